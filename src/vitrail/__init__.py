@@ -1,0 +1,1 @@
+"""Explain machine-learning models from private data, under differential privacy."""

@@ -1,0 +1,38 @@
+"""Pure mathematics of spending: GDP, conversions, integer costs, events. No input or output, no data."""
+
+from .blocks import ADD_REMOVE, REPLACE_ONE, block_epsilon, noise_multiplier_for
+from .conversions import bounded_range_epsilon_of, mu_of_bounded_range, mu_of_pure
+from .cost import Cost
+from .events import (
+    Event,
+    FixedBlock,
+    GaussianSum,
+    JsonValue,
+    Selection,
+    UnknownEvent,
+    event_from_json,
+    event_to_json,
+)
+from .gdp import delta_of, epsilon_of, mu_of
+
+__all__ = [
+    "ADD_REMOVE",
+    "REPLACE_ONE",
+    "Cost",
+    "Event",
+    "FixedBlock",
+    "GaussianSum",
+    "JsonValue",
+    "Selection",
+    "UnknownEvent",
+    "block_epsilon",
+    "bounded_range_epsilon_of",
+    "delta_of",
+    "epsilon_of",
+    "event_from_json",
+    "event_to_json",
+    "mu_of",
+    "mu_of_bounded_range",
+    "mu_of_pure",
+    "noise_multiplier_for",
+]

@@ -1,0 +1,106 @@
+"""What happened, apart from what it costs: the frozen vocabulary of the ledger.
+
+The meaning of an event never changes once released; a new meaning gets a new kind or version. An event carries every
+number its price depends on, so an auditor can recompute the bill from the ledger alone, and a program that meets an event
+it does not know must refuse to price it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import ClassVar, TypeAlias
+
+from .conversions import mu_of_bounded_range
+from .cost import Cost
+
+JsonValue: TypeAlias = "str | int | float | bool | None | list[JsonValue] | dict[str, JsonValue]"
+
+
+class UnknownEvent(ValueError):
+    """An event of a kind or version that this program cannot price."""
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianSum:
+    """A vector sum that one row moves by at most ``sensitivity`` (L2) was released with Gaussian noise of std ``sigma``.
+
+    Version 1. The noise is N(0, sigma^2) on each coordinate of an isometric embedding of the sum.
+    """
+
+    kind: ClassVar[str] = "gaussian-sum"
+    version: ClassVar[int] = 1
+    sensitivity: float
+    sigma: float
+
+    def cost(self) -> Cost:
+        """mu = sensitivity / sigma."""
+        return Cost.of_gaussian(self.sensitivity, self.sigma)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """One of several candidates was chosen by the exponential mechanism, ``epsilon``-bounded-range.
+
+    Version 1.
+    """
+
+    kind: ClassVar[str] = "selection"
+    version: ClassVar[int] = 1
+    epsilon: float
+
+    def cost(self) -> Cost:
+        """The bounded-range price."""
+        return Cost.of_mu(mu_of_bounded_range(self.epsilon))
+
+
+@dataclass(frozen=True, slots=True)
+class FixedBlock:
+    """A run fixed beforehand that is (``epsilon``, ``delta``)-DP as a whole, paid from the training purse.
+
+    Version 1. ``noise_multiplier``, ``sampling_rate`` and ``steps`` describe the Poisson-sampled Gaussian sums it is made
+    of, so that its epsilon can be recomputed.
+    """
+
+    kind: ClassVar[str] = "fixed-block"
+    version: ClassVar[int] = 1
+    epsilon: float
+    delta: float
+    noise_multiplier: float
+    sampling_rate: float
+    steps: int
+
+    def cost(self) -> Cost:
+        """(epsilon, delta), as it stands."""
+        return Cost.of_block(self.epsilon, self.delta)
+
+
+Event: TypeAlias = GaussianSum | Selection | FixedBlock
+
+_KINDS: dict[tuple[str, int], type[GaussianSum] | type[Selection] | type[FixedBlock]] = {
+    (event.kind, event.version): event for event in (GaussianSum, Selection, FixedBlock)
+}
+
+
+def event_to_json(event: Event) -> dict[str, JsonValue]:
+    """The event as plain JSON values.
+
+    Examples
+    --------
+    >>> event_to_json(GaussianSum(sensitivity=1.0, sigma=2.0))
+    {'kind': 'gaussian-sum', 'version': 1, 'sensitivity': 1.0, 'sigma': 2.0}
+    """
+    return {"kind": event.kind, "version": event.version, **asdict(event)}
+
+
+def event_from_json(fields: Mapping[str, JsonValue]) -> Event:
+    """The event that ``event_to_json`` wrote, or :class:`UnknownEvent`."""
+    rest = dict(fields)
+    kind, version = rest.pop("kind", None), rest.pop("version", None)
+    event_type = _KINDS.get((kind, version)) if isinstance(kind, str) and isinstance(version, int) else None
+    if event_type is None:
+        raise UnknownEvent(f"an event of kind {kind!r}, version {version!r}, which this version cannot price")
+    try:
+        return event_type(**rest)  # type: ignore[arg-type]
+    except TypeError as error:
+        raise UnknownEvent(f"a {kind} event with unexpected fields {sorted(rest)}") from error

@@ -1,0 +1,55 @@
+"""What can go wrong, in sentences: what was given, what is allowed, what to do.
+
+Every error here is raised before anything is charged and is a function of public input alone. What goes wrong on a
+private row is never reported: the message would be data.
+"""
+
+from __future__ import annotations
+
+
+class VitrailError(Exception):
+    """The root of every exception this library raises on purpose."""
+
+
+class InvalidInput(VitrailError, ValueError):
+    """An argument is outside what its documentation allows."""
+
+
+class SchemaError(InvalidInput):
+    """Columns, levels or points do not fit the declared schema."""
+
+
+class ModelError(InvalidInput):
+    """A model has no declared range, the wrong shape, or is not a function of its row alone."""
+
+
+class ImpureFunction(InvalidInput):
+    """A function that would run on private rows depends on more than its row (seen on public probe rows)."""
+
+
+class LedgerError(VitrailError):
+    """The ledger cannot be opened, or what it holds contradicts what was asked."""
+
+
+class LedgerCorrupted(LedgerError):
+    """The ledger's chain does not verify: an entry was changed, removed or put in from outside."""
+
+
+class BudgetExceeded(VitrailError):
+    """The question would cost more than is left. Nothing was charged; a cheaper question may still fit.
+
+    Attributes
+    ----------
+    requested_epsilon, remaining_epsilon : float
+        Both at the account's delta. ``remaining_epsilon`` is the largest single question that still fits.
+    cap : str
+        Which cap refused: ``"dataset"``, or ``"analyst NAME"``.
+    """
+
+    def __init__(
+        self, message: str, *, requested_epsilon: float, remaining_epsilon: float, cap: str = "dataset"
+    ) -> None:
+        super().__init__(message)
+        self.requested_epsilon = requested_epsilon
+        self.remaining_epsilon = remaining_epsilon
+        self.cap = cap
