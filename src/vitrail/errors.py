@@ -46,9 +46,7 @@ class BudgetExceeded(VitrailError):
         Which cap refused: ``"dataset"``, or ``"analyst NAME"``.
     """
 
-    def __init__(
-        self, message: str, *, requested_epsilon: float, remaining_epsilon: float, cap: str = "dataset"
-    ) -> None:
+    def __init__(self, message: str, *, requested_epsilon: float, remaining_epsilon: float, cap: str = "dataset") -> None:
         super().__init__(message)
         self.requested_epsilon = requested_epsilon
         self.remaining_epsilon = remaining_epsilon

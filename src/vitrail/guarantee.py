@@ -115,8 +115,9 @@ class Guarantee:
 
     Examples
     --------
-    >>> print(Guarantee.of_mu(0.23670, 1e-6))
-    (epsilon = 1, delta = 1e-06)-differential privacy, equal to 0.2367-GDP, for adding or removing any one row of the data the explanation is computed from, given the model.
+    >>> promise = Guarantee.of_mu(0.23670, 1e-6)
+    >>> promise.sentence.split(", for ")[0]
+    '(epsilon = 1, delta = 1e-06)-differential privacy, equal to 0.2367-GDP'
     """
 
     epsilon: float
@@ -144,10 +145,8 @@ class Guarantee:
             "explanation-data": "of the data the explanation is computed from, given the model",
             "training-data": "of the data the model was trained on and the explanation is computed from",
         }[self.protects]
-        gdp = f", equal to {self.mu:.4g}-GDP," if self.mu else ""
-        return (
-            f"(epsilon = {self.epsilon:.4g}, delta = {self.delta:.4g})-differential privacy{gdp} for {change} {whose}."
-        )
+        gdp = f", equal to {self.mu:.4g}-GDP" if self.mu else ""
+        return f"(epsilon = {self.epsilon:.4g}, delta = {self.delta:.4g})-differential privacy{gdp}, for {change} {whose}."
 
     def __str__(self) -> str:
         return self.sentence

@@ -36,7 +36,7 @@ def mu_of_bounded_range(epsilon: float) -> float:
     Examples
     --------
     >>> round(mu_of_bounded_range(1.0), 4)
-    0.6232
+    0.6239
     """
     return mu_of_pure(epsilon / 2)
 

@@ -17,12 +17,9 @@ PICO = 10**12
 QUECTO = 10**30
 
 
-def _units_up(value: Fraction | float, unit: int) -> int:
-    return math.ceil(Fraction(value) * unit)
-
-
-def _units_down(value: Fraction | float, unit: int) -> int:
-    return math.floor(Fraction(value) * unit)
+def _decimal(value: float) -> Fraction:
+    """The number as it is written: an epsilon of 0.1 means one tenth, so ten blocks of 0.1 fill a purse of 1.0."""
+    return Fraction(repr(float(value)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,25 +41,25 @@ class Cost:
     @classmethod
     def of_mu(cls, mu: float) -> Cost:
         """Cost of a mu-GDP question."""
-        return cls(_units_up(Fraction(mu) ** 2, PICO))
+        return cls(math.ceil(Fraction(mu) ** 2 * PICO))
 
     @classmethod
     def of_gaussian(cls, l2_bound: float, sigma: float) -> Cost:
         """Cost of one Gaussian sum that one row moves by at most ``l2_bound``."""
-        return cls(_units_up(Fraction(l2_bound) ** 2 / Fraction(sigma) ** 2, PICO))
+        return cls(math.ceil(Fraction(l2_bound) ** 2 / Fraction(sigma) ** 2 * PICO))
 
     @classmethod
     def of_block(cls, epsilon: float, delta: float) -> Cost:
         """Cost of one fixed block, paid from the training purse."""
-        return cls(0, _units_up(epsilon, PICO), _units_up(delta, QUECTO))
+        return cls(0, math.ceil(_decimal(epsilon) * PICO), math.ceil(_decimal(delta) * QUECTO))
 
     @classmethod
     def capacity(cls, mu: float, block_epsilon: float = 0.0, block_delta: float = 0.0) -> Cost:
         """The largest total an account may reach; rounded down, where costs round up."""
         return cls(
-            _units_down(Fraction(mu) ** 2, PICO),
-            _units_down(block_epsilon, PICO),
-            _units_down(block_delta, QUECTO),
+            math.floor(Fraction(mu) ** 2 * PICO),
+            math.floor(_decimal(block_epsilon) * PICO),
+            math.floor(_decimal(block_delta) * QUECTO),
         )
 
     @property
