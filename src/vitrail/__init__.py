@@ -1,1 +1,79 @@
-"""Explain machine-learning models from private data, under differential privacy."""
+"""Explain machine-learning models from private data, under differential privacy.
+
+The names below are all there is to learn; each is imported when it is first used, so that reading a file of releases never
+loads the vault, and ``import vitrail`` is instant.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from . import audit, errors
+    from .accounting import Cost
+    from .explain.marginals import Marginals, marginals
+    from .guarantee import Budget, Guarantee
+    from .model import Model
+    from .schema import Categorical, Numeric, Schema
+    from .vault import Block, BoundedSum, GramSum, GroupedSum, PrivateData, Quote, Release, SampledSum, Select
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Block": "vault",
+    "BoundedSum": "vault",
+    "Budget": "guarantee",
+    "Categorical": "schema",
+    "Cost": "accounting",
+    "GramSum": "vault",
+    "GroupedSum": "vault",
+    "Guarantee": "guarantee",
+    "Marginals": "explain.marginals",
+    "Model": "model",
+    "Numeric": "schema",
+    "PrivateData": "vault",
+    "Quote": "vault",
+    "Release": "vault",
+    "SampledSum": "vault",
+    "Schema": "schema",
+    "Select": "vault",
+    "marginals": "explain.marginals",
+}
+_ROOMS = ("audit", "errors")
+
+__all__ = [
+    "Block",
+    "BoundedSum",
+    "Budget",
+    "Categorical",
+    "Cost",
+    "GramSum",
+    "GroupedSum",
+    "Guarantee",
+    "Marginals",
+    "Model",
+    "Numeric",
+    "PrivateData",
+    "Quote",
+    "Release",
+    "SampledSum",
+    "Schema",
+    "Select",
+    "audit",
+    "errors",
+    "marginals",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name when it is first used."""
+    if name in _HOMES:
+        return getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    if name in _ROOMS:
+        return import_module(f".{name}", __name__)
+    raise AttributeError(f"module 'vitrail' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

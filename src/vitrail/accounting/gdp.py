@@ -17,7 +17,7 @@ import math
 
 from scipy.special import erfcx
 
-RELATIVE_ERROR = 2e-9
+RELATIVE_ERROR = 5e-8
 SMALLEST_MU = 1e-6
 LARGEST_MU = 100.0
 
@@ -40,9 +40,9 @@ def delta_of(mu: float, epsilon: float) -> float:
     0.126937
     """
     x = epsilon / mu - mu / 2
-    if x < -5:  # erfcx grows like exp(x^2) on the left; there the plain form has no cancellation to fear
-        return _upper_tail(x) - math.exp(epsilon) * _upper_tail(x + mu)
     density = math.exp(-x * x / 2) / math.sqrt(2 * math.pi)
+    if x < -5:  # erfcx grows like exp(x^2) on the left; there the first tail is near 1 and nothing cancels
+        return _upper_tail(x) - density * _mills_ratio(x + mu)
     return density * (_mills_ratio(x) - _mills_ratio(x + mu))
 
 

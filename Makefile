@@ -1,0 +1,61 @@
+# `make` lists what there is. Everything runs in .venv, made on first use; nothing is installed twice.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PINS := constraints.txt
+
+# pip builds the project in an environment of its own; these make it honour the pins there too (old and new pip).
+export PIP_CONSTRAINT = $(PINS)
+export PIP_BUILD_CONSTRAINT = $(PINS)
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-slow test-gpu lint format bench docs clean
+.DELETE_ON_ERROR:
+
+help:  ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-10s %s\n", $$1, $$2 }'
+
+demo: $(VENV)/.stamp-demo  ## explain a model of census incomes in private; writes a report to demo-output/
+	$(BIN)/python examples/demo.py
+
+test: $(VENV)/.stamp-test  ## the tests, and every example in a docstring
+	$(BIN)/python -m pytest --doctest-modules src tests
+
+test-slow: $(VENV)/.stamp-test  ## the long statistical checks
+	$(BIN)/python -m pytest -m slow tests
+
+test-gpu: $(VENV)/.stamp-test  ## the tests that need an accelerator
+	$(BIN)/python -m pytest -m gpu tests
+
+lint: $(VENV)/.stamp-lint  ## formatting, style and types, changing nothing
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy --strict
+
+format: $(VENV)/.stamp-lint  ## format the code and mend what can be mended
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(VENV)/.stamp-bench  ## speed of the vault; VITRAIL_DATA=FOLDER names the datasets
+	$(if $(VITRAIL_DATA),VITRAIL_DATA='$(VITRAIL_DATA)' )$(BIN)/python benchmarks/vault.py
+
+docs: $(VENV)/.stamp-docs  ## the documentation, as a site in site/
+	$(BIN)/mkdocs build --strict
+
+clean:  ## remove what the other targets write, except .venv
+	rm -rf demo-output site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# One stamp per extra: touched after pip succeeded, older than its inputs when there is something new to install.
+$(VENV)/.stamp-%: pyproject.toml $(PINS) | $(BIN)/python
+	@echo "Installing what 'make $*' needs into $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet -c $(PINS) -e '.[$*]'
+	@touch $@
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "Vitrail needs Python 3.11 or newer, and '$(PYTHON)' is not (or is not there)."; \
+	  echo "Name another one: make PYTHON=python3.12 demo"; exit 1; }
+	@$(PYTHON) -m venv $(VENV)

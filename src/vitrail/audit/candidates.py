@@ -1,0 +1,259 @@
+"""What an adversary may look at: scalar statistics learned from draws on either dataset.
+
+A candidate maps outputs to one score per draw. Candidates are learned on one part of the draws, compared on a second, and
+the winner is judged on a third, so that a poor candidate costs power and never validity. They are ordered from the plain to
+the far-fetched:
+
+- the coordinates, and for several coordinates linear discriminants: the mean difference whitened by the pooled covariance
+  (two ridges: the small one finds noise that cancels between coordinates), by the variances alone, and not at all;
+- distances from the centre, which see a variance that depends on the data;
+- likelihood ratios over bins and over repeated values, which see atoms, gaps and outputs possible on one side only;
+- the same over residues modulo powers of two, and over the largest power of two that divides a number: what an exact sum
+  under rounded noise, or a floating-point noise, leaves in the low bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .draws import Outputs
+
+FloatArray = NDArray[np.float64]
+
+LIKELIHOOD_BINS = 48
+REPEATS_OF_AN_ATOM = 8
+RIDGES = (1e-9, 1e-2)
+LARGEST_COVARIANCE = 512
+RESIDUE_BITS_BELOW_SPREAD = (4, 10, 20, 30)
+SCREENED_DRAWS = 4000
+SCREENED_ELEMENTS = 4_000_000
+VIEWS_KEPT = 6
+COORDINATES_KEPT = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One way to look at outputs.
+
+    ``plain`` candidates have no freedom beyond a direction; the others must clear a stricter bar when compared.
+    """
+
+    name: str
+    score: Callable[[Outputs], FloatArray]
+    plain: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A fixed function of one numeric column."""
+
+    name: str
+    column: int
+    look: Callable[[FloatArray], FloatArray]
+
+    def of(self, outputs: Outputs, draws: int | None = None) -> FloatArray:
+        """The view of the first ``draws`` outputs (all of them by default)."""
+        return self.look(outputs.values[:draws, self.column])
+
+
+def learn(first: Outputs, second: Outputs) -> list[Candidate]:
+    """Candidates learned from draws on either dataset."""
+    found: list[Candidate] = []
+    width = first.values.shape[1]
+    if width:
+        plain, views = _views(first, second)
+        found += [Candidate(view.name, view.of, plain=True) for view in plain]
+        directions = _directions(first, second) if width > 1 else []
+        found += [Candidate(name, score, plain=True) for name, score in directions]
+        scalars = [(view.name, view.of) for view in plain]
+        found += [_distance(name, score, first, second) for name, score in scalars + directions[:1]]
+        found += _radii(first, second) if width > 1 else []
+        for name, score in scalars + directions[:1] + [(view.name, view.of) for view in views]:
+            found.append(_likelihood_ratio(name, score, first, second))
+    for m, name in enumerate(first.code_names):
+        atoms = _code_ratio(name, m, first, second)
+        if atoms is not None:
+            found.append(atoms)
+    return found
+
+
+# Views of single columns
+
+
+def _views(first: Outputs, second: Outputs) -> tuple[list[View], list[View]]:
+    """The coordinates worth a look as they are, and those worth one in the low bits."""
+    width = first.values.shape[1]
+    coordinates = [View(name, j, lambda column: column) for j, name in enumerate(first.value_names)]
+    spread = _pooled_spread(first.values, second.values)
+    low_bits = [view for j in range(width) for view in _low_bit_views(first.value_names[j], j, float(spread[j]))]
+    if width == 1:
+        return coordinates, low_bits
+    draws = min(SCREENED_DRAWS, len(first.values), max(500, SCREENED_ELEMENTS // (width * 7)))
+    shift = np.abs(_middle(first.values) - _middle(second.values)) / np.where(spread > 0, spread, 1e-300)
+    kept = list(np.argsort(-shift)[:COORDINATES_KEPT])
+    surprise = [_surprise(view.of(first, draws), view.of(second, draws)) for view in coordinates]
+    kept += [j for j in np.argsort(surprise)[::-1][:COORDINATES_KEPT] if j not in kept]
+    surprise = [_surprise(view.of(first, draws), view.of(second, draws)) for view in low_bits]
+    return [coordinates[j] for j in kept], [low_bits[i] for i in np.argsort(surprise)[::-1][:VIEWS_KEPT]]
+
+
+def _low_bit_views(name: str, column: int, spread: float) -> list[View]:
+    exponents = {0}
+    if spread > 0:
+        exponents |= {int(np.floor(np.log2(spread))) - bits for bits in RESIDUE_BITS_BELOW_SPREAD}
+    views = [View(f"{name} modulo 2^{e}", column, _residue(2.0**e)) for e in sorted(exponents, reverse=True)]
+    return [*views, View(f"power of two dividing {name}", column, _granularity)]
+
+
+def _residue(modulus: float) -> Callable[[FloatArray], FloatArray]:
+    def look(column: FloatArray) -> FloatArray:
+        with np.errstate(invalid="ignore"):
+            return np.nan_to_num(np.mod(column, modulus), nan=-1.0)
+
+    return look
+
+
+def _granularity(column: FloatArray) -> FloatArray:
+    """Exponent of the largest power of two that divides each number (a large one for zero)."""
+    mantissa, exponent = np.frexp(np.where(np.isfinite(column), column, 0.0))
+    whole = np.ldexp(mantissa, 53).astype(np.int64)
+    lowest = (whole & -whole).astype(np.float64)
+    return np.where(whole == 0, 2000.0, exponent - 53.0 + np.log2(np.maximum(lowest, 1.0)))
+
+
+def _surprise(first: FloatArray, second: FloatArray) -> float:
+    """How unlike two samples look: the larger of the Kolmogorov-Smirnov score and the score of the likeliest atom."""
+    pooled = np.concatenate([first, second])
+    order = np.argsort(pooled, kind="stable")
+    ends = np.flatnonzero(np.append(np.diff(pooled[order]) != 0, True))
+    signed = np.cumsum(np.where(order < len(first), 1.0, -1.0))[ends]
+    smirnov = np.abs(signed).max() / np.sqrt(2 * len(first))
+    counts = np.diff(ends, prepend=-1)
+    atom = (np.abs(np.diff(signed, prepend=0.0)) / np.sqrt(counts)).max()
+    return float(max(smirnov, atom - 2.0))  # an atom is the best of many: it starts behind
+
+
+# Directions and distances
+
+
+def _finite(values: FloatArray) -> FloatArray:
+    if np.isfinite(values.sum()):  # one pass and no copy where there is nothing to replace
+        return values
+    return np.where(np.isfinite(values), values, 0.0)
+
+
+def _middle(values: FloatArray) -> FloatArray:
+    return np.asarray(_finite(values).mean(axis=0), dtype=np.float64)
+
+
+def _pooled_spread(first: FloatArray, second: FloatArray) -> FloatArray:
+    """Standard deviation within either sample; exactly 0 for a column that is constant within both."""
+    samples = _finite(first), _finite(second)
+    constant = np.logical_and(*((sample == sample[0]).all(axis=0) for sample in samples))
+    spread = np.sqrt(sum(sample.var(axis=0) for sample in samples) / 2)
+    return np.where(constant, 0.0, spread)
+
+
+def _directions(first: Outputs, second: Outputs) -> list[tuple[str, Callable[[Outputs], FloatArray]]]:
+    """Linear discriminants. Columns without spread are left to their own coordinate: one look tells them apart."""
+    spread = _pooled_spread(first.values, second.values)
+    columns = np.flatnonzero(spread > 0)
+    if not len(columns):
+        return []
+    scale = spread[columns]
+    centred, middles = [], []
+    for outputs in (first, second):
+        standard = _finite(outputs.values[:, columns]) / scale
+        middles.append(standard.mean(axis=0))
+        centred.append(standard - middles[-1])
+    shift = middles[1] - middles[0]
+    weights = []
+    if len(columns) <= LARGEST_COVARIANCE:
+        correlation = sum(part.T @ part for part in centred) / (2 * len(first.values))
+        for ridge in RIDGES:
+            weight = np.linalg.solve(correlation + ridge * np.eye(len(shift)), shift)
+            weights.append((f"linear discriminant (ridge {ridge:g})", weight))
+    weights.append(("mean difference over variances", shift))
+    weights.append(("mean difference", shift * scale * scale))
+
+    def score_of(weight: FloatArray) -> Callable[[Outputs], FloatArray]:
+        largest = np.abs(weight).max()
+        per_unit = (weight / largest if largest > 0 else weight) / scale
+        return lambda outputs: np.asarray(_finite(outputs.values[:, columns]) @ per_unit, dtype=np.float64)
+
+    return [(name, score_of(weight)) for name, weight in weights]
+
+
+def _distance(name: str, score: Callable[[Outputs], FloatArray], first: Outputs, second: Outputs) -> Candidate:
+    centre = float(np.median(np.concatenate([score(first), score(second)])))
+    return Candidate(f"distance of {name} from its median", lambda outputs: np.abs(score(outputs) - centre))
+
+
+def _radii(first: Outputs, second: Outputs) -> list[Candidate]:
+    centre = (_middle(first.values) + _middle(second.values)) / 2
+    spread = _pooled_spread(first.values, second.values)
+    scale = np.where(spread > 0, spread, np.inf)
+
+    def standardised(outputs: Outputs) -> FloatArray:
+        return np.asarray((_finite(outputs.values) - centre) / scale, dtype=np.float64)
+
+    return [
+        Candidate("distance from the centre", lambda outputs: np.square(standardised(outputs)).sum(axis=1)),
+        Candidate("largest coordinate", lambda outputs: np.abs(standardised(outputs)).max(axis=1)),
+    ]
+
+
+# Likelihood ratios
+
+
+def _log_ratio(first: FloatArray, second: FloatArray) -> FloatArray:
+    return np.asarray(np.log((second + 0.5) / (first + 0.5)), dtype=np.float64)
+
+
+def _likelihood_ratio(name: str, score: Callable[[Outputs], FloatArray], first: Outputs, second: Outputs) -> Candidate:
+    """Smoothed log-likelihood ratio: of a value that repeats by itself, of the others by quantile bins."""
+    a, b = score(first), score(second)
+    pooled = np.concatenate([a, b])
+    distinct, counts = np.unique(pooled, return_counts=True)
+    atoms = distinct[counts >= REPEATS_OF_AN_ATOM]
+    rest = np.sort(pooled[~_is_among(atoms, pooled)])
+    edges = np.unique(rest[np.linspace(0, len(rest) - 1, LIKELIHOOD_BINS + 1).astype(int)[1:-1]]) if len(rest) else rest
+    cells = len(atoms) + len(edges) + 1
+
+    def cell(values: FloatArray) -> NDArray[np.intp]:
+        return np.where(
+            _is_among(atoms, values),
+            np.searchsorted(atoms, values),
+            len(atoms) + np.searchsorted(edges, values, side="right"),
+        )
+
+    ratio = _log_ratio(*(np.bincount(cell(values), minlength=cells).astype(np.float64) for values in (a, b)))
+    return Candidate(f"likelihood ratio of {name}", lambda outputs: ratio[cell(score(outputs))])
+
+
+def _is_among(atoms: FloatArray, values: FloatArray) -> NDArray[np.bool_]:
+    if not len(atoms):
+        return np.zeros(len(values), dtype=np.bool_)
+    return np.asarray(atoms[np.minimum(np.searchsorted(atoms, values), len(atoms) - 1)] == values, dtype=np.bool_)
+
+
+def _code_ratio(name: str, column: int, first: Outputs, second: Outputs) -> Candidate | None:
+    """Smoothed log-likelihood ratio over categories; a category not seen often enough tells nothing."""
+    a, b = first.codes[:, column], second.codes[:, column]
+    known, counts = np.unique(np.concatenate([a, b]), return_counts=True)
+    known = known[counts >= REPEATS_OF_AN_ATOM]
+    if not len(known):
+        return None
+
+    def cell(codes: NDArray[np.int64]) -> NDArray[np.intp]:
+        place = np.minimum(np.searchsorted(known, codes), len(known) - 1)
+        return np.where(known[place] == codes, place, len(known))
+
+    tallies = [np.bincount(cell(codes), minlength=len(known) + 1).astype(np.float64) for codes in (a, b)]
+    ratio = _log_ratio(*tallies)
+    ratio[-1] = 0.0
+    return Candidate(f"likelihood ratio of {name}", lambda outputs: ratio[cell(outputs.codes[:, column])], plain=True)

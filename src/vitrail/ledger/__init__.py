@@ -1,0 +1,77 @@
+"""Who spent what: an append-only, hash-chained bill, in memory or in a database. Charge, then look."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import InvalidInput
+from .entries import Entry
+from .memory import MemoryLedger
+from .protocol import Ledger
+from .results import Account, AnalystLine, Charge, Replay, Statement, Verification, VerifiedAccount
+
+if TYPE_CHECKING:
+    from .sql import SqlLedger
+
+__all__ = [
+    "Account",
+    "AnalystLine",
+    "Charge",
+    "Entry",
+    "Ledger",
+    "MemoryLedger",
+    "Replay",
+    "SqlLedger",
+    "Statement",
+    "Verification",
+    "VerifiedAccount",
+    "open_ledger",
+]
+
+_FILE_ENDINGS = (".db", ".sqlite", ".sqlite3")
+
+
+def open_ledger(where: str | Path | Ledger | None) -> Ledger:
+    """Open a ledger, and create it if there is none.
+
+    Parameters
+    ----------
+    where : str, Path, Ledger or None
+        ``None`` or ``"memory"``: one that ends with this process. A path that ends in ``.db``, ``.sqlite`` or
+        ``.sqlite3``, or ``"sqlite:///..."``: a file. ``"postgresql+psycopg://..."``: a database. A ledger: itself.
+
+    Examples
+    --------
+    >>> open_ledger("memory")
+    MemoryLedger()
+    >>> open_ledger("ledger.txt")
+    Traceback (most recent call last):
+        ...
+    vitrail.errors.InvalidInput: the ledger is 'ledger.txt'; give "memory", a path ending in .db, .sqlite or .sqlite3, or a \
+URL such as 'sqlite:///ledger.db'
+    """
+    if where is None or where == "memory":
+        return MemoryLedger()
+    if isinstance(where, str | Path):
+        is_url = isinstance(where, str) and "://" in where
+        if not is_url and Path(where).suffix not in _FILE_ENDINGS:
+            raise InvalidInput(
+                f'the ledger is {str(where)!r}; give "memory", a path ending in {", ".join(_FILE_ENDINGS[:-1])} or '
+                f"{_FILE_ENDINGS[-1]}, or a URL such as 'sqlite:///ledger.db'"
+            )
+        from .sql import SqlLedger
+
+        return SqlLedger(where if is_url else Path(where))
+    if isinstance(where, Ledger):
+        return where
+    raise InvalidInput(f"the ledger is a {type(where).__name__}; give a path, a URL, a ledger, or None for memory")
+
+
+def __getattr__(name: str) -> object:
+    """Import the SQL ledger when it is asked for: the memory ledger needs no SQLAlchemy."""
+    if name == "SqlLedger":
+        from .sql import SqlLedger
+
+        return SqlLedger
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

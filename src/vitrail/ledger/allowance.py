@@ -1,0 +1,158 @@
+"""The filter: whether a cost fits under a cap, and the sentence that says no.
+
+A cap is three integers and so is what was spent (see ``accounting.cost``). A charge is granted when every component that
+it moves stays at or below the cap: the GDP filter for questions, plain addition for fixed blocks in their own purse. A
+component that it does not move cannot refuse it, so an analyst whose cap was lowered below what they have spent on
+questions may still use their training purse. Everything here is a function of the ledger and the question's public price;
+the rows have no way in.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_FLOOR, Decimal
+
+from ..accounting import Cost, epsilon_of, mu_of
+from ..accounting.cost import PICO
+from ..accounting.gdp import LARGEST_MU
+from ..errors import BudgetExceeded
+
+
+def fits(spent: Cost, cost: Cost, capacity: Cost) -> bool:
+    """Whether ``cost`` may be added to ``spent`` under ``capacity``.
+
+    Examples
+    --------
+    >>> fits(Cost(6), Cost(4), Cost(10)), fits(Cost(6), Cost(5), Cost(10))
+    (True, False)
+    >>> fits(Cost(12, 0), Cost(0, 1), Cost(10, 1))
+    True
+    """
+    return questions_fit(spent, cost, capacity) and blocks_fit(spent, cost, capacity)
+
+
+def questions_fit(spent: Cost, cost: Cost, capacity: Cost) -> bool:
+    """The part of the decision about questions."""
+    return _part_fits(spent.pico_mu_squared, cost.pico_mu_squared, capacity.pico_mu_squared)
+
+
+def blocks_fit(spent: Cost, cost: Cost, capacity: Cost) -> bool:
+    """The part of the decision about fixed blocks, that is, the training purse."""
+    return _part_fits(spent.pico_epsilon, cost.pico_epsilon, capacity.pico_epsilon) and _part_fits(
+        spent.quecto_delta, cost.quecto_delta, capacity.quecto_delta
+    )
+
+
+def _part_fits(spent: int, cost: int, capacity: int) -> bool:
+    return cost == 0 or spent + cost <= capacity
+
+
+def question_epsilon(cost: Cost, delta: float) -> float:
+    """The epsilon of a question's cost at ``delta``, rounded up; infinite beyond the largest mu there are tables for."""
+    return epsilon_of(cost.mu, delta) if cost.mu <= LARGEST_MU else math.inf
+
+
+def largest_epsilon(left: Cost, delta: float) -> float:
+    """The largest epsilon of a single question that fits into ``left``, rounded down; 0 where none does.
+
+    Examples
+    --------
+    >>> left = Cost.capacity(mu_of(0.5, 1e-6))
+    >>> epsilon = largest_epsilon(left, 1e-6)
+    >>> round(epsilon, 6), Cost.of_mu(mu_of(epsilon, 1e-6)) <= left
+    (0.5, True)
+    """
+    epsilon = epsilon_of(min(math.sqrt(left.pico_mu_squared / PICO), LARGEST_MU), delta)
+    step = 1e-12
+    while epsilon > 0:
+        mu = mu_of(epsilon, delta)
+        if mu == 0:
+            return 0.0
+        if Cost.of_mu(mu).pico_mu_squared <= left.pico_mu_squared:
+            return epsilon
+        epsilon *= 1 - step
+        step *= 4
+    return 0.0
+
+
+def rounded_down(value: float, digits: int) -> str:
+    """The number to ``digits`` significant digits, never more than it is.
+
+    Examples
+    --------
+    >>> rounded_down(0.11999, 3), rounded_down(0.5, 3), rounded_down(0.0, 3)
+    ('0.119', '0.5', '0')
+    """
+    if value <= 0:
+        return "0"
+    exact = Decimal(repr(value))  # as it is written: 0.3 is three tenths, not the binary number just below
+    floored = exact.quantize(Decimal(1).scaleb(exact.adjusted() - digits + 1), rounding=ROUND_FLOOR)
+    return f"{float(floored):.{digits}g}"
+
+
+def refusal(cost: Cost, spent: Cost, capacity: Cost, *, account: str, delta: float, analyst: str | None) -> BudgetExceeded:
+    """The refusal of a cost that does not fit, in a sentence: what was asked, what is left, what would fit.
+
+    Parameters
+    ----------
+    cost, spent, capacity : Cost
+        What was asked, and the state of the cap that refuses.
+    account : str
+        The account's name.
+    delta : float
+        The account's ``question_delta``, at which every epsilon is stated.
+    analyst : str or None
+        Whose cap refuses; None for the account's own.
+    """
+    left = spent.left_of(capacity)
+    whose = f"account {account!r}" if analyst is None else f"the cap of analyst {analyst!r} on account {account!r}"
+    cap = "dataset" if analyst is None else f"analyst {analyst}"
+    if questions_fit(spent, cost, capacity):
+        return BudgetExceeded(
+            _block_text(cost, left, capacity, whose),
+            requested_epsilon=cost.block_epsilon,
+            remaining_epsilon=left.block_epsilon,
+            cap=cap,
+        )
+    requested, remaining = question_epsilon(cost, delta), largest_epsilon(left, delta)
+    return BudgetExceeded(
+        _question_text(requested, remaining, delta, whose),
+        requested_epsilon=requested,
+        remaining_epsilon=remaining,
+        cap=cap,
+    )
+
+
+def _question_text(requested: float, remaining: float, delta: float, whose: str) -> str:
+    asked, left = _told_apart(requested, remaining)
+    if remaining > 0:
+        advice = f"A question of epsilon <= {rounded_down(remaining, 3)} would fit."
+    else:
+        advice = "No question with an epsilon above 0 fits any more; stored answers can still be replayed."
+    return (
+        f"This question costs epsilon {asked} (at delta {delta:.4g}), but only {left} is left of {whose}. "
+        f"Nothing was charged. {advice}"
+    )
+
+
+def _told_apart(requested: float, remaining: float) -> tuple[str, str]:
+    """Both numbers with as many digits as it takes for them to read differently."""
+    for digits in (4, 6, 9, 12, 17):
+        asked, left = f"{requested:.{digits}g}", rounded_down(remaining, digits)
+        if float(left) < float(asked):
+            break
+    return asked, left
+
+
+def _block_text(cost: Cost, left: Cost, capacity: Cost, whose: str) -> str:
+    asked = f"This training block costs epsilon {cost.block_epsilon:.4g} and delta {cost.block_delta:.4g}"
+    if capacity.pico_epsilon == 0:
+        return (
+            f"{asked}, but {whose} has no training purse. Nothing was charged. A training purse is set aside when a budget "
+            "is made: Budget(epsilon, delta, training=(epsilon, delta))."
+        )
+    epsilon, delta = rounded_down(left.block_epsilon, 4), rounded_down(left.block_delta, 4)
+    return (
+        f"{asked}, but only epsilon {epsilon} and delta {delta} are left of the training purse of {whose}. Nothing was "
+        f"charged. A block within these two would fit."
+    )

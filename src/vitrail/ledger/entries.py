@@ -1,0 +1,210 @@
+"""What an entry of the ledger is, and how entries are chained.
+
+An entry is a canonical JSON text (sorted keys, no spaces, ASCII, no NaN) that holds everything: the account, the sequence
+number, the UTC time, the kind, the body, and the digest of the entry before it. Its digest is the SHA-256 of that text, so
+a digest vouches for the whole history up to it: change, drop or insert any entry and every later digest changes.
+
+The vocabulary is frozen. Version 1 has five kinds:
+
+``opened``    the account's budget, neighbour relation and capacity. Always entry 1.
+``capped``    an analyst's cap was set; the latest one holds.
+``charged``   a question was paid for, before anything was read: analyst, event, question, cost, key.
+``released``  the answer to the charge ``of`` was stored: its SHA-256 and size.
+``replayed``  an analyst was handed the stored answer of the charge ``of``, and what that counted against the analyst's cap.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal, TypeAlias, get_args
+
+from ..accounting import Cost, JsonValue
+from ..errors import InvalidInput, LedgerCorrupted
+from ..guarantee import Budget
+
+FORMAT = "vitrail-ledger/1"
+GENESIS = "0" * 64
+"""What the first entry of an account names as the digest before it."""
+
+Kind: TypeAlias = Literal["opened", "capped", "charged", "released", "replayed"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+
+def canonical_json(value: JsonValue | Mapping[str, JsonValue], what: str = "a ledger entry") -> str:
+    """The one text of a JSON value: sorted keys, no spaces, ASCII only, no NaN.
+
+    Examples
+    --------
+    >>> canonical_json({"b": 1.0, "a": [True, None]})
+    '{"a":[true,null],"b":1.0}'
+    >>> canonical_json({"a": float("nan")}, "the question")
+    Traceback (most recent call last):
+        ...
+    vitrail.errors.InvalidInput: the question holds nan at a; JSON has finite numbers only
+    """
+    return json.dumps(_plain(value, what, ""), sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
+def _plain(value: object, what: str, place: str) -> JsonValue:
+    """A copy made of JSON's own types; anything else would be written in a way that does not read back the same."""
+    here = f" at {place}" if place else ""
+    if value is None or isinstance(value, bool | str | int):
+        return value
+    if isinstance(value, float):
+        if value != value or value in (float("inf"), float("-inf")):
+            raise InvalidInput(f"{what} holds {value!r}{here}; JSON has finite numbers only")
+        return float(value)
+    if isinstance(value, list | tuple):
+        return [_plain(item, what, f"{place}[{index}]") for index, item in enumerate(value)]
+    if isinstance(value, Mapping):
+        if wrong := [key for key in value if not isinstance(key, str)]:
+            raise InvalidInput(f"{what} has the key {wrong[0]!r}{here}; keys must be text")
+        return {key: _plain(item, what, f"{place}.{key}" if place else key) for key, item in value.items()}
+    raise InvalidInput(f"{what} holds a {type(value).__name__}{here}; give text, numbers, lists and mappings only")
+
+
+@dataclass(frozen=True, slots=True)
+class RawEntry:
+    """An entry as it is stored: nothing in it is believed until it was checked."""
+
+    seq: int
+    digest: str
+    record: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of the bill.
+
+    Parameters
+    ----------
+    account : str
+        The account it belongs to.
+    seq : int
+        Its place in the account's chain, from 1.
+    time_utc : str
+        When, as ISO 8601 text in UTC.
+    kind : {"opened", "capped", "charged", "released", "replayed"}
+        What happened.
+    previous : str
+        The digest of the entry before it.
+    body : Mapping
+        The particulars, as plain JSON values.
+
+    Examples
+    --------
+    >>> entry = Entry("adult", 2, "2026-01-01T00:00:00.000000+00:00", "released", GENESIS, {"of": 1})
+    >>> decode(entry.raw()) == entry
+    True
+    """
+
+    account: str
+    seq: int
+    time_utc: str
+    kind: Kind
+    previous: str
+    body: Mapping[str, JsonValue]
+
+    @property
+    def record(self) -> str:
+        """The canonical text that the digest covers."""
+        return canonical_json(
+            {
+                "format": FORMAT,
+                "account": self.account,
+                "seq": self.seq,
+                "time_utc": self.time_utc,
+                "kind": self.kind,
+                "previous": self.previous,
+                "body": dict(self.body),
+            }
+        )
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the record, in hex."""
+        return digest_of(self.record)
+
+    @property
+    def analyst(self) -> str | None:
+        """Who, where the entry names somebody."""
+        name = self.body.get("analyst")
+        return name if isinstance(name, str) else None
+
+    @property
+    def cost(self) -> Cost:
+        """What the entry took from the account (zero for every kind but ``charged``)."""
+        return cost_from_json(self.body.get("cost")) if self.kind == "charged" else Cost()
+
+    def raw(self) -> RawEntry:
+        """The entry as it is stored."""
+        record = self.record
+        return RawEntry(self.seq, digest_of(record), record)
+
+
+def digest_of(record: str) -> str:
+    """SHA-256 of a record, in hex."""
+    return hashlib.sha256(record.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def utc_now() -> str:
+    """The time of an entry: ISO 8601, microseconds, UTC."""
+    return datetime.now(UTC).isoformat(timespec="microseconds")
+
+
+def decode(raw: RawEntry) -> Entry:
+    """The entry in a stored record, or :class:`LedgerCorrupted` with the reason."""
+    if digest_of(raw.record) != raw.digest:
+        raise LedgerCorrupted("its text does not match its digest")
+    try:
+        fields = json.loads(raw.record)
+        if fields.pop("format") != FORMAT:
+            raise LedgerCorrupted(f"it is not written in the format {FORMAT}")
+        entry = Entry(**fields)
+        if entry.kind not in KINDS:
+            raise LedgerCorrupted(f"its kind {entry.kind!r} is none that this version knows")
+        if entry.seq != raw.seq or entry.record != raw.record:
+            raise LedgerCorrupted("its text is not the canonical text of what it says")
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise LedgerCorrupted(f"its text cannot be read ({type(error).__name__})") from error
+    return entry
+
+
+def cost_to_json(cost: Cost) -> dict[str, JsonValue]:
+    """A cost as plain JSON values.
+
+    Examples
+    --------
+    >>> cost_from_json(cost_to_json(Cost(5, 0, 7))) == Cost(5, 0, 7)
+    True
+    """
+    return {
+        "pico_mu_squared": cost.pico_mu_squared,
+        "pico_epsilon": cost.pico_epsilon,
+        "quecto_delta": cost.quecto_delta,
+    }
+
+
+def cost_from_json(fields: JsonValue) -> Cost:
+    """The cost that ``cost_to_json`` wrote, or :class:`LedgerCorrupted`."""
+    names = ("pico_mu_squared", "pico_epsilon", "quecto_delta")
+    if isinstance(fields, dict) and set(fields) == set(names):
+        parts = [part for part in map(fields.get, names) if type(part) is int and part >= 0]
+        if len(parts) == len(names):
+            return Cost(*parts)
+    raise LedgerCorrupted("it holds a cost that is not three whole numbers of at least 0")
+
+
+def budget_from_json(fields: JsonValue) -> Budget:
+    """The budget that ``Budget.to_json`` wrote, or :class:`LedgerCorrupted`."""
+    try:
+        if isinstance(fields, dict):
+            epsilon, delta, training = fields["epsilon"], fields["delta"], fields["training"]
+            return Budget(epsilon, delta, tuple(training))  # type: ignore[arg-type]
+    except (TypeError, KeyError, ValueError) as error:
+        raise LedgerCorrupted("it holds a budget that cannot be read") from error
+    raise LedgerCorrupted("it holds a budget that cannot be read")

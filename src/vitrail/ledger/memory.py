@@ -1,0 +1,204 @@
+"""A ledger in this process's memory: for tests, notebooks and one-off runs. It ends with the process.
+
+Everything lives in one dictionary of cells, and a transaction is committed by a single ``dict.update``: no other thread
+and no keyboard interrupt can come between the charge and the totals. A copy of it would have the whole budget again, so
+it refuses to be pickled, copied, or used by a forked child.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import NoReturn, TypeAlias, TypeVar
+
+from ..accounting import Event, JsonValue
+from ..errors import LedgerError
+from ..guarantee import Budget, Neighbours
+from . import operations, verification
+from .book import AccountRow, AnalystRow, ReleaseRow
+from .entries import RawEntry
+from .results import Account, Charge, Replay, Statement, Verification
+
+_Key: TypeAlias = tuple[str, str] | tuple[str, str, int | str] | tuple[str, str, int, str]
+_Cell: TypeAlias = AccountRow | AnalystRow | RawEntry | ReleaseRow | tuple[int, ...] | bool
+_T = TypeVar("_T")
+
+
+class MemoryLedger:
+    """A ledger that lives and ends with this process.
+
+    Examples
+    --------
+    >>> from vitrail.accounting import GaussianSum
+    >>> ledger = MemoryLedger()
+    >>> account = ledger.open_account("adult", Budget(1.0, 1e-6), "add-remove")
+    >>> charge = ledger.charge(
+    ...     "adult", analyst="alice", event=GaussianSum(1.0, 10.0), question={"kind": "count"}, key="00ff" * 16
+    ... )
+    >>> ledger.store(charge, b"42")
+    >>> ledger.charge(
+    ...     "adult", analyst="alice", event=GaussianSum(1.0, 10.0), question={"kind": "count"}, key="00ff" * 16
+    ... ).release
+    b'42'
+    >>> round(ledger.statement("adult").spent_epsilon, 2), ledger.verify().ok
+    (0.4, True)
+    """
+
+    def __init__(self) -> None:
+        self._cells: dict[_Key, _Cell] = {}
+        self._lock = threading.Lock()
+        self._pid = os.getpid()
+        self._closed = False
+
+    def open_account(self, account: str, budget: Budget, neighbours: Neighbours) -> Account:
+        """See :meth:`Ledger.open_account`."""
+        with self._transaction() as book:
+            return operations.open_account(book, account, budget, neighbours)
+
+    def cap_analyst(self, account: str, analyst: str, budget: Budget) -> None:
+        """See :meth:`Ledger.cap_analyst`."""
+        with self._transaction() as book:
+            operations.cap_analyst(book, account, analyst, budget)
+
+    def charge(
+        self, account: str, *, analyst: str, event: Event, question: Mapping[str, JsonValue], key: str | None
+    ) -> Charge | Replay:
+        """See :meth:`Ledger.charge`."""
+        with self._transaction() as book:
+            return operations.charge(book, account, analyst, event, question, key)
+
+    def store(self, charge: Charge, release: bytes) -> None:
+        """See :meth:`Ledger.store`."""
+        with self._transaction() as book:
+            operations.store(book, charge, release)
+
+    def statement(self, account: str) -> Statement:
+        """See :meth:`Ledger.statement`."""
+        with self._transaction() as book:
+            return operations.statement(book, account)
+
+    def accounts(self) -> tuple[str, ...]:
+        """See :meth:`Ledger.accounts`."""
+        with self._transaction() as book:
+            return book.names()
+
+    def verify(self, published: Mapping[str, str] | None = None) -> Verification:
+        """See :meth:`Ledger.verify`."""
+        with self._transaction() as book:
+            return verification.verify(book, published)
+
+    def close(self) -> None:
+        """Close the ledger; what it held is gone."""
+        self._closed = True
+        self._cells = {}
+
+    @contextmanager
+    def _transaction(self) -> Iterator[MemoryBook]:
+        if self._closed:
+            raise LedgerError("This ledger was closed. Open one with open_ledger.")
+        if os.getpid() != self._pid:
+            raise LedgerError(
+                "A memory ledger belongs to the process that made it: a child that spent from its copy would spend the "
+                "budget twice. Use a ledger file, for example open_ledger('ledger.db'), to share a budget."
+            )
+        with self._lock:
+            book = MemoryBook(self._cells)
+            yield book
+            self._cells.update(book.written)
+
+    def __reduce__(self) -> NoReturn:
+        raise LedgerError("A memory ledger cannot be copied or pickled: the copy would have the budget again.")
+
+    def __repr__(self) -> str:
+        return "MemoryLedger()"
+
+
+class MemoryBook:
+    """One transaction over the cells: reads through what it has written, which is applied when it ends well."""
+
+    def __init__(self, cells: Mapping[_Key, _Cell]) -> None:
+        self._cells = cells
+        self.written: dict[_Key, _Cell] = {}
+
+    def _get(self, key: _Key, of: type[_T]) -> _T | None:
+        cell = self.written.get(key, self._cells.get(key))
+        return cell if isinstance(cell, of) else None
+
+    def _all(self, table: str, account: str) -> list[tuple[_Key, _Cell]]:
+        cells = {**self._cells, **self.written}
+        return [(key, cell) for key, cell in cells.items() if key[0] == table and key[1] == account]
+
+    def names(self) -> tuple[str, ...]:
+        """See :meth:`Book.names`."""
+        return tuple(sorted({key[1] for key in (*self._cells, *self.written)}))
+
+    def account(self, account: str) -> AccountRow | None:
+        """See :meth:`Book.account`."""
+        return self._get(("account", account), AccountRow)
+
+    def put_account(self, row: AccountRow, *, new: bool) -> None:
+        """See :meth:`Book.put_account`."""
+        self.written["account", row.account] = row
+
+    def analyst(self, account: str, analyst: str) -> AnalystRow | None:
+        """See :meth:`Book.analyst`."""
+        return self._get(("analyst", account, analyst), AnalystRow)
+
+    def analysts(self, account: str) -> list[AnalystRow]:
+        """See :meth:`Book.analysts`."""
+        rows = [cell for _, cell in self._all("analyst", account) if isinstance(cell, AnalystRow)]
+        return sorted(rows, key=lambda row: row.analyst)
+
+    def put_analyst(self, row: AnalystRow, *, new: bool) -> None:
+        """See :meth:`Book.put_analyst`."""
+        self.written["analyst", row.account, row.analyst] = row
+
+    def entry(self, account: str, seq: int) -> RawEntry | None:
+        """See :meth:`Book.entry`."""
+        return self._get(("entry", account, seq), RawEntry)
+
+    def entries(self, account: str) -> Iterator[RawEntry]:
+        """See :meth:`Book.entries`."""
+        rows = [cell for _, cell in self._all("entry", account) if isinstance(cell, RawEntry)]
+        return iter(sorted(rows, key=lambda row: row.seq))
+
+    def append(self, account: str, entry: RawEntry) -> None:
+        """See :meth:`Book.append`."""
+        self.written["entry", account, entry.seq] = entry
+
+    def release_under(self, account: str, key: str, analyst: str) -> ReleaseRow | None:
+        """See :meth:`Book.release_under`."""
+        stored = self._get(("key", account, key), tuple) or ()
+        seen = [seq for seq in stored if self.has_seen(account, seq, analyst)]
+        first = (*seen, *stored)[:1]
+        return self._get(("release", account, first[0]), ReleaseRow) if first else None
+
+    def has_release(self, account: str, charge_seq: int) -> bool:
+        """See :meth:`Book.has_release`."""
+        return self._get(("release", account, charge_seq), ReleaseRow) is not None
+
+    def releases(self, account: str) -> Iterator[ReleaseRow]:
+        """See :meth:`Book.releases`."""
+        rows = [cell for _, cell in self._all("release", account) if isinstance(cell, ReleaseRow)]
+        return iter(sorted(rows, key=lambda row: row.charge_seq))
+
+    def put_release(self, row: ReleaseRow) -> None:
+        """See :meth:`Book.put_release`."""
+        self.written["release", row.account, row.charge_seq] = row
+        if row.key is not None:
+            stored = self._get(("key", row.account, row.key), tuple) or ()
+            self.written["key", row.account, row.key] = (*stored, row.charge_seq)
+
+    def has_seen(self, account: str, charge_seq: int, analyst: str) -> bool:
+        """See :meth:`Book.has_seen`."""
+        return self._get(("sighting", account, charge_seq, analyst), bool) is not None
+
+    def sightings(self, account: str) -> set[tuple[int, str]]:
+        """See :meth:`Book.sightings`."""
+        return {(key[2], key[3]) for key, _ in self._all("sighting", account) if len(key) == 4}
+
+    def put_sighting(self, account: str, charge_seq: int, analyst: str) -> None:
+        """See :meth:`Book.put_sighting`."""
+        self.written["sighting", account, charge_seq, analyst] = True

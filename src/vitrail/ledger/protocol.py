@@ -1,0 +1,85 @@
+"""The face of a ledger, whatever keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol, runtime_checkable
+
+from ..accounting import Event, JsonValue
+from ..guarantee import Budget, Neighbours
+from .results import Account, Charge, Replay, Statement, Verification
+
+
+@runtime_checkable
+class Ledger(Protocol):
+    """Who spent what. Charge, then look; nothing is ever refunded."""
+
+    def open_account(self, account: str, budget: Budget, neighbours: Neighbours) -> Account:
+        """Create the account, or return it as it was opened.
+
+        Raises
+        ------
+        LedgerError
+            If it was opened with another budget or neighbour relation.
+        """
+        ...
+
+    def cap_analyst(self, account: str, analyst: str, budget: Budget) -> None:
+        """Cap what one analyst may learn. A later cap, higher or lower, replaces it."""
+        ...
+
+    def charge(
+        self, account: str, *, analyst: str, event: Event, question: Mapping[str, JsonValue], key: str | None
+    ) -> Charge | Replay:
+        """Pay for a question, durably, or get the answer that was stored under its key.
+
+        Only when this returns a :class:`Charge` may noise be drawn and rows be read. Whatever it raises, do not look.
+
+        Parameters
+        ----------
+        account : str
+            Who pays.
+        analyst : str
+            Who asks.
+        event : Event
+            What will happen; its price is computed here.
+        question : Mapping
+            A small public description (the kind of question, sizes), for the bill.
+        key : str or None
+            A hex digest of everything public that makes this question the same as another, or None for a question
+            that is always new.
+
+        Raises
+        ------
+        BudgetExceeded
+            If the account or the analyst's cap does not allow it. Nothing was charged; a cheaper question may fit.
+        LedgerError
+            If there is no such account, or the key belongs to a question with another event.
+        """
+        ...
+
+    def store(self, charge: Charge, release: bytes) -> None:
+        """Bind a release to the charge that paid for it, so that it can be replayed."""
+        ...
+
+    def statement(self, account: str) -> Statement:
+        """The account's state and its bill."""
+        ...
+
+    def accounts(self) -> tuple[str, ...]:
+        """The names of all accounts, sorted."""
+        ...
+
+    def verify(self, published: Mapping[str, str] | None = None) -> Verification:
+        """Walk every chain, price every event afresh, and name what does not hold. Never raises for a damaged ledger.
+
+        Parameters
+        ----------
+        published : mapping of str to str, optional
+            Heads that were published earlier, by account; the history must still pass through them.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of files and connections."""
+        ...

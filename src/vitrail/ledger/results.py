@@ -1,0 +1,281 @@
+"""What a ledger hands back: accounts, charges, replays, statements, verifications. Plain frozen values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..accounting import Cost, JsonValue
+from ..errors import LedgerError
+from ..guarantee import Budget, Neighbours
+from .allowance import largest_epsilon, question_epsilon
+from .entries import Entry, cost_to_json
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """An account: the purse that everything asked about one set of rows is paid from.
+
+    Parameters
+    ----------
+    name : str
+        Its name. Datasets that share rows must share an account.
+    budget : Budget
+        The most it may ever spend.
+    neighbours : {"add-remove", "replace-one"}
+        The neighbour relation its costs are stated for.
+    capacity : Cost
+        The budget in the ledger's integers.
+    """
+
+    name: str
+    budget: Budget
+    neighbours: Neighbours
+    capacity: Cost
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """A receipt: the question is paid for, durably, and the data may now be read.
+
+    Parameters
+    ----------
+    account : str
+        The account that paid.
+    seq : int
+        The number of the ``charged`` entry.
+    cost : Cost
+        What was paid. It is never refunded.
+    digest : str
+        The digest of that entry, by which the ledger knows its own receipts.
+    """
+
+    account: str
+    seq: int
+    cost: Cost
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """A stored answer: the account paid for it before, and pays nothing now.
+
+    Parameters
+    ----------
+    account : str
+        The account that paid.
+    seq : int
+        The number of the ``charged`` entry that paid for it.
+    cost : Cost
+        What was paid then.
+    counted : Cost
+        What this replay counted against the asking analyst's cap: nothing if the analyst had seen it.
+    release : bytes
+        The stored bytes.
+    """
+
+    account: str
+    seq: int
+    cost: Cost
+    counted: Cost
+    release: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class AnalystLine:
+    """What one analyst has spent and seen, and may.
+
+    Parameters
+    ----------
+    analyst : str
+        The name.
+    spent : Cost
+        What the analyst paid for, and was replayed without having paid.
+    cap : Budget or None
+        The latest cap, if one was set.
+    capacity : Cost or None
+        The cap in the ledger's integers.
+    delta : float
+        The account's ``question_delta``, at which epsilons are stated.
+    """
+
+    analyst: str
+    spent: Cost
+    cap: Budget | None
+    capacity: Cost | None
+    delta: float
+
+    @property
+    def spent_epsilon(self) -> float:
+        """Epsilon of all that the analyst was told by questions, at the account's delta."""
+        return question_epsilon(self.spent, self.delta)
+
+    @property
+    def remaining_epsilon(self) -> float | None:
+        """The largest single question that the analyst's own cap still allows; None without a cap."""
+        return None if self.capacity is None else largest_epsilon(self.spent.left_of(self.capacity), self.delta)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """The state of an account and its bill.
+
+    Parameters
+    ----------
+    account : str
+        The account's name.
+    budget : Budget
+        The most it may ever spend.
+    neighbours : {"add-remove", "replace-one"}
+        The neighbour relation.
+    capacity, spent : Cost
+        The budget and what is gone of it, in integers.
+    n_questions : int
+        How many questions were paid for.
+    analysts : tuple of AnalystLine
+        One line for every analyst, by name.
+    entries : tuple of Entry
+        The whole chain, oldest first.
+    """
+
+    account: str
+    budget: Budget
+    neighbours: Neighbours
+    capacity: Cost
+    spent: Cost
+    n_questions: int
+    analysts: tuple[AnalystLine, ...]
+    entries: tuple[Entry, ...] = field(repr=False)
+
+    @property
+    def delta(self) -> float:
+        """The delta at which the epsilons of questions are stated."""
+        return self.budget.question_delta
+
+    @property
+    def remaining(self) -> Cost:
+        """What is left, in integers."""
+        return self.spent.left_of(self.capacity)
+
+    @property
+    def spent_epsilon(self) -> float:
+        """Epsilon of all questions together, at ``delta``, rounded up. The training purse is apart."""
+        return question_epsilon(self.spent, self.delta)
+
+    @property
+    def remaining_epsilon(self) -> float:
+        """The largest single question that still fits, at ``delta``, rounded down.
+
+        Epsilons do not add, squares of mu do: this is not the budget's epsilon less ``spent_epsilon``.
+        """
+        return largest_epsilon(self.remaining, self.delta)
+
+    @property
+    def training_spent(self) -> tuple[float, float]:
+        """(epsilon, delta) that fixed blocks took from the training purse."""
+        return self.spent.block_epsilon, self.spent.block_delta
+
+    @property
+    def training_remaining(self) -> tuple[float, float]:
+        """(epsilon, delta) left in the training purse."""
+        return self.remaining.block_epsilon, self.remaining.block_delta
+
+    @property
+    def head(self) -> str:
+        """The digest of the last entry. Whoever keeps a copy of it can tell later whether history was rewritten."""
+        return self.entries[-1].digest
+
+    def of_analyst(self, analyst: str) -> AnalystLine:
+        """One analyst's line."""
+        for line in self.analysts:
+            if line.analyst == analyst:
+                return line
+        known = ", ".join(repr(line.analyst) for line in self.analysts) or "nobody"
+        raise LedgerError(f"Analyst {analyst!r} has no line in account {self.account!r}; it knows {known}.")
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The statement as plain JSON values, without the entries."""
+        return {
+            "account": self.account,
+            "budget": self.budget.to_json(),
+            "neighbours": self.neighbours,
+            "delta": self.delta,
+            "capacity": cost_to_json(self.capacity),
+            "spent": cost_to_json(self.spent),
+            "spent_epsilon": self.spent_epsilon,
+            "remaining_epsilon": self.remaining_epsilon,
+            "training_spent": list(self.training_spent),
+            "training_remaining": list(self.training_remaining),
+            "n_questions": self.n_questions,
+            "n_entries": len(self.entries),
+            "head": self.head,
+            "analysts": [
+                {
+                    "analyst": line.analyst,
+                    "spent": cost_to_json(line.spent),
+                    "spent_epsilon": line.spent_epsilon,
+                    "cap": None if line.cap is None else line.cap.to_json(),
+                    "remaining_epsilon": line.remaining_epsilon,
+                }
+                for line in self.analysts
+            ],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedAccount:
+    """What the walk over one account's chain found.
+
+    Parameters
+    ----------
+    account : str
+        The account's name.
+    n_entries, n_questions, n_releases : int
+        How many of each its chain holds.
+    spent : Cost
+        The sum of its charges, added up afresh.
+    head : str
+        The digest of its last entry: publish it, and this history can no longer be rewritten unseen.
+    """
+
+    account: str
+    n_entries: int
+    n_questions: int
+    n_releases: int
+    spent: Cost
+    head: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """The outcome of walking every chain of a ledger.
+
+    Parameters
+    ----------
+    problems : tuple of str
+        What does not hold, in sentences. Empty when all is well.
+    accounts : tuple of VerifiedAccount
+        What was found, account by account.
+
+    Examples
+    --------
+    >>> Verification((), ()).ok
+    True
+    """
+
+    problems: tuple[str, ...]
+    accounts: tuple[VerifiedAccount, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether no problem was found."""
+        return not self.problems
+
+    @property
+    def heads(self) -> dict[str, str]:
+        """The digest of every account's last entry, to be published."""
+        return {found.account: found.head for found in self.accounts}
+
+    @property
+    def n_entries(self) -> int:
+        """How many entries were walked."""
+        return sum(found.n_entries for found in self.accounts)

@@ -1,0 +1,205 @@
+"""A ledger in a database: a SQLite file, or PostgreSQL through the same code.
+
+Safe for many threads and processes, for kill -9 at any moment, and after a fork. Every method is one transaction of
+``operations`` over a :class:`~vitrail.ledger.sql_book.SqlBook`; how connections keep their promise is in ``sql_engine``.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NoReturn
+
+from sqlalchemy import Connection, Engine, insert, inspect, select, text
+from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+
+from ..accounting import Event, JsonValue
+from ..errors import LedgerError
+from ..guarantee import Budget, Neighbours
+from . import operations, verification
+from .results import Account, Charge, Replay, Statement, Verification
+from .sql_book import SqlBook
+from .sql_engine import READ_ONLY, connect, make_file, parse
+from .sql_tables import FORMAT, FORMAT_VERSION, METADATA
+
+_CREATION_LOCK = 0x76697472  # an arbitrary number that only ledgers being created lock in PostgreSQL
+
+
+class SqlLedger:
+    """A ledger in a SQLite file or a PostgreSQL database.
+
+    Parameters
+    ----------
+    where : str or Path
+        A URL such as ``"sqlite:///ledger.db"`` or ``"postgresql+psycopg://user@host/database"``, or a file's path.
+    must_exist : bool
+        Refuse to create a ledger where there is none.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from vitrail.accounting import GaussianSum
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ledger = SqlLedger(f"sqlite:///{folder}/ledger.db")
+    ...     account = ledger.open_account("adult", Budget(1.0, 1e-6), "add-remove")
+    ...     charge = ledger.charge("adult", analyst="alice", event=GaussianSum(1.0, 10.0), question={}, key=None)
+    ...     ledger.close()
+    ...     ledger = SqlLedger(f"sqlite:///{folder}/ledger.db", must_exist=True)
+    ...     print(ledger.statement("adult").n_questions, ledger.verify().ok)
+    ...     ledger.close()
+    1 True
+    """
+
+    def __init__(self, where: str | Path, *, must_exist: bool = False) -> None:
+        self._url = parse(where)
+        self._place = self._url.database if self._url.get_backend_name() == "sqlite" else self._url.render_as_string()
+        make_file(self._url, must_exist=must_exist)
+        self._pid = os.getpid()
+        self._engine: Engine | None = connect(self._url)
+        try:
+            self._prepare_tables(must_exist=must_exist)
+        except BaseException:
+            self.close()
+            raise
+        _OPEN.add(self)
+
+    def open_account(self, account: str, budget: Budget, neighbours: Neighbours) -> Account:
+        """See :meth:`Ledger.open_account`."""
+        try:
+            with self._writing() as book:
+                return operations.open_account(book, account, budget, neighbours)
+        except LedgerError as error:
+            if not isinstance(error.__cause__, IntegrityError):
+                raise
+        # PostgreSQL: an account that does not exist cannot be locked, and another process has just opened it.
+        with self._writing() as book:
+            return operations.open_account(book, account, budget, neighbours)
+
+    def cap_analyst(self, account: str, analyst: str, budget: Budget) -> None:
+        """See :meth:`Ledger.cap_analyst`."""
+        with self._writing() as book:
+            operations.cap_analyst(book, account, analyst, budget)
+
+    def charge(
+        self, account: str, *, analyst: str, event: Event, question: Mapping[str, JsonValue], key: str | None
+    ) -> Charge | Replay:
+        """See :meth:`Ledger.charge`."""
+        with self._writing() as book:
+            answer = operations.charge(book, account, analyst, event, question, key)
+        return answer  # outside the block: committed and durable
+
+    def store(self, charge: Charge, release: bytes) -> None:
+        """See :meth:`Ledger.store`."""
+        with self._writing() as book:
+            operations.store(book, charge, release)
+
+    def statement(self, account: str) -> Statement:
+        """See :meth:`Ledger.statement`."""
+        with self._reading() as book:
+            return operations.statement(book, account)
+
+    def accounts(self) -> tuple[str, ...]:
+        """See :meth:`Ledger.accounts`."""
+        with self._reading() as book:
+            return book.names()
+
+    def verify(self, published: Mapping[str, str] | None = None) -> Verification:
+        """See :meth:`Ledger.verify`."""
+        self._engine_here()
+        try:
+            with self._reading() as book:
+                return verification.verify(book, published)
+        except LedgerError as error:
+            return Verification((str(error),), ())
+
+    def close(self) -> None:
+        """Close the connections. The ledger stays where it is."""
+        if self._engine is not None and os.getpid() == self._pid:
+            self._engine.dispose()
+        self._engine = None
+
+    def _prepare_tables(self, *, must_exist: bool) -> None:
+        """Check the format; where there is no ledger, create one if that is allowed."""
+        with self._transaction(read_only=True) as connection:  # a reader without the right to write may still verify
+            if inspect(connection).has_table(FORMAT.name):
+                self._check_format(connection)
+                return
+        if must_exist:
+            raise LedgerError(f"{self._place} holds no ledger. Check the address, or create one with open_ledger.")
+        with self._transaction(read_only=False) as connection:
+            if connection.dialect.name == "postgresql":
+                connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": _CREATION_LOCK})
+            if not inspect(connection).has_table(FORMAT.name):
+                METADATA.create_all(connection)
+                connection.execute(insert(FORMAT).values(version=FORMAT_VERSION))
+            self._check_format(connection)
+
+    def _check_format(self, connection: Connection) -> None:
+        versions = connection.execute(select(FORMAT.c.version)).scalars().all()
+        if versions != [FORMAT_VERSION]:
+            raise LedgerError(
+                f"The ledger {self._place} has the format {versions}; this version of vitrail reads [{FORMAT_VERSION}]. Use "
+                "the version that wrote it, or a later one."
+            )
+
+    @contextmanager
+    def _writing(self) -> Iterator[SqlBook]:
+        with self._transaction(read_only=False) as connection:
+            yield SqlBook(connection, for_update=True)
+
+    @contextmanager
+    def _reading(self) -> Iterator[SqlBook]:
+        with self._transaction(read_only=True) as connection:
+            yield SqlBook(connection, for_update=False)
+
+    @contextmanager
+    def _transaction(self, *, read_only: bool) -> Iterator[Connection]:
+        """One transaction: committed if the block ends well, rolled back if it does not."""
+        engine = self._engine_here()
+        options: dict[str, object] = {READ_ONLY: read_only}
+        if read_only and engine.dialect.name == "postgresql":
+            options["isolation_level"] = "REPEATABLE READ"  # one snapshot for all the statements of a reader
+        try:
+            with engine.connect().execution_options(**options) as connection, connection.begin():
+                yield connection
+        except SQLAlchemyError as error:
+            reason = str(getattr(error, "orig", None) or type(error).__name__).partition("\n")[0]
+            raise LedgerError(
+                f"The ledger {self._place} could not complete a transaction ({reason}). Nothing was looked at. If a charge "
+                "was under way, the bill says whether it was recorded; it is never refunded."
+            ) from error
+
+    def _engine_here(self) -> Engine:
+        """The engine of this process; a forked child gets its own, because connections do not survive a fork."""
+        if self._engine is None:
+            raise LedgerError(f"The ledger {self._place} was closed. Open it again with open_ledger.")
+        if os.getpid() != self._pid:
+            _INHERITED.append(self._engine)
+            self._engine = connect(self._url)
+            self._pid = os.getpid()
+        return self._engine
+
+    def __reduce__(self) -> NoReturn:
+        raise LedgerError("A ledger cannot be copied or pickled. Open it by its address where it is needed.")
+
+    def __repr__(self) -> str:
+        return f"SqlLedger({self._place!r})"
+
+
+_OPEN: weakref.WeakSet[SqlLedger] = weakref.WeakSet()
+_INHERITED: list[Engine] = []
+"""Engines a child got from its parent. Kept, because letting one go would close the parent's connections from here."""
+
+
+def _close_idle_connections() -> None:
+    """Leave a child nothing to inherit but what another thread is using this very moment."""
+    for ledger in list(_OPEN):
+        if ledger._engine is not None:
+            ledger._engine.dispose()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_close_idle_connections)

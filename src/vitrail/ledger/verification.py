@@ -1,0 +1,155 @@
+"""Walking every chain of a ledger and naming what does not hold.
+
+What is checked, for every account: each entry's digest, number and link to the one before; the price of every event; the
+caps at every entry; every total, the head, the caps and the sightings that the back-end keeps beside the chain; every
+stored release against its recorded digest and charge. A ledger that is damaged is reported on, never raised about.
+
+What cannot be seen from inside: somebody who can rewrite the whole file can rewrite the whole history, heads and all. The
+defence is to publish the heads (:attr:`Verification.heads`) from time to time and to pass them back as ``published``: a
+history that no longer passes through a published head is named.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+
+from ..errors import LedgerCorrupted
+from .book import Book, ReleaseRow
+from .entries import decode
+from .results import Verification, VerifiedAccount
+from .tally import Tally
+
+
+def verify(book: Book, published: Mapping[str, str] | None = None) -> Verification:
+    """Walk every chain that the book holds.
+
+    Parameters
+    ----------
+    book : Book
+        An open transaction.
+    published : mapping of str to str, optional
+        Heads that were published earlier, by account.
+    """
+    problems: list[str] = []
+    found: list[VerifiedAccount] = []
+    wanted = dict(published or {})
+    try:
+        names = book.names()
+    except Exception as error:
+        return Verification((f"The accounts cannot be read ({_reason(error)}).",), ())
+    for name in names:
+        tally = Tally(name)
+        digests: set[str] = set()
+        try:
+            _walk(book, tally, digests)
+            _compare_totals(book, tally)
+            _compare_analysts(book, tally)
+            _compare_releases(book, tally)
+        except Exception as error:  # whatever a damaged store throws is a finding, not an accident
+            tally.problems.append(f"Account {name!r} cannot be read to its end ({_reason(error)}).")
+        if name in wanted and wanted.pop(name) not in digests:
+            tally.problems.append(f"The history of account {name!r} does not pass through the head that was published.")
+        problems += tally.problems
+        found.append(VerifiedAccount(name, tally.seq, tally.n_questions, len(tally.releases), tally.spent, tally.head))
+    problems += [f"Account {name!r}, whose head was published, is not in this ledger." for name in wanted]
+    return Verification(tuple(problems), tuple(found))
+
+
+def _walk(book: Book, tally: Tally, digests: set[str]) -> None:
+    """Check the links of the chain and fold it."""
+    for raw in book.entries(tally.account):
+        expected = tally.seq + 1
+        if raw.seq != expected:
+            tally.problems.append(f"Entry {expected} of account {tally.account!r} is missing: entry {raw.seq} follows.")
+        previous = tally.head
+        try:
+            entry = decode(raw)
+        except LedgerCorrupted as error:
+            tally.complain(raw.seq, str(error))
+            tally.seq, tally.head = raw.seq, raw.digest
+            continue
+        if entry.account != tally.account:
+            tally.complain(entry.seq, f"it was written for account {entry.account!r}")
+        if entry.previous != previous:
+            tally.complain(entry.seq, "it does not follow the entry before it")
+        if entry.seq == 1 and entry.kind != "opened":
+            tally.complain(1, "it does not open the account")
+        tally.add(entry)
+        digests.add(raw.digest)
+
+
+def _compare_totals(book: Book, tally: Tally) -> None:
+    """Check the running totals and the head of the account against the chain."""
+    row = book.account(tally.account)
+    if row is None:
+        tally.problems.append(f"Account {tally.account!r} has entries and no account row.")
+        return
+    if (row.seq, row.head) != (tally.seq, tally.head):
+        tally.problems.append(
+            f"The chain of account {tally.account!r} ends at entry {tally.seq}; its head says entry {row.seq}"
+            f"{' with another digest' if row.seq == tally.seq else ''}. Entries at its end were removed, added or changed."
+        )
+    pairs = {
+        "budget": (row.budget, tally.budget),
+        "neighbours": (row.neighbours, tally.neighbours),
+        "capacity": (row.capacity, tally.capacity),
+        "spent": (row.spent, tally.spent),
+        "n_questions": (row.n_questions, tally.n_questions),
+    }
+    tally.problems += [
+        f"The {name} of account {tally.account!r} is kept as {kept}; its entries say {told}."
+        for name, (kept, told) in pairs.items()
+        if kept != told
+    ]
+
+
+def _compare_analysts(book: Book, tally: Tally) -> None:
+    """Check the analysts' totals and caps, and who has seen what, against the chain."""
+    kept = {row.analyst: (row.spent, row.cap, row.capacity) for row in book.analysts(tally.account)}
+    told = {name: (line.spent, line.cap, line.capacity) for name, line in tally.analysts.items()}
+    for name in sorted(kept.keys() | told.keys()):
+        if kept.get(name) != told.get(name):
+            tally.problems.append(
+                f"What analyst {name!r} has spent of account {tally.account!r}, or the cap, is kept as {kept.get(name)}; "
+                f"its entries say {told.get(name)}."
+            )
+    for charge_seq, name in book.sightings(tally.account) ^ tally.sightings:
+        tally.problems.append(
+            f"Whether analyst {name!r} has seen the release of charge {charge_seq} of account {tally.account!r} is kept "
+            "otherwise than its entries say."
+        )
+
+
+def _compare_releases(book: Book, tally: Tally) -> None:
+    """Check every stored release against its charge and its recorded digest."""
+    missing = set(tally.releases)
+    for row in book.releases(tally.account):
+        missing.discard(row.charge_seq)
+        if reason := _wrong_release(row, tally):
+            tally.problems.append(
+                f"The release stored for charge {row.charge_seq} of account {tally.account!r} cannot stand: {reason}."
+            )
+    tally.problems += [
+        f"The release of charge {seq} of account {tally.account!r} was recorded and is missing." for seq in sorted(missing)
+    ]
+
+
+def _wrong_release(row: ReleaseRow, tally: Tally) -> str | None:
+    charged, recorded = tally.charges.get(row.charge_seq), tally.releases.get(row.charge_seq)
+    if charged is None:
+        return "there is no such charge"
+    if recorded is None:
+        return "no entry records it"
+    if row.released_seq != recorded.released_seq:
+        return f"it was recorded by entry {recorded.released_seq} and names entry {row.released_seq}"
+    if row.key != charged.key:
+        return "it is kept under another key than it was charged with"
+    if hashlib.sha256(row.content).hexdigest() != recorded.sha256 or len(row.content) != recorded.size:
+        return "its bytes do not match the digest that was recorded"
+    return None
+
+
+def _reason(error: Exception) -> str:
+    first_line = str(error).partition("\n")[0]
+    return f"{type(error).__name__}: {first_line}" if first_line else type(error).__name__

@@ -1,0 +1,274 @@
+"""A public predictor with a declared output range.
+
+Noise is scaled to the range, so it must be known before any private row is seen: it is declared (probabilities have
+theirs by definition), tried on public probe rows, and enforced by clipping on every row after that.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import ModelError
+from ..schema import FloatArray, Level, Schema
+from .feeding import INPUTS, Feed, Inputs, feed_of
+from .predictors import predictor_of
+from .purity import is_row_wise
+
+N_PROBE_ROWS = 256
+RANGE_TOLERANCE = 1e-6
+"""Share of the range by which probe outputs may miss it: single-precision probabilities do, by rounding."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Binding:
+    """What a model needs to know to be called on rows of one schema."""
+
+    feed: Feed
+    column: int | None
+
+
+class Model:
+    """A predictor whose outputs explanations are about.
+
+    Parameters
+    ----------
+    predictor : object
+        A function; a fitted estimator with ``predict_proba`` or ``predict``; a torch module; the path or bytes of an ONNX
+        file. It must be a function of each row alone.
+    output : int or class label, optional
+        Which column of a several-column output: a class label where the estimator has ``classes_``, else an index. The
+        second class of a binary classifier by default.
+    range : (float, float), optional
+        Where outputs lie. (0, 1) for probabilities; otherwise it must be declared, because noise is scaled to it. Outputs
+        of private rows are clipped to it.
+    inputs : {"auto", "features", "values", "frame", "category-frame"}
+        What the predictor is given: features in [0, 1] of shape (rows, n_features); the raw matrix of shape
+        (rows, n_columns) with level indices; a pandas DataFrame in original units, categories as plain values or as
+        pandas' category dtype. ``"auto"`` follows what an estimator recorded when it was fitted; functions and torch
+        modules get features.
+    name : str, optional
+        For display.
+
+    Examples
+    --------
+    >>> from vitrail.schema import Numeric
+    >>> schema = Schema({"x": Numeric(0, 10)})
+    >>> model = Model(lambda features: features[:, 0] ** 2, range=(0, 1), name="square")
+    >>> model.check(schema)
+    >>> model.predict(schema, schema.read_points({"x": [5, 10]}))
+    array([0.25, 1.  ])
+    >>> Model(abs)
+    Traceback (most recent call last):
+        ...
+    vitrail.errors.ModelError: abs has no declared output range; give range=(low, high), because noise is scaled to it
+    """
+
+    def __init__(
+        self,
+        predictor: object,
+        *,
+        output: Level | None = None,
+        range: tuple[float, float] | None = None,  # noqa: A002 - the plain word is what a caller looks for
+        inputs: Inputs = "auto",
+        name: str | None = None,
+    ) -> None:
+        if inputs not in INPUTS:
+            raise ModelError(f"inputs is {inputs!r}; choose one of {', '.join(map(repr, INPUTS))}")
+        self._predictor = predictor_of(predictor)
+        self._name = str(name) if name is not None else self._predictor.label
+        self._inputs = inputs
+        self._lo, self._hi = _checked_range(range, self._predictor.gives_probabilities, self._name)
+        self._column, self._output_name = _checked_output(output, self._predictor.classes, self._name)
+        self._bindings: dict[Schema, _Binding] = {}
+        self._content: str | None = None
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__, "_bindings": {}}
+
+    def __repr__(self) -> str:
+        output = "" if self._output_name is None else f", output={self._output_name!r}"
+        return f"Model({self._name}{output}, range=({self._lo:g}, {self._hi:g}))"
+
+    @property
+    def name(self) -> str:
+        """The name for display."""
+        return self._name
+
+    @property
+    def output(self) -> Level | None:
+        """The explained output: a class label where the model has them, a column index, or None where there is one."""
+        return self._output_name
+
+    @property
+    def lo(self) -> float:
+        """The smallest output."""
+        return self._lo
+
+    @property
+    def hi(self) -> float:
+        """The largest output."""
+        return self._hi
+
+    @property
+    def width(self) -> float:
+        """The length of the output range, to which noise is scaled."""
+        return self._hi - self._lo
+
+    def check(self, schema: Schema) -> None:
+        """Try the model on public probe rows; raise ``ModelError`` if it cannot be used with this schema."""
+        outputs = self._outputs(schema, schema.probe_rows(N_PROBE_ROWS), self._bind(schema))
+        if not np.isfinite(outputs).all():
+            raise ModelError(
+                f"{self._name} returns {outputs[~np.isfinite(outputs)][0]} on a public probe row; it must be finite"
+            )
+        slack = RANGE_TOLERANCE * self.width
+        for seen in (float(outputs.min()), float(outputs.max())):
+            if not self._lo - slack <= seen <= self._hi + slack:
+                raise ModelError(
+                    f"{self._name} returns {seen:g} on a public probe row, outside its declared range "
+                    f"({self._lo:g}, {self._hi:g}); declare a range that holds every output"
+                )
+
+    def predict(self, schema: Schema, raw: FloatArray) -> FloatArray:
+        """Outputs for one block of complete raw rows, in one call.
+
+        Parameters
+        ----------
+        schema : Schema
+            The columns of ``raw``.
+        raw : array of float64, shape (rows, n_columns)
+            Without NaN, as ``schema.complete`` returns it.
+
+        Returns
+        -------
+        array of float64, shape (rows,)
+            Clipped to the range; NaN where the model returned no finite number.
+        """
+        binding = self._bind(schema)
+        # Warnings would be about the rows, which may be private.
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            outputs = self._select(self._predictor(binding.feed.build(schema, raw)), len(raw), binding.column)
+        outputs[~np.isfinite(outputs)] = np.nan
+        return np.clip(outputs, self._lo, self._hi, out=outputs)
+
+    def predict_points(self, schema: Schema, raw: FloatArray, *, batch: int = 4096) -> FloatArray:
+        """Outputs for public points, ``batch`` rows at a time."""
+        starts = np.arange(0, len(raw), batch)
+        return np.concatenate([np.empty(0), *(self.predict(schema, raw[start : start + batch]) for start in starts)])
+
+    def is_row_wise(self, schema: Schema, block_rows: int) -> bool:
+        """Whether outputs depend on their row alone, bit for bit, in blocks of this many (public probe) rows."""
+        return is_row_wise(lambda raw: self.predict(schema, raw), schema, block_rows)
+
+    def digest(self) -> str | None:
+        """A stable hash of the model's content, output, range and inputs; None where there is none (functions)."""
+        if self._content is None:
+            self._content = self._predictor.content()
+        if self._content is None:
+            return None
+        parts = [self._content, self._column, self._lo, self._hi, self._inputs]
+        return hashlib.sha256(json.dumps(["vitrail model 1", *parts]).encode()).hexdigest()
+
+    def _bind(self, schema: Schema) -> _Binding:
+        """Decide on public rows what the model is given and which column of its output is meant; remember it."""
+        found = self._bindings.get(schema)
+        if found is None:
+            unbound = _Binding(feed_of(schema, self._inputs, self._predictor), self._column)
+            result = self._try(schema, schema.probe_rows(4), unbound.feed)
+            found = _Binding(unbound.feed, self._output_column(result))
+            self._outputs(schema, schema.probe_rows(4), found)
+            self._bindings[schema] = found
+        return found
+
+    def _try(self, schema: Schema, public_rows: FloatArray, feed: Feed) -> object:
+        """Call the model on public rows, where its own message may be shown."""
+        given = feed.build(schema, public_rows)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return self._predictor(given)
+        except Exception as error:
+            raise ModelError(
+                f"{self._name} fails on public probe rows, given as {feed.describe(schema)}: {type(error).__name__}: {error}"
+            ) from error
+
+    def _outputs(self, schema: Schema, public_rows: FloatArray, binding: _Binding) -> FloatArray:
+        return self._select(self._try(schema, public_rows, binding.feed), len(public_rows), binding.column)
+
+    def _output_column(self, result: object) -> int | None:
+        array = _numbers(result, self._name)
+        if array.ndim != 2:
+            return None
+        if self._column is None:
+            if array.shape[1] == 1:
+                return 0
+            if array.shape[1] == 2 and self._predictor.gives_probabilities:
+                return 1
+            raise ModelError(f"{self._name} returns {array.shape[1]} columns; choose one with output=, counted from 0")
+        if self._column >= array.shape[1]:
+            raise ModelError(f"output is {self._column}, but {self._name} returns {array.shape[1]} columns")
+        return self._column
+
+    def _select(self, result: object, n_rows: int, column: int | None) -> FloatArray:
+        array = _numbers(result, self._name)
+        if array.ndim == 2 and column is not None:
+            array = array[:, column]
+        if array.shape != (n_rows,):
+            raise ModelError(
+                f"{self._name} returns shape {array.shape} for {n_rows} rows; it must be ({n_rows},) or ({n_rows}, outputs)"
+            )
+        return np.ascontiguousarray(array)
+
+
+def _numbers(result: object, name: str) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    """A model's result as a float64 array of its own, whatever kind of array or tensor it is."""
+    try:
+        array = np.array(result.detach().cpu() if hasattr(result, "detach") else result)
+    except Exception as error:
+        raise ModelError(f"{name} returns {type(result).__name__}, which is no array of numbers") from error
+    if array.dtype.kind not in "fiub":
+        raise ModelError(f"{name} returns {array.dtype} values; it must return numbers")
+    return array.astype(np.float64, copy=False)
+
+
+def _checked_range(given: tuple[float, float] | None, gives_probabilities: bool, name: str) -> tuple[float, float]:
+    if given is None:
+        if gives_probabilities:
+            return 0.0, 1.0
+        raise ModelError(f"{name} has no declared output range; give range=(low, high), because noise is scaled to it")
+    try:
+        lo, hi = (float(bound) for bound in given)
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"range is {given!r}; it must be a pair (low, high) of numbers") from error
+    if not (lo < hi and np.isfinite([lo, hi, hi - lo]).all()):
+        raise ModelError(f"range is {given!r}; both ends must be finite and low below high")
+    return lo, hi
+
+
+def _checked_output(given: object, classes: tuple[Level, ...] | None, name: str) -> tuple[int | None, Level | None]:
+    """The column that is meant, and what to call it."""
+    if isinstance(given, np.generic):
+        given = given.item()
+    if classes is None:
+        if given is None:
+            return None, None
+        if isinstance(given, bool) or not isinstance(given, int) or given < 0:
+            raise ModelError(f"output is {given!r}, but {name} names no classes; give a column index, counted from 0")
+        return given, given
+    if given is None:
+        if len(classes) > 2:
+            raise ModelError(
+                f"{name} has {len(classes)} classes; choose one with output=: {', '.join(map(repr, classes[:20]))}"
+            )
+        return len(classes) - 1, classes[-1]
+    if given in classes:
+        return classes.index(given), classes[classes.index(given)]
+    if isinstance(given, int) and not isinstance(given, bool) and 0 <= given < len(classes):
+        return given, classes[given]
+    raise ModelError(f"output is {given!r}; choose a class of {name}: {', '.join(map(repr, classes[:20]))}")

@@ -1,0 +1,292 @@
+"""Adapters: what each family of models expects, returns and is called like. Each holds its own copy of the model.
+
+A prediction must be a function of its row alone and the same on every call. So forests run on one thread (threads add
+their trees' votes in the order they finish), torch modules run in evaluation mode (batch normalisation and dropout look
+at other rows, or roll dice), and ONNX sessions run sequentially on one CPU thread.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import importlib
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import ModelError
+from ..schema import FloatArray, Level
+from .contents import content_digest
+from .threads import on_one_thread
+
+ModelInput: TypeAlias = object
+"""A float64 matrix, a pandas DataFrame, or (for ONNX) a dictionary of columns."""
+
+
+class Predictor(Protocol):
+    """What ``Model`` needs to know about any predictor."""
+
+    @property
+    def label(self) -> str:
+        """A name for display."""
+
+    @property
+    def expected_names(self) -> tuple[str, ...] | None:
+        """The columns it was trained on, by name, where it knows them."""
+
+    @property
+    def expected_width(self) -> int | None:
+        """The number of columns it was trained on, where it knows it."""
+
+    @property
+    def classes(self) -> tuple[Level, ...] | None:
+        """What the columns of its output stand for, where it knows them."""
+
+    @property
+    def gives_probabilities(self) -> bool:
+        """Whether its outputs are probabilities, by its own contract."""
+
+    def __call__(self, inputs: ModelInput) -> object:
+        """The outputs for a block of rows."""
+
+    def content(self) -> str | None:
+        """A stable hash of everything that decides the outputs, or None."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FunctionPredictor:
+    """Any callable from a block of rows to a block of outputs."""
+
+    function: Callable[[ModelInput], object]
+    expected_names: tuple[str, ...] | None = None
+    expected_width: int | None = None
+    classes: tuple[Level, ...] | None = None
+    gives_probabilities: bool = False
+
+    @property
+    def label(self) -> str:
+        """The function's name."""
+        return str(getattr(self.function, "__name__", type(self.function).__name__))
+
+    def __call__(self, inputs: ModelInput) -> object:
+        """Call the function."""
+        return self.function(inputs)
+
+    def content(self) -> str | None:
+        """None: code has no stable hash."""
+        return None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EstimatorPredictor:
+    """A fitted estimator in the manner of scikit-learn, on one thread."""
+
+    estimator: Any
+    gives_probabilities: bool
+
+    @property
+    def label(self) -> str:
+        """The class of the estimator, or of a pipeline's last step."""
+        steps = getattr(self.estimator, "steps", None)
+        return type(steps[-1][1] if isinstance(steps, list) and steps else self.estimator).__name__
+
+    @property
+    def expected_names(self) -> tuple[str, ...] | None:
+        """The names scikit-learn recorded when it was fitted on a frame."""
+        names = getattr(self.estimator, "feature_names_in_", None)
+        return None if names is None else tuple(str(name) for name in names)
+
+    @property
+    def expected_width(self) -> int | None:
+        """The width scikit-learn recorded."""
+        width = getattr(self.estimator, "n_features_in_", None)
+        return None if width is None else int(width)
+
+    @property
+    def classes(self) -> tuple[Level, ...] | None:
+        """The labels of a classifier."""
+        classes = getattr(self.estimator, "classes_", None)
+        if not self.gives_probabilities or classes is None or np.ndim(classes) != 1:
+            return None
+        return tuple(np.asarray(classes).tolist())
+
+    @property
+    def uses_category_dtype(self) -> bool:
+        """Whether it was fitted on columns of pandas' category dtype and tells them apart by it."""
+        fitted = getattr(self.estimator, "best_estimator_", self.estimator)
+        by_dtype = isinstance(given := getattr(fitted, "categorical_features", None), str) and given == "from_dtype"
+        return by_dtype and getattr(fitted, "is_categorical_", None) is not None
+
+    def __call__(self, inputs: ModelInput) -> object:
+        """Probabilities of a classifier, values of a regressor."""
+        return self.estimator.predict_proba(inputs) if self.gives_probabilities else self.estimator.predict(inputs)
+
+    def content(self) -> str | None:
+        """A hash of the fitted estimator."""
+        return content_digest(self.estimator)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TorchPredictor:
+    """A torch module in evaluation mode on the CPU."""
+
+    module: Any
+    expected_names: tuple[str, ...] | None = None
+    expected_width: int | None = None
+    classes: tuple[Level, ...] | None = None
+    gives_probabilities: bool = False
+
+    @property
+    def label(self) -> str:
+        """The module's class."""
+        return type(self.module).__name__
+
+    def __call__(self, inputs: ModelInput) -> object:
+        """The module's output, without gradients, for inputs in the precision of its parameters."""
+        torch = importlib.import_module("torch")
+        dtypes = [parameter.dtype for parameter in self.module.parameters() if parameter.is_floating_point()]
+        with torch.no_grad():
+            matrix = np.ascontiguousarray(cast(FloatArray, inputs))
+            return self.module(torch.from_numpy(matrix).to(dtypes[0] if dtypes else torch.float32))
+
+    def content(self) -> str | None:
+        """A hash of the module's class, structure and tensors."""
+        return content_digest(self.module)
+
+
+class OnnxPredictor:
+    """An ONNX graph, kept as its bytes so that it can be pickled; the session is opened where it is used."""
+
+    __slots__ = (
+        "_bytes",
+        "_input_types",
+        "_label",
+        "_output",
+        "_session",
+        "_width",
+        "expected_names",
+        "gives_probabilities",
+    )
+
+    def __init__(self, content: bytes, label: str) -> None:
+        try:
+            runtime = importlib.import_module("onnxruntime")
+        except ImportError as error:
+            raise ModelError("an ONNX model needs onnxruntime, which is not installed; install vitrail[onnx]") from error
+        options = runtime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.execution_mode = runtime.ExecutionMode.ORT_SEQUENTIAL
+        options.use_deterministic_compute = True
+        options.log_severity_level = 4  # its warnings go to stderr and would be about private rows
+        self._bytes, self._label = content, label
+        try:
+            self._session = runtime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+        except Exception as error:
+            raise ModelError(f"{label} is not an ONNX model that onnxruntime can open: {error}") from error
+        inputs = self._session.get_inputs()
+        self._input_types: dict[str, str] = {one.name: one.type for one in inputs}
+        # A dimension that the file leaves open is a text or None here.
+        width = inputs[0].shape[1] if len(inputs) == 1 and len(inputs[0].shape) == 2 else None
+        self._width: int | None = width if isinstance(width, int) else None
+        self.expected_names = tuple(self._input_types) if len(inputs) > 1 else None
+        outputs = [one.name for one in self._session.get_outputs()]
+        likely = [name for name in outputs if "prob" in name.lower()]
+        if len(likely) != 1 and len(outputs) != 1:
+            raise ModelError(
+                f"{label} has the outputs {', '.join(map(repr, outputs))} and none is plainly the probabilities; "
+                "export it with one output, or with one called 'probabilities'"
+            )
+        self.gives_probabilities = len(likely) == 1
+        self._output: str = likely[0] if likely else outputs[0]
+
+    def __reduce__(self) -> tuple[type[OnnxPredictor], tuple[bytes, str]]:
+        return OnnxPredictor, (self._bytes, self._label)
+
+    @property
+    def label(self) -> str:
+        """The file's name."""
+        return self._label
+
+    @property
+    def expected_width(self) -> int | None:
+        """The second dimension of a single input."""
+        return self._width
+
+    @property
+    def classes(self) -> tuple[Level, ...] | None:
+        """None: an ONNX graph numbers its classes."""
+        return None
+
+    def __call__(self, inputs: ModelInput) -> object:
+        """The probabilities, or the only output."""
+        if isinstance(inputs, Mapping):
+            feed = {name: _onnx_array(inputs[name], kind)[:, None] for name, kind in self._input_types.items()}
+        else:
+            ((name, kind),) = self._input_types.items()
+            feed = {name: _onnx_array(cast(FloatArray, inputs), kind)}
+        result = self._session.run([self._output], feed)[0]
+        if isinstance(result, list) and result and isinstance(result[0], dict):  # skl2onnx's ZipMap: one dictionary per row
+            classes = list(result[0])
+            return np.array([[row[label] for label in classes] for row in result], dtype=np.float64)
+        return result
+
+    def content(self) -> str | None:
+        """A hash of the file."""
+        return hashlib.sha256(self._bytes).hexdigest()
+
+
+def _onnx_array(values: NDArray[np.generic], kind: str) -> NDArray[np.generic]:
+    dtypes: dict[str, type] = {"tensor(double)": np.float64, "tensor(int64)": np.int64, "tensor(bool)": np.bool_}
+    dtypes |= {"tensor(string)": object, "tensor(int32)": np.int32, "tensor(float16)": np.float16}
+    return np.ascontiguousarray(values, dtype=dtypes.get(kind, np.float32))
+
+
+def predictor_of(given: object) -> Predictor:
+    """The adapter for what the caller calls a model."""
+    if isinstance(given, str | Path):
+        path = Path(given)
+        if path.suffix.lower() != ".onnx":
+            raise ModelError(
+                f"the model is the path {str(given)!r}; only .onnx files are opened. Pickle and joblib files run code when "
+                "they are loaded: load it yourself if you trust it, and give the loaded object"
+            )
+        try:
+            return OnnxPredictor(path.read_bytes(), path.name)
+        except OSError as error:
+            raise ModelError(f"the model file {str(given)!r} cannot be read: {error}") from error
+    if isinstance(given, bytes):
+        return OnnxPredictor(given, "onnx")
+    if isinstance(given, type):
+        raise ModelError(f"the model is the class {given.__name__}; give a fitted instance of it")
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(given, torch.nn.Module):
+        return _torch_predictor(given)
+    if hasattr(given, "predict_proba"):
+        return EstimatorPredictor(on_one_thread(given), gives_probabilities=True)
+    if hasattr(given, "predict"):
+        if hasattr(given, "classes_"):
+            raise ModelError(
+                f"{type(given).__name__} is a classifier without predict_proba; calibrate it (CalibratedClassifierCV), or "
+                "give a function, such as its decision_function, with range="
+            )
+        return EstimatorPredictor(on_one_thread(given), gives_probabilities=False)
+    if callable(given):
+        return FunctionPredictor(given)
+    raise ModelError(
+        f"the model is {type(given).__name__}; give a function, an estimator with predict_proba or predict, a torch module, "
+        "or the path or bytes of an ONNX file"
+    )
+
+
+def _torch_predictor(module: Any) -> TorchPredictor:
+    try:
+        return TorchPredictor(copy.deepcopy(module).cpu().eval())
+    except Exception as error:
+        if module.training:
+            raise ModelError("the torch module cannot be copied and is in training mode; call its eval() first") from error
+        return TorchPredictor(module)

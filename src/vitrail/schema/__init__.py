@@ -1,0 +1,11 @@
+"""Public facts about columns: bounds, levels, what a missing value stands for, and how rows become numbers.
+
+Everything here is declared by the owner and printed freely. Rows pass through on their way to the vault, and each
+output row depends on its own input row alone, bit for bit.
+"""
+
+from .columns import Categorical, Column, Level, Numeric
+from .layout import BoolArray, FloatArray
+from .schema import Schema
+
+__all__ = ["BoolArray", "Categorical", "Column", "FloatArray", "Level", "Numeric", "Schema"]

@@ -1,0 +1,192 @@
+"""What the owner declares about one column.
+
+A declaration is public: bounds and levels come from a form, a code book or a statute, never from the private rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from ..accounting import JsonValue
+from ..errors import SchemaError
+
+Level: TypeAlias = str | int | float | bool
+
+LARGEST_EXACT_INTEGER = 2**53
+"""Rows are held as float64, which counts every integer up to here."""
+
+SMALLEST_WIDTH = 2.0**-1022
+"""Bounds closer than this are subnormal numbers, and dividing by their distance would lose digits."""
+
+
+def _plain_number(value: object, what: str) -> float:
+    """The value as a finite Python number."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise SchemaError(f"{what} is {value!r}; it must be a number")
+    if not math.isfinite(value):
+        raise SchemaError(f"{what} is {value}; it must be finite, because noise is scaled to declared bounds")
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Numeric:
+    """A column of numbers between two public bounds.
+
+    Parameters
+    ----------
+    low, high : float
+        Values of private rows are clipped to these; a public point outside them is refused.
+    integer : bool
+        Whether only whole numbers occur. Private values are rounded to the nearest one.
+    missing : float, optional
+        The number that stands for a missing value. Without one, a row with a missing value counts as zero in every
+        question.
+
+    Examples
+    --------
+    >>> Numeric(17, 90, integer=True)
+    Numeric(17, 90, integer=True)
+    >>> Numeric(90, 17)
+    Traceback (most recent call last):
+        ...
+    vitrail.errors.SchemaError: low is 90.0 and high is 17.0; low must be below high
+    """
+
+    low: float
+    high: float
+    integer: bool = False
+    missing: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("low", "high", "missing"):
+            given = getattr(self, name)
+            if given is None and name == "missing":
+                continue
+            number = _plain_number(given, f"{name} of a numeric column")
+            if self.integer and (number != int(number) or abs(number) > LARGEST_EXACT_INTEGER):
+                raise SchemaError(f"{name} of an integer column is {number}; it must be a whole number of at most 2**53")
+            # One spelling per number, so that equal declarations have equal digests; `+ 0.0` turns -0.0 into 0.0.
+            object.__setattr__(self, name, int(number) if self.integer else float(number) + 0.0)
+        if not self.low < self.high:
+            raise SchemaError(f"low is {self.low} and high is {self.high}; low must be below high")
+        if not SMALLEST_WIDTH <= self.high - self.low < math.inf:
+            raise SchemaError(f"high - low is {self.high - self.low}; it must be a finite, normal floating-point number")
+        if self.missing is not None and not self.low <= self.missing <= self.high:
+            raise SchemaError(f"missing is {self.missing}; it must lie between {self.low} and {self.high}")
+
+    def __repr__(self) -> str:
+        integer = ", integer=True" if self.integer else ""
+        missing = "" if self.missing is None else f", missing={self.missing!r}"
+        return f"Numeric({self.low!r}, {self.high!r}{integer}{missing})"
+
+    @property
+    def allowed(self) -> str:
+        """What a value may be, in words."""
+        return f"{'a whole number' if self.integer else 'a number'} between {self.low} and {self.high}"
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The declaration as plain JSON values."""
+        return {"kind": "numeric", "low": self.low, "high": self.high, "integer": self.integer, "missing": self.missing}
+
+
+@dataclass(frozen=True, slots=True)
+class Categorical:
+    """A column with a public list of levels.
+
+    A private value belongs to a level when both are the same text, or the same number: the integer 1, 1.0, ``True``
+    and the text ``"1"`` all match a level ``1``, so that a file whose column is read as text because of one odd row
+    gives every other row the same level as before. Anything else is missing.
+
+    Parameters
+    ----------
+    levels : iterable of str, int, float or bool
+        Distinct, also when written as text (that is how features are named).
+    missing : level, optional
+        The level that stands for missing and undeclared values. Without one, such a row counts as zero in every
+        question.
+
+    Examples
+    --------
+    >>> Categorical(["Female", "Male"])
+    Categorical(['Female', 'Male'])
+    >>> Categorical(["yes", "no", "yes"])
+    Traceback (most recent call last):
+        ...
+    vitrail.errors.SchemaError: levels holds 'yes' twice; every level must be distinct
+    """
+
+    levels: tuple[Level, ...]
+    missing: Level | None = None
+
+    def __init__(self, levels: Iterable[Level], missing: Level | None = None) -> None:
+        if isinstance(levels, str | bytes) or not isinstance(levels, Iterable):
+            raise SchemaError(f"levels is {levels!r}; it must be a list of levels, for example ['no', 'yes']")
+        plain = tuple(_plain_level(level) for level in levels)
+        if not plain:
+            raise SchemaError("levels is empty; a categorical column has at least one level")
+        seen: set[object] = set()
+        for level in plain:
+            # Numbers share one key space with booleans (True == 1), texts have their own.
+            keys = {("text", str(level))} | (set() if isinstance(level, str) else {("number", float(level))})
+            if keys & seen:
+                raise SchemaError(f"levels holds {level!r} twice; every level must be distinct")
+            seen |= keys
+        object.__setattr__(self, "levels", plain)
+        if missing is not None:
+            missing = _plain_level(missing)
+            if missing not in plain:
+                raise SchemaError(f"missing is {missing!r}; it must be one of the levels: {_listed(plain)}")
+            missing = plain[plain.index(missing)]
+        object.__setattr__(self, "missing", missing)
+
+    def __repr__(self) -> str:
+        missing = "" if self.missing is None else f", missing={self.missing!r}"
+        return f"Categorical({list(self.levels)!r}{missing})"
+
+    @property
+    def allowed(self) -> str:
+        """What a value may be, in words."""
+        return f"one of {_listed(self.levels)}"
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The declaration as plain JSON values."""
+        return {"kind": "categorical", "levels": list(self.levels), "missing": self.missing}
+
+
+Column: TypeAlias = Numeric | Categorical
+
+
+def _plain_level(level: object) -> Level:
+    """The level as a plain Python value that JSON can hold."""
+    if isinstance(level, np.generic):
+        level = level.item()
+    if not isinstance(level, str | int | float):
+        raise SchemaError(f"a level is {level!r}; levels must be texts, numbers or booleans")
+    if not isinstance(level, str) and not (math.isfinite(level) and abs(level) <= LARGEST_EXACT_INTEGER):
+        raise SchemaError(f"a level is {level!r}; a number must be finite and at most 2**53 (write larger ones as text)")
+    return level
+
+
+def _listed(levels: tuple[Level, ...], most: int = 12) -> str:
+    """The first levels, and how many more there are."""
+    more = f" and {len(levels) - most} more" if len(levels) > most else ""
+    return ", ".join(map(repr, levels[:most])) + more
+
+
+def column_from_json(fields: Mapping[str, JsonValue]) -> Column:
+    """Read back what ``to_json`` wrote."""
+    rest = {name: value for name, value in fields.items() if name not in ("kind", "name")}
+    make = {"numeric": Numeric, "categorical": Categorical}.get(str(fields.get("kind")))
+    if make is None:
+        raise SchemaError(f"a column has kind {fields.get('kind')!r}; it must be 'numeric' or 'categorical'")
+    try:
+        return make(**rest)  # type: ignore[no-any-return]
+    except TypeError as error:
+        raise SchemaError(f"a {fields['kind']} column has the fields {', '.join(map(repr, rest))}: {error}") from error

@@ -1,0 +1,146 @@
+"""Two doors for rows: a silent one for private rows, a strict one for public points.
+
+Both give a value the same meaning (``values.py``); they differ in what happens to a value that has none. In a private
+row it becomes NaN and nothing is said, because an error or a warning would be data. In a public point it is an error
+that names the column, the row, the value and what is allowed.
+"""
+
+from __future__ import annotations
+
+import difflib
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from typing import cast
+
+import numpy as np
+
+from ..errors import SchemaError
+from .columns import Categorical, Column
+from .layout import FloatArray, Layout, tidy
+from .sources import Refused, Source, Values, is_pandas_row, is_scalar, sources_of
+from .values import can_match_numbers, measure
+
+ROWS_PER_STRIP = 4096
+"""Columns are laid into rows strip by strip, so that a strip stays in the processor's cache."""
+
+
+def did_you_mean(given: object, known: Iterable[object]) -> str:
+    """A suggestion in words, or nothing."""
+    close = difflib.get_close_matches(str(given), [str(name) for name in known], n=1)
+    return f" Did you mean {close[0]!r}?" if close else ""
+
+
+def read_private(names: Sequence[str], layout: Layout, frame: object) -> FloatArray:
+    """Private rows as a raw matrix; no value in them raises or warns.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The schema's column names.
+    layout : Layout
+        What they declare.
+    frame : object
+        See ``sources_of``. Columns the schema does not name are ignored.
+
+    Returns
+    -------
+    array of float64, shape (rows, n_columns)
+        Within the schema: clipped, rounded, NaN for missing.
+    """
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        found = sources_of(frame, names, [can_match_numbers(column) for column in layout.columns])
+        check_names(names, found, strict=False)
+        columns = [measure(name, column, found[name]) for name, column in zip(names, layout.columns, strict=True)]
+        raw = np.empty((len(columns[0]), len(columns)))
+        for start in range(0, len(raw), ROWS_PER_STRIP):
+            strip = raw[start : start + ROWS_PER_STRIP]
+            for j, values in enumerate(columns):
+                strip[:, j] = values[start : start + ROWS_PER_STRIP]
+            tidy(layout, strip)
+    return raw
+
+
+def check_names(names: Sequence[str], found: Iterable[str], strict: bool) -> None:
+    """Refuse missing columns, and (if strict) columns the schema does not know."""
+    found = list(found)
+    unknown = [name for name in found if name not in names]
+    missing = [name for name in names if name not in found]
+    if strict and unknown:
+        hint = did_you_mean(unknown[0], missing or names)
+        raise SchemaError(f"column {unknown[0]!r} is not in the schema, which has {', '.join(map(repr, names))}.{hint}")
+    if missing:
+        hint = did_you_mean(missing[0], unknown)
+        raise SchemaError(f"column {missing[0]!r} of the schema is missing; given are {', '.join(map(repr, found))}.{hint}")
+
+
+def read_public(names: Sequence[str], layout: Layout, points: object) -> FloatArray:
+    """Public points as a raw matrix; whatever does not fit the schema is an error.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The schema's column names.
+    layout : Layout
+        What they declare.
+    points : object
+        What ``read_private`` takes, and one point (a dictionary of values, a pandas Series, a one-dimensional array) or
+        a list of dictionaries.
+
+    Returns
+    -------
+    array of float64, shape (points, n_columns)
+        Complete: no NaN.
+    """
+    found = _point_sources(names, layout, points)
+    check_names(names, found, strict=True)
+    columns = [measure(name, column, found[name]) for name, column in zip(names, layout.columns, strict=True)]
+    for name, column, values in zip(names, layout.columns, columns, strict=True):
+        _check_points(name, column, found[name], values)
+    return np.ascontiguousarray(np.stack(columns, axis=1))
+
+
+def _point_sources(names: Sequence[str], layout: Layout, points: object) -> dict[str, Source]:
+    number_like = [can_match_numbers(column) for column in layout.columns]
+    if is_pandas_row(points):
+        points = cast(Mapping[str, object], points.to_dict())  # type: ignore[attr-defined]
+    if isinstance(points, np.ndarray) and points.ndim == 1 and points.dtype.names is None:
+        points = points[None, :]
+    if isinstance(points, Mapping) and points and all(is_scalar(value) for value in points.values()):
+        return {str(name): Values([_unwrap(value)]) for name, value in points.items()}
+    if isinstance(points, list | tuple):
+        return _of_records(names, points)
+    return sources_of(points, names, number_like)
+
+
+def _unwrap(value: object) -> object:
+    return value.item() if isinstance(value, np.ndarray | np.generic) else value
+
+
+def _of_records(names: Sequence[str], records: Sequence[object]) -> dict[str, Source]:
+    for row, record in enumerate(records):
+        if not isinstance(record, Mapping):
+            raise SchemaError(
+                f"row {row} of the list of points is {type(record).__name__}; every entry must be a dictionary of values"
+            )
+        try:
+            check_names(names, [str(name) for name in record], strict=True)
+        except SchemaError as error:
+            raise SchemaError(f"row {row}: {error}") from None
+    return {name: Values([cast(Mapping[str, object], record)[name] for record in records]) for name in names}
+
+
+def _check_points(name: str, column: Column, source: Source, values: FloatArray) -> None:
+    """Refuse the first value that private reading would have changed."""
+    assert not isinstance(source, Refused)
+    if isinstance(column, Categorical):
+        bad = np.isnan(values)
+    else:
+        bad = ~((values >= column.low) & (values <= column.high))
+        if column.integer:
+            bad |= values != np.rint(values)
+    if bad.any():
+        row = int(np.argmax(bad))
+        value = _unwrap(source.value(row))
+        hint = did_you_mean(value, column.levels) if isinstance(column, Categorical) and isinstance(value, str) else ""
+        raise SchemaError(f"column {name!r} is {value!r} in row {row}; it must be {column.allowed}.{hint}")

@@ -1,0 +1,333 @@
+"""The schema: an ordered set of declared columns, and the one place where rows become numbers."""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import importlib
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..accounting import JsonValue
+from ..errors import InvalidInput, SchemaError
+from . import layout as _layout
+from .columns import Categorical, Column, Numeric, column_from_json
+from .inference import infer_column
+from .layout import BoolArray, FloatArray, layout_of, levels_array
+from .reading import did_you_mean, read_private, read_public
+from .sources import sources_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FORMAT_VERSION = 1
+
+
+class Schema(Mapping[str, Column]):
+    """Public facts about the columns of a dataset, in order.
+
+    Rows inside the library are a *raw* matrix, float64 of shape (rows, n_columns): numbers in their own units,
+    categories as level indices, NaN for missing. Models and explainers see it as *features*, float64 of shape
+    (rows, n_features) in [0, 1]: numbers scaled by their bounds, categories one-hot.
+
+    Parameters
+    ----------
+    columns : mapping of str to Numeric or Categorical
+        The declarations, in the order that the columns shall have. The target, if there is one, is among them.
+
+    Examples
+    --------
+    >>> schema = Schema({"age": Numeric(17, 90, integer=True), "sex": Categorical(["Female", "Male"])})
+    >>> schema.feature_names
+    ('age', 'sex=Female', 'sex=Male')
+    >>> raw = schema.read_points({"age": 90, "sex": "Female"})
+    >>> schema.features(raw)[0]
+    array([[1., 1., 0.]])
+    >>> schema.read_points({"age": 39, "sex": "Femal"})
+    Traceback (most recent call last):
+        ...
+    vitrail.errors.SchemaError: column 'sex' is 'Femal' in row 0; it must be one of 'Female', 'Male'. Did you mean 'Female'?
+    """
+
+    __slots__ = ("_canonical", "_columns", "_feature_names", "_layout")
+
+    def __init__(self, columns: Mapping[str, Column]) -> None:
+        if not isinstance(columns, Mapping) or not columns:
+            raise SchemaError("a schema is made from a dictionary of at least one column, such as {'age': Numeric(0, 120)}")
+        for name, column in columns.items():
+            if not isinstance(name, str) or not name:
+                raise SchemaError(f"a column is named {name!r}; names must be non-empty texts")
+            if not isinstance(column, Numeric | Categorical):
+                raise SchemaError(f"column {name!r} is {column!r}; it must be Numeric(low, high) or Categorical(levels)")
+        self._columns: dict[str, Column] = dict(columns)
+        self._layout = layout_of(self._columns.values())
+        self._feature_names = tuple(text for name, column in columns.items() for text in _names_of(name, column))
+        if len(set(self._feature_names)) < len(self._feature_names):
+            twice = next(text for text in self._feature_names if self._feature_names.count(text) > 1)
+            raise SchemaError(f"two features would be called {twice!r}; rename one of the columns")
+        self._canonical = json.dumps(self.to_json(), separators=(",", ":"), allow_nan=False)
+
+    @classmethod
+    def infer(cls, public_frame: object, *, max_levels: int = 50) -> Schema:
+        """Read bounds and levels off a frame that is PUBLIC: never give it private rows, it repeats what it sees.
+
+        Parameters
+        ----------
+        public_frame : data frame or dictionary of columns
+            Rows that anyone may see: a published sample, a synthetic file, a code book.
+        max_levels : int
+            More distinct texts than this are an error rather than a categorical column.
+
+        Returns
+        -------
+        Schema
+            Numbers (few-valued integers too) become ``Numeric``; texts, booleans and categories ``Categorical``, sorted.
+
+        Examples
+        --------
+        >>> Schema.infer({"age": [20, 60], "sex": ["Male", "Female"]})
+        Schema({'age': Numeric(20, 60, integer=True), 'sex': Categorical(['Female', 'Male'])})
+        """
+        if isinstance(public_frame, np.ndarray) and public_frame.dtype.names is None:
+            raise SchemaError("public_frame is an array without column names; give a data frame or a dictionary of columns")
+        found = sources_of(public_frame, (), ())
+        return cls({name: infer_column(name, source, max_levels) for name, source in found.items()})
+
+    # --- the mapping -------------------------------------------------------------------------------------------------
+
+    def __getitem__(self, name: str) -> Column:
+        try:
+            return self._columns[name]
+        except KeyError:
+            raise KeyError(f"no column {name!r} in the schema.{did_you_mean(name, self._columns)}") from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._columns
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Schema) and self._canonical == other._canonical
+
+    def __hash__(self) -> int:
+        return hash(self._canonical)
+
+    def __reduce__(self) -> tuple[type[Schema], tuple[dict[str, Column]]]:
+        return Schema, (self._columns,)
+
+    def __repr__(self) -> str:
+        return f"Schema({{{', '.join(f'{name!r}: {column!r}' for name, column in self._columns.items())}}})"
+
+    def _repr_html_(self) -> str:
+        rows = ""
+        for name, column in self._columns.items():
+            kind = "numeric" if isinstance(column, Numeric) else "categorical"
+            missing = "the row counts zero" if column.missing is None else f"read as {column.missing!r}"
+            cells = "".join(f"<td>{html.escape(text)}</td>" for text in (name, kind, column.allowed, missing))
+            rows += f"<tr>{cells}</tr>"
+        return f"<table><tr><th>column</th><th>kind</th><th>allowed</th><th>missing</th></tr>{rows}</table>"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The column names, in order."""
+        return tuple(self._columns)
+
+    @property
+    def n_columns(self) -> int:
+        """The width of a raw row."""
+        return len(self._columns)
+
+    @property
+    def n_features(self) -> int:
+        """The width of a feature row: one per number, one per level."""
+        return self._layout.n_features
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """The names of the features: ``"age"``, ``"sex=Female"``."""
+        return self._feature_names
+
+    @property
+    def feature_slices(self) -> Mapping[str, slice]:
+        """Where each column's features lie."""
+        return MappingProxyType(dict(zip(self._columns, self._layout.slices, strict=True)))
+
+    def column_index(self, name: str) -> int:
+        """Where a column lies in a raw row."""
+        if name not in self._columns:
+            raise SchemaError(
+                f"column {name!r} is not in the schema, which has {', '.join(map(repr, self.names))}."
+                f"{did_you_mean(name, self.names)}"
+            )
+        return self.names.index(name)
+
+    def without(self, *names: str) -> Schema:
+        """The same schema less these columns."""
+        dropped = {self.names[self.column_index(name)] for name in names}
+        return Schema({name: column for name, column in self._columns.items() if name not in dropped})
+
+    # --- files -------------------------------------------------------------------------------------------------------
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The schema as plain JSON values; the order of columns is part of it."""
+        columns: list[JsonValue] = [{"name": name, **column.to_json()} for name, column in self._columns.items()]
+        return {"version": FORMAT_VERSION, "columns": columns}
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, JsonValue]) -> Schema:
+        """Read back what ``to_json`` wrote."""
+        columns = fields.get("columns") if isinstance(fields, Mapping) else None
+        if not isinstance(columns, list) or fields.get("version") != FORMAT_VERSION:
+            raise SchemaError(
+                f"this is not a schema of version {FORMAT_VERSION}: it needs the fields 'version' and 'columns'"
+            )
+        declared: dict[str, Column] = {}
+        for column in columns:
+            if not isinstance(column, dict) or not isinstance(name := column.get("name"), str):
+                raise SchemaError(f"a column of the schema is {column!r}; it must be an object with a 'name'")
+            if name in declared:
+                raise SchemaError(f"column {name!r} stands in the schema twice; names must be distinct")
+            declared[name] = column_from_json(column)
+        return cls(declared)
+
+    def digest(self) -> str:
+        """SHA-256 of the canonical JSON: equal for equal schemas, on every machine."""
+        return hashlib.sha256(self._canonical.encode()).hexdigest()
+
+    def save(self, path: str | Path) -> None:
+        """Write the schema as a JSON file."""
+        Path(path).write_text(json.dumps(self.to_json(), indent=2, allow_nan=False) + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Schema:
+        """Read a JSON file that ``save`` wrote."""
+        try:
+            fields = json.loads(Path(path).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise SchemaError(f"the schema {str(path)!r} cannot be read: {error}") from error
+        return cls.from_json(fields)
+
+    # --- rows --------------------------------------------------------------------------------------------------------
+
+    def read(self, frame: object) -> FloatArray:
+        """Private rows as a raw matrix, silently: no value in them raises, warns or changes another row.
+
+        Parameters
+        ----------
+        frame : object
+            An eager data frame (pandas, Polars, PyArrow), a dictionary of columns, a structured array, or a
+            two-dimensional array with the columns in the schema's order. Other columns are ignored.
+
+        Returns
+        -------
+        array of float64, shape (rows, n_columns)
+            Numbers clipped to their bounds and rounded where declared; NaN for missing, unreadable, infinite and
+            undeclared values.
+        """
+        return read_private(self.names, self._layout, frame)
+
+    def read_points(self, points: object) -> FloatArray:
+        """Public points as a raw matrix, strictly: whatever does not fit the schema is an error.
+
+        Parameters
+        ----------
+        points : object
+            What ``read`` takes, and one point (a dictionary of values, a pandas Series, a one-dimensional array) or a
+            list of dictionaries.
+
+        Returns
+        -------
+        array of float64, shape (points, n_columns)
+            Complete rows, without NaN.
+        """
+        return read_public(self.names, self._layout, points)
+
+    def complete(self, raw: FloatArray) -> tuple[FloatArray, BoolArray]:
+        """Replace missing values by their declared stand-ins, and rows that lack one by the filler.
+
+        Returns
+        -------
+        raw : array of float64, shape (rows, n_columns)
+            Without NaN. It is the given array itself when nothing is missing.
+        valid : array of bool, shape (rows,)
+            False where the filler stands: those rows count zero.
+        """
+        return _layout.complete(self._layout, raw)
+
+    def features(self, raw: FloatArray, out: FloatArray | None = None) -> tuple[FloatArray, BoolArray]:
+        """Features of raw rows, and which of the rows count.
+
+        Parameters
+        ----------
+        raw : array of float64, shape (rows, n_columns)
+            As ``read`` returns it.
+        out : array of float64, shape (rows, n_features), optional
+            Where to write the features.
+
+        Returns
+        -------
+        features : array of float64, shape (rows, n_features)
+            In [0, 1]; each row depends on its own raw row alone, bit for bit.
+        valid : array of bool, shape (rows,)
+            False where a value is missing and has no stand-in; such a row has the features of the filler.
+        """
+        return _layout.features(self._layout, raw, out)
+
+    def unfeature(self, features: FloatArray) -> FloatArray:
+        """The raw rows nearest to these features: de-scaled, rounded, clipped, the largest entry of a one-hot group."""
+        return _layout.unfeature(self._layout, features)
+
+    def filler(self) -> FloatArray:
+        """The public row that stands in for rows that do not count: middles and first levels; shape (1, n_columns)."""
+        return self._layout.filler.copy()
+
+    def probe_rows(self, n: int) -> FloatArray:
+        """Public rows to try functions on: two corners, the filler, then uniform draws, the same on every machine."""
+        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+            raise InvalidInput(f"n is {n!r}; probe_rows needs a whole number of at least 1")
+        return _layout.probe_rows(self._layout, int(n))
+
+    def frame(self, raw: FloatArray) -> dict[str, NDArray[np.generic]]:
+        """Raw rows as columns in original units and levels."""
+        _layout.check_raw(self._layout, raw)
+        return {name: _layout.original_values(column, raw[:, j]) for j, (name, column) in enumerate(self._columns.items())}
+
+    def pandas(self, raw: FloatArray, *, categories: bool = False) -> pd.DataFrame:
+        """Complete raw rows as a pandas DataFrame in original units and levels.
+
+        Parameters
+        ----------
+        raw : array of float64, shape (rows, n_columns)
+            Without NaN.
+        categories : bool
+            Give categorical columns pandas' ``category`` dtype instead of that of their levels.
+        """
+        try:
+            pandas = importlib.import_module("pandas")
+        except ImportError as error:
+            raise InvalidInput("this needs pandas, which is not installed; install it, or use schema.frame(raw)") from error
+        _layout.check_raw(self._layout, raw)
+        columns: dict[str, object] = {}
+        for j, (name, column) in enumerate(self._columns.items()):
+            if isinstance(column, Numeric):
+                columns[name] = _layout.original_values(column, raw[:, j])
+            else:
+                levels = pandas.Series(levels_array(column))
+                levels = levels.astype(pandas.CategoricalDtype(levels)) if categories else levels
+                columns[name] = levels.array.take(raw[:, j].astype(np.intp))
+        made: pd.DataFrame = pandas.DataFrame(columns, copy=False)
+        return made
+
+
+def _names_of(name: str, column: Column) -> tuple[str, ...]:
+    return (name,) if isinstance(column, Numeric) else tuple(f"{name}={level}" for level in column.levels)

@@ -1,0 +1,82 @@
+"""What a function on rows is shown: a block of constant shape, in which it cannot tell padding from people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InvalidInput
+from ..model import Model
+from .setting import Setting
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Predict = Callable[[Model, NDArray[np.float64]], NDArray[np.float64]]
+
+
+class Block:
+    """A block of rows, as a function given to the vault sees it.
+
+    The function must return, for every row of the block, a value that depends on that row alone. Some rows may be public
+    padding; what they return is thrown away.
+
+    Attributes
+    ----------
+    features : array (rows, n_features)
+        The encoded columns without the target: numerics in [0, 1], categoricals one-hot.
+    target : array (rows,)
+        The target column: a number, or the index of its level.
+
+    Examples
+    --------
+    >>> import vitrail as vt
+    >>> mean_of_features = vt.BoundedSum(lambda block: block.features, size=3, l2_bound=1.0)
+    """
+
+    __slots__ = ("_features", "_predict", "_raw", "_setting")
+
+    def __init__(self, raw: NDArray[np.float64], setting: Setting, predict: Predict) -> None:
+        self._raw, self._setting, self._predict = raw, setting, predict
+        self._features: NDArray[np.float64] | None = None
+
+    def __len__(self) -> int:
+        return len(self._raw)
+
+    def __repr__(self) -> str:
+        return f"Block of {len(self._raw)} rows, padding included"
+
+    @property
+    def features(self) -> NDArray[np.float64]:
+        """The encoded feature columns."""
+        if self._features is None:
+            self._features = self._setting.feature_schema.features(self.values)[0]
+        return self._features
+
+    @property
+    def values(self) -> NDArray[np.float64]:
+        """The feature columns in original units, categoricals as the index of their level: (rows, n_columns)."""
+        target = self._setting.target
+        return self._raw if target is None else np.delete(self._raw, self._setting.schema.column_index(target), axis=1)
+
+    @property
+    def target(self) -> NDArray[np.float64]:
+        """The target column: a number, or the index of its level."""
+        if self._setting.target is None:
+            raise InvalidInput("this dataset declares no target; give PrivateData target= to use block.target")
+        return self.column(self._setting.target)
+
+    def column(self, name: str) -> NDArray[np.float64]:
+        """One column in original units, or as level indices."""
+        return np.ascontiguousarray(self._raw[:, self._setting.schema.column_index(name)])
+
+    def predictions(self, model: Model) -> NDArray[np.float64]:
+        """The model's output for every row, clipped to its declared range; NaN where the model fails."""
+        return self._predict(model, self.values)
+
+    def frame(self) -> pd.DataFrame:
+        """All columns, the target included, as a pandas data frame in original units and levels."""
+        return self._setting.schema.pandas(self._raw)

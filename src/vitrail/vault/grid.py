@@ -1,0 +1,151 @@
+"""Fixed point: which grid a sum is taken on, and how a row is put on it.
+
+A contribution q in R^k is clipped to C, scaled by 1/g (g a power of two, so the scaling is exact) and rounded to integers v.
+What is then summed and what the noise is calibrated to are the *integers*:
+
+    every row's v satisfies  v.v <= floor((C/g)^2)  in exact arithmetic,
+
+so removing or adding a row moves the integer sum by at most C/g, whatever floating point did before. The float norm is not
+trusted: (1, 1, 1) passes a float test against C = 1.7320508075688772, which is below sqrt(3). While C/g <= 2**26 a legal row has
+v.v <= 2**52, and float64 adds those squares without any rounding; a row whose true v.v is larger cannot round down to below 2**52.
+Finer grids (up to 2**31) are checked in int64.
+
+Sums of integers do not depend on order, block size, threads or device, which closes the summation attacks of Casacuberta et
+al. (2022). The grid is chosen from public numbers so that rounding cannot matter: n_rows_public * g <= sigma/10.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace, is_numpy_array
+from numpy.typing import NDArray
+
+FLOAT_CHECK_BITS = 26
+LARGEST_BITS = 31
+_SUB_BLOCK_ELEMENTS = 48 * 1024  # keeps the temporaries of one step inside the second-level cache
+
+Array = Any
+"""An array of any namespace that follows the array API standard (NumPy here; torch or CuPy where plugged in)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A power-of-two grid for contributions of L2 norm at most ``l2_bound``."""
+
+    l2_bound: float
+    step: float
+    size: int
+
+    @classmethod
+    def choose(cls, l2_bound: float, size: int, sigma: float, n_rows_public: int) -> Grid:
+        """The coarsest grid on which rounding is negligible against noise of standard deviation ``sigma``."""
+        against_noise = sigma / (10 * n_rows_public)
+        against_clip = l2_bound / (2**10 * math.sqrt(size))
+        finest = l2_bound / 2**LARGEST_BITS
+        return cls(l2_bound, power_of_two_below(max(min(against_noise, against_clip), 2 * finest)), size)
+
+    @property
+    def limit_squared(self) -> int:
+        """floor((C/g)^2), exactly."""
+        return math.floor((Fraction(self.l2_bound) / Fraction(self.step)) ** 2)
+
+    @property
+    def inner_norm(self) -> float:
+        """A norm in grid units that no rounding can carry past the limit: C/g less half a cell's diagonal."""
+        return self.l2_bound / self.step * (1 - 2.0**-40) - math.sqrt(self.size) / 2
+
+    @property
+    def checked_in_floats(self) -> bool:
+        """Whether float64 adds the squares of a legal row exactly."""
+        return self.limit_squared <= 2 ** (2 * FLOAT_CHECK_BITS)
+
+
+def power_of_two_below(value: float) -> float:
+    """The largest power of two that is at most ``value``."""
+    mantissa, exponent = math.frexp(value)
+    return math.ldexp(1.0, exponent - 1)
+
+
+def squared_norms(rows: Array) -> Array:
+    """v.v of every row, each computed from its row alone in one fixed order.
+
+    ``einsum`` runs NumPy's own loop over each row; a BLAS dot product may split long rows over threads.
+    """
+    if is_numpy_array(rows):
+        return np.einsum("ij,ij->i", rows, rows)
+    return array_namespace(rows).vecdot(rows, rows)
+
+
+def to_grid(contributions: Array, grid: Grid) -> Array:
+    """Clip rows to ``grid.l2_bound`` and round them to integers, held in float64, whose norms obey the limit exactly.
+
+    Parameters
+    ----------
+    contributions : array (rows, size)
+        Anything a function returned: NaN and infinite rows become zero, every other row is clipped.
+    grid : Grid
+
+    Returns
+    -------
+    array (rows, size) of integers in float64
+    """
+    xp = array_namespace(contributions)
+    norms_squared = squared_norms(contributions)
+    to_cells = 1.0 / grid.step
+    with np.errstate(all="ignore"):
+        shrink = grid.inner_norm / xp.sqrt(norms_squared)
+        scale = xp.where(norms_squared <= grid.l2_bound * grid.l2_bound, to_cells, shrink)
+        cells = contributions * scale[:, None]
+        cells = np.rint(cells, out=cells) if is_numpy_array(cells) else xp.round(cells)
+        broken = ~_within_limit(cells, grid)
+    if bool(xp.any(broken)):
+        cells[broken, :] = _repaired(contributions[broken, :], grid)
+    return cells
+
+
+def _within_limit(cells: Array, grid: Grid) -> Array:
+    """Whether each row's integers obey the limit; False for anything that is not finite."""
+    squares = squared_norms(cells)
+    if grid.checked_in_floats:
+        return squares <= float(grid.limit_squared)
+    # int64 cannot overflow below 2**63; rows far outside (or not finite) are refused on the float sum first.
+    xp = array_namespace(cells)
+    plausible = squares < 2.0**62.9
+    whole = xp.astype(xp.where(plausible[:, None], cells, xp.zeros_like(cells)), xp.int64)
+    exact = np.einsum("ij,ij->i", whole, whole) if is_numpy_array(whole) else xp.sum(whole * whole, axis=1)
+    return plausible & (exact <= grid.limit_squared)
+
+
+def _repaired(contributions: Array, grid: Grid) -> Array:
+    """The few rows for which plain arithmetic overflowed, or rounding carried past the limit: scaled down and rounded again."""
+    xp = array_namespace(contributions)
+    finite = xp.all(xp.isfinite(contributions), axis=1)
+    rows = xp.where(finite[:, None], contributions, xp.zeros_like(contributions))
+    largest = xp.max(xp.abs(rows), axis=1)
+    with np.errstate(all="ignore"):
+        unit = xp.where((largest > 0)[:, None], rows / largest[:, None], xp.zeros_like(rows))
+        unit = xp.where(xp.isfinite(unit), unit, xp.zeros_like(unit))  # a subnormal largest entry can overflow here
+        norm = xp.sqrt(squared_norms(unit))
+        scale = xp.where(norm > 0, xp.minimum(largest / grid.step, grid.inner_norm / norm), xp.zeros_like(norm))
+        cells = xp.round(unit * scale[:, None])
+    keep = _within_limit(cells, grid)
+    return xp.where(keep[:, None], cells, xp.zeros_like(cells))
+
+
+def sum_on_grid(contributions: NDArray[np.float64], valid: NDArray[np.bool_], grid: Grid) -> NDArray[np.int64]:
+    """The exact integer sum of the valid rows of one block, in cache-sized steps."""
+    rows, size = contributions.shape
+    step = max(1, _SUB_BLOCK_ELEMENTS // max(1, size))
+    total = np.zeros(size, dtype=np.int64)
+    for start in range(0, rows, step):
+        part = valid[start : start + step]
+        cells = to_grid(contributions[start : start + step], grid)
+        if not part.all():
+            cells[~part] = 0.0
+        total += cells.sum(axis=0).astype(np.int64)  # at most 2**31 per cell and 2**16 rows per step: exact
+    return total

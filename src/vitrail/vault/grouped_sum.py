@@ -1,0 +1,244 @@
+"""Grouped sum (subsample and aggregate): run any function on random groups of rows and add up what it says.
+
+Each row goes to one of ``groups`` groups by a fresh uniform draw of its own; an arbitrary function runs per group, in a fresh
+process; its output is put into the public box [low, high] and on a grid; an empty, failing or late group says a public
+default inside the box; the number of groups is constant. Couple the other rows' draws: adding or removing a row changes the content
+of one group only, so one summand moves, anywhere in the box: the sum moves by at most the box's diagonal |high - low| (sqrt(k) R for
+a cube). Replacing a row: couple its draw too, and again one group changes. Both relations cost the same. The box on the
+grid has half-sides of H_i whole cells, and the sensitivity used is the diagonal of *that* box, 2 g |H|: exact.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..accounting import GaussianSum, JsonValue
+from ..errors import ImpureFunction, InvalidInput, VitrailError
+from ..model import Model
+from ..progress import progress
+from .block import Block
+from .group_worker import GroupServer
+from .grid import power_of_two_below
+from .noise import rounded_gaussian, uniform_below
+from .predictions import Predictions
+from .question import Answer, check_callable, check_count, check_positive, sigma_for
+from .row_function import silence
+from .row_pass import RowPass
+from .setting import Setting
+
+Floats = NDArray[np.float64]
+LARGEST_PUBLIC_GROUP = 2000
+
+
+@dataclass(frozen=True, eq=False)
+class GroupedSum:
+    """The noisy sum, over random groups of rows, of whatever a function says about a group.
+
+    Parameters
+    ----------
+    fn : callable
+        Takes a :class:`Block` that holds one group (no padding), returns an array of length ``size``. It may do anything: train,
+        sort, rank, call another library. ``block.frame()`` gives a pandas data frame.
+    size : int
+        Length of the result.
+    low, high : float or array
+        The public box results are clipped to. The noise is proportional to its diagonal.
+    groups : int
+        How many groups. More groups mean less noise in the mean, and fewer rows in each.
+    default : float or array, optional
+        What an empty, failing or late group says; the middle of the box if not given.
+    isolation : {"process", "none"}
+        Run each group in a fresh process (default), or in this one: faster, and then ``fn`` must keep no memory of groups.
+    timeout_seconds : float
+        What takes longer counts as failing (in a process of its own only).
+    key : str, optional
+        A name for ``fn``; with it, asking again returns the stored release.
+
+    Examples
+    --------
+    >>> import numpy as np, vitrail as vt
+    >>> schema = vt.Schema({"age": vt.Numeric(0, 100)})
+    >>> rows = {"age": np.linspace(20, 60, 5000)}
+    >>> data = vt.PrivateData(rows, schema, name="medians", n_rows_public=5000, budget=vt.Budget(2, 1e-6))
+    >>> median = vt.GroupedSum(lambda group: np.median(group.column("age")), 1, low=0, high=100, groups=100, isolation="none")
+    >>> release = data.ask(median, epsilon=1.9)
+    >>> bool(abs(release.parts["mean"][0] - 40) < 15)
+    True
+    """
+
+    kind: ClassVar[str] = "grouped-sum"
+    fn: Callable[[Block], ArrayLike]
+    size: int
+    low: float | Floats
+    high: float | Floats
+    groups: int = 200
+    default: float | Floats | None = None
+    isolation: Literal["process", "none"] = "process"
+    timeout_seconds: float = 60.0
+    key: str | None = None
+
+    def __post_init__(self) -> None:
+        what = "a GroupedSum"
+        check_callable("fn", self.fn, what)
+        check_count("size", self.size, what)
+        check_count("groups", self.groups, what, 10**6)
+        check_positive("timeout_seconds", self.timeout_seconds, what)
+        if self.isolation not in ("process", "none"):
+            raise InvalidInput(f"isolation of {what} is {self.isolation!r}; choose 'process' or 'none'")
+        low, high = (self._vector(name, getattr(self, name)) for name in ("low", "high"))
+        if not (low < high).all():
+            raise InvalidInput(f"low of {what} must be below high in every coordinate")
+        default = (low + high) / 2 if self.default is None else self._vector("default", self.default)
+        if not ((low <= default) & (default <= high)).all():
+            raise InvalidInput(f"default of {what} must lie between low and high in every coordinate")
+        for name, vector in (("low", low), ("high", high), ("default", default)):
+            vector.setflags(write=False)
+            object.__setattr__(self, name, vector)
+
+    def _vector(self, name: str, value: ArrayLike) -> Floats:
+        try:
+            vector = np.broadcast_to(np.asarray(value, dtype=np.float64), (self.size,)).copy()
+        except (TypeError, ValueError) as error:
+            raise InvalidInput(f"{name} of a GroupedSum is neither a number nor an array of length {self.size}") from error
+        if not np.isfinite(vector).all():
+            raise InvalidInput(f"{name} of a GroupedSum must be finite")
+        return vector
+
+    def describe(self) -> dict[str, JsonValue]:
+        """The public parameters."""
+        box: dict[str, JsonValue] = {
+            name: [float(x) for x in np.atleast_1d(getattr(self, name))] for name in ("low", "high", "default")
+        }
+        return {"question": self.kind, "size": self.size, "groups": self.groups, **box, "isolation": self.isolation}
+
+    def identity(self) -> str | None:
+        """The caller's name for ``fn``."""
+        return self.key
+
+    def probe(self, setting: Setting, predictions: Predictions) -> int:
+        """Run ``fn`` on one public group of the expected size."""
+        rows = max(2, min(LARGEST_PUBLIC_GROUP, setting.n_rows_public // self.groups))
+
+        def admit_and_predict(model: Model, values: Floats) -> Floats:
+            predictions.admit(model)
+            return model.predict(setting.feature_schema, values)
+
+        try:
+            result = np.asarray(self.fn(Block(setting.schema.probe_rows(rows), setting, admit_and_predict)), dtype=np.float64)
+        except VitrailError:
+            raise
+        except Exception as error:
+            raise InvalidInput(
+                f"the function of this GroupedSum fails on a public group of {rows} rows drawn from the schema "
+                f"({type(error).__name__}: {error}); nothing was charged"
+            ) from error
+        if result.size != self.size or result.ndim > 1:
+            raise InvalidInput(f"the function of this GroupedSum returned shape {result.shape}; ({self.size},) is expected")
+        if not np.isfinite(result).all():
+            raise ImpureFunction("the function of this GroupedSum returned NaN or infinity for a public group of rows")
+        return setting.block_rows
+
+    def plan(self, mu: float, setting: Setting) -> GroupedSumPlan:
+        """Fix sigma and the grid."""
+        low, high = np.asarray(self.low), np.asarray(self.high)
+        half = (high - low) / 2
+        finest = float(np.linalg.norm(half)) / mu / (10 * self.groups)
+        step = power_of_two_below(max(min(finest, float(half.min()) / 2**10), float(half.max()) / 2**40))
+        cells = np.ceil(half / step)
+        sensitivity = 2 * step * math.sqrt(sum(int(side) ** 2 for side in cells)) * (1 + 1e-15)
+        return GroupedSumPlan(self, sensitivity, sigma_for(sensitivity, mu), step, cells)
+
+
+@dataclass(frozen=True)
+class GroupedSumPlan:
+    """A grouped sum with its noise fixed."""
+
+    question: GroupedSum
+    sensitivity: float
+    sigma: float
+    step: float
+    half_cells: Floats
+
+    @property
+    def event(self) -> GaussianSum:
+        """One Gaussian sum over the groups."""
+        return GaussianSum(self.sensitivity, self.sigma)
+
+    @property
+    def _middle(self) -> Floats:
+        return (np.asarray(self.question.low) + np.asarray(self.question.high)) / 2
+
+    def answers(self, rows: RowPass, block_rows: int, draws: int) -> Floats:
+        """Noise first; then each draw assigns the rows to groups anew."""
+        size = self.question.size
+        noise = rounded_gaussian(self.sigma / self.step, draws * size).reshape(draws, size)
+        everything = _all_rows(rows, block_rows)
+        sums = np.stack([self._sum_of_groups(everything, rows) for _ in range(draws)])
+        return (sums + noise) * self.step + self.question.groups * self._middle
+
+    def _sum_of_groups(self, raw: Floats, rows: RowPass) -> NDArray[np.int64]:
+        question = self.question
+        place = uniform_below(question.groups, len(raw))
+        order = np.argsort(place, kind="stable")
+        edges = np.searchsorted(place[order], np.arange(question.groups + 1))
+        members = [raw[order[edges[g] : edges[g + 1]]] for g in range(question.groups)]
+        call = _group_call(question.fn, rows.setting)
+        total = np.zeros(question.size, dtype=np.int64)
+        with silence(), progress("explaining groups", question.groups) as advance:
+            for result in _run_all(call, members, question):
+                total += self._on_grid(result)
+                advance(1)
+        return total
+
+    def _on_grid(self, result: Floats | None) -> NDArray[np.int64]:
+        """A group's result in whole cells inside the box; the default for one that failed."""
+        usable = result is not None and result.shape == (self.question.size,) and bool(np.isfinite(result).all())
+        chosen = result if usable and result is not None else np.asarray(self.question.default)
+        inside = np.clip(chosen, self.question.low, self.question.high)
+        cells = np.rint((inside - self._middle) / self.step)
+        return np.clip(cells, -self.half_cells, self.half_cells).astype(np.int64)
+
+    def shape(self, flat: Floats) -> Answer:
+        """The sum over groups, and the mean."""
+        return Answer(flat, {"sum": flat, "mean": flat / self.question.groups})
+
+
+def _all_rows(rows: RowPass, block_rows: int) -> Floats:
+    """Every row that counts, in memory: a group function may need all of its rows at once."""
+    rows.source.changed()
+    kept = []
+    for chunk in rows.source.chunks(max(block_rows, 4096)):
+        complete, valid = rows.setting.schema.complete(chunk)
+        kept.append(complete[valid])
+    return np.concatenate(kept) if kept else np.empty((0, rows.setting.schema.n_columns))
+
+
+def _group_call(fn: Callable[[Block], ArrayLike], setting: Setting) -> Callable[[Floats], Floats]:
+    def predict(model: Model, values: Floats) -> Floats:
+        return model.predict(setting.feature_schema, values)
+
+    def call(raw: Floats) -> Floats:
+        return np.atleast_1d(np.asarray(fn(Block(raw, setting, predict)), dtype=np.float64))
+
+    return call
+
+
+def _run_all(call: Callable[[Floats], Floats], members: list[Floats], question: GroupedSum) -> list[Floats | None]:
+    """Results in group order; an empty group is not run."""
+    if question.isolation == "none":
+        return [_quietly(call, group) if len(group) else None for group in members]
+    with GroupServer(call, question.timeout_seconds) as server:
+        return [server.run(group) if len(group) else None for group in members]
+
+
+def _quietly(call: Callable[[Floats], Floats], group: Floats) -> Floats | None:
+    try:
+        return call(group.copy())
+    except Exception:  # the group says its default; why it failed would be data
+        return None

@@ -1,0 +1,80 @@
+"""Predictions on private rows: made inside the vault, kept inside the vault.
+
+A model is admitted after a look at how it behaves on *public* rows: right shape, inside its range, and row-wise pure (a row's
+output has the same bits alone among fillers as in any block and at any place). Matrix products often are not: their rounding
+depends on a row's position. Such a model is called with one row at a time, which is a constant shape too, and slow. What the
+probe cannot show (a model that behaves differently on rows it has not seen) is a stated assumption.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InvalidInput
+from ..model import Model
+from .setting import Setting
+
+CACHE_BYTES = 512 * 2**20
+
+
+class Predictions:
+    """The models admitted to one dataset and, block by block, what they said."""
+
+    def __init__(self, setting: Setting) -> None:
+        self._setting = setting
+        self._admitted: dict[int, tuple[Model, bool]] = {}
+        self._cache: dict[tuple[int, int, int], NDArray[np.float64]] = {}
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def admit(self, model: Model) -> None:
+        """Probe a model on public rows, once; raise ModelError before anything is charged."""
+        if not isinstance(model, Model):
+            raise InvalidInput(f"block.predictions needs a vitrail.Model, not {type(model).__name__}; wrap it: Model(...)")
+        if id(model) in self._admitted:
+            return
+        schema = self._setting.feature_schema
+        model.check(schema)
+        row_wise = model.is_row_wise(schema, self._setting.block_rows)
+        if not row_wise:
+            warnings.warn(
+                f"{model.name}: a row's prediction changes in its last bits with its place in the block (seen on public "
+                "rows), so the model is asked one row at a time. That is slower; an ONNX or tree model usually avoids it.",
+                stacklevel=3,
+            )
+        self._admitted[id(model)] = (model, row_wise)  # holding the model keeps its id from being reused
+
+    def of(self, model: Model, values: NDArray[np.float64], block_index: int | None) -> NDArray[np.float64]:
+        """Predictions for one block; ``block_index`` names its place in the dataset, None for passing blocks."""
+        key = (id(model), len(values), -1 if block_index is None else block_index)
+        if block_index is not None and key in self._cache:
+            return self._cache[key]
+        admitted, row_wise = self._admitted[id(model)]
+        schema = self._setting.feature_schema
+        if row_wise:
+            outputs = admitted.predict(schema, values)
+        else:
+            outputs = np.concatenate([_one(admitted, self._setting, values[i : i + 1]) for i in range(len(values))])
+        if block_index is not None:
+            with self._lock:
+                if self._bytes + outputs.nbytes <= CACHE_BYTES and key not in self._cache:
+                    self._cache[key] = outputs
+                    self._bytes += outputs.nbytes
+        return outputs
+
+    def forget(self) -> None:
+        """Drop every stored prediction: the rows behind them changed."""
+        with self._lock:
+            self._cache.clear()
+            self._bytes = 0
+
+
+def _one(model: Model, setting: Setting, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    try:
+        return model.predict(setting.feature_schema, values)
+    except Exception:  # a failing row counts zero and is not reported: the message would be data
+        return np.full(1, np.nan)

@@ -1,0 +1,269 @@
+"""Private rows behind a small face: ask, quote, budget. Nothing here returns a row."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from types import MappingProxyType
+from typing import NoReturn
+
+from ..errors import InvalidInput, SchemaError
+from ..guarantee import Budget, Guarantee, check_neighbours, question_mu
+from ..ledger import Ledger, Replay, Statement, open_ledger
+from ..schema import Schema
+from .predictions import Predictions
+from .question import Plan, Question, check_count
+from .quote import Quote
+from .release import Release
+from .row_pass import RowPass
+from .rows import open_rows
+from .setting import Setting, default_block_rows
+
+KEY_FORMAT = 1
+
+
+class PrivateData:
+    """Private rows, their public description and their budget.
+
+    Parameters
+    ----------
+    rows : data frame, array, or path
+        Anything narwhals reads (pandas, Polars, PyArrow), a dictionary of columns, a NumPy array with columns in schema
+        order, or the path of a Parquet file or folder, which is streamed.
+    schema : Schema
+        Public bounds and levels. Never read off the rows.
+    name : str
+        The dataset's name in the bill.
+    n_rows_public : int
+        The row count everybody may know: sums are divided by it. Declared by the owner, never taken from the rows.
+    budget : Budget
+        The most that may ever be spent on these rows, fixed when the account is first opened.
+    target : str, optional
+        The column to predict; it is no feature.
+    neighbours : {"add-remove", "replace-one"}
+        What the promise is about: a row more or less, or a row exchanged.
+    ledger : str, Path, Ledger, optional
+        Where the bill is kept: ``"sqlite:///ledger.db"``, a path ending in ``.db``; in memory if not given.
+    analyst : str
+        Who asks. Caps may be set per analyst.
+    account : str, optional
+        The account that pays; the dataset's name if not given. Datasets that share rows must share an account.
+    version : str
+        Change it when the rows change: stored releases of another version are not replayed.
+    block_rows : int, optional
+        How many rows a function on rows is shown at a time.
+    threads : int
+        How many blocks are worked on at once. Sums are the same for any number.
+
+    Examples
+    --------
+    >>> import numpy as np, vitrail as vt
+    >>> schema = vt.Schema({"age": vt.Numeric(0, 100), "smoker": vt.Categorical(["no", "yes"])})
+    >>> rows = {"age": np.full(400, 50.0), "smoker": np.array(["yes"] * 100 + ["no"] * 300)}
+    >>> data = vt.PrivateData(rows, schema, name="patients", n_rows_public=400, budget=vt.Budget(1.0, 1e-6))
+    >>> release = data.ask(vt.BoundedSum(lambda block: block.features, size=3, l2_bound=1.5), epsilon=0.5)
+    >>> round(data.budget.spent_epsilon, 3)
+    0.5
+    >>> data
+    PrivateData('patients', 2 columns, declared rows 400)
+    """
+
+    __slots__ = ("__account", "__analyst", "__ledger", "__name", "__predictions", "__rows", "__setting", "__version")
+
+    def __init__(
+        self,
+        rows: object,
+        schema: Schema,
+        *,
+        name: str,
+        n_rows_public: int,
+        budget: Budget,
+        target: str | None = None,
+        neighbours: str = "add-remove",
+        ledger: object = None,
+        analyst: str = "owner",
+        account: str | None = None,
+        version: str = "1",
+        block_rows: int | None = None,
+        threads: int = 1,
+    ) -> None:
+        if not isinstance(schema, Schema):
+            raise SchemaError(f"schema is {type(schema).__name__}; declare one: vt.Schema({{'age': vt.Numeric(0, 120), ...}})")
+        if not isinstance(budget, Budget):
+            raise InvalidInput(f"budget is {budget!r}; declare one: vt.Budget(epsilon=1.0, delta=1e-6)")
+        for what, text in (("name", name), ("analyst", analyst), ("version", version), ("account", account or name)):
+            if not isinstance(text, str) or not text:
+                raise InvalidInput(f"{what} is {text!r}; it must be a non-empty text")
+        if target is not None and target not in schema:
+            raise SchemaError(f"target is {target!r}, which the schema does not declare; it declares {', '.join(schema.names)}")
+        if target is not None and schema.n_columns == 1:
+            raise SchemaError(f"the schema declares nothing but the target {target!r}; there is no feature left to explain with")
+        count = check_count("n_rows_public", n_rows_public, "a PrivateData", 10**12)
+        shape = default_block_rows(count) if block_rows is None else check_count("block_rows", block_rows, "a PrivateData")
+        self.__setting = Setting(
+            schema, target, count, check_neighbours(neighbours), shape, check_count("threads", threads, "a PrivateData", 1024)
+        )
+        self.__name, self.__analyst, self.__version = name, analyst, version
+        self.__rows = open_rows(rows, schema)
+        self.__predictions = Predictions(self.__setting)
+        self.__ledger: Ledger = open_ledger(ledger)  # type: ignore[arg-type]
+        self.__account = self.__ledger.open_account(account or name, budget, self.__setting.neighbours)
+
+    def __repr__(self) -> str:
+        return f"PrivateData({self.__name!r}, {len(self.schema)} columns, declared rows {self.n_rows_public})"
+
+    def __reduce__(self) -> NoReturn:
+        raise InvalidInput("PrivateData cannot be pickled or copied: it would take the rows out of the vault")
+
+    @property
+    def name(self) -> str:
+        """The dataset's name."""
+        return self.__name
+
+    @property
+    def schema(self) -> Schema:
+        """The declared columns, the target included."""
+        return self.__setting.schema
+
+    @property
+    def feature_schema(self) -> Schema:
+        """The declared columns without the target: what models see."""
+        return self.__setting.feature_schema
+
+    @property
+    def target(self) -> str | None:
+        """The name of the target column."""
+        return self.__setting.target
+
+    @property
+    def n_rows_public(self) -> int:
+        """The declared row count."""
+        return self.__setting.n_rows_public
+
+    @property
+    def neighbours(self) -> str:
+        """The neighbour relation of every promise."""
+        return self.__setting.neighbours
+
+    @property
+    def delta(self) -> float:
+        """The delta at which ``epsilon=`` of a question is understood."""
+        return self.__account.budget.question_delta
+
+    @property
+    def budget(self) -> Statement:
+        """Spent, remaining, and the bill."""
+        return self.__ledger.statement(self.__account.name)
+
+    def cap(self, analyst: str, budget: Budget) -> None:
+        """Limit what one analyst may learn, within the dataset's own budget."""
+        self.__ledger.cap_analyst(self.__account.name, analyst, budget)
+
+    def quote(self, question: Question, *, epsilon: float | None = None, mu: float | None = None) -> Quote:
+        """What a question would cost and how noisy its answer would be. Reads no row and charges nothing.
+
+        Examples
+        --------
+        >>> import numpy as np, vitrail as vt
+        >>> schema = vt.Schema({"age": vt.Numeric(0, 100)})
+        >>> data = vt.PrivateData({"age": np.arange(9.0)}, schema, name="nine", n_rows_public=10, budget=vt.Budget(1, 1e-6))
+        >>> print(data.quote(vt.BoundedSum(lambda block: block.features, 1, 1.0), epsilon=2.0))
+        ... # doctest: +ELLIPSIS
+        epsilon 2 at delta 1e-06 (mu 0.448...). Noise: ... It does not fit: the largest question ... is epsilon 1.
+        """
+        plan = self.__plan(question, epsilon, mu)
+        statement = self.budget
+        cost = plan.event.cost()
+        sigma = plan.sigma
+        return Quote(
+            cost,
+            self.__guarantee(plan),
+            sigma,
+            None if sigma is None else sigma / self.n_rows_public,
+            statement.spent + cost <= statement.capacity,
+            statement.remaining_epsilon,
+        )
+
+    def ask(self, question: Question, *, epsilon: float | None = None, mu: float | None = None) -> Release:
+        """Answer a question: probe it on public rows, charge the ledger, then draw noise, then read the rows.
+
+        Parameters
+        ----------
+        question : BoundedSum, GramSum, Select, GroupedSum or SampledSum
+            What to ask.
+        epsilon : float, optional
+            This question's own epsilon, at the account's delta.
+        mu : float, optional
+            The price as GDP, instead of ``epsilon``.
+
+        Returns
+        -------
+        Release
+
+        Raises
+        ------
+        BudgetExceeded
+            If too little is left. Nothing was charged, and a cheaper question may still fit.
+
+        Examples
+        --------
+        >>> import numpy as np, vitrail as vt
+        >>> schema = vt.Schema({"age": vt.Numeric(0, 100)})
+        >>> data = vt.PrivateData({"age": np.arange(90.0)}, schema, name="ages", n_rows_public=90, budget=vt.Budget(1, 1e-6))
+        >>> question = vt.BoundedSum(lambda block: block.features, size=1, l2_bound=1.0, key="mean age")
+        >>> first, again = data.ask(question, epsilon=0.6), data.ask(question, epsilon=0.6)
+        >>> again.replayed, bool(first.value == again.value)
+        (True, True)
+        """
+        plan = self.__plan(question, epsilon, mu)
+        block_rows = question.probe(self.__setting, self.__predictions)
+        charge = self.__ledger.charge(
+            self.__account.name,
+            analyst=self.__analyst,
+            event=plan.event,
+            question={"dataset": self.__name, **question.describe()},
+            key=self.__key(question, plan),
+        )
+        if isinstance(charge, Replay):
+            return Release.from_bytes(charge.release, replayed=True)
+        rows = RowPass(self.__rows, self.__setting, self.__predictions)
+        answer = plan.shape(plan.answers(rows, block_rows, draws=1)[0])
+        release = Release(
+            answer.value,
+            plan.sigma,
+            charge.cost,
+            self.__guarantee(plan),
+            question.describe(),
+            self.__name,
+            MappingProxyType(answer.parts),
+        )
+        self.__ledger.store(charge, release.to_bytes())
+        return release
+
+    def __plan(self, question: Question, epsilon: float | None, mu: float | None) -> Plan:
+        if not hasattr(question, "plan") or not hasattr(question, "probe"):
+            raise InvalidInput(
+                f"a question is a BoundedSum, GramSum, Select, GroupedSum or SampledSum, not {type(question).__name__}"
+            )
+        return question.plan(question_mu(epsilon, mu, self.delta), self.__setting)
+
+    def __guarantee(self, plan: Plan) -> Guarantee:
+        return Guarantee.of_mu(plan.event.cost().mu, self.delta, self.__setting.neighbours)
+
+    def __key(self, question: Question, plan: Plan) -> str | None:
+        identity = question.identity()
+        if identity is None:
+            return None
+        parts = {
+            "format": KEY_FORMAT,
+            "dataset": self.__name,
+            "version": self.__version,
+            "schema": self.schema.digest(),
+            "target": self.target,
+            "n_rows_public": self.n_rows_public,
+            "neighbours": self.neighbours,
+            "question": question.describe(),
+            "identity": identity,
+            "pico_mu_squared": plan.event.cost().pico_mu_squared,
+        }
+        return hashlib.sha256(json.dumps(parts, sort_keys=True, allow_nan=False).encode()).hexdigest()

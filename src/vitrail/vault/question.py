@@ -1,0 +1,96 @@
+"""What every kind of question has in common: it can describe itself, be planned at a price, and be answered."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..accounting import Event, JsonValue
+from ..errors import InvalidInput
+from .predictions import Predictions
+from .row_pass import RowPass
+from .setting import Setting
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One released value, and its named parts where it has several."""
+
+    value: NDArray[np.float64]
+    parts: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+
+
+class Plan(Protocol):
+    """A question with its price fixed: everything public is decided, no row has been read."""
+
+    @property
+    def event(self) -> Event:
+        """What the ledger will record, and what it costs."""
+        ...
+
+    @property
+    def sigma(self) -> float | None:
+        """Noise standard deviation of one coordinate, or None where the noise is not additive."""
+        ...
+
+    def answers(self, rows: RowPass, block_rows: int, draws: int) -> NDArray[np.float64]:
+        """``draws`` independent outputs, flat: (draws, width). A release is one draw.
+
+        Noise is drawn before the rows are touched.
+        """
+        ...
+
+    def shape(self, flat: NDArray[np.float64]) -> Answer:
+        """One flat output, given its shape."""
+        ...
+
+
+class Question(Protocol):
+    """A question to the vault. Its arguments were checked when it was made; it has not seen any row."""
+
+    kind: ClassVar[str]
+
+    def describe(self) -> dict[str, JsonValue]:
+        """The public parameters, for the ledger and for the key of a stored release."""
+        ...
+
+    def identity(self) -> str | None:
+        """A name for the part that has no parameters of its own (the function), or None: then every ask is new."""
+        ...
+
+    def probe(self, setting: Setting, predictions: Predictions) -> int:
+        """Run what will run on rows on public ones; raise before anything is charged. Returns the block shape to use."""
+        ...
+
+    def plan(self, mu: float, setting: Setting) -> Plan:
+        """Fix the noise for a price of at most mu."""
+        ...
+
+
+def sigma_for(sensitivity: float, mu: float) -> float:
+    """The smallest noise whose price is at most mu, rounded up."""
+    return math.nextafter(sensitivity / mu, math.inf) * (1 + 1e-15)
+
+
+def check_positive(name: str, value: float, what: str) -> float:
+    """A positive, finite number of sane size, or an error that names it."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 1e-100 <= value <= 1e100:
+        raise InvalidInput(f"{name} of {what} is {value!r}; it must be a positive, finite number")
+    return float(value)
+
+
+def check_count(name: str, value: int, what: str, most: int = 10**8) -> int:
+    """A whole number between 1 and ``most``, or an error that names it."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value <= most:
+        raise InvalidInput(f"{name} of {what} is {value!r}; it must be a whole number from 1 to {most}")
+    return int(value)
+
+
+def check_callable(name: str, value: object, what: str) -> None:
+    """Something that can be called, or an error that names it."""
+    if not callable(value):
+        raise InvalidInput(f"{name} of {what} is {value!r}; it must be a function of a block of rows")

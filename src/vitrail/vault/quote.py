@@ -1,0 +1,66 @@
+"""The price tag before the purchase. It never touches rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..accounting import Cost, JsonValue
+from ..guarantee import Guarantee
+
+
+@dataclass(frozen=True)
+class Quote:
+    """What a question would cost and how noisy its answer would be.
+
+    Attributes
+    ----------
+    cost : Cost
+        What would be charged.
+    guarantee : Guarantee
+        The promise the release would carry.
+    sigma : float or None
+        Noise standard deviation of one coordinate of the sum.
+    sigma_per_row : float or None
+        The same, divided by the declared row count: the noise of a mean.
+    fits : bool
+        Whether the account can pay for it now.
+    remaining_epsilon : float
+        The largest single question the account can still pay for.
+
+    Examples
+    --------
+    >>> import numpy as np, vitrail as vt
+    >>> schema = vt.Schema({"age": vt.Numeric(0, 100)})
+    >>> data = vt.PrivateData({"age": np.arange(100.0)}, schema, name="ages", n_rows_public=100, budget=vt.Budget(1, 1e-6))
+    >>> quote = data.quote(vt.BoundedSum(lambda block: block.features, 1, 1.0), epsilon=0.5)
+    >>> quote.fits, round(quote.sigma, 1)
+    (True, 7.9)
+    """
+
+    cost: Cost
+    guarantee: Guarantee
+    sigma: float | None
+    sigma_per_row: float | None
+    fits: bool
+    remaining_epsilon: float
+
+    def __str__(self) -> str:
+        noise = ""
+        if self.sigma is not None:
+            noise = f" Noise: {self.sigma:.4g} on the sum, {self.sigma_per_row:.3g} on a mean over the declared rows (one std)."
+        verdict = "It fits" if self.fits else "It does not fit"
+        return (
+            f"epsilon {self.guarantee.epsilon:.4g} at delta {self.guarantee.delta:.3g} (mu {self.guarantee.mu:.4g}).{noise} "
+            f"{verdict}: the largest question the account can still pay for is epsilon {self.remaining_epsilon:.4g}."
+        )
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The quote as plain JSON values."""
+        return {
+            "pico_mu_squared": self.cost.pico_mu_squared,
+            "guarantee": self.guarantee.to_json(),
+            "sigma": self.sigma,
+            "sigma_per_row": self.sigma_per_row,
+            "fits": self.fits,
+            "remaining_epsilon": self.remaining_epsilon,
+        }

@@ -1,0 +1,112 @@
+"""What leaves the vault: a noisy value, its price and its promise."""
+
+from __future__ import annotations
+
+import html
+import io
+import json
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..accounting import Cost, JsonValue
+from ..errors import LedgerCorrupted
+from ..guarantee import Guarantee
+
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """One differentially private answer. It may be published, stored and post-processed without limit.
+
+    Attributes
+    ----------
+    value : array
+        The noisy answer; its meaning is the question's.
+    parts : mapping of str to array
+        The named parts of a composite answer (``"gram"`` and ``"cross"``, ``"sum"`` and ``"mean"``).
+    sigma : float or None
+        Standard deviation of the noise on one coordinate (off-diagonal entries of a Gram sum: sigma/sqrt 2); None for a
+        selection.
+    cost : Cost
+        What was charged to the dataset's account.
+    guarantee : Guarantee
+        The promise for this release alone.
+    question : mapping
+        The public description of what was asked.
+    dataset : str
+        The name of the dataset.
+    replayed : bool
+        Whether this is a stored release, which cost the dataset nothing this time.
+
+    Examples
+    --------
+    >>> import numpy as np, vitrail as vt
+    >>> schema = vt.Schema({"age": vt.Numeric(0, 100)})
+    >>> data = vt.PrivateData({"age": np.arange(100.0)}, schema, name="ages", n_rows_public=100, budget=vt.Budget(1, 1e-6))
+    >>> release = data.ask(vt.BoundedSum(lambda block: block.features, 1, 1.0, key="mean age"), epsilon=0.5)
+    >>> release.value.shape, round(release.guarantee.epsilon, 3)
+    ((1,), 0.5)
+    """
+
+    value: NDArray[np.float64]
+    sigma: float | None
+    cost: Cost
+    guarantee: Guarantee
+    question: dict[str, JsonValue]
+    dataset: str
+    parts: MappingProxyType[str, NDArray[np.float64]] = field(default_factory=lambda: MappingProxyType({}))
+    replayed: bool = False
+
+    def __repr__(self) -> str:
+        noise = "" if self.sigma is None else f", sigma={self.sigma:.4g}"
+        kind = self.question.get("question", "answer")
+        return f"Release({kind} of {self.dataset!r}, shape {self.value.shape}{noise}, epsilon={self.guarantee.epsilon:.4g})"
+
+    def _repr_html_(self) -> str:
+        return f"<p><b>{html.escape(repr(self))}</b></p><p>{html.escape(self.guarantee.sentence)}</p>"
+
+    def to_bytes(self) -> bytes:
+        """The release as a NumPy archive without pickles."""
+        guarantee = {name: getattr(self.guarantee, name) for name in ("epsilon", "delta", "mu", "neighbours", "protects")}
+        header = {
+            "format": FORMAT_VERSION,
+            "sigma": self.sigma,
+            "cost": [self.cost.pico_mu_squared, self.cost.pico_epsilon, str(self.cost.quecto_delta)],
+            "guarantee": guarantee,
+            "question": self.question,
+            "dataset": self.dataset,
+            "parts": list(self.parts),
+        }
+        arrays = {f"part_{index}": array for index, array in enumerate(self.parts.values())}
+        buffer = io.BytesIO()
+        text = np.frombuffer(json.dumps(header, sort_keys=True).encode(), dtype=np.uint8)
+        np.savez_compressed(buffer, header=text, value=self.value, **arrays)  # type: ignore[arg-type]
+        return buffer.getvalue()
+
+    @classmethod
+    def from_bytes(cls, stored: bytes, *, replayed: bool = False) -> Release:
+        """What ``to_bytes`` wrote."""
+        try:
+            with np.load(io.BytesIO(stored), allow_pickle=False) as archive:
+                header: dict[str, Any] = json.loads(archive["header"].tobytes())
+                if header["format"] != FORMAT_VERSION:
+                    raise LedgerCorrupted(f"a stored release has format {header['format']}; this version reads {FORMAT_VERSION}")
+                parts = {name: archive[f"part_{index}"] for index, name in enumerate(header["parts"])}
+                mu_squared, epsilon, delta = header["cost"]
+                return cls(
+                    archive["value"],
+                    header["sigma"],
+                    Cost(int(mu_squared), int(epsilon), int(delta)),
+                    Guarantee(**header["guarantee"]),
+                    header["question"],
+                    header["dataset"],
+                    MappingProxyType(parts),
+                    replayed,
+                )
+        except (ValueError, KeyError, OSError, TypeError) as error:
+            raise LedgerCorrupted(f"a stored release cannot be read ({error})") from error

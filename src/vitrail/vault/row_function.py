@@ -1,0 +1,159 @@
+"""Functions on rows, made safe to run on private ones.
+
+What a sum adds for a row must depend on that row alone, bit for bit; otherwise one person's presence could shift everybody
+else's contribution and no bound on a single row would bound the sum. So
+
+- every call has one constant shape, padded with a public row;
+- when a block raises, its rows are re-run one at a time in blocks of that same shape, at the same place, and only the failing
+  row counts zero;
+- before anything is charged the function is probed on public rows: block = permuted block = each row among fillers, in every
+  bit. A function that fails this is run on one row at a time (again a constant shape); one that does not even give the same
+  answer twice is refused. What the probe cannot show is a stated assumption: the owner approves what runs on rows.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import ImpureFunction, InvalidInput, VitrailError
+from ..model import Model
+from .block import Block
+from .predictions import Predictions
+from .setting import Setting
+
+Arrays = tuple[NDArray[np.float64], ...]
+
+
+@dataclass(frozen=True)
+class RowFunction:
+    """An owner-approved function and the shapes it must return per row."""
+
+    call: Callable[[Block], object]
+    row_shapes: tuple[tuple[int, ...], ...]
+    label: str
+
+    def __call__(self, block: Block) -> Arrays:
+        """Run on one block; raise InvalidInput when the result has another shape."""
+        returned = self.call(block)
+        parts = returned if isinstance(returned, tuple) else (returned,)
+        if len(parts) != len(self.row_shapes):
+            raise InvalidInput(f"{self.label} returned {len(parts)} arrays; {len(self.row_shapes)} are expected")
+        return tuple(self._array(part, shape, len(block)) for part, shape in zip(parts, self.row_shapes, strict=True))
+
+    def _array(self, part: object, row_shape: tuple[int, ...], rows: int) -> NDArray[np.float64]:
+        try:
+            array = np.ascontiguousarray(part, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InvalidInput(f"{self.label} returned {type(part).__name__}, which is no array of numbers") from error
+        if array.shape == (rows,) and row_shape == (1,):
+            array = array.reshape(rows, 1)
+        if array.shape != (rows, *row_shape):
+            raise InvalidInput(
+                f"{self.label} returned an array of shape {array.shape} for a block of {rows} rows; "
+                f"{(rows, *row_shape)} is expected: one entry of shape {row_shape} for every row"
+            )
+        return array
+
+
+@contextmanager
+def silence() -> Iterator[None]:
+    """No warning that a private row causes may be seen."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        yield
+
+
+def evaluate(
+    function: RowFunction, raw: NDArray[np.float64], setting: Setting, predictions: Predictions, block_index: int | None
+) -> Arrays:
+    """Run on private rows: never raises for what a row does, and NaN stands for a row that failed."""
+
+    def predict_here(model: Model, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return predictions.of(model, values, block_index)
+
+    with np.errstate(all="ignore"):
+        try:
+            return function(Block(raw, setting, predict_here))
+        except Exception:
+            return _row_by_row(function, raw, setting, predictions)
+
+
+def _row_by_row(
+    function: RowFunction, raw: NDArray[np.float64], setting: Setting, predictions: Predictions
+) -> Arrays:
+    def predict_alone(model: Model, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return predictions.of(model, values, None)
+
+    results = tuple(np.full((len(raw), *shape), np.nan) for shape in function.row_shapes)
+    for row in range(len(raw)):
+        alone = np.repeat(setting.schema.filler(), len(raw), axis=0)
+        alone[row] = raw[row]
+        try:
+            parts = function(Block(alone, setting, predict_alone))
+        except Exception:  # this row counts zero; saying why would be data
+            continue
+        for result, part in zip(results, parts, strict=True):
+            result[row] = part[row]
+    return results
+
+
+def probe(function: RowFunction, setting: Setting, predictions: Predictions) -> int:
+    """Look at the function on public rows; return the block shape it may be called with: ``setting.block_rows`` or 1.
+
+    Raises InvalidInput when it fails on public rows or returns the wrong shape, ImpureFunction when it is no function.
+    """
+
+    def predict_public(model: Model, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        predictions.admit(model)
+        return predictions.of(model, values, None)
+
+    def on(raw: NDArray[np.float64]) -> Arrays:
+        try:
+            return function(Block(raw, setting, predict_public))
+        except VitrailError:
+            raise
+        except Exception as error:
+            raise InvalidInput(
+                f"{function.label} fails on public rows drawn from the schema ({type(error).__name__}: {error}); "
+                "nothing was charged"
+            ) from error
+
+    rows = setting.block_rows
+    public = setting.schema.probe_rows(rows)
+    whole = on(public)
+    order = np.random.default_rng(0).permutation(rows)  # a public order of public rows
+    pure = _same(on(public[order]), tuple(part[order] for part in whole))
+    for place in sorted({0, rows // 3, rows - 1}):
+        alone = np.repeat(setting.schema.filler(), rows, axis=0)
+        alone[place] = public[rows // 2]
+        pure = pure and _same(_row(on(alone), place), _row(whole, rows // 2))
+    if pure:
+        return rows
+    lone = public[rows // 2 : rows // 2 + 1]
+    first, _, again = on(lone), on(public[:1]), on(lone)
+    if not _same(first, again):
+        raise ImpureFunction(
+            f"{function.label} gave two answers for the same public row; it must be a function of its row alone "
+            "(no randomness, no memory of other rows). Nothing was charged"
+        )
+    warnings.warn(
+        f"{function.label}: what it returns for a row depends on the block around it (seen on public rows), so it is run "
+        "on one row at a time. If it centres or ranks within the block, that is not what it will do; matrix products "
+        "differ in the last bits only and are safe but slow this way.",
+        stacklevel=4,
+    )
+    return 1
+
+
+def _row(parts: Arrays, row: int) -> Arrays:
+    return tuple(part[row] for part in parts)
+
+
+def _same(left: Arrays, right: Arrays) -> bool:
+    return all(np.array_equal(a, b, equal_nan=True) for a, b in zip(left, right, strict=True))

@@ -1,0 +1,90 @@
+"""Rows in Parquet files, streamed: data bigger than memory works."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import InvalidInput, SchemaError
+from ...schema import Schema
+
+BATCH_BYTES = 32 * 2**20
+
+
+class ParquetRows:
+    """A Parquet file, or a folder of them in the order of their names."""
+
+    keeps_order: ClassVar[bool] = True
+
+    def __init__(self, path: Path, schema: Schema) -> None:
+        self._path, self._schema = path, schema
+        self._files = _files(path)
+        self._check_columns()
+        self._state = self._fingerprint()
+
+    def __repr__(self) -> str:
+        return "ParquetRows(private)"
+
+    def _check_columns(self) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        for file in self._files:
+            try:
+                present = set(pq.read_schema(file).names)
+            except pa.ArrowException as error:
+                raise InvalidInput(f"{file} cannot be read as Parquet; write it with to_parquet, or pass a frame") from error
+            missing = [name for name in self._schema.names if name not in present]
+            if missing:
+                raise SchemaError(f"{file.name} has no column {', '.join(map(repr, missing))} that the schema declares")
+
+    def _fingerprint(self) -> tuple[tuple[str, int, int], ...]:
+        return tuple((file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in self._files)
+
+    def changed(self) -> bool:
+        """Whether a file was written since the last time this was asked."""
+        before, self._state = self._state, self._fingerprint()
+        return before != self._state
+
+    def chunks(self, rows: int) -> Iterator[NDArray[np.float64]]:
+        """Chunks of exactly ``rows`` rows (the last may be shorter), however the files are cut."""
+        parts: list[NDArray[np.float64]] = []
+        waiting = 0
+        for raw in self._raw_batches():
+            start = 0
+            while waiting + len(raw) - start >= rows:
+                taken = rows - waiting
+                parts.append(raw[start : start + taken])
+                yield np.concatenate(parts) if len(parts) > 1 else parts[0]
+                start, parts, waiting = start + taken, [], 0
+            if start < len(raw):
+                parts.append(raw[start:])
+                waiting += len(raw) - start
+        if parts:
+            yield np.concatenate(parts)
+
+    def _raw_batches(self) -> Iterator[NDArray[np.float64]]:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        batch_rows = max(1024, BATCH_BYTES // (8 * self._schema.n_columns))
+        for file in self._files:
+            with pq.ParquetFile(file, pre_buffer=False, buffer_size=2**20) as opened:
+                batch: Any
+                for batch in opened.iter_batches(batch_size=batch_rows, columns=list(self._schema.names)):
+                    yield self._schema.read(pa.Table.from_batches([batch]))
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path]
+    if path.is_dir():
+        found = sorted(path.rglob("*.parquet"))
+        if found:
+            return found
+        raise InvalidInput(f"the folder {path} holds no .parquet file")
+    raise InvalidInput(f"there is no file or folder {path}; rows are a data frame, an array or the path of a Parquet file")

@@ -1,0 +1,478 @@
+"""One table of behaviour that every ledger passes."""
+
+import copy
+import os
+import pickle
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from vitrail.accounting import Cost, FixedBlock, GaussianSum, Selection, mu_of
+from vitrail.errors import BudgetExceeded, InvalidInput, LedgerError
+from vitrail.guarantee import Budget
+from vitrail.ledger import Charge, Ledger, MemoryLedger, Replay, SqlLedger, open_ledger
+
+BUDGET = Budget(1.0, 1e-6, training=(0.4, 4e-7))
+KEY, OTHER_KEY = "ab" * 32, "cd" * 32
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def ledger(request, tmp_path):
+    opened = open_ledger("memory" if request.param == "memory" else tmp_path / "ledger.db")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def adult(ledger):
+    ledger.open_account("adult", BUDGET, "add-remove")
+    return ledger
+
+
+def event_of(epsilon):
+    """A sum that costs at most ``epsilon`` at the account's delta."""
+    return GaussianSum(1.0, 1 / mu_of(epsilon, BUDGET.question_delta) * (1 + 1e-9))
+
+
+def block(epsilon, delta):
+    return FixedBlock(epsilon, delta, noise_multiplier=1.0, sampling_rate=0.01, steps=100)
+
+
+def ask(ledger, epsilon=0.1, analyst="alice", key=None, account="adult", event=None):
+    return ledger.charge(
+        account, analyst=analyst, event=event or event_of(epsilon), question={"kind": "sum", "size": 3}, key=key
+    )
+
+
+def test_both_are_ledgers(ledger):
+    assert isinstance(ledger, Ledger)
+    assert open_ledger(ledger) is ledger
+
+
+def test_open_account_twice_gives_the_same(ledger):
+    first = ledger.open_account("adult", BUDGET, "add-remove")
+    again = ledger.open_account("adult", BUDGET, "add-remove")
+    assert first == again
+    assert first.capacity == BUDGET.capacity()
+    assert [entry.kind for entry in ledger.statement("adult").entries] == ["opened"]
+
+
+@pytest.mark.parametrize(
+    ("budget", "neighbours"), [(Budget(2.0, 1e-6), "add-remove"), (BUDGET, "replace-one"), (Budget(1.0, 1e-6), "add-remove")]
+)
+def test_open_account_with_other_values_says_both(adult, budget, neighbours):
+    with pytest.raises(LedgerError) as caught:
+        adult.open_account("adult", budget, neighbours)
+    text = str(caught.value)
+    assert str(BUDGET) in text
+    assert str(budget) in text
+    assert repr(neighbours) in text
+    assert "another account name" in text
+    assert adult.statement("adult").budget == BUDGET
+
+
+def test_charge_takes_the_price_and_gives_a_receipt(adult):
+    event = GaussianSum(1.0, 20.0)
+    receipt = ask(adult, event=event)
+    assert receipt == Charge("adult", 2, event.cost(), receipt.digest)
+    statement = adult.statement("adult")
+    assert statement.spent == event.cost()
+    assert statement.n_questions == 1
+    line = statement.entries[1]
+    assert (line.kind, line.analyst, line.cost, line.digest) == ("charged", "alice", event.cost(), receipt.digest)
+    assert line.body["question"] == {"kind": "sum", "size": 3}
+    assert line.body["event"] == {"kind": "gaussian-sum", "version": 1, "sensitivity": 1.0, "sigma": 20.0}
+
+
+def test_every_kind_of_event_is_charged(adult):
+    events = [GaussianSum(1.0, 30.0), Selection(0.05), block(0.1, 1e-7)]
+    for event in events:
+        ask(adult, event=event)
+    total = Cost()
+    for event in events:
+        total += event.cost()
+    assert adult.statement("adult").spent == total
+    assert adult.verify().ok
+
+
+def test_account_exhausts_exactly(ledger):
+    budget = Budget(0.5, 1e-6)
+    account = ledger.open_account("adult", budget, "add-remove")
+    unit = GaussianSum(1.0, 100.0)
+    fitting = account.capacity.pico_mu_squared // unit.cost().pico_mu_squared
+    for _ in range(fitting):
+        ask(ledger, event=unit)
+    with pytest.raises(BudgetExceeded):
+        ask(ledger, event=unit)
+    statement = ledger.statement("adult")
+    assert statement.n_questions == fitting
+    rest = statement.remaining.pico_mu_squared
+    assert rest < unit.cost().pico_mu_squared
+
+
+def test_accounts_do_not_share_their_purse(ledger):
+    for name in ("one", "two"):
+        ledger.open_account(name, Budget(0.5, 1e-6), "add-remove")
+    ask(ledger, 0.45, account="one")
+    ask(ledger, 0.45, account="two")
+    assert ledger.accounts() == ("one", "two")
+    assert ledger.statement("one").n_questions == ledger.statement("two").n_questions == 1
+
+
+def test_refusal_says_requested_remaining_and_what_fits(adult):
+    ask(adult, 0.5)
+    before = adult.statement("adult")
+    with pytest.raises(BudgetExceeded) as caught:
+        ask(adult, 0.5)
+    refused = caught.value
+    assert str(refused).startswith("This question costs epsilon 0.5 (at delta 6e-07), but only 0.3")
+    assert "is left of account 'adult'. Nothing was charged. A question of epsilon <= 0.3" in str(refused)
+    assert refused.cap == "dataset"
+    assert refused.requested_epsilon == pytest.approx(0.5, rel=1e-6)
+    assert refused.remaining_epsilon == before.remaining_epsilon
+    assert adult.statement("adult") == before
+    advised = float(str(refused).split("epsilon <= ")[1].split(" would fit")[0])
+    assert 0.99 * refused.remaining_epsilon <= advised <= refused.remaining_epsilon
+    assert isinstance(ask(adult, advised), Charge)
+
+
+def test_remaining_epsilon_really_fits_and_little_more_does(adult):
+    ask(adult, 0.3)
+    left = adult.statement("adult").remaining_epsilon
+    with pytest.raises(BudgetExceeded):
+        ask(adult, left * (1 + 1e-6))
+    assert isinstance(ask(adult, left), Charge)
+    assert adult.statement("adult").remaining_epsilon < 1e-3
+
+
+def test_whole_budget_in_one_question(ledger):
+    ledger.open_account("adult", Budget(1.0, 1e-6), "add-remove")
+    statement = ledger.statement("adult")
+    assert statement.spent_epsilon == 0
+    assert statement.remaining_epsilon == pytest.approx(1.0, rel=1e-6)
+    assert statement.remaining_epsilon <= 1.0
+
+
+def test_refusal_when_nothing_is_left(ledger):
+    account = ledger.open_account("adult", Budget(0.2, 1e-6), "add-remove")
+    capacity = account.capacity.pico_mu_squared
+    ask(ledger, event=GaussianSum(1.0, (10**12 / capacity) ** 0.5 * (1 + 1e-12)))
+    with pytest.raises(BudgetExceeded, match="only 0 is left .* No question with an epsilon above 0 fits any more"):
+        ask(ledger, 0.1)
+
+
+def test_refusal_of_an_absurd_price(adult):
+    with pytest.raises(BudgetExceeded, match="costs epsilon inf") as caught:
+        ask(adult, event=GaussianSum(1.0, 1e-6))
+    assert caught.value.requested_epsilon == float("inf")
+
+
+def test_refusal_of_a_block_speaks_of_the_training_purse(adult):
+    ask(adult, event=block(0.1, 1e-7))
+    with pytest.raises(BudgetExceeded) as caught:
+        ask(adult, event=block(0.35, 1e-7))
+    assert str(caught.value) == (
+        "This training block costs epsilon 0.35 and delta 1e-07, but only epsilon 0.3 and delta 3e-07 are left of the "
+        "training purse of account 'adult'. Nothing was charged. A block within these two would fit."
+    )
+    assert (caught.value.requested_epsilon, caught.value.remaining_epsilon) == (0.35, 0.3)
+    with pytest.raises(BudgetExceeded, match="delta 4e-07, but only epsilon 0.3 and delta 3e-07"):
+        ask(adult, event=block(0.1, 4e-7))
+    ask(adult, event=block(0.3, 3e-7))
+    assert adult.statement("adult").training_remaining == (0.0, 0.0)
+
+
+def test_refusal_of_a_block_without_a_purse(ledger):
+    ledger.open_account("adult", Budget(1.0, 1e-6), "add-remove")
+    with pytest.raises(BudgetExceeded, match="has no training purse"):
+        ask(ledger, event=block(0.1, 1e-7))
+
+
+def test_purses_are_apart(adult):
+    ask(adult, 0.6 * 0.99)
+    ask(adult, event=block(0.4, 4e-7))
+    with pytest.raises(BudgetExceeded, match="This question"):
+        ask(adult, 0.3)
+    assert adult.verify().ok
+
+
+def test_replay_costs_the_account_nothing(adult):
+    receipt = ask(adult, key=KEY)
+    adult.store(receipt, b"answer")
+    spent = adult.statement("adult").spent
+    again = ask(adult, key=KEY)
+    assert again == Replay("adult", receipt.seq, receipt.cost, Cost(), b"answer")
+    assert b"answer" not in repr(again).encode()
+    other = ask(adult, key=KEY, analyst="bob")
+    assert other.counted == receipt.cost
+    assert ask(adult, key=KEY, analyst="bob").counted == Cost()
+    statement = adult.statement("adult")
+    assert statement.spent == spent
+    assert statement.n_questions == 1
+    assert statement.of_analyst("alice").spent == statement.of_analyst("bob").spent == receipt.cost
+    assert [entry.kind for entry in statement.entries] == ["opened", "charged", "released", "replayed", "replayed", "replayed"]
+    assert adult.verify().ok
+
+
+def test_charge_without_a_stored_release_is_paid_again(adult):
+    ask(adult, key=KEY)
+    assert isinstance(ask(adult, key=KEY), Charge)
+    assert adult.statement("adult").n_questions == 2
+
+
+def test_no_key_is_always_new(adult):
+    adult.store(ask(adult), b"one")
+    assert isinstance(ask(adult), Charge)
+
+
+def test_keys_belong_to_their_account(adult):
+    adult.open_account("other", BUDGET, "add-remove")
+    adult.store(ask(adult, key=KEY), b"one")
+    assert isinstance(ask(adult, key=KEY, account="other"), Charge)
+
+
+def test_replay_works_after_the_budget_is_gone(adult):
+    event = event_of(0.3)
+    adult.store(ask(adult, event=event, key=KEY), b"kept")
+    ask(adult, adult.statement("adult").remaining_epsilon)
+    with pytest.raises(BudgetExceeded):
+        ask(adult, event=event, key=OTHER_KEY)
+    assert ask(adult, event=event, key=KEY, analyst="bob").release == b"kept"
+
+
+def test_two_answers_under_one_key_each_keeps_their_own(adult):
+    alices, bobs = ask(adult, key=KEY), ask(adult, key=KEY, analyst="bob")
+    adult.store(bobs, b"bob's")
+    adult.store(alices, b"alice's")
+    assert ask(adult, key=KEY).release == b"alice's"
+    assert ask(adult, key=KEY, analyst="bob").release == b"bob's"
+    third = ask(adult, key=KEY, analyst="carol")
+    assert (third.release, third.seq) == (b"bob's", bobs.seq)
+    assert adult.verify().ok
+
+
+def test_key_with_another_event_is_refused(adult):
+    adult.store(ask(adult, 0.1, key=KEY), b"one")
+    with pytest.raises(LedgerError, match="A key must name one question"):
+        ask(adult, 0.2, key=KEY)
+    assert adult.statement("adult").n_questions == 1
+
+
+def test_analyst_cap_refuses_and_others_go_on(adult):
+    adult.cap_analyst("adult", "bob", Budget(0.2, 6e-7))
+    ask(adult, 0.15, analyst="bob")
+    with pytest.raises(BudgetExceeded, match="left of the cap of analyst 'bob' on account 'adult'") as caught:
+        ask(adult, 0.15, analyst="bob")
+    assert caught.value.cap == "analyst bob"
+    assert isinstance(ask(adult, 0.15, analyst="alice"), Charge)
+    line = adult.statement("adult").of_analyst("bob")
+    assert line.remaining_epsilon == caught.value.remaining_epsilon
+    assert isinstance(ask(adult, line.remaining_epsilon, analyst="bob"), Charge)
+    assert adult.verify().ok
+
+
+def test_analyst_cap_counts_a_replay_once(adult):
+    event = event_of(0.15)
+    adult.store(ask(adult, event=event, key=KEY), b"one")
+    adult.store(ask(adult, event=event, key=OTHER_KEY), b"two")
+    adult.cap_analyst("adult", "bob", Budget(0.2, 6e-7))
+    assert ask(adult, event=event, key=KEY, analyst="bob").counted == event.cost()
+    assert ask(adult, event=event, key=KEY, analyst="bob").counted == Cost()
+    before = adult.statement("adult")
+    with pytest.raises(BudgetExceeded) as caught:
+        ask(adult, event=event, key=OTHER_KEY, analyst="bob")
+    assert caught.value.cap == "analyst bob"
+    assert adult.statement("adult") == before
+    assert ask(adult, event=event, key=KEY, analyst="bob").release == b"one"
+    assert adult.verify().ok
+
+
+def test_latest_cap_holds(adult):
+    adult.cap_analyst("adult", "bob", Budget(0.1, 6e-7))
+    with pytest.raises(BudgetExceeded):
+        ask(adult, 0.3, analyst="bob")
+    adult.cap_analyst("adult", "bob", Budget(0.5, 1e-6, training=(0.1, 4e-7)))
+    ask(adult, 0.3, analyst="bob")
+    adult.cap_analyst("adult", "bob", Budget(0.15, 1e-6, training=(0.1, 4e-7)))
+    with pytest.raises(BudgetExceeded, match="only 0 is left"):
+        ask(adult, 0.01, analyst="bob")
+    ask(adult, event=block(0.1, 1e-7), analyst="bob")  # the training purse is not touched by questions
+    assert adult.statement("adult").of_analyst("bob").cap == Budget(0.15, 1e-6, training=(0.1, 4e-7))
+    assert adult.verify().ok
+
+
+def test_capping_counts_what_was_spent_before(adult):
+    ask(adult, 0.3, analyst="bob")
+    adult.cap_analyst("adult", "bob", Budget(0.3, 6e-7))
+    with pytest.raises(BudgetExceeded):
+        ask(adult, 0.1, analyst="bob")
+
+
+def test_dataset_cap_holds_for_colluding_analysts(adult):
+    granted = 0
+    for number in range(40):
+        try:
+            ask(adult, 0.2, analyst=f"analyst {number}")
+            granted += 1
+        except BudgetExceeded as refused:
+            assert refused.cap == "dataset"
+    assert 0 < granted < 40
+    assert adult.statement("adult").spent <= BUDGET.capacity()
+
+
+def test_store_refuses_strangers_and_seconds(adult):
+    receipt = ask(adult, key=KEY)
+    adult.store(receipt, b"one")
+    with pytest.raises(LedgerError, match="stored already"):
+        adult.store(receipt, b"two")
+    for stranger in (
+        Charge("adult", 1, receipt.cost, receipt.digest),
+        Charge("adult", 99, receipt.cost, receipt.digest),
+        Charge("adult", receipt.seq, receipt.cost, "0" * 64),
+    ):
+        with pytest.raises(LedgerError, match="not the charge"):
+            adult.store(stranger, b"x")
+    with pytest.raises(LedgerError, match="no account 'nowhere'"):
+        adult.store(Charge("nowhere", 2, receipt.cost, receipt.digest), b"x")
+    assert ask(adult, key=KEY).release == b"one"
+
+
+def test_statement_states_epsilon_at_the_account_delta(adult):
+    ask(adult, 0.25)
+    statement = adult.statement("adult")
+    assert statement.delta == BUDGET.question_delta
+    assert statement.spent_epsilon == pytest.approx(0.25, rel=1e-6)
+    assert statement.to_json()["spent_epsilon"] == statement.spent_epsilon
+    assert statement.head == adult.verify().heads["adult"]
+    with pytest.raises(LedgerError, match="'carol' has no line"):
+        statement.of_analyst("carol")
+
+
+def test_unknown_account_names_the_known_ones(adult):
+    for action in (
+        lambda: ask(adult, account="adlut"),
+        lambda: adult.statement("adlut"),
+        lambda: adult.cap_analyst("adlut", "bob", BUDGET),
+    ):
+        with pytest.raises(LedgerError, match="no account 'adlut' in this ledger; it has 'adult'"):
+            action()
+    assert adult.accounts() == ("adult",)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"analyst": ""},
+        {"analyst": "a\nb"},
+        {"analyst": 3},
+        {"analyst": "x" * 201},
+        {"key": "short"},
+        {"key": "AB" * 32},
+        {"key": 7},
+        {"question": {"size": float("nan")}},
+        {"question": {1: "x"}},
+        {"question": {"rows": object()}},
+        {"question": [1]},
+        {"question": {"text": "x" * 70_000}},
+        {"event": GaussianSum(1.0, 0.0)},
+        {"event": GaussianSum(float("nan"), 1.0)},
+        {"event": GaussianSum(1.0, float("inf"))},
+        {"event": block(-0.1, 1e-7)},
+        {"event": block(0.1, -1e-7)},
+        {"event": Selection(float("inf"))},
+        {"event": "free"},
+    ],
+    ids=repr,
+)
+def test_bad_input_is_refused_before_anything_is_charged(adult, change):
+    arguments = {"analyst": "alice", "event": event_of(0.1), "question": {}, "key": None, **change}
+    with pytest.raises(InvalidInput):
+        adult.charge("adult", **arguments)
+    assert [entry.kind for entry in adult.statement("adult").entries] == ["opened"]
+
+
+def test_bad_accounts_and_releases_are_refused(adult):
+    with pytest.raises(InvalidInput, match="the name of an account"):
+        adult.open_account(" adult", BUDGET, "add-remove")
+    with pytest.raises(InvalidInput, match="neighbours is 'nearby'"):
+        adult.open_account("other", BUDGET, "nearby")
+    with pytest.raises(InvalidInput, match="budget is a tuple"):
+        adult.open_account("other", (1.0, 1e-6), "add-remove")
+    with pytest.raises(InvalidInput, match="must be bytes"):
+        adult.store(ask(adult), "text")
+
+
+def test_closed_ledger_says_so(adult):
+    adult.close()
+    with pytest.raises(LedgerError, match="was closed"):
+        ask(adult)
+
+
+def test_no_copy_of_a_ledger(adult):
+    for attempt in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(LedgerError, match="cannot be copied or pickled"):
+            attempt(adult)
+
+
+def test_threads_never_overspend(ledger):
+    account = ledger.open_account("adult", Budget(0.5, 1e-6), "add-remove")
+    unit = GaussianSum(1.0, 60.0)
+    fitting = account.capacity.pico_mu_squared // unit.cost().pico_mu_squared
+    granted = []
+
+    def work():
+        for _ in range(fitting // 4):
+            try:
+                granted.append(ask(ledger, event=unit).seq)
+            except BudgetExceeded:
+                pass
+
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(granted) == len(set(granted)) == fitting
+    assert ledger.verify().ok
+
+
+def test_heads_that_were_published_must_stay_in_the_history(adult):
+    published = adult.verify().heads
+    ask(adult)
+    assert adult.verify(published).ok
+    assert adult.verify({"adult": "0" * 64}).problems == (
+        "The history of account 'adult' does not pass through the head that was published.",
+    )
+    assert "is not in this ledger" in adult.verify({"lost": "0" * 64}).problems[0]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_memory_ledger_does_not_spend_in_a_child():
+    ledger = MemoryLedger()
+    ledger.open_account("adult", BUDGET, "add-remove")
+    child = os.fork()
+    if child == 0:
+        try:
+            ask(ledger)
+            os._exit(1)
+        except LedgerError:
+            os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_memory_ledger_needs_no_sqlalchemy():
+    program = "import sys; sys.modules['sqlalchemy'] = None; from vitrail.ledger import open_ledger; open_ledger(None)"
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_open_ledger_by_address(tmp_path):
+    for where in (f"sqlite:///{tmp_path}/a.db", str(tmp_path / "b.sqlite"), tmp_path / "c.sqlite3"):
+        opened = open_ledger(where)
+        assert isinstance(opened, SqlLedger)
+        opened.close()
+    assert isinstance(open_ledger("memory"), MemoryLedger)
+    for where in ("ledger", tmp_path / "ledger.txt", 3):
+        with pytest.raises(InvalidInput):
+            open_ledger(where)
