@@ -2,6 +2,15 @@
 
 Every error here is raised before anything is charged and is a function of public input alone. What goes wrong on a
 private row is never reported: the message would be data.
+
+Examples
+--------
+>>> import vitrail as vt
+>>> try:
+...     vt.Budget(epsilon=1.0, delta=2.0)
+... except vt.errors.InvalidInput as error:
+...     print(error)
+delta of a budget is 2.0; it must lie strictly between 0 and 1, for example 1e-6
 """
 
 from __future__ import annotations

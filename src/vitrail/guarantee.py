@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from typing import Literal
 
 from .accounting import Cost, JsonValue, epsilon_of, mu_of
+from .accounting.cost import PICO
 from .accounting.gdp import LARGEST_MU
 from .errors import InvalidInput
 
@@ -16,7 +18,7 @@ Protects = Literal["explanation-data", "training-data"]
 NEIGHBOURS: tuple[Neighbours, ...] = ("add-remove", "replace-one")
 
 SAMPLER_SHARE_OF_DELTA = 1e-6
-"""Share of an account's delta set aside for the noise samplers' distance from the true law (vault.normal bounds it)."""
+"""Share of an account's delta set aside for the noise samplers' distance from the true law (vault.noise bounds it)."""
 
 
 def check_epsilon_delta(epsilon: float, delta: float, what: str = "a budget") -> None:
@@ -162,12 +164,13 @@ def question_mu(epsilon: float | None, mu: float | None, delta: float) -> float:
         raise InvalidInput("give the question a price: either epsilon= or mu=, and not both")
     if epsilon is not None:
         check_epsilon_delta(epsilon, delta, "a question")
-        found = mu_of(epsilon, delta)
-        if found <= 0:
+        # A whole number of the ledger's units, less a hair: a question for all of a budget costs no more than it holds.
+        units = math.floor(Fraction(mu_of(epsilon, delta)) ** 2 * PICO)
+        if units == 0:
             raise InvalidInput(
                 f"epsilon of a question is {epsilon}, too small to buy anything at delta {delta:.3g}; ask for more"
             )
-        return found
+        return math.sqrt(units / PICO) * (1 - 2e-15)
     assert mu is not None
     if isinstance(mu, bool) or not isinstance(mu, int | float) or not (math.isfinite(mu) and 0 < mu <= LARGEST_MU):
         raise InvalidInput(f"mu of a question is {mu!r}; it must be positive and at most {LARGEST_MU:g}")

@@ -18,7 +18,9 @@ PATIENCE_SECONDS = 2.0
 class Advance(Protocol):
     """Tells the bar that so many public units are done."""
 
-    def __call__(self, units: int) -> None: ...
+    def __call__(self, units: int) -> None:
+        """Count ``units`` more."""
+        ...
 
 
 @contextmanager

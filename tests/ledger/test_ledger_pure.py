@@ -84,7 +84,6 @@ class Histories(RuleBasedStateMachine):
         self.spent, self.granted = Cost(), 0
         self.analysts = {}
         self.caps = {}
-        self.unstored = []
         self.events = {}
 
     @rule(event=CHARGES, analyst=ANALYSTS, key=KEYS, keep=st.booleans())

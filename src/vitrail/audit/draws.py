@@ -211,8 +211,9 @@ def encode(first: RawArray, second: RawArray) -> tuple[Outputs, Outputs]:
     if row is not None:
         codes.append(row)
         code_names.append("output as a category" if width == 1 else "row as a category")
-    if np.isnan(numeric.sum()):
-        numeric = np.where(np.isnan(numeric), -np.inf, numeric)
+    missing = np.isnan(numeric)
+    if missing.any():
+        numeric = np.where(missing, -np.inf, numeric)
     coded = np.stack(codes, axis=1) if codes else np.empty((len(raw), 0), dtype=np.int64)
     both = Outputs(numeric, tuple(value_names), coded, tuple(code_names))
     return both.part(0, sizes[0]), both.part(sizes[0], len(raw))

@@ -11,6 +11,7 @@ from scipy.special import ndtr, ndtri
 from ..accounting import JsonValue
 from ..guarantee import Guarantee
 from .bounds import clopper_pearson_lower, clopper_pearson_upper
+from .candidates import LOW_BITS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -87,7 +88,9 @@ class Audit:
     >>> import numpy as np
     >>> from vitrail.audit import mechanism
     >>> generator = np.random.default_rng(7)
-    >>> audit = mechanism(lambda rows, draws: rows + generator.normal(0, 1, draws), (0, 1), claimed=0.5, draws=20_000)
+    >>> def noisy(total, draws):
+    ...     return total + np.round(generator.normal(0, 1000, draws))
+    >>> audit = mechanism(noisy, (0, 1000), claimed=0.5, draws=20_000)
     >>> audit.refuted
     True
     >>> print(str(audit).split(",")[0])
@@ -170,7 +173,13 @@ class Audit:
             "on either dataset"
         )
         relation = f"the claim was {claim}" if self.refuted else f"{self.tightness:.1%} of the claimed {claim}"
-        return f"{self.verdict.capitalize()}: {sure}, {bound}; {relation} ({seen})."
+        hint = ""
+        if self.refuted and LOW_BITS in self.statistic:
+            hint = (
+                " The leak is in the low bits of the outputs: add noise on a grid, or round to one, as the vault does; "
+                "to look past it, give a statistic= that rounds."
+            )
+        return f"{self.verdict.capitalize()}: {sure}, {bound}; {relation} ({seen}).{hint}"
 
     def __str__(self) -> str:
         return self.summary()

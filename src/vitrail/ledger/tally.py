@@ -104,13 +104,14 @@ class Tally:
         line.cap = cap
 
     def _charged(self, entry: Entry) -> None:
-        line, key, cost = self._analyst(entry), entry.body["key"], entry.cost
+        cost = entry.cost
         # Count first: what was charged was charged, even if something else about the entry is wrong.
         if not fits(self.spent, cost, self.capacity):
             self.complain(entry.seq, "it takes the account past its budget")
         self.spent += cost
         self.n_questions += 1
-        self._count(entry, line, cost)
+        self._count(entry, self._analyst(entry), cost)
+        key = entry.body["key"]
         self.charges[entry.seq] = Charged(str(entry.analyst), cost, None if key is None else str(key))
         event_fields = entry.body["event"]
         if not isinstance(event_fields, dict):

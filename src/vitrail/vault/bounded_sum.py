@@ -1,10 +1,11 @@
 """Bounded sum: add up a vector per row.
 
-A row contributes q(row) in R^size, clipped to L2 norm ``l2_bound`` = C and rounded to a grid (see ``grid``), so the exact integer
-sum moves by at most C/g when a row is added or removed, and by at most 2C/g (or ``replace_bound``, where the caller can
-prove less) when one is replaced. Rounded Gaussian noise of standard deviation sigma is added on the same grid. For integer x,
-x + round(Z) = round(x + Z): post-processing of the continuous Gaussian mechanism, hence mu-GDP with mu = C/sigma, and no float
-of the noise is ever visible (Mironov 2012; Haney et al. 2022). Test: tests/vault/test_bounded_sum.py, tests/audit.
+A row contributes q(row) in R^size, clipped to L2 norm ``l2_bound`` = C and rounded to a grid (see ``grid``), so the
+exact integer sum moves by at most C/g when a row is added or removed, and by at most 2C/g (or ``replace_bound``,
+where the caller can prove less) when one is replaced. Rounded Gaussian noise of standard deviation sigma is added on
+the same grid. For integer x, x + round(Z) = round(x + Z): post-processing of the continuous Gaussian mechanism, hence
+mu-GDP with mu = C/sigma, and no float of the noise is ever visible (Mironov 2012; Haney et al. 2022). Test:
+tests/vault/test_bounded_sum.py, tests/audit.
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ class BoundedSum:
     --------
     >>> import numpy as np, vitrail as vt
     >>> schema = vt.Schema({"age": vt.Numeric(0, 100)})
-    >>> data = vt.PrivateData({"age": np.full(1000, 40.0)}, schema, name="ages", n_rows_public=1000, budget=vt.Budget(1, 1e-6))
+    >>> rows = {"age": np.full(1000, 40.0)}
+    >>> data = vt.PrivateData(rows, schema, name="ages", n_rows_public=1000, budget=vt.Budget(1, 1e-6))
     >>> release = data.ask(vt.BoundedSum(lambda block: block.features, size=1, l2_bound=1.0), epsilon=0.9)
     >>> mean_age = 100 * release.value[0] / 1000
     >>> bool(abs(mean_age - 40) < 5)
@@ -70,7 +72,8 @@ class BoundedSum:
         object.__setattr__(self, "l2_bound", check_positive("l2_bound", self.l2_bound, "a BoundedSum"))
         if self.replace_bound is not None and not 0 < self.replace_bound <= 2 * self.l2_bound:
             raise InvalidInput(
-                f"replace_bound of a BoundedSum is {self.replace_bound!r}; it lies between 0 and 2 * l2_bound = {2 * self.l2_bound}"
+                f"replace_bound of a BoundedSum is {self.replace_bound!r}; "
+                f"it lies between 0 and 2 * l2_bound = {2 * self.l2_bound}"
             )
 
     def describe(self) -> dict[str, JsonValue]:
@@ -120,7 +123,8 @@ class BoundedSumPlan:
     def answers(self, rows: RowPass, block_rows: int, draws: int) -> NDArray[np.float64]:
         """Exact integer sum plus rounded noise."""
         noise = draw_noise(self.sigma, self.grid, draws)
-        return (exact_sum(rows, self.question.row_function(), self.grid, block_rows) + noise) * self.grid.step
+        cells = exact_sum(rows, self.question.row_function(), self.grid, block_rows) + noise
+        return cells * np.float64(self.grid.step)
 
     def shape(self, flat: NDArray[np.float64]) -> Answer:
         """As it is."""

@@ -1,16 +1,18 @@
 """Exact weighted Gram sums by matrix products.
 
-Everything is an integer held in float64. With |u| <= 1 on the grid 2**-UNIT_BITS and weights on the grid 2**-WEIGHT_BITS a product
-of matrices is exact, in whatever order the library adds, while every partial sum stays below 2**53:
+Everything is an integer held in float64. With |u| <= 1 on the grid 2**-UNIT_BITS and weights on the grid
+2**-WEIGHT_BITS a product of matrices is exact, in whatever order the library adds, while every partial sum stays
+below 2**53:
 
-- *direct* (one query at a time): d = u - z has entries below 2**(UNIT_BITS + 1); w*d is split into a high and a low half, and
-  each half times d is a sum of ``DIRECT_EXACT_ROWS`` products below 2**42;
-- *shared* (many queries, one product): the columns V = (u_i u_j rounded, u, y u rounded, y, 1), made once, are multiplied
-  by all weights: ``SHARED_EXACT_ROWS`` products of at most 2**(UNIT_BITS + WEIGHT_BITS). The sums around each centre follow from these exactly, in integers:
-  sum w (u-z)(u-z)^T = sum w uu^T - z (sum w u)^T - (sum w u) z^T + (sum w) zz^T.
+- *direct* (one query at a time): d = u - z has entries below 2**(UNIT_BITS + 1); w*d is split into a high and a low
+  half, and each half times d is a sum of ``DIRECT_EXACT_ROWS`` products below 2**42;
+- *shared* (many queries, one product): the columns V = (u_i u_j rounded, u, y u rounded, y, 1), made once, are
+  multiplied by all weights: ``SHARED_EXACT_ROWS`` products of at most 2**(UNIT_BITS + WEIGHT_BITS). The sums around
+  each centre follow from these exactly, in integers: sum w (u-z)(u-z)^T = sum w uu^T - z (sum w u)^T - (sum w u) z^T
+  + (sum w) zz^T.
 
-Squared distances |u|^2 - 2 u.z + |z|^2 are exact too (each term is below 2**44), hence the same bits for a row wherever it
-stands; what is computed from them afterwards is element-wise.
+Squared distances |u|^2 - 2 u.z + |z|^2 are exact too (each term is below 2**44), hence the same bits for a row
+wherever it stands; what is computed from them afterwards is element-wise.
 """
 
 from __future__ import annotations
@@ -87,7 +89,8 @@ def direct_products(d: Floats, y: Floats | None, weights: Floats) -> tuple[Float
 
 def join_halves(high: NDArray[np.object_], low: NDArray[np.object_]) -> NDArray[np.object_]:
     """The whole of what ``direct_products`` split."""
-    return high * int(_SPLIT) + low
+    whole: NDArray[np.object_] = high * int(_SPLIT) + low
+    return whole
 
 
 @dataclass(frozen=True)
@@ -132,7 +135,7 @@ class SharedColumns:
         first, second = np.triu_indices(n)
         u_sums = totals[:, pairs : pairs + n]
         weight_sums = totals[:, pairs + n] // lift
-        gram = totals[:, :pairs] * lift
+        gram: NDArray[np.object_] = totals[:, :pairs] * lift
         gram = gram - centres[:, first] * u_sums[:, second] - centres[:, second] * u_sums[:, first]
         gram = gram + centres[:, first] * centres[:, second] * weight_sums[:, None]
         if not self.cross:

@@ -1,22 +1,24 @@
 """Gram sum: add up w u u^T (and w y u) over the rows, for one query or for thousands at once.
 
-A row contributes, to query q with centre z, the matrix w d d^T and, with ``cross``, the vector w y d, where d = u - z. Embedded
-isometrically (off-diagonal entries count twice) its norm is
+A row contributes, to query q with centre z, the matrix w d d^T and, with ``cross``, the vector w y d, where d = u -
+z. Embedded isometrically (off-diagonal entries count twice) its norm is
 
     N = w |d| sqrt(|d|^2 + y^2)      (w |d|^2 without cross),
 
-so it is bounded without ever forming n^2 numbers per row: u and y are rounded to nearest on their grids, N is computed from
-the rounded values, and only w is then lowered, to at most ``l2_bound``/N, and rounded down. The contribution that is
-really summed therefore obeys the bound whatever floating point did to u. Over Q queries a row's norm is at most ``joint_bound``
-(sqrt(Q) * l2_bound unless a smaller one is asked for, which then clips rows jointly).
+so it is bounded without ever forming n^2 numbers per row: u and y are rounded to nearest on their grids, N is
+computed from the rounded values, and only w is then lowered, to at most ``l2_bound``/N, and rounded down. The
+contribution that is really summed therefore obeys the bound whatever floating point did to u. Over Q queries a row's
+norm is at most ``joint_bound`` (sqrt(Q) * l2_bound unless a smaller one is asked for, which then clips rows jointly).
 
-On the shared path the products u_i u_j and y u_i are rounded once more, each by at most half a cell of g = 2**-UNIT_BITS: the
-summed matrix differs from w d d^T by at most w (g/2) sqrt(n^2 + n) in norm, and that much is added to N before w is lowered.
+On the shared path the products u_i u_j and y u_i are rounded once more, each by at most half a cell of g =
+2**-UNIT_BITS: the summed matrix differs from w d d^T by at most w (g/2) sqrt(n^2 + n) in norm, and that much is added
+to N before w is lowered.
 
-The exact integer sums are finer than the noise needs. They are rounded to a coarser grid h, which moves each coordinate by at
-most h/2 on either of two neighbouring datasets, so the sensitivity grows by h sqrt(Q (n^2 + n)), less than one part in
-4000 by the choice of h, and is charged for. Noise: std sigma on the diagonal and the cross terms, sigma/sqrt 2 off the diagonal,
-which is isotropic noise of std sigma in the isometric embedding; each entry rounded. mu = sensitivity/sigma.
+The exact integer sums are finer than the noise needs. They are rounded to a coarser grid h, which moves each
+coordinate by at most h/2 on either of two neighbouring datasets, so the sensitivity grows by h sqrt(Q (n^2 + n)),
+less than one part in 4000 by the choice of h, and is charged for. Noise: std sigma on the diagonal and the cross
+terms, sigma/sqrt 2 off the diagonal, which is isotropic noise of std sigma in the isometric embedding; each entry
+rounded. mu = sensitivity/sigma.
 """
 
 from __future__ import annotations
@@ -134,7 +136,9 @@ class GramSum:
     def _check_centres(self, queries: int) -> int:
         centres = np.array(self.centres, dtype=np.float64, ndmin=2)
         if centres.ndim != 2 or centres.shape[1] != self.size or not np.isfinite(centres).all():
-            raise InvalidInput(f"centres have shape {centres.shape}; finite values of shape (queries, {self.size}) are expected")
+            raise InvalidInput(
+                f"centres have shape {centres.shape}; finite values of shape (queries, {self.size}) are expected"
+            )
         if queries not in (1, len(centres)):
             raise InvalidInput(f"queries is {queries}, but there are {len(centres)} centres; leave queries out")
         if np.linalg.norm(centres, axis=1).max() > self.row_norm * (1 + 1e-9):
@@ -146,7 +150,8 @@ class GramSum:
     def describe(self) -> dict[str, JsonValue]:
         """The public parameters."""
         numbers: dict[str, JsonValue] = {
-            name: getattr(self, name) for name in ("size", "l2_bound", "row_norm", "cross", "y_bound", "queries", "joint_bound")
+            name: getattr(self, name)
+            for name in ("size", "l2_bound", "row_norm", "cross", "y_bound", "queries", "joint_bound")
         }
         centres = None if self.centres is None else [[float(x) for x in row] for row in self.centres]
         return {"question": self.kind, **numbers, "centres": centres}  # type: ignore[dict-item]
@@ -193,11 +198,17 @@ class GramSum:
         except Exception as error:
             raise InvalidInput(f"weight fails on public distances: {type(error).__name__}: {error}") from error
         if weights.shape != distances.shape:
-            raise InvalidInput(f"weight returned shape {weights.shape} for distances of shape {distances.shape}; it is element-wise")
+            raise InvalidInput(
+                f"weight returned shape {weights.shape} for distances of shape {distances.shape}; it is element-wise"
+            )
         if not np.array_equal(weights[::-1], np.asarray(self.weight(distances[::-1].copy())), equal_nan=True):
-            raise InvalidInput("weight is not an element-wise function of the distance: reordering the rows changed its values")
+            raise InvalidInput(
+                "weight is not an element-wise function of the distance: reordering the rows changed its values"
+            )
         if np.isnan(weights).any() or weights.min() < 0:
-            raise InvalidInput("weight is negative or NaN at some distance within the declared row_norm; it must lie in [0, 1]")
+            raise InvalidInput(
+                "weight is negative or NaN at some distance within the declared row_norm; it must lie in [0, 1]"
+            )
 
 
 @dataclass(frozen=True)
@@ -237,7 +248,7 @@ class GramSumPlan:
         """Exact integer sums, rounded to the coarse grid, plus noise."""
         sigmas = np.tile(self._sigma_pattern() / self.step, self.question.queries)
         noise = rounded_gaussian(np.tile(sigmas, draws), draws * len(sigmas)).reshape(draws, -1)
-        return (self._exact_cells(rows, block_rows).reshape(-1) + noise) * self.step
+        return (self._exact_cells(rows, block_rows).reshape(-1) + noise) * np.float64(self.step)
 
     def _sigma_pattern(self) -> Floats:
         first, second = np.triu_indices(self.question.size)

@@ -1,17 +1,18 @@
 """Fixed point: which grid a sum is taken on, and how a row is put on it.
 
-A contribution q in R^k is clipped to C, scaled by 1/g (g a power of two, so the scaling is exact) and rounded to integers v.
-What is then summed and what the noise is calibrated to are the *integers*:
+A contribution q in R^k is clipped to C, scaled by 1/g (g a power of two, so the scaling is exact) and rounded to
+integers v. What is then summed and what the noise is calibrated to are the *integers*:
 
     every row's v satisfies  v.v <= floor((C/g)^2)  in exact arithmetic,
 
-so removing or adding a row moves the integer sum by at most C/g, whatever floating point did before. The float norm is not
-trusted: (1, 1, 1) passes a float test against C = 1.7320508075688772, which is below sqrt(3). While C/g <= 2**26 a legal row has
-v.v <= 2**52, and float64 adds those squares without any rounding; a row whose true v.v is larger cannot round down to below 2**52.
-Finer grids (up to 2**31) are checked in int64.
+so removing or adding a row moves the integer sum by at most C/g, whatever floating point did before. The float norm
+is not trusted: (1, 1, 1) passes a float test against C = 1.7320508075688772, which is below sqrt(3). While C/g <=
+2**26 a legal row has v.v <= 2**52, and float64 adds those squares without any rounding; a row whose true v.v is
+larger cannot round down to below 2**52. Finer grids (up to 2**31) are checked in int64.
 
-Sums of integers do not depend on order, block size, threads or device, which closes the summation attacks of Casacuberta et
-al. (2022). The grid is chosen from public numbers so that rounding cannot matter: n_rows_public * g <= sigma/10.
+Sums of integers do not depend on order, block size, threads or device, which closes the summation attacks of
+Casacuberta et al. (2022). The grid is chosen from public numbers so that rounding cannot matter: n_rows_public * g <=
+sigma/10.
 """
 
 from __future__ import annotations
@@ -62,13 +63,12 @@ class Grid:
     @property
     def checked_in_floats(self) -> bool:
         """Whether float64 adds the squares of a legal row exactly."""
-        return self.limit_squared <= 2 ** (2 * FLOAT_CHECK_BITS)
+        return self.limit_squared <= 1 << (2 * FLOAT_CHECK_BITS)
 
 
 def power_of_two_below(value: float) -> float:
     """The largest power of two that is at most ``value``."""
-    mantissa, exponent = math.frexp(value)
-    return math.ldexp(1.0, exponent - 1)
+    return math.ldexp(1.0, math.frexp(value)[1] - 1)
 
 
 def squared_norms(rows: Array) -> Array:
@@ -122,7 +122,7 @@ def _within_limit(cells: Array, grid: Grid) -> Array:
 
 
 def _repaired(contributions: Array, grid: Grid) -> Array:
-    """The few rows for which plain arithmetic overflowed, or rounding carried past the limit: scaled down and rounded again."""
+    """The few rows for which plain arithmetic overflowed, or rounding carried past the limit: scaled and rounded again."""
     xp = array_namespace(contributions)
     finite = xp.all(xp.isfinite(contributions), axis=1)
     rows = xp.where(finite[:, None], contributions, xp.zeros_like(contributions))

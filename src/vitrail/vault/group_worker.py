@@ -1,12 +1,13 @@
 """Runs one group function per fresh process.
 
-A group function is arbitrary code; if one group could leave something behind for the next, a row would touch more than its own
-group. So a small server process (`python -m vitrail.vault.group_worker`), which has seen no rows, forks a child for every group.
-The child draws a seed of its own, has no standard output or error, computes, writes its numbers to a pipe and ends; what
-takes longer than the time limit is killed. This isolates groups from each other; it is no sandbox against hostile code.
+A group function is arbitrary code; if one group could leave something behind for the next, a row would touch more
+than its own group. So a small server process (:func:`serve_parent`), which has seen no rows, forks a child for every
+group. The child draws a seed of its own, has no standard output or error, computes, writes its numbers to a pipe and
+ends; what takes longer than the time limit is killed. This isolates groups from each other; it is no sandbox against
+hostile code.
 
-The server is a process of its own rather than a fork of the caller, because forking a program with running threads is unsafe,
-and rather than `multiprocessing`, because that would import the user's main script again.
+The server is a process of its own rather than a fork of the caller, because forking a program with running threads is
+unsafe, and rather than `multiprocessing`, because that would import the user's main script again.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import sys
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import BinaryIO
+from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +32,7 @@ from ..errors import InvalidInput
 
 GroupCall = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 _LENGTH = struct.Struct("<q")
-_ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")}
+_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1")
 
 
 class GroupServer:
@@ -47,8 +48,8 @@ class GroupServer:
                 f"the group function cannot be sent to a process of its own ({error}); avoid open files, locks and "
                 "connections in it, or choose isolation='none'"
             ) from error
-        self._process = subprocess.Popen(  # noqa: S603 - our own module, our own interpreter
-            [sys.executable, "-m", "vitrail.vault.group_worker"],
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", "from vitrail.vault.group_worker import serve_parent; serve_parent()"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, **_ONE_THREAD, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
@@ -75,9 +76,7 @@ class GroupServer:
     def __enter__(self) -> GroupServer:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._to.close()
         try:
             self._process.wait(5)
@@ -87,17 +86,17 @@ class GroupServer:
         self._from.close()
 
 
-def _send(stream: BinaryIO, payload: bytes, columns: int = 0) -> None:
+def _send(stream: IO[bytes], payload: bytes, columns: int = 0) -> None:
     stream.write(_LENGTH.pack(len(payload)) + _LENGTH.pack(columns) + payload)
     stream.flush()
 
 
-def _receive(stream: BinaryIO) -> bytes | None:
+def _receive(stream: IO[bytes]) -> bytes | None:
     received = _receive_with_columns(stream)
     return None if received is None else received[0]
 
 
-def _receive_with_columns(stream: BinaryIO) -> tuple[bytes, int] | None:
+def _receive_with_columns(stream: IO[bytes]) -> tuple[bytes, int] | None:
     header = stream.read(2 * _LENGTH.size)
     if len(header) < 2 * _LENGTH.size:
         return None
@@ -105,7 +104,7 @@ def _receive_with_columns(stream: BinaryIO) -> tuple[bytes, int] | None:
     return stream.read(length), columns
 
 
-def serve(requests: BinaryIO, answers: BinaryIO) -> None:
+def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     """The server's loop: load the function, then one child per group until the caller hangs up."""
     task = _receive(requests)
     if task is None:
@@ -167,5 +166,6 @@ def _read_until(reader: int, deadline: float) -> bytes:
     return whole[1:] if whole[:1] == b"\x01" else b""
 
 
-if __name__ == "__main__":
+def serve_parent() -> None:
+    """Serve the process that started this one, over standard input and output."""
     serve(sys.stdin.buffer, sys.stdout.buffer)

@@ -1,11 +1,12 @@
 """Grouped sum (subsample and aggregate): run any function on random groups of rows and add up what it says.
 
-Each row goes to one of ``groups`` groups by a fresh uniform draw of its own; an arbitrary function runs per group, in a fresh
-process; its output is put into the public box [low, high] and on a grid; an empty, failing or late group says a public
-default inside the box; the number of groups is constant. Couple the other rows' draws: adding or removing a row changes the content
-of one group only, so one summand moves, anywhere in the box: the sum moves by at most the box's diagonal |high - low| (sqrt(k) R for
-a cube). Replacing a row: couple its draw too, and again one group changes. Both relations cost the same. The box on the
-grid has half-sides of H_i whole cells, and the sensitivity used is the diagonal of *that* box, 2 g |H|: exact.
+Each row goes to one of ``groups`` groups by a fresh uniform draw of its own; an arbitrary function runs per group, in
+a fresh process; its output is put into the public box [low, high] and on a grid; an empty, failing or late group says
+a public default inside the box; the number of groups is constant. Couple the other rows' draws: adding or removing a
+row changes the content of one group only, so one summand moves, anywhere in the box: the sum moves by at most the
+box's diagonal |high - low| (sqrt(k) R for a cube). Replacing a row: couple its draw too, and again one group changes.
+Both relations cost the same. The box on the grid has half-sides of H_i whole cells, and the sensitivity used is the
+diagonal of *that* box, 2 g |H|: exact.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from ..errors import ImpureFunction, InvalidInput, VitrailError
 from ..model import Model
 from ..progress import progress
 from .block import Block
-from .group_worker import GroupServer
 from .grid import power_of_two_below
+from .group_worker import GroupServer
 from .noise import rounded_gaussian, uniform_below
 from .predictions import Predictions
 from .question import Answer, check_callable, check_count, check_positive, sigma_for
@@ -43,8 +44,8 @@ class GroupedSum:
     Parameters
     ----------
     fn : callable
-        Takes a :class:`Block` that holds one group (no padding), returns an array of length ``size``. It may do anything: train,
-        sort, rank, call another library. ``block.frame()`` gives a pandas data frame.
+        Takes a :class:`Block` that holds one group (no padding), returns an array of length ``size``. It may do
+        anything: train, sort, rank, call another library. ``block.frame()`` gives a pandas data frame.
     size : int
         Length of the result.
     low, high : float or array
@@ -54,7 +55,8 @@ class GroupedSum:
     default : float or array, optional
         What an empty, failing or late group says; the middle of the box if not given.
     isolation : {"process", "none"}
-        Run each group in a fresh process (default), or in this one: faster, and then ``fn`` must keep no memory of groups.
+        Run each group in a fresh process (default), or in this one: faster, and then ``fn`` must keep no memory of
+        groups.
     timeout_seconds : float
         What takes longer counts as failing (in a process of its own only).
     key : str, optional
@@ -66,7 +68,9 @@ class GroupedSum:
     >>> schema = vt.Schema({"age": vt.Numeric(0, 100)})
     >>> rows = {"age": np.linspace(20, 60, 5000)}
     >>> data = vt.PrivateData(rows, schema, name="medians", n_rows_public=5000, budget=vt.Budget(2, 1e-6))
-    >>> median = vt.GroupedSum(lambda group: np.median(group.column("age")), 1, low=0, high=100, groups=100, isolation="none")
+    >>> median = vt.GroupedSum(
+    ...     lambda group: np.median(group.column("age")), size=1, low=0, high=100, groups=100, isolation="none"
+    ... )
     >>> release = data.ask(median, epsilon=1.9)
     >>> bool(abs(release.parts["mean"][0] - 40) < 15)
     True
@@ -130,7 +134,9 @@ class GroupedSum:
             return model.predict(setting.feature_schema, values)
 
         try:
-            result = np.asarray(self.fn(Block(setting.schema.probe_rows(rows), setting, admit_and_predict)), dtype=np.float64)
+            result = np.asarray(
+                self.fn(Block(setting.schema.probe_rows(rows), setting, admit_and_predict)), dtype=np.float64
+            )
         except VitrailError:
             raise
         except Exception as error:
@@ -172,7 +178,8 @@ class GroupedSumPlan:
 
     @property
     def _middle(self) -> Floats:
-        return (np.asarray(self.question.low) + np.asarray(self.question.high)) / 2
+        middle: Floats = (np.asarray(self.question.low) + np.asarray(self.question.high)) / 2
+        return middle
 
     def answers(self, rows: RowPass, block_rows: int, draws: int) -> Floats:
         """Noise first; then each draw assigns the rows to groups anew."""

@@ -4,22 +4,23 @@
 integer, x + round(sigma Z) = round(x + sigma Z): a function of the continuous Gaussian mechanism's output. So the release
 is at most mu-GDP with mu = C/sigma, and not one float of the noise is visible. The discrete Gaussian is not that good.
 
-**How it is drawn.** 64 random bits: the first is the sign, the others begin the binary expansion of the tail probability
-u in (0, 1/2) of |Z| = z(u) = -Phi^{-1}(u). 53 of them, v, place u in [v, v + 1) 2^-54. As a float, v shows its piece in its
-exponent and leading mantissa bits, and its place within the piece in the others; the piece's polynomial gives z(u) to
-within a bound that was proven for every u of every cell of the piece (tools/make_normal_table.py, with the proof). If
-sigma z(u) is further than that from the nearest half-integer, every continuation of the bits gives the same integer
-and it is the answer. Otherwise, and for u < 2^-41, which has no piece, all 64 bits are used and, where they do not
-settle it, more are drawn, until the answer is certain (``normal_exact``, integers only).
+**How it is drawn.** 64 random bits: the first is the sign, the others begin the binary expansion of the tail
+probability u in (0, 1/2) of |Z| = z(u) = -Phi^{-1}(u). 53 of them, v, place u in [v, v + 1) 2^-54. As a float, v
+shows its piece in its exponent and leading mantissa bits, and its place within the piece in the others; the piece's
+polynomial gives z(u) to within a bound that was proven for every u of every cell of the piece
+(tools/make_normal_table.py, with the proof). If sigma z(u) is further than that from the nearest half-integer, every
+continuation of the bits gives the same integer and it is the answer. Otherwise, and for u < 2^-41, which has no
+piece, all 64 bits are used and, where they do not settle it, more are drawn, until the answer is certain
+(``normal_exact``, integers only).
 
 **Why 53 bits are not enough.** Their cells are 2^-54/phi(z) wide in z: 5e-10 at z = 5.5, and wider further out. With
-sigma at 2^31 grid steps a cell there is one step: taking one value per cell would leave integers that never occur, and
-which ones moves with x, so one look at the output could rule out a neighbour. Here such a cell is left open and settled by
-further bits, so every integer has its own probability.
+sigma at 2^31 grid steps a cell there is one step: taking one value per cell would leave integers that never occur,
+and which ones moves with x, so one look at the output could rule out a neighbour. Here such a cell is left open and
+settled by further bits, so every integer has its own probability.
 
-**Distance.** The result is the function round(sigma Z) of an ideal uniform, except when a comparison is still open after
-320 bits or |Z| > 22: less than ``TOTAL_VARIATION_PER_DRAW`` (derived in ``normal_exact``). N draws are within N times that;
-a mechanism within tau of an (epsilon, delta)-DP one is (epsilon, delta + (1 + e^epsilon) tau)-DP.
+**Distance.** The result is the function round(sigma Z) of an ideal uniform, except when a comparison is still open
+after 320 bits or |Z| > 22: less than ``TOTAL_VARIATION_PER_DRAW`` (derived in ``normal_exact``). N draws are within N
+times that; a mechanism within tau of an (epsilon, delta)-DP one is (epsilon, delta + (1 + e^epsilon) tau)-DP.
 
 **Assumed.** IEEE doubles rounded to nearest, one rounding per NumPy operation (no fused multiply-add across ufuncs), and
 os.urandom indistinguishable from random bits. Running time depends on the noise: on how many draws lie close to the

@@ -18,10 +18,10 @@ floor(t_k/(2k+1)) over k <= K, in these units:
 4. The terms after K: they alternate and shrink (K >= y), so together at most the first one left out, which is at most e^y
    because its t is zero.
 
-Together at most (K+1)(e^y + 1). The factor 1/sqrt(2 pi) is known to 2 units and f <= 1, so 1/2 - Q errs by at most
-x ((K+1)(e^y+1) + 4) + 2 units. P exceeds ``bits`` by log2(e^y) and 24 more. Beyond y = 0.7 (bits + 3), Q < 2^-(bits+3) is
-all that is needed; below, and for bits <= 320, x < 22 and K < 2^11, so the enclosure is narrower than 2^-bits. Nothing but
-speed and the probability of giving up depends on that last sentence.
+Together at most (K+1)(e^y + 1). The factor 1/sqrt(2 pi) is known to 2 units and f <= 1, so 1/2 - Q errs by at most x
+((K+1)(e^y+1) + 4) + 2 units. P exceeds ``bits`` by log2(e^y) and 24 more. Beyond y = 0.7 (bits + 3), Q < 2^-(bits+3)
+is all that is needed; below, and for bits <= 320, x < 22 and K < 2^11, so the enclosure is narrower than 2^-bits.
+Nothing but speed and the probability of giving up depends on that last sentence.
 
 **Giving up.** At ``LAST_BITS`` = 320 bits an open comparison is called "smaller". For one boundary that happens only if u
 is within 2^-319 of Q(b): probability at most 2^-317, as u has density 2. There are fewer than 2^50 boundaries below

@@ -1,9 +1,10 @@
 """Predictions on private rows: made inside the vault, kept inside the vault.
 
-A model is admitted after a look at how it behaves on *public* rows: right shape, inside its range, and row-wise pure (a row's
-output has the same bits alone among fillers as in any block and at any place). Matrix products often are not: their rounding
-depends on a row's position. Such a model is called with one row at a time, which is a constant shape too, and slow. What the
-probe cannot show (a model that behaves differently on rows it has not seen) is a stated assumption.
+A model is admitted after a look at how it behaves on *public* rows: right shape, inside its range, and row-wise pure
+(a row's output has the same bits alone among fillers as in any block and at any place). Matrix products often are
+not: their rounding depends on a row's position. Such a model is called with one row at a time, which is a constant
+shape too, and slow. What the probe cannot show (a model that behaves differently on rows it has not seen) is a stated
+assumption.
 """
 
 from __future__ import annotations

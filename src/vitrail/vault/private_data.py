@@ -88,20 +88,31 @@ class PrivateData:
         threads: int = 1,
     ) -> None:
         if not isinstance(schema, Schema):
-            raise SchemaError(f"schema is {type(schema).__name__}; declare one: vt.Schema({{'age': vt.Numeric(0, 120), ...}})")
+            raise SchemaError(
+                f"schema is {type(schema).__name__}; declare one: vt.Schema({{'age': vt.Numeric(0, 120), ...}})"
+            )
         if not isinstance(budget, Budget):
             raise InvalidInput(f"budget is {budget!r}; declare one: vt.Budget(epsilon=1.0, delta=1e-6)")
         for what, text in (("name", name), ("analyst", analyst), ("version", version), ("account", account or name)):
             if not isinstance(text, str) or not text:
                 raise InvalidInput(f"{what} is {text!r}; it must be a non-empty text")
         if target is not None and target not in schema:
-            raise SchemaError(f"target is {target!r}, which the schema does not declare; it declares {', '.join(schema.names)}")
+            raise SchemaError(
+                f"target is {target!r}, which the schema does not declare; it declares {', '.join(schema.names)}"
+            )
         if target is not None and schema.n_columns == 1:
-            raise SchemaError(f"the schema declares nothing but the target {target!r}; there is no feature left to explain with")
+            raise SchemaError(
+                f"the schema declares nothing but the target {target!r}; there is no feature left to explain with"
+            )
         count = check_count("n_rows_public", n_rows_public, "a PrivateData", 10**12)
         shape = default_block_rows(count) if block_rows is None else check_count("block_rows", block_rows, "a PrivateData")
         self.__setting = Setting(
-            schema, target, count, check_neighbours(neighbours), shape, check_count("threads", threads, "a PrivateData", 1024)
+            schema,
+            target,
+            count,
+            check_neighbours(neighbours),
+            shape,
+            check_count("threads", threads, "a PrivateData", 1024),
         )
         self.__name, self.__analyst, self.__version = name, analyst, version
         self.__rows = open_rows(rows, schema)

@@ -34,7 +34,7 @@ class Quote:
     >>> data = vt.PrivateData({"age": np.arange(100.0)}, schema, name="ages", n_rows_public=100, budget=vt.Budget(1, 1e-6))
     >>> quote = data.quote(vt.BoundedSum(lambda block: block.features, 1, 1.0), epsilon=0.5)
     >>> quote.fits, round(quote.sigma, 1)
-    (True, 7.9)
+    (True, 8.1)
     """
 
     cost: Cost
@@ -47,7 +47,9 @@ class Quote:
     def __str__(self) -> str:
         noise = ""
         if self.sigma is not None:
-            noise = f" Noise: {self.sigma:.4g} on the sum, {self.sigma_per_row:.3g} on a mean over the declared rows (one std)."
+            noise = (
+                f" Noise: {self.sigma:.4g} on the sum, {self.sigma_per_row:.3g} on a mean over the declared rows (one std)."
+            )
         verdict = "It fits" if self.fits else "It does not fit"
         return (
             f"epsilon {self.guarantee.epsilon:.4g} at delta {self.guarantee.delta:.3g} (mu {self.guarantee.mu:.4g}).{noise} "

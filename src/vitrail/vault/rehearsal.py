@@ -1,7 +1,7 @@
 """The vault's mechanisms on rows that are nobody's: what auditors and tests draw from, hundreds of thousands of times.
 
-The same plans, the same sums and the same noise as in :meth:`PrivateData.ask`, without a ledger. The rows are the auditor's own;
-there is no way from a :class:`PrivateData` to here.
+The same plans, the same sums and the same noise as in :meth:`PrivateData.ask`, without a ledger. The rows are the
+auditor's own; there is no way from a :class:`PrivateData` to here.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ class Release:
     def to_bytes(self) -> bytes:
         """The release as a NumPy archive without pickles."""
         guarantee = {name: getattr(self.guarantee, name) for name in ("epsilon", "delta", "mu", "neighbours", "protects")}
-        header = {
+        header: dict[str, object] = {
             "format": FORMAT_VERSION,
             "sigma": self.sigma,
             "cost": [self.cost.pico_mu_squared, self.cost.pico_epsilon, str(self.cost.quecto_delta)],
@@ -93,18 +93,20 @@ class Release:
         """What ``to_bytes`` wrote."""
         try:
             with np.load(io.BytesIO(stored), allow_pickle=False) as archive:
-                header: dict[str, Any] = json.loads(archive["header"].tobytes())
-                if header["format"] != FORMAT_VERSION:
-                    raise LedgerCorrupted(f"a stored release has format {header['format']}; this version reads {FORMAT_VERSION}")
-                parts = {name: archive[f"part_{index}"] for index, name in enumerate(header["parts"])}
-                mu_squared, epsilon, delta = header["cost"]
+                fields: dict[str, Any] = json.loads(archive["header"].tobytes())
+                if fields["format"] != FORMAT_VERSION:
+                    raise LedgerCorrupted(
+                        f"a stored release has format {fields['format']}; this version reads {FORMAT_VERSION}"
+                    )
+                parts = {name: archive[f"part_{index}"] for index, name in enumerate(fields["parts"])}
+                mu_squared, epsilon, delta = fields["cost"]
                 return cls(
                     archive["value"],
-                    header["sigma"],
+                    fields["sigma"],
                     Cost(int(mu_squared), int(epsilon), int(delta)),
-                    Guarantee(**header["guarantee"]),
-                    header["question"],
-                    header["dataset"],
+                    Guarantee(**fields["guarantee"]),
+                    fields["question"],
+                    fields["dataset"],
                     MappingProxyType(parts),
                     replayed,
                 )

@@ -1,12 +1,13 @@
 """Sampled sum: a bounded sum over a Poisson sample of the rows, 1/rate times cheaper to compute.
 
-Every row is in the sample with probability ``rate``, by a draw of its own. Fix the draws of all other rows: with the extra row the
-output is P (it was drawn) with probability q and Q (it was not) with probability 1 - q; without it, Q. The hockey-stick
-divergences satisfy H(qP + (1-q)Q | Q) <= q H(P | Q) and H(Q | qP + (1-q)Q) <= q H(Q | P) by convexity, so at every epsilon they
-are at most those of the Gaussian pair at distance C: the release is C/sigma-GDP, and mixing over the other draws keeps
-that. It is charged mu = C/sigma of the sampled sum; the smaller divergences have no smaller finite GDP price (both curves
-share their far tails), so no amplification is claimed. Under replace-one the bound is 2C. The value is scaled by 1/rate, an
-unbiased estimate of the sum over all rows; sigma is scaled with it.
+Every row is in the sample with probability ``rate``, by a draw of its own. Fix the draws of all other rows: with the
+extra row the output is P (it was drawn) with probability q and Q (it was not) with probability 1 - q; without it, Q.
+The hockey-stick divergences satisfy H(qP + (1-q)Q | Q) <= q H(P | Q) and H(Q | qP + (1-q)Q) <= q H(Q | P) by
+convexity, so at every epsilon they are at most those of the Gaussian pair at distance C: the release is C/sigma-GDP,
+and mixing over the other draws keeps that. It is charged mu = C/sigma of the sampled sum; the smaller divergences
+have no smaller finite GDP price (both curves share their far tails), so no amplification is claimed. Under
+replace-one the bound is 2C. The value is scaled by 1/rate, an unbiased estimate of the sum over all rows; sigma is
+scaled with it.
 """
 
 from __future__ import annotations
@@ -111,7 +112,7 @@ class SampledSumPlan:
         sampled = replace(rows, source=_Sample(rows.source, self.question.rate))
         function = self.question.row_function()
         sums = np.stack([exact_sum(sampled, function, self.grid, block_rows) for _ in range(draws)])
-        return (sums + noise) * (self.grid.step / self.question.rate)
+        return (sums + noise) * np.float64(self.grid.step / self.question.rate)
 
     def shape(self, flat: NDArray[np.float64]) -> Answer:
         """As it is."""

@@ -1,16 +1,18 @@
 """Select: choose one of several candidates by a private score.
 
-The exponential mechanism, P(j) ~ exp(epsilon score_j / (2 s)), where one row moves any score by at most s. It is epsilon-bounded-range
-and costs mu = -2 ndtri(1/(1 + e^(epsilon/2))) (see ``accounting.conversions``). Scores are exact integers, so s holds exactly:
+The exponential mechanism, P(j) ~ exp(epsilon score_j / (2 s)), where one row moves any score by at most s. It is
+epsilon-bounded-range and costs mu = -2 ndtri(1/(1 + e^(epsilon/2))) (see ``accounting.conversions``). Scores are
+exact integers, so s holds exactly:
 
-- ``score="sum"``: score_j = sum over rows of a number clipped to [-bound, bound]. s = bound add-remove, 2 bound replace-one.
-- ``score="small-norm"``: score_j = -|sum over rows of a vector clipped to norm bound|, the integer square root taken of an
-  exact integer. By the triangle inequality the norm moves by at most bound (2 bound), and the rounding of the root by less than
-  one cell: s is one cell more.
+- ``score="sum"``: score_j = sum over rows of a number clipped to [-bound, bound]. s = bound add-remove, 2 bound
+  replace-one.
+- ``score="small-norm"``: score_j = -|sum over rows of a vector clipped to norm bound|, the integer square root taken
+  of an exact integer. By the triangle inequality the norm moves by at most bound (2 bound), and the rounding of the
+  root by less than one cell: s is one cell more.
 
-The draw is exact as well: the weights exp(.) are computed as integers with ``WEIGHT_BITS`` bits by a series with a known
-remainder, and a uniform big integer picks one. The distribution is within candidates * 2**(4 - WEIGHT_BITS) of the true one.
-Test: tests/vault/test_select.py enumerates the probabilities.
+The draw is exact as well: the weights exp(.) are computed as integers with ``WEIGHT_BITS`` bits by a series with a
+known remainder, and a uniform big integer picks one. The distribution is within candidates * 2**(4 - WEIGHT_BITS) of
+the true one. Test: tests/vault/test_select.py enumerates the probabilities.
 """
 
 from __future__ import annotations
@@ -47,8 +49,8 @@ class Select:
     Parameters
     ----------
     fn : callable
-        Takes a :class:`Block`; returns (rows, candidates) numbers for ``score="sum"``, or (rows, candidates, width) vectors for
-        ``score="small-norm"``.
+        Takes a :class:`Block`; returns (rows, candidates) numbers for ``score="sum"``, or (rows, candidates, width)
+        vectors for ``score="small-norm"``.
     candidates : int
         How many there are. The released value is the index of the chosen one.
     bound : float

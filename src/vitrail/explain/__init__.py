@@ -1,0 +1,1 @@
+"""Explainers: post-processing of what the vault releases."""
