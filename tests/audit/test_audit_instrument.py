@@ -7,12 +7,15 @@ and one of the tests says so.
 import json
 from dataclasses import FrozenInstanceError
 
+import matplotlib as mpl
 import numpy as np
 import pytest
 
 from vitrail.audit import Audit, mechanism
 from vitrail.errors import InvalidInput
 from vitrail.guarantee import Guarantee
+
+mpl.use("Agg")
 
 GRID = 2.0**-20
 
@@ -59,7 +62,7 @@ def test_sound_mechanisms_raise_no_false_alarms():
         mu, width = (0.3, 1.0, 3.0)[seed % 3], (1, 1, 4)[seed // 3 % 3]
         shift = np.full(width, mu / np.sqrt(width)) if width > 1 else mu
         alarms += mechanism(gaussian(1000 + seed), (0 * shift, shift), claimed=mu, draws=2000).refuted
-    assert alarms <= 1  # 0.2 expected at most
+    assert alarms <= 2  # 0.2 expected at most; three or more would have a chance of one in a thousand
 
 
 def test_the_stated_confidence_is_kept_where_it_can_be_counted():
@@ -132,16 +135,13 @@ def test_one_draw_for_two_coordinates_is_caught():
 
 @pytest.mark.parametrize("width", [1, 3])
 def test_noise_shared_between_the_two_datasets_is_refused(width):
-    shared = {}
+    generator = np.random.default_rng(20)
+    memory = {}
 
     def run(total, draws):
-        noise = (
-            np.random.default_rng(draws).normal(size=(draws, width))
-            if draws > 100
-            else np.random.normal(size=(draws, width))
-        )  # noqa: NPY002
-        shared.setdefault(draws, noise)
-        return on_grid(total + shared[draws] if draws > 100 else total + noise)
+        fresh = generator.normal(size=(draws, width))
+        noise = memory.setdefault(draws, fresh) if draws > 100 else fresh  # small probes see nothing wrong
+        return on_grid(total + noise)
 
     with pytest.raises(InvalidInput, match="depend on each other"):
         mechanism(run, (0.0, 1.0), claimed=1.0, draws=4000)
@@ -224,12 +224,12 @@ def test_floating_point_noise_is_caught_and_the_summary_says_what_to_do():
 
 
 def test_a_missing_output_is_an_output():
-    noisy = gaussian(33)
+    noisy, generator = gaussian(33), np.random.default_rng(34)
 
     def run(fails, draws):
         outputs = noisy(0.0, draws)
         outputs[: draws // 2 if fails else 0] = np.nan
-        return np.random.default_rng().permutation(outputs)
+        return generator.permutation(outputs)
 
     assert mechanism(run, (0, 1), claimed=0.5, draws=4000).refuted
 
@@ -239,10 +239,12 @@ def test_a_missing_output_is_an_output():
 
 def test_a_category_possible_on_one_dataset_only_is_caught():
     run = by_probabilities(41, ["red", "green", "blue"])
-    audit = mechanism(run, ([0.49, 0.5, 0.01], [0.5, 0.5, 0.0]), claimed=0.2)
+    pair = [0.49, 0.5, 0.01], [0.5, 0.5, 0.0]
+    assert mechanism(run, pair, claimed=1.0).refuted
+    audit = mechanism(run, pair, claimed=epsilon_claim(2.0, 1e-6))
     assert audit.refuted
+    assert audit.event.likelier_on == "first"
     assert audit.event.false_alarms == 0
-    assert mechanism(run, ([0.49, 0.5, 0.01], [0.5, 0.5, 0.0]), claimed=epsilon_claim(2.0, 1e-6)).refuted
 
 
 @pytest.mark.parametrize("as_type", [np.asarray, lambda found: found.astype(object), lambda found: found.astype(str)])
@@ -325,6 +327,16 @@ def test_single_outputs_are_drawn_one_by_one():
     assert 2000 <= len(calls) <= 2100
 
 
+def test_a_progress_bar_appears_where_it_is_asked_for(monkeypatch, capsys):
+    monkeypatch.setattr("vitrail.audit.draws.SECONDS_BEFORE_PROGRESS", 0.0)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    generator = np.random.default_rng(53)
+    mechanism(lambda total: round(total + generator.normal(), 3), (0.0, 1.0), claimed=1.0, draws=1000, progress=True)
+    assert "Audit" in capsys.readouterr().err
+    mechanism(lambda total: round(total + generator.normal(), 3), (0.0, 1.0), claimed=1.0, draws=1000)
+    assert capsys.readouterr().err == ""
+
+
 def test_a_given_statistic_replaces_the_outputs():
     shift = np.zeros(30)
     shift[4] = 0.3
@@ -356,9 +368,6 @@ def test_an_audit_is_a_frozen_record_that_speaks_json():
 
 @pytest.mark.parametrize("claim", [1.0, epsilon_claim(3.0, 1e-6)])
 def test_the_plot_shows_the_measured_curve_at_or_above_the_claim(claim):
-    import matplotlib as mpl
-
-    mpl.use("Agg")
     ax = mechanism(gaussian(51), (0.0, 1.0), claimed=claim, draws=20_000).plot()
     claimed, measured = (line.get_xydata() for line in ax.lines)
     assert (np.diff(claimed[:, 1]) <= 1e-12).all()

@@ -93,6 +93,13 @@ def test_addresses_that_are_no_ledger(address):
         open_ledger(address)
 
 
+@pytest.mark.parametrize("driver", ["pg8000", "psycopg", "psycopg2"])
+def test_a_database_that_cannot_be_reached(driver):
+    with pytest.raises(LedgerError) as caught:
+        open_ledger(f"postgresql+{driver}://somebody:secret@localhost:1/nowhere")
+    assert "secret" not in str(caught.value)
+
+
 def test_a_change_of_directory_does_not_lead_to_another_ledger(tmp_path, monkeypatch):
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path)

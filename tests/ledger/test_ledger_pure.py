@@ -59,6 +59,14 @@ def test_rounded_down_never_rounds_up(value, digits):
     assert value * (1 - 10.0 ** (1 - digits)) - 1e-15 <= float(text) <= value
 
 
+@given(st.tuples(*[st.integers(0, 10**31)] * 3), st.tuples(*[st.integers(1, 10**31)] * 3), st.integers(0, 2))
+def test_a_cap_holds_to_the_last_unit(spent, cost, part):
+    exactly = [before + more for before, more in zip(spent, cost, strict=True)]
+    assert fits(Cost(*spent), Cost(*cost), Cost(*exactly))
+    exactly[part] -= 1
+    assert not fits(Cost(*spent), Cost(*cost), Cost(*exactly))
+
+
 def test_a_component_that_is_not_moved_does_not_refuse():
     assert fits(Cost(5, 5, 5), Cost(), Cost())
     assert not fits(Cost(0, 5, 5), Cost(0, 0, 1), Cost(9, 9, 5))

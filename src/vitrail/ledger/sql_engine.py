@@ -65,7 +65,13 @@ def connect(url: URL) -> Engine:
     """An engine whose transactions are durable when they return."""
     if url.get_backend_name() == "sqlite":
         return _sqlite_engine(url)
-    engine = create_engine(url, isolation_level="READ COMMITTED", hide_parameters=True, max_overflow=-1)
+    try:
+        engine = create_engine(url, isolation_level="READ COMMITTED", hide_parameters=True, max_overflow=-1)
+    except ImportError as error:
+        raise LedgerError(
+            f"The ledger's address names the driver {url.get_driver_name()!r}, which is not installed. Install it, or name "
+            "another, as in 'postgresql+psycopg://user@host/database'."
+        ) from error
     event.listen(engine, "begin", _begin_postgresql)
     return engine
 

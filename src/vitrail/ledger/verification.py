@@ -4,9 +4,9 @@ What is checked, for every account: each entry's digest, number and link to the 
 caps at every entry; every total, the head, the caps and the sightings that the back-end keeps beside the chain; every
 stored release against its recorded digest and charge. A ledger that is damaged is reported on, never raised about.
 
-What cannot be seen from inside: somebody who can rewrite the whole file can rewrite the whole history, heads and all. The
-defence is to publish the heads (:attr:`Verification.heads`) from time to time and to pass them back as ``published``: a
-history that no longer passes through a published head is named.
+What cannot be seen from inside: somebody who can rewrite the whole file can rewrite the whole history, heads and all, or
+put an older copy in its place. The defence is to publish the heads (:attr:`Verification.heads`) from time to time and to
+pass them back as ``published``: a history that no longer passes through a published head is named.
 """
 
 from __future__ import annotations

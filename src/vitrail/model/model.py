@@ -137,6 +137,8 @@ class Model:
     def predict(self, schema: Schema, raw: FloatArray) -> FloatArray:
         """Outputs for one block of complete raw rows, in one call.
 
+        Whatever the predictor raises is raised here: a caller that holds private rows must keep it to itself.
+
         Parameters
         ----------
         schema : Schema
@@ -229,7 +231,7 @@ class Model:
 def _numbers(result: object, name: str) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
     """A model's result as a float64 array of its own, whatever kind of array or tensor it is."""
     try:
-        array = np.array(result.detach().cpu() if hasattr(result, "detach") else result)
+        array = np.array(result.detach().cpu().double().numpy() if hasattr(result, "detach") else result)
     except Exception as error:
         raise ModelError(f"{name} returns {type(result).__name__}, which is no array of numbers") from error
     if array.dtype.kind not in "fiub":

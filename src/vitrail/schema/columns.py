@@ -100,9 +100,10 @@ class Numeric:
 class Categorical:
     """A column with a public list of levels.
 
-    A private value belongs to a level when both are the same text, or the same number: the integer 1, 1.0, ``True``
-    and the text ``"1"`` all match a level ``1``, so that a file whose column is read as text because of one odd row
-    gives every other row the same level as before. Anything else is missing.
+    A level that is a number matches that number however it is held (1, 1.0, ``True``, the text ``"1.0"``). A level that is
+    a text matches that text exactly, and the number or boolean it spells (``"1"`` matches 1, ``"True"`` matches ``True``).
+    So a column that was read as text because of one odd row still gives the other rows their levels. Anything else is
+    missing.
 
     Parameters
     ----------

@@ -40,6 +40,7 @@ class Matcher:
     """Finds the level of a value, as the docstring of ``Categorical`` states the rule."""
 
     texts: dict[str, int]
+    number_levels: dict[float, int]
     numbers: dict[float, int]
     sorted_numbers: FloatArray
     sorted_codes: FloatArray
@@ -49,11 +50,13 @@ class Matcher:
         try:
             if isinstance(value, bytes):
                 value = value.decode("utf-8", "replace")
-            code = self.texts.get(value) if isinstance(value, str) else None
-            if code is None:
+            if isinstance(value, str):
+                code = self.texts.get(value)
+                code = self.number_levels.get(number_of(value)) if code is None else code
+            else:
                 code = self.numbers.get(number_of(value))
-            if code is None and isinstance(value, bool | np.bool_):
-                code = self.texts.get(str(bool(value)))
+                if code is None and isinstance(value, bool | np.bool_):
+                    code = self.texts.get(str(bool(value)))
         except Exception:
             return math.nan
         return math.nan if code is None else float(code)
@@ -69,7 +72,8 @@ class Matcher:
 def matcher_of(column: Categorical) -> Matcher:
     """The lookup tables of a categorical column."""
     texts = {str(level): code for code, level in enumerate(column.levels)}
-    numbers = {float(level): code for code, level in enumerate(column.levels) if not isinstance(level, str)}
+    number_levels = {float(level): code for code, level in enumerate(column.levels) if not isinstance(level, str)}
+    numbers = dict(number_levels)
     # A number also matches the text that writes it; levels that are numbers themselves come first.
     for write in (canonical_text, repr):
         for level, code in texts.items():
@@ -77,9 +81,8 @@ def matcher_of(column: Categorical) -> Matcher:
             if math.isfinite(number) and write(number) == level:
                 numbers.setdefault(number, code)
     order = sorted(numbers)
-    return Matcher(
-        texts, numbers, np.array(order, dtype=np.float64), np.array([numbers[n] for n in order], dtype=np.float64)
-    )
+    codes = [numbers[number] for number in order]
+    return Matcher(texts, number_levels, numbers, np.array(order, dtype=np.float64), np.array(codes, dtype=np.float64))
 
 
 def can_match_numbers(column: Column) -> bool:

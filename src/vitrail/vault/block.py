@@ -40,7 +40,10 @@ class Block:
     __slots__ = ("_features", "_predict", "_raw", "_setting")
 
     def __init__(self, raw: NDArray[np.float64], setting: Setting, predict: Predict) -> None:
-        self._raw, self._setting, self._predict = raw, setting, predict
+        # Read-only: a function that worked in place would otherwise change the private rows for every later question.
+        self._raw = raw.view()
+        self._raw.flags.writeable = False
+        self._setting, self._predict = setting, predict
         self._features: NDArray[np.float64] | None = None
 
     def __len__(self) -> int:
@@ -58,9 +61,14 @@ class Block:
 
     @property
     def values(self) -> NDArray[np.float64]:
-        """The feature columns in original units, categoricals as the index of their level: (rows, n_columns)."""
+        """The feature columns in original units, categoricals as the index of their level: (rows, n_columns), read-only."""
         target = self._setting.target
-        return self._raw if target is None else np.delete(self._raw, self._setting.schema.column_index(target), axis=1)
+        if target is None:
+            return self._raw
+        place, last = self._setting.schema.column_index(target), self._raw.shape[1] - 1
+        if place in (0, last):  # a view will do
+            return self._raw[:, 1:] if place == 0 else self._raw[:, :last]
+        return np.delete(self._raw, place, axis=1)
 
     @property
     def target(self) -> NDArray[np.float64]:
@@ -71,7 +79,7 @@ class Block:
 
     def column(self, name: str) -> NDArray[np.float64]:
         """One column in original units, or as level indices."""
-        return np.ascontiguousarray(self._raw[:, self._setting.schema.column_index(name)])
+        return np.array(self._raw[:, self._setting.schema.column_index(name)])
 
     def predictions(self, model: Model) -> NDArray[np.float64]:
         """The model's output for every row, clipped to its declared range; NaN where the model fails."""

@@ -26,9 +26,10 @@ Floats = NDArray[np.float64]
 
 UNIT_BITS = 20
 WEIGHT_BITS = 20
-DIRECT_EXACT_ROWS = 2**11
+DIRECT_EXACT_ROWS = 2**10
 SHARED_EXACT_ROWS = 2**12
 _SPLIT = 2.0 ** (UNIT_BITS + 1)
+_TO_SPLIT = 1.5 * 2.0**52 * _SPLIT
 
 
 @dataclass
@@ -78,13 +79,18 @@ def squared_distances(u: Floats, centres: Floats) -> Floats:
     return squares
 
 
-def direct_products(d: Floats, y: Floats | None, weights: Floats) -> tuple[Floats, Floats]:
-    """High and low halves of sum w d (d, y)^T for at most DIRECT_EXACT_ROWS rows: each (n, n) or (n, n + 1)."""
-    weighted = d * weights[:, None]
-    high = np.floor(weighted / _SPLIT)
-    weighted -= high * _SPLIT
+def direct_products(d: Floats, y: Floats | None, weights: Floats, halves: Floats) -> Floats:
+    """High and low halves of sum w d (d, y)^T for at most DIRECT_EXACT_ROWS rows: (2, n, n) or (2, n, n + 1).
+
+    ``halves`` (2, rows, n) is space to work in. Adding and subtracting _TO_SPLIT rounds to the nearest multiple of _SPLIT.
+    """
+    high, low = halves[0, : len(d)], halves[1, : len(d)]
+    np.multiply(d, weights[:, None], out=low)
+    np.add(low, _TO_SPLIT, out=high)
+    high -= _TO_SPLIT
+    low -= high
     right = d if y is None else np.column_stack((d, y))
-    return high.T @ right, weighted.T @ right
+    return np.stack((high.T @ right / _SPLIT, low.T @ right))
 
 
 def join_halves(high: NDArray[np.object_], low: NDArray[np.object_]) -> NDArray[np.object_]:

@@ -24,8 +24,9 @@ rounded. mu = sensitivity/sigma.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -49,7 +50,7 @@ from .gram_kernels import (
 from .grid import Grid, power_of_two_below, to_grid
 from .noise import rounded_gaussian
 from .predictions import Predictions
-from .question import Answer, check_callable, check_count, check_positive, sigma_for
+from .question import Answer, array_digest, check_callable, check_count, check_positive, sigma_for
 from .row_function import Arrays, RowFunction, probe
 from .row_pass import RowPass
 from .setting import Setting
@@ -153,8 +154,7 @@ class GramSum:
             name: getattr(self, name)
             for name in ("size", "l2_bound", "row_norm", "cross", "y_bound", "queries", "joint_bound")
         }
-        centres = None if self.centres is None else [[float(x) for x in row] for row in self.centres]
-        return {"question": self.kind, **numbers, "centres": centres}  # type: ignore[dict-item]
+        return {"question": self.kind, **numbers, "centres": None if self.centres is None else array_digest(self.centres)}
 
     def identity(self) -> str | None:
         """The caller's name for the functions."""
@@ -219,10 +219,16 @@ class GramSumPlan:
     sensitivity: float
     sigma: float
     step: float
-    columns: SharedColumns = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "columns", SharedColumns(self.question.size, self.question.cross))
+    @cached_property
+    def columns(self) -> SharedColumns:
+        """The columns of the shared product."""
+        return SharedColumns(self.question.size, self.question.cross)
+
+    @cached_property
+    def unit_grid(self) -> Grid:
+        """The grid of u and of the centres: u_scale is 2**UNIT_BITS cells."""
+        return Grid(self.question.row_norm, self.u_scale * 2.0**-UNIT_BITS, self.question.size)
 
     @property
     def event(self) -> GaussianSum:
@@ -273,20 +279,30 @@ class GramSumPlan:
 
     # -- what happens to one block ------------------------------------------------------------------------------------
 
+    def _parts_on_grids(
+        self, arrays: Arrays, valid: NDArray[np.bool_], rows: int
+    ) -> Iterator[tuple[Floats, Floats | None, Floats]]:
+        """A block in parts of at most ``rows`` rows, few enough for one exact product."""
+        for start in range(0, len(valid), rows):
+            part = slice(start, start + rows)
+            yield self._on_grids(tuple(array[part] for array in arrays), valid[part])
+
     def _on_grids(self, arrays: Arrays, valid: NDArray[np.bool_]) -> tuple[Floats, Floats | None, Floats]:
         """u and y as integers on the unit grid, and the row weights with rows that do not count set to zero."""
         u, y, row_weights = arrays
-        counted = valid & np.isfinite(u).all(axis=1) & np.isfinite(y[:, 0])
-        unit_grid = Grid(self.question.row_norm / self.u_scale, 2.0**-UNIT_BITS, self.question.size)
-        cells = to_grid(np.where(counted[:, None], u, 0.0) / self.u_scale, unit_grid)
+        counted = valid & np.isfinite(y[:, 0])
+        if not np.isfinite(u.sum()):  # cheap to rule out; a row that is not finite counts zero
+            counted &= np.isfinite(u).all(axis=1)
+        cells = to_grid(u, self.unit_grid)
         y_cells = None
         if self.question.cross:
             bound = math.floor(self.question.y_bound / self.y_scale * 2.0**UNIT_BITS)
             scaled = np.rint(np.where(counted, y[:, 0], 0.0) / self.y_scale * 2.0**UNIT_BITS)
             y_cells = np.clip(scaled, -bound, bound)
-        weights = np.where(counted, 1.0, 0.0)[:, None]
+        weights = counted.astype(np.float64)[:, None]
         if row_weights.shape[1]:
-            weights = np.clip(np.where(np.isnan(row_weights), 0.0, row_weights), 0.0, 1.0) * weights
+            given = clipped_weights(row_weights)
+            weights = given if counted.all() else given * weights
         return cells, y_cells, weights
 
     def _bounded_weights(self, squares: Floats, y: Floats | None, row_weights: Floats, rounding: float) -> Floats:
@@ -299,8 +315,7 @@ class GramSumPlan:
         d2 = squares * (self.u_scale * unit) ** 2
         weights: Floats = row_weights
         if question.weight is not None:
-            given = np.asarray(question.weight(np.sqrt(d2)), dtype=np.float64)
-            weights = np.clip(np.where(np.isnan(given), 0.0, given), 0.0, 1.0) * row_weights
+            weights = clipped_weights(np.asarray(question.weight(np.sqrt(d2)), dtype=np.float64)) * row_weights
         norms = d2
         if y is not None:
             norms = np.sqrt(d2 * (d2 + (y * (self.y_scale * unit))[:, None] ** 2))
@@ -321,8 +336,7 @@ class GramSumPlan:
         question = self.question
         if question.centres is None:
             return np.zeros((1, question.size))
-        grid = Grid(question.row_norm / self.u_scale, 2.0**-UNIT_BITS, question.size)
-        return np.asarray(to_grid(question.centres / self.u_scale, grid))
+        return np.asarray(to_grid(question.centres, self.unit_grid))
 
     def _fold_direct(self, rows: RowPass, block_rows: int) -> NDArray[np.object_]:
         question, centres = self.question, self._centre_cells()
@@ -330,17 +344,14 @@ class GramSumPlan:
         totals = ExactTotal((question.queries, 2, question.size, right))
 
         def reduce(arrays: Arrays, valid: NDArray[np.bool_]) -> list[Floats]:
-            u, y, row_weights = self._on_grids(arrays, valid)
-            squares = squared_distances(u, centres)
-            weights = self._bounded_weights(squares, y, row_weights, 0.0)
             partials = []
-            for start in range(0, len(u), DIRECT_EXACT_ROWS):
-                part = slice(start, start + DIRECT_EXACT_ROWS)
+            space = np.empty((2, DIRECT_EXACT_ROWS, question.size))
+            for u, y, row_weights in self._parts_on_grids(arrays, valid, DIRECT_EXACT_ROWS):
+                weights = self._bounded_weights(squared_distances(u, centres), y, row_weights, 0.0)
                 halves = np.empty((question.queries, 2, question.size, right))
                 for query in range(question.queries):
-                    centre = centres[min(query, len(centres) - 1)]
-                    d = u[part] - centre if question.centres is not None else u[part]
-                    halves[query] = direct_products(d, None if y is None else y[part], weights[part, query])
+                    d = u if question.centres is None else u - centres[query]
+                    halves[query] = direct_products(d, y, weights[:, query], space)
                 partials.append(halves)
             return partials
 
@@ -358,14 +369,10 @@ class GramSumPlan:
         totals = ExactTotal((question.queries, self.columns.width))
 
         def reduce(arrays: Arrays, valid: NDArray[np.bool_]) -> list[Floats]:
-            u, y, row_weights = self._on_grids(arrays, valid)
             partials = []
-            for start in range(0, len(u), SHARED_EXACT_ROWS):
-                part = slice(start, start + SHARED_EXACT_ROWS)
-                y_part = None if y is None else y[part]
-                squares = squared_distances(u[part], centres)
-                weights = self._bounded_weights(squares, y_part, row_weights[part], rounding)
-                partials.append(weights.T @ self.columns.of(u[part], y_part))
+            for u, y, row_weights in self._parts_on_grids(arrays, valid, SHARED_EXACT_ROWS):
+                weights = self._bounded_weights(squared_distances(u, centres), y, row_weights, rounding)
+                partials.append(weights.T @ self.columns.of(u, y))
             return partials
 
         rows.fold(question.row_function(), reduce, totals.add_all, block_rows=block_rows, label="summing")
@@ -385,3 +392,9 @@ class GramSumPlan:
         if question.cross:
             parts["cross"] = cross[0] if single else cross
         return Answer(parts["gram"], parts)
+
+
+def clipped_weights(weights: Floats) -> Floats:
+    """Weights in [0, 1]; what is NaN counts zero."""
+    clipped = np.clip(weights, 0.0, 1.0)
+    return np.nan_to_num(clipped, copy=False) if np.isnan(clipped.sum()) else clipped

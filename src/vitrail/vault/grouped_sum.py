@@ -28,7 +28,7 @@ from .grid import power_of_two_below
 from .group_worker import GroupServer
 from .noise import rounded_gaussian, uniform_below
 from .predictions import Predictions
-from .question import Answer, check_callable, check_count, check_positive, sigma_for
+from .question import Answer, array_digest, check_callable, check_count, check_positive, sigma_for
 from .row_function import silence
 from .row_pass import RowPass
 from .setting import Setting
@@ -117,7 +117,8 @@ class GroupedSum:
     def describe(self) -> dict[str, JsonValue]:
         """The public parameters."""
         box: dict[str, JsonValue] = {
-            name: [float(x) for x in np.atleast_1d(getattr(self, name))] for name in ("low", "high", "default")
+            name: float(vector[0]) if (vector == vector[0]).all() else array_digest(vector)
+            for name, vector in ((name, np.asarray(getattr(self, name))) for name in ("low", "high", "default"))
         }
         return {"question": self.kind, "size": self.size, "groups": self.groups, **box, "isolation": self.isolation}
 

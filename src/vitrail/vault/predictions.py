@@ -53,7 +53,7 @@ class Predictions:
         """Predictions for one block; ``block_index`` names its place in the dataset, None for passing blocks."""
         key = (id(model), len(values), -1 if block_index is None else block_index)
         if block_index is not None and key in self._cache:
-            return self._cache[key]
+            return self._cache[key].copy()  # the function it goes to may work in place
         admitted, row_wise = self._admitted[id(model)]
         schema = self._setting.feature_schema
         if row_wise:
@@ -63,7 +63,7 @@ class Predictions:
         if block_index is not None:
             with self._lock:
                 if self._bytes + outputs.nbytes <= CACHE_BYTES and key not in self._cache:
-                    self._cache[key] = outputs
+                    self._cache[key] = outputs.copy()
                     self._bytes += outputs.nbytes
         return outputs
 

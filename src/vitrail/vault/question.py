@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
@@ -74,6 +75,12 @@ class Question(Protocol):
 def sigma_for(sensitivity: float, mu: float) -> float:
     """The smallest noise whose price is at most mu, rounded up."""
     return math.nextafter(sensitivity / mu, math.inf) * (1 + 1e-15)
+
+
+def array_digest(array: NDArray[np.float64]) -> str:
+    """A stable name for public numbers too many to write into the ledger."""
+    content = np.ascontiguousarray(array, dtype=np.float64)
+    return hashlib.sha256(repr(content.shape).encode() + content.tobytes()).hexdigest()
 
 
 def check_positive(name: str, value: float, what: str) -> float:

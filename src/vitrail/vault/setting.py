@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,7 @@ class Setting:
     block_rows: int
     threads: int = 1
 
-    @property
+    @cached_property
     def feature_schema(self) -> Schema:
         """The columns that models and explanations see: all but the target."""
         return self.schema.without(self.target) if self.target is not None else self.schema

@@ -1,0 +1,178 @@
+"""The bill of an account as plain lines: what was asked, by whom, at what price, and how much that makes so far."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ..accounting import Cost, JsonValue, epsilon_of
+from ..guarantee import Budget, Guarantee, Neighbours
+
+
+class EntryFacts(Protocol):
+    """What is read of a ledger's entry; the ledger itself is not known here."""
+
+    @property
+    def seq(self) -> int: ...
+    @property
+    def time_utc(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def body(self) -> Mapping[str, JsonValue]: ...
+    @property
+    def analyst(self) -> str | None: ...
+    @property
+    def cost(self) -> Cost: ...
+
+
+class StatementFacts(Protocol):
+    """What is read of a ledger's statement."""
+
+    @property
+    def account(self) -> str: ...
+    @property
+    def budget(self) -> Budget: ...
+    @property
+    def neighbours(self) -> Neighbours: ...
+    @property
+    def delta(self) -> float: ...
+    @property
+    def capacity(self) -> Cost: ...
+    @property
+    def spent(self) -> Cost: ...
+    @property
+    def spent_epsilon(self) -> float: ...
+    @property
+    def remaining_epsilon(self) -> float: ...
+    @property
+    def head(self) -> str: ...
+    @property
+    def entries(self) -> Sequence[EntryFacts]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class BillLine:
+    """One question, or one stored answer handed out again.
+
+    Parameters
+    ----------
+    seq : int
+        Its number in the ledger.
+    time_utc : str
+        When.
+    analyst : str
+        Who asked.
+    what : str
+        The question, in a few words.
+    epsilon : float
+        Its own epsilon at the account's delta; 0 for a replay.
+    so_far : float
+        Epsilon of everything up to here. It is less than the sum: squares of mu add, epsilons do not.
+    share : float
+        Its part of the whole budget, as mu squared.
+    """
+
+    seq: int
+    time_utc: str
+    analyst: str
+    what: str
+    epsilon: float
+    so_far: float
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """What an account has paid for.
+
+    Parameters
+    ----------
+    account : str
+        The account.
+    budget_epsilon, budget_delta : float
+        The most it may spend.
+    spent_epsilon, remaining_epsilon : float
+        What all questions together cost, and the largest single question that still fits.
+    guarantee : Guarantee
+        The promise for everything it has released.
+    head : str
+        The digest of the ledger's last entry.
+    lines : tuple of BillLine
+        The questions and replays, oldest first.
+    """
+
+    account: str
+    budget_epsilon: float
+    budget_delta: float
+    spent_epsilon: float
+    remaining_epsilon: float
+    guarantee: Guarantee
+    head: str
+    lines: tuple[BillLine, ...]
+
+    @property
+    def sentence(self) -> str:
+        """The state of the account in a sentence."""
+        paid = sum(line.share > 0 for line in self.lines)
+        replayed = len(self.lines) - paid
+        again = f", {replayed} stored answer{'s' if replayed != 1 else ''} handed out again for nothing" if replayed else ""
+        return (
+            f"{paid} question{'s' if paid != 1 else ''} paid{again}: ε = {self.spent_epsilon:.3g} spent of "
+            f"{self.budget_epsilon:.3g} (δ = {self.budget_delta:.3g}). The largest question that still fits is "
+            f"ε = {self.remaining_epsilon:.3g}."
+        )
+
+
+def bill_of(statement: StatementFacts) -> Bill:
+    """The bill in a ledger's statement (``data.budget``)."""
+    lines: list[BillLine] = []
+    spent = Cost()
+    capacity = max(1, statement.capacity.pico_mu_squared)
+    named = {entry.seq: _question_text(entry.body) for entry in statement.entries if entry.kind == "charged"}
+    for entry in statement.entries:
+        if entry.kind not in ("charged", "replayed"):
+            continue
+        spent = spent + entry.cost
+        what = named.get(entry.seq) or f"again: {named.get(_whole(entry.body.get('of')), 'a stored answer')}"
+        lines.append(
+            BillLine(
+                entry.seq,
+                entry.time_utc,
+                entry.analyst or "",
+                what,
+                epsilon_of(entry.cost.mu, statement.delta) if entry.cost.pico_mu_squared else entry.cost.block_epsilon,
+                epsilon_of(spent.mu, statement.delta),
+                entry.cost.pico_mu_squared / capacity,
+            )
+        )
+    guarantee = Guarantee.of_mu(statement.spent.mu, statement.delta, statement.neighbours)
+    return Bill(
+        statement.account,
+        statement.budget.epsilon,
+        statement.budget.delta,
+        statement.spent_epsilon,
+        statement.remaining_epsilon,
+        guarantee,
+        statement.head,
+        tuple(lines),
+    )
+
+
+def _whole(value: JsonValue) -> int:
+    return value if isinstance(value, int) else -1
+
+
+def _question_text(body: Mapping[str, JsonValue]) -> str:
+    """The question's own label, or its kind and size in words."""
+    question = body.get("question")
+    if not isinstance(question, dict):
+        return "a question"
+    if isinstance(label := question.get("label"), str) and label:
+        return label
+    kind = str(question.get("question", "question")).replace("-", " ")
+    for name, unit in (("size", "numbers"), ("candidates", "candidates"), ("groups", "groups")):
+        if isinstance(amount := question.get(name), int):
+            return f"{kind} of {amount} {unit}"
+    return kind
