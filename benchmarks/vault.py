@@ -3,8 +3,8 @@
     python benchmarks/vault.py            # about five minutes on two cores; writes benchmarks/results/vault.json
 
 Protocols: bounded sum of 1 000 000 x 100 contributions against clip-and-sum; Gram sum of 1 000 000 x 40 against
-``(X*w[:,None]).T @ X``; 1 000 weighted Gram sums against ``A.T @ V``; all through ``PrivateData.ask`` at the sigma of epsilon 0.1,
-C = 1, ledger included. Ratios are medians over repetitions that alternate ours and the floor.
+``(X*w[:,None]).T @ X``; 1 000 weighted Gram sums against ``A.T @ V``; all through ``PrivateData.ask`` at the sigma
+of epsilon 0.1, C = 1, ledger included. Ratios are medians over repetitions that alternate ours and the floor.
 """
 
 from __future__ import annotations
@@ -278,11 +278,11 @@ def write(found: dict[str, object]) -> None:
         "numpy": np.__version__,
         "cores": os.cpu_count(),
         "machine": platform.processor() or platform.machine(),
-        "ratios": "ours (PrivateData.ask end to end: encoding, probe, charge, noise, exact sum, stored release) over the floor",
+        "ratios": "ours (PrivateData.ask end to end: encode, probe, charge, noise, exact sum, store) over the floor",
         "batched_gram": "the floor's time is its matrix products alone; ours includes making weights and columns",
         "noise": "sigma of 2**30 cells, median of 9 runs of 250 000 draws",
         "parquet": "peak resident memory of a fresh process, interpreter and libraries included",
-        "audits": "lower Clopper-Pearson bound of mu at 99.9 % over the claim, mu = 1, threshold from the other half of the draws",
+        "audits": "lower Clopper-Pearson bound of mu at 99.9 % over the claim, mu = 1, threshold from the other half",
     }
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(json.dumps({"headline": headline, "rows": rows, "how": how}, indent=2) + "\n")

@@ -1,1 +1,5 @@
 """The `vitrail` command."""
+
+from .app import main
+
+__all__ = ["main"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,16 +82,9 @@ def bins_of(name: str, column: Column, bins: int) -> Bins:
         cuts = low + (high - low) * (np.arange(bins + 1) / bins)
         cuts[-1] = high
         edges = tuple(float(cut) for cut in cuts)
-        return Bins(name, tuple(f"{a:.4g} to {b:.4g}" for a, b in _pairs(edges)), edges)
+        return Bins(name, tuple(f"{a:.4g} to {b:.4g}" for a, b in pairwise(edges)), edges)
     n_values = int(high) - int(low) + 1
     step = 1 if n_values <= max(MOST_SINGLE_VALUES, bins) else -(-n_values // bins)
     starts = [*range(int(low), int(high) + 1, step), int(high) + 1]
-    labels = tuple(str(a) if b == a + 1 else f"{a} to {b - 1}" for a, b in _pairs(starts))
+    labels = tuple(str(a) if b == a + 1 else f"{a} to {b - 1}" for a, b in pairwise(starts))
     return Bins(name, labels, tuple(start - 0.5 for start in starts), integer=True)
-
-
-_Ends: TypeAlias = "tuple[float, ...] | list[int]"
-
-
-def _pairs(ends: _Ends) -> list[tuple[float, float]]:
-    return list(zip(ends[:-1], ends[1:], strict=True))

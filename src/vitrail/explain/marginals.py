@@ -1,11 +1,12 @@
 """Marginals: the private histogram of every column, from one question.
 
-A row contributes, for each of the d columns, a 1 in the bin that its value falls into and 0 in all others: d ones, hence an L2 norm
-of exactly sqrt(d), however many bins there are. Two rows differ in at most two places per column, so replacing one moves the
-sum by at most sqrt(2 d). A row that counts zero (a missing value without a declared stand-in) contributes the zero vector, which
-is sqrt(d) away from any other. Bins come from the schema and are public. So one release with noise sigma = sqrt(d)/mu on every
-count is mu-GDP (replace-one: sqrt(2 d)/mu); shares, means, quantiles and the total are computed from it and cost nothing.
-The bounds are rounded up: float sqrt(3) is below the true root, and rows would be clipped. Test: tests/explain/test_marginals_bound.py.
+A row contributes, for each of the d columns, a 1 in the bin that its value falls into and 0 in all others: d ones, hence an
+L2 norm of exactly sqrt(d), however many bins there are. Two rows differ in at most two places per column, so replacing one
+moves the sum by at most sqrt(2 d). A row that counts zero (a missing value without a declared stand-in) contributes the zero
+vector, which is sqrt(d) away from any other. Bins come from the schema and are public. So one release with noise sigma =
+sqrt(d)/mu on every count is mu-GDP (replace-one: sqrt(2 d)/mu); shares, means, quantiles and the total are computed from it
+and cost nothing. The bounds are rounded up: the float sqrt(3) is below the true root, and every row would be clipped.
+Test: tests/explain/test_marginals_bound.py.
 """
 
 from __future__ import annotations
@@ -99,8 +100,8 @@ def marginals_bins(schema: Schema, columns: Sequence[str] | None = None, bins: i
     if (width := sum(map(len, made))) > MOST_BINS:
         largest = max(made, key=len)
         raise InvalidInput(
-            f"these columns have {width} bins together ({largest.name!r} alone {len(largest)}), and at most {MOST_BINS} can be "
-            "counted at once; name fewer columns with columns="
+            f"these columns have {width} bins together ({largest.name!r} alone {len(largest)}), and at most {MOST_BINS} can "
+            "be counted at once; name fewer columns with columns="
         )
     return made
 

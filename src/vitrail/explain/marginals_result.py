@@ -2,8 +2,8 @@
 
 Every count carries independent Gaussian noise of standard deviation sigma. What is computed here is post-processing:
 
-- *total*: the bins of each column add up to the number of rows that count, with noise of variance k_j sigma^2 for k_j bins. The
-  d sums are independent, so the best unbiased combination weighs them by 1/k_j and has variance sigma^2 / sum_j 1/k_j.
+- *total*: the bins of each column add up to the number of rows that count, with noise of variance k_j sigma^2 for k_j bins.
+  The d sums are independent, so the best unbiased combination weighs them by 1/k_j and has variance sigma^2 / sum_j 1/k_j.
 - *shares*: the point of the simplex {s >= 0, sum s = 1} nearest to counts/total. For equal independent Gaussian noise that
   is the most likely distribution given the counts and the total.
 """
@@ -299,7 +299,7 @@ def nearest_shares(values: Floats) -> Floats:
     excess = np.cumsum(falling) - 1
     kept = np.arange(1, len(values) + 1)
     last = int(np.nonzero(falling * kept > excess)[0][-1])
-    return np.maximum(values - excess[last] / (last + 1), 0)
+    return np.asarray(np.maximum(values - excess[last] / (last + 1), 0), dtype=np.float64)
 
 
 def _frozen(values: Floats) -> Floats:

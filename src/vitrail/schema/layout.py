@@ -150,14 +150,29 @@ def features(layout: Layout, raw: FloatArray, out: FloatArray | None = None) -> 
         out.reshape(-1)[codes] = 1.0
     if isinstance(layout.numeric_columns, slice) and isinstance(layout.numeric_features, slice):
         scaled = out[:, layout.numeric_features]
-        np.subtract(completed[:, layout.numeric_columns], layout.numeric_low, out=scaled)
-        scaled /= layout.numeric_width
+        given = completed[:, layout.numeric_columns]
+        if layout.numeric_low.any():
+            _by_row(np.subtract, given, layout.numeric_low, scaled)
+        else:
+            np.copyto(scaled, given)
+        if (layout.numeric_width != 1.0).any():
+            _by_row(np.divide, scaled, layout.numeric_width, scaled)
     elif layout.numeric_low.size:
         gathered = completed[:, layout.numeric_columns]
         gathered -= layout.numeric_low
         gathered /= layout.numeric_width
         out[:, layout.numeric_features] = gathered
     return out, valid
+
+
+def _by_row(operation: np.ufunc, block: FloatArray, row: FloatArray, out: FloatArray) -> None:
+    """``operation(block, row)``, several rows at a stretch where memory allows: NumPy is slow on short rows."""
+    rows, together = len(block), 16
+    if rows % together == 0 and block.flags.c_contiguous and out.flags.c_contiguous:
+        shape = (rows // together, together * len(row))
+        operation(block.reshape(shape), np.tile(row, together), out=out.reshape(shape))
+    else:
+        operation(block, row, out=out)
 
 
 def unfeature(layout: Layout, encoded: FloatArray) -> FloatArray:

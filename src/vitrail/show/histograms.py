@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from ..errors import InvalidInput
-from .images import AMBER, GLASS, INK, new_figure, quiet
+from .images import AMBER, GLASS, INK, RULE, new_figure, quiet
 from .report import Picture, Section, Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 TWO_SIDED_95 = 1.959963984540054
 MOST_BARS = 16
@@ -62,24 +64,30 @@ def histograms_figure(histograms: Sequence[Histogram], *, across: int = 3) -> Fi
     grid = figure.add_gridspec(len(rows), across, height_ratios=heights)
     for i, row in enumerate(rows):
         for j, one in enumerate(row):
-            draw_histogram(figure.add_subplot(grid[i, j]), one)
+            # Each picture hangs from the top of its cell at its own height, so that bars are equally thick everywhere.
+            own = one.height_inches / heights[i]
+            cell = grid[i, j].subgridspec(2, 1, height_ratios=[own, max(1e-3, 1 - own)])
+            draw_histogram(figure.add_subplot(cell[0, 0]), one)
     return figure
 
 
 def histogram_figure(histogram: Histogram) -> Figure:
-    """One column in a picture of its own."""
-    figure = new_figure(4.0, histogram.height_inches)
-    draw_histogram(figure.add_subplot(), histogram)
+    """One column in a picture of its own, without its name: a page writes that above it."""
+    figure = new_figure(4.0, histogram.height_inches - 0.2)
+    draw_histogram(figure.add_subplot(), histogram, named=False)
     return figure
 
 
-def draw_histogram(axes: Axes, histogram: Histogram) -> None:
+def draw_histogram(axes: Axes, histogram: Histogram, *, named: bool = True) -> None:
     """Draw one column: numbers upright, levels lying, so that long names can be read.
 
     True counts are not negative, so bars and error bars stop at zero.
     """
     quiet(axes)
-    axes.set_title(shortened(histogram.name, 44), fontsize=10, color=INK, loc="left", fontweight="bold")
+    if named:
+        title = shortened(histogram.name, 44)
+        # A dollar sign in a name is a dollar sign, not the beginning of a formula.
+        axes.set_title(title, fontsize=10, color=INK, loc="left", fontweight="bold", parse_math=False)
     if histogram.edges is None:
         _draw_levels(axes, histogram)
     else:
@@ -92,19 +100,21 @@ def _draw_numbers(axes: Axes, histogram: Histogram, edges: tuple[float, ...]) ->
     upper = [max(0.0, count + half) for count in histogram.counts]
     lower = [max(0.0, count - half) for count in histogram.counts]
     if len(counts) <= MOST_ERROR_BARS:
-        middles = [(a + b) / 2 for a, b in zip(edges[:-1], edges[1:], strict=True)]
-        widths = [0.92 * (b - a) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+        middles = [(a + b) / 2 for a, b in pairwise(edges)]
+        widths = [0.92 * (b - a) for a, b in pairwise(edges)]
         axes.bar(middles, counts, width=widths, color=GLASS)
         axes.vlines(middles, lower, upper, color=INK, linewidth=1.0)
     else:  # that many error bars would hide the bars: a band says the same
-        axes.stairs(counts, edges, fill=True, color=GLASS, alpha=0.75)
-        axes.stairs(upper, edges, baseline=lower, fill=True, color=INK, alpha=0.3, linewidth=0)
+        axes.stairs(counts, edges, fill=True, color=GLASS, alpha=0.35)
+        axes.stairs(upper, edges, baseline=lower, fill=True, color=INK, alpha=0.22, linewidth=0)
+        axes.stairs(counts, edges, baseline=None, color=GLASS, linewidth=1.3)
     axes.set_ylim(0, max(*upper, half) * 1.04)
     axes.yaxis.set_major_locator(_few_whole_numbers(4))
     axes.xaxis.set_major_locator(_few_whole_numbers(6))
     axes.xaxis.set_major_formatter(_compact())
     axes.yaxis.set_major_formatter(_compact())
-    axes.grid(axis="y", color="white", linewidth=0.8)
+    axes.grid(axis="y", color=RULE, linewidth=0.6)
+    axes.set_axisbelow(True)
 
 
 def _draw_levels(axes: Axes, histogram: Histogram) -> None:
@@ -116,7 +126,7 @@ def _draw_levels(axes: Axes, histogram: Histogram) -> None:
     lower = [max(0.0, bar.count - h) for bar, h in zip(bars, half, strict=True)]
     upper = [max(0.0, bar.count + h) for bar, h in zip(bars, half, strict=True)]
     axes.hlines(places, lower, upper, color=INK, linewidth=1.0)
-    axes.set_yticks(list(places), [shortened(bar.label, LONGEST_LABEL) for bar in bars])
+    axes.set_yticks(list(places), [shortened(bar.label, LONGEST_LABEL) for bar in bars], parse_math=False)
     axes.set_ylim(len(bars) - 0.4, -0.6)
     axes.set_xlim(0, max(upper) * 1.04 or 1.0)
     axes.xaxis.set_major_locator(_few_whole_numbers(5))
@@ -169,6 +179,7 @@ def _picture(histogram: Histogram) -> Picture:
         histogram_figure(histogram),
         f"Histogram of {histogram.name} with noise bands; the numbers follow.",
         Table(("bin", "noisy count", "95 % band"), rows, numeric=(1, 2)),
+        title=histogram.name,
     )
 
 
@@ -204,7 +215,3 @@ def compact(value: float) -> str:
         if abs(value) >= size:
             return f"{value / min(size, 1e3 if unit == 'k' else size):.3g}{unit}"
     return f"{value:.4g}"
-
-
-if TYPE_CHECKING:
-    from matplotlib.ticker import FuncFormatter, MaxNLocator

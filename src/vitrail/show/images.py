@@ -17,9 +17,6 @@ SOFT = "#6b7783"
 RULE = "#d5dbe1"
 GLASS = "#5b84b1"
 AMBER = "#c8882d"
-FONTS = ["DejaVu Sans", "sans-serif"]
-
-_SVG_SETTINGS = {"svg.fonttype": "none", "svg.hashsalt": "vitrail", "font.family": FONTS}
 
 
 def new_figure(width_inches: float, height_inches: float) -> Figure:
@@ -42,7 +39,7 @@ def figure_svg(figure: Figure) -> bytes:
     import matplotlib
 
     buffer = io.BytesIO()
-    with matplotlib.rc_context(_SVG_SETTINGS):
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "vitrail"}):
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     return buffer.getvalue()
 

@@ -23,12 +23,11 @@ p { margin: 0.4rem 0 0.8rem; max-width: 46rem; }
 .label .big { font-size: 1.35rem; font-weight: 700; line-height: 1.3; }
 .label details { margin-top: 0.6rem; }
 .label ul { margin: 0.4rem 0 0; padding-left: 1.1rem; font-size: 0.92rem; }
-.pictures { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 19rem), 1fr)); gap: 1.2rem 1.6rem;
-  align-items: start; margin-top: 0.8rem; }
-.pictures.wide { grid-template-columns: minmax(0, 46rem); }
-figure { margin: 0; break-inside: avoid; }
+.pictures { columns: 19rem; column-gap: 1.8rem; margin-top: 0.8rem; }
+.pictures.wide { columns: auto; max-width: 46rem; }
+figure { margin: 0; padding-bottom: 1.4rem; break-inside: avoid; }
 figure img { width: 100%; height: auto; display: block; }
-figcaption { color: var(--soft); font-size: 0.9rem; }
+figcaption { font-weight: 600; font-size: 0.95rem; overflow-wrap: anywhere; }
 summary { cursor: pointer; color: var(--glass); font-size: 0.88rem; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-size: 0.92rem; margin: 0.4rem 0; }
@@ -40,7 +39,7 @@ code { font-size: 0.85em; overflow-wrap: anywhere; }
 @media print {
   body { font-size: 10.5pt; }
   main { max-width: none; padding: 0; }
-  .pictures { grid-template-columns: repeat(3, 1fr); gap: 0.6rem 1rem; }
+  .pictures { columns: 3; column-gap: 1rem; }
   .pictures details { display: none; }
   h2 { break-after: avoid; }
   .label, tr { break-inside: avoid; }
@@ -75,10 +74,9 @@ def table(header: tuple[str, ...], rows: tuple[tuple[str, ...], ...], numeric: t
     """A table that scrolls sideways by itself where a screen is narrow."""
 
     def cells(tag: str, texts: tuple[str, ...]) -> str:
-        return "".join(
-            f"<{tag}{' class="number"' if place in numeric else ''}>{html_text(text)}</{tag}>"
-            for place, text in enumerate(texts)
-        )
+        opened = [f'<{tag} class="number">' if place in numeric else f"<{tag}>" for place in range(len(texts))]
+        return "".join(f"{start}{html_text(text)}</{tag}>" for start, text in zip(opened, texts, strict=True))
 
+    head = f"<thead><tr>{cells('th', header)}</tr></thead>"
     body = "\n".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
-    return f'<div class="scroll"><table>\n<thead><tr>{cells("th", header)}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>'
+    return f'<div class="scroll"><table>\n{head}\n<tbody>\n{body}\n</tbody></table></div>'

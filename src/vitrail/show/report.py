@@ -40,15 +40,15 @@ class Picture:
     figure: Figure
     description: str
     numbers: Table | None = None
-    caption: str = ""
+    title: str = ""
 
     def to_html(self) -> str:
         """The picture as HTML, the image inside."""
-        caption = f"<figcaption>{html_text(self.caption)}</figcaption>" if self.caption else ""
+        title = f"<figcaption>{html_text(self.title)}</figcaption>" if self.title else ""
         numbers = ""
         if self.numbers is not None:
             numbers = f"<details><summary>numbers</summary>{self.numbers.to_html()}</details>"
-        return f"<figure>{figure_image(self.figure, self.description)}{caption}{numbers}</figure>"
+        return f"<figure>{title}{figure_image(self.figure, self.description)}{numbers}</figure>"
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from .block import Block
 from .grid import Grid, sum_on_grid
 from .noise import rounded_gaussian
 from .predictions import Predictions
-from .question import Answer, check_callable, check_count, check_positive, sigma_for
+from .question import Answer, check_callable, check_count, check_noise_fits, check_positive, sigma_for
 from .row_function import Arrays, RowFunction, probe
 from .row_pass import RowPass
 from .setting import Setting
@@ -43,7 +43,8 @@ class BoundedSum:
         Rows with a larger L2 norm are clipped to it. The noise is proportional to it.
     replace_bound : float, optional
         A proven bound on the distance of any two rows' vectors, for ``neighbours="replace-one"``; 2 * l2_bound otherwise.
-        Vectors are not clipped to it: it is the caller's proof.
+        Vectors are not clipped to it: it is the caller's proof. At least l2_bound, because a row may count zero; what
+        the grid adds to it is accounted for.
     key : str, optional
         A name for ``fn``. With it, asking the same question again returns the stored release, free.
 
@@ -70,10 +71,10 @@ class BoundedSum:
         check_callable("fn", self.fn, "a BoundedSum")
         object.__setattr__(self, "size", check_count("size", self.size, "a BoundedSum"))
         object.__setattr__(self, "l2_bound", check_positive("l2_bound", self.l2_bound, "a BoundedSum"))
-        if self.replace_bound is not None and not 0 < self.replace_bound <= 2 * self.l2_bound:
+        if self.replace_bound is not None and not self.l2_bound <= self.replace_bound <= 2 * self.l2_bound:
             raise InvalidInput(
-                f"replace_bound of a BoundedSum is {self.replace_bound!r}; "
-                f"it lies between 0 and 2 * l2_bound = {2 * self.l2_bound}"
+                f"replace_bound of a BoundedSum is {self.replace_bound!r}; it lies between l2_bound = {self.l2_bound} (a "
+                f"row may count zero) and 2 * l2_bound = {2 * self.l2_bound}"
             )
 
     def describe(self) -> dict[str, JsonValue]:
@@ -94,16 +95,14 @@ class BoundedSum:
 
     def plan(self, mu: float, setting: Setting) -> BoundedSumPlan:
         """Fix sigma and the grid."""
-        sensitivity = sum_sensitivity(self.l2_bound, self.replace_bound, setting)
+        sensitivity = setting.sensitivity_factor * self.l2_bound
+        proven = self.replace_bound if setting.neighbours == "replace-one" and self.replace_bound else sensitivity
+        grid = Grid.choose(self.l2_bound, self.size, sigma_for(proven, mu), setting.n_rows_public)
+        if proven < sensitivity:
+            sensitivity = min(sensitivity, proven + 2 * grid.displacement)
         sigma = sigma_for(sensitivity, mu)
-        return BoundedSumPlan(self, sensitivity, sigma, Grid.choose(self.l2_bound, self.size, sigma, setting.n_rows_public))
-
-
-def sum_sensitivity(l2_bound: float, replace_bound: float | None, setting: Setting) -> float:
-    """How far one neighbour step moves the sum."""
-    if setting.neighbours == "replace-one" and replace_bound is not None:
-        return replace_bound
-    return setting.sensitivity_factor * l2_bound
+        check_noise_fits(sigma, grid.step)
+        return BoundedSumPlan(self, sensitivity, sigma, grid)
 
 
 @dataclass(frozen=True)

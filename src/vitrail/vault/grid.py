@@ -61,6 +61,11 @@ class Grid:
         """A norm in grid units that no rounding can carry past the limit: C/g less half a cell's diagonal."""
         return self.l2_bound / self.step * (1 - 2.0**-40) - math.sqrt(self.size) / 2
 
+    @property
+    def displacement(self) -> float:
+        """How far a row on the grid lies from its projection to the ball, at most: rounded, and drawn to the inner norm."""
+        return self.step * math.sqrt(self.size) * (1 + 2.0**-40) + self.l2_bound * 2.0**-39
+
     @cached_property
     def checked_in_floats(self) -> bool:
         """Whether float64 adds the squares of a legal row exactly."""
@@ -96,9 +101,9 @@ def to_grid(contributions: Array, grid: Grid) -> Array:
     array (rows, size) of integers in float64
     """
     xp = array_namespace(contributions)
-    norms_squared = squared_norms(contributions)
     to_cells = 1.0 / grid.step
     with np.errstate(all="ignore"):
+        norms_squared = squared_norms(contributions)
         shrink = grid.inner_norm / xp.sqrt(norms_squared)
         scale = xp.where(norms_squared <= grid.l2_bound * grid.l2_bound, to_cells, shrink)
         cells = contributions * scale[:, None]
@@ -140,6 +145,21 @@ def _repaired(contributions: Array, grid: Grid) -> Array:
         cells = xp.round(unit * scale[:, None])
     keep = _within_limit(cells, grid)
     return xp.where(keep[:, None], cells, xp.zeros_like(cells))
+
+
+def clip_rows(rows: NDArray[np.float64], bound: float) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Rows scaled down, in floats, to norm ``bound`` where they are longer, and which are finite (others become 0)."""
+    with np.errstate(all="ignore"):
+        squares = squared_norms(rows)
+        if squares.size == 0 or squares.max() <= bound * bound:
+            return rows, np.ones(len(rows), dtype=np.bool_)
+        finite: NDArray[np.bool_] = np.asarray(np.isfinite(rows).all(axis=1))
+        largest = np.abs(rows).max(axis=1)
+        unit = rows / np.where(largest > 0, largest, 1.0)[:, None]  # squares of these cannot overflow
+        lengths = np.sqrt(squared_norms(unit))
+        long = ~(squares <= bound * bound)
+        clipped = np.where(long[:, None], unit * (bound / lengths)[:, None], rows)
+    return np.where(finite[:, None], clipped, 0.0), finite
 
 
 def sum_on_grid(contributions: NDArray[np.float64], valid: NDArray[np.bool_], grid: Grid) -> NDArray[np.int64]:

@@ -22,6 +22,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from types import TracebackType
 from typing import IO
 
@@ -69,15 +70,19 @@ class GroupServer:
 
     def run(self, raw: NDArray[np.float64]) -> NDArray[np.float64] | None:
         """The function's result for one group, or None when it failed or took too long."""
-        _send(self._to, np.ascontiguousarray(raw).tobytes(), raw.shape[1])
-        answer = _receive(self._from)
+        try:
+            _send(self._to, np.ascontiguousarray(raw).tobytes(), raw.shape[1])
+            answer = _receive(self._from)
+        except OSError:  # the server is gone; who did that must not be known
+            return None
         return None if not answer else np.frombuffer(answer, dtype=np.float64)
 
     def __enter__(self) -> GroupServer:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._to.close()
+        with suppress(OSError):
+            self._to.close()
         try:
             self._process.wait(5)
         except subprocess.TimeoutExpired:
@@ -168,4 +173,8 @@ def _read_until(reader: int, deadline: float) -> bytes:
 
 def serve_parent() -> None:
     """Serve the process that started this one, over standard input and output."""
-    serve(sys.stdin.buffer, sys.stdout.buffer)
+    with os.fdopen(os.dup(0), "rb") as requests, os.fdopen(os.dup(1), "wb") as answers:
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for stream in (0, 1):  # what the function's module prints when it is imported must not end up in an answer
+            os.dup2(nowhere, stream)
+        serve(requests, answers)

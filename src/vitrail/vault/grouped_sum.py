@@ -28,13 +28,14 @@ from .grid import power_of_two_below
 from .group_worker import GroupServer
 from .noise import rounded_gaussian, uniform_below
 from .predictions import Predictions
-from .question import Answer, array_digest, check_callable, check_count, check_positive, sigma_for
-from .row_function import silence
+from .question import Answer, array_digest, check_callable, check_count, check_noise_fits, check_positive, sigma_for
+from .row_function import FAILURES, silence
 from .row_pass import RowPass
 from .setting import Setting
 
 Floats = NDArray[np.float64]
 LARGEST_PUBLIC_GROUP = 2000
+SMALLEST_SIDE, LARGEST_SIDE = 1e-100, 1e100
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,8 +97,12 @@ class GroupedSum:
         if self.isolation not in ("process", "none"):
             raise InvalidInput(f"isolation of {what} is {self.isolation!r}; choose 'process' or 'none'")
         low, high = (self._vector(name, getattr(self, name)) for name in ("low", "high"))
-        if not (low < high).all():
-            raise InvalidInput(f"low of {what} must be below high in every coordinate")
+        with np.errstate(over="ignore"):
+            sides = high - low
+        if not ((sides >= SMALLEST_SIDE) & (sides <= LARGEST_SIDE)).all():
+            raise InvalidInput(
+                f"low of {what} must be below high in every coordinate, by {SMALLEST_SIDE:g} to {LARGEST_SIDE:g}"
+            )
         default = (low + high) / 2 if self.default is None else self._vector("default", self.default)
         if not ((low <= default) & (default <= high)).all():
             raise InvalidInput(f"default of {what} must lie between low and high in every coordinate")
@@ -149,7 +154,18 @@ class GroupedSum:
             raise InvalidInput(f"the function of this GroupedSum returned shape {result.shape}; ({self.size},) is expected")
         if not np.isfinite(result).all():
             raise ImpureFunction("the function of this GroupedSum returned NaN or infinity for a public group of rows")
+        if self.isolation == "process":
+            self._probe_elsewhere(setting, rows)
         return setting.block_rows
+
+    def _probe_elsewhere(self, setting: Setting, rows: int) -> None:
+        """The same in a process of its own: what cannot be sent there is found out before anything is charged."""
+        with GroupServer(_group_call(self.fn, setting), self.timeout_seconds) as server:
+            if server.run(setting.schema.probe_rows(rows)) is None:
+                raise InvalidInput(
+                    f"the function of this GroupedSum fails in a process of its own on a public group of {rows} rows, or "
+                    f"takes longer than timeout_seconds = {self.timeout_seconds:g}; raise it, or choose isolation='none'"
+                )
 
     def plan(self, mu: float, setting: Setting) -> GroupedSumPlan:
         """Fix sigma and the grid."""
@@ -159,7 +175,9 @@ class GroupedSum:
         step = power_of_two_below(max(min(finest, float(half.min()) / 2**10), float(half.max()) / 2**40))
         cells = np.ceil(half / step)
         sensitivity = 2 * step * math.sqrt(sum(int(side) ** 2 for side in cells)) * (1 + 1e-15)
-        return GroupedSumPlan(self, sensitivity, sigma_for(sensitivity, mu), step, cells)
+        sigma = sigma_for(sensitivity, mu)
+        check_noise_fits(sigma, step)
+        return GroupedSumPlan(self, sensitivity, sigma, step, cells)
 
 
 @dataclass(frozen=True)
@@ -219,7 +237,8 @@ class GroupedSumPlan:
 
 def _all_rows(rows: RowPass, block_rows: int) -> Floats:
     """Every row that counts, in memory: a group function may need all of its rows at once."""
-    rows.source.changed()
+    if rows.source.changed():
+        rows.predictions.forget()
     kept = []
     for chunk in rows.source.chunks(max(block_rows, 4096)):
         complete, valid = rows.setting.schema.complete(chunk)
@@ -248,5 +267,5 @@ def _run_all(call: Callable[[Floats], Floats], members: list[Floats], question: 
 def _quietly(call: Callable[[Floats], Floats], group: Floats) -> Floats | None:
     try:
         return call(group.copy())
-    except Exception:  # the group says its default; why it failed would be data
+    except FAILURES:  # the group says its default; why it failed would be data
         return None

@@ -77,5 +77,5 @@ class Predictions:
 def _one(model: Model, setting: Setting, values: NDArray[np.float64]) -> NDArray[np.float64]:
     try:
         return model.predict(setting.feature_schema, values)
-    except Exception:  # a failing row counts zero and is not reported: the message would be data
+    except (Exception, SystemExit):  # a failing row counts zero and is not reported: the message would be data
         return np.full(1, np.nan)

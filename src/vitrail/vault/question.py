@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..accounting import Event, JsonValue
 from ..errors import InvalidInput
+from .noise import LARGEST_SIGMA_GRID
 from .predictions import Predictions
 from .row_pass import RowPass
 from .setting import Setting
@@ -70,6 +71,15 @@ class Question(Protocol):
     def plan(self, mu: float, setting: Setting) -> Plan:
         """Fix the noise for a price of at most mu."""
         ...
+
+
+def check_noise_fits(sigma: float, step: float) -> None:
+    """Refuse, before anything is charged, noise wider than the sampler goes."""
+    if not sigma / step <= LARGEST_SIGMA_GRID:
+        raise InvalidInput(
+            f"the noise this question would get (standard deviation {sigma:.3g}) is too wide for its grid; ask for a larger "
+            "epsilon or mu, or, if it is a GroupedSum, make the sides of its box less unequal"
+        )
 
 
 def sigma_for(sensitivity: float, mu: float) -> float:

@@ -14,6 +14,7 @@ everybody else's contribution and no bound on a single row would bound the sum. 
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -29,6 +30,9 @@ from .predictions import Predictions
 from .setting import Setting
 
 Arrays = tuple[NDArray[np.float64], ...]
+
+FAILURES = (Exception, SystemExit)
+"""What a function may throw on a private row without anybody noticing. KeyboardInterrupt is the user's own."""
 
 
 @dataclass(frozen=True)
@@ -62,11 +66,34 @@ class RowFunction:
         return array
 
 
+class _Quiet:
+    """Warning filters belong to the whole process: the first pass to start puts them aside, the last restores them."""
+
+    def __init__(self) -> None:
+        self._lock, self._passes, self._aside = threading.Lock(), 0, warnings.catch_warnings()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._passes == 0:
+                self._aside = warnings.catch_warnings()
+                self._aside.__enter__()
+                warnings.simplefilter("ignore")
+            self._passes += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._passes -= 1
+            if self._passes == 0:
+                self._aside.__exit__(None, None, None)
+
+
+_QUIET = _Quiet()
+
+
 @contextmanager
 def silence() -> Iterator[None]:
-    """No warning that a private row causes may be seen."""
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
+    """No warning that a private row causes may be seen, also when several passes overlap in threads."""
+    with _QUIET, np.errstate(all="ignore"):
         yield
 
 
@@ -81,7 +108,7 @@ def evaluate(
     with np.errstate(all="ignore"):
         try:
             return function(Block(raw, setting, predict_here))
-        except Exception:
+        except FAILURES:
             return _row_by_row(function, raw, setting, predictions)
 
 
@@ -93,7 +120,7 @@ def _row_by_row(function: RowFunction, raw: NDArray[np.float64], setting: Settin
     for row in range(len(raw)):
         alone = np.repeat(setting.schema.filler(), len(raw), axis=0)
         alone[row] = raw[row]
-        with suppress(Exception):  # a failing row counts zero; saying why would be data
+        with suppress(*FAILURES):  # a failing row counts zero; saying why would be data
             for result, part in zip(results, function(Block(alone, setting, predict_alone)), strict=True):
                 result[row] = part[row]
     return results
@@ -129,15 +156,17 @@ def probe(function: RowFunction, setting: Setting, predictions: Predictions) -> 
         alone = np.repeat(setting.schema.filler(), rows, axis=0)
         alone[place] = public[rows // 2]
         pure = pure and _same(_row(on(alone), place), _row(whole, rows // 2))
-    if pure:
+    if pure and rows > 1:
         return rows
     lone = public[rows // 2 : rows // 2 + 1]
-    first, _, again = on(lone), on(public[:1]), on(lone)
+    first, _, again = on(lone), on(setting.schema.probe_rows(2)[1:]), on(lone)
     if not _same(first, again):
         raise ImpureFunction(
             f"{function.label} gave two answers for the same public row; it must be a function of its row alone "
             "(no randomness, no memory of other rows). Nothing was charged"
         )
+    if pure:  # one row at a time was asked for
+        return rows
     warnings.warn(
         f"{function.label}: what it returns for a row depends on the block around it (seen on public rows), so it is run "
         "on one row at a time. If it centres or ranks within the block, that is not what it will do; matrix products "

@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 from ..accounting import GaussianSum, JsonValue
 from ..errors import InvalidInput
 from .block import Block
-from .bounded_sum import BoundedSum, draw_noise, exact_sum, sum_sensitivity
+from .bounded_sum import BoundedSum, draw_noise, exact_sum
 from .grid import Grid
 from .noise import bernoulli
 from .predictions import Predictions
-from .question import Answer, sigma_for
+from .question import Answer, check_noise_fits, sigma_for
 from .row_function import RowFunction, probe
 from .row_pass import RowPass
 from .rows import RowSource
@@ -81,10 +81,12 @@ class SampledSum:
 
     def plan(self, mu: float, setting: Setting) -> SampledSumPlan:
         """Fix sigma and the grid of the sampled sum."""
-        sensitivity = sum_sensitivity(self.l2_bound, None, setting)
+        sensitivity = setting.sensitivity_factor * self.l2_bound
         sigma = sigma_for(sensitivity, mu)
         sampled_rows = max(1, round(self.rate * setting.n_rows_public))
-        return SampledSumPlan(self, sensitivity, sigma, Grid.choose(self.l2_bound, self.size, sigma, sampled_rows))
+        grid = Grid.choose(self.l2_bound, self.size, sigma, sampled_rows)
+        check_noise_fits(sigma, grid.step)
+        return SampledSumPlan(self, sensitivity, sigma, grid)
 
 
 @dataclass(frozen=True)

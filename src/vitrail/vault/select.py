@@ -10,9 +10,10 @@ exact integers, so s holds exactly:
   of an exact integer. By the triangle inequality the norm moves by at most bound (2 bound), and the rounding of the
   root by less than one cell: s is one cell more.
 
-The draw is exact as well: the weights exp(.) are computed as integers with ``WEIGHT_BITS`` bits by a series with a
-known remainder, and a uniform big integer picks one. The distribution is within candidates * 2**(4 - WEIGHT_BITS) of
-the true one. Test: tests/vault/test_select.py enumerates the probabilities.
+The draw is exact as well: the weights exp(.) are computed as integers with ``WEIGHT_BITS`` bits by a series with a known
+remainder, and a uniform integer of ``UNIFORM_BITS`` bits, drawn before the rows are read, picks one. The distribution is
+within candidates * 2**(4 - WEIGHT_BITS) of the true one.
+Test: tests/vault/test_select.py enumerates the probabilities.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from .row_pass import RowPass
 from .setting import Setting
 
 WEIGHT_BITS = 256
+UNIFORM_BITS = 512
 CELLS_PER_BOUND = 2**20
 
 
@@ -136,9 +138,10 @@ class SelectPlan:
 
     def answers(self, rows: RowPass, block_rows: int, draws: int) -> NDArray[np.float64]:
         """Draw from the exponential mechanism over exact scores."""
+        uniform = [random_integer_below(1 << UNIFORM_BITS) for _ in range(draws)]
         cumulative = np.cumsum(selection_weights(self.scores(rows, block_rows), self.epsilon, self.sensitivity_cells))
         total = int(cumulative[-1])
-        chosen = [np.searchsorted(cumulative, random_integer_below(total), side="right") for _ in range(draws)]
+        chosen = [np.searchsorted(cumulative, u * total >> UNIFORM_BITS, side="right") for u in uniform]
         return np.array(chosen, dtype=np.float64).reshape(draws, 1)
 
     def scores(self, rows: RowPass, block_rows: int) -> list[int]:

@@ -35,12 +35,14 @@ class ParquetRows:
 
         for file in self._files:
             try:
-                present = set(pq.read_schema(file).names)
+                columns = pq.read_schema(file)
+                present = set(columns.names)
             except pa.ArrowException as error:
                 raise InvalidInput(f"{file} cannot be read as Parquet; write it with to_parquet, or pass a frame") from error
             missing = [name for name in self._schema.names if name not in present]
             if missing:
                 raise SchemaError(f"{file.name} has no column {', '.join(map(repr, missing))} that the schema declares")
+            self._schema.read(columns.empty_table())  # a dtype that holds no numbers is refused now, not after a charge
 
     def _fingerprint(self) -> tuple[tuple[str, int, int], ...]:
         return tuple((file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in self._files)

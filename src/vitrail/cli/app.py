@@ -1,0 +1,78 @@
+"""The command and what it does with errors: ours become one sentence on standard error, and exit code 2.
+
+A traceback is shown with ``--debug`` only, and never with local variables: they may hold rows. For the same reason an error
+that is not ours is named by its kind, without its message.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Literal
+
+import typer
+
+from .. import __version__
+from ..errors import VitrailError
+from . import ledger, marginals, schema
+
+EXIT_REFUSED = 2
+EXIT_UNEXPECTED = 70  # EX_SOFTWARE of sysexits.h
+
+_MARKUP: Literal["rich"] | None = "rich" if sys.stdout.isatty() else None
+
+app = typer.Typer(
+    name="vitrail",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=_MARKUP,
+    pretty_exceptions_enable=False,
+    pretty_exceptions_show_locals=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("budget")(ledger.budget)
+app.command("quote")(marginals.quote)
+app.command("marginals")(marginals.marginals)
+_ledger = typer.Typer(no_args_is_help=True, rich_markup_mode=_MARKUP, help="Look at a ledger, entry by entry.")
+_ledger.command("verify")(ledger.verify)
+_ledger.command("entries")(ledger.entries)
+app.add_typer(_ledger, name="ledger")
+_schema = typer.Typer(no_args_is_help=True, rich_markup_mode=_MARKUP, help="Check a schema, and points against it.")
+_schema.command("check")(schema.check)
+app.add_typer(_schema, name="schema")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"vitrail {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show where an error came from.")] = False,
+) -> None:
+    """Explain models from private data, under differential privacy, with a bill for every epsilon."""
+
+
+def main() -> None:
+    """Run the command line. Errors of ours are one sentence, and exit code 2."""
+    debug = "--debug" in sys.argv[1:]
+    try:
+        app()
+    except VitrailError as error:
+        if debug:
+            raise
+        typer.echo(f"Error: {error}", err=True)
+        sys.exit(EXIT_REFUSED)
+    except Exception as error:
+        if debug:
+            raise
+        typer.echo(
+            f"Error: something unexpected went wrong ({type(error).__name__}). What was charged stays charged; "
+            "`vitrail budget` shows it. Run `vitrail --debug ...` to see where it happened.",
+            err=True,
+        )
+        sys.exit(EXIT_UNEXPECTED)

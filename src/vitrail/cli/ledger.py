@@ -1,0 +1,163 @@
+"""`vitrail budget` and `vitrail ledger`: what was spent, by whom, and whether the history holds."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..accounting import JsonValue
+from ..errors import InvalidInput
+from .output import chosen_accounts, open_existing_ledger, print_json, print_line, print_table
+
+if TYPE_CHECKING:
+    from ..ledger import Statement
+
+LedgerArgument = Annotated[str, typer.Argument(metavar="LEDGER", help="Its path, or a URL such as sqlite:///ledger.db.")]
+AccountOption = Annotated[str | None, typer.Option("--account", metavar="NAME", help="Only this account.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+
+
+def budget(ledger: LedgerArgument, account: AccountOption = None, as_json: JsonOption = False) -> None:
+    """Show what was spent, what is left, and the bill."""
+    with closing(open_existing_ledger(ledger)) as opened:
+        statements = [opened.statement(name) for name in chosen_accounts(opened, account)]
+    if as_json:
+        print_json([_statement_json(statement) for statement in statements])
+        return
+    if not statements:
+        print_line("This ledger has no account yet; the first question about a dataset opens one.")
+    for number, statement in enumerate(statements):
+        if number:
+            print_line()
+        _print_statement(statement)
+
+
+def _statement_json(statement: Statement) -> JsonValue:
+    from ..show import bill_of
+
+    lines: list[JsonValue] = [
+        {
+            "entry": line.seq,
+            "time_utc": line.time_utc,
+            "analyst": line.analyst,
+            "question": line.what,
+            "epsilon": line.epsilon,
+            "epsilon_so_far": line.so_far,
+            "share_of_budget": line.share,
+        }
+        for line in bill_of(statement).lines
+    ]
+    return {**statement.to_json(), "bill": lines}
+
+
+def _print_statement(statement: Statement) -> None:
+    from ..show import bill_of
+    from ..show.budget import bill_table
+
+    bill = bill_of(statement)
+    print_line(f"Account {statement.account!r}, neighbours {statement.neighbours}")
+    print_line(f"  budget     epsilon {bill.budget_epsilon:.4g}, delta {bill.budget_delta:.4g}")
+    print_line(f"  spent      epsilon {bill.spent_epsilon:.4g} on {_counted(statement.n_questions, 'question')}")
+    print_line(f"  remaining  a question of up to epsilon {bill.remaining_epsilon:.4g}")
+    if statement.capacity.pico_epsilon:
+        spent, left = statement.training_spent, statement.training_remaining
+        print_line(
+            f"  training   epsilon {spent[0]:.4g} spent, {left[0]:.4g} left; delta {spent[1]:.3g} spent, {left[1]:.3g} left"
+        )
+    for line in statement.analysts:
+        if line.cap is not None:
+            print_line(
+                f"  analyst    {line.analyst}: epsilon {line.spent_epsilon:.4g} of {line.cap.epsilon:.4g}, "
+                f"up to {line.remaining_epsilon:.4g} still fits"
+            )
+    if bill.lines:
+        table = bill_table(bill)
+        print_line()
+        print_table(table.header, table.rows, numeric=table.numeric)
+
+
+def verify(
+    ledger: LedgerArgument,
+    published: Annotated[
+        list[str] | None,
+        typer.Option("--head", metavar="ACCOUNT=DIGEST", help="A head that was published earlier; may be repeated."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Walk every chain, price every charge afresh, and name what does not hold (exit code 1)."""
+    heads = dict(_head(text) for text in published or ())
+    with closing(open_existing_ledger(ledger)) as opened:
+        found = opened.verify(heads or None)
+    if as_json:
+        accounts: list[JsonValue] = [
+            {
+                "account": one.account,
+                "n_entries": one.n_entries,
+                "n_questions": one.n_questions,
+                "n_releases": one.n_releases,
+                "pico_mu_squared": one.spent.pico_mu_squared,
+                "head": one.head,
+            }
+            for one in found.accounts
+        ]
+        print_json({"ok": found.ok, "problems": list(found.problems), "accounts": accounts})
+    else:
+        for problem in found.problems:
+            print_line(problem)
+        for one in found.accounts:
+            counted = f"{_counted(one.n_entries, 'entry', 'entries')}, {_counted(one.n_questions, 'question')}"
+            print_line(f"Account {one.account!r}: {counted}, {_counted(one.n_releases, 'release')}, head {one.head}")
+        print_line(
+            "The ledger holds." if found.ok else f"The ledger does not hold: {_counted(len(found.problems), 'problem')}."
+        )
+    if not found.ok:
+        raise typer.Exit(1)
+
+
+def entries(ledger: LedgerArgument, account: AccountOption = None, as_json: JsonOption = False) -> None:
+    """List every entry: openings, caps, charges, releases, replays."""
+    with closing(open_existing_ledger(ledger)) as opened:
+        statements = [opened.statement(name) for name in chosen_accounts(opened, account)]
+    every = [entry for statement in statements for entry in statement.entries]
+    if as_json:
+        listed: list[JsonValue] = [
+            {
+                "account": entry.account,
+                "seq": entry.seq,
+                "time_utc": entry.time_utc,
+                "kind": entry.kind,
+                "body": dict(entry.body),
+                "previous": entry.previous,
+                "digest": entry.digest,
+            }
+            for entry in every
+        ]
+        print_json(listed)
+        return
+    rows = [
+        (
+            entry.account,
+            str(entry.seq),
+            entry.time_utc[:19].replace("T", " "),
+            entry.kind,
+            entry.analyst or "",
+            str(entry.cost.pico_mu_squared or ""),
+            entry.digest[:12],
+        )
+        for entry in every
+    ]
+    header = ("account", "entry", "time (UTC)", "kind", "analyst", "mu² × 10¹²", "digest")
+    print_table(header, rows, numeric=(1, 5))
+
+
+def _head(text: str) -> tuple[str, str]:
+    account, equals, digest = text.rpartition("=")
+    if not equals or not account or not digest:
+        raise InvalidInput(f"--head is {text!r}; write it as ACCOUNT=DIGEST, as `vitrail ledger verify` prints them")
+    return account, digest
+
+
+def _counted(number: int, singular: str, plural: str | None = None) -> str:
+    return f"{number} {singular if number == 1 else plural or singular + 's'}"
