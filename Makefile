@@ -42,6 +42,7 @@ bench: $(VENV)/.stamp-bench  ## speed of the vault; VITRAIL_DATA=FOLDER names th
 	$(if $(VITRAIL_DATA),VITRAIL_DATA='$(VITRAIL_DATA)' )$(BIN)/python benchmarks/vault.py
 
 docs: $(VENV)/.stamp-docs  ## the documentation, as a site in site/
+	$(BIN)/python tools/make_docs_tables.py
 	$(BIN)/mkdocs build --strict
 
 clean:  ## remove what the other targets write, except .venv

@@ -11,7 +11,7 @@ import typer
 
 from ..accounting import JsonValue
 from ..errors import InvalidInput
-from ..guarantee import Budget
+from ..guarantee import Budget, check_epsilon_delta
 from ..schema import Schema
 from .output import (
     check_writable,
@@ -33,7 +33,7 @@ DEFAULT_DELTA = 1e-6
 
 SchemaOption = Annotated[Path, typer.Option("--schema", metavar="S.json", help="The declared columns.")]
 EpsilonOption = Annotated[float, typer.Option("--epsilon", help="What this question may cost.")]
-RowsOption = Annotated[int, typer.Option("--rows", help="The public row count. Declared, never counted.")]
+RowsOption = Annotated[int, typer.Option("--rows", min=1, help="The public row count. Declared, never counted.")]
 TargetOption = Annotated[str | None, typer.Option("--target", help="The column to predict.")]
 ColumnsOption = Annotated[
     list[str] | None, typer.Option("--column", help="Only this column; may be repeated. All if not given.")
@@ -87,7 +87,8 @@ def quote(
         f"{promise.delta:.3g} (mu {promise.mu:.4g}, neighbours {promise.neighbours})."
     )
     print_line(
-        f"Each count would be within {half:,.1f} of the true one with probability 95 %: {half / rows:.2%} of {rows:,} rows."
+        f"Each count would be within {half:,.1f} of the true one with probability 95 %: {100 * half / rows:.2f} % of "
+        f"{rows:,} rows."
     )
     if statement is not None:
         verb = "fits" if fits else "does not fit"
@@ -96,7 +97,7 @@ def quote(
             f"{statement.remaining_epsilon:.4g}."
         )
     print_line()
-    lines = [(one.name, str(len(one)), f"{rows / len(one):,.0f}", f"± {half * len(one) / rows:.1%}") for one in made]
+    lines = [(one.name, str(len(one)), f"{rows / len(one):,.0f}", f"± {100 * half * len(one) / rows:.1f} %") for one in made]
     print_table(("column", "bins", "rows per bin on average", "band, relative to that"), lines, numeric=(1, 2, 3))
 
 
@@ -108,7 +109,9 @@ def _statement(ledger: str, account: str | None) -> Statement:
 def _terms(statement: Statement | None, epsilon: float, delta: float | None, neighbours: str | None) -> tuple[Budget, str]:
     """The budget and neighbour relation that prices are stated for: the account's, or those on the command line."""
     if statement is None:
-        return Budget(epsilon, DEFAULT_DELTA if delta is None else delta), neighbours or "add-remove"
+        delta = DEFAULT_DELTA if delta is None else delta
+        check_epsilon_delta(epsilon, delta, "a question")
+        return Budget(epsilon, delta), neighbours or "add-remove"
     for option, given, fixed in (
         ("--delta", delta, statement.budget.delta),
         ("--neighbours", neighbours, statement.neighbours),
@@ -153,6 +156,9 @@ def marginals(
     name: Annotated[str | None, typer.Option("--name", help="The dataset's name; the file's if not given.")] = None,
     account: Annotated[str | None, typer.Option("--account", help="Who pays; the dataset's name if not given.")] = None,
     analyst: Annotated[str, typer.Option("--analyst", help="Who asks.")] = "owner",
+    version: Annotated[
+        str, typer.Option("--data-version", help="Change it when the rows change: old answers are then not replayed.")
+    ] = "1",
     json_output: Annotated[
         Path | None, typer.Option("--json", metavar="M.json", help="Also write the numbers as JSON.")
     ] = None,
@@ -167,7 +173,12 @@ def marginals(
     check_writable(output, "the report")
     if json_output is not None:
         check_writable(json_output, "the JSON file")
-    is_new = "://" not in ledger and not Path(ledger).exists()
+    if ledger == "memory":
+        raise InvalidInput(
+            "--ledger is 'memory', which would forget the bill when this command ends; name a file, such as l.db"
+        )
+    file = ledger.removeprefix("sqlite:///")
+    is_new = "://" not in file and not Path(file).exists()
     private = PrivateData(
         existing(data, "data"),
         declared,
@@ -179,6 +190,7 @@ def marginals(
         ledger=ledger,
         analyst=analyst,
         account=account,
+        version=version,
     )
     if is_new:
         print_note(f"Note: {ledger} is a new ledger. If this data was asked about before, use the ledger that knows of it.")

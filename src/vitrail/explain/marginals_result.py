@@ -6,6 +6,9 @@ Every count carries independent Gaussian noise of standard deviation sigma. What
   The d sums are independent, so the best unbiased combination weighs them by 1/k_j and has variance sigma^2 / sum_j 1/k_j.
 - *shares*: the point of the simplex {s >= 0, sum s = 1} nearest to counts/total. For equal independent Gaussian noise that
   is the most likely distribution given the counts and the total.
+- *mean*: with m the mean of the shares, m + sum_i (x_i - m) c_i / total over midpoints x_i and noisy counts c_i. The shares
+  alone are biased towards the middle of the range (they cannot go below zero); this is not, to first order,
+  and its noise has standard deviation sigma |x - m| / total.
 """
 
 from __future__ import annotations
@@ -157,13 +160,24 @@ class Marginals:
     @cached_property
     def shares(self) -> Mapping[str, Floats]:
         """The estimated distribution of every column: at least 0, adding up to 1."""
-        # Where the total drowns in noise the declared count is the better scale; shares mean little there anyway.
-        mass = self.total if self.total > 2 * self.total_sigma else float(self.n_rows_public)
-        return MappingProxyType({name: _frozen(nearest_shares(counts / mass)) for name, counts in self.counts.items()})
+        return MappingProxyType({name: _frozen(nearest_shares(counts / self._mass)) for name, counts in self.counts.items()})
+
+    @property
+    def _mass(self) -> float:
+        """What counts are divided by: the total or, where that drowns in noise, the declared row count."""
+        return self.total if self.total > 2 * self.total_sigma else float(self.n_rows_public)
 
     def mean(self, name: str) -> float:
         """The estimated mean of a numeric column, every value taken as the middle of its bin."""
-        return float(self._bins(name).midpoints @ self.shares[name])
+        middles = self._bins(name).midpoints
+        near = float(middles @ self.shares[name])
+        found = near + float((middles - near) @ self.counts[name]) / self._mass
+        return float(np.clip(found, middles[0], middles[-1]))
+
+    def mean_sigma(self, name: str) -> float:
+        """Standard deviation of the noise on ``mean(name)``, to first order. That of binning is not in it."""
+        middles = self._bins(name).midpoints
+        return float(self.sigma * np.linalg.norm(middles - middles @ self.shares[name]) / self._mass)
 
     def quantile(self, name: str, q: float) -> float:
         """The estimated value below which a share ``q`` of a numeric column lies.

@@ -6,6 +6,7 @@ matplotlib figures that belong to no window; matplotlib is imported when the fir
 
 from .bill import Bill, BillLine, bill_of
 from .budget import bill_section, budget_figure
+from .estimates import Estimate, estimates_figure, estimates_picture
 from .histograms import Histogram, histograms_figure, histograms_section
 from .images import figure_image
 from .label import PrivacyLabel, privacy_label
@@ -15,6 +16,7 @@ from .report import Picture, Report, Section, Table
 __all__ = [
     "Bill",
     "BillLine",
+    "Estimate",
     "Histogram",
     "Picture",
     "PrivacyLabel",
@@ -24,6 +26,8 @@ __all__ = [
     "bill_of",
     "bill_section",
     "budget_figure",
+    "estimates_figure",
+    "estimates_picture",
     "figure_image",
     "histograms_figure",
     "histograms_section",

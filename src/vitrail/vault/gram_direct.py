@@ -19,12 +19,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+from array_api_compat import array_namespace
 from numpy.typing import NDArray
 
 from ..errors import InvalidInput
 from .exact_total import ExactTotal
-from .gram_weights import FLOAT_SLACK, clipped_weights, joint_factors
-from .grid import clip_rows, power_of_two_below, squared_norms
+from .gram_weights import FLOAT_SLACK, clipped_weights, joint_factors, weights_at
+from .grid import Array, clip_rows, power_of_two_below, rounded, squared_norms
 from .row_function import Arrays
 from .row_pass import RowPass
 
@@ -116,7 +117,7 @@ class DirectProducts:
         for query in range(question.queries):
             d2[:, query] = squared_norms(u if question.centres is None else u - question.centres[query])
         norms = np.sqrt(d2 * (d2 + (y * y)[:, None])) if question.cross else d2
-        weights = np.ones_like(d2) if question.weight is None else clipped_weights(question.weight(np.sqrt(d2)))
+        weights = np.ones_like(d2) if question.weight is None else weights_at(question.weight, np.sqrt(d2))
         if row_weights.shape[1]:
             weights *= clipped_weights(row_weights)
         np.minimum(weights, self.inner_bound / norms, out=weights)
@@ -126,22 +127,20 @@ class DirectProducts:
         weights[~counted] = 0.0
         return np.sqrt(weights, out=weights)
 
-    def _one_product(self, d: Floats, y: Floats, roots: Floats, counted: NDArray[np.bool_]) -> Floats:
-        question, n = self.question, self.question.size
-        left = np.empty((len(d), n + 1)) if question.cross else np.empty((len(d), n))
-        v = left[:, :n]
-        np.multiply(d, (roots / self.v_step)[:, None], out=v)
-        if question.cross:
-            left[:, n] = y * (roots / self.t_step)
-        np.rint(left, out=left)
-        keep = counted & self._obeys(left)
-        if not keep.all():
-            left[~keep] = 0.0
+    def _one_product(self, d: Array, y: Array, roots: Array, counted: Array) -> Array:
+        """(v, t)^T v of one query, exact integers; written for arrays of any namespace."""
+        xp = array_namespace(d)
+        v = rounded(d * (roots / self.v_step)[:, None])
+        t = rounded(y * (roots / self.t_step)) if self.question.cross else None
+        keep = counted & self._obeys(v, t)
+        if not bool(xp.all(keep)):
+            v = xp.where(keep[:, None], v, xp.zeros_like(v))
+            t = None if t is None else xp.where(keep, t, xp.zeros_like(t))
+        left = v if t is None else xp.concat((v, t[:, None]), axis=1)
         return left.T @ v
 
-    def _obeys(self, left: Floats) -> NDArray[np.bool_]:
+    def _obeys(self, v: Array, t: Array | None) -> Array:
         """Whether the integers of each row obey the bound; False for what is not finite. Squares stay below 2**53: exact."""
-        n = self.question.size
-        v2 = squared_norms(left[:, :n]) * self.gram_cell
-        t2 = (left[:, n] * self.t_step) ** 2 if self.question.cross else 0.0
-        return np.asarray(v2 * (v2 + t2) <= self.question.l2_bound**2 * FLOAT_SLACK**0.25)
+        v2 = squared_norms(v) * self.gram_cell
+        t2 = 0.0 if t is None else (t * self.t_step) ** 2
+        return v2 * (v2 + t2) <= self.question.l2_bound**2 * FLOAT_SLACK**0.25

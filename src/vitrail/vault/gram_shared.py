@@ -21,11 +21,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+from array_api_compat import array_namespace
 from numpy.typing import NDArray
 
 from .exact_total import ExactTotal
-from .gram_weights import FLOAT_SLACK, clipped_weights, joint_factors
-from .grid import Grid, power_of_two_below, to_grid
+from .gram_weights import FLOAT_SLACK, clipped_weights, joint_factors, weights_at
+from .grid import Array, Grid, power_of_two_below, rounded, squared_norms, to_grid
 from .row_function import Arrays
 from .row_pass import RowPass
 
@@ -108,7 +109,8 @@ class SharedProduct:
         weights = self._integer_weights(squared_distances(u_cells, centres), y_cells, row_weights)
         if not counted.all():
             weights[~counted] = 0.0
-        return weights.T @ self.columns.of(u_cells, y_cells)
+        product: Floats = weights.T @ self.columns.of(u_cells, y_cells)
+        return product
 
     def _y_cells(self, y: Floats) -> Floats:
         most = math.floor(self.question.y_bound / self.y_scale * 2.0**UNIT_BITS)
@@ -125,7 +127,7 @@ class SharedProduct:
         if y_cells is not None:
             norms = np.sqrt(d2 * (d2 + (y_cells * (self.y_scale * unit))[:, None] ** 2))
         norms = norms + self.rounding
-        weights = np.ones((1, 1)) if question.weight is None else clipped_weights(question.weight(np.sqrt(d2)))
+        weights = np.ones((1, 1)) if question.weight is None else weights_at(question.weight, np.sqrt(d2))
         if row_weights.shape[1]:
             weights = weights * clipped_weights(row_weights)
         weights = np.minimum(weights, question.l2_bound * FLOAT_SLACK / norms)
@@ -138,12 +140,12 @@ class SharedProduct:
         return np.floor(weights, out=weights)
 
 
-def squared_distances(u: Floats, centres: Floats) -> Floats:
+def squared_distances(u: Array, centres: Array) -> Array:
     """|u - z|^2 for every row and centre, (rows, queries), exact integers."""
     squares = u @ centres.T
     squares *= -2.0
-    squares += np.einsum("ij,ij->i", u, u)[:, None]
-    squares += np.einsum("ij,ij->i", centres, centres)
+    squares += squared_norms(u)[:, None]
+    squares += squared_norms(centres)
     return squares
 
 
@@ -164,21 +166,21 @@ class SharedColumns:
         """Number of columns."""
         return self.pairs + self.n + 1 + (self.n + 1 if self.cross else 0)
 
-    def of(self, u: Floats, y: Floats | None) -> Floats:
+    def of(self, u: Array, y: Array | None) -> Array:
         """V for one block of rows: integers on the grid 2**-UNIT_BITS."""
-        n, unit = self.n, 2.0**-UNIT_BITS
-        columns = np.empty((len(u), self.width))
-        scaled = u * unit
-        start = 0
+        xp = array_namespace(u)
+        n, start = self.n, 0
+        columns = xp.empty((u.shape[0], self.width), dtype=u.dtype)
+        scaled = u * 2.0**-UNIT_BITS
         for i in range(n):
-            np.multiply(scaled[:, i : i + 1], u[:, i:], out=columns[:, start : start + n - i])
+            columns[:, start : start + n - i] = scaled[:, i : i + 1] * u[:, i:]
             start += n - i
         columns[:, start : start + n] = u
         columns[:, start + n] = 2.0**UNIT_BITS
         if y is not None:
-            np.multiply(scaled, y[:, None], out=columns[:, start + n + 1 : start + 2 * n + 1])
+            columns[:, start + n + 1 : start + 2 * n + 1] = scaled * y[:, None]
             columns[:, start + 2 * n + 1] = y
-        return np.rint(columns, out=columns)
+        return rounded(columns)
 
     def around(self, totals: NDArray[np.object_], centres: NDArray[np.object_]) -> NDArray[np.object_]:
         """Sums around each centre, (queries, pairs [+ n]), in cells of 2**-(2 UNIT_BITS + WEIGHT_BITS).

@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
+
 import numpy as np
 from numpy.typing import NDArray
+
+from .row_function import FAILURES
 
 Floats = NDArray[np.float64]
 
 FLOAT_SLACK = 1 - 2.0**-40
 """Taken off every bound that is computed in floats, a thousand times their rounding error."""
+
+
+def weights_at(weight: Callable[[Floats], Floats], distances: Floats) -> Floats:
+    """A caller's weights of private distances, in [0, 1]. Where the function fails the row counts zero, and nobody hears."""
+    with suppress(*FAILURES):
+        given = np.asarray(weight(distances.copy()), dtype=np.float64)
+        if given.shape == distances.shape:
+            return clipped_weights(given)
+    given = np.zeros_like(distances)
+    for row in range(len(distances)):
+        alone = np.zeros_like(distances)  # a public distance, at which the function was tried
+        alone[row] = distances[row]
+        with suppress(*FAILURES):
+            given[row] = np.asarray(weight(alone), dtype=np.float64)[row]
+    return clipped_weights(given)
 
 
 def clipped_weights(weights: Floats) -> Floats:
@@ -19,7 +39,8 @@ def clipped_weights(weights: Floats) -> Floats:
 
 def joint_factors(weights: Floats, norms: Floats, joint_bound: float) -> Floats:
     """Factors (rows, 1) in [0, 1] that bring sqrt(sum over queries of (w N)^2) to at most ``joint_bound``."""
+    inner = joint_bound * (FLOAT_SLACK - weights.shape[1] * 2.0**-52)  # a sum of that many squares is rounded as often
     joint = np.sqrt(np.einsum("ij,ij->i", weights * norms, weights * norms))
     with np.errstate(divide="ignore", invalid="ignore"):
-        factors = np.where(joint > joint_bound * FLOAT_SLACK, joint_bound * FLOAT_SLACK / joint, 1.0)
+        factors = np.where(joint > inner, inner / joint, 1.0)
     return factors[:, None]

@@ -87,6 +87,11 @@ def squared_norms(rows: Array) -> Array:
     return array_namespace(rows).vecdot(rows, rows)
 
 
+def rounded(fresh: Array) -> Array:
+    """To the nearest integers, in place where that is possible: give it an array that nobody else holds."""
+    return np.rint(fresh, out=fresh) if is_numpy_array(fresh) else array_namespace(fresh).round(fresh)
+
+
 def to_grid(contributions: Array, grid: Grid) -> Array:
     """Clip rows to ``grid.l2_bound`` and round them to integers, held in float64, whose norms obey the limit exactly.
 
@@ -107,7 +112,7 @@ def to_grid(contributions: Array, grid: Grid) -> Array:
         shrink = grid.inner_norm / xp.sqrt(norms_squared)
         scale = xp.where(norms_squared <= grid.l2_bound * grid.l2_bound, to_cells, shrink)
         cells = contributions * scale[:, None]
-        cells = np.rint(cells, out=cells) if is_numpy_array(cells) else xp.round(cells)
+        cells = rounded(cells)
         # a squared norm that overflowed says nothing about the direction: such rows are clipped the careful way too
         broken = ~(_within_limit(cells, grid) & xp.isfinite(norms_squared))
     if bool(xp.any(broken)):

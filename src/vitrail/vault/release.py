@@ -81,11 +81,14 @@ class Release:
             "question": self.question,
             "dataset": self.dataset,
             "parts": list(self.parts),
+            "value": next((name for name, part in self.parts.items() if part is self.value), None),  # stored once
         }
         arrays = {f"part_{index}": array for index, array in enumerate(self.parts.values())}
         buffer = io.BytesIO()
         text = np.frombuffer(json.dumps(header, sort_keys=True).encode(), dtype=np.uint8)
-        np.savez_compressed(buffer, header=text, value=self.value, **arrays)  # type: ignore[arg-type]
+        if header["value"] is None:
+            arrays["value"] = self.value
+        np.savez(buffer, header=text, **arrays)  # type: ignore[arg-type]
         return buffer.getvalue()
 
     @classmethod
@@ -101,7 +104,7 @@ class Release:
                 parts = {name: archive[f"part_{index}"] for index, name in enumerate(fields["parts"])}
                 mu_squared, epsilon, delta = fields["cost"]
                 return cls(
-                    archive["value"],
+                    archive["value"] if fields["value"] is None else parts[fields["value"]],
                     fields["sigma"],
                     Cost(int(mu_squared), int(epsilon), int(delta)),
                     Guarantee(**fields["guarantee"]),

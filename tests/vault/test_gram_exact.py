@@ -1,0 +1,278 @@
+"""Gram sums against rational arithmetic: every row's whole contribution, rounding included, obeys its bound."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mpmath import mp, mpf
+
+import vitrail as vt
+from vitrail.vault.gram_kernels import UNIT_BITS, WEIGHT_BITS
+from vitrail.vault.gram_sum import SHARED_FROM_QUERIES
+
+NASTY = [0.0, -0.0, 5e-324, 1e-9, 1.0, -1.0, 1e154, -1e200, 1.7e308, math.nan, math.inf]
+nasty_floats = st.one_of(st.sampled_from(NASTY), st.floats(), st.floats(-2, 2))
+FINE = Fraction(1, 2 ** (2 * UNIT_BITS + WEIGHT_BITS))
+
+WEIGHTS = {
+    "none": None,
+    "gaussian": lambda d: np.exp(-d * d),
+    "stable": lambda d: np.where(d <= 0.37, 1.0, 1 / np.maximum(2 * d * (1 + d), 1e-9)),
+    "inverse": lambda d: 1 / np.maximum(d, 1e-3),
+}
+
+
+def question_of(fn, size, *, queries=1, centred=False, seed=0, row_norm=1.0, row_weights=None, weight="none", **options):
+    """A GramSum with random centres inside ``row_norm``."""
+    centres = None
+    if centred:
+        centres = np.random.default_rng(seed).normal(size=(queries, size))
+        centres *= row_norm * np.random.default_rng(seed).uniform(0, 1, (queries, 1)) / np.linalg.norm(centres, axis=1)[:, None]
+    return vt.GramSum(
+        fn,
+        size,
+        row_norm=row_norm,
+        centres=centres,
+        queries=1 if centred else queries,
+        row_weights=row_weights,
+        weight=WEIGHTS[weight],
+        **options,
+    )
+
+
+def exact_totals(question, walked, block_rows, mu=0.5):
+    """The sums before they are rounded to the coarse grid, (queries, width), in fine cells."""
+    plan = question.plan(mu, walked.setting)
+    shared = question.queries >= SHARED_FROM_QUERIES
+    return plan, (plan._fold_shared if shared else plan._fold_direct)(walked, block_rows)
+
+
+def squared_norms(plan, totals):
+    """Exact squared norm of every query's part in the isometric embedding."""
+    n, pairs = plan.question.size, plan.columns.pairs
+    first, second = np.triu_indices(n)
+    gram_unit = Fraction(plan.u_scale) ** 2 * FINE
+    cross_unit = Fraction(plan.u_scale) * Fraction(plan.y_scale) * FINE
+    norms = []
+    for row in totals:
+        gram = sum((1 if i == j else 2) * int(x) ** 2 for i, j, x in zip(first, second, row[:pairs], strict=True))
+        cross = sum(int(x) ** 2 for x in row[pairs:])
+        norms.append(gram * gram_unit**2 + cross * cross_unit**2)
+    return norms
+
+
+def check_bounds(plan, totals):
+    norms = squared_norms(plan, totals)
+    assert all(norm <= Fraction(plan.question.l2_bound) ** 2 for norm in norms)
+    assert sum(norms) <= Fraction(plan.question.joint_bound) ** 2
+
+
+CONFIGURATIONS = [
+    {"queries": 1},
+    {"queries": 1, "cross": True},
+    {"queries": 1, "centred": True, "weight": "stable", "cross": True},
+    {"queries": 3, "centred": True, "weight": "gaussian"},
+    {"queries": 3, "centred": True, "cross": True, "joint_bound": 0.2},
+    {"queries": 2, "row_weights": True, "cross": True},
+    {"queries": 9, "centred": True, "weight": "gaussian", "cross": True},
+    {"queries": 9, "centred": True, "weight": "inverse", "joint_bound": 0.3},
+    {"queries": 8, "row_weights": True, "cross": True, "weight": "stable"},
+    {"queries": 8, "row_weights": True, "joint_bound": 0.01},
+]
+
+
+def build(indexed, u, y, w, configuration, **options):
+    _, lookup = indexed
+    settings_ = dict(configuration)
+    fn = lookup(u, y) if settings_.get("cross") else lookup(u)
+    row_weights = lookup(w[:, : settings_["queries"]]) if settings_.pop("row_weights", False) else None
+    return question_of(fn, u.shape[1], row_weights=row_weights, **settings_, **options)
+
+
+@pytest.mark.parametrize("configuration", CONFIGURATIONS, ids=lambda c: "-".join(map(str, itertools.chain(*c.items()))))
+@settings(max_examples=12, deadline=None)
+@given(
+    data=st.data(),
+    size=st.integers(1, 4),
+    l2_bound=st.sampled_from([0.05, 1.0, 2.5, 1e-4, 1e6]),
+    row_norm=st.sampled_from([1.0, 0.75, 1.7320508075688772, 1e-20, 1e20]),
+    y_bound=st.sampled_from([1.0, 0.3, 17.0]),
+)
+def test_one_row_never_exceeds_its_bounds(walk, indexed, configuration, data, size, l2_bound, row_norm, y_bound):
+    rows, _ = indexed
+    scale = row_norm * data.draw(st.sampled_from([1.0, 1.0, 3.0]))
+    u = np.array(data.draw(st.lists(st.lists(nasty_floats, min_size=size, max_size=size), min_size=3, max_size=5))) * scale
+    y = np.array(data.draw(st.lists(nasty_floats, min_size=len(u), max_size=len(u)))) * y_bound
+    w = np.array(data.draw(st.lists(st.lists(nasty_floats, min_size=9, max_size=9), min_size=len(u), max_size=len(u))))
+    relative = dict(configuration)
+    if "joint_bound" in relative:
+        relative["joint_bound"] *= l2_bound
+    question = build(indexed, u, y, w, relative, l2_bound=l2_bound, row_norm=row_norm, y_bound=y_bound)
+    singles = []
+    for i in range(len(u)):
+        plan, totals = exact_totals(question, walk(rows([i]), block_rows=3), 3)
+        check_bounds(plan, totals)
+        if not np.isfinite(u[i]).all() or (question.cross and not np.isfinite(y[i])):
+            assert not totals.any()
+        singles.append(totals)
+    everyone = sum(singles)
+    for block_rows, threads in ((1, 1), (2, 3), (len(u), 1), (len(u) + 2, 1)):
+        order = range(len(u)) if threads == 1 else range(len(u))[::-1]
+        _, totals = exact_totals(question, walk(rows(order), block_rows=block_rows, threads=threads), block_rows)
+        assert np.array_equal(totals, everyone)
+
+
+@pytest.mark.parametrize("configuration", CONFIGURATIONS, ids=lambda c: "-".join(map(str, itertools.chain(*c.items()))))
+def test_sums_are_those_of_the_rounded_rows_with_the_largest_weights_allowed(walk, indexed, configuration):
+    """The oracle: u, y rounded to nearest, w lowered and rounded down, everything else in rational arithmetic."""
+    rows, _ = indexed
+    generator = np.random.default_rng(11)
+    n, m, l2_bound = 3, 25, 0.6
+    u = generator.normal(size=(m, n))
+    u /= np.linalg.norm(u, axis=1, keepdims=True) * generator.uniform(1.001, 4, (m, 1))
+    y, w = generator.uniform(-1.2, 1.2, m), generator.uniform(-0.2, 1.2, (m, 9))
+    question = build(indexed, u, y, w, configuration, l2_bound=l2_bound)
+    plan, totals = exact_totals(question, walk(rows(range(m)), block_rows=6), 6)
+    shared = question.queries >= SHARED_FROM_QUERIES
+    unit = Fraction(plan.u_scale) / 2**UNIT_BITS
+    y_unit = Fraction(plan.y_scale) / 2**UNIT_BITS
+    centres = np.zeros((1, n)) if question.centres is None else question.centres
+    z = [[round(Fraction(float(x)) / unit) for x in row] for row in centres]
+    first, second = np.triu_indices(n)
+    rounding = (n * n + n) ** 0.5 * float(unit) * plan.y_scale / 2 * (1 + 1e-9) if shared else 0.0
+    oracle = np.zeros(totals.shape, dtype=object)
+    slack = np.zeros(totals.shape, dtype=object)  # what the rounded products of the shared path may differ by
+    for i in range(m):
+        cells = [round(Fraction(float(x)) / unit) for x in u[i]]
+        y_cell = round(Fraction(float(np.clip(y[i], -1, 1))) / y_unit) if question.cross else 0
+        found = integer_weights(plan, u[i], y[i], w[i], shared)
+        for q in range(question.queries):
+            d = [a - b for a, b in zip(cells, z[min(q, len(z) - 1)], strict=True)]
+            weight = int(found[q])
+            check_weight(plan, d, y_cell, w[i, q] if question.row_weights else 1.0, weight, rounding)
+            oracle[q, : plan.columns.pairs] += [weight * d[a] * d[b] for a, b in zip(first, second, strict=True)]
+            if question.cross:
+                oracle[q, plan.columns.pairs :] += [weight * y_cell * entry for entry in d]
+            slack[q] += weight * 2 ** (UNIT_BITS - 1)
+    if shared:
+        assert (np.abs(totals - oracle) <= slack).all()
+        assert (totals != oracle).any()
+    else:
+        assert np.array_equal(totals, oracle)
+
+
+def integer_weights(plan, u, y, w, shared):
+    """The weights the plan gives one row alone."""
+    question = plan.question
+    given_weights = w[None, : question.queries] if question.row_weights else np.zeros((1, 0))
+    cells, y_cells, row_weights = plan._on_grids((u[None], np.array([[y]]), given_weights), np.array([True]))
+    centres = plan._centre_cells()
+    squares = ((cells[:, None, :] - centres[None]) ** 2).sum(axis=2)
+    n = question.size
+    rounding = plan.u_scale * plan.y_scale * 2.0 ** -(UNIT_BITS + 1) * math.sqrt(n * n + n) * (1 + 2.0**-40) if shared else 0.0
+    return plan._bounded_weights(squares, y_cells, row_weights, rounding)[0]
+
+
+def check_weight(plan, d, y_cell, row_weight, weight, rounding):
+    """At most what was asked for and what the bounds allow; without a joint clip, not a unit less."""
+    question = plan.question
+    unit = 2 ** -mpf(UNIT_BITS)
+    with mp.workprec(200):
+        d2 = sum(mpf(x) ** 2 for x in d) * (mpf(plan.u_scale) * unit) ** 2
+        asked = mpf(float(np.clip(row_weight, 0, 1)))
+        if question.weight is not None:
+            asked *= mpf(float(np.clip(question.weight(np.array([[float(mp.sqrt(d2))]])), 0, 1)[0, 0]))
+        norm = mp.sqrt(d2 * (d2 + (mpf(y_cell) * mpf(plan.y_scale) * unit) ** 2)) + mpf(rounding)
+        allowed = min(asked, mpf(question.l2_bound) / norm) if norm else asked
+        assert weight <= mp.floor(allowed * 2**WEIGHT_BITS * (1 + mpf(2) ** -50))
+        if question.joint_bound >= math.sqrt(question.queries) * question.l2_bound * (1 - 1e-9):
+            assert weight >= mp.floor(allowed * 2**WEIGHT_BITS * (1 - mpf(2) ** -38)) - 1
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("configuration", CONFIGURATIONS, ids=lambda c: "-".join(map(str, itertools.chain(*c.items()))))
+def test_what_is_released_moves_by_at_most_the_charged_sensitivity(walk, indexed, configuration, neighbours):
+    """After rounding to the coarse grid, for every left-out or exchanged row, in the isometric embedding."""
+    rows, _ = indexed
+    generator = np.random.default_rng(3)
+    u = generator.normal(size=(7, 2)) * 3
+    y, w = generator.normal(size=7) * 3, generator.uniform(0, 1, (7, 9))
+    question = build(indexed, u, y, w, configuration, l2_bound=0.4)
+    first, second = np.triu_indices(2)
+
+    def cells(order):
+        walked = walk(rows(order), block_rows=4, neighbours=neighbours)
+        plan = question.plan(0.5, walked.setting)
+        return plan, plan._exact_cells(walked, 4)
+
+    plan, everyone = cells(range(7))
+    assert plan.event.cost().mu <= 0.5
+    for left_out in range(7):
+        others = [i for i in range(7) if i != left_out]
+        _, neighbour = cells(others if neighbours == "add-remove" else [*others, (left_out + 3) % 7])
+        moved = everyone - neighbour
+        gram = moved[:, : plan.columns.pairs].astype(object)
+        squared = (gram**2 * np.where(first == second, 1, 2)).sum() + (moved[:, plan.columns.pairs :].astype(object) ** 2).sum()
+        assert squared * Fraction(plan.step) ** 2 <= Fraction(plan.sensitivity) ** 2
+
+
+def test_noise_has_one_standard_deviation_in_the_isometric_embedding(walk, indexed):
+    rows, lookup = indexed
+    question = vt.GramSum(lookup(np.zeros((1, 2)), np.zeros(1)), 2, 1.0, cross=True)
+    walked = walk(rows([]))
+    plan = question.plan(1.0, walked.setting)
+    drawn = plan.answers(walked, 8, 40_000)
+    expected = plan.sigma * np.array([1, math.sqrt(0.5), 1, 1, 1])
+    assert drawn.shape == (40_000, 5)
+    assert np.allclose(drawn.std(axis=0) / expected, 1, atol=6 / math.sqrt(80_000))
+    correlation = np.corrcoef(drawn.T) - np.eye(5)
+    assert np.abs(correlation).max() < 6 / math.sqrt(40_000)
+
+
+def test_many_blocks_settle_into_exact_python_integers(walk, indexed):
+    """More than 512 blocks of the largest sums: past what an int64 could have added up in floats."""
+    rows, lookup = indexed
+    question = vt.GramSum(lookup(np.ones((1, 1))), 1, 1.0, row_norm=1.0)
+    _, totals = exact_totals(question, walk(rows(np.zeros(1100)), block_rows=1), 1)
+    _, single = exact_totals(question, walk(rows([0])), 8)
+    assert totals[0, 0] == 1100 * single[0, 0]
+    assert single[0, 0] > 0
+
+
+def test_a_weight_that_looks_at_other_rows_is_refused_before_anything_is_charged(private, indexed):
+    rows, lookup = indexed
+    data = private(rows(range(20)))
+    fn = lookup(np.ones((1, 1)))
+    impure = (
+        lambda d: d / d.max(),
+        lambda d: np.argsort(np.argsort(d, axis=0), axis=0) / len(d),
+        lambda d: np.ones_like(d) * np.random.default_rng().random(d.shape),
+        lambda d: np.ones(d.shape[0]),
+        lambda d: d - 0.5,
+        lambda d: np.sqrt(0.5 - d),
+        lambda d: 1 // 0,
+    )
+    for weight in impure:
+        with np.errstate(invalid="ignore"), pytest.raises(vt.errors.InvalidInput):
+            data.ask(vt.GramSum(fn, 1, 1.0, weight=weight), mu=1.0)
+    assert data.budget.spent.pico_mu_squared == 0
+
+
+def test_a_weight_that_fails_on_some_private_distance_costs_that_row_alone(walk, indexed):
+    rows, lookup = indexed
+    u = np.array([[0.1], [0.5], [0.7]])
+
+    def brittle(d):
+        if (np.abs(d - 0.5) < 1e-3).any():
+            raise KeyError("a private distance")
+        return np.ones_like(d)
+
+    whole = vt.GramSum(lookup(u), 1, 1.0)
+    touchy = vt.GramSum(lookup(u), 1, 1.0, weight=brittle)
+    _, expected = exact_totals(whole, walk(rows([0, 2, 0])), 8)
+    _, found = exact_totals(touchy, walk(rows([0, 1, 2, 1, 0])), 8)
+    assert np.array_equal(found, expected)
