@@ -126,7 +126,8 @@ def model_section(means: list[Estimate], accuracies: list[Estimate], occupation:
     text = (
         "The model predicts how likely an income above 50K is. It was trained on other customers, whom this promise "
         "does not cover. Mean prediction and accuracy on the private half come from one noisy sum. The most common "
-        f"occupation among high predictions is most likely {occupation}: that choice is private too, and may by chance be a close second."
+        f"occupation among high predictions is most likely {occupation}: that choice is private too, and may by chance "
+        "be a close second."
     )
     pictures = (
         estimates_picture("Mean prediction", means, limits=(0, 1)),
@@ -197,7 +198,7 @@ def main() -> None:
     for name, justify in (("entry", "right"), ("question", "left"), ("epsilon", "right"), ("so far", "right")):
         lines.add_column(name, justify=justify)
     for line in bill.lines:
-        price = f"{line.epsilon:.3g}" if line.epsilon else "free"
+        price = f"{line.epsilon:.3g}" if line.paid else "free"
         lines.add_row(str(line.seq), line.what, price, f"{line.so_far:.3g}")
     console.print(lines)
     console.print("Epsilons do not add up, squares of mu do: 0.3, 0.2 and 0.1 together are less than 0.6.")

@@ -43,6 +43,7 @@ def _statement_json(statement: Statement) -> JsonValue:
             "time_utc": line.time_utc,
             "analyst": line.analyst,
             "question": line.what,
+            "paid": line.paid,
             "epsilon": line.epsilon,
             "epsilon_so_far": line.so_far,
             "share_of_budget": line.share,
@@ -59,7 +60,7 @@ def _print_statement(statement: Statement) -> None:
     bill = bill_of(statement)
     print_line(f"Account {statement.account!r}, neighbours {statement.neighbours}")
     print_line(f"  budget     epsilon {bill.budget_epsilon:.4g}, delta {bill.budget_delta:.4g}")
-    print_line(f"  spent      epsilon {bill.spent_epsilon:.4g} on {_counted(statement.n_questions, 'question')}")
+    print_line(f"  spent      epsilon {statement.spent_epsilon:.4g} on {_counted(statement.n_questions, 'question')}")
     print_line(f"  remaining  a question of up to epsilon {bill.remaining_epsilon:.4g}")
     if statement.capacity.pico_epsilon:
         spent, left = statement.training_spent, statement.training_remaining

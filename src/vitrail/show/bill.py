@@ -78,11 +78,6 @@ class StatementFacts(Protocol):
         ...
 
     @property
-    def spent_epsilon(self) -> float:
-        """The same as an epsilon."""
-        ...
-
-    @property
     def remaining_epsilon(self) -> float:
         """The largest question that still fits."""
         ...
@@ -112,18 +107,21 @@ class BillLine:
         Who asked.
     what : str
         The question, in a few words.
+    paid : bool
+        Whether it was paid for; a replay is not.
     epsilon : float
         Its own epsilon at the account's delta; 0 for a replay.
     so_far : float
         Epsilon of everything up to here. It is less than the sum: squares of mu add, epsilons do not.
     share : float
-        Its part of the whole budget, as mu squared.
+        Its part of the budget for questions, as mu squared; 0 for what the training purse paid.
     """
 
     seq: int
     time_utc: str
     analyst: str
     what: str
+    paid: bool
     epsilon: float
     so_far: float
     share: float
@@ -140,7 +138,7 @@ class Bill:
     budget_epsilon, budget_delta : float
         The most it may spend.
     spent_epsilon, remaining_epsilon : float
-        What all questions together cost, and the largest single question that still fits.
+        What questions and training runs together cost, and the largest single question that still fits.
     guarantee : Guarantee
         The promise for everything it has released.
     head : str
@@ -161,7 +159,7 @@ class Bill:
     @property
     def sentence(self) -> str:
         """The state of the account in a sentence."""
-        paid = sum(line.share > 0 for line in self.lines)
+        paid = sum(line.paid for line in self.lines)
         replayed = len(self.lines) - paid
         again = f", {replayed} stored answer{'s' if replayed != 1 else ''} handed out again for nothing" if replayed else ""
         return (
@@ -188,22 +186,39 @@ def bill_of(statement: StatementFacts) -> Bill:
                 entry.time_utc,
                 entry.analyst or "",
                 what,
-                epsilon_of(entry.cost.mu, statement.delta) if entry.cost.pico_mu_squared else entry.cost.block_epsilon,
-                epsilon_of(spent.mu, statement.delta),
+                entry.kind == "charged",
+                _epsilon(entry.cost, statement.delta),
+                _epsilon(spent, statement.delta),
                 entry.cost.pico_mu_squared / capacity,
             )
         )
-    guarantee = Guarantee.of_mu(statement.spent.mu, statement.delta, statement.neighbours)
     return Bill(
         statement.account,
         statement.budget.epsilon,
         statement.budget.delta,
-        statement.spent_epsilon,
+        _epsilon(statement.spent, statement.delta),
         statement.remaining_epsilon,
-        guarantee,
+        _promise(statement),
         statement.head,
         tuple(lines),
     )
+
+
+def _promise(statement: StatementFacts) -> Guarantee:
+    """The promise for everything the account has released: questions as one, training runs added.
+
+    Its delta is that of the whole purse of questions, the samplers' share included, and what training runs took of theirs.
+    """
+    spent = statement.spent
+    trained = bool(spent.pico_epsilon or spent.quecto_delta)
+    delta = statement.budget.delta - statement.budget.training[1] + spent.block_delta
+    mu = 0.0 if trained else spent.mu
+    return Guarantee(_epsilon(spent, statement.delta), delta, mu, statement.neighbours)
+
+
+def _epsilon(cost: Cost, delta: float) -> float:
+    """Questions at the account's delta, plus what training runs took."""
+    return epsilon_of(cost.mu, delta) + cost.block_epsilon
 
 
 def _whole(value: JsonValue) -> int:

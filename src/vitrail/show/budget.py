@@ -16,7 +16,7 @@ MOST_NAMED = 12
 
 def budget_figure(bill: Bill) -> Figure:
     """Epsilon spent after each paid question, under the budget's line."""
-    paid = [line for line in bill.lines if line.share > 0]
+    paid = [line for line in bill.lines if line.paid]
     figure = new_figure(6.6, 2.6)
     axes = figure.add_subplot()
     quiet(axes)
@@ -51,7 +51,7 @@ def bill_table(bill: Bill) -> Table:
             line.time_utc[:19].replace("T", " "),
             line.analyst,
             line.what,
-            f"{line.epsilon:.3g}" if line.epsilon else "free",
+            f"{line.epsilon:.3g}" if line.paid else "free",
             f"{line.so_far:.3g}",
             f"{100 * line.share:.1f} %" if line.share else "",
         )

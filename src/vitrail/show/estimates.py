@@ -35,10 +35,11 @@ def estimates_figure(estimates: Sequence[Estimate], *, limits: tuple[float, floa
         places,
         [one.value - one.half_width for one in estimates],
         [one.value + one.half_width for one in estimates],
-        color=INK,
-        linewidth=1.4,
+        color=GLASS,
+        alpha=0.4,
+        linewidth=7,
     )
-    axes.plot([one.value for one in estimates], places, "o", color=GLASS, markersize=6)
+    axes.plot([one.value for one in estimates], places, "o", color=INK, markersize=4)
     axes.set_yticks(list(places), [one.name for one in estimates], parse_math=False)
     axes.tick_params(axis="y", colors=INK)
     axes.set_ylim(len(estimates) - 0.4, -0.6)
