@@ -15,7 +15,8 @@ from sklearn.tree import DecisionTreeClassifier
 people = pq.read_table("examples/data/adult.parquet", columns=["age", "hours-per-week", "sex", "income"])
 pq.write_table(people, "people.parquet")
 public = people.slice(0, 500).to_pandas()   # for the reader of this test only: a model that somebody else trained
-forest = DecisionTreeClassifier(max_depth=3, random_state=0).fit(public[["age", "hours-per-week"]], public["income"] == ">50K")
+tree = DecisionTreeClassifier(max_depth=3, random_state=0)
+forest = tree.fit(public[["age", "hours-per-week"]], public["income"] == ">50K")
 """
 
 

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ImpureFunction, InvalidInput, VitrailError
-from ..model import Model
+from ..model import Model, is_row_wise
 from .block import Block
 from .predictions import Predictions
 from .setting import Setting
@@ -131,14 +131,19 @@ def probe(function: RowFunction, setting: Setting, predictions: Predictions) -> 
 
     Raises InvalidInput when it fails on public rows or returns the wrong shape, ImpureFunction when it is no function.
     """
+    known: dict[tuple[int, bytes], float] = {}
 
     def predict_public(model: Model, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Each public row is predicted once: an admitted model is row-wise, and probing it again would only take time."""
         predictions.admit(model)
-        return predictions.of(model, values, None)
+        keys = [(id(model), row.tobytes()) for row in np.ascontiguousarray(values)]
+        if any(key not in known for key in keys):
+            known.update(zip(keys, predictions.of(model, values, None).tolist(), strict=True))
+        return np.array([known[key] for key in keys])
 
-    def on(raw: NDArray[np.float64]) -> Arrays:
+    def flat(raw: NDArray[np.float64]) -> NDArray[np.float64]:
         try:
-            return function(Block(raw, setting, predict_public))
+            parts = function(Block(raw, setting, predict_public))
         except VitrailError:
             raise
         except Exception as error:
@@ -146,27 +151,15 @@ def probe(function: RowFunction, setting: Setting, predictions: Predictions) -> 
                 f"{function.label} fails on public rows drawn from the schema ({type(error).__name__}: {error}); "
                 "nothing was charged"
             ) from error
+        return np.concatenate([part.reshape(len(raw), -1) for part in parts], axis=1)
 
-    rows = setting.block_rows
-    public = setting.schema.probe_rows(rows)
-    whole = on(public)
-    order = np.roll(np.arange(rows)[::-1], rows // 3)
-    pure = _same(on(public[order]), tuple(part[order] for part in whole))
-    for place in sorted({0, rows // 3, rows - 1}):
-        alone = np.repeat(setting.schema.filler(), rows, axis=0)
-        alone[place] = public[rows // 2]
-        pure = pure and _same(_row(on(alone), place), _row(whole, rows // 2))
-    if pure and rows > 1:
-        return rows
-    lone = public[rows // 2 : rows // 2 + 1]
-    first, _, again = on(lone), on(setting.schema.probe_rows(2)[1:]), on(lone)
-    if not _same(first, again):
+    if is_row_wise(flat, setting.schema, setting.block_rows):
+        return setting.block_rows
+    if not is_row_wise(flat, setting.schema, 1):
         raise ImpureFunction(
             f"{function.label} gave two answers for the same public row; it must be a function of its row alone "
             "(no randomness, no memory of other rows). Nothing was charged"
         )
-    if pure:  # one row at a time was asked for
-        return rows
     warnings.warn(
         f"{function.label}: what it returns for a row depends on the block around it (seen on public rows), so it is run "
         "on one row at a time. If it centres or ranks within the block, that is not what it will do; matrix products "
@@ -174,11 +167,3 @@ def probe(function: RowFunction, setting: Setting, predictions: Predictions) -> 
         stacklevel=4,
     )
     return 1
-
-
-def _row(parts: Arrays, row: int) -> Arrays:
-    return tuple(part[row] for part in parts)
-
-
-def _same(left: Arrays, right: Arrays) -> bool:
-    return all(np.array_equal(a, b, equal_nan=True) for a, b in zip(left, right, strict=True))

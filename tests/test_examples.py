@@ -1,0 +1,57 @@
+"""Every example runs, in a folder of its own, and says what it should."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+SCRIPTS = sorted(EXAMPLES.glob("*.py"))
+
+
+def run(script: Path, folder: Path) -> str:
+    environment = {**os.environ, "PYTHONWARNINGS": "error::UserWarning", "PYTHONIOENCODING": "utf-8"}
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_there_are_examples() -> None:
+    assert {script.name for script in SCRIPTS} >= {"demo.py", "first_question.py", "own_function.py"}
+
+
+@pytest.mark.parametrize(
+    "script", [script for script in SCRIPTS if script.name != "demo.py"], ids=lambda script: script.stem
+)
+def test_an_example_runs_and_leaves_nothing_behind(script: Path, tmp_path: Path) -> None:
+    assert "differential privacy" in run(script, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_demo_spends_is_refused_replays_verifies_and_reports(tmp_path: Path) -> None:
+    first = run(EXAMPLES / "demo.py", tmp_path)
+    assert "Removing" not in first
+    said = run(EXAMPLES / "demo.py", tmp_path)
+    assert "Removing the ledger of the last demo" in said
+    assert "This question costs epsilon 0.95" in said
+    assert "Replayed: True; the same numbers: True" in said
+    assert "The ledger holds." in said
+    assert sorted(path.name for path in (tmp_path / "demo-output").iterdir()) == ["ledger.db", "report.html"]
+    page = (tmp_path / "demo-output" / "report.html").read_text(encoding="utf-8")
+    for heading in ("Privacy label", "What the model does", "Who is in the data", "The bill"):
+        assert heading in page
+    found = re.search(r"mean age +([\d.]+) ± ([\d.]+) +([\d.]+)", said)
+    assert found is not None
+    private, band, true = map(float, found.groups())
+    assert abs(private - true) < 3 * band + 0.1  # six standard deviations
