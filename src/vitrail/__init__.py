@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .guarantee import Budget, Guarantee
     from .model import Model
     from .schema import Categorical, Numeric, Schema
-    from .vault import Block, BoundedSum, GramSum, GroupedSum, PrivateData, Quote, Release, SampledSum, Select
+    from .vault import Block, BoundedSum, GramSum, GroupedSum, PrivateData, ProductSum, Quote, Release, SampledSum, Select
 
 __version__ = "0.1.0"
 
@@ -33,6 +33,7 @@ _HOMES = {
     "Model": "model",
     "Numeric": "schema",
     "PrivateData": "vault",
+    "ProductSum": "vault",
     "Quote": "vault",
     "Release": "vault",
     "SampledSum": "vault",
@@ -55,6 +56,7 @@ __all__ = [
     "Model",
     "Numeric",
     "PrivateData",
+    "ProductSum",
     "Quote",
     "Release",
     "SampledSum",

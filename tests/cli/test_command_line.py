@@ -176,7 +176,7 @@ def test_verify_says_so_and_names_what_does_not_hold(run, files: Path) -> None: 
     with sqlite3.connect(files / "l.db") as database:
         tables = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         table = next(name for name in tables if name.endswith("entries"))
-        database.execute(f"UPDATE {table} SET record = replace(record, '\"owner\"', '\"nobody\"')")  # noqa: S608
+        database.execute(f"UPDATE {table} SET record = replace(record, '\"owner\"', '\"nobody\"')")
     bad = run("ledger", "verify", "l.db")
     assert bad.code == 1
     assert "does not hold" in bad.out
@@ -193,7 +193,7 @@ def test_a_quote_needs_no_data(run, files: Path) -> None:  # type: ignore[no-unt
     assert "Marginals of 2 columns with 102 bins cost epsilon 0.3" in shown.out
     add_remove = json.loads(run(*words, "--json").out)
     replace_one = json.loads(run(*words, "--json", "--neighbours", "replace-one").out)
-    assert replace_one["sigma"] == pytest.approx(2**0.5 * add_remove["sigma"])
+    assert replace_one["sigma"] == pytest.approx(2**0.5 * add_remove["sigma"], rel=0.01)
     assert add_remove["fits"] is None
     assert add_remove["bins"] == {"age": 100, "sex": 2}
 

@@ -1,5 +1,6 @@
 """What a row contributes to the marginals, and that the stated bounds are those."""
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -51,7 +52,8 @@ rows_of_five = st.fixed_dictionaries(
 def test_a_row_has_norm_root_d_and_two_are_at_most_root_2d_apart(rows: dict[str, list[object]]) -> None:
     first, second = contributions(schema_of(5), rows)
     assert set(np.unique(first)) <= {0.0, 1.0}
-    assert first.sum() == 5  # d ones: the squared norm is d
+    counts = math.isfinite(rows["weight"][0])  # type: ignore[arg-type]
+    assert first.sum() == (5 if counts else 0)  # d ones: the squared norm is d; an infinite value is a missing one
     assert ((first - second) ** 2).sum() <= 10
 
 
@@ -92,7 +94,9 @@ def test_the_noise_is_what_the_neighbours_need(neighbours: str, square: int) -> 
         neighbours=neighbours,
     )
     quote = data.quote(marginals_question(data.schema), mu=0.1)
-    assert quote.sigma == pytest.approx(square**0.5 / 0.1, rel=1e-12)
+    assert quote.sigma is not None
+    least = square**0.5 / 0.1
+    assert least <= quote.sigma < 1.01 * least  # replace-one: the vault adds what rounding to its grid can move two rows
     assert quote.cost.mu <= 0.1 * (1 + 1e-12)
 
 

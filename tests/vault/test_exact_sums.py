@@ -59,7 +59,7 @@ def test_a_bounded_sum_is_what_rational_arithmetic_says(walk, indexed):
 
 
 def test_padding_never_counts(walk, indexed):
-    rows, lookup = indexed
+    rows, _ = indexed
     question = vt.BoundedSum(lambda block: np.ones((len(block), 1)), size=1, l2_bound=1.0)
     step = question.plan(0.5, walk(rows([1])).setting).grid.step
     for n in (0, 1, 7, 8, 9):

@@ -115,6 +115,18 @@ def test_a_row_has_the_same_cells_alone_and_in_any_company(case, random):
         assert np.array_equal(to_grid(row[None], grid)[0], together[place])
 
 
+@pytest.mark.parametrize("size", [2, 7, 16, 33, 100, 1001])
+def test_wide_rows_have_the_same_cells_alone_and_in_any_company(size):
+    """Norms that do not add up exactly: their bits must not depend on where a row stands."""
+    rows = np.random.default_rng(size).normal(size=(37, size))
+    grid = grid_of(0.9 * math.sqrt(size), 22, size)
+    together = to_grid(rows, grid)
+    assert np.array_equal(to_grid(rows[::-1], grid), together[::-1])
+    for place in range(37):
+        assert np.array_equal(to_grid(rows[place : place + 1].copy(), grid)[0], together[place])
+        assert np.array_equal(to_grid(rows[place:], grid)[0], together[place])
+
+
 def test_the_float_norm_is_not_trusted():
     """(1, 1, 1) passes any float test against the largest double below the square root of three."""
     row, grid = np.ones((1, 3)), grid_of(BELOW_ROOT_3, 20, 3)

@@ -170,6 +170,7 @@ def marginals(
 
     declared = Schema.load(existing(schema, "schema"))
     marginals_bins(declared, columns, bins)
+    check_epsilon_delta(epsilon, delta, "a question")
     check_writable(output, "the report")
     if json_output is not None:
         check_writable(json_output, "the JSON file")

@@ -4,9 +4,9 @@ A row contributes, for each of the d columns, a 1 in the bin that its value fall
 L2 norm of exactly sqrt(d), however many bins there are. Two rows differ in at most two places per column, so replacing one
 moves the sum by at most sqrt(2 d). A row that counts zero (a missing value without a declared stand-in) contributes the zero
 vector, which is sqrt(d) away from any other. Bins come from the schema and are public. So one release with noise sigma =
-sqrt(d)/mu on every count is mu-GDP (replace-one: sqrt(2 d)/mu); shares, means, quantiles and the total are computed from it
-and cost nothing. The bounds are rounded up: the float sqrt(3) is below the true root, and every row would be clipped.
-Test: tests/explain/test_marginals_bound.py.
+sqrt(d)/mu on every count is mu-GDP (replace-one: sqrt(2 d)/mu, and a little more for the vault's rounding); shares, means,
+quantiles and the total are computed from it and cost nothing. The bounds are rounded up: the float sqrt(3) is below the true
+root, and every row would be clipped. Test: tests/explain/test_marginals_bound.py.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ class Marginals:
     --------
     >>> import numpy as np, vitrail as vt
     >>> schema = vt.Schema({"smoker": vt.Categorical(["no", "yes"])})
-    >>> rows = {"smoker": np.array(["yes"] * 1000 + ["no"] * 3000)}
+    >>> rows = {"smoker": np.array(["yes"] * 800 + ["no"] * 3200)}
     >>> data = vt.PrivateData(rows, schema, name="patients", n_rows_public=4000, budget=vt.Budget(1, 1e-6))
     >>> found = vt.marginals(data, epsilon=0.9)
     >>> bool(abs(found.total - 4000) < 100), [round(float(share), 1) for share in found.shares["smoker"]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import warnings
 from typing import TYPE_CHECKING
 
 from .page import html_text
@@ -39,7 +40,10 @@ def figure_svg(figure: Figure) -> bytes:
     import matplotlib
 
     buffer = io.BytesIO()
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "vitrail"}):
+    settings = matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "vitrail"})
+    with settings, warnings.catch_warnings():
+        # Letters that matplotlib's own font lacks are written as text all the same; the reader's fonts have them.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     return buffer.getvalue()
 

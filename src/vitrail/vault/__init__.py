@@ -5,6 +5,7 @@ from .bounded_sum import BoundedSum
 from .gram_sum import GramSum
 from .grouped_sum import GroupedSum
 from .private_data import PrivateData
+from .product_sum import ProductSum
 from .question import Question
 from .quote import Quote
 from .rehearsal import rehearse
@@ -18,6 +19,7 @@ __all__ = [
     "GramSum",
     "GroupedSum",
     "PrivateData",
+    "ProductSum",
     "Question",
     "Quote",
     "Release",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -40,3 +41,10 @@ class ExactTotal:
         """The exact sum, as Python integers."""
         self._settle()
         return self._settled
+
+
+def rounded_to(step: float, fine: NDArray[np.object_], cell: float) -> NDArray[np.int64]:
+    """Integers counted in ``cell``, rounded to the nearest multiple of ``step``; both are powers of two."""
+    shift = round(math.log2(step / cell))
+    coarse = (fine + (1 << (shift - 1))) >> shift if shift > 0 else fine << -shift
+    return np.asarray(coarse.astype(np.int64))

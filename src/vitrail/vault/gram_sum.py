@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from ..accounting import GaussianSum, JsonValue
 from ..errors import InvalidInput
 from .block import Block
+from .exact_total import rounded_to
 from .gram_direct import DirectProducts
 from .gram_shared import SharedProduct
 from .grid import power_of_two_below
@@ -263,10 +264,3 @@ class GramSumPlan:
         if question.cross:
             parts["cross"] = cross[0] if single else cross
         return Answer(parts["gram"], parts)
-
-
-def rounded_to(step: float, fine: NDArray[np.object_], cell: float) -> NDArray[np.int64]:
-    """Integers counted in ``cell``, rounded to the nearest multiple of ``step``; both are powers of two."""
-    shift = round(math.log2(step / cell))
-    coarse = (fine + (1 << (shift - 1))) >> shift if shift > 0 else fine << -shift
-    return np.asarray(coarse.astype(np.int64))

@@ -254,7 +254,8 @@ class PrivateData:
     def __plan(self, question: Question, epsilon: float | None, mu: float | None) -> Plan:
         if not hasattr(question, "plan") or not hasattr(question, "probe"):
             raise InvalidInput(
-                f"a question is a BoundedSum, GramSum, Select, GroupedSum or SampledSum, not {type(question).__name__}"
+                "a question is a BoundedSum, GramSum, ProductSum, Select, GroupedSum or SampledSum, "
+                f"not {type(question).__name__}"
             )
         return question.plan(question_mu(epsilon, mu, self.delta), self.__setting)
 
