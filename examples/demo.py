@@ -69,7 +69,7 @@ def by_sex(model: vt.Model) -> vt.BoundedSum:
         return (sex[:, :, None] * numbers[:, None, :]).reshape(len(block), 6)
 
     key = f"predictions and accuracy by sex, version 1, model {model.digest()}"
-    return vt.BoundedSum(contributions, size=6, l2_bound=math.sqrt(3), key=key)
+    return vt.BoundedSum(contributions, size=6, l2_bound=math.sqrt(3), key=key, label="predictions and accuracy by sex")
 
 
 def most_common_occupation(model: vt.Model, schema: vt.Schema) -> vt.Select:
@@ -81,7 +81,7 @@ def most_common_occupation(model: vt.Model, schema: vt.Schema) -> vt.Select:
         return np.eye(n_levels)[block.column("occupation").astype(int)] * high[:, None]
 
     key = f"most common occupation of high predictions, version 1, model {model.digest()}"
-    return vt.Select(scores, candidates=n_levels, bound=1.0, key=key)
+    return vt.Select(scores, candidates=n_levels, bound=1.0, key=key, label="most common occupation, high predictions")
 
 
 def fresh_ledger() -> Path:

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from . import audit, errors
+    from . import audit, errors, show
     from .accounting import Cost
     from .explain.marginals import Marginals, marginals
     from .guarantee import Budget, Guarantee
@@ -41,7 +41,7 @@ _HOMES = {
     "Select": "vault",
     "marginals": "explain.marginals",
 }
-_ROOMS = ("audit", "errors")
+_ROOMS = ("audit", "errors", "show")
 
 __all__ = [
     "Block",
@@ -65,6 +65,7 @@ __all__ = [
     "audit",
     "errors",
     "marginals",
+    "show",
 ]
 
 

@@ -126,6 +126,7 @@ def marginals_question(schema: Schema, columns: Sequence[str] | None = None, bin
         l2_bound=_root_up(len(made)),
         replace_bound=_root_up(2 * len(made)),
         key=json.dumps(identity, sort_keys=True),
+        label=f"marginals of {len(made)} columns",
     )
 
 

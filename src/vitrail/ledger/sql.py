@@ -168,8 +168,8 @@ class SqlLedger:
         except SQLAlchemyError as error:
             reason = str(getattr(error, "orig", None) or type(error).__name__).partition("\n")[0]
             raise LedgerError(
-                f"The ledger {self._place} could not complete a transaction ({reason}). Nothing was looked at. If a charge "
-                "was under way, the bill says whether it was recorded; it is never refunded."
+                f"The ledger {self._place} could not complete a transaction ({reason}). No row was "
+                "looked at. Had a charge begun, the bill says whether it was recorded; it is never refunded."
             ) from error
 
     def _engine_here(self) -> Engine:

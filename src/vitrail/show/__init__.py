@@ -2,6 +2,14 @@
 
 Everything here takes plain numbers and texts that were released already: no rows, no vault, no ledger. Figures are plain
 matplotlib figures that belong to no window; matplotlib is imported when the first one is drawn.
+
+Examples
+--------
+>>> import vitrail as vt
+>>> risks = [vt.show.Estimate("women", 0.12, 0.02), vt.show.Estimate("men", 0.31, 0.02)]
+>>> figure = vt.show.estimates_figure(risks)
+>>> len(figure.axes)
+1
 """
 
 from .bill import Bill, BillLine, bill_of

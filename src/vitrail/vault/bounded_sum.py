@@ -47,6 +47,8 @@ class BoundedSum:
         the grid adds to it is accounted for.
     key : str, optional
         A name for ``fn``. With it, asking the same question again returns the stored release, free.
+    label : str, optional
+        What the bill calls it.
 
     Examples
     --------
@@ -66,6 +68,7 @@ class BoundedSum:
     l2_bound: float
     replace_bound: float | None = None
     key: str | None = None
+    label: str | None = None
 
     def __post_init__(self) -> None:
         check_callable("fn", self.fn, "a BoundedSum")

@@ -75,6 +75,8 @@ class GramSum:
         Bound on a row's contribution to all queries together; default sqrt(queries) * l2_bound.
     key : str, optional
         A name for the functions; with it, asking again returns the stored release.
+    label : str, optional
+        What the bill calls it.
 
     Examples
     --------
@@ -100,6 +102,7 @@ class GramSum:
     queries: int = 1
     joint_bound: float | None = None
     key: str | None = None
+    label: str | None = None
 
     def __post_init__(self) -> None:
         what = "a GramSum"

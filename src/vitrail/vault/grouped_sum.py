@@ -62,6 +62,8 @@ class GroupedSum:
         What takes longer counts as failing (in a process of its own only).
     key : str, optional
         A name for ``fn``; with it, asking again returns the stored release.
+    label : str, optional
+        What the bill calls it.
 
     Examples
     --------
@@ -87,6 +89,7 @@ class GroupedSum:
     isolation: Literal["process", "none"] = "process"
     timeout_seconds: float = 60.0
     key: str | None = None
+    label: str | None = None
 
     def __post_init__(self) -> None:
         what = "a GroupedSum"

@@ -232,7 +232,11 @@ class PrivateData:
             self.__account.name,
             analyst=self.__analyst,
             event=plan.event,
-            question={"dataset": self.__name, **question.describe()},
+            question={
+                "dataset": self.__name,
+                **question.describe(),
+                **({"label": question.label} if question.label else {}),
+            },
             key=self.__key(question, plan),
         )
         if isinstance(charge, Replay):

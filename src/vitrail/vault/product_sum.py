@@ -63,6 +63,8 @@ class ProductSum:
         Bound on a row's norm over all blocks; the largest that the vectors' bounds allow if not given.
     key : str, optional
         A name for ``fn``; with it, asking again returns the stored release.
+    label : str, optional
+        What the bill calls it.
 
     Examples
     --------
@@ -87,6 +89,7 @@ class ProductSum:
     right_bounds: tuple[float, ...] = ()
     l2_bound: float | None = None
     key: str | None = None
+    label: str | None = None
 
     def __post_init__(self) -> None:
         what = "a ProductSum"

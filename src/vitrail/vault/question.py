@@ -56,6 +56,11 @@ class Question(Protocol):
 
     kind: ClassVar[str]
 
+    @property
+    def label(self) -> str | None:
+        """What the bill calls this question; it is no part of what makes two questions the same."""
+        ...
+
     def describe(self) -> dict[str, JsonValue]:
         """The public parameters, for the ledger and for the key of a stored release."""
         ...

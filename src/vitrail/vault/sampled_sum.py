@@ -39,7 +39,7 @@ class SampledSum:
 
     Parameters
     ----------
-    fn, size, l2_bound, key
+    fn, size, l2_bound, key, label
         As for :class:`BoundedSum`.
     rate : float
         Probability with which each row is in the sample, in (0, 1].
@@ -57,6 +57,7 @@ class SampledSum:
     l2_bound: float
     rate: float
     key: str | None = None
+    label: str | None = None
 
     def __post_init__(self) -> None:
         BoundedSum(self.fn, self.size, self.l2_bound)

@@ -63,6 +63,8 @@ class Select:
         Length of the vectors for ``score="small-norm"``.
     key : str, optional
         A name for ``fn``; with it, asking again returns the stored release.
+    label : str, optional
+        What the bill calls it.
 
     Examples
     --------
@@ -82,6 +84,7 @@ class Select:
     score: Literal["sum", "small-norm"] = "sum"
     width: int = 1
     key: str | None = None
+    label: str | None = None
 
     def __post_init__(self) -> None:
         check_callable("fn", self.fn, "a Select")
