@@ -1,0 +1,129 @@
+"""How much a row counts for the explanation of a point: a function of their distance, with values in [0, 1].
+
+Patel, Shokri & Zick bound a row's gradient 2 alpha(d) d (d + 1) by c; a weight with that property is in F(c). What
+the vault needs is weaker and enforced there: weights are clipped to [0, 1], and a row's contribution to a release is
+lowered to the bound that the noise is made for. So a wrong constant here costs accuracy, never privacy. Weights that
+are unbounded (1/d) are refused all the same: no rescaling makes them a weighting of neighbours under which one row's
+influence is bounded.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...accounting import JsonValue
+from ...errors import InvalidInput
+
+Floats = NDArray[np.float64]
+_STEPS = 20_001
+
+
+@dataclass(frozen=True)
+class Weight:
+    """A named weight function of the distance.
+
+    Parameters
+    ----------
+    name : str
+        How it is called in bills and files.
+    function : callable
+        Element-wise, from distances to [0, 1].
+    parameters : mapping
+        The numbers it depends on, for its identity.
+
+    Examples
+    --------
+    >>> stable(c=1.0)(np.array([0.1, 1.0]))
+    array([1.  , 0.25])
+    """
+
+    name: str
+    function: Callable[[Floats], Floats]
+    parameters: tuple[tuple[str, float], ...] = ()
+
+    def __call__(self, distances: Floats) -> Floats:
+        """Weights of rows at these distances."""
+        return np.asarray(self.function(np.asarray(distances, dtype=np.float64)), dtype=np.float64)
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Name and parameters."""
+        return {"name": self.name, **dict(self.parameters)}
+
+    def gradient_constant(self, largest_distance: float, radius: float = 1.0) -> float:
+        """The smallest c with 2 alpha(d) d (radius d + 1) <= c up to ``largest_distance``: a row's pull on a gradient."""
+        d = _distances(largest_distance)
+        return float((2 * self(d) * d * (radius * d + 1)).max())
+
+    def statistics_bound(self, largest_distance: float, *, intercept: bool) -> float:
+        """sup alpha |u| sqrt(|u|^2 + 1) up to ``largest_distance``, u = d or (1, d): a row's norm in the statistics."""
+        d = _distances(largest_distance)
+        squares = d**2 + (1.0 if intercept else 0.0)
+        return float((self(d) * np.sqrt(squares * (squares + 1))).max())
+
+
+def _distances(largest: float) -> Floats:
+    return np.linspace(0.0, largest, _STEPS)
+
+
+def stable(c: float = 1.0) -> Weight:
+    """The paper's equation 5: 1 up to r = (sqrt(2c + 1) - 1)/2, then c/(2d(1 + d)): in F(c) everywhere."""
+    if not 0 < c < math.inf:
+        raise InvalidInput(f"c of the stable weight is {c!r}; it must be positive")
+    r = (math.sqrt(2 * c + 1) - 1) / 2
+
+    def function(d: Floats) -> Floats:
+        return np.where(d <= r, 1.0, c / (2 * np.maximum(d, r) * (1 + np.maximum(d, r))))
+
+    return Weight("stable", function, (("c", c),))
+
+
+def polynomial() -> Weight:
+    """1 - d^2/4 on [0, 2]: a polynomial in d^2, for which the synopsis is exact."""
+    return Weight("polynomial", lambda d: np.maximum(1 - d * d / 4, 0.0))
+
+
+def exponential(width: float = 1.0) -> Weight:
+    """exp(-d^2/width): sharp for small widths. The paper's exp(-d^2) is width 1, and in F(1.5271), not F(1)."""
+    if not 0 < width < math.inf:
+        raise InvalidInput(f"width of the exponential weight is {width!r}; it must be positive")
+    return Weight("exponential", lambda d: np.exp(-d * d / width), (("width", width),))
+
+
+def inverse_quadratic(width: float = 1.0) -> Weight:
+    """1/(1 + d^2/width): heavy-tailed."""
+    if not 0 < width < math.inf:
+        raise InvalidInput(f"width of the inverse-quadratic weight is {width!r}; it must be positive")
+    return Weight("inverse-quadratic", lambda d: 1 / (1 + d * d / width), (("width", width),))
+
+
+def custom(function: Callable[[Floats], Floats], *, name: str = "custom", largest_distance: float = 2.0) -> Weight:
+    """A weight of the user's own, after a look at it on public distances.
+
+    Examples
+    --------
+    >>> try:
+    ...     custom(lambda d: 1 / d)
+    ... except InvalidInput as error:
+    ...     print(str(error).split(":")[0])
+    the weight 'custom' reaches inf at distance 0, and must stay in [0, 1]
+    """
+    if not callable(function):
+        raise InvalidInput(f"a weight is a function of distances, not {function!r}")
+    d = _distances(largest_distance)
+    with np.errstate(all="ignore"):
+        values = np.asarray(function(d.copy()), dtype=np.float64)
+    if values.shape != d.shape:
+        raise InvalidInput(f"the weight {name!r} returned shape {values.shape} for {d.shape} distances; it is element-wise")
+    bad = ~((values >= 0) & (values <= 1))
+    if bad.any():
+        place = int(np.argmax(bad))
+        raise InvalidInput(
+            f"the weight {name!r} reaches {values[place]:g} at distance {d[place]:g}, and must stay in [0, 1]: one row next "
+            "to the point would decide the explanation alone. Cap it, for example np.minimum(1, ...)"
+        )
+    return Weight(name, function)
