@@ -1,7 +1,8 @@
 """A progress bar for anything longer than two seconds; silent in pipes.
 
-It counts in per cent of *public* units (the declared row count, the number of groups), never of the true ones: a bar that
-stopped at 97 % would be a count.
+It counts in per cent of *public* units (the declared row count, the number of groups) and always ends at 100 %.
+Whoever watches it live sees how fast the work goes, as with a watch: it is for the owner's screen, not for the
+analyst's.
 """
 
 from __future__ import annotations

@@ -12,33 +12,49 @@ Examples
 1
 """
 
+from .attribution_html import attribution_table, attributions_html
+from .attributions import Attribution, attribution_figure, attributions_figure
 from .bill import Bill, BillLine, bill_of
 from .budget import bill_section, budget_figure
 from .estimates import Estimate, estimates_figure, estimates_picture
+from .heat_map import heat_figure
+from .highlighted_text import HighlightedText, Word
 from .histograms import Histogram, histograms_figure, histograms_section
 from .images import figure_image
 from .label import PrivacyLabel, privacy_label
 from .page import html_text
 from .report import Picture, Report, Section, Table
+from .spending import budget_over_queries
+from .waterfall import waterfall_figure
 
 __all__ = [
+    "Attribution",
     "Bill",
     "BillLine",
     "Estimate",
+    "HighlightedText",
     "Histogram",
     "Picture",
     "PrivacyLabel",
     "Report",
     "Section",
     "Table",
+    "Word",
+    "attribution_figure",
+    "attribution_table",
+    "attributions_figure",
+    "attributions_html",
     "bill_of",
     "bill_section",
     "budget_figure",
+    "budget_over_queries",
     "estimates_figure",
     "estimates_picture",
     "figure_image",
+    "heat_figure",
     "histograms_figure",
     "histograms_section",
     "html_text",
     "privacy_label",
+    "waterfall_figure",
 ]

@@ -44,7 +44,7 @@ class DirectProducts:
     question: GramSum
 
     def __post_init__(self) -> None:
-        if self.inner_bound <= 0.5 * self.question.l2_bound:
+        if self.inner_bound <= 0.5 * self.question.l2_bound or self.joint_inner_bound <= 0:
             raise InvalidInput(
                 f"y_bound of a GramSum is {self.question.y_bound}, too large beside l2_bound = {self.question.l2_bound}; "
                 "scale y down and the answer up"
@@ -79,6 +79,12 @@ class DirectProducts:
         longest = math.sqrt(question.l2_bound + (question.y_bound**2 if question.cross else 0.0))
         slack = v_error * longest + math.sqrt(question.l2_bound) * both_error + v_error * both_error
         return (question.l2_bound - slack) * FLOAT_SLACK
+
+    @cached_property
+    def joint_inner_bound(self) -> float:
+        """The joint bound less the slack of every query."""
+        assert self.question.joint_bound is not None
+        return self.question.joint_bound - math.sqrt(self.question.queries) * (self.question.l2_bound - self.inner_bound)
 
     def totals(self, rows: RowPass, block_rows: int) -> NDArray[np.object_]:
         """Exact sums, (queries, pairs [+ size])."""
@@ -121,9 +127,7 @@ class DirectProducts:
         if row_weights.shape[1]:
             weights *= clipped_weights(row_weights)
         np.minimum(weights, self.inner_bound / norms, out=weights)
-        assert question.joint_bound is not None
-        joint_inner = question.joint_bound - math.sqrt(question.queries) * (question.l2_bound - self.inner_bound)
-        weights *= joint_factors(weights, norms, joint_inner)
+        weights *= joint_factors(weights, norms, self.joint_inner_bound)
         weights[~counted] = 0.0
         return np.sqrt(weights, out=weights)
 

@@ -24,6 +24,7 @@ import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import NDArray
 
+from ..errors import InvalidInput
 from .exact_total import ExactTotal
 from .gram_weights import FLOAT_SLACK, clipped_weights, joint_factors, weights_at
 from .grid import Array, Grid, power_of_two_below, rounded, squared_norms, to_grid
@@ -38,6 +39,8 @@ Floats = NDArray[np.float64]
 UNIT_BITS = 20
 WEIGHT_BITS = 20
 EXACT_ROWS = 2**12
+SMALLEST_WEIGHT = 2.0**-12
+"""Weights clipped below this would be a few of their cells wide."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,15 @@ class SharedProduct:
     """The exact sums of a Gram question with many queries, by one product per block."""
 
     question: GramSum
+
+    def __post_init__(self) -> None:
+        question = self.question
+        longest = (2 * question.row_norm) ** 2 + 2 * question.row_norm * question.y_bound * question.cross
+        if question.l2_bound / longest < SMALLEST_WEIGHT:
+            raise InvalidInput(
+                f"l2_bound of a GramSum is {question.l2_bound:.3g}, far below what a row inside row_norm = {question.row_norm:.3g} "
+                "can contribute, so that clipped rows would hardly count; lower row_norm, or scale u down"
+            )
 
     @cached_property
     def columns(self) -> SharedColumns:

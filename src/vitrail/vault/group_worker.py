@@ -149,6 +149,8 @@ def _child(call: GroupCall, raw: NDArray[np.float64], reader: int, writer: int) 
             os.dup2(nowhere, stream)
         random.seed(os.urandom(32))
         np.random.seed(np.frombuffer(os.urandom(64), dtype=np.uint32))  # noqa: NPY002 - the legacy global state is what user code uses
+        if (torch := sys.modules.get("torch")) is not None:
+            torch.seed()
         result = np.ascontiguousarray(call(raw.copy()), dtype=np.float64)
         with os.fdopen(writer, "wb") as out:
             out.write(b"\x01" + result.tobytes())

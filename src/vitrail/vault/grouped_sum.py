@@ -12,8 +12,11 @@ diagonal of *that* box, 2 g |H|: exact.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -198,7 +201,7 @@ class GroupedSumPlan:
         """One Gaussian sum over the groups."""
         return GaussianSum(self.sensitivity, self.sigma)
 
-    @property
+    @cached_property
     def _middle(self) -> Floats:
         middle: Floats = (np.asarray(self.question.low) + np.asarray(self.question.high)) / 2
         return middle
@@ -207,29 +210,30 @@ class GroupedSumPlan:
         """Noise first; then each draw assigns the rows to groups anew."""
         size = self.question.size
         noise = rounded_gaussian(self.sigma / self.step, draws * size).reshape(draws, size)
-        everything = _all_rows(rows, block_rows)
-        sums = np.stack([self._sum_of_groups(everything, rows) for _ in range(draws)])
-        return (sums + noise) * self.step + self.question.groups * self._middle
+        return (self.exact_cells(rows, block_rows, draws) + noise) * self.step + self.question.groups * self._middle
 
-    def _sum_of_groups(self, raw: Floats, rows: RowPass) -> NDArray[np.int64]:
+    def exact_cells(self, rows: RowPass, block_rows: int, draws: int) -> NDArray[np.int64]:
+        """The sums over groups in cells from the middle, (draws, size). Never leaves the vault."""
         question = self.question
-        place = uniform_below(question.groups, len(raw))
-        order = np.argsort(place, kind="stable")
-        edges = np.searchsorted(place[order], np.arange(question.groups + 1))
-        members = [raw[order[edges[g] : edges[g + 1]]] for g in range(question.groups)]
-        call = _group_call(question.fn, rows.setting)
-        total = np.zeros(question.size, dtype=np.int64)
-        with silence(), progress("explaining groups", question.groups) as advance:
-            for result in _run_all(call, members, question):
-                total += self._on_grid(result)
-                advance(1)
-        return total
+        everything = _all_rows(rows, block_rows)
+        said = np.full((draws, question.groups, question.size), np.nan)
+        with (
+            silence(),
+            _runner(question, rows.setting) as run,
+            progress("explaining groups", draws * question.groups) as advance,
+        ):
+            for draw in said:
+                for group, members in enumerate(_assigned(everything, question.groups)):
+                    result = run(members) if len(members) else None  # an empty group is not run
+                    if result is not None and result.shape == (question.size,):
+                        draw[group] = result
+                    advance(1)
+        return np.asarray(self._on_grid(said).sum(axis=1))
 
-    def _on_grid(self, result: Floats | None) -> NDArray[np.int64]:
-        """A group's result in whole cells inside the box; the default for one that failed."""
-        usable = result is not None and result.shape == (self.question.size,) and bool(np.isfinite(result).all())
-        chosen = result if usable and result is not None else np.asarray(self.question.default)
-        inside = np.clip(chosen, self.question.low, self.question.high)
+    def _on_grid(self, said: Floats) -> NDArray[np.int64]:
+        """What groups said, (..., size), in whole cells inside the box; the default where it is not finite."""
+        usable = np.isfinite(said).all(axis=-1, keepdims=True)
+        inside = np.clip(np.where(usable, said, np.asarray(self.question.default)), self.question.low, self.question.high)
         cells = np.rint((inside - self._middle) / self.step)
         return np.clip(cells, -self.half_cells, self.half_cells).astype(np.int64)
 
@@ -259,16 +263,27 @@ def _group_call(fn: Callable[[Block], ArrayLike], setting: Setting) -> Callable[
     return call
 
 
-def _run_all(call: Callable[[Floats], Floats], members: list[Floats], question: GroupedSum) -> list[Floats | None]:
-    """Results in group order; an empty group is not run."""
+def _assigned(raw: Floats, groups: int) -> Iterator[Floats]:
+    """The rows of each group, by a fresh uniform draw for every row."""
+    place = uniform_below(groups, len(raw))
+    order = np.argsort(place, kind="stable")
+    edges = np.searchsorted(place[order], np.arange(groups + 1)).tolist()
+    return (raw[order[start:stop]] for start, stop in pairwise(edges))
+
+
+@contextmanager
+def _runner(question: GroupedSum, setting: Setting) -> Iterator[Callable[[Floats], Floats | None]]:
+    """What runs one group and returns its result, or None when it fails."""
+    call = _group_call(question.fn, setting)
     if question.isolation == "none":
-        return [_quietly(call, group) if len(group) else None for group in members]
+        yield lambda members: _quietly(call, members)
+        return
     with GroupServer(call, question.timeout_seconds) as server:
-        return [server.run(group) if len(group) else None for group in members]
+        yield server.run
 
 
 def _quietly(call: Callable[[Floats], Floats], group: Floats) -> Floats | None:
     try:
-        return call(group.copy())
+        return call(group)
     except FAILURES:  # the group says its default; why it failed would be data
         return None

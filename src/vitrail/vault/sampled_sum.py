@@ -23,14 +23,17 @@ from ..accounting import GaussianSum, JsonValue
 from ..errors import InvalidInput
 from .block import Block
 from .bounded_sum import BoundedSum, draw_noise, exact_sum
-from .grid import Grid
+from .grid import Grid, to_grid
 from .noise import bernoulli
 from .predictions import Predictions
 from .question import Answer, check_noise_fits, sigma_for
-from .row_function import RowFunction, probe
+from .row_function import Arrays, RowFunction, probe
 from .row_pass import RowPass
 from .rows import RowSource
 from .setting import Setting
+
+REHEARSED_AT_ONCE = 2**22
+"""Memberships (draws times rows) that a rehearsal draws in one go."""
 
 
 @dataclass(frozen=True)
@@ -112,10 +115,30 @@ class SampledSumPlan:
     def answers(self, rows: RowPass, block_rows: int, draws: int) -> NDArray[np.float64]:
         """Each draw takes a sample of its own."""
         noise = draw_noise(self.sampled_sigma, self.grid, draws)
-        sampled = replace(rows, source=_Sample(rows.source, self.question.rate))
-        function = self.question.row_function()
-        sums = np.stack([exact_sum(sampled, function, self.grid, block_rows) for _ in range(draws)])
+        sums = self._one_sum(rows, block_rows) if draws == 1 else self._many_sums(rows, block_rows, draws)
         return (sums + noise) * np.float64(self.grid.step / self.question.rate)
+
+    def _one_sum(self, rows: RowPass, block_rows: int) -> NDArray[np.int64]:
+        """The rows that are not in the sample are never looked at."""
+        sampled = replace(rows, source=_Sample(rows.source, self.question.rate))
+        return exact_sum(sampled, self.question.row_function(), self.grid, block_rows)[np.newaxis]
+
+    def _many_sums(self, rows: RowPass, block_rows: int, draws: int) -> NDArray[np.int64]:
+        """For rehearsals: what a row contributes does not depend on the draw, so all rows are looked at, once."""
+        kept: list[NDArray[np.float64]] = [np.empty((0, self.grid.size))]
+
+        def reduce(arrays: Arrays, valid: NDArray[np.bool_]) -> NDArray[np.float64]:
+            return np.asarray(to_grid(arrays[0], self.grid)[valid])
+
+        rows.fold(self.question.row_function(), reduce, kept.append, block_rows=block_rows, label="summing")
+        cells = np.concatenate(kept).astype(np.int64)
+        at_once = max(1, REHEARSED_AT_ONCE // max(1, len(cells)))
+        sums = []
+        for start in range(0, draws, at_once):
+            count = min(at_once, draws - start)
+            taken = bernoulli(self.question.rate, count * len(cells)).reshape(count, len(cells))
+            sums.append(taken.astype(np.int64) @ cells)
+        return np.concatenate(sums)
 
     def shape(self, flat: NDArray[np.float64]) -> Answer:
         """As it is."""

@@ -1,0 +1,363 @@
+"""Pictures of explanations: bars where the numbers are, bands where the noise is, names as they are."""
+
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import vitrail as vt
+from vitrail.errors import InvalidInput
+from vitrail.show import Attribution, HighlightedText, Word, attribution_figure, attribution_table, budget_over_queries
+from vitrail.show.attributions import LOWERS, PALE, RAISES
+from vitrail.show.images import figure_svg
+from vitrail.show.waterfall import waterfall_figure
+
+ONE = Attribution(
+    ("age", "sex", "hours"), (0.3, -0.2, 0.05), ("39", "Male", "40"), 0.2, 0.35, (0.2, -0.3, -0.05), (0.4, -0.1, 0.15), 0.4
+)
+
+
+def explained(values, columns, points, band=None):  # type: ignore[no-untyped-def]
+    values = np.atleast_2d(np.asarray(values, dtype=float))
+    return vt.Explanation(
+        values=values,
+        base_values=np.full(len(values), 0.5),
+        columns=tuple(columns),
+        points=tuple(points),
+        outputs=np.full(len(values), 0.6),
+        guarantee=vt.Guarantee.of_mu(0.2, 1e-6),
+        cost=vt.Cost.of_mu(0.2),
+        method="statistics",
+        lower=None if band is None else values - band,
+        upper=None if band is None else values + band,
+    )
+
+
+def tick_texts(axes) -> list[str]:  # type: ignore[no-untyped-def]
+    return [label.get_text() for label in axes.get_yticklabels()]
+
+
+def hex_color(patch) -> str:  # type: ignore[no-untyped-def]
+    from matplotlib.colors import to_hex
+
+    return to_hex(patch.get_facecolor())
+
+
+# --- bars ------------------------------------------------------------------------------------------------------------
+
+
+def test_bars_are_sorted_coloured_and_pale_where_noise_could_be_all() -> None:
+    (axes,) = attribution_figure(ONE).axes
+    assert tick_texts(axes) == ["age = 39", "sex = Male", "hours = 40"]
+    assert [patch.get_width() for patch in axes.patches] == [0.3, -0.2, 0.05]
+    assert [hex_color(patch) for patch in axes.patches] == [RAISES, LOWERS, RAISES]
+    assert [patch.get_alpha() for patch in axes.patches] == [1.0, 1.0, PALE]
+    assert axes.get_title(loc="left") == "from base value 0.200 to 0.350 (the model says 0.400)"
+
+
+def test_bands_are_lines_from_lower_to_upper() -> None:
+    (axes,) = attribution_figure(ONE).axes
+    drawn = [tuple(lines.get_segments()[0][:, 0]) for lines in axes.collections]
+    assert drawn == [(0.2, 0.4), (-0.3, -0.1), (-0.05, 0.15)]
+    low, high = axes.get_xlim()
+    assert low < -0.3
+    assert high > 0.4
+
+
+def test_without_bands_no_line_is_drawn_and_no_word_said() -> None:
+    figure = attribution_figure(Attribution(ONE.names, ONE.values, ONE.shown, 0.2, 0.35))
+    assert not figure.axes[0].collections
+    assert "band" not in figure_svg(figure).decode()
+    assert {patch.get_alpha() for patch in figure.axes[0].patches} == {1.0}
+
+
+def test_small_columns_stand_together_without_a_band() -> None:
+    (axes,) = attribution_figure(ONE, max_columns=2).axes
+    assert tick_texts(axes) == ["age = 39", "2 other columns"]
+    assert axes.patches[1].get_width() == pytest.approx(-0.15)
+    assert len(axes.collections) == 1
+
+
+@pytest.mark.parametrize("most", [0, -1, 2.5, True])
+def test_max_columns_is_a_whole_number(most: object) -> None:
+    for draw in (attribution_figure, waterfall_figure):
+        with pytest.raises(InvalidInput, match="max_columns is"):
+            draw(ONE, max_columns=most)
+
+
+@pytest.mark.parametrize("name", ["$x^$", "$5", "a_b^c", "<b>&", "è 中", "100 %", "\\frac"])
+def test_names_are_text_not_formulas_or_markup(name: str) -> None:
+    made = explained([[0.1, 0.2]] * 2, [name, "other"], [{name: name, "other": 1}] * 2, 0.05)
+    figures = [
+        made.plot.bar(),
+        made.plot.bars(),
+        made.plot.waterfall(style="vitrail"),
+        made.plot.text_figure(),
+        made.plot.text_figure([name]),
+        budget_over_queries({name: [vt.Cost.of_mu(0.1)]}, delta=1e-6),
+    ]
+    for figure in figures:
+        drawn = figure_svg(figure).decode()
+        assert "<b>" not in drawn
+        if name.isascii() and "<" not in name:
+            assert name in drawn
+
+
+def test_long_names_and_values_are_cut_in_the_middle() -> None:
+    name, shown = "n" * 200 + "END", "v" * 200 + "END"
+    (bar,) = Attribution((name,), (1.0,), (shown,), 0.0, 1.0).bars()
+    assert len(bar.text) < 50
+    assert bar.text.count("…") == 2
+    assert bar.text.endswith("END")
+
+
+@pytest.mark.parametrize("values", [(0.0, 0.0), (1e-300, -1e-300), (1e9, -3e8)])
+def test_extreme_numbers_are_drawn(values: tuple[float, float]) -> None:
+    made = explained(values, ["a", "b"], [{"a": 1, "b": 2}], max(map(abs, values)))
+    for figure in (made.plot.bar(), made.plot.waterfall(style="vitrail"), made.plot.text_figure()):
+        assert figure_svg(figure)
+    assert "nan" not in made._repr_html_()
+    assert made.summary()
+
+
+def test_attributions_check_their_lengths() -> None:
+    with pytest.raises(InvalidInput, match="3 columns was given 2 entries"):
+        Attribution(ONE.names, (1.0, 2.0), ONE.shown, 0.0, 1.0)
+    with pytest.raises(InvalidInput, match="one end of its bands"):
+        Attribution(ONE.names, ONE.values, ONE.shown, 0.0, 1.0, lower=ONE.values)
+    with pytest.raises(InvalidInput, match="at least one"):
+        Attribution((), (), (), 0.0, 1.0)
+
+
+# --- several points --------------------------------------------------------------------------------------------------
+
+
+def test_small_multiples_share_order_and_scale() -> None:
+    points = [{"a": 1, "b": "x"}, {"a": 2, "b": "y"}]
+    figure = explained([[0.1, 0.3], [-0.9, 0.4]], ["a", "b"], points, 0.05).plot.bars()
+    first, second = figure.axes
+    assert tick_texts(first) == ["a = 1", "b = x"]
+    assert tick_texts(second) == ["a = 2", "b = y"]
+    assert first.get_xlim() == second.get_xlim()
+    assert second.get_title(loc="left").startswith("point 1\n")
+
+
+def test_points_can_be_chosen_and_keep_their_numbers() -> None:
+    made = explained([[0.1], [0.2], [0.3]], ["a"], [{"a": i} for i in range(3)])
+    titles = [axes.get_title(loc="left").splitlines()[0] for axes in made.plot.bars([2, 0]).axes]
+    assert titles == ["point 2", "point 0"]
+    with pytest.raises(InvalidInput, match="point is 7"):
+        made.plot.bars([7])
+    with pytest.raises(InvalidInput, match="0 points were given"):
+        made.plot.bars([])
+    with pytest.raises(InvalidInput, match="across is 0"):
+        made.plot.bars(across=0)
+
+
+def test_too_many_points_are_refused() -> None:
+    made = explained([[0.1]] * 30, ["a"], [{"a": 1}] * 30)
+    with pytest.raises(InvalidInput, match="30 points were given"):
+        made.plot.bars()
+
+
+# --- waterfall -------------------------------------------------------------------------------------------------------
+
+
+def test_steps_lead_from_the_base_value_to_the_prediction() -> None:
+    (axes,) = waterfall_figure(ONE).axes
+    spans = [sorted((patch.get_x(), patch.get_x() + patch.get_width())) for patch in axes.patches]
+    # Drawn from the bottom: hours, sex, age.
+    assert np.allclose(spans, [[0.2, 0.25], [0.05, 0.25], [0.05, 0.35]])
+    bands = [tuple(c.get_segments()[0][:, 0]) for c in axes.collections if np.ptp(c.get_segments()[0][:, 1]) == 0]
+    assert np.allclose(bands, [(0.15, 0.35), (-0.05, 0.15), (0.25, 0.45)])
+
+
+# --- words -----------------------------------------------------------------------------------------------------------
+
+BAG = explained(
+    [[0.3, -0.2, 0.02, 0.4, 0.0]],
+    ["great", "awful", "plot", "absent", "nil"],
+    [{"great": 1, "awful": "yes", "plot": 2.0, "absent": 0, "nil": True}],
+    0.1,
+)
+
+
+def test_present_words_are_shown_by_size_and_noise_stays_grey() -> None:
+    text = BAG.plot.text()
+    assert isinstance(text, HighlightedText)
+    assert [(word.text, word.colored) for word in text.words] == [
+        ("great", True),
+        ("awful", True),
+        ("plot", False),
+        ("nil", False),
+    ]
+    html = str(text)
+    assert html == text.to_html() == text._repr_html_()
+    great, awful = (re.search(rf"rgba\((\d+),\d+,(\d+),[^)]*\)[^>]*>{word}<", html) for word in ("great", "awful"))
+    assert great is not None
+    assert int(great[1]) > int(great[2])
+    assert awful is not None
+    assert int(awful[1]) < int(awful[2])
+    assert re.search(r"opacity:0\.5\">plot<", html)
+
+
+def test_a_text_keeps_its_order_and_finds_words_in_their_dress() -> None:
+    text = BAG.plot.text("A (GREAT!) plot, never absent, and not awful.")
+    values = {word.text: word.value for word in text.words}
+    assert list(values) == ["A", "(GREAT!)", "plot,", "never", "absent,", "and", "not", "awful."]
+    assert values["(GREAT!)"] == 0.3
+    assert values["awful."] == -0.2
+    assert values["absent,"] is None
+    assert values["never"] is None
+
+
+def test_hostile_words_are_escaped() -> None:
+    bad = "<img src=x onerror=alert(1)>\"'"
+    html = str(explained([[0.3]], [bad], [{bad: 1}]).plot.text([bad, bad.upper()]))
+    assert "<img" not in html.lower().replace("&lt;img", "")
+
+
+@pytest.mark.parametrize("words", ["", [], [3]])
+def test_words_are_words(words: object) -> None:
+    with pytest.raises(InvalidInput, match="words is empty"):
+        BAG.plot.text(words)
+
+
+def test_a_point_without_words_says_so() -> None:
+    with pytest.raises(InvalidInput, match="has none of the words"):
+        explained([[0.3]], ["great"], [{"great": 0}]).plot.text()
+
+
+def test_the_figure_of_a_text_breaks_its_lines() -> None:
+    figure = HighlightedText(tuple(Word(f"word{i}", 0.1 * i) for i in range(60)), "heading", "footer").figure()
+    places = {round(text.get_position()[1], 6) for text in figure.texts if text.get_text().startswith("word")}
+    assert len(places) > 3
+    figure.canvas.draw()
+    right = max(text.get_window_extent().x1 for text in figure.texts)
+    assert right <= figure.bbox.width
+    assert HighlightedText((Word("x" * 500, 1.0),)).figure().texts[0].get_text().endswith("…")
+
+
+# --- pictures --------------------------------------------------------------------------------------------------------
+
+PIXELS = [f"p{i}" for i in range(6)]
+
+
+def test_pixels_lie_line_by_line_and_colours_are_centred_at_zero() -> None:
+    made = explained([np.arange(6) - 1.0], PIXELS, [dict.fromkeys(PIXELS, 3.0)])
+    figure = made.plot.image((2, 3))
+    overlay = figure.axes[0].images[-1]
+    assert overlay.get_array().tolist() == [[-1, 0, 1], [2, 3, 4]]
+    assert overlay.get_clim() == (-4, 4)
+    assert len(figure.axes[1].images) == 1
+    figure.canvas.draw()
+
+
+def test_pixels_that_could_be_noise_have_no_colour() -> None:
+    made = explained([[0.1, -0.5, 0.5, 0.0, 0.2, 0.9]], PIXELS, [dict.fromkeys(PIXELS, "text")], 0.3)
+    figure = made.plot.image((2, 3))
+    overlay = figure.axes[0].images[-1]
+    assert (np.asarray(overlay.get_alpha()) > 0).tolist() == [[False, True, True], [False, False, True]]
+    assert "3 of 6 pixels" in figure_svg(figure).decode()
+
+
+@pytest.mark.parametrize("superpixels", [np.array([[0, 0], [-1, 1]]), {"sky": [0, 1], "sea": np.array([3])}])
+def test_superpixels_spread_over_their_pixels(superpixels: object) -> None:
+    made = explained([[0.5, -0.25]], ["sky", "sea"], [{"sky": 1, "sea": 1}])
+    for image in (None, np.eye(2), np.zeros((2, 2, 3)), np.arange(4)):
+        overlay = made.plot.image((2, 2), superpixels=superpixels, image=image).axes[0].images[-1]
+        assert overlay.get_array().tolist() == [[0.5, 0.5], [0, -0.25]]
+        assert (np.asarray(overlay.get_alpha()) > 0).tolist() == [[True, True], [False, True]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"shape": (28, 28)}, "784 pixels, and the explanation has 6 columns"),
+        ({"shape": 6}, "shape is 6"),
+        ({"shape": (2, 0)}, r"shape is \(2, 0\)"),
+        ({"shape": (2, 3), "image": np.zeros((3, 2))}, r"image has shape \(3, 2\)"),
+        ({"shape": (2, 3), "image": np.full((2, 3), np.nan)}, "image holds a number that is not finite"),
+        ({"shape": (2, 3), "image": "picture"}, "image is not an array of numbers"),
+        ({"shape": (2, 3), "superpixels": np.zeros((2, 2), int)}, "superpixels have shape"),
+        ({"shape": (2, 3), "superpixels": np.zeros((2, 3))}, "superpixels have shape .* float64"),
+        ({"shape": (2, 3), "superpixels": np.full((2, 3), 6)}, "from 6 to 6"),
+        ({"shape": (2, 3), "superpixels": {"sky": [0]}}, "'sky', which is no column"),
+        ({"shape": (2, 3), "superpixels": {"p0": [6]}}, "from 0 to 5"),
+        ({"shape": (2, 3), "superpixels": {"p0": [1], "p1": [1]}}, "another one has too"),
+    ],
+)
+def test_pictures_that_do_not_fit_are_refused(arguments: dict[str, object], message: str) -> None:
+    made = explained([np.zeros(6)], PIXELS, [dict.fromkeys(PIXELS, 1)])
+    with pytest.raises(InvalidInput, match=message):
+        made.plot.image(**arguments)
+
+
+# --- spending --------------------------------------------------------------------------------------------------------
+
+
+def test_lines_show_what_the_accountant_says() -> None:
+    costs = {"once": [vt.Cost.of_mu(0.2)], "each": [vt.Cost.of_mu(0.1)] * 9}
+    (axes,) = budget_over_queries(costs, delta=1e-6, budget_epsilon=2.0).axes
+    once, each = axes.get_lines()[:2]
+    assert list(once.get_xdata()) == list(range(10))
+    assert once.get_ydata()[0] == 0
+    assert once.get_ydata()[1] == once.get_ydata()[9] == pytest.approx(vt.Guarantee.of_mu(0.2, 1e-6).epsilon)
+    assert each.get_ydata()[4] == pytest.approx(vt.Guarantee.of_mu(0.2, 1e-6).epsilon)
+    assert axes.get_ylim()[1] > 2.0
+
+
+def test_many_questions_are_drawn_at_few_places_with_true_ends() -> None:
+    (axes,) = budget_over_queries({"each": [vt.Cost.of_mu(0.01)] * 10_000}, delta=1e-6).axes
+    (line,) = axes.get_lines()
+    assert len(line.get_xdata()) < 300
+    assert line.get_xdata()[-1] == 10_000
+    assert line.get_ydata()[-1] == pytest.approx(vt.Guarantee.of_mu(1.0, 1e-6).epsilon)
+
+
+def test_blocks_add_as_they_are() -> None:
+    (axes,) = budget_over_queries({"trained": [vt.Cost.of_block(0.5, 1e-7)] * 2}, delta=1e-6).axes
+    assert axes.get_lines()[0].get_ydata() == pytest.approx([0, 0.5, 1.0])
+
+
+def test_names_at_the_ends_of_lines_keep_apart() -> None:
+    costs = {f"method {i}": [vt.Cost.of_mu(0.1)] for i in range(5)}
+    (axes,) = budget_over_queries(costs, delta=1e-6).axes
+    heights = sorted(text.xy[1] for text in axes.texts)
+    assert min(np.diff(heights)) > 0.05
+
+
+@pytest.mark.parametrize(
+    ("costs", "arguments", "message"),
+    [
+        ({}, {}, "no costs to draw"),
+        ({"a": []}, {}, "no costs to draw"),
+        ({"a": [vt.Cost.of_mu(1)]}, {"delta": 0.0}, "delta is 0.0"),
+        ({"a": [vt.Cost.of_mu(1)]}, {"n_queries": 0}, "n_queries is 0"),
+    ],
+)
+def test_spending_needs_something_spent(costs: object, arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        budget_over_queries(costs, **{"delta": 1e-6, **arguments})
+
+
+# --- all of them -----------------------------------------------------------------------------------------------------
+
+
+def test_the_table_holds_every_number() -> None:
+    html = attribution_table(ONE)
+    for text in ("age = 39", "+0.300", "[+0.200, +0.400]", RAISES, LOWERS, f"opacity:{PALE}"):
+        assert text in html
+
+
+def test_drawing_uses_no_window() -> None:
+    program = (
+        "import sys; from vitrail.show import Attribution, attribution_figure, attributions_figure, waterfall_figure; "
+        "one = Attribution(('a',), (1.0,), ('x',), 0.0, 1.0); early = 'matplotlib' in sys.modules; "
+        "[draw(one) for draw in (attribution_figure, waterfall_figure)]; attributions_figure([one]); "
+        "print(early, 'matplotlib.pyplot' in sys.modules, 'vitrail.vault' in sys.modules)"
+    )
+    seen = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert seen.split() == ["False"] * 3

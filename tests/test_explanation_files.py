@@ -1,0 +1,159 @@
+"""Explanations in files: every number comes back, and nothing foreign is taken for one."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+import vitrail as vt
+from vitrail.errors import InvalidInput
+
+PLAIN = vt.Explanation(
+    values=np.array([[0.2, -0.05]]),
+    base_values=np.array([0.3]),
+    columns=("age", "sex"),
+    points=({"age": 39, "sex": "Männlich"},),
+    outputs=np.array([0.5]),
+    guarantee=vt.Guarantee.of_mu(0.2, 1e-6, "replace-one"),
+    cost=vt.Cost(10**20, 3, 10**31),
+    method="synopsis",
+)
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+VALUES = st.one_of(st.text(), st.integers(-(2**70), 2**70), FINITE, st.booleans(), st.none())
+
+
+@st.composite
+def explanations(draw):  # type: ignore[no-untyped-def]
+    columns = draw(st.lists(st.text(), min_size=1, max_size=4, unique=True))
+    features = draw(st.lists(st.text(), min_size=1, max_size=4, unique=True))
+    n = draw(st.integers(1, 3))
+
+    def numbers(*shape: int) -> np.ndarray:
+        return draw(arrays(np.float64, shape, elements=FINITE))
+
+    first, second = numbers(n, len(columns)), numbers(n, len(columns))
+    banded, linear = draw(st.booleans()), draw(st.booleans())
+    return vt.Explanation(
+        values=numbers(n, len(columns)),
+        base_values=numbers(n),
+        columns=tuple(columns),
+        points=tuple({name: draw(VALUES) for name in columns} for _ in range(n)),
+        outputs=numbers(n),
+        guarantee=vt.Guarantee(
+            draw(st.one_of(st.just(math.inf), st.floats(0, 1e9))),
+            draw(st.floats(0, 1)),
+            draw(st.floats(0, 1e9)),
+            draw(st.sampled_from(["add-remove", "replace-one"])),
+            draw(st.sampled_from(["explanation-data", "training-data"])),
+        ),
+        cost=vt.Cost(draw(st.integers(0, 10**30)), draw(st.integers(0, 10**30)), draw(st.integers(0, 10**40))),
+        method=draw(st.text()),
+        lower=np.minimum(first, second) if banded else None,
+        upper=np.maximum(first, second) if banded else None,
+        coefficients=numbers(n, len(features)) if linear else None,
+        intercepts=numbers(n) if linear else None,
+        features=tuple(features) if linear else (),
+        notes=tuple(draw(st.lists(st.text(), max_size=2))),
+    )
+
+
+def assert_same(one: vt.Explanation, other: vt.Explanation) -> None:
+    for name in ("columns", "points", "guarantee", "cost", "method", "features", "notes"):
+        assert getattr(one, name) == getattr(other, name)
+    assert [[type(value) for value in point.values()] for point in one.points] == [
+        [type(value) for value in point.values()] for point in other.points
+    ]
+    for name in ("values", "base_values", "outputs", "lower", "upper", "coefficients", "intercepts"):
+        first, second = getattr(one, name), getattr(other, name)
+        assert (first is None) == (second is None)
+        assert first is None or (first.shape == second.shape and first.tobytes() == second.tobytes())
+
+
+@given(explanations())
+def test_json_brings_everything_back_bit_for_bit(made: vt.Explanation) -> None:
+    text = json.dumps(made.to_json(), allow_nan=False)
+    assert_same(vt.Explanation.from_json(json.loads(text)), made)
+
+
+def test_files_bring_everything_back(tmp_path: Path) -> None:
+    path = PLAIN.save(tmp_path / "e.json")
+    assert_same(vt.Explanation.load(path), PLAIN)
+    assert json.loads(path.read_text())["format"] == "vitrail-explanation/1"
+
+
+def test_a_cut_file_is_refused_wherever_it_is_cut(tmp_path: Path) -> None:
+    whole = PLAIN.save(tmp_path / "e.json").read_bytes()
+    for length in range(0, len(whole) - 2, 7):
+        (tmp_path / "cut.json").write_bytes(whole[:length])
+        with pytest.raises(InvalidInput, match="not whole JSON text"):
+            vt.Explanation.load(tmp_path / "cut.json")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"\xff\xfe\x00", "not whole JSON text"),
+        (b"[1, 2]", "is not an explanation"),
+        (b"{}", "is not an explanation"),
+        (b'{"format": "vitrail-marginals/1"}', "names the format 'vitrail-marginals/1'"),
+        (b'{"format": "vitrail-explanation/2"}', "this version of Vitrail reads 'vitrail-explanation/1'"),
+        (b'{"format": "vitrail-explanation/1"}', "lacks 'values'"),
+        (b'{"format": 7}', "is not an explanation"),
+        (b"[" * 100_000, "not whole JSON text"),
+    ],
+)
+def test_foreign_files_are_refused(content: bytes, message: str, tmp_path: Path) -> None:
+    (tmp_path / "foreign.json").write_bytes(content)
+    with pytest.raises(InvalidInput, match=message):
+        vt.Explanation.load(tmp_path / "foreign.json")
+
+
+def test_files_that_are_not_there(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="cannot be read from"):
+        vt.Explanation.load(tmp_path / "none.json")
+    with pytest.raises(InvalidInput, match="cannot be written to"):
+        PLAIN.save(tmp_path / "no folder" / "e.json")
+
+
+@pytest.mark.parametrize("name", sorted(set(PLAIN.to_json()) - {"format"}))
+@pytest.mark.parametrize("wrong", [7, "text", {"a": 1}, [[["deep"]]], True, [True], ["0.5"], [10**400], [float("nan")], []])
+def test_no_field_takes_what_is_not_its_own(name: str, wrong: object) -> None:
+    fields = {**PLAIN.to_json(), name: wrong}
+    fits = (name == "method" and isinstance(wrong, str)) or (name in ("features", "notes") and wrong in ([], ["0.5"]))
+    if fits:
+        vt.Explanation.from_json(fields)
+    else:
+        with pytest.raises(InvalidInput):
+            vt.Explanation.from_json(fields)
+
+
+@pytest.mark.parametrize("name", sorted(set(PLAIN.to_json()) - {"format"}))
+def test_no_field_may_be_missing(name: str) -> None:
+    with pytest.raises(InvalidInput, match=f"lacks '{name}'"):
+        vt.Explanation.from_json({key: value for key, value in PLAIN.to_json().items() if key != name})
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "wrong"),
+    [
+        ("guarantee", "epsilon", -1),
+        ("guarantee", "epsilon", "nan"),
+        ("guarantee", "delta", None),
+        ("guarantee", "neighbours", "none"),
+        ("guarantee", "protects", "nobody"),
+        ("cost", "pico_mu_squared", -1),
+        ("cost", "pico_mu_squared", 0.5),
+        ("cost", "quecto_delta", "-3"),
+        ("cost", "quecto_delta", "9" * 200),
+    ],
+)
+def test_a_promise_is_read_as_it_was_written_or_not_at_all(part: str, name: str, wrong: object) -> None:
+    fields = PLAIN.to_json()
+    fields[part] = {**fields[part], name: wrong}
+    with pytest.raises(InvalidInput):
+        vt.Explanation.from_json(fields)
