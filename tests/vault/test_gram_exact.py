@@ -6,11 +6,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 import vitrail as vt
+from vitrail.errors import InvalidInput
 from vitrail.vault.gram_direct import DirectProducts
 from vitrail.vault.gram_shared import UNIT_BITS, WEIGHT_BITS, SharedProduct
 
@@ -119,6 +120,10 @@ def test_one_row_never_exceeds_its_bounds(walk, indexed, configuration, data, si
         relative["joint_bound"] *= l2_bound
     question = build(indexed, u, y, w, relative, l2_bound=l2_bound, row_norm=row_norm, y_bound=y_bound)
     singles = []
+    try:
+        exact_totals(question, walk(rows([0]), block_rows=3), 3)
+    except InvalidInput:  # bounds so far apart that clipped rows would count nothing are refused
+        assume(False)
     for i in range(len(u)):
         plan, totals = exact_totals(question, walk(rows([i]), block_rows=3), 3)
         check_bounds(plan, totals)

@@ -39,7 +39,7 @@ Floats = NDArray[np.float64]
 UNIT_BITS = 20
 WEIGHT_BITS = 20
 EXACT_ROWS = 2**12
-SMALLEST_WEIGHT = 2.0**-12
+SMALLEST_WEIGHT = 2.0**-18
 """Weights clipped below this would be a few of their cells wide."""
 
 
@@ -54,8 +54,8 @@ class SharedProduct:
         longest = (2 * question.row_norm) ** 2 + 2 * question.row_norm * question.y_bound * question.cross
         if question.l2_bound / longest < SMALLEST_WEIGHT:
             raise InvalidInput(
-                f"l2_bound of a GramSum is {question.l2_bound:.3g}, far below what a row inside row_norm = {question.row_norm:.3g} "
-                "can contribute, so that clipped rows would hardly count; lower row_norm, or scale u down"
+                f"l2_bound of a GramSum is {question.l2_bound:.3g}, far below what a row inside row_norm = "
+                f"{question.row_norm:.3g} can contribute: clipped rows would count nothing. Lower row_norm, or scale u down"
             )
 
     @cached_property
