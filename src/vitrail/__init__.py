@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from . import audit, errors, show
     from .accounting import Cost
+    from .explain.linear.local import LocalLinear
     from .explain.marginals import Marginals, marginals
+    from .explain.shapley import Shapley
+    from .explanation import Explanation
     from .guarantee import Budget, Guarantee
     from .model import Model
     from .schema import Categorical, Numeric, Schema
@@ -26,9 +29,11 @@ _HOMES = {
     "Budget": "guarantee",
     "Categorical": "schema",
     "Cost": "accounting",
+    "Explanation": "explanation",
     "GramSum": "vault",
     "GroupedSum": "vault",
     "Guarantee": "guarantee",
+    "LocalLinear": "explain.linear.local",
     "Marginals": "explain.marginals",
     "Model": "model",
     "Numeric": "schema",
@@ -39,6 +44,7 @@ _HOMES = {
     "SampledSum": "vault",
     "Schema": "schema",
     "Select": "vault",
+    "Shapley": "explain.shapley",
     "marginals": "explain.marginals",
 }
 _ROOMS = ("audit", "errors", "show")
@@ -49,9 +55,11 @@ __all__ = [
     "Budget",
     "Categorical",
     "Cost",
+    "Explanation",
     "GramSum",
     "GroupedSum",
     "Guarantee",
+    "LocalLinear",
     "Marginals",
     "Model",
     "Numeric",
@@ -62,6 +70,7 @@ __all__ = [
     "SampledSum",
     "Schema",
     "Select",
+    "Shapley",
     "audit",
     "errors",
     "marginals",

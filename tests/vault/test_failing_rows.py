@@ -362,3 +362,23 @@ def test_matrix_products_give_order_independent_sums_whatever_the_probe_decides(
             grid = question.plan(1.0, walked.setting).grid
             sums.add(tuple(exact_sum(walked, question.row_function(), grid, shape)))
     assert len(sums) == 1
+
+
+def test_a_model_with_a_memory_is_refused_before_anything_is_charged():
+    calls = []
+
+    def counting(features):
+        calls.append(len(features))
+        return np.full(len(features), (len(calls) % 7) / 10)
+
+    model = vt.Model(counting, range=(0, 1))
+    data = vt.PrivateData(
+        {"x": np.linspace(0, 1, 50)},
+        vt.Schema({"x": vt.Numeric(0, 1)}),
+        name="memory",
+        n_rows_public=50,
+        budget=vt.Budget(1, 1e-6),
+    )
+    with pytest.raises(vt.errors.ModelError, match="two predictions for the same public row"):
+        data.ask(vt.BoundedSum(lambda block: block.predictions(model)[:, None], 1, 1.0), epsilon=0.5)
+    assert data.budget.spent_epsilon == 0

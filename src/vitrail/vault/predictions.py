@@ -15,7 +15,7 @@ import warnings
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InvalidInput
+from ..errors import InvalidInput, ModelError
 from ..model import Model
 from .setting import Setting
 
@@ -41,6 +41,11 @@ class Predictions:
         schema = self._setting.feature_schema
         model.check(schema)
         row_wise = model.is_row_wise(schema, self._setting.block_rows)
+        if not row_wise and not model.is_row_wise(schema, 1):
+            raise ModelError(
+                f"{model.name} gave two predictions for the same public row; a model that runs on rows must be a function of its "
+                "row alone (no randomness, no memory of other rows). Nothing was charged"
+            )
         if not row_wise:
             warnings.warn(
                 f"{model.name}: a row's prediction changes in its last bits with its place in the block (seen on public "

@@ -1,0 +1,402 @@
+"""Shapley values end to end: from private rows to an explanation, what it costs and what it refuses."""
+
+import math
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+
+import vitrail as vt
+from vitrail.errors import BudgetExceeded, InvalidInput, ModelError, VitrailError
+from vitrail.explain.shapley.clipping import choose_clip, clip_edges
+from vitrail.explain.shapley.contributions import Scales
+from vitrail.explain.shapley.reconcile import noise_of, reconcile
+from vitrail.vault import rehearse
+
+SCHEMA = vt.Schema({"a": vt.Numeric(0, 10), "b": vt.Numeric(0, 1), "c": vt.Categorical(["x", "y", "z"])})
+POINT = {"a": 9.0, "b": 0.2, "c": "z"}
+N = 3000
+ADULT = Path(__file__).parents[2] / "examples" / "data"
+
+
+def rows_of(n=N, seed=0):
+    draw = np.random.default_rng(seed)
+    return {"a": draw.uniform(0, 10, n), "b": draw.random(n), "c": draw.choice(["x", "y", "z"], n)}
+
+
+def private(rows=None, *, epsilon=3000.0, n_rows_public=N, schema=SCHEMA, **options):
+    rows = rows_of() if rows is None else rows
+    budget = vt.Budget(epsilon, 1e-6)
+    return vt.PrivateData(rows, schema, name="rows", n_rows_public=n_rows_public, budget=budget, **options)
+
+
+def additive(features):
+    return 0.4 * features[:, 0] + 0.3 * features[:, 1] + 0.2 * features[:, 4]
+
+
+MODEL = vt.Model(additive, range=(0, 1), name="additive")
+
+
+def test_an_additive_model_is_explained_by_its_parts():
+    rows = rows_of()
+    e = vt.Shapley(private(rows), MODEL)(POINT, mu=20.0)
+    expected = [0.4 * (0.9 - rows["a"].mean() / 10), 0.3 * (0.2 - rows["b"].mean()), 0.2 * (1 - (rows["c"] == "z").mean())]
+    half = (e.upper - e.values)[0, 0]
+    assert half < 1e-4
+    np.testing.assert_allclose(e.values[0], expected, atol=3 * half)
+    np.testing.assert_allclose(e.base_values, additive(SCHEMA.features(SCHEMA.read(rows))[0]).mean(), atol=6 * half)
+    assert e.columns == ("a", "b", "c")
+    assert e.points == (POINT,)
+    assert e.method == "shapley"
+    assert (e.lower < e.values).all()
+    assert (e.values < e.upper).all()
+    np.testing.assert_allclose(e.predictions, e.outputs, atol=1e-12)
+
+
+def test_released_numbers_add_up_within_their_noise_before_they_are_made_to():
+    """Where the clip does not bind and the row count is right, base and values miss the output by noise alone."""
+    shapley = vt.Shapley(private(), MODEL)
+    points = [POINT, {"a": 1.0, "b": 0.9, "c": "x"}]
+    scales = Scales(2, 3, 1.0, 1.0)
+    outputs = MODEL.predict_points(SCHEMA, SCHEMA.read_points(points))
+    draws = rehearse(shapley.question(points), rows_of(), SCHEMA, mu=1.0, n_rows_public=N, draws=400, block_rows=512)
+    sigma = private().quote(shapley.question(points), mu=1.0).sigma
+    found = [reconcile(draw, sigma, N, scales, 0.5, outputs) for draw in draws]
+    gaps = np.array([one.gaps for one in found])
+    assert np.abs(gaps.mean(axis=0)).max() < 4 / math.sqrt(400)
+    assert np.abs(gaps.std(axis=0) - 1).max() < 4 / math.sqrt(2 * 400)
+    for one in found[:3]:
+        np.testing.assert_allclose(one.base + one.values.sum(axis=1), outputs, atol=1e-12)
+
+
+def test_bands_are_those_of_the_noise_and_cover_95_per_cent():
+    shapley = vt.Shapley(private(), MODEL)
+    points = [POINT, {"a": 1.0, "b": 0.9, "c": "x"}]
+    scales = Scales(2, 3, 1.0, 1.0)
+    outputs = MODEL.predict_points(SCHEMA, SCHEMA.read_points(points))
+    draws = rehearse(shapley.question(points), rows_of(), SCHEMA, mu=0.5, n_rows_public=N, draws=3000, block_rows=512)
+    sigma = private().quote(shapley.question(points), mu=0.5).sigma
+    found = [reconcile(draw, sigma, N, scales, 0.5, outputs) for draw in draws]
+    values, bases = np.array([one.values for one in found]), np.array([one.base for one in found])
+    values_std, base_std = noise_of(scales, sigma, N)
+    assert values_std == found[0].values_std < sigma / N  # what adding up brings
+    assert np.abs(values.std(axis=0) / values_std - 1).max() < 0.06
+    assert abs(bases.std() / base_std - 1) < 0.06
+    features = SCHEMA.features(SCHEMA.read(rows_of()))[0]
+    at = SCHEMA.features(SCHEMA.read_points(points))[0]
+    exact = ((at[:, None] - features) * [0.4, 0.3, 0, 0, 0.2]).mean(axis=1)[:, [0, 1, 4]]
+    covered = (np.abs(values - exact) <= 1.959964 * values_std).mean(axis=0)
+    assert (np.abs(covered - 0.95) < 0.02).all()
+
+
+def test_the_quote_is_what_comes_and_costs_nothing():
+    data = private(epsilon=2.0)
+    shapley = vt.Shapley(data, MODEL)
+    quote = shapley.quote(POINT, epsilon=1.0)
+    assert data.budget.spent_epsilon == 0
+    assert quote.fits
+    assert "values within +-" in str(quote)
+    e = shapley(POINT, epsilon=1.0)
+    np.testing.assert_allclose(e.upper - e.values, quote.half_width, rtol=1e-12)
+    assert quote.cost == e.cost
+    assert quote.guarantee == e.guarantee
+    assert math.isclose(data.budget.spent_epsilon, 1.0, rel_tol=1e-6)
+    assert not shapley.quote(POINT, epsilon=1.9).fits
+    assert quote.to_json()["half_width"] == quote.half_width
+
+
+def test_noise_grows_with_the_root_of_the_points_and_the_base_is_shared():
+    shapley = vt.Shapley(private(), MODEL)
+    four = [{**POINT, "a": a} for a in (1.0, 3.0, 5.0, 7.0)]
+    one, many = shapley.quote(POINT, epsilon=1).half_width, shapley.quote(four, epsilon=1).half_width
+    assert 1.7 < many / one < 2.0  # twice the noise, less what four estimates of the same base bring
+    assert math.isclose(shapley.question(four).l2_bound, 2 * shapley.question(POINT).l2_bound)
+    e = shapley(pd.DataFrame(four), mu=30.0)
+    assert len(set(e.base_values.tolist())) == 1
+    np.testing.assert_allclose(np.diff(e.values[:, 0]), 0.4 * 0.2, atol=1e-3)
+
+
+def test_without_bands_there_are_none():
+    e = vt.Shapley(private(), MODEL)(POINT, epsilon=1, bands=False)
+    assert e.lower is None
+    assert e.upper is None
+
+
+def test_a_sample_of_the_rows_is_unbiased():
+    shapley = vt.Shapley(private(), MODEL, rate=0.3)
+    question = shapley.question(POINT)
+    assert isinstance(question, vt.SampledSum)
+    draws = rehearse(question, rows_of(), SCHEMA, mu=30.0, n_rows_public=N, draws=200, block_rows=512)
+    full = rehearse(
+        vt.Shapley(private(), MODEL).question(POINT), rows_of(), SCHEMA, mu=90.0, n_rows_public=N, draws=1, block_rows=512
+    )[0]
+    error = draws.std(axis=0) / math.sqrt(200)
+    assert (np.abs(draws.mean(axis=0) - full) < 5 * error + 0.1).all()
+    assert (error[:3] > 0).all()
+    e = shapley(POINT, mu=30.0)
+    assert any("sample of rows" in note for note in e.notes)
+
+
+def test_the_clipped_share_and_the_gap_are_told():
+    rows = rows_of()
+    data = private(rows)
+    e = vt.Shapley(data, MODEL, clip=0.2)(POINT, mu=20.0)
+    features = SCHEMA.features(SCHEMA.read(rows))[0]
+    at = SCHEMA.features(SCHEMA.read_points(POINT))[0]
+    norms = np.linalg.norm(((at - features) * [0.4, 0.3, 0, 0, 0.2])[:, [0, 1, 4]], axis=1)
+    share = (norms > 0.2).mean()
+    assert 0.2 < share < 0.9
+    told = next(note for note in e.notes if "longer than the clip" in note)
+    assert abs(float(told.split("%")[0].removeprefix("About ")) / 100 - share) < 0.02
+    assert any("Before they were made to add up" in note for note in e.notes)
+    calm = vt.Shapley(data, MODEL)(POINT, mu=20.0)
+    assert not any("Before they were made to add up" in note for note in calm.notes)
+    assert calm.notes[1].startswith("About 0.")
+
+
+def test_a_wrong_row_count_is_told():
+    e = vt.Shapley(private(n_rows_public=2 * N), MODEL)({**POINT, "a": 10.0, "b": 1.0}, mu=20.0)
+    assert any("declared row count" in note for note in e.notes if "Before" in note)
+
+
+def test_auto_clip_stays_within_its_price_and_clips_few():
+    rows = rows_of()
+    data = private(rows, epsilon=5.0)
+    shapley = vt.Shapley(data, MODEL, clip="auto", key="additive")
+    e = shapley(POINT, epsilon=4.0)
+    assert e.guarantee.epsilon <= 4.0
+    assert data.budget.spent_epsilon <= 4.0
+    assert math.isclose(e.guarantee.epsilon, 4.0, rel_tol=1e-3)
+    features = SCHEMA.features(SCHEMA.read(rows))[0]
+    at = SCHEMA.features(SCHEMA.read_points(POINT))[0]
+    norms = np.linalg.norm(((at - features) * [0.4, 0.3, 0, 0, 0.2])[:, [0, 1, 4]], axis=1)
+    clip = float(next(n for n in e.notes if "clip of" in n).split("clip of ")[1].split(" ")[0])
+    assert (norms > clip).mean() <= 0.07
+    edges = clip_edges(1.0, 3)
+    below = edges[np.argmin(np.abs(edges - clip)) - 1]
+    assert (norms > below).mean() > 0.03
+    assert clip < 1.0
+    assert (e.upper - e.values)[0, 0] < shapley.quote(POINT, epsilon=4.0).half_width  # quoted at the model's range
+    spent = data.budget.spent
+    again = shapley(POINT, epsilon=4.0)  # both questions replay, although neither would fit any more
+    assert (again.values == e.values).all()
+    assert data.budget.spent == spent
+
+
+def test_auto_clip_is_refused_before_its_first_part_is_paid():
+    data = private(epsilon=1.0)
+    with pytest.raises(BudgetExceeded):
+        vt.Shapley(data, MODEL, clip="auto")(POINT, epsilon=1.5)
+    assert data.budget.spent_epsilon == 0
+    vt.Shapley(data, MODEL, clip="auto")(POINT, epsilon=1.0)  # the whole of a budget can be asked for
+    assert math.isclose(data.budget.spent_epsilon, 1.0, rel_tol=1e-3)
+
+
+def test_choose_clip_looks_at_the_tail():
+    edges = np.array([0.1, 0.2, 0.4, 0.8])
+    assert choose_clip(np.array([960.0, 20.0, 10.0, 10.0]), edges, 1000) == 0.1
+    assert choose_clip(np.array([900.0, 20.0, 10.0, 70.0]), edges, 1000) == 0.8
+    assert choose_clip(np.array([900.0, 60.0, 60.0, -20.0]), edges, 1000) == 0.2  # counts may be negative
+
+
+def forest():
+    draw = np.random.default_rng(3)
+    features = draw.random((300, 5))
+    return RandomForestClassifier(5, max_depth=3, random_state=0).fit(features, features[:, 0] + features[:, 3] > 1)
+
+
+def test_the_same_question_is_free_and_any_other_is_not():
+    data = private()
+    model = vt.Model(forest(), inputs="features")
+    first = vt.Shapley(data, model)(POINT, epsilon=1)
+    spent = data.budget.spent
+    again = vt.Shapley(data, vt.Model(forest(), inputs="features"))(POINT, epsilon=1)
+    assert (again.values == first.values).all()
+    assert data.budget.spent == spent
+    assert again.cost == first.cost
+    other_model = vt.Model(
+        RandomForestClassifier(4, max_depth=2, random_state=1).fit(np.eye(5), [0, 1, 0, 1, 1]), inputs="features"
+    )
+    variants = [
+        (vt.Shapley(data, model, seed=1), POINT),
+        (vt.Shapley(data, model, clip=0.5), POINT),
+        (vt.Shapley(data, model, n_permutations=2), POINT),
+        (vt.Shapley(data, model, rate=0.5), POINT),
+        (vt.Shapley(data, other_model), POINT),
+        (vt.Shapley(data, model), {**POINT, "a": 8.0}),
+        (vt.Shapley(data, model), [POINT, POINT]),
+    ]
+    for shapley, points in variants:
+        before = data.budget.spent
+        shapley(points, epsilon=1)
+        assert data.budget.spent != before
+    before = data.budget.spent
+    vt.Shapley(data, MODEL)(POINT, epsilon=1)  # a function has no hash: every question is new, unless it is given a key
+    middle = data.budget.spent
+    vt.Shapley(data, MODEL)(POINT, epsilon=1)
+    assert before != middle != data.budget.spent
+
+
+BAD_POINTS = [
+    {**POINT, "c": "w"},
+    {**POINT, "a": float("nan")},
+    {**POINT, "a": 11.0},
+    {"a": 1.0, "b": 0.5},
+    [],
+    np.zeros((2, 4)),
+    [POINT] * 4000,
+]
+
+
+@pytest.mark.parametrize("points", BAD_POINTS, ids=range(len(BAD_POINTS)))
+def test_bad_points_are_refused_before_anything_is_charged(points):
+    data = private()
+    shapley = vt.Shapley(data, MODEL)
+    with pytest.raises(VitrailError):
+        shapley(points, epsilon=1)
+    with pytest.raises(VitrailError):
+        shapley.quote(points, epsilon=1)
+    assert data.budget.spent_epsilon == 0
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"clip": -1.0},
+        {"clip": "wide"},
+        {"clip": float("nan")},
+        {"clip": True},
+        {"rate": 0.0},
+        {"rate": 1.5},
+        {"n_permutations": 0},
+        {"n_permutations": 1.5},
+        {"seed": -1},
+        {"key": ""},
+    ],
+)
+def test_bad_options_are_refused(options):
+    with pytest.raises(InvalidInput):
+        vt.Shapley(private(), MODEL, **options)
+
+
+def test_bad_prices_models_and_data_are_refused():
+    data = private()
+    for price in ({}, {"epsilon": -1.0}, {"epsilon": 1.0, "mu": 1.0}, {"mu": 0.0}):
+        for clip in (None, "auto"):
+            with pytest.raises(InvalidInput):
+                vt.Shapley(data, MODEL, clip=clip)(POINT, **price)
+    with pytest.raises(InvalidInput, match="wrap it"):
+        vt.Shapley(data, additive)
+    with pytest.raises(InvalidInput, match="PrivateData"):
+        vt.Shapley(rows_of(), MODEL)
+    with pytest.raises(ModelError, match="outside its declared range"):
+        vt.Shapley(data, vt.Model(lambda x: 5 * x[:, 0], range=(0, 1)))
+    assert data.budget.spent_epsilon == 0
+
+
+def test_a_model_with_a_memory_is_refused_before_anything_is_charged():
+    seen = [0]
+
+    def forgetful(features):
+        seen[0] += 1
+        return np.full(len(features), (seen[0] % 7) / 7)
+
+    data = private()
+    shapley = vt.Shapley(data, vt.Model(forgetful, range=(0, 1)))
+    with pytest.raises(ModelError, match="two answers"), pytest.warns(UserWarning, match="one row at a time"):
+        shapley(POINT, epsilon=1)
+    assert data.budget.spent_epsilon == 0
+
+
+@pytest.mark.filterwarnings("ignore:.*asked one row at a time")  # what the vault says of its own predictions
+def test_a_model_that_is_not_row_wise_is_asked_one_chain_at_a_time():
+    def by_place(features):
+        """Differs in its last bits with the place in the block, as matrix products do."""
+        return additive(features) + np.arange(len(features)) * 1e-15
+
+    rows = rows_of(300)
+    with pytest.warns(UserWarning, match="one row's chain at a time"):
+        e = vt.Shapley(private(rows, n_rows_public=300), vt.Model(by_place, range=(0, 1.1)))(POINT, mu=20.0)
+    plain = vt.Shapley(private(rows, n_rows_public=300), vt.Model(additive, range=(0, 1.1)))(POINT, mu=20.0)
+    np.testing.assert_allclose(e.values, plain.values, atol=8 * (e.upper - e.values)[0, 0])
+
+
+def test_rows_on_which_the_model_fails_count_zero_and_nothing_is_said():
+    def fragile(features):
+        if (features[:, 0] == 0.123).any():
+            raise ValueError("a private row was seen")
+        return additive(features)
+
+    rows = rows_of(400)
+    rows["a"][7] = 1.23
+    model = vt.Model(fragile, range=(0, 1))
+    shapley = vt.Shapley(private(rows, n_rows_public=400), model)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        e = shapley(POINT, mu=30.0)
+    without = {name: np.delete(values, 7) for name, values in rows.items()}
+    expected = vt.Shapley(private(without, n_rows_public=400), MODEL)(POINT, mu=30.0)
+    np.testing.assert_allclose(e.values, expected.values, atol=4 * (e.upper - e.values)[0, 0])
+
+
+def test_missing_values_and_a_target_between_the_features():
+    schema = vt.Schema({"a": vt.Numeric(0, 10), "y": vt.Categorical(["no", "yes"]), "b": vt.Numeric(0, 1, missing=0.5)})
+    rows = {"a": [1.0, None, 3.0] * 200, "y": ["no", "yes", "no"] * 200, "b": [0.1, 0.2, None] * 200}
+    data = private(rows, schema=schema, target="y", n_rows_public=400)  # a third lacks a value and counts zero
+    model = vt.Model(lambda x: 0.5 * x[:, 0] + 0.5 * x[:, 1], range=(0, 1))
+    e = vt.Shapley(data, model)({"a": 5.0, "b": 1.0}, mu=20.0)
+    assert e.columns == ("a", "b")
+    np.testing.assert_allclose(e.values, [[0.5 * 0.3, 0.5 * (1 - 0.3)]], atol=5e-3)
+
+
+def test_a_single_column_and_replace_one():
+    schema = vt.Schema({"a": vt.Numeric(0, 1)})
+    data = private({"a": np.full(500, 0.25)}, schema=schema, n_rows_public=500, neighbours="replace-one")
+    e = vt.Shapley(data, vt.Model(lambda x: x[:, 0], range=(0, 1)), clip="auto")({"a": 1.0}, mu=30.0)
+    np.testing.assert_allclose(e.values, 0.75, atol=5e-3)
+    assert e.guarantee.neighbours == "replace-one"
+
+
+@pytest.mark.parametrize("n_points", [1, 3])
+def test_the_audit_does_not_refute_the_claim_and_finds_it_tight(n_points):
+    """The worst row: clipped at every point, its output at the end of the range."""
+    schema = vt.Schema({"a": vt.Numeric(0, 1), "b": vt.Numeric(0, 1)})
+    model = vt.Model(lambda x: x[:, 0], range=(0, 1))
+    data = private({"a": [], "b": []}, schema=schema, n_rows_public=10)
+    points = [{"a": 1.0, "b": b} for b in np.linspace(0, 1, n_points)]
+    shapley = vt.Shapley(data, model, clip=0.5)
+    question = shapley.question(points)
+
+    def run(rows, draws):
+        return rehearse(question, rows, schema, mu=1.0, n_rows_public=10, draws=draws)
+
+    others = {"a": [0.5, 1.0], "b": [0.2, 0.9]}
+    worst = {"a": [0.5, 1.0, 0.0], "b": [0.2, 0.9, 0.4]}
+    direction = run(worst, 1)[0] * 0
+    scales = Scales(n_points, 2, 0.5, 1.0)
+    direction[:-2:2] = 0.5
+    direction[-2:] = -0.5 * scales.base, scales.flag
+    audit = vt.audit.mechanism(run, (others, worst), 1.0, draws=100_000, statistic=lambda outputs: outputs @ direction)
+    assert audit.verdict == "not refuted"
+    assert audit.tightness >= 0.9
+
+
+def test_values_on_real_rows_are_near_those_of_many_permutations():
+    schema = vt.Schema.load(ADULT / "adult.schema.json")
+    frame = pd.read_parquet(ADULT / "adult.parquet").iloc[:2000]
+    features_schema = schema.without("income")
+    raw = features_schema.read(frame)
+    features = features_schema.features(raw)[0]
+    trees = RandomForestClassifier(10, max_depth=6, random_state=0).fit(features, frame["income"])
+    model = vt.Model(trees, output=">50K")
+    data = private(frame, schema=schema, target="income", n_rows_public=2000)
+    point = frame.iloc[[3]].drop(columns="income")
+    few = vt.Shapley(data, model)(point, mu=30.0)
+    many = vt.Shapley(data, model, n_permutations=12)(point, mu=30.0)
+    assert np.abs(few.values - many.values).max() < 0.01
+    assert np.abs(many.values).max() > 0.03
+    np.testing.assert_allclose(many.base_values, trees.predict_proba(features)[:, 1].mean(), atol=0.005)
+    np.testing.assert_allclose(many.predictions, many.outputs, atol=1e-12)
