@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .accounting import Cost
     from .explain.linear.local import LocalLinear
     from .explain.marginals import Marginals, marginals
+    from .explain.rows.private_rows import PrivateRows, private_rows
     from .explain.shapley import Shapley
     from .explanation import Explanation
     from .guarantee import Budget, Guarantee
@@ -38,6 +39,7 @@ _HOMES = {
     "Model": "model",
     "Numeric": "schema",
     "PrivateData": "vault",
+    "PrivateRows": "explain.rows.result",
     "ProductSum": "vault",
     "Quote": "vault",
     "Release": "vault",
@@ -46,6 +48,7 @@ _HOMES = {
     "Select": "vault",
     "Shapley": "explain.shapley",
     "marginals": "explain.marginals",
+    "private_rows": "explain.rows.private_rows",
 }
 _ROOMS = ("audit", "errors", "show")
 
@@ -64,6 +67,7 @@ __all__ = [
     "Model",
     "Numeric",
     "PrivateData",
+    "PrivateRows",
     "ProductSum",
     "Quote",
     "Release",
@@ -74,6 +78,7 @@ __all__ = [
     "audit",
     "errors",
     "marginals",
+    "private_rows",
     "show",
 ]
 

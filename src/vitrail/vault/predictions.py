@@ -43,8 +43,8 @@ class Predictions:
         row_wise = model.is_row_wise(schema, self._setting.block_rows)
         if not row_wise and not model.is_row_wise(schema, 1):
             raise ModelError(
-                f"{model.name} gave two predictions for the same public row; a model that runs on rows must be a function of "
-                "its row alone (no randomness, no memory of other rows). Nothing was charged"
+                f"{model.name} gave two predictions for the same public row; a model that runs on rows must be a "
+                "function of its row alone (no randomness, no memory of other rows). Nothing was charged"
             )
         if not row_wise:
             warnings.warn(
