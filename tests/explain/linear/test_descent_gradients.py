@@ -1,0 +1,160 @@
+"""What a row contributes to a gradient: the bound of the text is the bound of the code, and rows stay on their own."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import vitrail as vt
+from vitrail.errors import InvalidInput
+from vitrail.explain.linear.gradients import Gradients, VaultAnswers, checked_centres, problem_identity
+from vitrail.explain.linear.problem import LocalProblem
+from vitrail.explain.linear.weights import custom, exponential, inverse_quadratic, polynomial, stable
+from vitrail.vault import rehearse
+
+SCHEMA = vt.Schema(
+    {"a": vt.Numeric(0, 1), "b": vt.Numeric(-1, 1), "team": vt.Categorical(["red", "blue", "green"]), "c": vt.Numeric(0, 9)}
+)
+WEIGHTS = [stable(), stable(3.0), polynomial(), exponential(), exponential(0.1), inverse_quadratic()]
+MODEL = vt.Model(lambda x: np.clip(0.2 + 0.5 * x[:, 0] + 0.3 * x[:, 3], 0, 1), range=(0, 1), name="toy")
+
+
+def problem_of(weight=None, intercept=False, labels="hard"):
+    return LocalProblem(SCHEMA, MODEL, weight or stable(), labels, intercept)
+
+
+def random_rows(count, seed=0):
+    generator = np.random.default_rng(seed)
+    return {
+        "a": generator.uniform(0, 1, count),
+        "b": generator.uniform(-1, 1, count),
+        "team": generator.choice(["red", "blue", "green"], count),
+        "c": generator.uniform(0, 9, count),
+    }
+
+
+def exact_gradients(problem, rows, centres, phi):
+    raw = problem.schema.read(rows)
+    x, f = problem.encode(raw), problem.at(raw)
+    found = []
+    for z, one in zip(centres, phi, strict=True):
+        d = x - z
+        u = np.column_stack([np.ones(len(d)), d]) if problem.intercept else d
+        alpha = problem.weight(np.linalg.norm(d, axis=1))
+        found.append(2 * alpha[:, None] * (u @ one - f)[:, None] * u)
+    return np.stack(found, axis=1)
+
+
+@pytest.mark.parametrize("weight", WEIGHTS, ids=lambda weight: str(weight.to_json()))
+def test_the_bound_on_the_sphere_is_the_papers_constant(weight):
+    gradients = Gradients(problem_of(weight))
+    paper = weight.gradient_constant(gradients.problem.largest_distance, 1.0)
+    assert gradients.largest_bound == pytest.approx(paper, rel=1e-6)
+    assert gradients.bounds(np.zeros((1, gradients.size)))[0] < gradients.largest_bound
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("weight", WEIGHTS, ids=lambda weight: str(weight.to_json()))
+def test_no_row_exceeds_its_bound(weight, intercept):
+    problem = problem_of(weight, intercept)
+    gradients = Gradients(problem)
+    generator = np.random.default_rng(3)
+    centres = problem.encode(SCHEMA.read_points(random_rows(30, seed=1)))
+    phi = gradients.project(generator.normal(size=(30, gradients.size)) * generator.uniform(0, 2, (30, 1)))
+    longest = np.linalg.norm(exact_gradients(problem, random_rows(400), centres, phi), axis=2).max(axis=0)
+    assert (longest <= gradients.bounds(phi)).all()
+
+
+def test_the_bound_is_reached_by_the_worst_row():
+    """At distance r = (sqrt(3) - 1)/2 from the point, against phi on the sphere: 2 r (r + 1) = c = 1."""
+    schema = vt.Schema({"x": vt.Numeric(0, 1)})
+    problem = LocalProblem(schema, vt.Model(lambda x: np.zeros(len(x)), range=(0, 1)), stable(1.0), "hard", False)
+    z, r = 0.5, (np.sqrt(3) - 1) / 2
+    worst = exact_gradients(problem, {"x": np.array([z + r])}, np.array([[z]]), np.array([[1.0]]))
+    assert np.linalg.norm(worst) == pytest.approx(1.0, rel=1e-9)
+    assert Gradients(problem).bounds(np.array([[1.0]]))[0] == pytest.approx(1.0, rel=1e-6)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_the_vault_sums_the_gradients_of_all_points_in_one_pass(intercept):
+    problem = problem_of(intercept=intercept, labels="soft")
+    gradients = Gradients(problem)
+    centres = problem.encode(SCHEMA.read_points(random_rows(3, seed=2)))
+    phi = gradients.project(np.random.default_rng(0).normal(size=(3, gradients.size)))
+    rows = random_rows(200)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # a function that is not row-wise would be run one row at a time, with a warning
+        sums = rehearse(gradients.gradient_question(centres, phi), rows, SCHEMA, mu=100.0, n_rows_public=200, draws=400)
+    expected = exact_gradients(problem, rows, centres, phi).sum(axis=0).ravel()
+    noise = np.linalg.norm(gradients.bounds(phi)) / 100.0
+    assert np.abs(sums.mean(axis=0) - expected).max() < 5 * noise / np.sqrt(400)
+    assert sums.std(axis=0).mean() == pytest.approx(noise, rel=0.05)
+
+
+def test_the_choice_prefers_short_gradients():
+    problem = problem_of(labels="soft")
+    gradients = Gradients(problem)
+    centre = problem.encode(SCHEMA.read_points(random_rows(1, seed=2)))[0]
+    starts = gradients.project(np.random.default_rng(1).normal(size=(6, gradients.size)))
+    rows = random_rows(300)
+    lengths = [np.linalg.norm(exact_gradients(problem, rows, centre[None], one[None]).sum(axis=0)) for one in starts]
+    question = gradients.choice_question(centre, starts)
+    chosen = rehearse(question, rows, SCHEMA, mu=3.0, n_rows_public=300, draws=50)
+    assert question.bound == pytest.approx(gradients.bounds(starts).max())
+    assert (chosen == np.argmin(lengths)).mean() > 0.9
+
+
+def test_weighted_means_are_released_with_an_intercept():
+    problem = problem_of(intercept=True)
+    rows = random_rows(500)
+    data = vt.PrivateData(rows, SCHEMA, name="rows", n_rows_public=500, budget=vt.Budget(500, 1e-6))
+    centres = problem.encode(SCHEMA.read_points(random_rows(2, seed=5)))
+    found = VaultAnswers(Gradients(problem), data, "test").means(centres, mu=20.0)
+    x = problem.encode(SCHEMA.read(rows))
+    for z, mean in zip(centres, found.mean, strict=True):
+        alpha = problem.weight(np.linalg.norm(x - z, axis=1))
+        assert np.abs(mean - alpha @ (x - z) / alpha.sum()).max() < 5 * found.std.max()
+
+
+def test_projection_keeps_phi_inside_and_on_a_grid():
+    gradients = Gradients(problem_of(intercept=True))
+    phi = gradients.project(np.full((2, gradients.size), 9.0))
+    assert np.linalg.norm(phi[:, 1:], axis=1) == pytest.approx(1.0)
+    assert (phi[:, 0] == 2.0).all()
+    assert (gradients.project(phi) == phi).all()
+    assert (phi * 2**32 == np.rint(phi * 2**32)).all()
+
+
+def test_keys_name_everything_that_matters_and_nothing_else():
+    def key(problem, model_key="toy-1", step=0, shift=0.0):
+        gradients = Gradients(problem, model_key)
+        centres = np.zeros((1, problem.n_features)) + shift
+        return gradients.gradient_question(centres, np.zeros((1, gradients.size)), step=step).key
+
+    half, third = custom(lambda d: 0 * d + 0.5), custom(lambda d: 0 * d + 0.3)
+    keys = [
+        key(problem_of()),
+        key(problem_of(), step=1),
+        key(problem_of(), shift=0.25),
+        key(problem_of(), "toy-2"),
+        key(problem_of(stable(2.0))),
+        key(problem_of(labels="soft")),
+        key(problem_of(intercept=True)),
+        key(problem_of(half)),
+        key(problem_of(third)),  # the same name, other values
+    ]
+    assert len(set(keys)) == len(keys)
+    assert key(problem_of()) == keys[0]
+    assert key(problem_of(), model_key=None) is None  # a function has no content hash: always a new question
+    assert problem_identity(problem_of()) == problem_identity(problem_of())
+
+
+def test_points_that_do_not_fit_are_refused():
+    data = vt.PrivateData(random_rows(9), SCHEMA, name="rows", n_rows_public=9, budget=vt.Budget(1, 1e-6))
+    raw = SCHEMA.read_points(random_rows(2))
+    for bad in (raw[:, :2], raw[:0], np.full_like(raw, np.nan), raw[0]):
+        with pytest.raises(InvalidInput, match="raw_points have shape"):
+            checked_centres(problem_of(), data, bad)
+    other = LocalProblem(vt.Schema({"a": vt.Numeric(0, 1)}), MODEL, stable())
+    with pytest.raises(InvalidInput, match="feature schema"):
+        checked_centres(other, data, raw)
