@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from types import MappingProxyType
-from typing import NoReturn
+from typing import NoReturn, overload
 
 from ..errors import InvalidInput, SchemaError
 from ..guarantee import Budget, Guarantee, check_neighbours, question_mu
@@ -13,7 +13,7 @@ from ..ledger import Ledger, Replay, Statement, open_ledger
 from ..schema import Schema
 from .predictions import Predictions
 from .question import Plan, Question, check_count
-from .quote import Quote
+from .quote import Priced, Quote, Tag
 from .release import Release
 from .row_pass import RowPass
 from .rows import open_rows
@@ -170,8 +170,18 @@ class PrivateData:
         """Limit what one analyst may learn, within the dataset's own budget."""
         self.__ledger.cap_analyst(self.__account.name, analyst, budget)
 
-    def quote(self, question: Question, *, epsilon: float | None = None, mu: float | None = None) -> Quote:
+    @overload
+    def quote(self, question: Question, *, epsilon: float | None = None, mu: float | None = None) -> Quote: ...
+
+    @overload
+    def quote(self, question: Priced[Tag], *, epsilon: float | None = None, mu: float | None = None) -> Tag: ...
+
+    def quote(
+        self, question: Question | Priced[Tag], *, epsilon: float | None = None, mu: float | None = None
+    ) -> Quote | Tag:
         """What a question would cost and how noisy its answer would be. Reads no row and charges nothing.
+
+        An explainer that can tell more (``vt.LocalLinear``: the expected width of its bands) is asked for its own quote.
 
         Examples
         --------
@@ -182,6 +192,8 @@ class PrivateData:
         ... # doctest: +ELLIPSIS
         epsilon 2 at delta 1e-06 (mu 0.448...). Noise: ... It does not fit: the largest question ... is epsilon 1.
         """
+        if isinstance(question, Priced):
+            return question.__vitrail_quote__(epsilon=epsilon, mu=mu)
         plan = self.__plan(question, epsilon, mu)
         statement = self.budget
         cost = plan.event.cost()

@@ -3,9 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol, TypeVar, runtime_checkable
 
 from ..accounting import Cost, JsonValue
 from ..guarantee import Guarantee
+
+
+Tag = TypeVar("Tag", covariant=True)
+
+
+@runtime_checkable
+class Priced(Protocol[Tag]):
+    """An explainer that knows what its epsilon would buy."""
+
+    def __vitrail_quote__(self, *, epsilon: float | None, mu: float | None) -> Tag:
+        """Its own price tag."""
+        ...
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,256 @@
+"""A synopsis: paid once, then any number of explanations, on any machine, with bands, without the data."""
+
+import json
+import pickle
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import vitrail as vt
+from vitrail.errors import BudgetExceeded, InvalidInput, SchemaError
+from vitrail.explain.linear import moments
+from vitrail.explain.linear.problem import LocalProblem
+from vitrail.explain.linear.solve import excess_loss
+from vitrail.explain.linear.synopsis import Synopsis
+from vitrail.explain.linear.weights import custom, exponential, polynomial
+
+SCHEMA = vt.Schema(
+    {
+        "dose": vt.Numeric(0, 10),
+        "ward": vt.Categorical(["A", "B", "C"]),
+        "age": vt.Numeric(0, 100),
+        "ill": vt.Categorical([0, 1]),
+    }
+)
+POINTS = {"dose": [1.0, 9.0, 5.0], "ward": ["A", "C", "B"], "age": [30, 80, 50]}
+N_ROWS = 6000
+
+
+def risk(x: np.ndarray) -> np.ndarray:
+    return np.clip(0.1 + 0.5 * x[:, 0] + 0.2 * x[:, 3] + 0.2 * x[:, 0] * x[:, 4], 0, 1)
+
+
+def private(**more: object) -> vt.PrivateData:
+    generator = np.random.default_rng(0)
+    rows = {
+        "dose": generator.uniform(0, 10, N_ROWS),
+        "ward": generator.choice(["A", "B", "C"], N_ROWS),
+        "age": generator.uniform(0, 100, N_ROWS),
+        "ill": generator.integers(0, 2, N_ROWS),
+    }
+    settings: dict[str, object] = {
+        "name": "patients",
+        "n_rows_public": N_ROWS,
+        "budget": vt.Budget(3, 1e-6),
+        "target": "ill",
+    }
+    return vt.PrivateData(rows, SCHEMA, **{**settings, **more})  # type: ignore[arg-type]
+
+
+def problem_of(data: vt.PrivateData, **more: object) -> LocalProblem:
+    model = vt.Model(risk, range=(0, 1), name="risk")
+    return LocalProblem(data.feature_schema, model, **{"weight": polynomial(), **more})  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def synopsis() -> Synopsis:
+    data = private()
+    return moments.fit(problem_of(data), data, 0.5)
+
+
+def test_one_charge_then_free(synopsis: Synopsis) -> None:
+    data = private()
+    fitted = moments.fit(problem_of(data), data, 0.5)
+    spent = data.budget.spent
+    for _ in range(3):
+        e = fitted(POINTS)
+    assert data.budget.spent == spent == fitted.cost == e.cost
+    assert e.guarantee == fitted.guarantee
+    assert [entry.body["question"]["label"] for entry in data.budget.entries if "question" in entry.body] == [
+        "synopsis of 3 columns for explanations of risk"
+    ]
+
+
+def test_the_explanation_is_that_of_the_model(synopsis: Synopsis) -> None:
+    e = synopsis(POINTS)
+    assert e.method == "synopsis"
+    assert e.columns == ("dose", "ward", "age")
+    assert e.predictions == pytest.approx(e.outputs, abs=0.15)
+    assert e.values[0, 0] < -0.1 < 0.1 < e.values[1, 0]
+    assert np.abs(e.values[:, 2]).max() < 0.1
+    assert e.base_values + e.values.sum(axis=1) == pytest.approx(e.intercepts)
+    assert (e.lower < e.values).all()
+    assert (e.values < e.upper).all()
+
+
+def test_points_are_explained_alike_alone_and_in_a_crowd(synopsis: Synopsis) -> None:
+    generator = np.random.default_rng(1)
+    many = {"dose": generator.uniform(0, 10, 700), "ward": ["A", "B"] * 350, "age": generator.uniform(0, 100, 700)}
+    together = synopsis(many, bands=False)
+    alone = synopsis({name: values[600] for name, values in many.items()}, bands=False)
+    assert together.values[600] == pytest.approx(alone.values[0], abs=1e-12)
+    assert together.lower is None
+
+
+def test_centred_explanations_lie_in_the_unit_ball_and_their_loss_is_small() -> None:
+    data = private()
+    fitted = moments.fit(problem_of(data, labels="hard", intercept=False), data, 0.6)
+    e = fitted(POINTS, bands=False)
+    slopes = e.coefficients / 0.5
+    assert (np.linalg.norm(slopes, axis=1) <= 1 + 1e-9).all()
+    noisy_gram, noisy_cross = fitted.statistics(POINTS)
+    assert excess_loss(noisy_gram, noisy_cross, slopes) == pytest.approx(0, abs=1e-9)
+
+
+def test_asking_again_replays_where_the_model_has_a_name() -> None:
+    data = private(budget=vt.Budget(9, 1e-6))
+    first = moments.fit(problem_of(data), data, 0.5, key="risk 1")
+    spent = data.budget.spent
+    again = moments.fit(problem_of(data), data, 0.5, key="risk 1")
+    assert data.budget.spent == spent
+    assert all(np.array_equal(one, two) for one, two in zip(first.parts, again.parts, strict=True))
+    moments.fit(problem_of(data, labels="hard"), data, 0.5, key="risk 1")
+    assert data.budget.spent.mu > spent.mu
+
+
+def test_bands_cover_what_there_would_be_without_noise() -> None:
+    data = private(budget=vt.Budget(40, 1e-6))
+    problem = problem_of(data)
+    points = {"dose": [1.0, 9.0, 5.0, 3.0], "ward": ["A", "C", "B", "B"], "age": [30, 80, 50, 10]}
+    reference = moments.fit(problem, private(budget=vt.Budget(4000, 1e-6)), 80.0)
+    inside = []
+    for _ in range(12):
+        fitted = moments.fit(problem, data, 0.5)
+        truth = reference(points, bands=False, radius=fitted.default_radius)
+        e = fitted(points)
+        inside.append((e.lower <= truth.values) & (truth.values <= e.upper))
+    assert np.mean(inside) >= 0.85  # 144 values, not independent
+
+
+def test_weight_and_intercept_change_for_free(synopsis: Synopsis) -> None:
+    sharp, centred = synopsis.with_weight(exponential(0.3)), synopsis.with_intercept(False)
+    assert sharp.cost == synopsis.cost
+    assert not np.allclose(sharp(POINTS, bands=False).values, synopsis(POINTS, bands=False).values)
+    assert (centred(POINTS, bands=False).base_values == 0).all()
+
+
+def test_replace_one_costs_twice_the_noise() -> None:
+    one, two = private(), private(neighbours="replace-one")
+    noise = [moments.fit(problem_of(data), data, 0.5).sigma for data in (one, two)]
+    assert noise[1] == pytest.approx(2 * noise[0], rel=1e-3)
+
+
+# --- what is wrong is said before anything is charged ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("points", "error"),
+    [
+        ({"dose": 1.0, "ward": "Z", "age": 3}, SchemaError),
+        ({"dose": float("nan"), "ward": "A", "age": 3}, SchemaError),
+        ({"dose": 11.0, "ward": "A", "age": 3}, SchemaError),
+        ({"dose": 1.0, "ward": "A"}, SchemaError),
+        (np.zeros((1, 7)), SchemaError),
+    ],
+)
+def test_points_outside_the_schema_are_refused(synopsis: Synopsis, points: object, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        synopsis(points)
+
+
+def test_bad_requests_charge_nothing() -> None:
+    data = private(budget=vt.Budget(0.1, 1e-6))
+    with pytest.raises(BudgetExceeded):
+        moments.fit(problem_of(data), data, 1.0)
+    other = LocalProblem(SCHEMA, vt.Model(risk, range=(0, 1)), polynomial())
+    with pytest.raises(SchemaError, match="feature_schema"):
+        moments.fit(other, data, 0.01)
+    wide = vt.Schema({f"x{i}": vt.Numeric(0, 1) for i in range(300)})
+    with pytest.raises(InvalidInput, match="at most 256"):
+        moments.question(LocalProblem(wide, vt.Model(risk, range=(0, 1)), polynomial()))
+    with pytest.raises(InvalidInput, match="is numeric"):
+        moments.fit(problem_of(data), data, 0.01, cells=("dose",))
+    with pytest.raises(InvalidInput, match="draws is 1"):
+        moments.fit(problem_of(private()), private(), 0.4)(POINTS, draws=1)
+    assert data.budget.spent_epsilon == 0
+
+
+# --- files ----------------------------------------------------------------------------------------------------------------
+
+
+def test_a_stored_synopsis_explains_the_same(synopsis: Synopsis, tmp_path: Path) -> None:
+    synopsis.save(tmp_path / "patients.synopsis")
+    read = Synopsis.load(tmp_path / "patients.synopsis", model=synopsis.model)
+    assert np.array_equal(read(POINTS).values, synopsis(POINTS).values)
+    assert np.array_equal(read(POINTS).lower, synopsis(POINTS).lower)
+    assert (read.guarantee, read.cost, read.schema) == (synopsis.guarantee, synopsis.cost, synopsis.schema)
+    read.save(tmp_path / "again.synopsis")
+    assert (tmp_path / "again.synopsis").read_bytes() == (tmp_path / "patients.synopsis").read_bytes()
+    alone = Synopsis.load(tmp_path / "patients.synopsis")(POINTS)
+    assert np.array_equal(alone.outputs, alone.predictions)
+    assert any("model was not at hand" in note for note in alone.notes)
+
+
+def test_reading_needs_neither_vault_nor_ledger(synopsis: Synopsis, tmp_path: Path) -> None:
+    synopsis.save(tmp_path / "patients.synopsis")
+    program = (
+        "import sys\n"
+        "from vitrail.explain.linear.synopsis import Synopsis\n"
+        f"e = Synopsis.load({str(tmp_path / 'patients.synopsis')!r})({{'dose': 3, 'ward': 'A', 'age': 9}})\n"
+        "print(e.values.shape, [name for name in ('vitrail.vault', 'vitrail.ledger', 'sqlalchemy') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "(1, 3) []"
+
+
+def test_a_function_as_weight_has_to_be_given_again(tmp_path: Path) -> None:
+    data = private()
+    weight = custom(lambda d: np.exp(-d), name="mine")
+    moments.fit(problem_of(data, weight=weight), data, 0.5).save(tmp_path / "mine.synopsis")
+    with pytest.raises(InvalidInput, match="give it again with weight="):
+        Synopsis.load(tmp_path / "mine.synopsis")
+    assert Synopsis.load(tmp_path / "mine.synopsis", weight=weight).weight.name == "mine"
+
+
+class Bomb:
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return exec, ("raise SystemExit('executed')",)
+
+
+def rewritten(path: Path, source: Path, changes: dict[str, bytes | None]) -> Path:
+    with zipfile.ZipFile(source) as old, zipfile.ZipFile(path, "w") as new:
+        for name in old.namelist():
+            content = changes.get(name, old.read(name))
+            if content is not None:
+                new.writestr(name, content)
+    return path
+
+
+def test_files_that_are_no_synopsis_are_refused(synopsis: Synopsis, tmp_path: Path) -> None:
+    good = tmp_path / "good.synopsis"
+    synopsis.save(good)
+    with zipfile.ZipFile(good) as archive:
+        header = json.loads(archive.read("synopsis.json"))
+    array = (
+        np.lib.format.magic(1, 0) + b"\x76\x00{'descr': '|O', 'fortran_order': False, 'shape': (1,), }" + b" " * 60 + b"\n"
+    )
+    bad: dict[str, dict[str, bytes | None]] = {
+        "pickle": {"part_0.npy": array + pickle.dumps(Bomb())},
+        "missing part": {"part_1.npy": None},
+        "other format": {"synopsis.json": json.dumps({**header, "format": "x"}).encode()},
+        "no cost": {"synopsis.json": json.dumps({k: v for k, v in header.items() if k != "cost"}).encode()},
+        "other cells": {"synopsis.json": json.dumps({**header, "cells": ["ward"]}).encode()},
+        "no json": {"synopsis.json": b"\xff"},
+    }
+    for name, changes in bad.items():
+        with pytest.raises(InvalidInput):
+            Synopsis.load(rewritten(tmp_path / name, good, changes))
+    (tmp_path / "text").write_text("hello")
+    with pytest.raises(InvalidInput, match="not a synopsis"):
+        Synopsis.load(tmp_path / "text")
+    with pytest.raises(InvalidInput):
+        Synopsis.load(tmp_path / "absent")
