@@ -8,7 +8,6 @@ from typing import Protocol, TypeVar, runtime_checkable
 from ..accounting import Cost, JsonValue
 from ..guarantee import Guarantee
 
-
 Tag = TypeVar("Tag", covariant=True)
 
 
