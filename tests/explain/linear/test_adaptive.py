@@ -144,7 +144,7 @@ def test_the_theorem_as_shares():
     assert rules.shares_needed(0.0, 4, 1.0) == adaptive.FEWEST_SHARES
     plain = adaptive.Rules(300, 1, 0, 1000, 0.1, 1, False)
     assert plain.shares_needed(0.05, 4, 0.1) == math.ceil(
-        max(0.2 * math.sqrt(math.log(300)), 0.25 + 0.002 * 300**0.5 / 0.2) * 300
+        max(0.2 * math.sqrt(math.log(300)), 0.35 + 0.0025 * 300**0.5 / 0.2) * 300
     )
 
 

@@ -144,6 +144,12 @@ def test_replace_one_costs_twice_the_noise() -> None:
     assert noise[1] == pytest.approx(2 * noise[0], rel=1e-3)
 
 
+def test_shrinking_is_a_choice_and_says_so(synopsis: Synopsis) -> None:
+    shrunk = synopsis.with_shrinkage()
+    assert any("shrunk" in note for note in shrunk(POINTS, draws=2).notes)
+    assert not any("shrunk" in note for note in synopsis(POINTS, draws=2).notes)
+
+
 # --- what is wrong is said before anything is charged ---------------------------------------------------------------------
 
 

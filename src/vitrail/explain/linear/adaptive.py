@@ -22,7 +22,7 @@ the way, so the account must be a filter, as the ledger is; the paper adds up un
 *What it is worth.* Between points that noise hardly blurs, a good start saves nothing: the price buys the last digits. With
 x = sqrt(n)/(mu m0), the length of the noise, the share of the price that leaves the loss as it is was measured (hospital
 records, 40 000 x 81, 200 points): 0.2 at x = 0.07, 0.35 at 0.008, 1 at 0.002. The theorem's constants do not know that,
-so T' is kept above (0.25 + 0.002/x) T, except in the enhanced variant. With the paper's candidates alone there is nothing
+so T' is kept above (0.35 + 0.0025/x) T, except in the enhanced variant. With the paper's candidates alone there is nothing
 to save at equal loss: past explanations carry their own noise along. Regression averages it out.
 
 Audit: tests/audit/test_adaptive_audit.py, where the published version is caught.
@@ -106,7 +106,7 @@ class Rules:
         noise = math.sqrt(size) * sigma
         part = (beta if self.enhanced else max(beta, noise)) * math.sqrt(math.log(self.shares))
         if not self.enhanced:
-            part = max(part, 0.25 + 0.002 * math.sqrt(self.shares) / noise)  # noise = sqrt(T) x
+            part = max(part, 0.35 + 0.0025 * math.sqrt(self.shares) / noise)  # noise = sqrt(T) x
         most = self.shares - 1  # the choice took one
         return max(min(FEWEST_SHARES, most), min(math.ceil(part * self.shares), most))
 

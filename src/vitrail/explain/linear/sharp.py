@@ -47,6 +47,7 @@ RIDGE_TIMES_COLUMNS = 2.6e-4
 GLOBAL_RIDGE_FACTOR = 50.0
 """The fit to all rows gets a larger ridge: rare levels have little to say there."""
 ROWS_PER_ANCHOR = 20
+ANCHOR_STREAM = 1
 FEWEST_NEIGHBOURS = 2_000
 NEIGHBOURS_PER_FEATURE = 50
 POINTS_AT_ONCE = 32
@@ -270,7 +271,8 @@ def _labelled(problem: LocalProblem, rows: PrivateRows, n: int, seed: int, ridge
 
 def anchors(schema: Schema, raw: Floats, seed: int) -> Floats:
     """The rows, each with one column drawn anew, evenly from what the schema allows."""
-    generator = np.random.default_rng(seed)
+    # A stream of its own: with the sampler's, which column is redrawn would depend on what the row is.
+    generator = np.random.default_rng([seed, ANCHOR_STREAM])
     made = raw.copy()
     chosen = generator.integers(0, schema.n_columns, len(raw))
     for place, column in enumerate(schema.values()):

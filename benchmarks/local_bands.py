@@ -1,0 +1,118 @@
+"""Coverage of the 95 % bands: how often they hold the value that the same explanation has without noise.
+
+The truth is solved from exact sums by the benchmark's own solver, in the ball that the explanation used. Coverage is over
+points, columns and draws. The headline pools all configurations below equally; each one is a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+import exact
+from local_draws import drawn_statistics, rehearsed
+from local_setup import DELTA, Bench, Case, Part
+from vitrail.accounting import mu_of
+from vitrail.explain.linear import moments
+from vitrail.explain.linear.bands import bands_of
+from vitrail.explain.linear.problem import Labels, LocalProblem
+from vitrail.explain.linear.statistics import radius_of, statistics_question
+from vitrail.explain.linear.weights import Weight, polynomial, stable
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """One way of asking. ``together``: how many points share a release (and its epsilon)."""
+
+    case: str
+    method: str
+    epsilon: float
+    weight: Weight
+    labels: Labels = "soft"
+    intercept: bool = True
+    together: int = 1
+
+
+CONFIGURATIONS = (
+    Configuration("adult-boosting", "statistics", 1.0, stable(1.0)),
+    Configuration("adult-boosting", "statistics", 0.1, stable(1.0)),
+    Configuration("adult-boosting", "statistics", 1.0, stable(1.0), together=100),
+    Configuration("acs", "statistics", 0.1, stable(1.0)),
+    Configuration("acs", "statistics", 0.01, stable(1.0)),
+    Configuration("acs", "statistics", 0.1, stable(1.0), "hard", intercept=False),
+    Configuration("adult-forest", "statistics", 1.0, stable(1.0), "hard", intercept=False),
+    Configuration("adult-boosting", "synopsis", 1.0, polynomial()),
+    Configuration("adult-boosting", "synopsis", 0.1, polynomial()),
+    Configuration("acs", "synopsis", 0.1, polynomial()),
+    Configuration("acs", "synopsis", 0.01, polynomial()),
+)
+
+
+def true_values(problem: LocalProblem, raw: np.ndarray, a: np.ndarray, b: np.ndarray, radius: float) -> np.ndarray:
+    """Contributions by column, in units of f, of the optimum on exact statistics."""
+    if problem.intercept:
+        mean = a[:, 0, 1:] / a[:, 0, :1]
+        inner = a[:, 1:, 1:] - mean[:, :, None] * a[:, None, 0, 1:]
+        parts = -mean * exact.optimum(inner, b[:, 1:] - mean * b[:, :1], radius)
+    else:
+        active = problem.schema.features(raw)[0] > 0
+        for column, place in zip(problem.schema.values(), problem.schema.feature_slices.values(), strict=True):
+            active[:, place] |= not hasattr(column, "levels")
+        parts = np.where(active, exact.optimum(a, b, radius), 0.0)
+    return np.stack([parts[:, place].sum(axis=1) for place in problem.schema.feature_slices.values()], axis=1)
+
+
+def held(configuration: Configuration, case: Case, draws: int) -> Iterator[np.ndarray]:
+    """For every draw: which bands hold the truth, (points, columns)."""
+    of = case.indices(case.scale.loss_points, seed=2)
+    raw = case.data.raw[of]
+    problem = LocalProblem(
+        case.data.schema, case.model, configuration.weight, configuration.labels, intercept=configuration.intercept
+    )
+    ((a, b),) = case.exact(of, [configuration.weight], configuration.labels, affine=configuration.intercept)
+    if configuration.method == "statistics":
+        together = min(configuration.together, len(of))
+        asked = statistics_question(problem, raw[:together])
+        sigma = case.private.quote(asked, epsilon=configuration.epsilon).sigma
+        assert sigma is not None
+        rng = np.random.default_rng(8)
+        for _ in range(draws):
+            drawn = drawn_statistics(problem, case, of, a, b, sigma, rng)
+            radius = radius_of(problem, drawn.noise, drawn.structure.size)
+            fit = drawn.solve(radius)
+            widths = bands_of(drawn, fit, radius).half_widths
+            yield np.abs(drawn.values(fit) - true_values(problem, raw, a, b, radius)) <= widths
+        return
+    mu = mu_of(configuration.epsilon, DELTA)
+    released = moments.fit(problem, case.private, mu)
+    truth = problem.model.width / 2 * true_values(problem, raw, a, b, 1.0)
+    for parts in rehearsed(moments.question(problem), case, mu, draws):
+        found = replace(released, parts=parts)(case.points(of))
+        yield (found.lower <= truth) & (truth <= found.upper)
+
+
+def bands(bench: Bench) -> Part:
+    rows: list[dict[str, object]] = []
+    for configuration in CONFIGURATIONS:
+        case = bench.case(configuration.case)
+        draws = list(held(configuration, case, 2 if bench.scale.quick else 10))
+        row = {
+            "data": case.name,
+            "method": configuration.method,
+            "weight": configuration.weight.name,
+            "epsilon": configuration.epsilon,
+            "points_per_release": configuration.together if configuration.method == "statistics" else "unlimited",
+            "intercept": configuration.intercept,
+            "coverage": float(np.mean(draws)),
+            "worst_column": float(np.mean(draws, axis=(0, 1)).min()),
+            "bands": int(np.size(draws)),
+        }
+        rows.append(row)
+        print("  ", row, flush=True)
+    how = (
+        "share of (point, column, draw) whose 95 % band holds the contribution computed without noise in the same "
+        "ball; 100 points x 10 draws per configuration; the headline is the mean over the configurations in rows"
+    )
+    return Part({"band_coverage": float(np.mean([row["coverage"] for row in rows]))}, rows, how)  # type: ignore[arg-type]
