@@ -306,7 +306,7 @@ def test_a_model_with_a_memory_is_refused_before_anything_is_charged():
 
     data = private()
     shapley = vt.Shapley(data, vt.Model(forgetful, range=(0, 1)))
-    with pytest.raises(ModelError, match="two answers"), pytest.warns(UserWarning, match="one row at a time"):
+    with pytest.raises(ModelError, match="two predictions for the same public row"):
         shapley(POINT, epsilon=1)
     assert data.budget.spent_epsilon == 0
 

@@ -146,8 +146,8 @@ def test_replace_one_costs_twice_the_noise() -> None:
 
 def test_shrinking_is_a_choice_and_says_so(synopsis: Synopsis) -> None:
     shrunk = synopsis.with_shrinkage()
-    assert any("shrunk" in note for note in shrunk(POINTS, draws=2).notes)
-    assert not any("shrunk" in note for note in synopsis(POINTS, draws=2).notes)
+    assert any("shrunk" in note for note in shrunk(POINTS, draws=19).notes)
+    assert not any("shrunk" in note for note in synopsis(POINTS, draws=19).notes)
 
 
 # --- what is wrong is said before anything is charged ---------------------------------------------------------------------
@@ -180,8 +180,8 @@ def test_bad_requests_charge_nothing() -> None:
         moments.question(LocalProblem(wide, vt.Model(risk, range=(0, 1)), polynomial()))
     with pytest.raises(InvalidInput, match="is numeric"):
         moments.fit(problem_of(data), data, 0.01, cells=("dose",))
-    with pytest.raises(InvalidInput, match="draws is 1"):
-        moments.fit(problem_of(private()), private(), 0.4)(POINTS, draws=1)
+    with pytest.raises(InvalidInput, match="draws is 9"):
+        moments.fit(problem_of(private()), private(), 0.4)(POINTS, draws=9)
     assert data.budget.spent_epsilon == 0
 
 

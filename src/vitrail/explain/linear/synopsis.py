@@ -4,9 +4,9 @@ The file is a zip of a JSON header and plain .npy arrays; nothing in it is ever 
 the release by linear algebra (``tensors``, ``solve``): everything here is post-processing and costs nothing.
 
 *Bands.* The law of the noise is known: independent, Gaussian, sigma over the scale on every sum. Noise of that law is added
-to the released sums again, ``draws`` times, and every explanation is solved again; its standard deviation over these draws,
-1.96 times to either side, is the band. It is nominal: it is taken around the released sums, not the true ones, and holds
-neither sampling error nor what a weight loses when it is replaced by a line in the squared distance.
+to the released sums again, 59 times, and every explanation is solved again. The half-width is the 57th smallest move of the
+value, times the factor of ``bands`` for estimates that noise has already turned (its argument holds here unchanged). Not in
+it: sampling error, and what a weight loses when it is replaced by a line in the squared distance. BANDCOVERAGE
 """
 
 from __future__ import annotations
@@ -37,9 +37,10 @@ from .weights import Weight
 
 Floats = NDArray[np.float64]
 
-BAND = 1.959963984540054
-"""Standard deviations to either side that hold 95 % of a normal law."""
-DRAWS = 48
+COVERAGE = 0.95
+DRAWS, FEWEST_DRAWS = 59, 19
+"""With fewer than 19 no order statistic has coverage 0.95."""
+TURN_FACTOR = 1.0
 RADIUS_SCALE = 0.6
 """See ``Synopsis.default_radius``."""
 AT_ONCE = 256
@@ -210,7 +211,7 @@ class Synopsis:
         radius = self.default_radius if radius is None else radius
         solution = self.solve(w, radius=radius)
         values = self._values(raw, solution)
-        spread = self._spread(raw, w, radius, draws) if bands else None
+        half_widths = self._half_widths(raw, w, values, radius, draws) if bands else None
         low, high = self.output_range
         middle, half = (high + low) / 2, (high - low) / 2
         at_point = middle + half * solution.intercepts
@@ -225,8 +226,8 @@ class Synopsis:
             guarantee=self.guarantee,
             cost=self.cost,
             method="synopsis",
-            lower=None if spread is None else values - BAND * spread,
-            upper=None if spread is None else values + BAND * spread,
+            lower=None if half_widths is None else values - half_widths,
+            upper=None if half_widths is None else values + half_widths,
             coefficients=half * solution.slopes @ self.coordinates.embedding.T,
             intercepts=at_point,
             features=self.schema.feature_names,
@@ -291,21 +292,23 @@ class Synopsis:
         columns = [parts[:, place].sum(axis=1) for place in self.schema.feature_slices.values()]
         return half * np.stack(columns, axis=1)
 
-    def _spread(self, raw: Floats, w: Floats, radius: float, draws: int) -> Floats:
-        """Standard deviation of the values over redraws of the noise."""
-        if isinstance(draws, bool) or not isinstance(draws, int) or draws < 2:
-            raise InvalidInput(f"draws is {draws!r}; a band needs a whole number of at least 2, such as {DRAWS}")
+    def _half_widths(self, raw: Floats, w: Floats, values: Floats, radius: float, draws: int) -> Floats:
+        """Half-widths of the bands (points, columns)."""
+        if isinstance(draws, bool) or not isinstance(draws, int) or draws < FEWEST_DRAWS:
+            raise InvalidInput(f"draws is {draws!r}; a band needs a whole number of at least {FEWEST_DRAWS}")
         generator = np.random.default_rng(0)  # the release holds all the noise that protects; this only measures it
-        mean, squares = np.zeros((len(raw), self.schema.n_columns)), np.zeros((len(raw), self.schema.n_columns))
-        for count in range(1, draws + 1):
+        redrawn, on_sphere = np.empty((draws, *values.shape)), np.zeros(len(values))
+        for draw in range(draws):
             noise = tuple(self.sigma * generator.standard_normal(part.shape) for part in self.parts)
             added = blocks_of(self.partition, self.scales, noise)
             blocks = self._shrunk(tuple(one + two for one, two in zip(self._blocks, added, strict=True)))
-            values = self._values(raw, self.solve(w, radius=radius, moments=self._laid_out(blocks)))
-            away = values - mean
-            mean += away / count
-            squares += away * (values - mean)
-        return np.sqrt(squares / (draws - 1))
+            solution = self.solve(w, radius=radius, moments=self._laid_out(blocks))
+            redrawn[draw] = self._values(raw, solution)
+            on_sphere += np.linalg.norm(solution.slopes, axis=1) > radius * (1 - 1e-6)
+        rank = min(math.ceil(COVERAGE * (draws + 1)), draws) - 1
+        moves = np.partition(np.abs(redrawn - values), rank, axis=0)[rank]
+        turned = TURN_FACTOR * on_sphere / draws * np.sqrt(1 - np.clip(_cosines(values, redrawn), 0.0, 1.0))
+        return np.asarray(moves * (1 + turned)[:, None])
 
     # --- files -------------------------------------------------------------------------------------------------------
 
@@ -342,6 +345,13 @@ def _bordered(total: Floats, mean: Floats, gram: Floats) -> Floats:
     made = np.empty((len(gram), gram.shape[1] + 1, gram.shape[2] + 1))
     made[:, 0, 0], made[:, 0, 1:], made[:, 1:, 0], made[:, 1:, 1:] = total, mean, mean, gram
     return made
+
+
+def _cosines(values: Floats, redrawn: Floats) -> Floats:
+    """The mean cosine between the values of a point (points, columns) and redrawn ones (draws, points, columns)."""
+    lengths = np.linalg.norm(values, axis=1) * np.linalg.norm(redrawn, axis=2)
+    products = np.einsum("qi,dqi->dq", values, redrawn)
+    return np.asarray(np.divide(products, lengths, out=np.zeros_like(products), where=lengths > 0).mean(axis=0))
 
 
 def _rows_of(columns: Mapping[str, NDArray[np.generic]]) -> Iterator[dict[str, object]]:

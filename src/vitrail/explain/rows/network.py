@@ -2,7 +2,8 @@
 
 Each column's distribution given its parents is the least committed one that has the agreed tables with each parent: raking
 starts from the parents' own joint distribution, which is a margin of an earlier clique, and ends with it, so that all
-cliques agree on what they share. The product of the conditionals is then the joint distribution, and drawing columns in
+cliques agree on what they share. Noisy tables of three columns may contradict each other: then no distribution has all of
+them, raking stops in between, and what is sampled has the tables of :meth:`Network.table`, near the measured ones. The product of the conditionals is then the joint distribution, and drawing columns in
 order draws from it exactly. A group is opened into bins by the column's own noisy counts, a bin into values evenly.
 """
 
@@ -34,6 +35,8 @@ class Network:
         Columns in the order in which they are drawn.
     sizes : tuple of int
         How many groups each column has.
+    joints : tuple of (columns, array)
+        For each link the distribution of the child and its parents.
     conditionals : tuple of array
         For each link (parent combinations, groups of the child): rows add up to 1.
     opened : tuple of array
@@ -42,8 +45,13 @@ class Network:
 
     links: tuple[Link, ...]
     sizes: tuple[int, ...]
+    joints: tuple[tuple[tuple[int, ...], Floats], ...]
     conditionals: tuple[Floats, ...]
     opened: tuple[Floats, ...]
+
+    def table(self, *columns: int) -> Floats:
+        """The distribution, as sampled, of columns that share a clique, over their groups."""
+        return _margin(self.joints, columns)
 
     def draw_bins(self, n: int, generator: np.random.Generator) -> Indices:
         """The bins of ``n`` sampled rows: (n, columns)."""
@@ -64,7 +72,7 @@ def fit_network(
     bin_shares: Sequence[Floats],
     groups: Sequence[Indices],
 ) -> Network:
-    """The network whose columns and linked pairs have the agreed distributions.
+    """The network whose columns and linked pairs have the agreed distributions, as far as one can have them all.
 
     Parameters
     ----------
@@ -98,7 +106,8 @@ def fit_network(
         members[group, np.arange(len(group))] = 1.0
         evenly = members / members.sum(axis=1, keepdims=True)
         opened.append(_normalised(members * shares, evenly))
-    return Network(links, tuple(len(shares) for shares in group_shares), tuple(conditionals), tuple(opened))
+    sizes = tuple(len(shares) for shares in group_shares)
+    return Network(links, sizes, tuple(joints), tuple(conditionals), tuple(opened))
 
 
 def _margin(joints: Sequence[tuple[tuple[int, ...], Floats]], columns: tuple[int, ...]) -> Floats:

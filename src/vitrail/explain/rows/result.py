@@ -119,19 +119,14 @@ class PrivateRows:
     @cached_property
     def shares(self) -> Mapping[str, Floats]:
         """The distribution of every column over its bins, as sampled."""
-        pieces = zip(self.columns, self._group_shares, self._network.opened, strict=True)
-        return MappingProxyType({name: groups @ opened for name, groups, opened in pieces})
+        network = self._network
+        return MappingProxyType({name: network.table(j) @ network.opened[j] for j, name in enumerate(self.columns)})
 
     @cached_property
     def tables(self) -> Mapping[tuple[str, str], Floats]:
-        """The agreed distribution of every linked pair of columns over their groups, parent first."""
-        found = {}
-        for link in self.links:
-            for parent in link.parents:
-                ahead = (parent, link.child) in self._agreed
-                table = self._agreed[parent, link.child] if ahead else self._agreed[link.child, parent].T
-                found[self.columns[parent], self.columns[link.child]] = table
-        return MappingProxyType(found)
+        """The distribution, as sampled, of every linked pair of columns over their groups, parent first."""
+        pairs = [(parent, link.child) for link in self.links for parent in link.parents]
+        return MappingProxyType({(self.columns[i], self.columns[j]): self._network.table(i, j) for i, j in pairs})
 
     def group_labels(self, name: str) -> tuple[str, ...]:
         """What each group of a column holds, in words."""
