@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 MOST_CELLS = 64
 PROBE_ROWS = 4096
-NOISE_PER_MISS = 0.03
+NOISE_PER_MISS = 0.007
 """The largest |g| that is worth its cells, per unit of what the line misses: calibrated on public data (docs/local.md)."""
 
 

@@ -39,6 +39,7 @@ LARGEST_INTERCEPT = 2.0
 MOST_NUMBERS = 8192
 """Per row and pass: a block of 4096 rows then takes 0.3 GB."""
 _DISTANCES = 20_001
+_ROWS_IN_CACHE = 256
 _PHI_STEP = 2.0**-32
 """phi is rounded to this, so that a last bit that differs between machines does not make a stored question a new one."""
 
@@ -206,6 +207,12 @@ class _GradientRows:
         """(rows, points * candidates, size)."""
         x, f = self._problem.rows(block)
         found = np.empty((len(x), *self._phi.shape))
+        for start in range(0, len(x), _ROWS_IN_CACHE):
+            part = slice(start, start + _ROWS_IN_CACHE)
+            self._fill(found[part], x[part], f[part])
+        return found.reshape(len(x), -1, self._phi.shape[-1])
+
+    def _fill(self, found: Floats, x: Floats, f: Floats) -> None:
         for point, z in enumerate(self._centres):
             d = x - z
             twice_alpha = 2 * np.clip(self._problem.weight(np.sqrt(np.einsum("ij,ij->i", d, d))), 0.0, 1.0)
@@ -216,7 +223,6 @@ class _GradientRows:
                     np.multiply(d, target[:, :1], out=target[:, 1:])
                 else:
                     np.multiply(d, (twice_alpha * ((d * phi).sum(axis=1) - f))[:, None], out=target)
-        return found.reshape(len(x), -1, self._phi.shape[-1])
 
 
 class _MeanRows:

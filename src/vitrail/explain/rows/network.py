@@ -3,8 +3,9 @@
 Each column's distribution given its parents is the least committed one that has the agreed tables with each parent: raking
 starts from the parents' own joint distribution, which is a margin of an earlier clique, and ends with it, so that all
 cliques agree on what they share. Noisy tables of three columns may contradict each other: then no distribution has all of
-them, raking stops in between, and what is sampled has the tables of :meth:`Network.table`, near the measured ones. The product of the conditionals is then the joint distribution, and drawing columns in
-order draws from it exactly. A group is opened into bins by the column's own noisy counts, a bin into values evenly.
+them, raking stops in between, and what is sampled has the tables of :meth:`Network.table`, near the measured ones. The
+product of the conditionals is then the joint distribution, and drawing columns in order draws from it exactly. A group is
+opened into bins by the column's own noisy counts, a bin into values evenly.
 """
 
 from __future__ import annotations

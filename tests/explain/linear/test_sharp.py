@@ -1,0 +1,181 @@
+"""Explanations on private rows: right where the truth is known, free after the release, honest about what they are."""
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier
+
+import vitrail as vt
+from vitrail.errors import InvalidInput, ModelError, SchemaError
+from vitrail.explain.linear.problem import LocalProblem
+from vitrail.explain.linear.sharp import LabelledRows, anchors, explain_on, fit, solve_at
+from vitrail.explain.linear.weights import exponential, stable
+from vitrail.explain.rows.result import PrivateRows
+
+DATA = Path(__file__).resolve().parents[3] / "examples" / "data"
+SCHEMA = vt.Schema(
+    {
+        "age": vt.Numeric(0, 100),
+        "smoker": vt.Categorical(["no", "yes"]),
+        "sex": vt.Categorical(["Female", "Male"]),
+        "ill": vt.Categorical(["no", "yes"]),
+    }
+)
+FEATURES = SCHEMA.without("ill")
+POINTS = [{"age": 90.0, "smoker": "yes", "sex": "Male"}, {"age": 10.0, "smoker": "no", "sex": "Female"}]
+
+
+def linear_model() -> vt.Model:
+    return vt.Model(lambda x: 0.2 + 0.3 * x[:, 0] + 0.4 * x[:, 2], range=(0, 1), name="risk")
+
+
+def private(epsilon: float = 1.0) -> vt.PrivateData:
+    rng = np.random.default_rng(0)
+    n = 20_000
+    rows = {
+        "age": rng.uniform(0, 100, n),
+        "smoker": rng.choice(["no", "yes"], n),
+        "sex": rng.choice(["Female", "Male"], n),
+        "ill": rng.choice(["no", "yes"], n),
+    }
+    return vt.PrivateData(rows, SCHEMA, name="people", target="ill", n_rows_public=n, budget=vt.Budget(epsilon, 1e-6))
+
+
+def problem(model: vt.Model | None = None, **options: object) -> LocalProblem:
+    return LocalProblem(FEATURES, model or linear_model(), stable(), **options)  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def rows() -> PrivateRows:
+    return vt.private_rows(private(), epsilon=1.0)
+
+
+def test_a_linear_model_is_recovered(rows: PrivateRows) -> None:
+    e = explain_on(problem(), rows, n_sampled=20_000)(POINTS)
+    assert e.method == "private-rows"
+    assert e.predictions == pytest.approx([0.87, 0.23], abs=0.01)
+    assert e.base_values + e.values.sum(axis=1) == pytest.approx(e.predictions)
+    assert np.abs(e.values[:, 2]).max() < 0.01  # the model does not read sex
+    assert e.values[0, 1] > 0.05 > -0.05 > e.values[1, 1]
+
+
+def test_paying_once_explains_for_free_and_the_price_does_not_depend_on_the_model() -> None:
+    data = private()
+    local = fit(problem(), data, 0.2, n_sampled=2000)
+    spent = data.budget.spent
+    local(POINTS)
+    local(POINTS[0])
+    other = vt.Model(lambda x: x[:, 0], range=(0, 1))
+    fit(problem(other), data, 0.2, n_sampled=2000)  # the same release, replayed
+    assert data.budget.spent == spent == local.rows.cost
+    assert local(POINTS).guarantee == local.rows.guarantee
+
+
+def test_the_solver_is_ridge_regression_towards_the_slope() -> None:
+    rng = np.random.default_rng(0)
+    x, f, slope, z = rng.random((300, 5)), rng.random(300), rng.random(5), rng.random((1, 5))
+    setting = dataclasses.replace(problem(), weight=exponential(0.3))
+    phi, means = solve_at(setting, z, LabelledRows(x, f, slope), 0.01)
+    weights = np.exp(-((x - z) ** 2).sum(axis=1) / 0.3)
+    weights /= weights.sum()
+    stacked = np.vstack([np.sqrt(weights)[:, None] * np.column_stack([np.ones(300), x - z]), 0.1 * np.eye(6)[1:]])
+    wanted = np.linalg.lstsq(stacked, np.concatenate([np.sqrt(weights) * f, 0.1 * slope]), rcond=None)[0]
+    assert phi[0] == pytest.approx(wanted, abs=1e-9)
+    assert means[0] == pytest.approx(weights @ (x - z))
+
+
+def test_the_centred_form_stays_in_the_unit_ball(rows: PrivateRows) -> None:
+    e = explain_on(problem(intercept=False, labels="hard"), rows, n_sampled=3000)(POINTS)
+    assert e.coefficients is not None
+    assert (np.linalg.norm(e.coefficients, axis=1) <= 0.5 * (1 + 1e-9)).all()  # half the range of the output
+    assert (e.base_values == 0).all()
+
+
+def test_bands_come_with_replicates_only_and_say_what_they_are(rows: PrivateRows) -> None:
+    without = explain_on(problem(), rows, n_sampled=2000)(POINTS)
+    assert without.lower is None
+    assert any("No bands" in note for note in without.notes)
+    banded = explain_on(problem(), rows, n_sampled=2000, replicates=3)(POINTS)
+    assert banded.lower is not None
+    assert banded.upper is not None
+    assert (banded.lower <= banded.values).all()
+    assert (banded.values <= banded.upper).all()
+    assert (banded.values == without.values).all()
+    assert any("nominal" in note for note in banded.notes)
+
+
+def test_anchors_change_one_column_and_do_not_follow_the_sampler() -> None:
+    raw = np.tile(FEATURES.filler(), (6000, 1))
+    made = anchors(FEATURES, raw, 0)
+    changed = made != raw
+    assert (changed.sum(axis=1) <= 1).all()
+    assert changed.any(axis=0).all()
+    assert not np.isnan(FEATURES.features(made)[0]).any()
+    # The sampler's first draws at the same seed decide the first column; they must not decide what is redrawn.
+    first = np.random.default_rng(0).random(6000)
+    assert abs(np.corrcoef(first, changed[:, 0])[0, 1]) < 0.06
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"n_sampled": 10}, "n_sampled is 10"),
+        ({"n_sampled": 2.5}, r"n_sampled is 2\.5"),
+        ({"replicates": -1}, "replicates is -1"),
+        ({"seed": -3}, "seed is -3"),
+    ],
+)
+def test_bad_options_cost_nothing(options: dict[str, object], sentence: str) -> None:
+    data = private()
+    with pytest.raises(InvalidInput, match=sentence):
+        fit(problem(), data, 0.2, **options)  # type: ignore[arg-type]
+    assert data.budget.n_questions == 0
+
+
+def test_a_bad_model_or_another_schema_costs_nothing() -> None:
+    data = private()
+    with pytest.raises(ModelError, match="range"):
+        fit(problem(vt.Model(lambda x: 5 + x[:, 0], range=(0, 1))), data, 0.2)
+    with pytest.raises(SchemaError, match="not that of the data"):
+        fit(LocalProblem(SCHEMA, linear_model(), stable()), data, 0.2)
+    assert data.budget.n_questions == 0
+
+
+def test_bad_points_are_named(rows: PrivateRows) -> None:
+    local = explain_on(problem(), rows, n_sampled=2000)
+    for point in ({**POINTS[0], "smoker": "maybe"}, {**POINTS[0], "age": float("nan")}, {**POINTS[0], "age": 200}):
+        with pytest.raises(SchemaError):
+            local(point)
+    partial = vt.private_rows(private(), epsilon=1.0, columns=["age", "smoker"])
+    with pytest.raises(SchemaError, match="'sex'"):
+        explain_on(problem(), partial)
+
+
+def test_on_adult_it_is_more_faithful_than_the_global_linear_fit() -> None:
+    schema = vt.Schema.load(DATA / "adult.schema.json")
+    frame = pd.read_parquet(DATA / "adult.parquet")
+    features = schema.without("income")
+    raw = schema.read(frame)[:, [schema.column_index(name) for name in features]]
+    encoded = features.features(raw)[0]
+    model = HistGradientBoostingClassifier(max_iter=40, random_state=0).fit(encoded, frame["income"] == ">50K")
+    f, x = 2 * model.predict_proba(encoded)[:, 1] - 1, encoded / np.sqrt(features.n_columns)
+    data = vt.PrivateData(frame, schema, name="adult", target="income", n_rows_public=30_162, budget=vt.Budget(1.0, 1e-6))
+    local = fit(LocalProblem(features, vt.Model(model), stable()), data, 0.2367, n_sampled=30_000)
+    chosen = np.random.default_rng(5).choice(len(x), 40, replace=False)
+    e = local(frame[list(features)].iloc[chosen])
+    assert e.intercepts is not None
+    assert e.coefficients is not None
+    design = np.column_stack([np.ones(len(x)), x])
+    plain = np.linalg.lstsq(design.T @ design + 1e-6 * np.eye(design.shape[1]), design.T @ f, rcond=None)[0]
+    ours, linear = [], []
+    for k, place in enumerate(chosen):
+        apart = ((x - x[place]) ** 2).sum(axis=1)
+        apart[place] = np.inf
+        near = np.argsort(apart, kind="stable")[:200]
+        predicted = 2 * (e.intercepts[k] + (x[near] - x[place]) @ e.coefficients[k]) - 1
+        ours.append(np.mean((predicted - f[near]) ** 2))
+        linear.append(np.mean((design[near] @ plain - f[near]) ** 2))
+    assert np.mean(ours) < 0.9 * np.mean(linear)
