@@ -94,9 +94,8 @@ def test_only_the_failing_groups_say_the_default(walk):
 
     question = grouped(fn, groups=50, default=0.0)
     for _ in range(20):
-        said = value(walk, question, [0.5, *np.linspace(0.6, 1, 300)])
-        assert abs(said[0] - 49) <= 1 + 50 * 2.0**-10  # one failing group, perhaps one that stayed empty
-        assert said[0] < 49.5
+        said = value(walk, question, [0.5, *np.linspace(0.6, 1, 3000)])  # so many that no group stays empty
+        assert abs(said[0] - 49) <= 50 * 2.0**-10
 
 
 def test_a_group_that_takes_too_long_is_stopped_and_says_the_default(walk):
