@@ -7,7 +7,7 @@ import pytest
 
 import vitrail as vt
 from vitrail.errors import InvalidInput
-from vitrail.explain.linear.gradients import Gradients, VaultAnswers, checked_centres, problem_identity
+from vitrail.explain.linear.gradients import INTERCEPT_UNIT, Gradients, VaultAnswers, checked_centres, problem_identity
 from vitrail.explain.linear.problem import LocalProblem
 from vitrail.explain.linear.weights import custom, exponential, inverse_quadratic, polynomial, stable
 from vitrail.vault import rehearse
@@ -39,9 +39,10 @@ def exact_gradients(problem, rows, centres, phi):
     found = []
     for z, one in zip(centres, phi, strict=True):
         d = x - z
-        u = np.column_stack([np.ones(len(d)), d]) if problem.intercept else d
+        residual = d @ one[1:] + one[0] - f if problem.intercept else d @ one - f
+        u = np.column_stack([np.full(len(d), INTERCEPT_UNIT), d]) if problem.intercept else d
         alpha = problem.weight(np.linalg.norm(d, axis=1))
-        found.append(2 * alpha[:, None] * (u @ one - f)[:, None] * u)
+        found.append(2 * alpha[:, None] * residual[:, None] * u)
     return np.stack(found, axis=1)
 
 
@@ -119,7 +120,7 @@ def test_weighted_means_are_released_with_an_intercept():
 def test_projection_keeps_phi_inside_and_on_a_grid():
     gradients = Gradients(problem_of(intercept=True))
     phi = gradients.project(np.full((2, gradients.size), 9.0))
-    assert np.linalg.norm(phi[:, 1:], axis=1) == pytest.approx(1.0)
+    assert np.linalg.norm(phi[:, 1:], axis=1) == pytest.approx(gradients.radius)
     assert (phi[:, 0] == 2.0).all()
     assert (gradients.project(phi) == phi).all()
     assert (phi * 2**32 == np.rint(phi * 2**32)).all()

@@ -32,7 +32,6 @@ from ...guarantee import Guarantee, check_neighbours, question_mu
 from .contributions import explanation_of
 from .gradients import (
     MOST_NUMBERS,
-    RADIUS,
     Gradients,
     NoisyGradient,
     VaultAnswers,
@@ -77,7 +76,7 @@ def pace_of(
 ) -> Pace:
     """The pace for one point whose gradients cost ``mu`` together."""
     noise = gradients.largest_bound / (mu * n_rows_public)
-    length = reach * RADIUS / (math.sqrt(gradients.size) * noise)
+    length = reach * gradients.radius / (math.sqrt(gradients.size) * noise)
     if iterations is None:
         iterations = min(max(FEWEST_ITERATIONS, math.ceil(2 * length * gradients.curvature)), most_iterations)
     return Pace(iterations, min(2 * length / iterations, 1 / gradients.curvature))

@@ -1,7 +1,8 @@
 """Noisy gradients of the local loss: what a row contributes, its bound, and the three questions that descent asks.
 
-*Gradient.* With u = x - z, or (1, x - z) where there is an intercept, and r = phi.u - f(x), a row contributes 2 alpha r u,
-once for every point z that shares the pass: points * size numbers. As |f| <= 1,
+*Gradient.* With u = x - z, or (k, x - z) where there is an intercept, and r the residual, a row contributes 2 alpha r u,
+once for every point z that shares the pass: points * size numbers. (The intercept is counted in units of k = 1/2, about
+as long as x - z is: the loss is rounder then, steps are three times longer, and the bound is smaller.) As |f| <= 1,
 
     |2 alpha r u| <= 2 alpha(d) |u| (|slope| d + |intercept| + 1),  d = |x - z|,
 
@@ -33,7 +34,9 @@ if TYPE_CHECKING:
     from ...vault import Block, BoundedSum, PrivateData, Select
 
 VERSION = 1
-RADIUS = 1.0
+AFFINE_RADIUS = 3.0
+"""Of the ball for the slope where there is an intercept: x is divided by sqrt(columns), so length 1 follows no model."""
+INTERCEPT_UNIT = 0.5
 LARGEST_INTERCEPT = 2.0
 """In units of f; the bound grows with the intercept that phi has, not with this one."""
 MOST_NUMBERS = 8192
@@ -46,7 +49,10 @@ _PHI_STEP = 2.0**-32
 
 @dataclass(frozen=True)
 class NoisyGradient:
-    """A released gradient of the mean loss, (points, size), with noise of std ``sigma`` on every entry."""
+    """A released gradient of the mean loss, (points, size), with noise of std ``sigma`` on every entry.
+
+    Where there is an intercept, its entry comes first, made smaller to be a step of the same length as the others.
+    """
 
     mean: Floats
     sigma: float
@@ -108,6 +114,11 @@ class Gradients:
     model_key: str | None = None
 
     @property
+    def radius(self) -> float:
+        """Of the ball that holds the slope: 1 without an intercept, as in the paper."""
+        return radius_of(self.problem)
+
+    @property
     def size(self) -> int:
         """Length of phi: one number per feature, after the intercept where there is one."""
         return self.problem.n_features + int(self.problem.intercept)
@@ -116,7 +127,7 @@ class Gradients:
     def _pull(self) -> tuple[Floats, Floats, Floats]:
         """Distances d, |u| and 2 alpha |u|, on a fine public grid."""
         d = np.linspace(0.0, self.problem.largest_distance, _DISTANCES)
-        u = np.sqrt(d * d + 1.0) if self.problem.intercept else d
+        u = np.sqrt(d * d + INTERCEPT_UNIT**2) if self.problem.intercept else d
         return d, u, 2 * np.clip(self.problem.weight(d), 0.0, 1.0) * u
 
     @cached_property
@@ -135,16 +146,16 @@ class Gradients:
 
     @cached_property
     def largest_bound(self) -> float:
-        """The bound on the edge of the unit ball, with an intercept as large as labels are."""
+        """The bound on the edge of the ball, with an intercept as large as labels are."""
         edge = np.zeros((1, self.size))
-        edge[0, 0], edge[0, -1] = (1.0 if self.problem.intercept else 0.0), RADIUS
+        edge[0, 0], edge[0, -1] = (1.0 if self.problem.intercept else 0.0), self.radius
         return float(self.bounds(edge)[0])
 
     def project(self, phi: Floats) -> Floats:
-        """The nearest allowed phi: slope in the unit ball, intercept in its interval, on a fine grid."""
+        """The nearest allowed phi: slope in the ball, intercept in its interval, on a fine grid."""
         inside = np.array(phi, dtype=np.float64)
         slopes = inside[..., 1:] if self.problem.intercept else inside
-        slopes /= np.maximum(np.linalg.norm(slopes, axis=-1, keepdims=True) / RADIUS, 1.0)
+        slopes /= np.maximum(np.linalg.norm(slopes, axis=-1, keepdims=True) / self.radius, 1.0)
         if self.problem.intercept:
             inside[..., 0] = np.clip(inside[..., 0], -LARGEST_INTERCEPT, LARGEST_INTERCEPT)
         return np.asarray(np.rint(inside / _PHI_STEP) * _PHI_STEP)
@@ -219,8 +230,9 @@ class _GradientRows:
             for place, phi in enumerate(self._phi[point]):
                 target = found[:, point, place]
                 if self._problem.intercept:
-                    target[:, 0] = twice_alpha * ((d * phi[1:]).sum(axis=1) + phi[0] - f)
-                    np.multiply(d, target[:, :1], out=target[:, 1:])
+                    pull = twice_alpha * ((d * phi[1:]).sum(axis=1) + phi[0] - f)
+                    target[:, 0] = INTERCEPT_UNIT * pull
+                    np.multiply(d, pull[:, None], out=target[:, 1:])
                 else:
                     np.multiply(d, (twice_alpha * ((d * phi).sum(axis=1) - f))[:, None], out=target)
 
@@ -260,7 +272,10 @@ class VaultAnswers:
         release = self.data.ask(question, mu=mu)
         assert release.sigma is not None
         rows = self.data.n_rows_public
-        return NoisyGradient(release.value.reshape(phi.shape) / rows, release.sigma / rows, release.cost, release.replayed)
+        mean = release.value.reshape(phi.shape) / rows
+        if self.gradients.problem.intercept:
+            mean[:, 0] *= INTERCEPT_UNIT  # a step in units of the intercept, as a step of the intercept itself
+        return NoisyGradient(mean, release.sigma / rows, release.cost, release.replayed)
 
     def choose(self, centre: Floats, starts: Floats, *, mu: float) -> Choice:
         """See :meth:`Answers.choose`."""
@@ -301,6 +316,11 @@ def check_iterations(iterations: int | None) -> None:
         return
     if isinstance(iterations, bool) or not isinstance(iterations, int | np.integer) or not 2 <= iterations <= 10_000:
         raise InvalidInput(f"iterations is {iterations!r}; it must be a whole number from 2 to 10000")
+
+
+def radius_of(problem: LocalProblem) -> float:
+    """The ball that a problem's slopes are sought in."""
+    return AFFINE_RADIUS if problem.intercept else 1.0
 
 
 def problem_identity(problem: LocalProblem) -> dict[str, JsonValue]:

@@ -24,7 +24,7 @@ from ...errors import InvalidInput
 from ...explanation import Explanation
 from ...guarantee import Guarantee
 from .contributions import explanation_of
-from .gradients import RADIUS, problem_identity
+from .gradients import problem_identity, radius_of
 from .problem import Floats, LocalProblem
 from .solve import in_eigenbasis
 
@@ -270,7 +270,7 @@ def explain(history: History, raw_points: Floats) -> Explanation:
 
 
 def _fit(problem: LocalProblem, d: Floats, f: Floats) -> tuple[Floats, Floats]:
-    """Weighted least squares with the slope in the unit ball: (phi, weighted mean of d)."""
+    """Weighted least squares with the slope in its ball: (phi, weighted mean of d)."""
     alpha = np.clip(problem.weight(np.linalg.norm(d, axis=1)), 0.0, 1.0)
     mass = float(alpha.sum())
     alpha = alpha / mass if mass > 0 else np.full(len(d), 1 / len(d))
@@ -279,7 +279,7 @@ def _fit(problem: LocalProblem, d: Floats, f: Floats) -> tuple[Floats, Floats]:
     # The singular values of the weighted rows are the eigenvalues of A, without ever forming n^2 numbers.
     left, singular, right = np.linalg.svd(root * (d - mean), full_matrices=False)
     beta = singular * (left.T @ (root[:, 0] * (f - centre)))
-    slope = in_eigenbasis(singular[None, ::-1] ** 2, beta[None, ::-1], RADIUS)[0, ::-1] @ right
+    slope = in_eigenbasis(singular[None, ::-1] ** 2, beta[None, ::-1], radius_of(problem))[0, ::-1] @ right
     if not problem.intercept:
         return slope, mean
     return np.append(centre - slope @ mean, slope), mean

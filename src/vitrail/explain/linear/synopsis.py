@@ -162,12 +162,12 @@ class Synopsis:
         A slope of length 1 can hardly follow a model (x is divided by sqrt(columns)), one too long follows the noise. On
         Adult (affine, soft labels, stable weight) the mean squared error on the 200 nearest rows at epsilon 0.1 / 1 is 0.18
         / 0.18 for radius 1, 0.15 / 0.12 for 3, 0.17 / 0.11 for 5, 0.34 / 0.12 for 10. With 0.6 (noise of a mean)^(-1/3) it
-        is 2.2 and 4.6.
+        is 2.2 and 4.6. Never beyond 2 sqrt(columns), where one column alone moves f over its whole range.
         """
         if not self.intercept:
             return 1.0
         noise = self.sigma / self.scales["F1"] / self.n_rows_public * math.sqrt(self.coordinates.size)
-        return float(RADIUS_SCALE * noise ** (-1 / 3))
+        return min(float(RADIUS_SCALE * noise ** (-1 / 3)), 2 * self.coordinates.scale)
 
     def with_weight(self, weight: Weight) -> Synopsis:
         """The same release, read with another weight."""
