@@ -161,6 +161,7 @@ def test_shrinking_is_a_choice_and_says_so(synopsis: Synopsis) -> None:
         ({"dose": 11.0, "ward": "A", "age": 3}, SchemaError),
         ({"dose": 1.0, "ward": "A"}, SchemaError),
         (np.zeros((1, 7)), SchemaError),
+        ({"dose": [], "ward": [], "age": []}, InvalidInput),
     ],
 )
 def test_points_outside_the_schema_are_refused(synopsis: Synopsis, points: object, error: type[Exception]) -> None:

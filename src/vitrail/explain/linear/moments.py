@@ -80,12 +80,12 @@ def fit(
     >>> import numpy as np, vitrail as vt
     >>> from vitrail.explain.linear.weights import polynomial
     >>> schema = vt.Schema({"dose": vt.Numeric(0, 1), "ward": vt.Categorical(["A", "B"])})
-    >>> rows = {"dose": np.linspace(0, 1, 9000), "ward": np.array(["A", "B"] * 4500)}
-    >>> data = vt.PrivateData(rows, schema, name="patients", n_rows_public=9000, budget=vt.Budget(2, 1e-6))
+    >>> rows = {"dose": np.linspace(0, 1, 90_000), "ward": np.array(["A", "B"] * 45_000)}
+    >>> data = vt.PrivateData(rows, schema, name="patients", n_rows_public=90_000, budget=vt.Budget(2, 1e-6))
     >>> model = vt.Model(lambda x: 0.2 + 0.5 * x[:, 0], range=(0, 1))
     >>> synopsis = fit(LocalProblem(schema, model, polynomial()), data, mu=0.4)
-    >>> synopsis({"dose": 0.9, "ward": "A"}).values.round(1)
-    array([[0.2, 0. ]])
+    >>> round(float(synopsis({"dose": 0.9, "ward": "A"}).values[0, 0]), 1)
+    0.2
     """
     if data.feature_schema != problem.schema:
         raise SchemaError(
@@ -138,11 +138,19 @@ def question(problem: LocalProblem, *, key: str | None = None, cells: tuple[str,
         rows,
         lefts=tuple(size for size, _ in sizes),
         rights=tuple(size for _, size in sizes),
-        left_bounds=tuple(_roomy(bound, size) for (bound, _), (size, _) in zip(bounds, sizes, strict=True)),
-        right_bounds=tuple(_roomy(bound, size) for (_, bound), (_, size) in zip(bounds, sizes, strict=True)),
+        left_bounds=tuple(roomy(bound, size) for (bound, _), (size, _) in zip(bounds, sizes, strict=True)),
+        right_bounds=tuple(roomy(bound, size) for (_, bound), (_, size) in zip(bounds, sizes, strict=True)),
         key=None if digest is None else json.dumps(identity, sort_keys=True),
         label=f"synopsis of {problem.schema.n_columns} columns for explanations of {problem.model.name}",
     )
+
+
+def check_schema(problem: LocalProblem, data: PrivateData) -> None:
+    """Refuse a problem about other columns than the data's."""
+    if data.feature_schema != problem.schema:
+        raise SchemaError(
+            "the problem's schema is not that of the data without its target; make it from data.feature_schema"
+        )
 
 
 class _Rows:
@@ -199,7 +207,7 @@ class _Rows:
         return made.reshape(len(left), -1)
 
 
-def _roomy(bound: float, size: int) -> float:
+def roomy(bound: float, size: int) -> float:
     """A bound that no rounding to the vault's grid (2**-20 of it, half a cell per entry) and no float error passes."""
     return bound * (1 + math.sqrt(size) * 2.0**-20 + 1e-12)
 
@@ -227,7 +235,7 @@ def _costs_and_norms(cells: Cells, weight: Weight) -> tuple[dict[str, float], di
     w2 = typical_squares(c)
     along = ALONG_SHARE * (1 + float(w2.sum()))
     apart = len(cells.levels) / p  # the squared distance of two cells, where half of all rows agree in a column
-    level, slope = (value**2 for value in typical_line(c, weight, apart)[:2])
+    level, slope = (value**2 for value in typical_line(cells.whole, weight)[:2])
     steep = 4 * slope  # t contains -2 y.w
     pair_widths = pair_points = pair_norms = cube_points = cube_norms = 0.0
     for i, j in combinations(range(columns), 2):

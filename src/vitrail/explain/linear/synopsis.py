@@ -6,7 +6,16 @@ the release by linear algebra (``tensors``, ``solve``): everything here is post-
 *Bands.* The law of the noise is known: independent, Gaussian, sigma over the scale on every sum. Noise of that law is added
 to the released sums again, 59 times, and every explanation is solved again. The half-width is the 57th smallest move of the
 value, times the factor of ``bands`` for estimates that noise has already turned (its argument holds here unchanged). Not in
-it: sampling error, and what a weight loses when it is replaced by a line in the squared distance. BANDCOVERAGE
+it: sampling error, and what a weight loses when it is replaced by a line in the squared distance. Measured coverage of the
+solution without noise (10 or 12 points, 6 to 10 releases each, delta 1e-6, polynomial weight):
+
+    epsilon                      0.01   0.1    1
+    Adult, unit ball, hard              .984   .980
+    Adult, intercept, soft              .938   .961
+    ACS, unit ball, hard         .959   .957
+    ACS, intercept, hard                .963
+
+The draws of one release are shared by its points, so these figures are good to about 0.02.
 """
 
 from __future__ import annotations
@@ -84,6 +93,18 @@ class Synopsis:
         For the outputs shown beside explanations; not part of the file.
     shrinks : bool
         Whether released sums are shrunk towards independence (``with_shrinkage``); not part of the file.
+
+    Examples
+    --------
+    >>> import numpy as np, vitrail as vt
+    >>> schema = vt.Schema({"dose": vt.Numeric(0, 1), "ward": vt.Categorical(["A", "B"])})
+    >>> rows = {"dose": np.linspace(0, 1, 90_000), "ward": np.array(["A", "B"] * 45_000)}
+    >>> data = vt.PrivateData(rows, schema, name="patients", n_rows_public=90_000, budget=vt.Budget(1, 1e-6))
+    >>> synopsis = vt.LocalLinear(data, vt.Model(lambda x: 0.2 + 0.5 * x[:, 0], range=(0, 1))).fit(epsilon=1.0)
+    >>> synopsis
+    Synopsis('patients', 2 columns, 20 numbers, epsilon=1 at delta=1e-06)
+    >>> synopsis([{"dose": 0.9, "ward": "A"}, {"dose": 0.1, "ward": "B"}]).values.round(1)[:, 0].tolist()
+    [0.2, -0.2]
     """
 
     schema: Schema
@@ -115,9 +136,8 @@ class Synopsis:
 
     def __repr__(self) -> str:
         size = sum(part.size for part in self.parts)
-        return (
-            f"Synopsis(of {self.dataset!r}, {self.schema.n_columns} columns, {size} numbers, {self.guarantee.epsilon:.4g})"
-        )
+        promise = f"epsilon={self.guarantee.epsilon:.4g} at delta={self.guarantee.delta:.4g}"
+        return f"Synopsis({self.dataset!r}, {self.schema.n_columns} columns, {size} numbers, {promise})"
 
     # --- what it knows -----------------------------------------------------------------------------------------------
 
@@ -207,6 +227,8 @@ class Synopsis:
         Explanation
         """
         raw = self.schema.read_points(points)
+        if len(raw) == 0:
+            raise InvalidInput("there are no points to explain; give at least one")
         w = self.coordinates.of_points(raw)
         radius = self.default_radius if radius is None else radius
         solution = self.solve(w, radius=radius)

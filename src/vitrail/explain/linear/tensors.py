@@ -245,7 +245,7 @@ def over_cells(cells: Cells, moments: tuple[Moments, ...], w: Floats, weight: We
     return Statistics(total, labels, mean, gram, cross)
 
 
-def typical_line(coordinates: Coordinates, weight: Weight, away: float = 0.0) -> tuple[float, float, float]:
+def typical_line(coordinates: Coordinates, weight: Weight) -> tuple[float, float, float]:
     """(e_0, e_1) around a typical point of a schema, for public planning.
 
     Typical: every categorical column agrees with the point in half of the rows, numbers are uniform. (Levels drawn
@@ -254,10 +254,10 @@ def typical_line(coordinates: Coordinates, weight: Weight, away: float = 0.0) ->
     """
     p, numbers = coordinates.n_columns, len(coordinates.numeric_places)
     categorical = sum(width > 0 for width in coordinates.widths) - numbers
-    middle = (categorical + numbers / 6) / p + away
+    middle = (categorical + numbers / 6) / p
     spread = max(math.sqrt(categorical + numbers / 25) / p, SMALLEST_SPREAD)
     squared = np.maximum(middle + spread * NODES, 0.0)[None, :]
-    zero = float(typical_squares(coordinates).sum()) + coordinates.kappa + away
+    zero = float(typical_squares(coordinates).sum()) + coordinates.kappa
     level, slope = (float(value[0]) for value in _line(squared, np.array([zero]), weight))
     missed = weight(np.sqrt(squared[0])) - level - slope * (squared[0] - zero)
     return level, slope, float(np.sqrt(np.average(missed**2, weights=NODE_WEIGHTS)))
