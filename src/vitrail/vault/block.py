@@ -37,13 +37,16 @@ class Block:
     >>> mean_of_features = vt.BoundedSum(lambda block: block.features, size=3, l2_bound=1.0)
     """
 
-    __slots__ = ("_features", "_predict", "_raw", "_setting")
+    __slots__ = ("_features", "_predict", "_predict_altered", "_raw", "_setting")
 
-    def __init__(self, raw: NDArray[np.float64], setting: Setting, predict: Predict) -> None:
+    def __init__(
+        self, raw: NDArray[np.float64], setting: Setting, predict: Predict, predict_altered: Predict | None = None
+    ) -> None:
         # Read-only: a function that worked in place would otherwise change the private rows for every later question.
         self._raw = raw.view()
         self._raw.flags.writeable = False
         self._setting, self._predict = setting, predict
+        self._predict_altered = predict if predict_altered is None else predict_altered
         self._features: NDArray[np.float64] | None = None
 
     def __len__(self) -> int:
@@ -84,6 +87,28 @@ class Block:
     def predictions(self, model: Model) -> NDArray[np.float64]:
         """The model's output for every row, clipped to its declared range; NaN where the model fails."""
         return self._predict(model, self.values)
+
+    def outputs(self, model: Model, altered: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The model's output for altered rows, one for each row of the block and in its place; NaN where the model fails.
+
+        Parameters
+        ----------
+        model : Model
+            The model to ask.
+        altered : array (rows, n_columns)
+            :attr:`values` with some columns exchanged. Entry i must be made from row i alone, and stay inside the schema.
+
+        Notes
+        -----
+        While the vault tries a function on public rows, these numbers are not the model's: they are a hash of each altered
+        row, because whether the function keeps rows apart does not depend on what the model says about them.
+        """
+        if altered.shape != (len(self._raw), self._setting.feature_schema.n_columns):
+            raise InvalidInput(
+                f"block.outputs was given an array of shape {altered.shape} for a block of {len(self._raw)} rows; one "
+                f"altered row per row is expected, {(len(self._raw), self._setting.feature_schema.n_columns)}"
+            )
+        return self._predict_altered(model, altered)
 
     def frame(self) -> pd.DataFrame:
         """All columns, the target included, as a pandas data frame in original units and levels."""

@@ -1,0 +1,110 @@
+"""What the model says about altered rows: asked in place, probed without the model, and a failing row costs itself alone."""
+
+import numpy as np
+import pytest
+
+import vitrail as vt
+from vitrail.errors import InvalidInput
+from vitrail.vault import rehearse
+from vitrail.vault.row_function import hashed_rows
+
+SCHEMA = vt.Schema({"x": vt.Numeric(0, 1), "y": vt.Numeric(0, 1)})
+ROWS = np.random.default_rng(3).uniform(size=(500, 2))
+
+
+def counted():
+    calls = []
+
+    def predict(features):
+        calls.append(len(features))
+        return features[:, 0] * features[:, 1]
+
+    return vt.Model(predict, range=(0, 1)), calls
+
+
+def exact(question, rows=ROWS, mu=1e6):
+    """The sum of a question with next to no noise."""
+    return rehearse(question, rows, SCHEMA, mu=mu, n_rows_public=500, draws=1)[0]
+
+
+def at(model, x):
+    def fn(block):
+        altered = block.values.copy()
+        altered[:, 0] = x
+        return block.outputs(model, altered)
+
+    return vt.BoundedSum(fn, 1, 1.0)
+
+
+def test_outputs_are_the_models_own_on_altered_rows():
+    model, _ = counted()
+    assert exact(at(model, 0.25))[0] == pytest.approx(0.25 * ROWS[:, 1].sum(), abs=1e-3)
+
+
+def test_the_probe_does_not_ask_the_model_about_altered_rows():
+    model, calls = counted()
+    plain = vt.BoundedSum(lambda block: block.predictions(model), 1, 1.0)
+    exact(plain)
+    before = len(calls)
+    many = [at(model, x) for x in np.linspace(0, 1, 5)]
+    for question in many:
+        exact(question)
+    # The model is asked about the blocks of private rows alone (and admitted anew by each rehearsal).
+    fresh, fresh_calls = counted()
+    exact(vt.BoundedSum(lambda block: block.predictions(fresh), 1, 1.0))
+    assert len(calls) - before <= 5 * len(fresh_calls)
+
+
+def test_a_function_that_mixes_altered_rows_is_seen():
+    model, _ = counted()
+
+    def mixes(block):
+        return block.outputs(model, np.ascontiguousarray(block.values[::-1]))
+
+    with pytest.warns(UserWarning, match="depends on the block"):
+        exact(vt.BoundedSum(mixes, 1, 1.0))
+
+
+def test_a_model_that_ignores_a_column_cannot_hide_that_it_was_mixed():
+    """The model does not look at y, so its own outputs would not show that y came from another row."""
+    model = vt.Model(lambda features: features[:, 0], range=(0, 1))
+
+    def mixes(block):
+        altered = block.values.copy()
+        altered[:, 1] = np.roll(altered[:, 1], 1)
+        return block.outputs(model, altered)
+
+    with pytest.warns(UserWarning, match="depends on the block"):
+        exact(vt.BoundedSum(mixes, 1, 1.0))
+
+
+def test_a_failing_altered_row_counts_zero_and_no_other_changes():
+    bad = ROWS[17, 1]
+
+    def predict(features):
+        if ((features[:, 1] == bad) & (features[:, 0] == 0.5)).any():
+            raise ValueError("private")
+        return features[:, 1]
+
+    found = exact(at(vt.Model(predict, range=(0, 1)), 0.5))[0]
+    assert found == pytest.approx(ROWS[:, 1].sum() - bad, abs=1e-3)
+
+
+@pytest.mark.parametrize("shape", [(3, 2), (1,)])
+def test_a_wrong_shape_is_refused_before_anything_is_charged(shape):
+    model, _ = counted()
+    data = vt.PrivateData(ROWS, SCHEMA, name="altered", n_rows_public=500, budget=vt.Budget(1, 1e-6))
+    with pytest.raises(InvalidInput, match=r"block\.outputs"):
+        data.ask(vt.BoundedSum(lambda block: block.outputs(model, np.zeros(shape)), 1, 1.0), epsilon=0.5)
+    assert data.budget.n_questions == 0
+
+
+def test_hashes_differ_where_rows_do():
+    rows = np.random.default_rng(0).uniform(size=(20_000, 3))
+    rows[1] = rows[0]
+    rows[2] = rows[0] * [1, 1, 1 + 2**-52]
+    found = hashed_rows(rows)
+    assert found[0] == found[1]
+    assert found[0] != found[2]
+    assert len(np.unique(found)) == len(rows) - 1
+    assert ((found >= 0) & (found < 1)).all()
