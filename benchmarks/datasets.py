@@ -101,3 +101,57 @@ def adult_boosting(data: Dataset) -> tuple[object, np.ndarray]:
     features = data.x * np.sqrt(data.schema.n_columns)
     model = HistGradientBoostingClassifier(random_state=0).fit(features, data.positive)
     return model, model.predict_proba(features)[:, 1]
+
+
+# --- words and pictures -----------------------------------------------------------------------------------------------
+
+WORDS = 500
+TEXT_SOURCES = {"imdb": "imdb/imdb_reviews.parquet", "amazon": "amazon_dvd/amazon_dvd_reviews.parquet"}
+
+
+def text_words(folder: Path) -> dict[str, np.ndarray]:
+    """The most frequent words of all reviews (English stop words left out), which review has which, and true labels."""
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    tables = [pd.read_parquet(folder / name, columns=["label", "text"]) for name in TEXT_SOURCES.values()]
+    reviews = pd.concat(tables, ignore_index=True)
+    texts = reviews["text"].str.replace("<br />", " ")
+    counter = CountVectorizer(max_features=WORDS, binary=True, stop_words="english")
+    present = counter.fit_transform(texts).toarray().astype(bool)
+    return {
+        "packed": np.packbits(present, axis=1),
+        "words": np.array(counter.get_feature_names_out(), dtype=str),
+        "positive": (reviews["label"] == 1).to_numpy(),
+        "imdb_rows": np.array(len(tables[0])),
+    }
+
+
+def text(stored: dict[str, np.ndarray]) -> Dataset:
+    """IMDB and Amazon DVD reviews as 0/1 columns, one per word; x divided by sqrt(words), so |x| <= 1."""
+    words = [str(word) for word in stored["words"]]
+    present = np.unpackbits(stored["packed"], axis=1)[:, : len(words)]
+    schema = vt.Schema({word: vt.Numeric(0, 1, integer=True) for word in words})
+    return Dataset("text", pd.DataFrame(present.astype(np.int64), columns=words), schema, stored["positive"])
+
+
+def _pictures(path: Path, columns: list[str]) -> tuple[np.ndarray, pd.DataFrame]:
+    table = pd.read_parquet(path, columns=["image", *columns])
+    pixels = np.frombuffer(b"".join(table.pop("image")), np.uint8).reshape(len(table), -1)
+    return pixels, table
+
+
+def faces(folder: Path) -> tuple[np.ndarray, np.ndarray]:
+    """FER2013: every sad face and as many happy ones; pixels 0..255 (12 004, 2 304), and which are happy."""
+    pixels, table = _pictures(folder / "fer2013" / "fer2013_happy_sad.parquet", ["emotion"])
+    happy = (table["emotion"] == "happy").to_numpy()
+    rng = np.random.default_rng(0)
+    sad = np.flatnonzero(~happy)
+    kept = np.sort(np.concatenate((sad, rng.choice(np.flatnonzero(happy), len(sad), replace=False))))
+    return pixels[kept], happy[kept]
+
+
+def fashion(folder: Path, classes: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+    """Fashion-MNIST training pictures of two classes; pixels 0..255 (12 000, 784), and which are of the second."""
+    pixels, table = _pictures(folder / "fashion_mnist" / "fashion_mnist.parquet", ["label", "split"])
+    kept = table["label"].isin(classes).to_numpy() & (table["split"] == "train").to_numpy()
+    return pixels[kept], (table["label"] == classes[1]).to_numpy()[kept]

@@ -8,110 +8,21 @@ take days; a few real releases are checked in the other parts and in the audits.
 
 from __future__ import annotations
 
-import hashlib
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 import exact
-from local_setup import DELTA, Bench, Case, Part
-from papers.patel_published import Algorithm3, Rehearsal, algorithm_1
+from local_setup import DELTA, Bench, Part
+from local_stream import PARTS, Third, non_adaptive, per_query_statistics, protocol, thirds
+from papers.patel_published import Algorithm3, algorithm_1
 from vitrail.accounting import Cost, epsilon_of, mu_of
-from vitrail.explain.linear.adaptive import explain_point, rules_of
-from vitrail.explain.linear.descent import descend, mu_of_units, pace_of
 from vitrail.explain.linear.gradients import Gradients
-from vitrail.explain.linear.history import History
 from vitrail.explain.linear.problem import LocalProblem
-from vitrail.explain.linear.solve import solve_in_ball
 from vitrail.explain.linear.weights import stable
 
 EPSILON_PER_QUERY = 0.01
-PARTS = 3
 PRICE_FACTORS = (1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 6.0)
-
-
-@dataclass(frozen=True)
-class Third:
-    """One part of the rows, its queries, and the truth around them."""
-
-    rows: int
-    raw: np.ndarray
-    centres: np.ndarray
-    a: np.ndarray
-    b: np.ndarray
-
-    def statistics(self, centre: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        place = self._places()[centre.tobytes()]
-        return self.a[place], self.b[place]
-
-    def _places(self) -> dict[bytes, int]:
-        if not hasattr(self, "_found"):
-            object.__setattr__(self, "_found", {one.tobytes(): place for place, one in enumerate(self.centres)})
-        return self._found  # type: ignore[attr-defined]
-
-    def excess(self, phi: np.ndarray) -> np.ndarray:
-        return exact.excess_loss(self.a, self.b, phi, exact.optimum(self.a, self.b))
-
-
-def thirds(case: Case, queries: int) -> Iterator[Third]:
-    rng = np.random.default_rng(11)
-    part_of = rng.integers(0, PARTS, case.m)
-    for part in range(PARTS):
-        rows = np.flatnonzero(part_of == part)
-        of = rng.choice(case.m, queries, replace=False)
-        digest = hashlib.sha256(of.tobytes()).hexdigest()[:16]
-
-        def made(rows: np.ndarray = rows, of: np.ndarray = of) -> dict[str, np.ndarray]:
-            x = case.data.x
-            ((a, b),) = exact.statistics(x[rows], case.hard[rows], x[of], [stable(1.0)])
-            return {"a": a, "b": b}
-
-        stored = case.cache.arrays(f"third-{case.name}-{len(rows)}-{digest}", made)
-        yield Third(len(rows), case.data.raw[of], case.data.x[of], stored["a"], stored["b"])
-
-
-def non_adaptive(gradients: Gradients, third: Third, mu: float, rng: np.random.Generator) -> tuple[np.ndarray, Cost]:
-    """Sound Algorithm 1 for every query on its own, at the library's own number of steps."""
-    pace = pace_of(gradients, mu, third.rows)
-    share = mu_of_units(Cost.of_mu(mu).pico_mu_squared // pace.iterations)
-    answers = Rehearsal(gradients, third.statistics, third.rows, rng)
-    phis, spent = [], Cost()
-    for centre in third.centres:
-        ended = descend(
-            lambda step, phi, z=centre: answers.gradient(z[None], phi, step=step, mu=share),
-            np.zeros((1, gradients.size)),
-            pace.sizes(),
-            gradients.project,
-        )
-        phis.append(ended.phi[0])
-        spent = spent + ended.cost
-    return np.array(phis), spent
-
-
-def protocol(
-    gradients: Gradients, third: Third, mu: float, rng: np.random.Generator, *, enhanced: bool
-) -> tuple[np.ndarray, Cost, History]:
-    rules = rules_of(gradients, mu, third.rows, enhanced=enhanced)
-    history = History(gradients.problem)
-    answers = Rehearsal(gradients, third.statistics, third.rows, rng)
-    phis = np.array([explain_point(gradients, answers, rules, raw, history).phi for raw in third.raw])
-    return phis, history.cost, history
-
-
-def per_query_statistics(
-    problem: LocalProblem, third: Third, mu: float, rng: np.random.Generator
-) -> tuple[np.ndarray, Cost]:
-    """One Gram release per query."""
-    bound = problem.weight.statistics_bound(problem.largest_distance, intercept=False)
-    sigma = bound / mu / third.rows
-    n = third.b.shape[1]
-    noise = rng.normal(0, sigma / math.sqrt(2), third.a.shape)
-    a = third.a + np.triu(noise, 1) + np.triu(noise, 1).transpose(0, 2, 1)
-    a[:, np.arange(n), np.arange(n)] += rng.normal(0, sigma, third.b.shape)
-    phis = solve_in_ball(a, third.b + rng.normal(0, sigma, third.b.shape))
-    return phis, Cost(Cost.of_mu(mu).pico_mu_squared * len(phis))
 
 
 def adaptive(bench: Bench) -> Part:

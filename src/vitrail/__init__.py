@@ -10,26 +10,36 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from . import audit, errors, show
+    from . import audit, errors, flow, show
     from .accounting import Cost
+    from .explain.effects.explainers import AccumulatedEffects, PartialDependence
+    from .explain.effects.result import Effects
+    from .explain.generic import AnyCurve, AnyRanking
+    from .explain.linear.classes import explain_classes
     from .explain.linear.local import LocalLinear
     from .explain.marginals import Marginals, marginals
     from .explain.rows.private_rows import PrivateRows, private_rows
     from .explain.shapley import Shapley
-    from .explanation import Explanation
+    from .explanation import Curve, Explanation, Ranking
     from .guarantee import Budget, Guarantee
     from .model import Model
-    from .schema import Categorical, Numeric, Schema
+    from .schema import BagOfWords, Categorical, Numeric, Picture, Schema
     from .vault import Block, BoundedSum, GramSum, GroupedSum, PrivateData, ProductSum, Quote, Release, SampledSum, Select
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "AccumulatedEffects": "explain.effects.explainers",
+    "AnyCurve": "explain.generic",
+    "AnyRanking": "explain.generic",
+    "BagOfWords": "schema",
     "Block": "vault",
     "BoundedSum": "vault",
     "Budget": "guarantee",
     "Categorical": "schema",
     "Cost": "accounting",
+    "Curve": "explanation",
+    "Effects": "explain.effects.result",
     "Explanation": "explanation",
     "GramSum": "vault",
     "GroupedSum": "vault",
@@ -38,26 +48,36 @@ _HOMES = {
     "Marginals": "explain.marginals",
     "Model": "model",
     "Numeric": "schema",
+    "PartialDependence": "explain.effects.explainers",
+    "Picture": "schema",
     "PrivateData": "vault",
     "PrivateRows": "explain.rows.result",
     "ProductSum": "vault",
     "Quote": "vault",
+    "Ranking": "explanation",
     "Release": "vault",
     "SampledSum": "vault",
     "Schema": "schema",
     "Select": "vault",
     "Shapley": "explain.shapley",
+    "explain_classes": "explain.linear.classes",
     "marginals": "explain.marginals",
     "private_rows": "explain.rows.private_rows",
 }
-_ROOMS = ("audit", "errors", "show")
+_ROOMS = ("audit", "errors", "flow", "show")
 
 __all__ = [
+    "AccumulatedEffects",
+    "AnyCurve",
+    "AnyRanking",
+    "BagOfWords",
     "Block",
     "BoundedSum",
     "Budget",
     "Categorical",
     "Cost",
+    "Curve",
+    "Effects",
     "Explanation",
     "GramSum",
     "GroupedSum",
@@ -66,10 +86,13 @@ __all__ = [
     "Marginals",
     "Model",
     "Numeric",
+    "PartialDependence",
+    "Picture",
     "PrivateData",
     "PrivateRows",
     "ProductSum",
     "Quote",
+    "Ranking",
     "Release",
     "SampledSum",
     "Schema",
@@ -77,6 +100,8 @@ __all__ = [
     "Shapley",
     "audit",
     "errors",
+    "explain_classes",
+    "flow",
     "marginals",
     "private_rows",
     "show",

@@ -1,4 +1,4 @@
-"""Pure mathematics of spending: GDP, conversions, integer costs, events. No input or output, no data."""
+"""Pure mathematics of spending: GDP, conversions, integer costs, events, disjoint parts. No input or output, no data."""
 
 from .blocks import ADD_REMOVE, REPLACE_ONE, block_epsilon, noise_multiplier_for
 from .conversions import bounded_range_epsilon_of, mu_of_bounded_range, mu_of_pure
@@ -14,6 +14,7 @@ from .events import (
     event_to_json,
 )
 from .gdp import delta_of, epsilon_of, mu_of
+from .parallel import Spending, dearest, exposure, total_with
 
 __all__ = [
     "ADD_REMOVE",
@@ -24,15 +25,19 @@ __all__ = [
     "GaussianSum",
     "JsonValue",
     "Selection",
+    "Spending",
     "UnknownEvent",
     "block_epsilon",
     "bounded_range_epsilon_of",
+    "dearest",
     "delta_of",
     "epsilon_of",
     "event_from_json",
     "event_to_json",
+    "exposure",
     "mu_of",
     "mu_of_bounded_range",
     "mu_of_pure",
     "noise_multiplier_for",
+    "total_with",
 ]

@@ -47,6 +47,7 @@ def _statement_json(statement: Statement) -> JsonValue:
             "epsilon": line.epsilon,
             "epsilon_so_far": line.so_far,
             "share_of_budget": line.share,
+            "part": line.part or None,
         }
         for line in bill_of(statement).lines
     ]
@@ -73,6 +74,11 @@ def _print_statement(statement: Statement) -> None:
                 f"  analyst    {line.analyst}: epsilon {line.spent_epsilon:.4g} of {line.cap.epsilon:.4g}, "
                 f"up to {line.remaining_epsilon:.4g} still fits"
             )
+    for part in statement.parts:
+        print_line(
+            f"  part       {str(part.part).removeprefix('part ')}: epsilon {part.spent_epsilon:.4g}, "
+            f"up to {part.remaining_epsilon:.4g} still fits"
+        )
     if bill.lines:
         table = bill_table(bill)
         print_line()
@@ -118,7 +124,7 @@ def verify(
 
 
 def entries(ledger: LedgerArgument, account: AccountOption = None, as_json: JsonOption = False) -> None:
-    """List every entry: openings, caps, charges, releases, replays."""
+    """List every entry: openings, caps, charges, releases, replays, and what analysts keep."""
     with closing(open_existing_ledger(ledger)) as opened:
         statements = [opened.statement(name) for name in chosen_accounts(opened, account)]
     every = [entry for statement in statements for entry in statement.entries]
@@ -145,12 +151,15 @@ def entries(ledger: LedgerArgument, account: AccountOption = None, as_json: Json
             entry.kind,
             entry.analyst or "",
             str(entry.cost.pico_mu_squared or ""),
+            str(entry.part or ""),
             entry.digest[:12],
         )
         for entry in every
     ]
-    header = ("account", "entry", "time (UTC)", "kind", "analyst", "mu² × 10¹²", "digest")
-    print_table(header, rows, numeric=(1, 5))
+    header = ("account", "entry", "time (UTC)", "kind", "analyst", "mu² × 10¹²", "part", "digest")
+    split = any(entry.part is not None for entry in every)
+    shown = [place for place in range(len(header)) if split or header[place] != "part"]
+    print_table([header[place] for place in shown], [[row[place] for place in shown] for row in rows], numeric=(1, 5))
 
 
 def _head(text: str) -> tuple[str, str]:

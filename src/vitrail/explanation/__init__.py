@@ -1,7 +1,9 @@
-"""What explainers return: contributions with their noise bands, the promise and its price. No rows, no vault, no ledger."""
+"""What explainers return: contributions, curves and rankings, with noise bands, promise and price. No rows, no vault."""
 
 from .contribution import Contribution
+from .curve import Curve, Density
 from .explanation import Explanation
 from .plots import ExplanationPlots
+from .ranking import Ranking
 
-__all__ = ["Contribution", "Explanation", "ExplanationPlots"]
+__all__ = ["Contribution", "Curve", "Density", "Explanation", "ExplanationPlots", "Ranking"]

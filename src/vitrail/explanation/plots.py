@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidInput
+from ..schema import Picture
 from .pixels import column_of_pixels, pixels_of_point
 from .shap_bridge import shap_is_here, shap_waterfall
-from .words import words_of
+from .words import absent_words_of, words_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -73,7 +74,7 @@ class ExplanationPlots:
             return shap_waterfall(self.explanation, self.explanation.place(point), max_columns)
         return waterfall_figure(self.explanation.attribution(point), max_columns=max_columns)
 
-    def text(self, words: str | Sequence[str] | None = None, *, point: int = 0) -> HighlightedText:
+    def text(self, words: str | Sequence[str] | None = None, *, point: int = 0, absent: int = 4) -> HighlightedText:
         """Words coloured by their contributions, as HTML; for columns that are words, as in a bag of words.
 
         Parameters
@@ -83,6 +84,8 @@ class ExplanationPlots:
             that are above 0, true or ``"yes"``), the largest contribution first.
         point : int
             Which point.
+        absent : int
+            How many words to name whose absence contributed most, among those whose band excludes 0.
 
         Returns
         -------
@@ -91,18 +94,21 @@ class ExplanationPlots:
         """
         from ..show.highlighted_text import HighlightedText
 
+        if isinstance(absent, bool) or not isinstance(absent, int | np.integer) or absent < 0:
+            raise InvalidInput(f"absent is {absent!r}; it must be a whole number, 0 for none")
         one = self.explanation.attribution(point)
-        found = words_of(one, self.explanation.points[self.explanation.place(point)], words)
+        values = self.explanation.points[self.explanation.place(point)]
+        found, missed = words_of(one, values, words), absent_words_of(one, values, int(absent))
         bands = "grey: the noise band includes 0; " if one.lower is not None else ""
-        return HighlightedText(found, one.sentence, f"{bands}red raises the output, blue lowers it")
+        return HighlightedText(found, one.sentence, f"{bands}red raises the output, blue lowers it", missed)
 
-    def text_figure(self, words: str | Sequence[str] | None = None, *, point: int = 0) -> Figure:
+    def text_figure(self, words: str | Sequence[str] | None = None, *, point: int = 0, absent: int = 4) -> Figure:
         """What ``text`` shows, as a matplotlib figure."""
-        return self.text(words, point=point).figure()
+        return self.text(words, point=point, absent=absent).figure()
 
     def image(
         self,
-        shape: tuple[int, int] = (28, 28),
+        shape: tuple[int, int] | Picture = (28, 28),
         *,
         image: Floats | None = None,
         superpixels: NDArray[np.integer] | Mapping[str, Sequence[int]] | None = None,
@@ -112,10 +118,10 @@ class ExplanationPlots:
 
         Parameters
         ----------
-        shape : (int, int)
-            Height and width.
+        shape : (int, int) or Picture
+            Height and width; or the :class:`~vitrail.Picture` that made the rows, which knows the regions too.
         image : array, optional
-            The picture underneath. If not given and every column is a pixel, the point itself.
+            The picture underneath. If not given, the point itself: its pixels, or the means of a Picture's regions.
         superpixels : array of int of that shape, or mapping, optional
             The number of the column that each pixel belongs to (-1 for none), or the pixels of each column by name,
             counted line by line. If not given, every column is a pixel, line by line.
@@ -125,12 +131,34 @@ class ExplanationPlots:
         from ..show.heat_map import heat_figure
 
         one = self.explanation.attribution(point)
+        parts = "pixels" if superpixels is None else "superpixels"
+        if isinstance(shape, Picture):
+            if superpixels is not None:
+                raise InvalidInput("superpixels were given beside a Picture, which has its own; leave them away")
+            picture = shape
+            _check_columns(picture, self.explanation.columns)
+            shape, parts, owner = picture.shape, picture.parts, picture.region_of_pixels
+            if image is None:
+                values = self.explanation.points[self.explanation.place(point)]
+                image = np.array([values[name] for name in self.explanation.columns], dtype=np.float64)[owner]
+            superpixels = owner
         owner = column_of_pixels(self.explanation.columns, shape, superpixels)
         known = owner >= 0
         heat = np.where(known, np.array(one.values)[owner], np.nan)
-        certain = None
+        certain, footer = None, ""
         if one.lower is not None and one.upper is not None:
             certain = known & ((np.array(one.lower)[owner] > 0) | (np.array(one.upper)[owner] < 0))
+            unsure = len(one.values) - len(self.explanation.certain(point))
+            footer = f"{unsure} of {len(one.values)} {parts} have a noise band that includes 0 and no colour"
         if image is None and superpixels is None:
             image = pixels_of_point(self.explanation.columns, self.explanation.points[self.explanation.place(point)], shape)
-        return heat_figure(heat, image=image, certain=certain, title=one.sentence)
+        outlines = owner if superpixels is not None and len(one.values) < owner.size else None
+        return heat_figure(heat, image=image, certain=certain, title=one.sentence, footer=footer, regions=outlines)
+
+
+def _check_columns(picture: Picture, columns: tuple[str, ...]) -> None:
+    if columns != picture.view_schema().names:
+        raise InvalidInput(
+            f"the explanation has {len(columns)} columns ({columns[0]!r}, ...), and {picture!r} shows others; give the "
+            "picture that the explanation was made with"
+        )

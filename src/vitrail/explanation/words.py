@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from ..errors import InvalidInput
+from ..schema.words import WORD, plain_text
 from ..show.attributions import Attribution
 from ..show.highlighted_text import Word
 
@@ -19,16 +20,43 @@ def words_of(attribution: Attribution, point: Mapping[str, object], words: str |
         if not places:
             raise InvalidInput("the point has none of the words that the columns name; give the text with words=")
         return tuple(_word(attribution, place, attribution.names[place]) for place in places)
-    given = words.split() if isinstance(words, str) else list(words)
+    names = {plain_text(name) for name in attribution.names}
+    given = [piece for word in words.split() for piece in pieces_of(word, names)] if isinstance(words, str) else list(words)
     if not given or not all(isinstance(word, str) for word in given):
         raise InvalidInput("words is empty or holds something that is no text; give the text, or a list of its words")
-    numbers = {name.casefold(): place for place, name in reversed(list(enumerate(attribution.names)))}
+    numbers = {plain_text(name): place for place, name in reversed(list(enumerate(attribution.names)))}
     found = []
     for word in given:
-        place = numbers.get(word.casefold(), numbers.get(bare(word).casefold()))
+        place = numbers.get(plain_text(word), numbers.get(plain_text(bare(word))))
         present = place is not None and is_present(point[attribution.names[place]])
         found.append(_word(attribution, place, word) if place is not None and present else Word(word))
     return tuple(found)
+
+
+def absent_words_of(attribution: Attribution, point: Mapping[str, object], most: int) -> tuple[Word, ...]:
+    """The words whose absence says most, if noise alone would not say it."""
+    absent = [
+        _word(attribution, place, attribution.names[place])
+        for place in attribution.order()
+        if not is_present(point[attribution.names[place]])
+    ]
+    return tuple(word for word in absent if word.colored and (attribution.lower is None or word.certain))[:most]
+
+
+def pieces_of(word: str, names: set[str]) -> list[str]:
+    """The word as it stands, or cut where a column names a part of it, as in "well-made".
+
+    Examples
+    --------
+    >>> pieces_of("(well-made!)", {"made"}), pieces_of("don't!", {"don"}), pieces_of("e-mail", {"mail", "e-mail"})
+    (['(well-', 'made!)'], ["don't!"], ['e-mail'])
+    """
+    starts = [found.start() for found in WORD.finditer(plain_text(word))]
+    # Cutting by places in the plain text is right only where it is as long as the word itself.
+    whole = plain_text(bare(word)) in names or len(starts) < 2 or len(plain_text(word)) != len(word)
+    if whole or not names & set(WORD.findall(plain_text(word))):
+        return [word]
+    return [word[start:stop] for start, stop in zip([0, *starts[1:]], [*starts[1:], len(word)], strict=True)]
 
 
 def is_present(value: object) -> bool:

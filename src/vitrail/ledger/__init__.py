@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from ..errors import InvalidInput
 from .entries import Entry
 from .memory import MemoryLedger
+from .parts import Part
 from .protocol import Ledger
-from .results import Account, AnalystLine, Charge, Replay, Statement, Verification, VerifiedAccount
+from .results import Account, AnalystLine, Charge, PartLine, Replay, Statement, Verification, VerifiedAccount
 
 if TYPE_CHECKING:
     from .sql import SqlLedger
@@ -21,6 +22,8 @@ __all__ = [
     "Entry",
     "Ledger",
     "MemoryLedger",
+    "Part",
+    "PartLine",
     "Replay",
     "SqlLedger",
     "Statement",

@@ -16,6 +16,7 @@ from ..accounting import Cost, epsilon_of, mu_of
 from ..accounting.cost import PICO
 from ..accounting.gdp import LARGEST_MU
 from ..errors import BudgetExceeded
+from .parts import Part
 
 
 def fits(spent: Cost, cost: Cost, capacity: Cost) -> bool:
@@ -32,18 +33,18 @@ def fits(spent: Cost, cost: Cost, capacity: Cost) -> bool:
 
 
 def questions_fit(spent: Cost, cost: Cost, capacity: Cost) -> bool:
-    """The part of the decision about questions."""
-    return _part_fits(spent.pico_mu_squared, cost.pico_mu_squared, capacity.pico_mu_squared)
+    """The half of the decision that is about questions."""
+    return _one_fits(spent.pico_mu_squared, cost.pico_mu_squared, capacity.pico_mu_squared)
 
 
 def blocks_fit(spent: Cost, cost: Cost, capacity: Cost) -> bool:
-    """The part of the decision about fixed blocks, that is, the training purse."""
-    return _part_fits(spent.pico_epsilon, cost.pico_epsilon, capacity.pico_epsilon) and _part_fits(
+    """The half that is about fixed blocks, that is, the training purse."""
+    return _one_fits(spent.pico_epsilon, cost.pico_epsilon, capacity.pico_epsilon) and _one_fits(
         spent.quecto_delta, cost.quecto_delta, capacity.quecto_delta
     )
 
 
-def _part_fits(spent: int, cost: int, capacity: int) -> bool:
+def _one_fits(spent: int, cost: int, capacity: int) -> bool:
     return cost == 0 or spent + cost <= capacity
 
 
@@ -90,7 +91,16 @@ def rounded_down(value: float, digits: int) -> str:
     return f"{float(floored):.{digits}g}"
 
 
-def refusal(cost: Cost, spent: Cost, capacity: Cost, *, account: str, delta: float, analyst: str | None) -> BudgetExceeded:
+def refusal(
+    cost: Cost,
+    spent: Cost,
+    capacity: Cost,
+    *,
+    account: str,
+    delta: float,
+    analyst: str | None,
+    part: Part | None = None,
+) -> BudgetExceeded:
     """The refusal of a cost that does not fit, in a sentence: what was asked, what is left, what would fit.
 
     Parameters
@@ -103,9 +113,12 @@ def refusal(cost: Cost, spent: Cost, capacity: Cost, *, account: str, delta: flo
         The account's ``question_delta``, at which every epsilon is stated.
     analyst : str or None
         Whose cap refuses; None for the account's own.
+    part : Part, optional
+        The part of the rows that was asked; ``spent`` is then what its rows are exposed to.
     """
     left = spent.left_of(capacity)
     whose = f"account {account!r}" if analyst is None else f"the cap of analyst {analyst!r} on account {account!r}"
+    whose += "" if part is None else f" for {part}"
     cap = "dataset" if analyst is None else f"analyst {analyst}"
     if questions_fit(spent, cost, capacity):
         return BudgetExceeded(

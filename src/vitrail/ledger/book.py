@@ -16,6 +16,7 @@ from typing import Protocol
 from ..accounting import Cost
 from ..guarantee import Budget, Neighbours
 from .entries import RawEntry
+from .parts import Part
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,27 @@ class AnalystRow:
     spent: Cost
     cap: Budget | None = None
     capacity: Cost | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PartRow:
+    """What was charged to one part of the rows, or, where ``analyst`` is not empty, what counts against that analyst."""
+
+    account: str
+    analyst: str
+    part: Part
+    spent: Cost
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRow:
+    """An analyst's own work under a name, and the entry that recorded its digest."""
+
+    account: str
+    analyst: str
+    name: str
+    kept_seq: int
+    content: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +97,15 @@ class Book(Protocol):
     def put_analyst(self, row: AnalystRow, *, new: bool) -> None:
         """Write the analyst's row."""
 
+    def parts_of(self, account: str, analyst: str, partition: str) -> list[PartRow]:
+        """The rows of one partition, of an analyst or (empty text) the account itself."""
+
+    def parts(self, account: str) -> list[PartRow]:
+        """Every part's row, the account's own and the analysts'."""
+
+    def put_part(self, row: PartRow, *, new: bool) -> None:
+        """Write a part's row."""
+
     def entry(self, account: str, seq: int) -> RawEntry | None:
         """One entry."""
 
@@ -104,3 +135,12 @@ class Book(Protocol):
 
     def put_sighting(self, account: str, charge_seq: int, analyst: str) -> None:
         """Record that the analyst was handed that charge's release."""
+
+    def kept(self, account: str, analyst: str, name: str) -> KeptRow | None:
+        """What the analyst keeps under that name."""
+
+    def all_kept(self, account: str) -> Iterator[KeptRow]:
+        """Everything that is kept, by analyst and name."""
+
+    def put_kept(self, row: KeptRow, *, new: bool) -> None:
+        """Keep something under a name."""

@@ -12,6 +12,7 @@ from .entries import canonical_json
 
 LONGEST_NAME = 200
 LARGEST_QUESTION = 64 * 1024
+LARGEST_KEPT = 64 * 2**20
 _HEX_DIGEST = re.compile(r"[0-9a-f]{16,128}")
 
 
@@ -47,6 +48,15 @@ def check_release(release: bytes) -> bytes:
     if not isinstance(release, bytes):
         raise InvalidInput(f"the release is a {type(release).__name__}; it must be bytes")
     return release
+
+
+def check_content(content: bytes) -> bytes:
+    """The bytes of something to keep, if they are bytes and not too many."""
+    if not isinstance(content, bytes):
+        raise InvalidInput(f"the content to keep is a {type(content).__name__}; it must be bytes")
+    if len(content) > LARGEST_KEPT:
+        raise InvalidInput(f"the content to keep takes {len(content)} bytes; it may take {LARGEST_KEPT}: keep it in pieces")
+    return content
 
 
 def check_budget(budget: Budget) -> Budget:

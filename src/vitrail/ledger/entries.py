@@ -4,13 +4,15 @@ An entry is a canonical JSON text (sorted keys, no spaces, ASCII, no NaN) that h
 number, the UTC time, the kind, the body, and the digest of the entry before it. Its digest is the SHA-256 of that text, so
 a digest vouches for the whole history up to it: change, drop or insert any entry and every later digest changes.
 
-The vocabulary is frozen. Version 1 has five kinds:
+The vocabulary is frozen. Version 1 has six kinds:
 
 ``opened``    the account's budget, neighbour relation and capacity. Always entry 1.
 ``capped``    an analyst's cap was set; the latest one holds.
-``charged``   a question was paid for, before anything was read: analyst, event, question, cost, key.
+``charged``   a question was paid for, before anything was read: analyst, event, question, cost, key; and the part, where it
+              went to one of several disjoint parts of the rows.
 ``released``  the answer to the charge ``of`` was stored: its SHA-256 and size.
 ``replayed``  an analyst was handed the stored answer of the charge ``of``, and what that counted against the analyst's cap.
+``kept``      an analyst's own work on releases was stored under a name: its SHA-256 and size; the latest one holds.
 """
 
 from __future__ import annotations
@@ -25,12 +27,13 @@ from typing import Literal, TypeAlias, get_args
 from ..accounting import Cost, JsonValue
 from ..errors import InvalidInput, LedgerCorrupted
 from ..guarantee import Budget
+from .parts import Part, part_from_json
 
 FORMAT = "vitrail-ledger/1"
 GENESIS = "0" * 64
 """What the first entry of an account names as the digest before it."""
 
-Kind: TypeAlias = Literal["opened", "capped", "charged", "released", "replayed"]
+Kind: TypeAlias = Literal["opened", "capped", "charged", "released", "replayed", "kept"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
@@ -88,7 +91,7 @@ class Entry:
         Its place in the account's chain, from 1.
     time_utc : str
         When, as ISO 8601 text in UTC.
-    kind : {"opened", "capped", "charged", "released", "replayed"}
+    kind : {"opened", "capped", "charged", "released", "replayed", "kept"}
         What happened.
     previous : str
         The digest of the entry before it.
@@ -137,8 +140,13 @@ class Entry:
 
     @property
     def cost(self) -> Cost:
-        """What the entry took from the account (zero for every kind but ``charged``)."""
+        """What was charged (zero for every kind but ``charged``)."""
         return cost_from_json(self.body.get("cost")) if self.kind == "charged" else Cost()
+
+    @property
+    def part(self) -> Part | None:
+        """The part of the rows that was charged; None for the whole data, and for every kind but ``charged``."""
+        return part_from_json(self.body["part"]) if self.kind == "charged" and "part" in self.body else None
 
     def raw(self) -> RawEntry:
         """The entry as it is stored."""

@@ -16,13 +16,20 @@ from typing import NoReturn, TypeAlias, TypeVar
 from ..accounting import Event, JsonValue
 from ..errors import LedgerError
 from ..guarantee import Budget, Neighbours
-from . import operations, verification
-from .book import AccountRow, AnalystRow, ReleaseRow
+from . import artefacts, operations, verification
+from .book import AccountRow, AnalystRow, KeptRow, PartRow, ReleaseRow
 from .entries import RawEntry
+from .parts import Part
 from .results import Account, Charge, Replay, Statement, Verification
 
-_Key: TypeAlias = tuple[str, str] | tuple[str, str, int | str] | tuple[str, str, int, str]
-_Cell: TypeAlias = AccountRow | AnalystRow | RawEntry | ReleaseRow | tuple[int, ...] | bool
+_Key: TypeAlias = (
+    tuple[str, str]
+    | tuple[str, str, int | str]
+    | tuple[str, str, int, str]
+    | tuple[str, str, str, str]
+    | tuple[str, str, str, str, int]
+)
+_Cell: TypeAlias = AccountRow | AnalystRow | PartRow | RawEntry | ReleaseRow | KeptRow | tuple[int, ...] | bool
 _T = TypeVar("_T")
 
 
@@ -63,16 +70,33 @@ class MemoryLedger:
             operations.cap_analyst(book, account, analyst, budget)
 
     def charge(
-        self, account: str, *, analyst: str, event: Event, question: Mapping[str, JsonValue], key: str | None
+        self,
+        account: str,
+        *,
+        analyst: str,
+        event: Event,
+        question: Mapping[str, JsonValue],
+        key: str | None,
+        part: Part | None = None,
     ) -> Charge | Replay:
         """See :meth:`Ledger.charge`."""
         with self._transaction() as book:
-            return operations.charge(book, account, analyst, event, question, key)
+            return operations.charge(book, account, analyst, event, question, key, part)
 
     def store(self, charge: Charge, release: bytes) -> None:
         """See :meth:`Ledger.store`."""
         with self._transaction() as book:
             operations.store(book, charge, release)
+
+    def keep(self, account: str, *, analyst: str, name: str, content: bytes) -> None:
+        """See :meth:`Ledger.keep`."""
+        with self._transaction() as book:
+            artefacts.keep(book, account, analyst, name, content)
+
+    def kept(self, account: str, *, analyst: str, name: str) -> bytes | None:
+        """See :meth:`Ledger.kept`."""
+        with self._transaction() as book:
+            return artefacts.kept(book, account, analyst, name)
 
     def statement(self, account: str) -> Statement:
         """See :meth:`Ledger.statement`."""
@@ -155,6 +179,18 @@ class MemoryBook:
         """See :meth:`Book.put_analyst`."""
         self.written["analyst", row.account, row.analyst] = row
 
+    def parts_of(self, account: str, analyst: str, partition: str) -> list[PartRow]:
+        """See :meth:`Book.parts_of`."""
+        return [row for row in self.parts(account) if (row.analyst, row.part.partition) == (analyst, partition)]
+
+    def parts(self, account: str) -> list[PartRow]:
+        """See :meth:`Book.parts`."""
+        return [cell for _, cell in self._all("part", account) if isinstance(cell, PartRow)]
+
+    def put_part(self, row: PartRow, *, new: bool) -> None:
+        """See :meth:`Book.put_part`."""
+        self.written["part", row.account, row.analyst, row.part.partition, row.part.index] = row
+
     def entry(self, account: str, seq: int) -> RawEntry | None:
         """See :meth:`Book.entry`."""
         return self._get(("entry", account, seq), RawEntry)
@@ -197,8 +233,22 @@ class MemoryBook:
 
     def sightings(self, account: str) -> set[tuple[int, str]]:
         """See :meth:`Book.sightings`."""
-        return {(key[2], key[3]) for key, _ in self._all("sighting", account) if len(key) == 4}
+        keys = [key for key, _ in self._all("sighting", account)]
+        return {(key[2], key[3]) for key in keys if len(key) == 4 and isinstance(key[2], int)}
 
     def put_sighting(self, account: str, charge_seq: int, analyst: str) -> None:
         """See :meth:`Book.put_sighting`."""
         self.written["sighting", account, charge_seq, analyst] = True
+
+    def kept(self, account: str, analyst: str, name: str) -> KeptRow | None:
+        """See :meth:`Book.kept`."""
+        return self._get(("kept", account, analyst, name), KeptRow)
+
+    def all_kept(self, account: str) -> Iterator[KeptRow]:
+        """See :meth:`Book.all_kept`."""
+        rows = [cell for _, cell in self._all("kept", account) if isinstance(cell, KeptRow)]
+        return iter(sorted(rows, key=lambda row: (row.analyst, row.name)))
+
+    def put_kept(self, row: KeptRow, *, new: bool) -> None:
+        """See :meth:`Book.put_kept`."""
+        self.written["kept", row.account, row.analyst, row.name] = row

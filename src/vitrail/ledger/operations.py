@@ -10,6 +10,9 @@ if one after the other, and the sum of granted costs never passes the capacity: 
 
 *Replays.* A stored release that is handed out again is post-processing of what was paid for: it costs the account
 nothing. For an analyst who has not seen it, it is new, and counts against that analyst's cap at its original price.
+
+*Parts.* A charge may be for one of several disjoint parts of the rows; what the parts of a partition cost together is the
+dearest of them (``accounting.parallel`` has the rule and its proof), for the account and for every analyst's cap.
 """
 
 from __future__ import annotations
@@ -18,14 +21,16 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ..accounting import Cost, Event, JsonValue, event_to_json
+from ..accounting import Cost, Event, JsonValue, event_to_json, exposure, total_with
 from ..errors import LedgerCorrupted, LedgerError
 from ..guarantee import Budget, Neighbours, check_neighbours
 from .allowance import fits, refusal
-from .book import AccountRow, AnalystRow, Book, ReleaseRow
+from .book import AccountRow, AnalystRow, Book, PartRow, ReleaseRow
+from .chain import append, corrupted, entry_of, locked
 from .checks import check_budget, check_key, check_name, check_question, check_release, price
-from .entries import GENESIS, Entry, Kind, canonical_json, cost_to_json, decode, digest_of, utc_now
-from .results import Account, AnalystLine, Charge, Replay, Statement
+from .entries import GENESIS, Entry, canonical_json, cost_to_json, decode
+from .parts import Part, check_part
+from .results import Account, AnalystLine, Charge, PartLine, Replay, Statement
 
 
 def open_account(book: Book, account: str, budget: Budget, neighbours: Neighbours) -> Account:
@@ -42,7 +47,7 @@ def open_account(book: Book, account: str, budget: Budget, neighbours: Neighbour
             "neighbours": neighbours,
             "capacity": cost_to_json(capacity),
         }
-        book.put_account(_append(book, row, "opened", body), new=True)
+        book.put_account(append(book, row, "opened", body), new=True)
     elif (row.budget, row.neighbours) != (budget, neighbours):
         raise LedgerError(
             f"Account {account!r} was opened with {row.budget} and neighbours {row.neighbours!r}; now it is asked for with "
@@ -56,58 +61,72 @@ def cap_analyst(book: Book, account: str, analyst: str, budget: Budget) -> None:
     """Set the analyst's cap; the latest one holds."""
     check_name(analyst, "an analyst")
     check_budget(budget)
-    row = _locked(book, account)
+    row = locked(book, account)
     capacity = budget.capacity()
     body: dict[str, JsonValue] = {"analyst": analyst, "budget": budget.to_json(), "capacity": cost_to_json(capacity)}
-    book.put_account(_append(book, row, "capped", body), new=False)
+    book.put_account(append(book, row, "capped", body), new=False)
     found = book.analyst(account, analyst)
     now = replace(found or AnalystRow(account, analyst, Cost()), cap=budget, capacity=capacity)
     book.put_analyst(now, new=found is None)
 
 
 def charge(
-    book: Book, account: str, analyst: str, event: Event, question: Mapping[str, JsonValue], key: str | None
+    book: Book,
+    account: str,
+    analyst: str,
+    event: Event,
+    question: Mapping[str, JsonValue],
+    key: str | None,
+    part: Part | None = None,
 ) -> Charge | Replay:
     """Replay what is stored under ``key``, or check the caps and append the charge."""
     check_name(analyst, "an analyst")
     check_question(question)
     check_key(key)
     cost = price(event)
-    row = _locked(book, account)
+    row = locked(book, account)
+    if part is not None:
+        check_part(part, row.neighbours)
     if key is not None and (stored := book.release_under(account, key, analyst)) is not None:
-        return _replay(book, row, analyst, event, stored)
-    if not fits(row.spent, cost, row.capacity):
-        raise refusal(cost, row.spent, row.capacity, account=account, delta=row.budget.question_delta, analyst=None)
-    _count_for_analyst(book, row, analyst, cost)
+        return _replay(book, row, analyst, event, stored, part)
+    spent = _spend(book, row, None, row.spent, row.capacity, cost, part)
+    _count_for_analyst(book, row, analyst, cost, part)
     body: dict[str, JsonValue] = {
         "analyst": analyst,
         "event": event_to_json(event),
         "question": dict(question),
         "cost": cost_to_json(cost),
         "key": key,
+        **({} if part is None else {"part": part.to_json()}),
     }
-    after = _append(book, row, "charged", body)
-    book.put_account(replace(after, spent=row.spent + cost, n_questions=row.n_questions + 1), new=False)
+    after = append(book, row, "charged", body)
+    book.put_account(replace(after, spent=spent, n_questions=row.n_questions + 1), new=False)
     return Charge(account, after.seq, cost, after.head)
 
 
-def _replay(book: Book, row: AccountRow, analyst: str, event: Event, stored: ReleaseRow) -> Replay:
+def _replay(book: Book, row: AccountRow, analyst: str, event: Event, stored: ReleaseRow, part: Part | None) -> Replay:
     charged = _charged_entry(book, row.account, stored.charge_seq)
     if charged is None:
-        raise _corrupted(row.account, f"a release is stored for entry {stored.charge_seq}, which is no charge")
-    released = _entry(book, row.account, stored.released_seq)
+        raise corrupted(row.account, f"a release is stored for entry {stored.charge_seq}, which is no charge")
+    released = entry_of(book, row.account, stored.released_seq)
     if released is None or released.body.get("sha256") != hashlib.sha256(stored.content).hexdigest():
-        raise _corrupted(row.account, f"the stored release of charge {stored.charge_seq} does not match its digest")
+        raise corrupted(row.account, f"the stored release of charge {stored.charge_seq} does not match its digest")
     if canonical_json(charged.body["event"]) != canonical_json(event_to_json(event)):
         raise LedgerError(
             f"The key {stored.key} names entry {charged.seq} of account {row.account!r}, a question with the event "
             f"{charged.body['event']}; now it comes with {event_to_json(event)}. A key must name one question: give this "
             "one another key. Nothing was charged."
         )
+    if charged.part != part:
+        raise LedgerError(
+            f"The key {stored.key} names entry {charged.seq} of account {row.account!r}, which asked "
+            f"{charged.part or 'the whole data'}; now it comes for {part or 'the whole data'}. A key must name one "
+            "question: give this one another key. Nothing was charged."
+        )
     seen = book.has_seen(row.account, charged.seq, analyst)
     counted = Cost() if seen else charged.cost
     if not seen:
-        _count_for_analyst(book, row, analyst, counted)
+        _count_for_analyst(book, row, analyst, counted, part)
         book.put_sighting(row.account, charged.seq, analyst)
     body: dict[str, JsonValue] = {
         "analyst": analyst,
@@ -115,14 +134,14 @@ def _replay(book: Book, row: AccountRow, analyst: str, event: Event, stored: Rel
         "key": stored.key,
         "counted": cost_to_json(counted),
     }
-    book.put_account(_append(book, row, "replayed", body), new=False)
+    book.put_account(append(book, row, "replayed", body), new=False)
     return Replay(row.account, charged.seq, charged.cost, counted, stored.content)
 
 
 def store(book: Book, receipt: Charge, release: bytes) -> None:
     """Bind the release to its charge."""
     check_release(release)
-    row = _locked(book, receipt.account)
+    row = locked(book, receipt.account)
     charged = _charged_entry(book, receipt.account, receipt.seq)
     if charged is None or charged.digest != receipt.digest:
         raise LedgerError(
@@ -135,7 +154,7 @@ def store(book: Book, receipt: Charge, release: bytes) -> None:
             "release: charge again for another."
         )
     digest = hashlib.sha256(release).hexdigest()
-    after = _append(book, row, "released", {"of": receipt.seq, "sha256": digest, "size": len(release)})
+    after = append(book, row, "released", {"of": receipt.seq, "sha256": digest, "size": len(release)})
     book.put_account(after, new=False)
     key = charged.body["key"]
     book.put_release(ReleaseRow(receipt.account, receipt.seq, after.seq, None if key is None else str(key), release))
@@ -144,62 +163,62 @@ def store(book: Book, receipt: Charge, release: bytes) -> None:
 
 def statement(book: Book, account: str) -> Statement:
     """The state of the account and its bill."""
-    row = _locked(book, account)
+    row = locked(book, account)
     delta = row.budget.question_delta
     try:
         entries = tuple(decode(raw) for raw in book.entries(account))
     except LedgerCorrupted as error:
-        raise _corrupted(account, f"of an entry, {error}") from error
+        raise corrupted(account, f"of an entry, {error}") from error
     lines = (AnalystLine(a.analyst, a.spent, a.cap, a.capacity, delta) for a in book.analysts(account))
-    return Statement(account, row.budget, row.neighbours, row.capacity, row.spent, row.n_questions, tuple(lines), entries)
+    parts = _part_lines(row, [one for one in book.parts(account) if not one.analyst])
+    return Statement(
+        account, row.budget, row.neighbours, row.capacity, row.spent, row.n_questions, tuple(lines), entries, parts
+    )
 
 
-def _count_for_analyst(book: Book, row: AccountRow, analyst: str, cost: Cost) -> None:
+def _part_lines(row: AccountRow, rows: list[PartRow]) -> tuple[PartLine, ...]:
+    """What each part was charged, and what its rows are exposed to in all."""
+    spent: dict[str, dict[int, Cost]] = {}
+    for one in rows:
+        spent.setdefault(one.part.partition, {})[one.part.index] = one.spent
+    delta = row.budget.question_delta
+    lines = [
+        PartLine(one.part, one.spent, exposure(row.spent, spent[one.part.partition], one.part.index), row.capacity, delta)
+        for one in rows
+    ]
+    return tuple(sorted(lines, key=lambda line: (line.part.name, line.part.place)))
+
+
+def _count_for_analyst(book: Book, row: AccountRow, analyst: str, cost: Cost, part: Part | None) -> None:
     """Add ``cost`` to what the analyst has spent, or refuse."""
     found = book.analyst(row.account, analyst)
     before = found or AnalystRow(row.account, analyst, Cost())
-    if before.capacity is not None and not fits(before.spent, cost, before.capacity):
+    spent = _spend(book, row, analyst, before.spent, before.capacity, cost, part)
+    book.put_analyst(replace(before, spent=spent), new=found is None)
+
+
+def _spend(
+    book: Book, row: AccountRow, analyst: str | None, spent: Cost, capacity: Cost | None, cost: Cost, part: Part | None
+) -> Cost:
+    """What the account, or an analyst, has spent after this cost, by the rule for parts; or a refusal."""
+    exposed, after = spent, spent + cost
+    if part is not None:
+        rows = {one.part.index: one for one in book.parts_of(row.account, analyst or "", part.partition)}
+        if wrong := [one.part for one in rows.values() if (one.part.name, one.part.count) != (part.name, part.count)]:
+            raise LedgerError(
+                f"The partition {part.partition[:12]} of account {row.account!r} is known as {wrong[0].name!r} with "
+                f"{wrong[0].count} parts; now it comes as {part.name!r} with {part.count}. Nothing was charged."
+            )
+        by_part = {index: one.spent for index, one in rows.items()}
+        exposed, after = exposure(spent, by_part, part.index), total_with(spent, by_part, part.index, cost)
+        own = by_part.get(part.index, Cost()) + cost
+        book.put_part(PartRow(row.account, analyst or "", part, own), new=part.index not in rows)
+    if capacity is not None and not fits(exposed, cost, capacity):
         delta = row.budget.question_delta
-        raise refusal(cost, before.spent, before.capacity, account=row.account, delta=delta, analyst=analyst)
-    book.put_analyst(replace(before, spent=before.spent + cost), new=found is None)
-
-
-def _locked(book: Book, account: str) -> AccountRow:
-    """The account's row, if it exists and its head is the last entry there is: nothing is built on a tail that was cut."""
-    row = book.account(account)
-    if row is None:
-        known = ", ".join(map(repr, book.names())) or "none yet"
-        raise LedgerError(
-            f"There is no account {account!r} in this ledger; it has {known}. Open it with open_account first."
-        )
-    last = book.entry(account, row.seq)
-    if last is None or digest_of(last.record) != row.head:
-        raise _corrupted(account, f"its last entry (number {row.seq}) is missing or changed")
-    return row
-
-
-def _append(book: Book, row: AccountRow, kind: Kind, body: Mapping[str, JsonValue]) -> AccountRow:
-    """Append an entry; the row with the new head is for the caller to write."""
-    raw = Entry(row.account, row.seq + 1, utc_now(), kind, row.head, body).raw()
-    book.append(row.account, raw)
-    return replace(row, seq=raw.seq, head=raw.digest)
-
-
-def _entry(book: Book, account: str, seq: int) -> Entry | None:
-    raw = book.entry(account, seq)
-    try:
-        return None if raw is None else decode(raw)
-    except LedgerCorrupted as error:
-        raise _corrupted(account, f"of entry {seq}, {error}") from error
+        raise refusal(cost, exposed, capacity, account=row.account, delta=delta, analyst=analyst, part=part)
+    return after
 
 
 def _charged_entry(book: Book, account: str, seq: int) -> Entry | None:
-    found = _entry(book, account, seq)
+    found = entry_of(book, account, seq)
     return found if found is not None and found.kind == "charged" else None
-
-
-def _corrupted(account: str, what: str) -> LedgerCorrupted:
-    return LedgerCorrupted(
-        f"The chain of account {account!r} does not hold: {what}. Nothing was charged. Run verify() for the full list, and "
-        "go back to a copy of the ledger that verifies."
-    )

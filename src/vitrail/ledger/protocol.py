@@ -7,6 +7,7 @@ from typing import Protocol, runtime_checkable
 
 from ..accounting import Event, JsonValue
 from ..guarantee import Budget, Neighbours
+from .parts import Part
 from .results import Account, Charge, Replay, Statement, Verification
 
 
@@ -29,7 +30,14 @@ class Ledger(Protocol):
         ...
 
     def charge(
-        self, account: str, *, analyst: str, event: Event, question: Mapping[str, JsonValue], key: str | None
+        self,
+        account: str,
+        *,
+        analyst: str,
+        event: Event,
+        question: Mapping[str, JsonValue],
+        key: str | None,
+        part: Part | None = None,
     ) -> Charge | Replay:
         """Pay for a question, durably, or get the answer that was stored under its key.
 
@@ -48,18 +56,28 @@ class Ledger(Protocol):
         key : str or None
             A hex digest of everything public that makes this question the same as another, or None for a question
             that is always new.
+        part : Part, optional
+            The part of the rows that the question reads, if not all. Of each partition, the account pays the dearest part.
 
         Raises
         ------
         BudgetExceeded
             If the account or the analyst's cap does not allow it. Nothing was charged; a cheaper question may fit.
         LedgerError
-            If there is no such account, or the key belongs to a question with another event.
+            If there is no such account, or the key belongs to a question with another event or to another part.
         """
         ...
 
     def store(self, charge: Charge, release: bytes) -> None:
         """Bind a release to the charge that paid for it, so that it can be replayed."""
+        ...
+
+    def keep(self, account: str, *, analyst: str, name: str, content: bytes) -> None:
+        """Keep what an analyst made from releases alone, under a name, free. The latest content under a name holds."""
+        ...
+
+    def kept(self, account: str, *, analyst: str, name: str) -> bytes | None:
+        """What that analyst keeps under ``name``; None where there is nothing."""
         ...
 
     def statement(self, account: str) -> Statement:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..accounting import Cost, JsonValue
+from ..accounting import Cost, JsonValue, exposure
 from ..errors import LedgerError
 from ..guarantee import Budget, Neighbours
 from .allowance import largest_epsilon, question_epsilon
 from .entries import Entry, cost_to_json
+from .parts import Part
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +117,42 @@ class AnalystLine:
 
 
 @dataclass(frozen=True, slots=True)
+class PartLine:
+    """What was charged to one part of the rows.
+
+    Parameters
+    ----------
+    part : Part
+        Which part of which partition.
+    spent : Cost
+        The sum of the charges to this part.
+    exposed : Cost
+        What all charges that read its rows cost together: those to the whole data, to this part, and to the dearest part
+        of every other partition. The account has spent the largest of these.
+    capacity : Cost
+        The account's budget in integers.
+    delta : float
+        The account's ``question_delta``, at which epsilons are stated.
+    """
+
+    part: Part
+    spent: Cost
+    exposed: Cost
+    capacity: Cost
+    delta: float
+
+    @property
+    def spent_epsilon(self) -> float:
+        """Epsilon of the questions to this part, at the account's delta."""
+        return question_epsilon(self.spent, self.delta)
+
+    @property
+    def remaining_epsilon(self) -> float:
+        """The largest single question to this part that still fits."""
+        return largest_epsilon(self.exposed.left_of(self.capacity), self.delta)
+
+
+@dataclass(frozen=True, slots=True)
 class Statement:
     """The state of an account and its bill.
 
@@ -135,6 +172,8 @@ class Statement:
         One line for every analyst, by name.
     entries : tuple of Entry
         The whole chain, oldest first.
+    parts : tuple of PartLine
+        One line for every disjoint part of the rows that was charged. Of each partition, ``spent`` holds the dearest.
     """
 
     account: str
@@ -145,6 +184,7 @@ class Statement:
     n_questions: int
     analysts: tuple[AnalystLine, ...]
     entries: tuple[Entry, ...] = field(repr=False)
+    parts: tuple[PartLine, ...] = ()
 
     @property
     def delta(self) -> float:
@@ -184,6 +224,12 @@ class Statement:
         """The digest of the last entry. Whoever keeps a copy of it can tell later whether history was rewritten."""
         return self.entries[-1].digest
 
+    def of_part(self, part: Part) -> PartLine:
+        """One part's line; a part that was never charged has one too."""
+        siblings = {line.part.index: line.spent for line in self.parts if line.part.partition == part.partition}
+        exposed = exposure(self.spent, siblings, part.index)
+        return PartLine(part, siblings.get(part.index, Cost()), exposed, self.capacity, self.delta)
+
     def of_analyst(self, analyst: str) -> AnalystLine:
         """One analyst's line."""
         for line in self.analysts:
@@ -218,6 +264,16 @@ class Statement:
                 }
                 for line in self.analysts
             ],
+            "parts": [
+                {
+                    **line.part.to_json(),
+                    "spent": cost_to_json(line.spent),
+                    "spent_epsilon": line.spent_epsilon,
+                    "exposed": cost_to_json(line.exposed),
+                    "remaining_epsilon": line.remaining_epsilon,
+                }
+                for line in self.parts
+            ],
         }
 
 
@@ -232,7 +288,7 @@ class VerifiedAccount:
     n_entries, n_questions, n_releases : int
         How many of each its chain holds.
     spent : Cost
-        The sum of its charges, added up afresh.
+        Its charges, added up afresh.
     head : str
         The digest of its last entry: publish it, and this history can no longer be rewritten unseen.
     """

@@ -19,11 +19,12 @@ from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from ..accounting import Event, JsonValue
 from ..errors import LedgerError
 from ..guarantee import Budget, Neighbours
-from . import operations, verification
+from . import artefacts, operations, verification
+from .parts import Part
 from .results import Account, Charge, Replay, Statement, Verification
 from .sql_book import SqlBook
 from .sql_engine import READ_ONLY, connect, make_file, parse
-from .sql_tables import FORMAT, FORMAT_VERSION, METADATA
+from .sql_tables import FORMAT, FORMAT_VERSION, LATER, METADATA
 
 _CREATION_LOCK = 0x76697472  # an arbitrary number that only ledgers being created lock in PostgreSQL
 
@@ -59,6 +60,7 @@ class SqlLedger:
         make_file(self._url, must_exist=must_exist)
         self._pid = os.getpid()
         self._engine: Engine | None = connect(self._url)
+        self._complete = False  # whether it is known to have every table of this version
         try:
             self._prepare_tables(must_exist=must_exist)
         except BaseException:
@@ -84,17 +86,34 @@ class SqlLedger:
             operations.cap_analyst(book, account, analyst, budget)
 
     def charge(
-        self, account: str, *, analyst: str, event: Event, question: Mapping[str, JsonValue], key: str | None
+        self,
+        account: str,
+        *,
+        analyst: str,
+        event: Event,
+        question: Mapping[str, JsonValue],
+        key: str | None,
+        part: Part | None = None,
     ) -> Charge | Replay:
         """See :meth:`Ledger.charge`."""
         with self._writing() as book:
-            answer = operations.charge(book, account, analyst, event, question, key)
+            answer = operations.charge(book, account, analyst, event, question, key, part)
         return answer  # outside the block: committed and durable
 
     def store(self, charge: Charge, release: bytes) -> None:
         """See :meth:`Ledger.store`."""
         with self._writing() as book:
             operations.store(book, charge, release)
+
+    def keep(self, account: str, *, analyst: str, name: str, content: bytes) -> None:
+        """See :meth:`Ledger.keep`."""
+        with self._writing() as book:
+            artefacts.keep(book, account, analyst, name, content)
+
+    def kept(self, account: str, *, analyst: str, name: str) -> bytes | None:
+        """See :meth:`Ledger.kept`."""
+        with self._reading() as book:
+            return artefacts.kept(book, account, analyst, name)
 
     def statement(self, account: str) -> Statement:
         """See :meth:`Ledger.statement`."""
@@ -126,16 +145,23 @@ class SqlLedger:
         with self._transaction(read_only=True) as connection:  # a reader without the right to write may still verify
             if inspect(connection).has_table(FORMAT.name):
                 self._check_format(connection)
+                self._complete = _has_every_table(connection)
                 return
         if must_exist:
             raise LedgerError(f"{self._place} holds no ledger. Check the address, or create one with open_ledger.")
         with self._transaction(read_only=False) as connection:
-            if connection.dialect.name == "postgresql":
-                connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": _CREATION_LOCK})
+            _lock_creation(connection)
             if not inspect(connection).has_table(FORMAT.name):
                 METADATA.create_all(connection)
                 connection.execute(insert(FORMAT).values(version=FORMAT_VERSION))
             self._check_format(connection)
+
+    def _add_later_tables(self) -> None:
+        """Give a ledger of an earlier version the tables it lacks. Its entries, and what they say, stay as they are."""
+        with self._transaction(read_only=False) as connection:
+            _lock_creation(connection)
+            METADATA.create_all(connection, tables=list(LATER))
+        self._complete = True
 
     def _check_format(self, connection: Connection) -> None:
         versions = connection.execute(select(FORMAT.c.version)).scalars().all()
@@ -147,13 +173,16 @@ class SqlLedger:
 
     @contextmanager
     def _writing(self) -> Iterator[SqlBook]:
+        if not self._complete:
+            self._add_later_tables()
         with self._transaction(read_only=False) as connection:
             yield SqlBook(connection, for_update=True)
 
     @contextmanager
     def _reading(self) -> Iterator[SqlBook]:
         with self._transaction(read_only=True) as connection:
-            yield SqlBook(connection, for_update=False)
+            complete = self._complete or _has_every_table(connection)
+            yield SqlBook(connection, for_update=False, complete=complete)
 
     @contextmanager
     def _transaction(self, *, read_only: bool) -> Iterator[Connection]:
@@ -187,6 +216,16 @@ class SqlLedger:
 
     def __repr__(self) -> str:
         return f"SqlLedger({self._place!r})"
+
+
+def _has_every_table(connection: Connection) -> bool:
+    return all(inspect(connection).has_table(table.name) for table in LATER)
+
+
+def _lock_creation(connection: Connection) -> None:
+    """PostgreSQL: one process at a time makes tables. In SQLite the write lock of the transaction does it."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": _CREATION_LOCK})
 
 
 _OPEN: weakref.WeakSet[SqlLedger] = weakref.WeakSet()

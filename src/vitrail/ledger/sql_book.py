@@ -9,12 +9,16 @@ from sqlalchemy import Connection, Row, and_, insert, select, union, update
 from ..accounting import Cost
 from ..errors import InvalidInput, LedgerCorrupted
 from ..guarantee import Budget, check_neighbours
-from .book import AccountRow, AnalystRow, ReleaseRow
+from .book import AccountRow, AnalystRow, KeptRow, PartRow, ReleaseRow
 from .entries import RawEntry
+from .parts import Part
 from .sql_tables import (
     ACCOUNTS,
     ANALYSTS,
     ENTRIES,
+    KEPT,
+    LATER,
+    PARTS,
     RELEASES,
     SIGHTINGS,
     budget_text,
@@ -27,15 +31,20 @@ _BATCH = 1000
 
 
 class SqlBook:
-    """A :class:`~vitrail.ledger.book.Book` over an open SQLAlchemy transaction."""
+    """A :class:`~vitrail.ledger.book.Book` over an open SQLAlchemy transaction.
 
-    def __init__(self, connection: Connection, *, for_update: bool) -> None:
+    ``complete`` is False where a reader meets a ledger that was written before there were parts and kept work.
+    """
+
+    def __init__(self, connection: Connection, *, for_update: bool, complete: bool = True) -> None:
         self._connection = connection
         self._for_update = for_update
+        self._complete = complete
 
     def names(self) -> tuple[str, ...]:
         """See :meth:`Book.names`."""
-        everywhere = union(*(select(table.c.account) for table in (ACCOUNTS, ANALYSTS, ENTRIES, RELEASES, SIGHTINGS)))
+        tables = (ACCOUNTS, ANALYSTS, ENTRIES, RELEASES, SIGHTINGS, *(LATER if self._complete else ()))
+        everywhere = union(*(select(table.c.account) for table in tables))
         return tuple(sorted(str(name) for (name,) in self._connection.execute(everywhere)))
 
     def account(self, account: str) -> AccountRow | None:
@@ -100,6 +109,33 @@ class SqlBook:
         else:
             here = and_(ANALYSTS.c.account == row.account, ANALYSTS.c.analyst == row.analyst)
             self._connection.execute(update(ANALYSTS).where(here).values(**values))
+
+    def parts_of(self, account: str, analyst: str, partition: str) -> list[PartRow]:
+        """See :meth:`Book.parts_of`."""
+        wanted = select(PARTS).where(
+            PARTS.c.account == account, PARTS.c.analyst == analyst, PARTS.c.partition_id == partition
+        )
+        return [_part_row(found) for found in self._connection.execute(wanted)] if self._complete else []
+
+    def parts(self, account: str) -> list[PartRow]:
+        """See :meth:`Book.parts`."""
+        wanted = select(PARTS).where(PARTS.c.account == account)
+        return [_part_row(found) for found in self._connection.execute(wanted)] if self._complete else []
+
+    def put_part(self, row: PartRow, *, new: bool) -> None:
+        """See :meth:`Book.put_part`."""
+        here = {
+            "account": row.account,
+            "analyst": row.analyst,
+            "partition_id": row.part.partition,
+            "part_index": row.part.index,
+        }
+        if new:
+            values = {**here, "part_count": row.part.count, "partition_name": row.part.name, "spent": cost_text(row.spent)}
+            self._connection.execute(insert(PARTS).values(**values))
+        else:
+            place = and_(*(PARTS.c[column] == value for column, value in here.items()))
+            self._connection.execute(update(PARTS).where(place).values(spent=cost_text(row.spent)))
 
     def entry(self, account: str, seq: int) -> RawEntry | None:
         """See :meth:`Book.entry`."""
@@ -175,6 +211,32 @@ class SqlBook:
         """See :meth:`Book.put_sighting`."""
         self._connection.execute(insert(SIGHTINGS).values(account=account, charge_seq=charge_seq, analyst=analyst))
 
+    def kept(self, account: str, analyst: str, name: str) -> KeptRow | None:
+        """See :meth:`Book.kept`."""
+        if not self._complete:
+            return None
+        wanted = select(KEPT).where(KEPT.c.account == account, KEPT.c.analyst == analyst, KEPT.c.name == name)
+        found = self._connection.execute(wanted).one_or_none()
+        return None if found is None else _kept_row(found)
+
+    def all_kept(self, account: str) -> Iterator[KeptRow]:
+        """See :meth:`Book.all_kept`."""
+        if not self._complete:
+            return
+        wanted = select(KEPT).where(KEPT.c.account == account).order_by(KEPT.c.analyst, KEPT.c.name)
+        for found in self._connection.execute(wanted.execution_options(yield_per=10)):
+            yield _kept_row(found)
+
+    def put_kept(self, row: KeptRow, *, new: bool) -> None:
+        """See :meth:`Book.put_kept`."""
+        values = {"kept_seq": row.kept_seq, "content": row.content}
+        if new:
+            here = {"account": row.account, "analyst": row.analyst, "name": row.name}
+            self._connection.execute(insert(KEPT).values(**here, **values))
+        else:
+            place = and_(KEPT.c.account == row.account, KEPT.c.analyst == row.analyst, KEPT.c.name == row.name)
+            self._connection.execute(update(KEPT).where(place).values(**values))
+
 
 def _analyst_row(found: Row[tuple[str, str, str, str | None, str | None]]) -> AnalystRow:
     cap: Budget | None = None if found.cap is None else read_budget(found.cap)
@@ -184,3 +246,12 @@ def _analyst_row(found: Row[tuple[str, str, str, str | None, str | None]]) -> An
 
 def _release_row(found: Row[tuple[str, int, int, str | None, bytes]]) -> ReleaseRow:
     return ReleaseRow(found.account, found.charge_seq, found.released_seq, found.key, bytes(found.content))
+
+
+def _part_row(found: Row[tuple[str, str, str, int, int, str, str]]) -> PartRow:
+    part = Part(found.partition_id, found.partition_name, found.part_index, found.part_count)
+    return PartRow(found.account, found.analyst, part, read_cost(found.spent))
+
+
+def _kept_row(found: Row[tuple[str, str, str, int, bytes]]) -> KeptRow:
+    return KeptRow(found.account, found.analyst, found.name, found.kept_seq, bytes(found.content))

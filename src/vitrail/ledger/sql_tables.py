@@ -1,7 +1,9 @@
 """The tables of an SQL ledger.
 
-Costs are text: a quecto-delta does not fit into 64 bits. Text columns hold canonical JSON. Only ``vitrail_entries`` and
-``vitrail_releases`` carry history; the other tables are running totals that ``verify`` adds up again.
+Costs are text: a quecto-delta does not fit into 64 bits. Text columns hold canonical JSON. Only ``vitrail_entries``,
+``vitrail_releases`` and ``vitrail_kept`` carry history; the other tables are running totals that ``verify`` adds up again.
+The tables in ``LATER`` came after the first ledgers were written: a ledger without them has no such rows, and gets them with
+the first transaction that writes.
 """
 
 from __future__ import annotations
@@ -71,6 +73,30 @@ SIGHTINGS = Table(
     Column("charge_seq", BigInteger, primary_key=True, autoincrement=False),
     Column("analyst", Text, primary_key=True),
 )
+
+PARTS = Table(
+    "vitrail_parts",
+    METADATA,
+    Column("account", Text, primary_key=True),
+    Column("analyst", Text, primary_key=True),  # empty for the account itself
+    Column("partition_id", Text, primary_key=True),
+    Column("part_index", BigInteger, primary_key=True, autoincrement=False),
+    Column("part_count", BigInteger, nullable=False),
+    Column("partition_name", Text, nullable=False),
+    Column("spent", Text, nullable=False),
+)
+
+KEPT = Table(
+    "vitrail_kept",
+    METADATA,
+    Column("account", Text, primary_key=True),
+    Column("analyst", Text, primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("kept_seq", BigInteger, nullable=False),
+    Column("content", LargeBinary, nullable=False),
+)
+
+LATER = (PARTS, KEPT)
 
 
 def cost_text(cost: Cost) -> str:

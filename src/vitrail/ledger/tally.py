@@ -9,20 +9,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..accounting import Cost, Selection, UnknownEvent, event_from_json
+from ..accounting import Cost, Selection, Spending, UnknownEvent, event_from_json
 from ..errors import LedgerCorrupted, VitrailError
 from ..guarantee import Budget, Neighbours, check_neighbours
 from .allowance import fits
 from .entries import GENESIS, Entry, budget_from_json, cost_from_json
+from .parts import Part
 
 
 @dataclass(slots=True)
 class AnalystTally:
     """What the entries say about one analyst."""
 
-    spent: Cost = field(default_factory=Cost)
+    spending: Spending = field(default_factory=Spending)
     cap: Budget | None = None
     capacity: Cost | None = None
+
+    @property
+    def spent(self) -> Cost:
+        """What counts against the cap."""
+        return self.spending.total
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +38,7 @@ class Charged:
     analyst: str
     cost: Cost
     key: str | None
+    part: Part | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +66,7 @@ class Tally:
     budget: Budget | None = None
     neighbours: Neighbours | None = None
     capacity: Cost = field(default_factory=Cost)
-    spent: Cost = field(default_factory=Cost)
+    spending: Spending = field(default_factory=Spending)
     n_questions: int = 0
     seq: int = 0
     head: str = GENESIS
@@ -67,7 +74,14 @@ class Tally:
     charges: dict[int, Charged] = field(default_factory=dict)
     releases: dict[int, Released] = field(default_factory=dict)
     sightings: set[tuple[int, str]] = field(default_factory=set)
+    partitions: dict[str, tuple[str, int]] = field(default_factory=dict)
+    kept: dict[tuple[str, str], Released] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
+
+    @property
+    def spent(self) -> Cost:
+        """What the charges make together, parts included."""
+        return self.spending.total
 
     def add(self, entry: Entry) -> None:
         """Take in the next entry. What cannot be believed in it is named and left out of the state."""
@@ -77,6 +91,7 @@ class Tally:
             "charged": self._charged,
             "released": self._released,
             "replayed": self._replayed,
+            "kept": self._kept,
         }
         try:
             meanings[entry.kind](entry)
@@ -104,15 +119,16 @@ class Tally:
         line.cap = cap
 
     def _charged(self, entry: Entry) -> None:
-        cost = entry.cost
+        cost, part = entry.cost, self._part(entry)
+        place = None if part is None else part.place
         # Count first: what was charged was charged, even if something else about the entry is wrong.
-        if not fits(self.spent, cost, self.capacity):
+        if not fits(self.spending.exposure(place), cost, self.capacity):
             self.complain(entry.seq, "it takes the account past its budget")
-        self.spent += cost
+        self.spending.add(cost, place)
         self.n_questions += 1
-        self._count(entry, self._analyst(entry), cost)
+        self._count(entry, self._analyst(entry), cost, part)
         key = entry.body["key"]
-        self.charges[entry.seq] = Charged(str(entry.analyst), cost, None if key is None else str(key))
+        self.charges[entry.seq] = Charged(str(entry.analyst), cost, None if key is None else str(key), part)
         event_fields = entry.body["event"]
         if not isinstance(event_fields, dict):
             raise LedgerCorrupted("it holds no event")
@@ -136,7 +152,7 @@ class Tally:
 
     def _replayed(self, entry: Entry) -> None:
         line, of, counted = self._analyst(entry), entry.body["of"], cost_from_json(entry.body["counted"])
-        self._count(entry, line, counted)
+        self._count(entry, line, counted, self.charges[of].part if isinstance(of, int) and of in self.charges else None)
         if not isinstance(of, int) or of not in self.releases:
             raise LedgerCorrupted(f"it replays entry {of}, for which no release was stored")
         sighting = (of, str(entry.analyst))
@@ -147,15 +163,52 @@ class Tally:
         if entry.body["key"] != self.charges[of].key:
             raise LedgerCorrupted(f"it replays charge {of} under another key than it was charged with")
 
-    def _count(self, entry: Entry, line: AnalystTally, cost: Cost) -> None:
-        if line.capacity is not None and not fits(line.spent, cost, line.capacity):
+    def _kept(self, entry: Entry) -> None:
+        self._analyst_name(entry)
+        size = entry.body["size"]
+        recorded = Released(entry.seq, str(entry.body["sha256"]), size if isinstance(size, int) else -1)
+        self.kept[str(entry.analyst), str(entry.body["name"])] = recorded
+
+    def _part(self, entry: Entry) -> Part | None:
+        """The part that was charged. One that cannot be believed counts as the whole data, which is never too little."""
+        try:
+            part = entry.part
+        except LedgerCorrupted as error:
+            self.complain(entry.seq, str(error))
+            return None
+        if part is None:
+            return None
+        if self.neighbours != "add-remove":
+            self.complain(entry.seq, f"it charges a part under neighbours {self.neighbours!r}")
+            return None
+        if self.partitions.setdefault(part.partition, (part.name, part.count)) != (part.name, part.count):
+            self.complain(entry.seq, "it describes its partition otherwise than an entry before it")
+            return None
+        return part
+
+    def _count(self, entry: Entry, line: AnalystTally, cost: Cost, part: Part | None) -> None:
+        place = None if part is None else part.place
+        if line.capacity is not None and not fits(line.spending.exposure(place), cost, line.capacity):
             self.complain(entry.seq, f"it takes analyst {entry.analyst!r} past the cap that held then")
-        line.spent += cost
+        line.spending.add(cost, place)
 
     def _analyst(self, entry: Entry) -> AnalystTally:
+        return self.analysts.setdefault(self._analyst_name(entry), AnalystTally())
+
+    def _analyst_name(self, entry: Entry) -> str:
         if entry.analyst is None:
             raise LedgerCorrupted("it names no analyst")
-        return self.analysts.setdefault(entry.analyst, AnalystTally())
+        return entry.analyst
+
+    def part_totals(self) -> dict[tuple[str, Part], Cost]:
+        """What was charged to every part, by analyst; the account's own under the empty name."""
+        everyone = {"": self.spending, **{name: line.spending for name, line in self.analysts.items()}}
+        return {
+            (name, Part(partition, self.partitions[partition][0], index, self.partitions[partition][1])): cost
+            for name, spending in everyone.items()
+            for partition, by_part in spending.parts.items()
+            for index, cost in by_part.items()
+        }
 
 
 def _capacity(entry: Entry, budget: Budget) -> Cost:

@@ -1,8 +1,9 @@
 """Walking every chain of a ledger and naming what does not hold.
 
 What is checked, for every account: each entry's digest, number and link to the one before; the price of every event; the
-caps at every entry; every total, the head, the caps and the sightings that the back-end keeps beside the chain; every
-stored release against its recorded digest and charge. A ledger that is damaged is reported on, never raised about.
+caps at every entry; every total (of parts, too), the head, the caps and the sightings that the back-end keeps beside the
+chain; every stored release, and everything that analysts keep, against its recorded digest. A ledger that is damaged is
+reported on, never raised about.
 
 What cannot be seen from inside: somebody who can rewrite the whole file can rewrite the whole history, heads and all, or
 put an older copy in its place. The defence is to publish the heads (:attr:`Verification.heads`) from time to time and to
@@ -45,7 +46,9 @@ def verify(book: Book, published: Mapping[str, str] | None = None) -> Verificati
             _walk(book, tally, digests)
             _compare_totals(book, tally)
             _compare_analysts(book, tally)
+            _compare_parts(book, tally)
             _compare_releases(book, tally)
+            _compare_kept(book, tally)
         except Exception as error:  # whatever a damaged store throws is a finding, not an accident
             tally.problems.append(f"Account {name!r} cannot be read to its end ({_reason(error)}).")
         if name in wanted and wanted.pop(name) not in digests:
@@ -119,6 +122,36 @@ def _compare_analysts(book: Book, tally: Tally) -> None:
             f"Whether analyst {name!r} has seen the release of charge {charge_seq} of account {tally.account!r} is kept "
             "otherwise than its entries say."
         )
+
+
+def _compare_parts(book: Book, tally: Tally) -> None:
+    """Check what the parts were charged against the chain."""
+    kept = {(row.analyst, row.part): row.spent for row in book.parts(tally.account)}
+    told = tally.part_totals()
+    for analyst, part in sorted(kept.keys() | told.keys(), key=repr):
+        if kept.get((analyst, part)) != told.get((analyst, part)):
+            whose = f"analyst {analyst!r} on account" if analyst else "account"
+            tally.problems.append(
+                f"What {whose} {tally.account!r} has spent on {part} is kept as {kept.get((analyst, part))}; "
+                f"its entries say {told.get((analyst, part))}."
+            )
+
+
+def _compare_kept(book: Book, tally: Tally) -> None:
+    """Check what analysts keep against the digests that were recorded last."""
+    missing = dict(tally.kept)
+    for row in book.all_kept(tally.account):
+        recorded = missing.pop((row.analyst, row.name), None)
+        found = (row.kept_seq, hashlib.sha256(row.content).hexdigest(), len(row.content))
+        if recorded is None or found != (recorded.released_seq, recorded.sha256, recorded.size):
+            reason = "no entry records it" if recorded is None else "it does not match the entry that recorded it last"
+            tally.problems.append(
+                f"What analyst {row.analyst!r} keeps as {row.name!r} in account {tally.account!r} cannot stand: {reason}."
+            )
+    tally.problems += [
+        f"What analyst {analyst!r} keeps as {name!r} in account {tally.account!r} was recorded and is missing."
+        for analyst, name in sorted(missing)
+    ]
 
 
 def _compare_releases(book: Book, tally: Tally) -> None:

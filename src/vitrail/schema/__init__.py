@@ -6,6 +6,9 @@ output row depends on its own input row alone, bit for bit.
 
 from .columns import Categorical, Column, Level, Numeric
 from .layout import BoolArray, FloatArray
+from .pictures import Picture
 from .schema import Schema
+from .views import View
+from .words import BagOfWords
 
-__all__ = ["BoolArray", "Categorical", "Column", "FloatArray", "Level", "Numeric", "Schema"]
+__all__ = ["BagOfWords", "BoolArray", "Categorical", "Column", "FloatArray", "Level", "Numeric", "Picture", "Schema", "View"]

@@ -16,6 +16,7 @@ from .attribution_html import attribution_table, attributions_html
 from .attributions import Attribution, attribution_figure, attributions_figure
 from .bill import Bill, BillLine, bill_of
 from .budget import bill_section, budget_figure
+from .curves import CurveShape, curve_figure, curve_picture, curves_figure
 from .estimates import Estimate, estimates_figure, estimates_picture
 from .heat_map import heat_figure
 from .highlighted_text import HighlightedText, Word
@@ -23,6 +24,7 @@ from .histograms import Histogram, histograms_figure, histograms_section
 from .images import figure_image
 from .label import PrivacyLabel, privacy_label
 from .page import html_text
+from .rankings import RankingShape, ranking_figure, ranking_picture
 from .report import Picture, Report, Section, Table
 from .spending import budget_over_queries
 from .waterfall import waterfall_figure
@@ -31,11 +33,13 @@ __all__ = [
     "Attribution",
     "Bill",
     "BillLine",
+    "CurveShape",
     "Estimate",
     "HighlightedText",
     "Histogram",
     "Picture",
     "PrivacyLabel",
+    "RankingShape",
     "Report",
     "Section",
     "Table",
@@ -48,6 +52,9 @@ __all__ = [
     "bill_section",
     "budget_figure",
     "budget_over_queries",
+    "curve_figure",
+    "curve_picture",
+    "curves_figure",
     "estimates_figure",
     "estimates_picture",
     "figure_image",
@@ -56,5 +63,7 @@ __all__ = [
     "histograms_section",
     "html_text",
     "privacy_label",
+    "ranking_figure",
+    "ranking_picture",
     "waterfall_figure",
 ]

@@ -6,8 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ..accounting import Cost, JsonValue, epsilon_of
+from ..accounting import Cost, JsonValue, Spending, epsilon_of
 from ..guarantee import Budget, Guarantee, Neighbours
+
+
+class PartFacts(Protocol):
+    """What is read of a part of the rows; its text is its name in words."""
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """Partition and index."""
+        ...
 
 
 class EntryFacts(Protocol):
@@ -40,7 +49,12 @@ class EntryFacts(Protocol):
 
     @property
     def cost(self) -> Cost:
-        """What it took from the account."""
+        """What was charged."""
+        ...
+
+    @property
+    def part(self) -> PartFacts | None:
+        """The part of the rows that was charged, if not the whole data."""
         ...
 
 
@@ -114,7 +128,10 @@ class BillLine:
     so_far : float
         Epsilon of everything up to here. It is less than the sum: squares of mu add, epsilons do not.
     share : float
-        Its part of the budget for questions, as mu squared; 0 for what the training purse paid.
+        What it added to the account's spending on questions, as a share of the budget's mu squared; 0 for what the training
+        purse paid, and for a question to a part of the rows while another part is dearer.
+    part : str
+        The disjoint part of the rows that was asked, in words; empty for the whole data.
     """
 
     seq: int
@@ -125,6 +142,7 @@ class BillLine:
     epsilon: float
     so_far: float
     share: float
+    part: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,13 +190,16 @@ class Bill:
 def bill_of(statement: StatementFacts) -> Bill:
     """The bill in a ledger's statement (``data.budget``)."""
     lines: list[BillLine] = []
-    spent = Cost()
+    spending = Spending()
     capacity = max(1, statement.capacity.pico_mu_squared)
-    named = {entry.seq: _question_text(entry.body) for entry in statement.entries if entry.kind == "charged"}
+    charged = {entry.seq: entry for entry in statement.entries if entry.kind == "charged"}
+    named = {seq: _question_text(entry.body) + _part_text(entry.part) for seq, entry in charged.items()}
     for entry in statement.entries:
         if entry.kind not in ("charged", "replayed"):
             continue
-        spent = spent + entry.cost
+        before, part = spending.total, entry.part
+        spending.add(entry.cost, None if part is None else part.place)
+        spent = spending.total
         what = named.get(entry.seq) or f"again: {named.get(_whole(entry.body.get('of')), 'a stored answer')}"
         lines.append(
             BillLine(
@@ -189,7 +210,8 @@ def bill_of(statement: StatementFacts) -> Bill:
                 entry.kind == "charged",
                 _epsilon(entry.cost, statement.delta),
                 _epsilon(spent, statement.delta),
-                entry.cost.pico_mu_squared / capacity,
+                (spent.pico_mu_squared - before.pico_mu_squared) / capacity,
+                "" if part is None else str(part),
             )
         )
     return Bill(
@@ -219,6 +241,10 @@ def _promise(statement: StatementFacts) -> Guarantee:
 def _epsilon(cost: Cost, delta: float) -> float:
     """Questions at the account's delta, plus what training runs took."""
     return epsilon_of(cost.mu, delta) + cost.block_epsilon
+
+
+def _part_text(part: PartFacts | None) -> str:
+    return "" if part is None else f" ({part})"
 
 
 def _whole(value: JsonValue) -> int:

@@ -22,7 +22,13 @@ _GREY_WEIGHTS = (0.299, 0.587, 0.114)
 
 
 def heat_figure(
-    heat: Floats, *, image: Floats | None = None, certain: NDArray[np.bool_] | None = None, title: str = ""
+    heat: Floats,
+    *,
+    image: Floats | None = None,
+    certain: NDArray[np.bool_] | None = None,
+    title: str = "",
+    footer: str = "",
+    regions: NDArray[np.intp] | None = None,
 ) -> Figure:
     """A heat map whose colours are centred at zero, over the picture in grey where there is one.
 
@@ -34,8 +40,10 @@ def heat_figure(
         The picture, on any scale. It is shown on its own as well, on the left.
     certain : array of bool, of the same shape, optional
         False where the noise band includes zero: such pixels get no colour.
-    title : str
-        What stands above.
+    title, footer : str
+        What stands above and below. With ``certain`` and without a footer, how many pixels got no colour.
+    regions : array of int, of the same shape, optional
+        Regions whose outlines are drawn.
     """
     heat = np.asarray(heat, dtype=np.float64)
     if heat.ndim != 2 or not heat.size:
@@ -66,7 +74,11 @@ def heat_figure(
     bar.ax.tick_params(labelsize=8, colors=SOFT, length=0)
     if title:
         figure.suptitle(title, fontsize=9.5, color=INK, x=0.02, ha="left", parse_math=False)
-    if certain is not None:
+    if regions is not None:
+        _outline(overlay, regions)
+    if footer:
+        figure.supxlabel(footer, fontsize=8, color=SOFT)
+    elif certain is not None:
         noise = int(np.sum(np.isfinite(heat) & ~certain))
         text = f"{noise} of {int(np.isfinite(heat).sum())} pixels have a noise band that includes 0 and no colour"
         figure.supxlabel(text, fontsize=8, color=SOFT)
@@ -99,6 +111,15 @@ def _colors() -> LinearSegmentedColormap:
     return LinearSegmentedColormap.from_list(
         "vitrail", [(0.0, "#1f4f86"), (0.3, LOWERS), (0.5, "white"), (0.7, RAISES), (1.0, "#7d1f14")]
     )
+
+
+def _outline(axes: Axes, regions: NDArray[np.intp]) -> None:
+    """Lines between neighbouring pixels of different regions."""
+    from matplotlib.collections import LineCollection
+
+    right = [((x + 0.5, y - 0.5), (x + 0.5, y + 0.5)) for y, x in np.argwhere(regions[:, 1:] != regions[:, :-1]).tolist()]
+    below = [((x - 0.5, y + 0.5), (x + 0.5, y + 0.5)) for y, x in np.argwhere(regions[1:] != regions[:-1]).tolist()]
+    axes.add_collection(LineCollection(right + below, colors=SOFT, linewidths=0.4, alpha=0.5))
 
 
 def _bare(axes: Axes, title: str) -> None:

@@ -17,6 +17,9 @@ _INCHES_PER_LETTER = 0.088
 _INCHES_PER_LINE = 0.27
 _WIDTH_INCHES = 6.4
 _LONGEST_WORD = 40
+_ABSENCE = "The absence of:"
+_GAP = 0.1
+"""Inches between the text and the words it lacks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,8 @@ class HighlightedText:
         What stands above.
     footer : str
         What stands below.
+    absent : tuple of Word
+        Words that the text lacks, and what their absence contributed.
 
     Examples
     --------
@@ -56,12 +61,16 @@ class HighlightedText:
     words: tuple[Word, ...]
     heading: str = ""
     footer: str = ""
+    absent: tuple[Word, ...] = ()
 
     def to_html(self) -> str:
         """The words as HTML, escaped, each with its number to hover over."""
-        largest = _largest(self.words)
+        largest = _largest((*self.words, *self.absent))
         body = " ".join(_span(word, largest) for word in self.words)
         parts = [f'<div style="max-width:46rem;line-height:1.9">{body}</div>']
+        if self.absent:
+            spans = " ".join(_span(word, largest) for word in self.absent)
+            parts.append(f'<div style="font-size:12px;line-height:1.9;margin-top:4px">{_ABSENCE} {spans}</div>')
         if self.heading:
             parts.insert(0, f"<div><b>{html_text(self.heading)}</b></div>")
         if self.footer:
@@ -71,12 +80,16 @@ class HighlightedText:
     def figure(self) -> Figure:
         """The words as a matplotlib figure."""
         lines = _lines(self.words)
-        above, below = (0.4 if self.heading else 0.1), (0.35 if self.footer else 0.1)
+        if self.absent:
+            lines += _lines((*(Word(text, 0.0) for text in _ABSENCE.split()), *self.absent))
+        below_the_text = len(_lines(self.words))
+        above, below = (0.4 if self.heading else 0.1), (0.35 if self.footer else 0.1) + (_GAP if self.absent else 0.0)
         height = above + below + _INCHES_PER_LINE * max(1, len(lines))
         figure = new_figure(_WIDTH_INCHES, height)
-        largest = _largest(self.words)
+        largest = _largest((*self.words, *self.absent))
         for number, line in enumerate(lines):
-            y = 1 - (above + _INCHES_PER_LINE * (number + 0.5)) / height
+            gap = _GAP if number >= below_the_text else 0.0
+            y = 1 - (above + gap + _INCHES_PER_LINE * (number + 0.5)) / height
             for word, x_inches in line:
                 _put(figure, word, (x_inches / _WIDTH_INCHES, y), largest)
         if self.heading:

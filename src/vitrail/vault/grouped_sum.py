@@ -7,6 +7,10 @@ row changes the content of one group only, so one summand moves, anywhere in the
 box's diagonal |high - low| (sqrt(k) R for a cube). Replacing a row: couple its draw too, and again one group changes.
 Both relations cost the same. The box on the grid has half-sides of H_i whole cells, and the sensitivity used is the
 diagonal of *that* box, 2 g |H|: exact.
+
+With ``places`` a group ranks things instead of saying numbers: its result is turned into points here, and two rankings are
+never further apart than ``places.largest_distance`` (the argument is there), far less than the diagonal of their box. Points
+are rounded to the grid, which moves each coordinate of either ranking by at most half a cell: g sqrt(k) is added.
 """
 
 from __future__ import annotations
@@ -30,6 +34,7 @@ from .block import Block
 from .grid import power_of_two_below
 from .group_worker import GroupServer
 from .noise import rounded_gaussian, uniform_below
+from .places import checked_places, largest_distance, points_of
 from .predictions import Predictions
 from .question import Answer, array_digest, check_callable, check_count, check_noise_fits, check_positive, sigma_for
 from .row_function import FAILURES, silence
@@ -53,7 +58,7 @@ class GroupedSum:
     size : int
         Length of the result.
     low, high : float or array
-        The public box results are clipped to. The noise is proportional to its diagonal.
+        The public box results are clipped to. The noise is proportional to its diagonal. Not with ``places``.
     groups : int
         How many groups. More groups mean less noise in the mean, and fewer rows in each.
     default : float or array, optional
@@ -67,6 +72,9 @@ class GroupedSum:
         A name for ``fn``; with it, asking again returns the stored release.
     label : str, optional
         What the bill calls it.
+    places : array of length ``size``, optional
+        Instead of a box: results are scores, of which only the order counts. The highest gets ``places[0]`` points, the
+        next ``places[1]``, and so on, falling; equal scores share theirs. An empty, failing or late group shares all.
 
     Examples
     --------
@@ -85,14 +93,15 @@ class GroupedSum:
     kind: ClassVar[str] = "grouped-sum"
     fn: Callable[[Block], ArrayLike]
     size: int
-    low: float | Floats
-    high: float | Floats
+    low: float | Floats | None = None
+    high: float | Floats | None = None
     groups: int = 200
     default: float | Floats | None = None
     isolation: Literal["process", "none"] = "process"
     timeout_seconds: float = 60.0
     key: str | None = None
     label: str | None = None
+    places: ArrayLike | None = None
 
     def __post_init__(self) -> None:
         what = "a GroupedSum"
@@ -102,6 +111,11 @@ class GroupedSum:
         check_positive("timeout_seconds", self.timeout_seconds, what)
         if self.isolation not in ("process", "none"):
             raise InvalidInput(f"isolation of {what} is {self.isolation!r}; choose 'process' or 'none'")
+        if self.places is not None:
+            self._become_ranking(self.places)
+            return
+        if self.low is None or self.high is None:
+            raise InvalidInput(f"{what} has no box; give low and high, what results are clipped to, or places= for rankings")
         low, high = (self._vector(name, getattr(self, name)) for name in ("low", "high"))
         with np.errstate(over="ignore"):
             sides = high - low
@@ -115,6 +129,17 @@ class GroupedSum:
         for name, vector in (("low", low), ("high", high), ("default", default)):
             vector.setflags(write=False)
             object.__setattr__(self, name, vector)
+
+    def _become_ranking(self, given: ArrayLike) -> None:
+        if any(part is not None for part in (self.low, self.high, self.default)):
+            raise InvalidInput("a GroupedSum with places= ranks: low, high and default are the places' own, leave them out")
+        places = checked_places(given, self.size)
+        ends = {"low": places[-1], "high": places[0], "default": min(max(places.mean(), places[-1]), places[0])}
+        for name, value in ends.items():
+            vector = np.full(self.size, value)
+            vector.setflags(write=False)
+            object.__setattr__(self, name, vector)
+        object.__setattr__(self, "places", places)
 
     def _vector(self, name: str, value: ArrayLike) -> Floats:
         try:
@@ -131,6 +156,8 @@ class GroupedSum:
             name: float(vector[0]) if (vector == vector[0]).all() else array_digest(vector)
             for name, vector in ((name, np.asarray(getattr(self, name))) for name in ("low", "high", "default"))
         }
+        if self.places is not None:
+            box["places"] = array_digest(np.asarray(self.places))
         return {"question": self.kind, "size": self.size, "groups": self.groups, **box, "isolation": self.isolation}
 
     def identity(self) -> str | None:
@@ -175,6 +202,8 @@ class GroupedSum:
 
     def plan(self, mu: float, setting: Setting) -> GroupedSumPlan:
         """Fix sigma and the grid."""
+        if self.places is not None:
+            return self._ranking_plan(mu, np.asarray(self.places))
         low, high = np.asarray(self.low), np.asarray(self.high)
         half = (high - low) / 2
         finest = float(np.linalg.norm(half)) / mu / (10 * self.groups)
@@ -184,6 +213,15 @@ class GroupedSum:
         sigma = sigma_for(sensitivity, mu)
         check_noise_fits(sigma, step)
         return GroupedSumPlan(self, sensitivity, sigma, step, cells)
+
+    def _ranking_plan(self, mu: float, places: Floats) -> GroupedSumPlan:
+        furthest = largest_distance(places)
+        step = power_of_two_below(furthest * min(max(1 / mu / (10 * self.groups), 2.0**-40), 2.0**-20))
+        # Half a cell for each of two rankings and coordinate; the last factor covers the rounding of means of places.
+        sensitivity = (furthest + step * math.sqrt(self.size) * (1 + 1e-6)) * (1 + 1e-15)
+        sigma = sigma_for(sensitivity, mu)
+        check_noise_fits(sigma, step)
+        return GroupedSumPlan(self, sensitivity, sigma, step, np.full(self.size, math.inf))
 
 
 @dataclass(frozen=True)
@@ -232,8 +270,12 @@ class GroupedSumPlan:
 
     def _on_grid(self, said: Floats) -> NDArray[np.int64]:
         """What groups said, (..., size), in whole cells inside the box; the default where it is not finite."""
+        question = self.question
         usable = np.isfinite(said).all(axis=-1, keepdims=True)
-        inside = np.clip(np.where(usable, said, np.asarray(self.question.default)), self.question.low, self.question.high)
+        if question.places is None:
+            inside = np.clip(np.where(usable, said, np.asarray(question.default)), question.low, question.high)
+        else:  # equal scores everywhere share all the points
+            inside = points_of(np.where(usable, said, 0.0), np.asarray(question.places))
         cells = np.rint((inside - self._middle) / self.step)
         return np.clip(cells, -self.half_cells, self.half_cells).astype(np.int64)
 

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 from types import MappingProxyType
 from typing import NoReturn, overload
 
+from ..accounting import JsonValue, dearest
 from ..errors import InvalidInput, SchemaError
 from ..guarantee import Budget, Guarantee, check_neighbours, question_mu
-from ..ledger import Ledger, Replay, Statement, open_ledger
+from ..ledger import Ledger, Part, Replay, Statement, open_ledger
 from ..schema import Schema
+from .parts import check_partition_allowed, part_row_count, partition
 from .predictions import Predictions
 from .question import Plan, Question, check_count
 from .quote import Priced, Quote, Tag
 from .release import Release
 from .row_pass import RowPass
-from .rows import open_rows
+from .rows import RowSource, open_rows
+from .rows.part import PartRows
 from .setting import Setting, default_block_rows
 
 KEY_FORMAT = 1
@@ -68,7 +72,17 @@ class PrivateData:
     PrivateData('patients', 2 columns, declared rows 400)
     """
 
-    __slots__ = ("__account", "__analyst", "__ledger", "__name", "__predictions", "__rows", "__setting", "__version")
+    __slots__ = (
+        "__account",
+        "__analyst",
+        "__ledger",
+        "__name",
+        "__part",
+        "__predictions",
+        "__rows",
+        "__setting",
+        "__version",
+    )
 
     def __init__(
         self,
@@ -115,7 +129,8 @@ class PrivateData:
             check_count("threads", threads, "a PrivateData", 1024),
         )
         self.__name, self.__analyst, self.__version = name, analyst, version
-        self.__rows = open_rows(rows, schema)
+        self.__part: Part | None = None
+        self.__rows: RowSource = open_rows(rows, schema)
         self.__predictions = Predictions(self.__setting)
         self.__ledger: Ledger = open_ledger(ledger)  # type: ignore[arg-type]
         self.__account = self.__ledger.open_account(account or name, budget, self.__setting.neighbours)
@@ -166,6 +181,81 @@ class PrivateData:
         """Spent, remaining, and the bill."""
         return self.__ledger.statement(self.__account.name)
 
+    @property
+    def part(self) -> Part | None:
+        """Which part of the rows this is; None for all of them."""
+        return self.__part
+
+    def parts(self, count: int, *, name: str) -> tuple[PrivateData, ...]:
+        """The rows in disjoint parts, each to be asked like data of its own; together they cost as much as the dearest.
+
+        A row's part is a public hash of its own values: see ``vault/parts.py`` for the argument. Equal rows share a part.
+
+        Parameters
+        ----------
+        count : int
+            How many parts, at least 2. The declared row count of each is this one's, divided.
+        name : str
+            What the bill calls the partition. Another name or count is another partition, and the two add up.
+
+        Examples
+        --------
+        >>> import numpy as np, vitrail as vt
+        >>> schema = vt.Schema({"age": vt.Numeric(0, 100)})
+        >>> rows = {"age": np.linspace(0, 100, 900)}
+        >>> data = vt.PrivateData(rows, schema, name="ages", n_rows_public=900, budget=vt.Budget(1, 1e-6))
+        >>> question = vt.BoundedSum(lambda block: block.features, 1, 1.0)
+        >>> answers = [part.ask(question, epsilon=0.5) for part in data.parts(3, name="thirds")]
+        >>> round(data.budget.spent_epsilon, 3), [line.part.index for line in data.budget.parts]
+        (0.5, [0, 1, 2])
+        """
+        check_partition_allowed(self.__setting, self.__part)
+        described = partition(self.__name, self.__version, self.schema, name=name, count=count)
+        return tuple(self.__of(part) for part in described)
+
+    def __of(self, part: Part) -> PrivateData:
+        """The same data, less the rows of other parts."""
+        made = PrivateData.__new__(PrivateData)
+        made.__setting = replace(self.__setting, n_rows_public=part_row_count(self.n_rows_public, part.count))
+        made.__name = f"{self.__name}, {part}"
+        made.__analyst, made.__version, made.__part = self.__analyst, self.__version, part
+        made.__rows = PartRows(self.__rows, self.schema.n_columns, name=part.name, index=part.index, count=part.count)
+        made.__predictions = Predictions(made.__setting)
+        made.__ledger, made.__account = self.__ledger, self.__account
+        return made
+
+    def keep(self, name: str, content: bytes) -> None:
+        """Keep what was made from releases alone beside the bill, free, for the analyst who made it.
+
+        It outlives the process with the ledger. The latest content under a name holds.
+
+        Parameters
+        ----------
+        name : str
+            To find it by, within this dataset (its version, schema and part).
+        content : bytes
+            Post-processing of releases. Nothing else belongs here: the ledger is not private.
+
+        Examples
+        --------
+        >>> import vitrail as vt
+        >>> schema = vt.Schema({"age": vt.Numeric(0, 100)})
+        >>> data = vt.PrivateData({"age": [5.0]}, schema, name="one", n_rows_public=1, budget=vt.Budget(1, 1e-6))
+        >>> data.keep("notes", b"nothing yet")
+        >>> data.kept("notes"), data.kept("more notes")
+        (b'nothing yet', None)
+        """
+        self.__ledger.keep(self.__account.name, analyst=self.__analyst, name=self.__kept_name(name), content=content)
+
+    def kept(self, name: str) -> bytes | None:
+        """What this analyst keeps under ``name``; None where there is nothing."""
+        return self.__ledger.kept(self.__account.name, analyst=self.__analyst, name=self.__kept_name(name))
+
+    def __kept_name(self, name: str) -> str:
+        if not isinstance(name, str) or not 0 < len(name) <= 100:
+            raise InvalidInput(f"the name to keep something under is {name!r}; it must be text of 1 to 100 characters")
+        return f"{name} [{_digest(self.__facts())}]"
+
     def cap(self, analyst: str, budget: Budget) -> None:
         """Limit what one analyst may learn, within the dataset's own budget."""
         self.__ledger.cap_analyst(self.__account.name, analyst, budget)
@@ -198,13 +288,20 @@ class PrivateData:
         statement = self.budget
         cost = plan.event.cost()
         sigma = plan.sigma
+        exposed, remaining, adds = statement.spent, statement.remaining_epsilon, cost
+        if self.__part is not None:
+            line = statement.of_part(self.__part)
+            exposed, remaining = line.exposed, line.remaining_epsilon
+            adds = statement.spent.left_of(dearest((statement.spent, exposed + cost)))
         return Quote(
             cost,
             self.__guarantee(plan),
             sigma,
             None if sigma is None else sigma / self.n_rows_public,
-            statement.spent + cost <= statement.capacity,
-            statement.remaining_epsilon,
+            exposed + cost <= statement.capacity,
+            remaining,
+            adds,
+            None if self.__part is None else str(self.__part),
         )
 
     def ask(self, question: Question, *, epsilon: float | None = None, mu: float | None = None) -> Release:
@@ -240,6 +337,11 @@ class PrivateData:
         """
         plan = self.__plan(question, epsilon, mu)
         block_rows = question.probe(self.__setting, self.__predictions)
+        if isinstance(self.__rows, PartRows) and self.__rows.changed():
+            raise InvalidInput(
+                "the files were written after they were split, and a row that changed may have changed parts; open the data "
+                "again under a new version= and split that. Nothing was charged"
+            )
         charge = self.__ledger.charge(
             self.__account.name,
             analyst=self.__analyst,
@@ -250,6 +352,7 @@ class PrivateData:
                 **({"label": question.label} if question.label else {}),
             },
             key=self.__key(question, plan),
+            part=self.__part,
         )
         if isinstance(charge, Replay):
             return Release.from_bytes(charge.release, replayed=True)
@@ -282,16 +385,28 @@ class PrivateData:
         identity = question.identity()
         if identity is None:
             return None
-        parts = {
-            "format": KEY_FORMAT,
+        return _digest(
+            {
+                **self.__facts(),
+                "format": KEY_FORMAT,
+                "question": question.describe(),
+                "identity": identity,
+                "pico_mu_squared": plan.event.cost().pico_mu_squared,
+            }
+        )
+
+    def __facts(self) -> dict[str, JsonValue]:
+        """What makes these rows other rows than another dataset's, or another part's."""
+        facts: dict[str, JsonValue] = {
             "dataset": self.__name,
             "version": self.__version,
             "schema": self.schema.digest(),
             "target": self.target,
             "n_rows_public": self.n_rows_public,
             "neighbours": self.neighbours,
-            "question": question.describe(),
-            "identity": identity,
-            "pico_mu_squared": plan.event.cost().pico_mu_squared,
         }
-        return hashlib.sha256(json.dumps(parts, sort_keys=True, allow_nan=False).encode()).hexdigest()
+        return facts if self.__part is None else {**facts, "part": self.__part.to_json()}
+
+
+def _digest(fields: dict[str, JsonValue]) -> str:
+    return hashlib.sha256(json.dumps(fields, sort_keys=True, allow_nan=False).encode()).hexdigest()

@@ -37,7 +37,12 @@ class Quote:
     fits : bool
         Whether the account can pay for it now.
     remaining_epsilon : float
-        The largest single question the account can still pay for.
+        The largest single question the account can still pay for (of this part, where there is one).
+    adds : Cost or None
+        What it would add to what the account has spent: the cost itself, or, for a question to one of several disjoint parts
+        of the rows, what it takes that part beyond the dearest one. None is the cost itself.
+    part : str or None
+        The part that is asked, in words.
 
     Examples
     --------
@@ -55,6 +60,8 @@ class Quote:
     sigma_per_row: float | None
     fits: bool
     remaining_epsilon: float
+    adds: Cost | None = None
+    part: str | None = None
 
     def __str__(self) -> str:
         noise = ""
@@ -62,6 +69,10 @@ class Quote:
             noise = (
                 f" Noise: {self.sigma:.4g} on the sum, {self.sigma_per_row:.3g} on a mean over the declared rows (one std)."
             )
+        if self.part is not None:
+            added = self.cost if self.adds is None else self.adds
+            adding = f"mu {added.mu:.4g}" if added != Cost() else "nothing, another part being dearer so far,"
+            noise += f" It goes to {self.part}, and adds {adding} to what the account has spent."
         verdict = "It fits" if self.fits else "It does not fit"
         return (
             f"epsilon {self.guarantee.epsilon:.4g} at delta {self.guarantee.delta:.3g} (mu {self.guarantee.mu:.4g}).{noise} "
@@ -77,4 +88,6 @@ class Quote:
             "sigma_per_row": self.sigma_per_row,
             "fits": self.fits,
             "remaining_epsilon": self.remaining_epsilon,
+            "added_pico_mu_squared": (self.cost if self.adds is None else self.adds).pico_mu_squared,
+            "part": self.part,
         }

@@ -58,6 +58,7 @@ from .descent import (
 )
 from .gradients import Answers, Gradients, NoisyGradient, VaultAnswers, check_iterations, checked_centres
 from .history import History, Past
+from .kept_history import NOT_KEPT_NOTE, keeper_of
 from .problem import Floats, LocalProblem
 
 if TYPE_CHECKING:
@@ -150,6 +151,8 @@ def explain_point(gradients: Gradients, answers: Answers, rules: Rules, raw: Flo
     if computed and distances.min() <= rules.reuse_distance:
         place = int(np.argmin(distances))
         entry = _handed_on(problem, computed[place], centre - centres[place], raw)
+        if history.holds(entry.raw):  # asked again: one entry for it is enough
+            return entry
     else:
         starts: list[tuple[Floats, float]] = []
         if computed:
@@ -278,7 +281,8 @@ def explain(
     mu : float
         The most this call may cost, as GDP: mu/sqrt(points) for each point.
     history : History, optional
-        Of earlier calls; it grows by this one. Without it every call starts anew.
+        Of earlier calls; it grows by this one. If not given it is the one that the ledger keeps for this problem and
+        analyst, which is kept again after every point. ``History(problem)`` starts anew.
     enhanced : bool
         The paper's enhanced variant: as few steps as the start allows, without its theorem on the loss.
     iterations : int
@@ -290,7 +294,8 @@ def explain(
     candidates : int
         How many of the nearest past explanations are tried as a start, besides predictions from all of them.
     model_key : str, optional
-        A name for a model without a content hash (a function), so that asking again replays the stored answers.
+        A name for a model without a content hash (a function), so that asking again replays the stored answers and the
+        history is found again.
 
     Returns
     -------
@@ -301,7 +306,7 @@ def explain(
     Raises
     ------
     BudgetExceeded
-        When the account runs out. Points explained before that are in the history; what was released stays.
+        When the account runs out. Points explained before that are in the history, and in the ledger if that keeps it.
 
     Examples
     --------
@@ -321,7 +326,10 @@ def explain(
     gradients = Gradients(problem, model_key)
     checked_centres(problem, data, raw_points)
     raw_points = np.asarray(raw_points, dtype=np.float64)
-    history = History(problem) if history is None else history
+    keeper = keeper_of(problem, data, model_key) if history is None else None
+    unkept = (NOT_KEPT_NOTE,) if keeper is None and history is None else ()
+    if history is None:
+        history = History(problem) if keeper is None else keeper.load()
     history.check(problem)
     each = question_mu(None, mu, data.delta) / math.sqrt(len(raw_points))
     rules = rules_of(
@@ -335,7 +343,11 @@ def explain(
     )
     method = "enhanced" if enhanced else "adaptive"
     answers = VaultAnswers(gradients, data, method)
-    found = [explain_point(gradients, answers, rules, raw, history) for raw in raw_points]
+    found = []
+    for raw in raw_points:
+        found.append(explain_point(gradients, answers, rules, raw, history))
+        if keeper is not None:
+            keeper.keep(history)
     cost = sum((past.cost for past in found), Cost())
     return explanation_of(
         problem,
@@ -347,7 +359,7 @@ def explain(
         guarantee=guarantee_of(data, history.cost),
         cost=cost,
         method=method,
-        notes=_notes(found, history),
+        notes=(*_notes(found, history), *unkept),
     )
 
 

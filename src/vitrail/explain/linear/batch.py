@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...accounting import Cost
 from ...errors import InvalidInput
 from ...explanation import Explanation
+from ...guarantee import Guarantee
 from .bands import DRAWS, FEWEST_DRAWS, bands_of
 from .contributions import explanation_of
 from .problem import Floats, LocalProblem
@@ -64,11 +66,37 @@ def explain(
     key : str, optional
         A name for a model or weight that is a bare function.
     """
-    _check_options(problem, len(raw_points), radius, max_features, draws)
+    check_options(problem, len(raw_points), radius, max_features, draws)
     scales = scales_of(problem)
     question = statistics_question(problem, raw_points, scales=scales, joint_bound=joint_bound, key=key)
     release = data.ask(question, mu=mu)
-    statistics = LocalStatistics.of_release(problem, raw_points, release, data.n_rows_public, scales)
+    return explained(
+        problem,
+        raw_points,
+        LocalStatistics.of_release(problem, raw_points, release, data.n_rows_public, scales),
+        guarantee=release.guarantee,
+        cost=release.cost,
+        radius=radius,
+        max_features=max_features,
+        bands=bands,
+        draws=draws,
+    )
+
+
+def explained(
+    problem: LocalProblem,
+    raw_points: Floats,
+    statistics: LocalStatistics,
+    *,
+    guarantee: Guarantee,
+    cost: Cost,
+    radius: float | None,
+    max_features: int | None,
+    bands: bool,
+    draws: int,
+    shift: float = 0.0,
+) -> Explanation:
+    """The explanation that released statistics make; ``shift`` was taken off f before they were, and is added again."""
     if radius is None:
         radius = radius_of(problem, statistics.noise, statistics.structure.size)
     fit, columns, notes = statistics.solve(radius), None, [BANDS_NOTE] if bands else []
@@ -80,9 +108,9 @@ def explain(
     explanation = explanation_of(
         problem,
         raw_points,
-        np.concatenate((fit.intercepts[:, None], slopes), axis=1) if problem.intercept else slopes,
-        guarantee=release.guarantee,
-        cost=release.cost,
+        np.concatenate((fit.intercepts[:, None] + shift, slopes), axis=1) if problem.intercept else slopes,
+        guarantee=guarantee,
+        cost=cost,
         method="statistics",
         notes=tuple(notes),
         means=None if fit.means is None else statistics.features(fit.means),
@@ -94,7 +122,8 @@ def explain(
     return replace(explanation, lower=explanation.values - half_widths, upper=explanation.values + half_widths)
 
 
-def _check_options(problem: LocalProblem, n_points: int, radius: float | None, max_features: int | None, draws: int) -> None:
+def check_options(problem: LocalProblem, n_points: int, radius: float | None, max_features: int | None, draws: int) -> None:
+    """Refuse what cannot be computed, or makes no sense, before anything is charged."""
     numbers = n_points * (problem.n_features + 1) ** 2
     if numbers > MOST_NUMBERS:
         raise InvalidInput(

@@ -67,7 +67,7 @@ def explanation_of(
         base_values=intercepts - values.sum(axis=1) if problem.intercept else np.zeros(len(phi)),
         columns=schema.names,
         points=points_of(problem, raw_points),
-        outputs=model.predict_points(schema, raw_points),
+        outputs=model.predict_points(problem.row_schema, raw_points),
         guarantee=guarantee,
         cost=cost,
         method=method,
@@ -76,19 +76,19 @@ def explanation_of(
         coefficients=half * slope,
         intercepts=intercepts,
         features=schema.feature_names,
-        notes=notes,
+        notes=notes if problem.view is None else (*notes, problem.view.note),
     )
 
 
 def points_of(problem: LocalProblem, raw_points: Floats) -> tuple[dict[str, object], ...]:
     """The points in original units."""
-    columns = problem.schema.frame(raw_points)
+    columns = problem.schema.frame(problem.shown_values(raw_points))
     return tuple({name: values[row] for name, values in columns.items()} for row in range(len(raw_points)))
 
 
 def _active_features(problem: LocalProblem, raw_points: Floats) -> Floats:
     """1 for numbers and for the level that a point has, 0 for other levels."""
-    active = problem.schema.features(raw_points)[0] > 0
+    active = problem.schema.features(problem.shown_values(raw_points))[0] > 0
     for name, place in problem.schema.feature_slices.items():
         if isinstance(problem.schema[name], Numeric):
             active[:, place] = True

@@ -244,7 +244,7 @@ class _MeanRows:
         self._problem, self._centres = problem, centres
 
     def __call__(self, block: Block) -> Floats:
-        x = block.features / self._problem.scale
+        x = self._problem.x(block)
         found = np.empty((len(x), len(self._centres), x.shape[1] + 1))
         for place, z in enumerate(self._centres):
             d = x - z
@@ -296,16 +296,16 @@ class VaultAnswers:
 
 def checked_centres(problem: LocalProblem, data: PrivateData, raw_points: Floats) -> Floats:
     """The points as x, or an error before anything is charged."""
-    if problem.schema != data.feature_schema:
+    if problem.row_schema != data.feature_schema:
         raise SchemaError("the problem's schema is not the feature schema of the data; make it with data.feature_schema")
     raw = np.asarray(raw_points, dtype=np.float64)
-    if raw.ndim != 2 or raw.shape[1] != problem.schema.n_columns or not len(raw) or not np.isfinite(raw).all():
+    if raw.ndim != 2 or raw.shape[1] != problem.row_schema.n_columns or not len(raw) or not np.isfinite(raw).all():
         raise InvalidInput(
-            f"raw_points have shape {raw.shape}; complete points of shape (points, {problem.schema.n_columns}) are "
+            f"raw_points have shape {raw.shape}; complete points of shape (points, {problem.row_schema.n_columns}) are "
             "expected, as schema.read_points returns them"
         )
-    problem.model.check(problem.schema)  # the means do not ask the model, so the vault would not notice in time
-    if not np.isfinite(problem.model.predict_points(problem.schema, raw)).all():
+    problem.model.check(problem.row_schema)  # the means do not ask the model, so the vault would not notice in time
+    if not np.isfinite(problem.model.predict_points(problem.row_schema, raw)).all():
         raise ModelError(f"{problem.model.name} gives no finite output at a point; explain points that it can predict")
     return problem.encode(raw)
 
@@ -329,7 +329,7 @@ def problem_identity(problem: LocalProblem) -> dict[str, JsonValue]:
     known = bool(weight.parameters) or weight.name == "polynomial"
     values = None if known else digest_of(weight(np.linspace(0.0, problem.largest_distance, 1001)))
     return {
-        "schema": problem.schema.digest(),
+        "schema": problem.schema_digest(),
         "weight": weight.to_json(),
         "weight_values": values,
         "labels": problem.labels,

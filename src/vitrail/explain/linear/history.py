@@ -1,8 +1,8 @@
 """What was explained before: the memory of the adaptive protocol, and Algorithm 4, which explains from it alone.
 
-A history holds public points and explanations that were released; keeping, copying and publishing it costs nothing. It is
-rebuilt in two ways after a restart: from its own file, or by asking the same stream again, because every question of the
-protocol has a stable key and the ledger replays stored answers free.
+A history holds public points and explanations that were released; keeping, copying and publishing it costs nothing. After a
+restart it is read from the ledger, which keeps it (``kept_history``), or from a file of its own; and asking the same stream
+again rebuilds it, because every question of the protocol has a stable key and the ledger replays stored answers free.
 
 *Algorithm 4* (Patel, Shokri & Zick) fits the local linear model on the past points instead of the private rows. The paper
 labels them by phi_j.z_j; its centred models predict 0 at z_j, and the model is public anyway, so the label is f(z_j). Then
@@ -145,6 +145,14 @@ class History:
             )
         self._entries.append(entry)
 
+    def insert(self, place: int, entries: list[Past]) -> None:
+        """Put entries of another history of the same problem before the one at ``place``."""
+        self._entries[place:place] = entries
+
+    def holds(self, raw: Floats) -> bool:
+        """Whether this very point was explained before."""
+        return any(np.array_equal(entry.raw, raw) for entry in self._entries)
+
     def check(self, problem: LocalProblem) -> None:
         """Refuse a problem that this history is not about."""
         if _identity(problem) != _identity(self._problem):
@@ -154,35 +162,52 @@ class History:
 
     def save(self, path: str | Path) -> None:
         """Write a JSON file. It holds released numbers and public points only."""
-        entries: list[JsonValue] = [entry.to_json() for entry in self._entries]
-        fields: dict[str, JsonValue] = {
-            "format": FORMAT,
-            "version": FORMAT_VERSION,
-            "problem": _identity(self._problem),
-            "entries": entries,
-        }
-        Path(path).write_text(json.dumps(fields, allow_nan=False) + "\n", encoding="utf-8")
+        Path(path).write_bytes(encode(self._problem, self._entries) + b"\n")
 
     @classmethod
     def load(cls, path: str | Path, problem: LocalProblem) -> History:
         """Read a file that ``save`` wrote, about the same problem."""
         try:
-            fields = json.loads(Path(path).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
+            content = Path(path).read_bytes()
+        except OSError as error:
             raise InvalidInput(f"the history {str(path)!r} cannot be read: {error}") from error
-        if not isinstance(fields, dict) or fields.get("format") != FORMAT or fields.get("version") != FORMAT_VERSION:
-            raise InvalidInput(f"{str(path)!r} is not a history of version {FORMAT_VERSION}")
-        if fields.get("problem") != _identity(problem):
-            raise InvalidInput(
-                f"the history {str(path)!r} is about another problem (schema, model, weight, labels or intercept differ)"
-            )
         history = cls(problem)
-        try:
-            for stored in fields["entries"]:
-                history.add(_past_of(stored))
-        except (KeyError, TypeError, ValueError) as error:
-            raise InvalidInput(f"the history {str(path)!r} is damaged: {error!r}") from error
+        for entry in decode(content, problem, repr(str(path))):
+            history.add(entry)
         return history
+
+
+def encode(problem: LocalProblem, entries: list[Past]) -> bytes:
+    """Entries of a history as JSON."""
+    stored: list[JsonValue] = [entry.to_json() for entry in entries]
+    fields: dict[str, JsonValue] = {
+        "format": FORMAT,
+        "version": FORMAT_VERSION,
+        "problem": _identity(problem),
+        "entries": stored,
+    }
+    return json.dumps(fields, allow_nan=False).encode()
+
+
+def decode(content: bytes, problem: LocalProblem, where: str) -> list[Past]:
+    """What ``encode`` wrote about the same problem; ``where`` it was found is for errors."""
+    try:
+        fields = json.loads(content)
+    except ValueError as error:
+        raise InvalidInput(f"the history {where} cannot be read: {error}") from error
+    if not isinstance(fields, dict) or fields.get("format") != FORMAT or fields.get("version") != FORMAT_VERSION:
+        raise InvalidInput(f"the history {where} is not a history of version {FORMAT_VERSION}")
+    if fields.get("problem") != _identity(problem):
+        raise InvalidInput(
+            f"the history {where} is about another problem (schema, model, weight, labels or intercept differ)"
+        )
+    checked = History(problem)
+    try:
+        for stored in fields["entries"]:
+            checked.add(_past_of(stored))
+    except (KeyError, TypeError, ValueError) as error:
+        raise InvalidInput(f"the history {where} is damaged: {error!r}") from error
+    return list(checked)
 
 
 def _past_of(stored: Mapping[str, object]) -> Past:

@@ -21,10 +21,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...errors import InvalidInput, ModelError
+from ...errors import InvalidInput, ModelError, SchemaError
 from ...explanation import Explanation
 from ...guarantee import Guarantee, question_mu
 from ...model import Model
+from ...schema import Numeric, Schema, View
 from .price import LocalQuote, quote_statistics
 from .problem import Floats, Labels, LocalProblem
 from .weights import Weight, custom, polynomial, stable
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from .sharp import SharpRows
     from .synopsis import Synopsis
 
+VIEW_METHODS = ("auto", "statistics", "descent")
 METHODS = ("auto", "statistics", "descent", "adaptive", "enhanced", "history")
 _METHOD_MODULES = {"statistics": "batch", "descent": "descent", "adaptive": "adaptive", "enhanced": "adaptive"}
 KINDS = ("auto", "moments", "cells", "rows")
@@ -69,6 +71,9 @@ class LocalLinear:
         Fit a level as well as slopes. Without it the model is centred at the point, as in the paper.
     training_guarantee : (float, float), optional
         (epsilon, delta) under which the model was trained on these same rows.
+    view : View, optional
+        Explain by what it shows of a row, while the model sees the row: a :class:`~vitrail.Picture` with patches or
+        superpixels, a :class:`~vitrail.BagOfWords`. For methods ``"statistics"`` and ``"descent"``.
 
     Examples
     --------
@@ -94,6 +99,7 @@ class LocalLinear:
         labels: Labels = "soft",
         intercept: bool = True,
         training_guarantee: tuple[float, float] | None = None,
+        view: View | None = None,
     ) -> None:
         from ...vault import PrivateData  # here, so that stored explanations can be read without loading the vault
 
@@ -107,7 +113,8 @@ class LocalLinear:
             raise InvalidInput(f"intercept is {intercept!r}; it must be True or False")
         self._data, self._weight_given = data, weight is not None
         chosen = stable() if weight is None else weight if isinstance(weight, Weight) else custom(weight)
-        self._problem = LocalProblem(data.feature_schema, model, chosen, labels, intercept)
+        schema = data.feature_schema if view is None else _checked_view(view, data)
+        self._problem = LocalProblem(schema, model, chosen, labels, intercept, view)
         self._training = None if training_guarantee is None else _checked_training(training_guarantee)
 
     def __repr__(self) -> str:
@@ -162,10 +169,16 @@ class LocalLinear:
             raise InvalidInput(f"method is {method!r}; choose one of {', '.join(map(repr, METHODS))}")
         if method == "auto":
             method = "statistics" if self._problem.n_features <= MOST_FEATURES else "descent"
-        raw = self._read(points)
+        if self._problem.view is not None and method not in VIEW_METHODS:
+            raise InvalidInput(f"method {method!r} takes no view; choose one of {', '.join(map(repr, VIEW_METHODS))}")
+        raw = self.read(points)
         if method == "history":
             if epsilon is not None or mu is not None:
                 raise InvalidInput("method 'history' is free: it uses earlier explanations alone; leave epsilon and mu away")
+            if options.get("history") is None:
+                from .kept_history import existing
+
+                options = {**options, "history": existing(self._problem, self._data, key)}
             explain = _function("explain", "history", f"method {method!r}", options)
             return with_training(explain(raw_points=raw, **options), self._training)
         price = question_mu(epsilon, mu, self._data.delta)
@@ -217,6 +230,10 @@ class LocalLinear:
         if kind not in KINDS:
             raise InvalidInput(f"kind is {kind!r}; choose one of {', '.join(map(repr, KINDS))}")
         problem = self._problem
+        if problem.view is not None:
+            raise InvalidInput(
+                "fit takes no view: what it releases is about the columns of the rows; leave view= away, or pay per question"
+            )
         if kind == "auto":
             kind = "cells" if self._weight_given and problem.weight.name != "polynomial" else "moments"
         if kind == "moments" and not self._weight_given:
@@ -255,17 +272,18 @@ class LocalLinear:
         if isinstance(points, int | np.integer) and not isinstance(points, bool):
             if not 1 <= points <= 10**5:
                 raise InvalidInput(f"points is {points!r}; give the points, or how many they will be (1 to 100000)")
-            raw = self._checked(self._problem.schema.probe_rows(int(points)))
+            raw = self._checked(self._problem.row_schema.probe_rows(int(points)))
         else:
-            raw = self._read(points)
+            raw = self.read(points)
         return quote_statistics(self._problem, self._data, raw, epsilon=epsilon, mu=mu, radius=radius)
 
     def __vitrail_quote__(self, *, epsilon: float | None = None, mu: float | None = None) -> LocalQuote:
         """What ``data.quote(LocalLinear(...), epsilon=...)`` shows: the price of one point."""
         return self.quote(epsilon=epsilon, mu=mu)
 
-    def _read(self, points: object) -> Floats:
-        raw = self._problem.schema.read_points(points)
+    def read(self, points: object) -> Floats:
+        """Public points as a raw matrix, once points and model have been tried; an error says what is wrong with them."""
+        raw = self._problem.row_schema.read_points(points)
         if len(raw) == 0:
             raise InvalidInput("there are no points to explain; give at least one")
         return self._checked(raw)
@@ -273,9 +291,9 @@ class LocalLinear:
     def _checked(self, raw: Floats) -> Floats:
         """Points at which the model can be used: tried on public probe rows, and on the points themselves."""
         problem = self._problem
-        problem.model.check(problem.schema)
+        problem.model.check(problem.row_schema)
         try:
-            outputs = problem.model.predict_points(problem.schema, raw)
+            outputs = problem.model.predict_points(problem.row_schema, raw)
         except ModelError:
             raise
         except Exception as error:
@@ -331,6 +349,25 @@ def with_training(explanation: Explanation, training: tuple[float, float] | None
     whole = Guarantee(given.epsilon + epsilon, given.delta + delta, 0.0, given.neighbours, "training-data")
     note = TRAINING_NOTE.format(epsilon=epsilon, delta=delta)
     return replace(explanation, guarantee=whole, notes=(*explanation.notes, note))
+
+
+def _checked_view(view: object, data: PrivateData) -> Schema:
+    """The columns that a view shows, if it looks at rows like these."""
+    if not isinstance(view, View):
+        raise InvalidInput(f"view is {type(view).__name__}; give a vt.Picture or a vt.BagOfWords")
+    if view.schema() != data.feature_schema:
+        raise SchemaError(
+            f"view looks at {_first(view.schema())}, and the data has {_first(data.feature_schema)}; make rows and schema "
+            "with the same view"
+        )
+    shown = view.view_schema()
+    if not all(isinstance(column, Numeric) for column in shown.values()):
+        raise SchemaError("view shows columns that are no numbers; every column that it shows must be numeric")
+    return shown
+
+
+def _first(schema: Schema) -> str:
+    return f"{schema.n_columns} columns ({', '.join(map(repr, schema.names[:3]))}, ...)"
 
 
 def _checked_training(given: tuple[float, float]) -> tuple[float, float]:

@@ -74,7 +74,7 @@ def quote_statistics(
 
 def stand_in(problem: LocalProblem, raw_points: Floats, sigma: float, n_rows_public: int, scales: Scales) -> LocalStatistics:
     """Exact statistics of uniform public rows, as many as declared, beside the noise that a release would have."""
-    raw = problem.schema.probe_rows(STAND_IN_ROWS)
+    raw = problem.row_schema.probe_rows(STAND_IN_ROWS)
     x, f = problem.encode(raw), problem.at(raw)
     copies = n_rows_public / len(raw)
     points = problem.encode(raw_points)

@@ -75,15 +75,16 @@ class Scales:
         return cls(intercept, label, float((weight(d) * norms).max()) * GRID_MARGIN)
 
 
-def scales_of(problem: LocalProblem) -> Scales:
-    """The scales with the least expected noise on the slope, from public numbers."""
+def scales_of(problem: LocalProblem, *, label_bound: float = 1.0) -> Scales:
+    """The scales with the least expected noise on the slope, from public numbers; |f| <= label_bound."""
     n, weight, largest = problem.n_features, problem.weight, problem.largest_distance
-    labels = np.geomspace(0.25, 1.5, 19)
+    labels = np.geomspace(0.25, 1.5, 19) / label_bound
     intercepts = np.geomspace(0.1, 1.0, 17) if problem.intercept else np.zeros(1)
     best, lowest = None, math.inf
     for kappa in intercepts:
         for eta in labels:
-            scales = Scales.bounded(float(kappa), float(eta), weight, largest)
+            bounded = Scales.bounded(float(kappa), float(eta) * label_bound, weight, largest)
+            scales = Scales(float(kappa), float(eta), bounded.l2_bound)
             noise = n * (1 / eta**2 + 0.5)
             if kappa:
                 noise += n / (6 * kappa**2) + 0.5 * (0.5 / kappa**2 + 1 / (kappa * eta) ** 2 + 1 / (3 * kappa**4))
@@ -173,7 +174,7 @@ def _identity(problem: LocalProblem, scales: Scales, key: str | None) -> str | N
         "scales": [scales.intercept, scales.label],
         "range": [problem.model.lo, problem.model.hi],
         "model": model,
-        "schema": problem.schema.digest(),
+        "schema": problem.schema_digest(),
         "key": key,
     }
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
@@ -233,7 +234,7 @@ class LocalStatistics:
         """The same from noisy sums (points, n, n) and (points, n)."""
         scales = scales_of(problem) if scales is None else scales
         structure = Structure(problem.schema, scales.intercept)
-        levels = structure.levels(raw_points)
+        levels = structure.levels(problem.shown_values(raw_points))
         reduced, vector = structure.reduce(gram / n_rows_public, cross / n_rows_public, levels)
         return cls(structure, scales, *unscaled(reduced, vector, scales), sigma / n_rows_public, levels)
 

@@ -24,7 +24,7 @@ class ParquetRows:
         self._path, self._schema = path, schema
         self._files = _files(path)
         self._check_columns()
-        self._state = self._fingerprint()
+        self._state = self.fingerprint()
 
     def __repr__(self) -> str:
         return "ParquetRows(private)"
@@ -44,12 +44,13 @@ class ParquetRows:
                 raise SchemaError(f"{file.name} has no column {', '.join(map(repr, missing))} that the schema declares")
             self._schema.read(columns.empty_table())  # a dtype that holds no numbers is refused now, not after a charge
 
-    def _fingerprint(self) -> tuple[tuple[str, int, int], ...]:
+    def fingerprint(self) -> tuple[tuple[str, int, int], ...]:
+        """Name, size and time of every file."""
         return tuple((file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in self._files)
 
     def changed(self) -> bool:
         """Whether a file was written since the last time this was asked."""
-        before, self._state = self._state, self._fingerprint()
+        before, self._state = self._state, self.fingerprint()
         return before != self._state
 
     def chunks(self, rows: int) -> Iterator[NDArray[np.float64]]:

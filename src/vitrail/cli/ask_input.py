@@ -1,0 +1,228 @@
+"""What `vitrail ask` is given on the command line: a model, public points, a weight, private rows in a CSV file.
+
+Models and points are public, and what is wrong with them is said. Private rows are read silently: in a CSV file one line is
+one row, whatever stands in it, so that no line can change or hide another.
+"""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import json
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..errors import InvalidInput, ModelError
+from ..explain.linear.weights import Weight, exponential, inverse_quadratic, polynomial, stable
+from ..model import Model
+from ..model.feeding import INPUTS
+from ..schema import Schema
+from ..schema.reading import did_you_mean
+from .output import existing
+
+if TYPE_CHECKING:
+    from ..schema import Level
+
+POINT_SUFFIXES = (".json", ".csv", ".parquet")
+_PICKLES = (".pkl", ".pickle", ".joblib", ".sav", ".dill", ".skops", ".pt", ".pth", ".ckpt", ".bin", ".model")
+_REFERENCE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+_WEIGHTS: dict[str, Callable[..., Weight]] = {
+    "stable": stable,
+    "polynomial": polynomial,
+    "exponential": exponential,
+    "inverse-quadratic": inverse_quadratic,
+}
+
+
+def model_of(text: str, *, output: str | None, bounds: tuple[float, float] | None, inputs: str) -> Model:
+    """The model that the command line names: the path of an ONNX file, or ``module:attribute``, which is imported."""
+    kind = next((known for known in INPUTS if known == inputs), None)
+    if kind is None:
+        raise InvalidInput(f"--inputs is {inputs!r}; choose one of {', '.join(INPUTS)}")
+    path = Path(text)
+    if path.suffix.lower() == ".onnx":
+        file = existing(path, "model")
+        return _as_options(lambda: Model(file, output=_output(output, None), range=bounds, inputs=kind))
+    if path.suffix.lower() in _PICKLES:
+        raise ModelError(
+            f"--model is {text!r}; such a file can run any code when it is opened, so it is not. Export the model to ONNX: "
+            "for scikit-learn skl2onnx.to_onnx(model, X[:1], options={'zipmap': False}), and write its SerializeToString() "
+            "to model.onnx; for torch torch.onnx.export"
+        )
+    if not _REFERENCE.fullmatch(text):
+        raise ModelError(
+            f"--model is {text!r}; give the path of an .onnx file, or module:attribute of Python code you trust"
+        )
+    found = _imported(text)
+    if isinstance(found, Model):
+        if output is not None or bounds is not None or inputs != "auto":
+            raise ModelError(
+                f"{text} is a vt.Model already; leave --output, --range and --inputs out, or give what it wraps"
+            )
+        return found
+    return _as_options(lambda: Model(found, output=_output(output, found), range=bounds, inputs=kind))
+
+
+def _as_options(make: Callable[[], Model]) -> Model:
+    """Make the model; what is wrong is said in the words of the command line."""
+    try:
+        return make()
+    except ModelError as error:
+        words = str(error)
+        for python, option in (("range=(low, high)", "--range LOW HIGH"), ("output=", "--output"), ("range=", "--range")):
+            words = words.replace(python, option)
+        raise ModelError(words) from error
+
+
+def _imported(reference: str) -> object:
+    module, _, attribute = reference.partition(":")
+    if (here := str(Path.cwd())) not in sys.path:  # as `python -m` has it, and an installed command does not
+        sys.path.insert(0, here)
+    try:
+        found: object = importlib.import_module(module)
+        for name in attribute.split("."):
+            found = getattr(found, name)
+    except (ImportError, AttributeError, SyntaxError) as error:
+        raise ModelError(f"--model {reference!r} cannot be imported: {error}") from error
+    except Exception as error:  # its message may hold anything, rows included
+        raise ModelError(
+            f"--model {reference!r} cannot be imported: {type(error).__name__}. `vitrail --debug` shows where"
+        ) from error
+    return found
+
+
+def _output(text: str | None, predictor: object) -> Level | None:
+    """The class whose name was given, where the model has names; else its number."""
+    if text is None:
+        return None
+    classes: list[Level] = np.ravel(getattr(predictor, "classes_", ())).tolist()
+    for label in classes:
+        if str(label) == text:
+            return label
+    return int(text) if text.isdecimal() else text
+
+
+def weight_of(text: str | None) -> Weight | None:
+    """A weight by its name, and after a colon its number: ``stable``, ``exponential:0.3``."""
+    if text is None:
+        return None
+    name, colon, number = text.partition(":")
+    if name not in _WEIGHTS:
+        raise InvalidInput(f"--weight is {text!r}; choose one of {', '.join(_WEIGHTS)}.{did_you_mean(name, _WEIGHTS)}")
+    if not colon:
+        return _WEIGHTS[name]()
+    try:
+        value = float(number)
+    except ValueError as error:
+        raise InvalidInput(f"--weight is {text!r}; what follows the colon must be a number, as in {name}:0.5") from error
+    if name == "polynomial":
+        raise InvalidInput(f"--weight is {text!r}; the polynomial weight has no number")
+    return _WEIGHTS[name](value)
+
+
+def points_of(text: str, target: str | None) -> object:
+    """Public points as ``schema.read_points`` takes them: inline JSON, ``-`` for standard input, or a file."""
+    if text.lstrip()[:1] in ("{", "["):
+        found = _json(text, "--point")
+    elif text == "-":
+        found = _json(sys.stdin.read(), "standard input")
+    else:
+        found = _points_in(existing(Path(text), "point"))
+    names: set[str] = set()
+    for one in found if isinstance(found, list) else [found]:
+        names |= set(map(str, one)) if isinstance(one, Mapping) else set(getattr(one, "column_names", ()))
+    if target is not None and target in names:
+        raise InvalidInput(
+            f"the point has the column {target!r}, which is the target; leave it out: it is what is predicted"
+        )
+    return found
+
+
+def _points_in(path: Path) -> object:
+    suffix = path.suffix.lower()
+    if suffix not in POINT_SUFFIXES:
+        raise InvalidInput(
+            f"--point is the file {str(path)!r}; points are read from {', '.join(POINT_SUFFIXES)} files, from JSON on the "
+            "command line, or from standard input (-)"
+        )
+    try:
+        if suffix == ".csv":
+            return csv_columns(path, "the file of points", strict=True)
+        if suffix == ".json":
+            return _json(path.read_text(encoding="utf-8"), f"the point {str(path)!r}")
+        import pyarrow.parquet as pq
+
+        return pq.read_table(path)
+    except InvalidInput:
+        raise
+    except Exception as error:
+        raise InvalidInput(f"the points in {str(path)!r} cannot be read: {error}") from error
+
+
+def _json(text: str, what: str) -> object:
+    try:
+        found: object = json.loads(text)
+    except ValueError as error:
+        raise InvalidInput(f"{what} cannot be read as JSON: {error}") from error
+    if not isinstance(found, dict | list):
+        raise InvalidInput(
+            f'{what} is {type(found).__name__}; a point is an object such as {{"age": 39}}, or a list of them'
+        )
+    return found
+
+
+def private_rows_of(path: Path, schema: Schema) -> object:
+    """What ``PrivateData`` takes as rows: a Parquet path as it is, a CSV file as columns of texts."""
+    found = existing(path, "data")
+    if found.is_file() and found.suffix.lower() == ".csv":
+        return csv_columns(found, "the data", strict=False, wanted=schema.names)
+    return found
+
+
+def csv_columns(path: Path, what: str, *, strict: bool, wanted: Sequence[str] | None = None) -> dict[str, list[str | None]]:
+    """The columns of a CSV file with a header, as texts.
+
+    Parameters
+    ----------
+    path : Path
+        Separated by commas, in UTF-8; one line is one row, so a quoted cell holds no line break.
+    what : str
+        The file, for messages.
+    strict : bool
+        Whether a line that does not fit the header is an error. In private rows it is not: all its cells are missing.
+    wanted : sequence of str, optional
+        Columns to keep; all if not given.
+    """
+    try:
+        with path.open(encoding="utf-8-sig", errors="replace") as lines:
+            header = _cells(next(lines, "")) or []
+            if not all(header) or len(set(header)) < max(1, len(header)):
+                raise InvalidInput(f"{what} {str(path)!r} must begin with a line of distinct column names")
+            kept = [place for place, name in enumerate(header) if wanted is None or name in wanted]
+            columns: dict[str, list[str | None]] = {header[place]: [] for place in kept}
+            for number, line in enumerate(lines, 2):
+                if not line.strip():
+                    continue
+                cells = _cells(line)
+                fits = cells is not None and len(cells) == len(header)
+                if strict and not fits:
+                    raise InvalidInput(
+                        f"line {number} of {what} {str(path)!r} has not {len(header)} cells, as its header has"
+                    )
+                for place in kept:
+                    columns[header[place]].append(cells[place] if cells is not None and fits else None)
+    except OSError as error:
+        raise InvalidInput(f"{what} {str(path)!r} cannot be read: {error.strerror}") from error
+    return columns
+
+
+def _cells(line: str) -> list[str] | None:
+    try:
+        return next(csv.reader((line,), skipinitialspace=True), [])
+    except csv.Error:
+        return None

@@ -1,0 +1,256 @@
+"""Accumulated local effects: what a small step of a column does to the output, for the rows that are there, added up.
+
+Column j is cut into bins (e_{k-1}, e_k]; a row in bin k contributes D = f(x_j = e_k) - f(x_j = e_{k-1}) to that bin alone.
+The mean of D over the rows of a bin is its *effect*; the curve is the running sum of effects, less its mean over the rows. A
+categorical column is stepped through level by level in a public order, rows of a level telling about the step to it from the
+level before.
+
+Of every D the reference's mean effect of that bin is subtracted (public), and what is left is clipped to A_j. A row has one
+number per column, in one of its bins, so the block of column j has norm at most A_j: ``joint`` enforces it. How many rows a
+bin has comes from the released marginals, so counts are not paid for twice.
+
+*Estimate*: the released sum of bin k is N_k (effect_k - reference_k) + noise, for the noisy count N_k of the marginals: a
+linear measurement, which ``kriging`` combines with what the model says about how effects vary. Bins with few rows lean on
+the reference instead of being divided by a count of almost nothing. Tests: tests/explain/effects/test_accumulated.py.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import InvalidInput
+from ...model import Model
+from ...schema import Categorical, Numeric, Schema
+from ..bins import Bins
+from ..marginals_result import Marginals
+from .axes import Axis, Floats, column_of
+from .joint import BlockSpec
+from .kriging import Posterior, Prior, krige
+from .reference import Along
+
+if TYPE_CHECKING:
+    from ...vault import Block
+
+MOST_STEPS = 64
+OWN_PART = 0.5
+"""Of a bin's prior variance, how much it does not share with other bins: rows of a bin differ from rows elsewhere."""
+POOLED_BINS = 5.0
+"""About how many bins' worth of noise is left in an effect once bins are combined; balances clip against noise."""
+CLIP_CANDIDATES = np.array([0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 1.0])
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """The bins of one column: a step from ``axis`` place k to place k + 1 for the rows of bin k.
+
+    Attributes
+    ----------
+    axis : Axis
+        The edges of a numeric column, or the levels of a categorical one in their order.
+    bins : Bins
+        The marginals' bins, and ``group``: for each of them the number of its step, -1 for none (the first level).
+    counts : array (steps,)
+        How many rows each step has, from the marginals.
+    shares : array (steps,) or (levels,)
+        Weights for centring: of the bins of a numeric column, of the levels of a categorical one.
+    """
+
+    axis: Axis
+    bins: Bins
+    group: NDArray[np.intp]
+    counts: Floats
+    shares: Floats
+    categorical: bool
+
+    @property
+    def name(self) -> str:
+        """The column."""
+        return self.axis.names[0]
+
+    def __len__(self) -> int:
+        return len(self.axis) - 1
+
+    def of_rows(self, raw: Floats) -> NDArray[np.intp]:
+        """The step of every row; -1 for none."""
+        return self.group[self.bins.index(raw[:, self.axis.columns[0]])]
+
+    def centred(self) -> Floats:
+        """B, the curve from the effects: (places, steps), running sums less their mean over the rows."""
+        running = np.tril(np.ones((len(self.axis), len(self))), -1)
+        weights = self.shares if self.categorical else _halves(self.shares)
+        found: Floats = running - weights @ running
+        return found
+
+
+def _halves(shares: Floats) -> Floats:
+    """A bin's rows lie between its edges: half its weight on either."""
+    weights = np.zeros(len(shares) + 1)
+    weights[:-1] += shares / 2
+    weights[1:] += shares / 2
+    return weights
+
+
+def steps_of(
+    schema: Schema, name: str, marginals: Marginals, *, order: Sequence[object] | None = None, most: int = MOST_STEPS
+) -> Steps:
+    """Cut a column into steps by its released histogram."""
+    column = column_of(schema, name)
+    bins = next((one for one in marginals.bins if one.name == name), None)
+    if bins is None:
+        raise InvalidInput(f"the marginals have no column {name!r}; accumulated effects need its histogram")
+    shares, place = np.asarray(marginals.shares[name]), schema.column_index(name)
+    counts = shares * marginals.n_rows_public
+    if isinstance(column, Categorical):
+        ranked = _order(column, name, order)
+        group = np.empty(len(ranked), dtype=np.intp)
+        group[ranked] = np.arange(len(ranked)) - 1
+        axis = Axis((name,), (place,), ranked.astype(np.float64)[:, None])
+        return Steps(axis, bins, group, counts[ranked[1:]], shares[ranked], categorical=True)
+    uppers = _uppers(column, bins)
+    group = _grouped(counts, uppers, column.low, max(2 * marginals.sigma, marginals.n_rows_public / most / 8), most)
+    last = np.array([np.flatnonzero(group == step)[-1] for step in range(group[-1] + 1)])
+    edges = np.concatenate([[column.low], uppers[last]])
+    merged, weights = (np.bincount(group, part).astype(np.float64) for part in (counts, shares))
+    return Steps(Axis((name,), (place,), edges[:, None]), bins, group, merged, weights, categorical=False)
+
+
+def _order(column: Categorical, name: str, order: Sequence[object] | None) -> NDArray[np.intp]:
+    if order is None:
+        return np.arange(len(column.levels))
+    levels = list(column.levels)
+    if sorted(map(str, order)) != sorted(map(str, levels)):
+        raise InvalidInput(f"the order of {name!r} must name each of its levels once: {', '.join(map(repr, levels))}")
+    return np.array([levels.index(level) for level in order])  # type: ignore[arg-type]
+
+
+def _uppers(column: Numeric, bins: Bins) -> Floats:
+    """The largest value that each of the marginals' bins can hold."""
+    assert bins.edges is not None
+    ends = np.asarray(bins.edges[1:])
+    return np.minimum(np.floor(ends) if bins.integer else ends, column.high)
+
+
+def _grouped(counts: Floats, uppers: Floats, low: float, least: float, most: int) -> NDArray[np.intp]:
+    """Neighbouring bins taken together until each step has ``least`` rows; the first reaches beyond the lowest value."""
+    least = max(least, counts.sum() / most / 4)
+    group, step, held = np.empty(len(counts), dtype=np.intp), 0, 0.0
+    for place, count in enumerate(counts):
+        group[place] = step
+        held += count
+        if held >= least and uppers[place] > low and place < len(counts) - 1:
+            step, held = step + 1, 0.0
+    if held < least and step > 0:  # what is left over at the end joins its neighbour
+        group[group == step] = step - 1
+    return group
+
+
+@dataclass(frozen=True, eq=False)
+class AccumulatedEffectsPart:
+    """What accumulated effects want of every row."""
+
+    model: Model
+    steps: tuple[Steps, ...]
+    offsets: tuple[Floats, ...]
+    clips: tuple[float, ...]
+
+    @classmethod
+    def of(cls, model: Model, along: Along, steps: tuple[Steps, ...], unit_std: float) -> AccumulatedEffectsPart:
+        """Offsets and clips from the reference rows; ``unit_std``: noise on the mean of a quantity of bound 1."""
+        offsets, clips = [], []
+        for one, curve in zip(steps, along.curves, strict=True):
+            increments = np.diff(curve, axis=1)
+            offsets.append(increments.mean(axis=0))
+            clips.append(best_clip(increments - offsets[-1], one.shares, unit_std, model.width))
+        return cls(model, steps, tuple(offsets), tuple(clips))
+
+    @property
+    def blocks(self) -> tuple[BlockSpec, ...]:
+        """One per column."""
+        return tuple(
+            BlockSpec(f"effects of {one.name}", len(one), clip) for one, clip in zip(self.steps, self.clips, strict=True)
+        )
+
+    def contributions(self, block: Block) -> Floats:
+        """For each column one number per row, in the place of the row's step."""
+        raw = block.values
+        parts = []
+        for one, offset in zip(self.steps, self.offsets, strict=True):
+            step, column = one.of_rows(raw), one.axis.columns[0]
+            inside = np.maximum(step, 0)
+            ends = []
+            for place in (inside + 1, inside):
+                altered = raw.copy()
+                altered[:, column] = one.axis.values[place, 0]
+                ends.append(block.outputs(self.model, altered))
+            found = np.zeros((len(raw), len(one)))
+            rows = np.flatnonzero(step >= 0)
+            found[rows, step[rows]] = (ends[0] - ends[1] - offset[inside])[rows]
+            parts.append(found)
+        return np.concatenate(parts, axis=1)
+
+    def identity(self) -> object:
+        """Everything public that makes the question what it is."""
+        return [
+            "accumulated effects",
+            [[one.name, one.axis.values.tolist(), one.group.tolist()] for one in self.steps],
+            [offset.tolist() for offset in self.offsets],
+            list(self.clips),
+        ]
+
+    def posterior(self, means: Floats, stds: Floats, along: Along, n_rows: float) -> list[tuple[Floats, Floats, Posterior]]:
+        """Curve, standard deviation and the posterior of the effects, by column."""
+        found, start = [], 0
+        for one, curve, offset in zip(self.steps, along.curves, self.offsets, strict=True):
+            part = slice(start, start + len(one))
+            start += len(one)
+            increments = np.diff(curve, axis=1)
+            whole = Prior.of(increments)
+            shared = (1 - OWN_PART) * whole.covariance + OWN_PART * np.diag(np.diag(whole.covariance))
+            counts = np.maximum(one.counts, 0.0) / n_rows
+            sampling = np.diag(whole.covariance) / np.maximum(counts * n_rows, 1.0)
+            posterior = krige(
+                Prior(whole.mean, shared),
+                np.diag(counts),
+                means[part] + counts * offset,
+                np.diag(stds[part] ** 2),
+                least_scale=1 / n_rows + 1 / len(along.rows),
+                own_variance=sampling,
+            )
+            centred = one.centred()
+            variance = np.einsum("ij,jk,ik->i", centred, posterior.covariance, centred)
+            found.append((centred @ posterior.mean, np.sqrt(np.maximum(variance, 0.0)), posterior))
+        return found
+
+    def plain(self, means: Floats, stds: Floats, n_rows: float) -> list[tuple[Floats, Floats]]:
+        """The same by dividing sums by counts: unbiased up to the counts' noise, and wild where rows are few."""
+        found, start = [], 0
+        for one, offset in zip(self.steps, self.offsets, strict=True):
+            part = slice(start, start + len(one))
+            start += len(one)
+            counts = np.maximum(one.counts, 1.0) / n_rows
+            centred = one.centred()
+            stds_here = stds[part] / counts
+            found.append((centred @ (offset + means[part] / counts), np.sqrt((centred**2) @ stds_here**2)))
+        return found
+
+
+def best_clip(rest: Floats, shares: Floats, unit_std: float, width: float) -> float:
+    """The clip that balances what it cuts off (seen on reference rows) against the noise it brings."""
+    sizes = np.abs(rest)
+    candidates = np.unique(np.quantile(sizes, CLIP_CANDIDATES))
+    steps = rest.shape[1]
+    best, chosen = math.inf, width
+    for clip in np.maximum(candidates, 1e-6 * width):
+        cut = (rest - np.clip(rest, -clip, clip)).mean(axis=0)
+        # Both as errors of a bin's effect; the noise of a bin is that of a mean over its share of the rows.
+        noise = unit_std * clip * min(steps, POOLED_BINS)
+        error = float((cut**2).mean()) + noise**2
+        if error < best:
+            best, chosen = error, float(clip)
+    return chosen

@@ -1,0 +1,256 @@
+"""From a price to curves: marginals, reference rows, one joint sum, estimates. What the explainers of this room share.
+
+Everything that can be wrong is found on public input before the marginals are paid for; the marginals and the joint sum are
+refused together if they do not fit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...accounting import Cost
+from ...errors import InvalidInput
+from ...explanation import Curve
+from ...explanation.curve import Density
+from ...guarantee import Guarantee, check_neighbours
+from ...model import Model
+from ...schema import Categorical, Schema
+from ...vault import PrivateData, Release
+from ..marginals import marginals_bins, marginals_question
+from ..marginals_result import Marginals
+from .accumulated import AccumulatedEffectsPart, Steps, steps_of
+from .axes import Axis, Floats, column_of, fine_axis
+from .joint import Joint, Part, per_unit_std
+from .kriging import informative_places
+from .partial import PartialDependencePart
+from .paying import refuse_what_does_not_fit, rest_of
+from .reference import Along, reference_rows, rows_affordable
+
+MARGINALS_SHARE = 0.12
+"""Of mu squared: the histogram of all columns needs little, and everything else leans on it."""
+MARGINALS_BINS = 100
+LEAST_PLACES, MOST_PLACES = 6, 40
+EXPECTED_SCALE = 0.02
+"""tau of the prior, before it is known: how far mean curves of real rows were seen to be from those of the reference."""
+
+CLIP_NOTE = (
+    "Bands show the noise of the release and what the reference leaves open; sampling error of the rows and what clipping "
+    "of unusual rows changes are not in them."
+)
+PLAIN_NOTE = "Values are the noisy means themselves; bands show the noise of the release alone."
+
+
+def checked_features(schema: Schema, features: object) -> tuple[str, ...]:
+    """Names of columns, all of them if None; an error names what is wrong."""
+    if features is None:
+        return schema.names
+    if isinstance(features, str):
+        column_of(schema, features)
+        return (features,)
+    if not isinstance(features, Sequence) or not features:
+        raise InvalidInput(f"features is {features!r}; give a list of column names, or leave it out for all of them")
+    for name in features:
+        column_of(schema, name)
+    if len(set(features)) < len(features):
+        twice = next(name for name in features if list(features).count(name) > 1)
+        raise InvalidInput(f"features names {twice!r} twice; each is explained once")
+    return tuple(features)
+
+
+def checked_inputs(data: object, model: object) -> None:
+    """The kinds of the two arguments that every explainer takes."""
+    if not isinstance(data, PrivateData):
+        raise InvalidInput(f"data is {type(data).__name__}; give the vt.PrivateData that holds the rows")
+    if not isinstance(model, Model):
+        raise InvalidInput(f"model is {type(model).__name__}; wrap it: vt.Model(your_model)")
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A dataset with its marginals paid for, and what is left of the price."""
+
+    data: PrivateData
+    model: Model
+    marginals: Marginals
+    mu: float
+    spent: Cost
+
+    @property
+    def schema(self) -> Schema:
+        """The columns that the model sees."""
+        return self.data.feature_schema
+
+    @property
+    def n_rows(self) -> float:
+        """What sums are divided by."""
+        return float(self.data.n_rows_public)
+
+
+def prepare(data: PrivateData, model: Model, total_mu: float, marginals: Marginals | None, what: str) -> Prepared:
+    """Pay for the marginals, unless they are given."""
+    model.check(data.feature_schema)
+    if marginals is not None:
+        if not isinstance(marginals, Marginals):
+            raise InvalidInput(f"marginals is {type(marginals).__name__}; give what vt.marginals(data, ...) returned")
+        return Prepared(data, model, marginals, total_mu, Cost())
+    question = marginals_question(data.schema, None, MARGINALS_BINS)
+    price = math.sqrt(MARGINALS_SHARE) * total_mu
+    refuse_what_does_not_fit(data, question, price, total_mu, what)
+    release = data.ask(question, mu=price)
+    found = Marginals.of_release(release, marginals_bins(data.schema, None, MARGINALS_BINS), data.n_rows_public)
+    return Prepared(data, model, found, rest_of(total_mu, release.cost), release.cost)
+
+
+@dataclass(frozen=True, eq=False)
+class PartialPlan:
+    """Partial dependence of several axes: where to look, and the part of the joint sum."""
+
+    along: Along
+    places: tuple[NDArray[np.intp], ...]
+    part: PartialDependencePart
+
+    @classmethod
+    def of(
+        cls,
+        prepared: Prepared,
+        features: Sequence[str],
+        mu: float,
+        *,
+        resolution: int | None = None,
+        pairs: Sequence[Axis] = (),
+    ) -> PartialPlan:
+        """Choose the places so that what interpolation leaves open is about as small as the noise."""
+        schema = prepared.schema
+        axes = [fine_axis(schema, name, prepared.marginals) for name in features]
+        count = rows_affordable(sum(map(len, (*axes, *pairs))))
+        rows = reference_rows(schema, prepared.marginals, count)
+        along = Along.of(prepared.model, schema, rows, (*axes, *pairs))
+        noise = per_unit_std(prepared.data, mu) * math.sqrt(len(features)) * prepared.model.width
+        places = []
+        for axis, curve in zip(axes, along.curves, strict=False):
+            if isinstance(schema[axis.names[0]], Categorical):
+                places.append(np.arange(len(axis)))
+            elif resolution is not None:
+                places.append(_evenly(axis, resolution))
+            else:
+                places.append(informative_places(curve, LEAST_PLACES, MOST_PLACES, noise**2 / EXPECTED_SCALE))
+        places.extend(np.arange(len(axis)) for axis in pairs)
+        return cls(along, tuple(places), PartialDependencePart.of(prepared.model, along, tuple(places)))
+
+    def curves(
+        self, prepared: Prepared, means: Floats, stds: Floats, *, plain: bool
+    ) -> dict[tuple[str, ...], tuple[Axis, Floats, Floats]]:
+        """Per axis: the places, values and standard deviations."""
+        if plain:
+            values, noise = self.part.measurements(means, stds)
+            cut = np.cumsum([len(value) for value in values])[:-1]
+            deviations = np.split(np.sqrt(np.diag(noise)), cut)
+            return {
+                axis.names: (axis, value, std) for axis, value, std in zip(self.part.axes, values, deviations, strict=True)
+            }
+        found, deviations, _ = self.part.posterior(means, stds, self.along, self.places, prepared.n_rows)
+        return {axis.names: (axis, value, std) for axis, value, std in zip(self.along.axes, found, deviations, strict=True)}
+
+
+def _evenly(axis: Axis, resolution: int) -> NDArray[np.intp]:
+    """Of the fine places those nearest to an even spread over the range."""
+    values = axis.values[:, 0]
+    wanted = np.linspace(values[0], values[-1], resolution)
+    return np.unique(np.abs(values[None, :] - wanted[:, None]).argmin(axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class AccumulatedPlan:
+    """Accumulated effects of several columns."""
+
+    along: Along
+    part: AccumulatedEffectsPart
+
+    @classmethod
+    def of(
+        cls, prepared: Prepared, features: Sequence[str], mu: float, orders: dict[str, Sequence[object]] | None = None
+    ) -> AccumulatedPlan:
+        """Cut the columns by the marginals."""
+        schema = prepared.schema
+        steps: tuple[Steps, ...] = tuple(
+            steps_of(schema, name, prepared.marginals, order=(orders or {}).get(name)) for name in features
+        )
+        rows = reference_rows(schema, prepared.marginals, rows_affordable(sum(len(one.axis) for one in steps)))
+        along = Along.of(prepared.model, schema, rows, [one.axis for one in steps])
+        unit = per_unit_std(prepared.data, mu) * math.sqrt(len(features))
+        return cls(along, AccumulatedEffectsPart.of(prepared.model, along, steps, unit))
+
+    def curves(
+        self, prepared: Prepared, means: Floats, stds: Floats, *, plain: bool
+    ) -> dict[tuple[str, ...], tuple[Axis, Floats, Floats]]:
+        """Per column: the places, values and standard deviations."""
+        if plain:
+            found = self.part.plain(means, stds, prepared.n_rows)
+        else:
+            found = [(mean, std) for mean, std, _ in self.part.posterior(means, stds, self.along, prepared.n_rows)]
+        return {one.axis.names: (one.axis, *pair) for one, pair in zip(self.part.steps, found, strict=True)}
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What a result says about its release."""
+
+    guarantee: Guarantee
+    cost: Cost
+    notes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, data: PrivateData, cost: Cost, *, plain: bool) -> Promise:
+        """The promise of everything that was paid."""
+        guarantee = Guarantee.of_mu(cost.mu, data.delta, check_neighbours(data.neighbours))
+        return cls(guarantee, cost, (PLAIN_NOTE if plain else CLIP_NOTE,))
+
+
+def curve_of(
+    schema: Schema, axis: Axis, values: Floats, stds: Floats, kind: str, y_label: str, promise: Promise, marginals: Marginals
+) -> Curve:
+    """A finished curve of one column, with the released histogram under it."""
+    (name,) = axis.names
+    column = schema[name]
+    places = axis.values[:, 0]
+    shares = np.asarray(marginals.shares[name])
+    if isinstance(column, Categorical):
+        order = places.astype(int)
+        x: object = tuple(column.levels[index] for index in order)
+        density = Density(None, shares[order])
+    else:
+        x, density = places, Density(np.asarray(marginals.edges[name]), shares)
+    return Curve(
+        name,
+        kind,
+        x,  # type: ignore[arg-type]
+        values,
+        promise.guarantee,
+        promise.cost,
+        std=stds,
+        y_label=y_label,
+        density=density,
+        notes=promise.notes,
+        categorical=isinstance(column, Categorical),
+    )
+
+
+def ask_joint(
+    prepared: Prepared, parts: Sequence[Part], weights: Sequence[float], label: str, *, rate: float = 1.0, key: str | None
+) -> tuple[Release, tuple[tuple[Floats, Floats], ...]]:
+    """Ask for all parts in one question; returns the release and per part its means and their noise."""
+    joint = Joint(tuple(parts), tuple(weights))
+    digest = prepared.model.digest()
+    identity = None
+    if digest is not None or key is not None:
+        content = [digest, key, [part.identity() for part in parts], list(weights), prepared.model.lo, prepared.model.hi]
+        identity = "effects " + hashlib.sha256(json.dumps(content).encode()).hexdigest()
+    release = prepared.data.ask(joint.question(identity, label, rate), mu=prepared.mu)
+    return release, joint.split(release, prepared.n_rows * rate)

@@ -1,0 +1,252 @@
+"""A ranking: items by a noisy score, and how sure the order of each neighbouring pair is.
+
+Everything here is post-processing of releases. Where scores have Gaussian noise, the difference of two of them has noise
+of standard deviation s = sqrt(s1^2 + s2^2), s1 and s2 being the parts that the two do not share (``own_std``: noise that is
+added to both, as the base loss of permutation importance, leaves their order alone). After a difference d was seen, and
+with nothing known beforehand, the true order of the two agrees with probability Phi(d/s).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..accounting import Cost, JsonValue
+from ..errors import InvalidInput
+from ..guarantee import Guarantee
+from ..show.attributions import check_most
+from . import stored
+from .checks import Floats, checked_names, checked_texts, frozen_numbers
+from .curve import TWO_SIDED_95
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from ..show.rankings import RankingShape
+
+KIND, VERSION = "vitrail-ranking", 1
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Ranking:
+    """Items with noisy scores, the highest first.
+
+    Attributes
+    ----------
+    items : tuple of str
+        What is ranked, in the order it was asked in.
+    scores : array of shape (items,)
+        Their noisy scores.
+    guarantee : Guarantee
+        The promise of the release it was computed from.
+    cost : Cost
+        What that release was charged.
+    kind : str
+        ``"any ranking"``, ``"permutation importance"``.
+    std : array of shape (items,), or None
+        Standard deviation of the noise of each score.
+    own_std : array of shape (items,), or None
+        Of that part of it which is not shared with the other items; ``std`` if not given.
+    score_label : str
+        What the scores are.
+    notes : tuple of str
+        Sentences a reader should know.
+
+    Examples
+    --------
+    >>> import numpy as np, vitrail as vt
+    >>> ranking = vt.Ranking(("age", "sex", "job"), np.array([0.5, 0.1, 0.7]), vt.Guarantee.of_mu(0.2, 1e-6),
+    ...     vt.Cost.of_mu(0.2), std=np.full(3, 0.1))
+    >>> ranking.order, ranking.top(2)
+    (('job', 'age', 'sex'), ('job', 'age'))
+    >>> ranking.confidence.round(2).tolist()
+    [0.92, 1.0]
+    >>> ranking
+    Ranking(any ranking of 3 items: job > age > sex, epsilon=0.8341 at delta=1e-06)
+    """
+
+    items: tuple[str, ...]
+    scores: Floats
+    guarantee: Guarantee
+    cost: Cost
+    kind: str = "any ranking"
+    std: Floats | None = None
+    own_std: Floats | None = None
+    score_label: str = "score"
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name, kind in (("guarantee", Guarantee), ("cost", Cost), ("kind", str), ("score_label", str)):
+            if not isinstance(given := getattr(self, name), kind):
+                raise InvalidInput(f"{name} of a ranking is {type(given).__name__}; it must be a {kind.__name__}")
+        items = checked_names(self.items, "items")
+        if not items:
+            raise InvalidInput("items of a ranking are empty; rank at least one")
+        made: dict[str, object] = {"items": items, "notes": checked_texts(self.notes, "notes")}
+        made["scores"] = frozen_numbers(self.scores, (len(items),), "scores")
+        own = self.std if self.own_std is None else self.own_std
+        for name, numbers in (("std", self.std), ("own_std", own)):
+            if numbers is not None:
+                made[name] = frozen_numbers(numbers, (len(items),), name)
+        for name, fixed in made.items():
+            object.__setattr__(self, name, fixed)
+        if any(part is not None and (part < 0).any() for part in (self.std, self.own_std)):
+            raise InvalidInput("std of a ranking holds a negative number; standard deviations are at least 0")
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.order)
+
+    def _places(self) -> list[int]:
+        """Places of the items, the highest score first; of equal ones, the one that was named first."""
+        return sorted(range(len(self)), key=lambda place: -self.scores[place])
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """The items, the highest score first."""
+        return tuple(self.items[place] for place in self._places())
+
+    def top(self, k: int) -> tuple[str, ...]:
+        """The ``k`` highest items; all of them where there are fewer."""
+        check_most(k, "k")
+        return self.order[:k]
+
+    def rank(self, item: str) -> int:
+        """The place of an item, counted from 1."""
+        if item not in self.items:
+            raise InvalidInput(f"{item!r} is not among the ranked items: {', '.join(map(repr, self.items))}")
+        return self.order.index(item) + 1
+
+    @property
+    def confidence(self) -> Floats:
+        """For each pair of neighbours in ``order``, how probable it is that their true order is this one, (items - 1,)."""
+        return np.array([self.confidence_in(first, second) for first, second in pairwise(self.order)])
+
+    def confidence_in(self, first: str, second: str) -> float:
+        """How probable it is, from the noise law, that ``first`` truly stands above ``second``."""
+        if self.own_std is None:
+            raise InvalidInput(f"this ranking ({self.kind}) has no noise law, so nothing is known of its order")
+        for item in (first, second):
+            self.rank(item)
+        one, other = self.items.index(first), self.items.index(second)
+        difference = float(self.scores[one] - self.scores[other])
+        spread = math.hypot(float(self.own_std[one]), float(self.own_std[other]))
+        if spread == 0 or one == other:
+            return 0.5 if difference == 0 else float(difference > 0)
+        return 0.5 * math.erfc(-difference / spread / math.sqrt(2))
+
+    @property
+    def lower(self) -> Floats | None:
+        """Lower ends of the scores' 95 % noise bands."""
+        return None if self.std is None else np.asarray(self.scores - TWO_SIDED_95 * self.std)
+
+    @property
+    def upper(self) -> Floats | None:
+        """Upper ends of the scores' 95 % noise bands."""
+        return None if self.std is None else np.asarray(self.scores + TWO_SIDED_95 * self.std)
+
+    def frame(self) -> dict[str, NDArray[np.generic]]:
+        """One line per item, the highest first, as columns that any data frame library takes.
+
+        ``confidence`` is that the item truly stands above the next one; NaN for the last.
+        """
+        places, none = self._places(), np.full(len(self), np.nan)
+        lower, upper = self.lower, self.upper
+        sure = none.copy()
+        if self.own_std is not None:
+            sure[:-1] = self.confidence
+        return {
+            "rank": np.arange(1, len(self) + 1),
+            "item": np.array(self.order),
+            "score": self.scores[places],
+            "lower": none.copy() if lower is None else lower[places],
+            "upper": none.copy() if upper is None else upper[places],
+            "std": none.copy() if self.std is None else self.std[places],
+            "confidence": sure,
+        }
+
+    # --- files -------------------------------------------------------------------------------------------------------
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The ranking as plain JSON values; every number comes back exactly."""
+        return {
+            **stored.header(KIND, VERSION, self.guarantee, self.cost, self.notes),
+            "kind": self.kind,
+            "items": list(self.items),
+            "scores": self.scores.tolist(),
+            "std": None if self.std is None else self.std.tolist(),
+            "own_std": None if self.own_std is None else self.own_std.tolist(),
+            "score_label": self.score_label,
+        }
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, JsonValue]) -> Ranking:
+        """Read back what ``to_json`` wrote."""
+        return stored.read(KIND, VERSION, fields, _ranking)
+
+    # --- pictures ----------------------------------------------------------------------------------------------------
+
+    def shape(self) -> RankingShape:
+        """What a picture of it needs to know."""
+        from ..show.rankings import RankingShape
+
+        places, lower, upper = self._places(), self.lower, self.upper
+        return RankingShape(
+            title=self.kind,
+            items=self.order,
+            scores=tuple(self.scores[places].tolist()),
+            lower=None if lower is None else tuple(lower[places].tolist()),
+            upper=None if upper is None else tuple(upper[places].tolist()),
+            confidence=None if self.own_std is None else tuple(self.confidence.tolist()),
+            score_label=self.score_label,
+        )
+
+    def plot(self, ax: Axes | None = None, *, max_items: int = 20) -> Figure:
+        """Draw the scores with their bands, the highest on top, and beside each pair how sure its order is.
+
+        Returns
+        -------
+        matplotlib Figure
+            The figure that was drawn into; call its ``savefig``.
+        """
+        from ..show.rankings import ranking_figure
+
+        check_most(max_items, "max_items")
+        return ranking_figure(self.shape(), ax, max_items=max_items)
+
+    def __repr__(self) -> str:
+        shown = " > ".join(self.order[:3]) + (" > ..." if len(self) > 3 else "")
+        promise = f"epsilon={self.guarantee.epsilon:.4g} at delta={self.guarantee.delta:.3g}"
+        return f"Ranking({self.kind} of {len(self)} item{'s' if len(self) != 1 else ''}: {shown}, {promise})"
+
+    def _repr_html_(self) -> str:
+        from ..show.rankings import ranking_html
+
+        return ranking_html(self.shape(), repr(self), (self.guarantee.sentence, *self.notes))
+
+
+def _ranking(fields: Mapping[str, JsonValue]) -> Ranking:
+    guarantee, cost, notes = stored.promise(fields)
+    scores, std, own_std = (stored.numbers(fields, name) for name in ("scores", "std", "own_std"))
+    if scores is None:
+        raise TypeError("'scores' must be a list of numbers")
+    return Ranking(
+        items=stored.texts(fields, "items"),
+        scores=np.asarray(scores, dtype=np.float64),
+        guarantee=guarantee,
+        cost=cost,
+        kind=stored.text(fields, "kind"),
+        std=None if std is None else np.asarray(std, dtype=np.float64),
+        own_std=None if own_std is None else np.asarray(own_std, dtype=np.float64),
+        score_label=stored.text(fields, "score_label"),
+        notes=notes,
+    )

@@ -1,0 +1,24 @@
+"""Stage graphs and the DP enabler theorem: which stages to release so that an explanation is private.
+
+An explainer computes stages from rows. Releasing a set of stages through mechanisms makes *every* algorithm of that shape
+private exactly if every path from the rows to the explanation meets the set (``separators`` has statement and proof). Here
+the minimal sets are listed, the cheapest one is found, and each explainer's own graph is drawn with what it releases.
+
+Examples
+--------
+>>> import vitrail as vt
+>>> effects = vt.flow.of("AccumulatedEffects")
+>>> effects.released, effects.is_separator()
+(('marginals', 'sums'), True)
+>>> len(effects.separators())
+3
+>>> effects.draw().svg().startswith("<svg")
+True
+"""
+
+from .cheapest import Cut
+from .drawing import Drawing
+from .lookup import names, of
+from .stages import Stage, Stages
+
+__all__ = ["Cut", "Drawing", "Stage", "Stages", "names", "of"]

@@ -1,0 +1,77 @@
+"""Any curve and any ranking attacked end to end, with explainers that betray one row as loudly as they can."""
+
+import numpy as np
+import pytest
+
+import vitrail as vt
+from vitrail.vault import grouped_sum, rehearse
+
+DRAWS = 12_000
+CONFIDENCE = 0.999999
+UNIT = vt.Schema({"x": vt.Numeric(0, 1)})
+NOBODY, SOMEBODY = {"x": []}, {"x": [1.0]}
+CROWD, CROWD_AND_ONE, CROWD_EXCHANGED = {"x": [0.0] * 9}, {"x": [0.0] * 9 + [1.0]}, {"x": [0.0] * 8 + [1.0]}
+MU = 2.0
+
+
+def data():
+    return vt.PrivateData({"x": []}, UNIT, name="audited", n_rows_public=4, budget=vt.Budget(9, 1e-6))
+
+
+def betraying_curve(model, X):
+    """One corner of the box, or the opposite one, far outside of it."""
+    return np.full(3, 1e9 if (X["x"] == 1).any() else -1e9)
+
+
+def betraying_ranking(model, X):
+    return np.array([1.0, 2.0, 3.0, 4.0]) * (1e9 if (X["x"] == 1).any() else -1)
+
+
+def curves():
+    explainer = vt.AnyCurve(data(), betraying_curve, [0, 1, 2], (-1, 3), default=-1.0, groups=2, isolation="none")
+    return explainer._question(MU)
+
+
+def rankings(top_k=None):
+    return vt.AnyRanking(data(), betraying_ranking, list("abcd"), groups=2, isolation="none")._question(MU, top_k)[0]
+
+
+def audit(question, neighbours, relation="add-remove", draws=DRAWS):
+    def run(rows, draws):
+        return rehearse(question, rows, UNIT, mu=MU, n_rows_public=4, draws=draws, neighbours=relation, block_rows=2)
+
+    return vt.audit.mechanism(run, neighbours, MU, draws=draws, confidence=CONFIDENCE)
+
+
+CASES = {
+    "curve, a row more": (curves, (NOBODY, SOMEBODY), "add-remove"),
+    "curve, a row exchanged": (curves, (CROWD, CROWD_EXCHANGED), "replace-one"),
+    "ranking, a row more": (rankings, (CROWD, CROWD_AND_ONE), "add-remove"),
+    "ranking, a row exchanged": (rankings, (CROWD, CROWD_EXCHANGED), "replace-one"),
+    "first two, a row more": (lambda: rankings(2), (CROWD, CROWD_AND_ONE), "add-remove"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_one_row_is_told_as_well_as_promised_and_no_better(name):
+    make, neighbours, relation = CASES[name]
+    found = audit(make(), neighbours, relation)
+    assert not found.refuted, str(found)
+    assert found.tightness >= 0.85, str(found)
+
+
+def test_a_ranking_charged_for_half_its_distance_is_caught(monkeypatch):
+    real = grouped_sum.largest_distance
+    monkeypatch.setattr(grouped_sum, "largest_distance", lambda places: real(places) / 2)
+    assert audit(rankings(), (CROWD, CROWD_AND_ONE)).refuted
+
+
+def test_a_vault_that_trusts_the_ranker_is_caught(monkeypatch):
+    """Scores taken as points: a group can then vote with any weight."""
+    monkeypatch.setattr(grouped_sum, "points_of", lambda scores, places: np.clip(scores, -6, 6))
+    assert audit(rankings(), (CROWD, CROWD_AND_ONE)).refuted
+
+
+def test_groups_that_are_not_clipped_are_caught(monkeypatch):
+    monkeypatch.setattr(grouped_sum.np, "clip", lambda values, low, high: np.minimum(np.maximum(values, -9), 9))
+    assert audit(curves(), (NOBODY, SOMEBODY)).refuted

@@ -1,0 +1,398 @@
+"""`vitrail ask` as a person or a pipe uses it, on census rows and a small ONNX tree."""
+
+import io
+import json
+import os
+import pickle
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+from skl2onnx import to_onnx
+from sklearn.tree import DecisionTreeClassifier
+
+import vitrail as vt
+from vitrail.cli import main
+from vitrail.cli.ask_input import private_rows_of
+
+ROOT = Path(__file__).resolve().parents[2]
+N_ROWS = 4000
+POINT = {"age": 50, "hours-per-week": 45, "sex": "Male"}
+ONE = json.dumps(POINT)
+
+LOCAL_CODE = """
+import numpy as np
+
+def risk(features):
+    return 0.2 + 0.5 * features[:, 0] * features[:, 1]
+
+def changes_shape(features):
+    return np.zeros(len(features)) if len(features) < 300 else np.zeros(3)
+
+def rolls_dice(features):
+    return np.random.uniform(size=len(features))
+
+def depends_on_others(features):
+    return np.clip(features[:, 0] - features[:, 0].mean(), 0, 1)
+
+def nan_at_the_point(features):
+    at_point = np.abs(features[:, :2] - [33 / 73, 44 / 98]).max(axis=1) < 1e-9
+    return np.where(at_point, np.nan, features[:, 0])
+
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+ages = np.arange(17, 91.0)[:, None]
+tree = DecisionTreeClassifier(max_depth=1).fit(np.tile(ages, (1, 4)) / 90, np.where(ages[:, 0] > 40, "old", "young"))
+slope = DecisionTreeRegressor(max_depth=3).fit(np.tile(ages, (1, 4)) / 90, -ages[:, 0])
+number = 7
+"""
+
+
+class Ran:
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code, self.out, self.err = code, out, err
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("ask")
+    columns = [*POINT, "income"]
+    people = pq.read_table(ROOT / "examples/data/adult.parquet", columns=columns).slice(0, N_ROWS)
+    pq.write_table(people, folder / "people.parquet")
+    pyarrow.csv.write_csv(people, folder / "people.csv")
+    declared = vt.Schema.load(ROOT / "examples/data/adult.schema.json")
+    schema = vt.Schema({name: declared[name] for name in columns})
+    schema.save(folder / "schema.json")
+    features, _ = schema.without("income").features(schema.without("income").read(people))
+    is_rich = np.array(people["income"].to_pylist()) == ">50K"
+    tree = DecisionTreeClassifier(max_depth=3, random_state=0).fit(features, is_rich)
+    exported = to_onnx(tree, features[:1].astype(np.float32), options={"zipmap": False})
+    (folder / "model.onnx").write_bytes(exported.SerializeToString())
+    (folder / "model.pkl").write_bytes(pickle.dumps(tree))
+    (folder / "local_code.py").write_text(LOCAL_CODE)
+    return folder
+
+
+@pytest.fixture
+def folder(made: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(made, tmp_path / "here"))
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], folder: Path):  # type: ignore[no-untyped-def]
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.delitem(sys.modules, "local_code", raising=False)
+
+    def call(*words: object, stdin: str = "") -> Ran:
+        monkeypatch.setattr(sys, "argv", ["vitrail", *map(str, words)])
+        monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
+        code = 0
+        try:
+            main()
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        captured = capsys.readouterr()
+        return Ran(code, captured.out, captured.err)
+
+    return call
+
+
+def words(**changed: object) -> list[object]:
+    """A good question, with some of its options changed; None leaves one out."""
+    options: dict[str, object] = {"schema": "schema.json", "model": "model.onnx", "point": ONE, "epsilon": 0.5}
+    options |= {"rows": N_ROWS, "budget": 2, "ledger": "l.db", "target": "income"}
+    data = changed.pop("data", "people.parquet")
+    options |= {name.replace("_", "-"): value for name, value in changed.items()}
+    given = [(f"--{name}", value) for name, value in options.items() if value is not None]
+    return ["ask", data, *(word for pair in given for word in pair)]
+
+
+def spent(run) -> int:  # type: ignore[no-untyped-def]
+    return int(json.loads(run("budget", "l.db", "--json").out)[0]["spent"]["pico_mu_squared"])
+
+
+def test_a_pipe_gets_a_table_the_promise_and_the_bill(run) -> None:  # type: ignore[no-untyped-def]
+    ran = run(*words())
+    assert ran.code == 0, ran.err
+    lines = ran.out.splitlines()
+    assert lines[0].split("\t") == ["point", "column", "at the point", "contribution", "band from", "band to"]
+    cells = {line.split("\t")[1]: line.split("\t") for line in lines[1:4]}
+    assert set(cells) == set(POINT)
+    assert cells["age"][2] == "50"
+    low, value, high = (float(cells["age"][place]) for place in (4, 3, 5))
+    assert low <= value <= high
+    assert "(epsilon = 0.5, delta = 1e-06)-differential privacy" in ran.out
+    assert "The answer cost epsilon 0.5. Spent so far: epsilon 0.5 of 2" in ran.out
+    assert "is a new ledger" in ran.err
+    assert "\x1b" not in ran.out
+
+
+def test_files_are_written_by_suffix(run, folder: Path) -> None:  # type: ignore[no-untyped-def]
+    ran = run(*words(), "-o", "e.json", "-o", "e.png", "--output-file", "e.html")
+    assert ran.code == 0, ran.err
+    assert "Written: e.json, e.png, e.html" in ran.out
+    explanation = vt.Explanation.load(folder / "e.json")
+    assert explanation.points == (POINT,)
+    assert explanation.guarantee.epsilon == pytest.approx(0.5)
+    assert (folder / "e.png").read_bytes().startswith(b"\x89PNG")
+    page = (folder / "e.html").read_text()
+    for text in ("Privacy label", explanation.guarantee.sentence, "The answer cost epsilon 0.5", "hours-per-week"):
+        assert text in page
+    assert page.count("<img") == 2  # the explanation and the budget
+    assert not re.search(r"(src|href)=\"(?!data:)", page)
+    assert "<script" not in page
+
+
+def test_asking_again_is_a_replay_that_costs_nothing(run, folder: Path) -> None:  # type: ignore[no-untyped-def]
+    first = run(*words(), "--json")
+    paid = spent(run)
+    again = run(*words(), "-o", "again.json")
+    assert "was stored already and cost nothing" in again.out
+    assert "new ledger" not in again.err
+    assert spent(run) == paid > 0
+    assert json.loads(first.out)["values"] == json.loads((folder / "again.json").read_text())["values"]
+    assert "cost epsilon" in run(*words(data_version="2")).out
+    assert spent(run) == 2 * paid
+
+
+def test_the_same_point_by_any_door_is_the_same_question(run, folder: Path) -> None:  # type: ignore[no-untyped-def]
+    (folder / "p.json").write_text(ONE)
+    (folder / "p.csv").write_text('age,hours-per-week,sex\n50, 45,"Male"\n')
+    pq.write_table(pyarrow.table({name: [value] for name, value in POINT.items()}), folder / "p.parquet")
+    assert run(*words()).code == 0
+    for door in ("p.json", "p.csv", "p.parquet", f"[{ONE}]", "-"):
+        ran = run(*words(point=door), stdin=ONE)
+        assert "cost nothing" in ran.out, ran.err
+
+
+def test_several_points_are_one_batch(run, folder: Path) -> None:  # type: ignore[no-untyped-def]
+    (folder / "p.csv").write_text("sex,age,hours-per-week\nMale,50,45\nFemale,23,20\n")
+    ran = run(*words(point="p.csv"), "-o", "e.json", "-o", "e.html", "-o", "e.png")
+    assert ran.code == 0, ran.err
+    explanation = vt.Explanation.load(folder / "e.json")
+    assert [point["sex"] for point in explanation.points] == ["Male", "Female"]
+    assert len([entry for entry in run("ledger", "entries", "l.db").out.splitlines() if "charged" in entry]) == 1
+    page = (folder / "e.html").read_text()
+    assert "at point 0" in page
+    assert "at point 1" in page
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        ({"point": '{"age": 50, "hours-per-week": 45, "sex": "Mael"}'}, "Did you mean 'Male'?"),
+        ({"point": '{"age": NaN, "hours-per-week": 45, "sex": "Male"}'}, "column 'age' is nan"),
+        ({"point": '{"age": null, "hours-per-week": 45, "sex": "Male"}'}, "column 'age' is None"),
+        ({"point": '{"age": 500, "hours-per-week": 45, "sex": "Male"}'}, "column 'age' is 500"),
+        ({"point": '{"age": 50, "hours": 45, "sex": "Male"}'}, "column 'hours' is not in the schema"),
+        ({"point": '{"age": 50, "sex": "Male"}'}, "'hours-per-week' of the schema is missing"),
+        ({"point": ONE[:-1] + ', "income": ">50K"}'}, "'income', which is the target; leave it out"),
+        ({"point": "[]"}, "no points to explain"),
+        ({"point": "[1]"}, "every entry must be a dictionary"),
+        ({"point": '{"age": '}, "--point cannot be read as JSON"),
+        ({"point": "-"}, "standard input cannot be read as JSON"),
+        ({"point": "schema.txt"}, "there is no point at 'schema.txt'"),
+        ({"point": "local_code.py"}, "points are read from .json, .csv, .parquet"),
+        ({"model": "modell.onnx"}, "Did you mean 'model.onnx'?"),
+        ({"model": "model.pkl"}, "can run any code when it is opened"),
+        ({"model": "model.pkl"}, "skl2onnx.to_onnx"),
+        ({"model": "something"}, "give the path of an .onnx file, or module:attribute"),
+        ({"model": "nowhere:model"}, "No module named 'nowhere'"),
+        ({"model": "local_code:riks"}, "has no attribute 'riks'"),
+        ({"model": "local_code:number"}, "the model is int"),
+        ({"model": "local_code:risk"}, "give --range LOW HIGH"),
+        ({"output": 2}, "output is 2"),
+        ({"output": ">50K"}, "names no classes; give a column index"),
+        ({"inputs": "tables"}, "--inputs is 'tables'; choose one of"),
+        ({"inputs": "values"}, "expects 4 columns"),
+        ({"method": "shaply"}, "Did you mean 'shapley'?"),
+        ({"weight": "gauss"}, "--weight is 'gauss'; choose one of stable"),
+        ({"weight": "stable:much"}, "must be a number"),
+        ({"weight": "stable:-1"}, "must be positive"),
+        ({"weight": "stable", "method": "shapley"}, "leave it out"),
+        ({"epsilon": 0}, "epsilon of a question is 0"),
+        ({"epsilon": -1}, "must be positive"),
+        ({"epsilon": "nan"}, "epsilon of a question is nan"),
+        ({"budget": 0}, "epsilon of a budget"),
+        ({"delta": 2}, "strictly between 0 and 1"),
+        ({"target": "incme"}, "target is 'incme'"),
+        ({"schema": "schema.jsn"}, "Did you mean 'schema.json'?"),
+        ({"data": "peple.parquet"}, "Did you mean 'people.parquet'?"),
+        ({"neighbours": "replace"}, "choose one of"),
+        ({"ledger": "memory"}, "would forget the bill"),
+        ({"output_file": "e.pdf"}, "must end in .json, .png or .html"),
+        ({"output_file": "nowhere/e.json"}, "there is no folder 'nowhere'"),
+    ],
+)
+def test_mistakes_are_found_before_a_ledger_is_opened(run, folder: Path, changed: dict[str, object], sentence: str) -> None:  # type: ignore[no-untyped-def]
+    ran = run(*words(**changed))
+    assert ran.code == 2
+    assert sentence in ran.err
+    assert ran.out == ""
+    assert "Traceback" not in ran.err
+    assert not (folder / "l.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("changed", "more", "sentence"),
+    [
+        ({"epsilon": 1.99}, [], "costs epsilon 1.99"),
+        ({"epsilon": 1.99, "method": "descent"}, [], "would cost epsilon 1.99"),
+        ({"epsilon": 1.99, "method": "shapley"}, [], "costs epsilon 1.99"),
+        ({"budget": 3}, [], "A budget never changes once it is set"),
+        ({"model": "local_code:changes_shape"}, ["--range", 0, 1], "returns shape (3,)"),
+        ({"model": "local_code:rolls_dice"}, ["--range", 0, 1], "two predictions for the same public row"),
+        ({"model": "local_code:nan_at_the_point"}, ["--range", 0, 1], "no finite number at point 0"),
+        ({"model": "local_code:risk"}, ["--range", 0, 0.1], "outside its declared range"),
+        ({"point": '{"age": 50, "hours-per-week": 45, "sex": "Mael"}'}, [], "Did you mean 'Male'?"),
+    ],
+)
+def test_a_refusal_leaves_the_account_as_it_is(  # type: ignore[no-untyped-def]
+    run, changed: dict[str, object], more: list[object], sentence: str
+) -> None:
+    assert run(*words()).code == 0
+    paid = spent(run)
+    ran = run(*words(**changed), *more)
+    assert ran.code == 2
+    assert sentence in ran.err
+    assert "Traceback" not in ran.err
+    assert spent(run) == paid
+
+
+def test_a_function_is_charged_each_time_unless_it_has_a_name(run) -> None:  # type: ignore[no-untyped-def]
+    asked = [*words(model="local_code:risk"), "--range", 0, 1]
+    for _ in range(2):
+        assert "cost epsilon 0.5" in run(*asked).out
+    named = [*asked, "--key", "risk of May"]
+    assert "cost epsilon 0.5" in run(*named).out
+    assert "cost nothing" in run(*named).out
+
+
+def test_a_class_is_chosen_by_its_name_and_a_range_may_be_negative(run) -> None:  # type: ignore[no-untyped-def]
+    outputs = []
+    for name in ("old", "young"):
+        ran = run(*words(model="local_code:tree", output=name, inputs="features"), "--json")
+        assert ran.code == 0, ran.err
+        outputs += vt.Explanation.from_json(json.loads(ran.out)).outputs.tolist()
+    assert sum(outputs) == pytest.approx(1)
+    assert "'old', 'young'" in run(*words(model="local_code:tree", output="odl")).err
+    regressor = [*words(model="local_code:slope"), "--range", -90, -10, "--json"]
+    assert -90 <= vt.Explanation.from_json(json.loads(run(*regressor).out)).outputs[0] <= -10
+
+
+def test_pictures_of_many_points_show_the_first(run, folder: Path) -> None:  # type: ignore[no-untyped-def]
+    (folder / "p.json").write_text(json.dumps([{**POINT, "age": 20 + place} for place in range(30)]))
+    ran = run(*words(point="p.json"), "-o", "e.png", "-o", "e.json")
+    assert ran.code == 0, ran.err
+    assert "the first 24 of 30 points" in ran.err
+    assert len(vt.Explanation.load(folder / "e.json")) == 30
+
+
+def test_what_the_library_warns_of_is_a_note(run) -> None:  # type: ignore[no-untyped-def]
+    ran = run(*words(model="local_code:depends_on_others"), "--range", 0, 1)
+    assert ran.code == 0
+    assert "Note: depends_on_others: a row's prediction changes" in ran.err
+    assert ".py" not in ran.err
+
+
+@pytest.mark.parametrize("method", ["statistics", "shapley"])
+def test_a_quote_is_what_is_charged(run, folder: Path, method: str) -> None:  # type: ignore[no-untyped-def]
+    quoted = json.loads(run(*words(method=method, data="no.parquet"), "--quote", "--json").out)
+    assert not (folder / "l.db").exists()
+    assert quoted["fits"] is True
+    assert quoted["half_width"] > 0
+    cheaper = json.loads(run(*words(method=method, epsilon=0.1), "--quote", "--json").out)
+    assert cheaper["half_width"] > quoted["half_width"]
+    assert run(*words(method=method)).code == 0
+    assert spent(run) == quoted["pico_mu_squared"]
+
+
+def test_a_quote_knows_the_account_and_leaves_it_alone(run) -> None:  # type: ignore[no-untyped-def]
+    run(*words(epsilon=1.9))
+    paid = spent(run)
+    refused = run(*words(epsilon=1), "--quote")
+    assert refused.code == 0
+    assert "It does not fit" in refused.out
+    assert "It fits" in run(*words(epsilon=0.1, method="synopsis"), "--quote").out
+    assert run(*words(budget=5), "--quote").code == 2
+    assert run(*words(account="others"), "--quote").code == 0
+    assert spent(run) == paid
+    assert run("budget", "l.db").out.count("Account ") == 1
+
+
+@pytest.mark.parametrize("method", ["descent", "synopsis", "private-rows", "shapley"])
+def test_every_method_answers_and_replays(run, method: str) -> None:  # type: ignore[no-untyped-def]
+    first = run(*words(method=method), "--json")
+    assert first.code == 0, first.err
+    explanation = vt.Explanation.from_json(json.loads(first.out))
+    assert explanation.method.startswith(method)
+    assert explanation.lower is not None
+    paid = spent(run)
+    assert "cost nothing" in run(*words(method=method)).out
+    assert spent(run) == paid > 0
+    if method in ("synopsis", "private-rows"):  # paid once: another point is free
+        assert "cost nothing" in run(*words(method=method, point=ONE.replace("50", "30"))).out
+
+
+def test_a_weight_with_its_number(run) -> None:  # type: ignore[no-untyped-def]
+    run(*words(weight="exponential:0.5"))
+    assert "cost nothing" in run(*words(weight="exponential:0.5")).out
+    assert "cost epsilon" in run(*words(weight="exponential:0.4")).out
+
+
+def test_rows_in_a_csv_file_are_the_rows_in_the_parquet_file(run, folder: Path) -> None:  # type: ignore[no-untyped-def]
+    schema = vt.Schema.load(folder / "schema.json")
+    read = schema.read(private_rows_of(folder / "people.csv", schema))
+    assert np.array_equal(read, schema.read(pq.read_table(folder / "people.parquet")), equal_nan=True)
+    ran = run(*words(data="people.csv"))
+    assert ran.code == 0, ran.err
+    assert "cost epsilon 0.5" in ran.out
+
+
+def test_no_line_of_a_private_csv_raises_or_touches_another(folder: Path) -> None:
+    schema = vt.Schema.load(folder / "schema.json")
+    good = ["50,45,Male,>50K", "23,20,Female,<=50K"]
+    bad = ['"50,45,Male', "1,2", "", "a,b,c,d,e,f", "\0\0", "x" * 200_000, "é\ufffd,,,"]
+    for line in bad:
+        (folder / "odd.csv").write_text("\n".join(["age,hours-per-week,sex,income", good[0], line, good[1]]) + "\n")
+        read = schema.read(private_rows_of(folder / "odd.csv", schema))
+        assert read[[0, -1]].tolist() == [[50, 45, 1, 1], [23, 20, 0, 0]]
+        assert np.isnan(read[1:-1]).all()
+
+
+def test_help_says_what_runs_code(run) -> None:  # type: ignore[no-untyped-def]
+    shown = " ".join(run("ask", "--help").out.split())
+    assert "importing it RUNS that code" in shown
+    assert "Pickles are refused" in shown
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_a_terminal_gets_colours_and_bars(folder: Path) -> None:
+    import pty
+
+    outside, inside = pty.openpty()
+    program = [sys.executable, "-c", "from vitrail.cli import main; main()", *map(str, words())]
+    settings = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100"}
+    settings.pop("NO_COLOR", None)
+    with subprocess.Popen(program, cwd=folder, stdout=inside, stderr=subprocess.PIPE, env=settings) as running:
+        os.close(inside)
+        shown = b""
+        try:
+            while part := os.read(outside, 65536):
+                shown += part
+        except OSError:  # what Linux says at the end
+            pass
+        assert running.wait() == 0
+    os.close(outside)
+    text = shown.decode()
+    assert "\x1b[" in text
+    assert "█" in text
+    plain = " ".join(re.sub(r"\x1b\[[0-9;]*m", "", text).split())
+    for piece in ("model.onnx says", "age = 50", "Promise (epsilon = 0.5", "Bill The answer cost epsilon 0.5"):
+        assert piece in plain
