@@ -87,7 +87,7 @@ def held(configuration: Configuration, case: Case, draws: int) -> Iterator[np.nd
         return
     mu = mu_of(configuration.epsilon, DELTA)
     released = moments.fit(problem, case.private, mu)
-    truth = problem.model.width / 2 * true_values(problem, raw, a, b, 1.0)
+    truth = problem.model.width / 2 * true_values(problem, raw, a, b, released.default_radius)
     for parts in rehearsed(moments.question(problem), case, mu, draws):
         found = replace(released, parts=parts)(case.points(of))
         yield (found.lower <= truth) & (truth <= found.upper)

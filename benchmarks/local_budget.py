@@ -68,8 +68,8 @@ def adaptive(bench: Bench) -> Part:
                 protocol(gradients, third, factor * mu, np.random.default_rng([23, place]), enhanced=name == "enhanced")
                 for place, third in enumerate(parts)
             ]
-            reused = sum(past.gradients == 0 for _, _, history in found for past in history)
-            loss, epsilon = note(name, [(phis, cost) for phis, cost, _ in found], price_factor=factor, reused=reused)
+            reused = sum(past.gradients == 0 for _, _, _, each in found for past in each)
+            loss, epsilon = note(name, [(phis, cost) for phis, cost, _, _ in found], price_factor=factor, reused=reused)
             ratio = epsilon / base_epsilon
             if loss <= base_loss:
                 break

@@ -22,7 +22,7 @@ from vitrail.accounting import Cost
 from vitrail.explain.linear.adaptive import explain_point, rules_of
 from vitrail.explain.linear.descent import descend, mu_of_units, pace_of
 from vitrail.explain.linear.gradients import Gradients
-from vitrail.explain.linear.history import History
+from vitrail.explain.linear.history import History, Past
 from vitrail.explain.linear.problem import LocalProblem
 from vitrail.explain.linear.statistics import LocalStatistics, radius_of, scales_of
 from vitrail.explain.linear.weights import stable
@@ -106,12 +106,13 @@ def non_adaptive(gradients: Gradients, third: Third, mu: float, rng: np.random.G
 
 def protocol(
     gradients: Gradients, third: Third, mu: float, rng: np.random.Generator, *, enhanced: bool
-) -> tuple[np.ndarray, Cost, History]:
+) -> tuple[np.ndarray, Cost, History, list[Past]]:
+    """The sound protocol over all queries: phis, cost, the history it leaves, and what each query got."""
     rules = rules_of(gradients, mu, third.rows, enhanced=enhanced)
     history = History(gradients.problem)
     answers = Rehearsal(gradients, third.statistics, third.rows, rng)
-    phis = np.array([explain_point(gradients, answers, rules, raw, history).phi for raw in third.raw])
-    return phis, history.cost, history
+    found = [explain_point(gradients, answers, rules, raw, history) for raw in third.raw]
+    return np.array([past.phi for past in found]), history.cost, history, found
 
 
 def per_query_statistics(

@@ -14,6 +14,7 @@ from vitrail.explain.linear.classes import Shifted, classes_question
 from vitrail.explain.linear.problem import LocalProblem
 from vitrail.explain.linear.statistics import scales_of, statistics_question
 from vitrail.explain.linear.weights import exponential, polynomial, stable
+from vitrail.vault import rehearse
 
 SCHEMA = vt.Schema({"a": vt.Numeric(0, 1), "b": vt.Numeric(0, 1), "c": vt.Categorical(["no", "yes"])})
 POINT = {"a": 0.8, "b": 0.3, "c": "yes"}
@@ -70,6 +71,17 @@ def test_no_row_says_more_than_the_question_declares(weight: object) -> None:
     question = classes_question(problems, points)
     assert np.linalg.norm(norms, axis=1).max() <= question.l2_bound
     assert question.l2_bound == pytest.approx(math.sqrt(5) * scales.l2_bound)
+
+
+@pytest.mark.parametrize("total", [1.0, 3.0])
+def test_the_vault_holds_a_row_to_the_bound_even_if_classes_are_no_probabilities(total: float) -> None:
+    liars = [
+        vt.Model(lambda x: np.full((len(x), 3), total / 3), output=k, range=(0, 1), name=f"class {k}") for k in range(3)
+    ]
+    question = classes_question([LocalProblem(SCHEMA, model, stable()) for model in liars], SCHEMA.read_points(POINT))
+    row = {"a": [0.1], "b": [0.9], "c": ["no"]}
+    (flat,) = rehearse(question, row, SCHEMA, mu=1e6, n_rows_public=1, draws=1)
+    assert np.linalg.norm(flat) <= question.l2_bound * 1.001
 
 
 def test_classes_together_agree_with_each_alone() -> None:

@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 import vitrail as vt
 from vitrail.errors import InvalidInput, SchemaError
 from vitrail.explain.linear.problem import LocalProblem
+from vitrail.explain.linear.statistics import scales_of, statistics_question
 from vitrail.explain.linear.weights import stable
 from vitrail.schema import View
+from vitrail.vault import rehearse
 
 SHOES = Path(__file__).resolve().parents[1] / "examples" / "data" / "shoes.parquet"
 
@@ -137,6 +139,43 @@ def test_sums_that_round_above_one_are_cut() -> None:
         float(picture.look(np.full((1, 10), value))[0, 0]) for value in np.nextafter(1.0, 0.0) - np.arange(50) * 2e-16
     )
     assert largest <= 1.0
+
+
+class TooBright:
+    """A view that breaks what it says: it shows lengths of up to 2, and states a bound of 0.1."""
+
+    picture = vt.Picture((2, 2), high=1)
+    note, largest_norm = "", 0.1
+
+    def schema(self) -> vt.Schema:
+        return self.picture.schema()
+
+    view_schema = schema
+
+    def look(self, features: np.ndarray) -> np.ndarray:
+        return features
+
+    def digest(self) -> str:
+        return "too bright"
+
+
+@pytest.mark.parametrize("view", [vt.Picture((2, 2), high=1), vt.Picture((2, 2), patches=(2, 1), high=1), TooBright()])
+@pytest.mark.parametrize("bright", [0.1, 1.0])
+def test_the_vault_holds_a_row_to_the_bound_even_if_the_view_does_not(view: View, bright: float) -> None:
+    model = vt.Model(lambda pixels: pixels[:, 0], range=(0, 1))
+    problem = LocalProblem(view.view_schema(), model, stable(), view=view)
+    question = statistics_question(problem, np.zeros((1, 4)))
+    row = {name: [bright] for name in view.schema().names}
+    flat = rehearse(question, row, view.schema(), mu=1e6, n_rows_public=1, draws=1)[0]
+    pairs = np.triu_indices(question.size)
+    counts = np.concatenate((np.where(pairs[0] == pairs[1], 1, 2), np.ones(question.size)))
+    norm = np.sqrt((counts * flat**2).sum())
+    assert norm <= question.l2_bound * 1.001
+    if isinstance(view, vt.Picture):  # an honest view is not clipped
+        d = np.linalg.norm(problem.encode(np.full((1, 4), bright)))
+        scales = scales_of(problem)
+        u, y = np.hypot(scales.intercept, d), scales.label * (2 * bright - 1)
+        assert norm == pytest.approx(float(stable()(d)) * u * np.hypot(u, y), rel=1e-3)
 
 
 # --- explanations ----------------------------------------------------------------------------------------------------

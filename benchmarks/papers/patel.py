@@ -4,7 +4,7 @@
     python benchmarks/papers/patel.py --data FOLDER --only table3    # one part
     python benchmarks/papers/patel.py --data FOLDER --quick          # small, to see that it runs; writes nothing
     python benchmarks/papers/patel.py --data FOLDER --resume         # keep the parts that an earlier run has finished
-    python benchmarks/papers/patel.py --draw                         # pictures from the stored results alone
+    python benchmarks/papers/patel.py --collect                      # write and draw the finished parts, measure nothing
 
 Models, predictions, exact statistics and finished parts are kept in ``--cache``, as by ``benchmarks/local.py``. Pictures
 are drawn from the numbers in the result file and go to docs/papers/figures (with ``--quick`` to the cache).
@@ -54,17 +54,25 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=[], metavar="NAME", help="parts: " + ", ".join(PARTS))
     parser.add_argument("--quick", action="store_true", help="few points, few draws, few rows; nothing is written")
     parser.add_argument("--resume", action="store_true", help="do not measure again what is stored")
-    parser.add_argument("--draw", action="store_true", help="only draw the stored results")
+    parser.add_argument("--collect", action="store_true", help="measure nothing; write and draw what is finished")
     options = parser.parse_args()
-    if options.draw:
-        patel_figures.draw(json.loads(RESULTS.read_text())["rows"], PICTURES)
-        return
     unknown = [name for name in options.only if name not in PARTS]
     if unknown:
         raise SystemExit(f"there is no part {', '.join(unknown)}; there are {', '.join(PARTS)}")
     options.cache.mkdir(parents=True, exist_ok=True)
     stored = options.cache / ("patel-quick" if options.quick else "patel-parts")
     stored.mkdir(exist_ok=True)
+    if not options.collect:
+        measure(options, stored)
+    finished = [name for name in PARTS if (stored / f"{name}.json").exists()]
+    parts = {name: json.loads((stored / f"{name}.json").read_text()) for name in finished}
+    rows = [{"part": name, **row} for name, part in parts.items() for row in part["rows"]]
+    if not options.quick:
+        write(parts, rows)
+    patel_figures.draw(rows, stored if options.quick else PICTURES)
+
+
+def measure(options: argparse.Namespace, stored: Path) -> None:
     bench = Bench(data_folder(options.data), Cache(options.cache), Scale(options.quick))
     for name in options.only or PARTS:
         path = stored / f"{name}.json"
@@ -76,14 +84,6 @@ def main() -> None:
         found = {"headline": part.headline, "rows": part.rows, "how": part.how, "seconds": time.perf_counter() - start}
         path.write_text(json.dumps(found) + "\n")
         print(f"{name} ({found['seconds']:.0f} s)", json.dumps(part.headline, indent=2), flush=True)
-    finished = [name for name in PARTS if (stored / f"{name}.json").exists()]
-    parts = {name: json.loads((stored / f"{name}.json").read_text()) for name in finished}
-    rows = [{"part": name, **row} for name, part in parts.items() for row in part["rows"]]
-    if options.quick:
-        patel_figures.draw(rows, stored)
-    elif len(finished) == len(PARTS):
-        write(parts, rows)
-        patel_figures.draw(rows, PICTURES)
 
 
 def write(parts: dict[str, dict], rows: list[dict[str, object]]) -> None:  # type: ignore[type-arg]
@@ -97,6 +97,7 @@ def write(parts: dict[str, dict], rows: list[dict[str, object]]) -> None:  # typ
             "numpy": np.__version__,
             "cores": os.cpu_count(),
             "machine": platform.processor() or platform.machine(),
+            "not finished": [name for name in PARTS if name not in parts],
             "seconds": {name: round(part["seconds"], 1) for name, part in parts.items()},
             **{name: part["how"] for name, part in parts.items()},
         },

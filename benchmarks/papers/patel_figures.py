@@ -222,7 +222,7 @@ def regimes(rows: Rows) -> Figure:
                     np.array(row["curve"]["queries"]) * 3, row["curve"]["epsilon"], "--" if published else "-",
                     color=kinds[row["regime"]], lw=1.6, label=f"{row['regime']}, {'as published' if published else 'sound'}",
                 )  # fmt: skip
-        ax.set(title=title, xlabel="queries answered (three parts)", yscale="log")
+        ax.set(title=title, xlabel="queries answered (three parts)", ylim=(0, None))
         ax.legend(fontsize=7, frameon=False)
     places[0].set_ylabel("epsilon spent (adaptive)")
     return figure
@@ -244,6 +244,8 @@ def training(rows: Rows) -> Figure:
             places[1].step(loss, counts / counts.sum(), where="mid", color=colours[row["model"]], label=row["model"])
             wrong, found = np.array(row["scatter"]).T
             places[2].plot(wrong, found, ".", ms=4, color=colours[row["model"]], label=row["model"])
+    places[0].set_xlim(0, 1)
+    places[1].set_xlim(1e-4, 1e-1)
     places[0].set(title="Dist: optimum (solid), statistics (dotted)", xlabel="|phi - phi*(f)|", ylabel="share")
     places[1].set(title="statistics, epsilon 0.1", xlabel="excess loss", xscale="log")
     places[2].set(
@@ -269,8 +271,9 @@ def subgroups(rows: Rows) -> Figure:
         ax.set_yticks(range(len(groups)), short if ax is places[0] else [""] * len(groups), fontsize=8)
         ax.invert_yaxis()
         ax.grid(axis="y", color="#eeeeee")
-    places[0].set_xscale("log")
-    places[1].set_xscale("log")
+    for ax in places[:2]:
+        ax.set_xlim(left=0)
+        ax.ticklabel_format(axis="x", style="sci", scilimits=(0, 0))
     places[2].axvline(0.95, color="black", lw=1, ls=":")
     places[2].set_xlim(0.85, 1.0)
     places[0].legend(fontsize=8, frameon=False)
@@ -296,10 +299,11 @@ def which(rows: Rows) -> Figure:
             )
         last = next(r for r in rows if r["data"] == data and r["epsilon"] == epsilon and r["explanations"] == "unlimited")
         ax.axhline(last["nothing released"], color="#cccccc", lw=1)
-        ax.set(xscale="log", yscale="log", xlabel="explanations", title=f"{data.split('-')[0]}, total epsilon {epsilon:g}")
+        name = {"acs": "ACS", "adult-forest": "Adult"}[data]
+        ax.set(xscale="log", yscale="log", xlabel="explanations", title=f"{name}, total epsilon {epsilon:g}")
         ax.title.set_fontsize(9)
     places[0].set_ylabel("mean excess loss")
-    places[0].legend(fontsize=7, frameon=False)
+    legend_below(figure, places[0], 5)
     return figure
 
 

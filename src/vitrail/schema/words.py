@@ -8,11 +8,11 @@ apostrophe becomes straight; words are the longest runs of letters and digits, w
 no stemming, no language.
 
 *The bound.* A row of V words is a corner of the unit cube, of length up to sqrt(V); but a text has far fewer words. With
-``most_words`` = k only the first k of its words, in the order of the vocabulary, count in an explanation, so a row is at most
-sqrt(k) long: at most k entries are 1, and the rest 0. Counting along a row adds whole numbers, which is exact, so a row's
-features depend on that row alone. Texts then lie farther apart on the scale of the weight, and explanations are more local.
-The noise does not fall: under the stable weight any row farther than 0.37 has nearly the largest contribution there is,
-whatever the scale (docs/text_and_images.md has the measurement). Test: tests/test_words.py.
+``most_words`` = k only the first k of its words, in the order of the vocabulary, count in an explanation, so a row is at
+most sqrt(k) long: at most k entries are 1, and the rest 0. Counting along a row adds whole numbers, which is exact, so a
+row's features depend on that row alone. Texts then lie farther apart on the scale of the weight, and explanations are more
+local. Noise does not fall by it: under the stable weight any row farther than 0.37 has nearly the largest contribution there
+is, whatever the scale (docs/text_and_images.md has the measurement). Test: tests/test_words.py.
 """
 
 from __future__ import annotations

@@ -6,8 +6,9 @@ categorical column is stepped through level by level in a public order, rows of 
 level before.
 
 Of every D the reference's mean effect of that bin is subtracted (public), and what is left is clipped to A_j. A row has one
-number per column, in one of its bins, so the block of column j has norm at most A_j: ``joint`` enforces it. How many rows a
-bin has comes from the released marginals, so counts are not paid for twice.
+number per column, in one of its bins, so the block of column j has norm at most A_j: ``joint`` enforces it. A_j comes from a
+small charged histogram (``clipping``). How many rows a bin has comes from the released marginals, so counts are not paid for
+twice.
 
 *Estimate*: the released sum of bin k is N_k (effect_k - reference_k) + noise, for the noisy count N_k of the marginals: a
 linear measurement, which ``kriging`` combines with what the model says about how effects vary. Bins with few rows lean on
@@ -16,9 +17,8 @@ the reference instead of being divided by a count of almost nothing. Tests: test
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -40,9 +40,10 @@ if TYPE_CHECKING:
 MOST_STEPS = 64
 OWN_PART = 0.5
 """Of a bin's prior variance, how much it does not share with other bins: rows of a bin differ from rows elsewhere."""
+EXPECTED_SCALE = 0.3
+"""tau of the prior, before it is known: rows of a bin are no random sample of all rows."""
 POOLED_BINS = 5.0
 """About how many bins' worth of noise is left in an effect once bins are combined; balances clip against noise."""
-CLIP_CANDIDATES = np.array([0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 1.0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,14 +127,15 @@ def _order(column: Categorical, name: str, order: Sequence[object] | None) -> ND
     levels = list(column.levels)
     if sorted(map(str, order)) != sorted(map(str, levels)):
         raise InvalidInput(f"the order of {name!r} must name each of its levels once: {', '.join(map(repr, levels))}")
-    return np.array([levels.index(level) for level in order])  # type: ignore[arg-type]
+    return np.array([levels.index(level) for level in order], dtype=np.intp)  # type: ignore[arg-type]
 
 
 def _uppers(column: Numeric, bins: Bins) -> Floats:
     """The largest value that each of the marginals' bins can hold."""
     assert bins.edges is not None
     ends = np.asarray(bins.edges[1:])
-    return np.minimum(np.floor(ends) if bins.integer else ends, column.high)
+    uppers: Floats = np.minimum(np.floor(ends) if bins.integer else ends, column.high)
+    return uppers
 
 
 def _grouped(counts: Floats, uppers: Floats, low: float, least: float, most: int) -> NDArray[np.intp]:
@@ -160,14 +162,14 @@ class AccumulatedEffectsPart:
     clips: tuple[float, ...]
 
     @classmethod
-    def of(cls, model: Model, along: Along, steps: tuple[Steps, ...], unit_std: float) -> AccumulatedEffectsPart:
-        """Offsets and clips from the reference rows; ``unit_std``: noise on the mean of a quantity of bound 1."""
-        offsets, clips = [], []
-        for one, curve in zip(steps, along.curves, strict=True):
-            increments = np.diff(curve, axis=1)
-            offsets.append(increments.mean(axis=0))
-            clips.append(best_clip(increments - offsets[-1], one.shares, unit_std, model.width))
-        return cls(model, steps, tuple(offsets), tuple(clips))
+    def of(cls, model: Model, along: Along, steps: tuple[Steps, ...]) -> AccumulatedEffectsPart:
+        """Offsets from the reference rows; not clipped yet: the range of outputs bounds every difference."""
+        offsets = tuple(np.diff(curve, axis=1).mean(axis=0) for curve in along.curves)
+        return cls(model, steps, offsets, tuple(2 * model.width for _ in steps))
+
+    def clipped(self, clips: Sequence[float]) -> AccumulatedEffectsPart:
+        """The same with clips of its own for each column."""
+        return replace(self, clips=tuple(clips))
 
     @property
     def blocks(self) -> tuple[BlockSpec, ...]:
@@ -176,23 +178,35 @@ class AccumulatedEffectsPart:
             BlockSpec(f"effects of {one.name}", len(one), clip) for one, clip in zip(self.steps, self.clips, strict=True)
         )
 
-    def contributions(self, block: Block) -> Floats:
-        """For each column one number per row, in the place of the row's step."""
+    def effects(self, block: Block) -> tuple[Floats, NDArray[np.intp]]:
+        """For every row and column the change of the output over the row's step, less the offset; and the step."""
         raw = block.values
-        parts = []
-        for one, offset in zip(self.steps, self.offsets, strict=True):
+        found, steps = np.zeros((len(raw), len(self.steps))), np.empty((len(raw), len(self.steps)), dtype=np.intp)
+        for place, (one, offset) in enumerate(zip(self.steps, self.offsets, strict=True)):
             step, column = one.of_rows(raw), one.axis.columns[0]
             inside = np.maximum(step, 0)
             ends = []
-            for place in (inside + 1, inside):
+            for edge in (inside + 1, inside):
                 altered = raw.copy()
-                altered[:, column] = one.axis.values[place, 0]
+                altered[:, column] = one.axis.values[edge, 0]
                 ends.append(block.outputs(self.model, altered))
-            found = np.zeros((len(raw), len(one)))
-            rows = np.flatnonzero(step >= 0)
-            found[rows, step[rows]] = (ends[0] - ends[1] - offset[inside])[rows]
-            parts.append(found)
-        return np.concatenate(parts, axis=1)
+            found[:, place] = np.where(step >= 0, ends[0] - ends[1] - offset[inside], 0.0)
+            steps[:, place] = step
+        return found, steps
+
+    def contributions(self, block: Block) -> Floats:
+        """For each column one number per row, in the place of the row's step."""
+        effects, steps = self.effects(block)
+        found = np.zeros((len(effects), sum(map(len, self.steps))))
+        starts = np.cumsum([len(one) for one in self.steps]) - [len(one) for one in self.steps]
+        places = starts + np.maximum(steps, 0)
+        np.put_along_axis(found, places, np.where(steps >= 0, effects, 0.0), axis=1)
+        found[~np.isfinite(effects).all(axis=1)] = np.nan
+        return found
+
+    def sizes(self, block: Block) -> Floats:
+        """How large each column's effect is, for the histogram that sets the clips."""
+        return np.abs(self.effects(block)[0])
 
     def identity(self) -> object:
         """Everything public that makes the question what it is."""
@@ -220,6 +234,7 @@ class AccumulatedEffectsPart:
                 means[part] + counts * offset,
                 np.diag(stds[part] ** 2),
                 least_scale=1 / n_rows + 1 / len(along.rows),
+                expected_scale=EXPECTED_SCALE,
                 own_variance=sampling,
             )
             centred = one.centred()
@@ -238,19 +253,3 @@ class AccumulatedEffectsPart:
             stds_here = stds[part] / counts
             found.append((centred @ (offset + means[part] / counts), np.sqrt((centred**2) @ stds_here**2)))
         return found
-
-
-def best_clip(rest: Floats, shares: Floats, unit_std: float, width: float) -> float:
-    """The clip that balances what it cuts off (seen on reference rows) against the noise it brings."""
-    sizes = np.abs(rest)
-    candidates = np.unique(np.quantile(sizes, CLIP_CANDIDATES))
-    steps = rest.shape[1]
-    best, chosen = math.inf, width
-    for clip in np.maximum(candidates, 1e-6 * width):
-        cut = (rest - np.clip(rest, -clip, clip)).mean(axis=0)
-        # Both as errors of a bin's effect; the noise of a bin is that of a mean over its share of the rows.
-        noise = unit_std * clip * min(steps, POOLED_BINS)
-        error = float((cut**2).mean()) + noise**2
-        if error < best:
-            best, chosen = error, float(clip)
-    return chosen

@@ -189,7 +189,7 @@ class AccumulatedEffects:
         names = checked_features(self._data.feature_schema, features)
         total = question_mu(epsilon, mu, self._data.delta)
         prepared = prepare(self._data, self._model, total, marginals, "accumulated effects")
-        plan = AccumulatedPlan.of(prepared, names, prepared.mu, self._orders)
+        plan, prepared = AccumulatedPlan.of(prepared, names, self._orders).clipped(prepared, total, 1.0, self._key)
         label = f"accumulated effects of {len(names)} columns"
         release, ((means, stds),) = ask_joint(prepared, [plan.part], [1.0], label, rate=self._rate, key=self._key)
         plain = self._estimate == "plain"

@@ -7,9 +7,9 @@ of c with known Gaussian noise: y = H c + e, e ~ N(0, N). The posterior is that 
 (kriging): it keeps the measurements where the noise is small, leans on the shape that the model dictates where it is not,
 and fills in between the measured places along the model's own curves rather than along straight lines.
 
-tau maximises the evidence, on a grid: the measurements decide how far the reference can be trusted. It is at least 1/rows +
-1/reference rows, the sampling error that would be there even if both came from one distribution. The result is
-biased towards the reference by less than its band; ``estimate="plain"`` gives unbiased values without it.
+tau maximises the evidence on a grid, with a wide prior of its own: the measurements decide how far the reference can be
+trusted. It is at least 1/rows + 1/reference rows, the sampling error that would be there even if both came from one
+distribution. The result is biased towards the reference by less than its band; ``estimate="plain"`` gives unbiased values.
 Tests: tests/explain/effects/test_kriging.py (exactness without noise, calibration of bands over draws from the prior).
 """
 
@@ -24,6 +24,8 @@ from numpy.typing import NDArray
 from .axes import Floats
 
 LOG_SCALES = np.linspace(-16.0, 4.0, 101)
+LOG_SCALE_SPREAD = 1.5
+"""How far log tau is expected to lie from its expected value; matters where there are few measurements."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +72,7 @@ def krige(
     noise: Floats,
     *,
     least_scale: float,
+    expected_scale: float,
     own_variance: Floats | None = None,
 ) -> Posterior:
     """Combine prior and measurements.
@@ -86,6 +89,8 @@ def krige(
         Covariance of the measurements' noise.
     least_scale : float
         The smallest tau.
+    expected_scale : float
+        What tau is about, before the measurements speak.
     own_variance : array (fine,), optional
         Further prior variance of each fine value on its own (sampling error of a value that few rows determine).
     """
@@ -99,7 +104,7 @@ def krige(
     spectrum, axes = scipy.linalg.eigh((white + white.T) / 2)
     spectrum = np.maximum(spectrum, 0.0)
     residual = axes.T @ scipy.linalg.solve_triangular(root, measured - measure @ prior.mean, lower=True)
-    scale = max(most_likely_scale(spectrum, residual), least_scale)
+    scale = max(most_likely_scale(spectrum, residual, expected_scale), least_scale)
     # (tau between + noise)^-1 = root^-T axes (tau spectrum + 1)^-1 axes^T root^-1
     across = scale * across_all + extra[:, None] * measure.T
     lifted = scipy.linalg.solve_triangular(root, across.T, lower=True).T @ axes
@@ -109,11 +114,12 @@ def krige(
     return Posterior(mean, before - (lifted * weights) @ lifted.T, scale)
 
 
-def most_likely_scale(spectrum: Floats, residual: Floats) -> float:
-    """tau of the largest evidence: residuals have variance tau spectrum + 1."""
+def most_likely_scale(spectrum: Floats, residual: Floats, expected: float) -> float:
+    """tau of the largest evidence: residuals have variance tau spectrum + 1; log tau is normal around its expectation."""
     scales = np.exp(LOG_SCALES)
     variances = scales[:, None] * spectrum + 1.0
     evidence = -(np.log(variances) + residual**2 / variances).sum(axis=1)
+    evidence -= ((LOG_SCALES - np.log(expected)) / LOG_SCALE_SPREAD) ** 2
     return float(scales[np.argmax(evidence)])
 
 

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 ROOM = 1.15
 """Bounds exceed the largest norm among reference rows by this factor."""
+EXPECTED_SCALE = 0.02
+"""tau of the prior, before it is known: how far mean curves of real rows were seen to be from those of the reference."""
 LEVEL_SHARE = 3.0
 """Of the level and of the levels' differences, against 1 for each axis: every curve depends on them."""
 
@@ -142,7 +144,7 @@ class PartialDependencePart:
         measure[np.arange(len(where)), where] = 1.0
         prior = Prior.of(np.concatenate(along.curves, axis=1))
         least = 1 / n_rows + 1 / len(along.rows)
-        found = krige(prior, measure, np.concatenate(values), noise, least_scale=least)
+        found = krige(prior, measure, np.concatenate(values), noise, least_scale=least, expected_scale=EXPECTED_SCALE)
         cut = np.cumsum(sizes)[:-1]
         return np.split(found.mean, cut), np.split(found.std, cut), found
 

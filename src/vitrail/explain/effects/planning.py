@@ -9,8 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,20 +25,21 @@ from ...schema import Categorical, Schema
 from ...vault import PrivateData, Release
 from ..marginals import marginals_bins, marginals_question
 from ..marginals_result import Marginals
-from .accumulated import AccumulatedEffectsPart, Steps, steps_of
+from .accumulated import POOLED_BINS, AccumulatedEffectsPart, Steps, steps_of
 from .axes import Axis, Floats, column_of, fine_axis
+from .clipping import SizeHistogram, choose_clip
 from .joint import Joint, Part, per_unit_std
 from .kriging import informative_places
-from .partial import PartialDependencePart
+from .partial import EXPECTED_SCALE, PartialDependencePart
 from .paying import refuse_what_does_not_fit, rest_of
 from .reference import Along, reference_rows, rows_affordable
 
 MARGINALS_SHARE = 0.12
 """Of mu squared: the histogram of all columns needs little, and everything else leans on it."""
+CLIPS_SHARE = 0.04
+"""Of mu squared, for the histogram that sets the clips of local effects."""
 MARGINALS_BINS = 100
 LEAST_PLACES, MOST_PLACES = 6, 40
-EXPECTED_SCALE = 0.02
-"""tau of the prior, before it is known: how far mean curves of real rows were seen to be from those of the reference."""
 
 CLIP_NOTE = (
     "Bands show the noise of the release and what the reference leaves open; sampling error of the rows and what clipping "
@@ -86,6 +87,10 @@ class Prepared:
     def schema(self) -> Schema:
         """The columns that the model sees."""
         return self.data.feature_schema
+
+    def paid(self, cost: Cost) -> Prepared:
+        """The same after another question."""
+        return replace(self, mu=rest_of(self.mu, cost), spent=self.spent + cost)
 
     @property
     def n_rows(self) -> float:
@@ -172,10 +177,11 @@ class AccumulatedPlan:
 
     along: Along
     part: AccumulatedEffectsPart
+    clipped_share: float = 0.0
 
     @classmethod
     def of(
-        cls, prepared: Prepared, features: Sequence[str], mu: float, orders: dict[str, Sequence[object]] | None = None
+        cls, prepared: Prepared, features: Sequence[str], orders: Mapping[str, Sequence[object]] | None = None
     ) -> AccumulatedPlan:
         """Cut the columns by the marginals."""
         schema = prepared.schema
@@ -184,8 +190,27 @@ class AccumulatedPlan:
         )
         rows = reference_rows(schema, prepared.marginals, rows_affordable(sum(len(one.axis) for one in steps)))
         along = Along.of(prepared.model, schema, rows, [one.axis for one in steps])
-        unit = per_unit_std(prepared.data, mu) * math.sqrt(len(features))
-        return cls(along, AccumulatedEffectsPart.of(prepared.model, along, steps, unit))
+        return cls(along, AccumulatedEffectsPart.of(prepared.model, along, steps))
+
+    def clipped(
+        self, prepared: Prepared, total_mu: float, weight: float, key: str | None
+    ) -> tuple[AccumulatedPlan, Prepared]:
+        """Pay for the histogram of sizes and choose the clips; ``weight``: the share of the joint sum that effects get."""
+        columns = len(self.part.steps)
+        histogram = SizeHistogram(self.part.sizes, columns, prepared.model.width)
+        release = prepared.data.ask(
+            histogram.question(identity_of(prepared.model, key, ["sizes", self.part.identity()])),
+            mu=math.sqrt(CLIPS_SHARE) * total_mu,
+        )
+        assert release.sigma is not None
+        paid = prepared.paid(release.cost)
+        unit = per_unit_std(prepared.data, paid.mu * math.sqrt(weight)) * math.sqrt(columns)
+        clips = [
+            choose_clip(counts, release.sigma, histogram.edges, prepared.n_rows, unit * min(len(one), POOLED_BINS))
+            for counts, one in zip(release.value.reshape(columns, -1), self.part.steps, strict=True)
+        ]
+        part = self.part.clipped([clip.bound for clip in clips])
+        return replace(self, part=part, clipped_share=max(clip.share for clip in clips)), paid
 
     def curves(
         self, prepared: Prepared, means: Floats, stds: Floats, *, plain: bool
@@ -247,10 +272,15 @@ def ask_joint(
 ) -> tuple[Release, tuple[tuple[Floats, Floats], ...]]:
     """Ask for all parts in one question; returns the release and per part its means and their noise."""
     joint = Joint(tuple(parts), tuple(weights))
-    digest = prepared.model.digest()
-    identity = None
-    if digest is not None or key is not None:
-        content = [digest, key, [part.identity() for part in parts], list(weights), prepared.model.lo, prepared.model.hi]
-        identity = "effects " + hashlib.sha256(json.dumps(content).encode()).hexdigest()
+    identity = identity_of(prepared.model, key, [[part.identity() for part in parts], list(weights)])
     release = prepared.data.ask(joint.question(identity, label, rate), mu=prepared.mu)
-    return release, joint.split(release, prepared.n_rows * rate)
+    return release, joint.split(release, prepared.n_rows)
+
+
+def identity_of(model: Model, key: str | None, content: object) -> str | None:
+    """A name for a question about a model, or None where the model has no stable one."""
+    digest = model.digest()
+    if digest is None and key is None:
+        return None
+    parts = [digest, key, content, model.lo, model.hi]
+    return "effects " + hashlib.sha256(json.dumps(parts).encode()).hexdigest()

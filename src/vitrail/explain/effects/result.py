@@ -34,6 +34,16 @@ class Effects(Mapping[str, Curve]):
         The promise for all of it, marginals included where they were paid for here.
     cost : Cost
         What was charged for all of it.
+
+    Examples
+    --------
+    >>> import numpy as np, vitrail as vt
+    >>> schema = vt.Schema({"age": vt.Numeric(0, 100), "height": vt.Numeric(0, 200)})
+    >>> rows = {"age": np.linspace(0, 100, 4000), "height": np.full(4000, 170.0)}
+    >>> data = vt.PrivateData(rows, schema, name="people", n_rows_public=4000, budget=vt.Budget(2, 1e-6))
+    >>> effects = vt.PartialDependence(data, vt.Model(lambda x: x[:, 0], range=(0, 1)))(epsilon=1.0)
+    >>> list(effects), bool(abs(effects["age"](50) - 0.5) < 0.05)
+    (['age', 'height'], True)
     """
 
     curves: Mapping[str, Curve]

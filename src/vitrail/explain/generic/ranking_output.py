@@ -36,7 +36,7 @@ class RankingReader:
             raise InvalidInput(
                 f"the ranker returned an array of shape {listed.shape}; return items in order, or their scores"
             )
-        if listed.dtype.kind in "biuf":
+        if listed.dtype.kind in "biuf" and len(listed):
             if len(listed) != len(self.items):
                 raise InvalidInput(f"the ranker returned {len(listed)} scores for {len(self.items)} items")
             return _finite(listed.astype(np.float64))

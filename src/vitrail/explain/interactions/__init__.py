@@ -1,0 +1,1 @@
+"""Interactions: which pairs of columns act together (Friedman's H)."""

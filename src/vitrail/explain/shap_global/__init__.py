@@ -1,0 +1,1 @@
+"""Shapley values over all rows: importance and dependence."""

@@ -1,0 +1,98 @@
+"""One joint sum: every block is clipped to its bound on every row, and pays for its share and nothing else."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import vitrail as vt
+from vitrail.errors import InvalidInput
+from vitrail.explain.effects.joint import BlockSpec, Joint
+from vitrail.vault import rehearse
+
+SCHEMA = vt.Schema({"x": vt.Numeric(0, 1)})
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """Hands out given numbers, whatever the rows."""
+
+    blocks: tuple
+    numbers: np.ndarray
+
+    def contributions(self, block):
+        return self.numbers.copy()
+
+    def identity(self):
+        return "fixed"
+
+
+class Rows:
+    def __init__(self, count):
+        self.count = count
+
+    def __len__(self):
+        return self.count
+
+
+numbers = hnp.arrays(np.float64, (6, 5), elements=st.floats(-1e9, 1e9, allow_subnormal=False))
+
+
+@settings(max_examples=200, deadline=None)
+@given(numbers, st.lists(st.floats(1e-3, 1e3), min_size=5, max_size=5), st.lists(st.floats(0.1, 10), min_size=3, max_size=3))
+def test_no_row_exceeds_the_bound_whatever_it_contributes(given_numbers, sizes, shares):
+    """Two parts, three blocks, any bounds and shares: the vector of a row has norm at most 1."""
+    first = Fixed((BlockSpec("a", 2, sizes[0], shares[0]), BlockSpec("b", 1, sizes[1], shares[1])), given_numbers[:, :3])
+    second = Fixed((BlockSpec("c", 2, sizes[2], shares[2]),), given_numbers[:, 3:])
+    joint = Joint((first, second), (sizes[3], sizes[4]))
+    assert np.linalg.norm(joint(Rows(6)), axis=1).max() <= 1 + 1e-12
+    assert sum(share for _, share in joint.scaled) == pytest.approx(1.0)
+
+
+def test_a_row_with_no_number_stays_without_one():
+    broken = np.array([[1.0, np.nan], [1.0, 0.0]])
+    joint = Joint((Fixed((BlockSpec("a", 2, 1.0),), broken),), (1.0,))
+    found = joint(Rows(2))
+    assert np.isnan(found[0]).any()
+    np.testing.assert_allclose(found[1], [1.0, 0.0])
+
+
+def test_noise_of_a_block_is_that_of_asking_alone_at_its_share():
+    """Split of a rehearsed release: unbiased, and the spread is sigma bound / sqrt(share) / rows."""
+    rows = np.full((400, 1), 0.5)
+    blocks = (BlockSpec("small", 1, 0.5, 1.0), BlockSpec("large", 1, 8.0, 3.0))
+
+    @dataclass(frozen=True)
+    class Two:
+        blocks: tuple
+
+        def contributions(self, block):
+            return np.column_stack([block.features[:, 0] * 0.8, block.features[:, 0] * 10])
+
+        def identity(self):
+            return "two"
+
+    joint = Joint((Two(blocks),), (1.0,))
+    question = joint.question(None, "two blocks")
+    mu = 0.5
+    draws = rehearse(question, rows, SCHEMA, mu=mu, n_rows_public=400, draws=4000)
+    sigma = 1.0 / mu
+
+    class Release:
+        def __init__(self, value):
+            self.value, self.sigma = value, sigma
+
+    found = np.array([joint.split(Release(draw), 400)[0][0] for draw in draws])
+    stds = joint.split(Release(draws[0]), 400)[0][1]
+    np.testing.assert_allclose(stds, [sigma * 0.5 / np.sqrt(0.25) / 400, sigma * 8 / np.sqrt(0.75) / 400])
+    np.testing.assert_allclose(found.std(axis=0), stds, rtol=0.05)
+    np.testing.assert_allclose(found.mean(axis=0), [0.4, 5.0], atol=4 * stds.max() / np.sqrt(4000) + 1e-3)
+
+
+@pytest.mark.parametrize("wrong", [{"size": 0}, {"bound": 0.0}, {"bound": float("inf")}, {"share": -1.0}])
+def test_blocks_are_checked(wrong):
+    with pytest.raises(InvalidInput):
+        BlockSpec(**{"name": "a", "size": 1, "bound": 1.0, **wrong})

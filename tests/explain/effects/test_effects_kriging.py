@@ -1,0 +1,89 @@
+"""Kriging: exact where there is no noise, calibrated where the prior holds, and cautious where rows are few."""
+
+import numpy as np
+import pytest
+
+from vitrail.explain.effects.kriging import Prior, informative_places, krige, most_likely_scale
+
+GENERATOR = np.random.default_rng(0)
+GRID = np.linspace(0, 1, 40)
+CURVES = np.array([a * np.sin(3 * GRID) + b * GRID + c for a, b, c in GENERATOR.normal(size=(300, 3))])
+CURVES += 0.01 * GENERATOR.normal(size=(300, 40)).cumsum(axis=1) / 6
+
+
+def at(places):
+    measure = np.zeros((len(places), 40))
+    measure[np.arange(len(places)), places] = 1.0
+    return measure
+
+
+def test_without_noise_the_measured_places_are_exact_and_others_follow_the_model():
+    prior = Prior.of(CURVES)
+    truth = CURVES[:30].mean(axis=0)
+    places = np.array([0, 5, 11, 20, 29, 39])
+    found = krige(prior, at(places), truth[places], 1e-14 * np.eye(6), least_scale=1e-3, expected_scale=0.05)
+    np.testing.assert_allclose(found.mean[places], truth[places], atol=1e-5)
+    straight = np.interp(GRID, GRID[places], truth[places])
+    assert np.abs(found.mean - truth).mean() < 0.6 * np.abs(straight - truth).mean()
+
+
+def test_with_overwhelming_noise_it_is_the_reference():
+    prior = Prior.of(CURVES)
+    found = krige(prior, np.eye(40), prior.mean + 1.0, 1e6 * np.eye(40), least_scale=1e-6, expected_scale=0.02)
+    np.testing.assert_allclose(found.mean, prior.mean, atol=1e-2)
+
+
+def test_bands_are_calibrated_over_draws_of_the_prior():
+    """c ~ N(mean, tau K), noise known: two standard deviations hold the truth about 95 % of the time."""
+    prior = Prior.of(CURVES)
+    root = np.linalg.cholesky(prior.covariance + 1e-12 * np.eye(40))
+    places = np.arange(0, 40, 3)
+    held, better = [], []
+    for draw in range(300):
+        rng = np.random.default_rng([1, draw])
+        truth = prior.mean + np.sqrt(0.02) * root @ rng.normal(size=40)
+        noisy = truth[places] + 0.05 * rng.normal(size=len(places))
+        found = krige(prior, at(places), noisy, 0.05**2 * np.eye(len(places)), least_scale=1e-6, expected_scale=0.02)
+        held.append(np.abs(found.mean - truth) <= 1.96 * found.std)
+        better.append(np.mean((found.mean[places] - truth[places]) ** 2) / 0.05**2)
+    assert 0.91 <= np.mean(held) <= 0.985
+    assert np.mean(better) < 0.6  # the noise is reduced, not just described
+
+
+def test_own_variance_lets_a_value_leave_the_pattern():
+    prior = Prior.of(CURVES)
+    measured = prior.mean.copy()
+    measured[7] += 1.0
+    own = np.zeros(40)
+    own[7] = 1.0
+    found = krige(prior, np.eye(40), measured, 1e-4 * np.eye(40), least_scale=1e-6, expected_scale=0.02, own_variance=own)
+    assert found.mean[7] == pytest.approx(measured[7], abs=0.05)
+    assert abs(found.mean[8] - prior.mean[8]) < 0.05
+
+
+def test_a_count_of_zero_says_nothing():
+    """Measurements N_k effect_k: where N_k is zero the effect stays at the reference, with the prior's width."""
+    prior = Prior(np.zeros(4), np.eye(4))
+    counts = np.array([1.0, 1.0, 0.0, 1.0])
+    found = krige(
+        prior, np.diag(counts), np.array([1.0, -1.0, 0.3, 2.0]), 1e-6 * np.eye(4), least_scale=1e-3, expected_scale=0.05
+    )
+    assert found.mean[2] == 0.0
+    assert found.std[2] > 100 * found.std[0]
+
+
+def test_the_scale_is_found_again():
+    rng = np.random.default_rng(3)
+    spectrum = np.geomspace(1e4, 1e-2, 200)
+    residual = rng.normal(size=200) * np.sqrt(0.05 * spectrum + 1)
+    assert 0.02 < most_likely_scale(spectrum, residual, 0.01) < 0.12
+
+
+def test_informative_places_include_the_ends_and_stop_when_the_curve_is_known():
+    few = informative_places(CURVES, 4, 30, enough=1e-2)
+    many = informative_places(CURVES, 4, 30, enough=1e-6)
+    assert {0, 39} <= set(few.tolist())
+    assert 4 <= len(few) < len(many) <= 30
+    assert (np.diff(many) > 0).all()
+    flat = informative_places(np.ones((10, 40)), 4, 30, enough=0.0)
+    assert len(flat) <= 30
