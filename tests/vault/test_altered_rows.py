@@ -24,7 +24,7 @@ def counted():
 
 def exact(question, rows=ROWS, mu=1e6):
     """The sum of a question with next to no noise."""
-    return rehearse(question, rows, SCHEMA, mu=mu, n_rows_public=500, draws=1)[0]
+    return rehearse(question, rows, SCHEMA, mu=mu, n_rows_public=500, draws=1, block_rows=64)[0]
 
 
 def at(model, x):
@@ -97,6 +97,58 @@ def test_a_wrong_shape_is_refused_before_anything_is_charged(shape):
     with pytest.raises(InvalidInput, match=r"block\.outputs"):
         data.ask(vt.BoundedSum(lambda block: block.outputs(model, np.zeros(shape)), 1, 1.0), epsilon=0.5)
     assert data.budget.n_questions == 0
+
+
+@pytest.mark.parametrize("ways", [1, 3, 4, 9])
+def test_several_ways_at_once_are_the_same_bits_as_one_by_one(ways):
+    model, _ = counted()
+    places = np.linspace(0, 1, ways)
+
+    def together(block):
+        altered = np.repeat(block.values[:, None, :], ways, axis=1)
+        altered[:, :, 0] = places
+        return block.outputs(model, altered)
+
+    def apart(block):
+        columns = []
+        for place in places:
+            altered = block.values.copy()
+            altered[:, 0] = place
+            columns.append(block.outputs(model, altered))
+        return np.stack(columns, axis=1)
+
+    blocks = []
+
+    def both(block):
+        first, second = together(block), apart(block)
+        blocks.append(np.array_equal(first, second))
+        return first
+
+    exact(vt.BoundedSum(both, ways, 3.0))
+    assert all(blocks)
+
+
+def test_packs_are_larger_calls_of_one_shape_and_only_for_models_that_bear_it():
+    sizes = set()
+
+    def predict(features):
+        sizes.add(len(features))
+        return features[:, 0] * features[:, 1]
+
+    def asking(model):
+        def fn(block):
+            return block.outputs(model, np.repeat(block.values[:, None, :], 6, axis=1))
+
+        return vt.BoundedSum(fn, 6, 3.0)
+
+    exact(asking(vt.Model(predict, range=(0, 1))))
+    assert 4 * 64 in sizes
+
+    def mean_of_a_pack(features):
+        return features[:, 0] if len(features) <= 64 else features[:, 0] * 0 + features[:, 0].mean()
+
+    found = exact(asking(vt.Model(mean_of_a_pack, range=(0, 1))))
+    np.testing.assert_allclose(found, ROWS[:, 0].sum(), atol=1e-2)
 
 
 def test_hashes_differ_where_rows_do():

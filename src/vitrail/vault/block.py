@@ -46,7 +46,7 @@ class Block:
         self._raw = raw.view()
         self._raw.flags.writeable = False
         self._setting, self._predict = setting, predict
-        self._predict_altered = predict if predict_altered is None else predict_altered
+        self._predict_altered = _one_way_at_a_time(predict) if predict_altered is None else predict_altered
         self._features: NDArray[np.float64] | None = None
 
     def __len__(self) -> int:
@@ -89,27 +89,42 @@ class Block:
         return self._predict(model, self.values)
 
     def outputs(self, model: Model, altered: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The model's output for altered rows, one for each row of the block and in its place; NaN where the model fails.
+        """The model's output for altered rows, in the place of the row each was made from; NaN where the model fails.
 
         Parameters
         ----------
         model : Model
             The model to ask.
-        altered : array (rows, n_columns)
-            :attr:`values` with some columns exchanged. Entry i must be made from row i alone, and stay inside the schema.
+        altered : array (rows, n_columns) or (rows, k, n_columns)
+            :attr:`values` with some columns exchanged, in one way or in k. Entry i must be made from row i alone, and stay
+            inside the schema. Several ways at once are faster.
+
+        Returns
+        -------
+        array (rows,) or (rows, k)
 
         Notes
         -----
         While the vault tries a function on public rows, these numbers are not the model's: they are a hash of each altered
         row, because whether the function keeps rows apart does not depend on what the model says about them.
         """
-        if altered.shape != (len(self._raw), self._setting.feature_schema.n_columns):
+        rows, columns = len(self._raw), self._setting.feature_schema.n_columns
+        if altered.ndim not in (2, 3) or (altered.shape[0], altered.shape[-1]) != (rows, columns):
             raise InvalidInput(
-                f"block.outputs was given an array of shape {altered.shape} for a block of {len(self._raw)} rows; one "
-                f"altered row per row is expected, {(len(self._raw), self._setting.feature_schema.n_columns)}"
+                f"block.outputs was given an array of shape {altered.shape} for a block of {rows} rows; altered rows in the "
+                f"place of each row are expected, {(rows, columns)} or {(rows, 'k', columns)}"
             )
         return self._predict_altered(model, altered)
 
     def frame(self) -> pd.DataFrame:
         """All columns, the target included, as a pandas data frame in original units and levels."""
         return self._setting.schema.pandas(self._raw)
+
+
+def _one_way_at_a_time(predict: Predict) -> Predict:
+    def outputs(model: Model, altered: NDArray[np.float64]) -> NDArray[np.float64]:
+        if altered.ndim == 2:
+            return predict(model, altered)
+        return np.stack([predict(model, np.ascontiguousarray(way)) for way in altered.transpose(1, 0, 2)], axis=1)
+
+    return outputs

@@ -106,7 +106,7 @@ def evaluate(
         return predictions.of(model, values, block_index)
 
     def predict_altered(model: Model, altered: NDArray[np.float64]) -> NDArray[np.float64]:
-        return predictions.of(model, altered, None)
+        return predictions.of_altered(model, altered)
 
     with np.errstate(all="ignore"):
         try:
@@ -136,7 +136,7 @@ def hashed_rows(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     for column in bits.T:  # wrapping multiplication, then the high bits folded down: neither looks at another row
         found = (found ^ column) * np.uint64(0xBF58476D1CE4E5B9)
         found ^= found >> np.uint64(29)
-    return (found >> np.uint64(11)) * 2.0**-53
+    return np.asarray((found >> np.uint64(11)) * 2.0**-53, dtype=np.float64)
 
 
 def probe(function: RowFunction, setting: Setting, predictions: Predictions) -> int:
@@ -160,8 +160,12 @@ def probe(function: RowFunction, setting: Setting, predictions: Predictions) -> 
         return np.array([known[key] for key in keys])
 
     def stand_in(model: Model, altered: NDArray[np.float64]) -> NDArray[np.float64]:
-        predictions.admit(model)
-        return model.lo + model.width * hashed_rows(altered)
+        if altered.ndim == 2:
+            predictions.admit(model)
+        else:
+            predictions.admit_packs(model)
+        hashes = hashed_rows(altered.reshape(-1, altered.shape[-1])).reshape(altered.shape[:-1])
+        return model.lo + model.width * hashes
 
     def flat(raw: NDArray[np.float64]) -> NDArray[np.float64]:
         try:

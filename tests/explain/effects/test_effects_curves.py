@@ -135,7 +135,8 @@ def test_contributions_of_a_row_do_not_depend_on_others(plan):
             self.values = values
 
         def outputs(self, model, altered):
-            return model.predict(SCHEMA, altered)
+            rows, ways, columns = altered.shape
+            return model.predict(SCHEMA, altered.reshape(-1, columns)).reshape(rows, ways)
 
     whole = part.contributions(Rows(raw))
     alone = np.repeat(SCHEMA.filler(), 64, axis=0)

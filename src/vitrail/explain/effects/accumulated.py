@@ -181,18 +181,15 @@ class AccumulatedEffectsPart:
     def effects(self, block: Block) -> tuple[Floats, NDArray[np.intp]]:
         """For every row and column the change of the output over the row's step, less the offset; and the step."""
         raw = block.values
-        found, steps = np.zeros((len(raw), len(self.steps))), np.empty((len(raw), len(self.steps)), dtype=np.intp)
-        for place, (one, offset) in enumerate(zip(self.steps, self.offsets, strict=True)):
-            step, column = one.of_rows(raw), one.axis.columns[0]
-            inside = np.maximum(step, 0)
-            ends = []
-            for edge in (inside + 1, inside):
-                altered = raw.copy()
-                altered[:, column] = one.axis.values[edge, 0]
-                ends.append(block.outputs(self.model, altered))
-            found[:, place] = np.where(step >= 0, ends[0] - ends[1] - offset[inside], 0.0)
-            steps[:, place] = step
-        return found, steps
+        steps = np.stack([one.of_rows(raw) for one in self.steps], axis=1)
+        altered = np.repeat(raw[:, None, :], 2 * len(self.steps), axis=1)
+        for place, one in enumerate(self.steps):
+            inside = np.maximum(steps[:, place], 0)
+            for end in (0, 1):
+                altered[:, 2 * place + end, one.axis.columns[0]] = one.axis.values[inside + end, 0]
+        ends = block.outputs(self.model, altered)
+        offsets = np.stack([offset[np.maximum(steps[:, place], 0)] for place, offset in enumerate(self.offsets)], axis=1)
+        return np.where(steps >= 0, ends[:, 1::2] - ends[:, ::2] - offsets, 0.0), steps
 
     def contributions(self, block: Block) -> Floats:
         """For each column one number per row, in the place of the row's step."""

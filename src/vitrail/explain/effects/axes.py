@@ -50,10 +50,10 @@ class Axis:
         """Some of the places."""
         return Axis(self.names, self.columns, self.values[places])
 
-    def altered(self, raw: Floats, place: int) -> Floats:
-        """Rows with this axis' columns exchanged for the values of one place."""
-        rows = raw.copy()
-        rows[:, self.columns] = self.values[place]
+    def altered(self, raw: Floats) -> Floats:
+        """Rows with this axis' columns exchanged for the values of each place: (rows, places, columns)."""
+        rows = np.repeat(raw[:, None, :], len(self), axis=1)
+        rows[:, :, self.columns] = self.values
         return rows
 
 

@@ -88,10 +88,7 @@ class PartialDependencePart:
     def contributions(self, block: Block) -> Floats:
         """Shapes, level differences and level of every row, less their public offsets."""
         raw = block.values
-        curves = [
-            np.stack([block.outputs(self.model, axis.altered(raw, place)) for place in range(len(axis))], axis=1)
-            for axis in self.axes
-        ]
+        curves = [block.outputs(self.model, axis.altered(raw)) for axis in self.axes]
         shapes, levels = _split(curves)
         level = levels.mean(axis=1)
         parts = [shape - offset for shape, offset in zip(shapes, self.shape_offsets, strict=True)]

@@ -60,7 +60,8 @@ class Donor:
         column, place = schema[name], schema.column_index(name)
         if isinstance(column, Categorical) or bins.edges is None:
             return cls(place, _cumulated(np.asarray(marginals.shares[name])), None, 0.0, len(bins) - 1.0, True)
-        mass = max(marginals.total, 1.0)
+        found = marginals.total > 2 * marginals.total_sigma
+        mass = marginals.total if found else float(marginals.n_rows_public)
         shares = smoothed(np.asarray(marginals.counts[name]) / mass, marginals.sigma / mass)
         edges = np.asarray(bins.edges)
         return cls(place, _cumulated(shares), edges, float(column.low), float(column.high), column.integer)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ...vault import PrivateData
 
 KIND = "permutation importance"
-ENOUGH_DONORS = 20_000
+ENOUGH_DONORS = 50_000
 MOST_REPEATS, MOST_OWN_REPEATS = 8, 1000
 MANY_CLIPPED = 0.2
 
