@@ -313,7 +313,8 @@ def typical(errors: np.ndarray, repetitions: int = 10) -> float:
 class Remembered:
     """A model that knows the stored single rows' curves; whatever else it is asked goes to the model itself.
 
-    A block of rows with one column constant is looked up by a hash of the other columns. A function of the row alone.
+    Rows that differ from a private row in one column are found by a hash of their other columns. Which column that is, is
+    tried on a few rows of a block; the answer is a function of the row alone either way, up to single precision.
     """
 
     def __init__(self, case: Case) -> None:
@@ -335,23 +336,26 @@ class Remembered:
             self._tables[place] = codes, first, self._case.single_curves(self._places[place])
         return self._tables[place]
 
+    def _find(self, raw: np.ndarray, place: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Which rows are known, and the row and value they are stored under."""
+        codes, first, curves = self._table(place)
+        asked = self._codes(raw, place)
+        where = np.minimum(np.searchsorted(codes, asked), len(codes) - 1)
+        at = np.minimum(np.searchsorted(curves.values, raw[:, place]), len(curves.values) - 1)
+        return (codes[where] == asked) & (curves.values[at] == raw[:, place]), first[where], at
+
     def __call__(self, raw: np.ndarray) -> np.ndarray:
         case = self._case
-        for place in np.flatnonzero((raw[:-1] == raw[:1]).all(axis=0)) if len(raw) > 2 else ():
-            codes, first, curves = self._table(int(place))
-            at = np.searchsorted(curves.values, raw[0, place])
-            if at == len(curves.values) or curves.values[at] != raw[0, place]:
-                continue
-            asked = self._codes(raw, int(place))
-            where = np.minimum(np.searchsorted(codes, asked), len(codes) - 1)
-            known = (codes[where] == asked) & (raw[:, place] == raw[0, place])
-            if known.mean() < 0.5:
-                continue
-            outputs = curves.outputs[first[where], at].astype(np.float64)
-            if not known.all():
-                outputs[~known] = case.predict(raw[~known])
-            return case.clipped(outputs)
-        return case.clipped(case.predict(raw))
+        some = raw[np.linspace(0, len(raw) - 1, min(len(raw), 8)).astype(int)]
+        matches = [self._find(some, place)[0].sum() for place in range(raw.shape[1])]
+        if not max(matches):
+            return case.clipped(case.predict(raw))
+        place = int(np.argmax(matches))
+        known, row, at = self._find(raw, place)
+        outputs = self._table(place)[2].outputs[row, at].astype(np.float64)
+        if not known.all():
+            outputs[~known] = case.predict(raw[~known])
+        return case.clipped(outputs)
 
 
 def _case(name: str, folder: Path, cache: Cache, scale: Scale) -> Case:

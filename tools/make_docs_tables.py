@@ -1,9 +1,11 @@
-"""Write docs/benchmarks.md from benchmarks/results/*.json, so that no figure in the docs is typed by hand."""
+"""Write docs/benchmarks.md and docs/papers/*.md from benchmarks/results/*.json: no figure in the docs is typed by hand."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+
+import patel_tables
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -35,3 +37,4 @@ def vault_page() -> str:
 
 if __name__ == "__main__":
     (ROOT / "docs" / "benchmarks.md").write_text(vault_page())
+    (ROOT / "docs" / "papers" / "patel.md").write_text(patel_tables.page())

@@ -22,23 +22,23 @@ def table3(rows: Rows) -> str:
         return f"{published / pick(among, 'mean_excess_loss', data=data, epsilon=epsilon, method='statistics'):.3g}"
 
     return (
-        "Where row counts are alike (ACS; Text with the noise of the paper's row count), our run of the published algorithm "
-        "comes near what the paper prints. At the same epsilon, 0.01 and 0.1, statistics lose "
+        "Where row counts are alike (ACS; Text with the noise of the paper's row count), our run of the published "
+        "algorithm comes near what the paper prints. At the same epsilon, 0.01 and 0.1, statistics lose "
         f"{gain('ACS', 0.01, own)} and {gain('ACS', 0.1, own)} times less on ACS, and {gain('Text', 0.01, many)} and "
-        f"{gain('Text', 0.1, many)} times less on Text with that row count. On the 52 000 reviews and 12 004 faces "
-        "that we have, epsilon 0.01 is too little for any method: all stay near the loss of saying nothing (phi = 0), and "
-        "on faces 0.1 is little as well. The paper's own figures for faces are lower than ours for its algorithm; it does not "
-        "say how pixels are scaled, and ours are divided by sqrt(n)."
+        f"{gain('Text', 0.1, many)} times less on Text with that row count. On the 52 000 reviews and 12 004 faces that we "
+        "have, epsilon 0.01 is too little for any method: all stay near the loss of saying nothing (phi = 0), and on faces "
+        "0.1 is little as well. The paper's own figures for faces are lower than ours for its algorithm; it does not say "
+        "how pixels are scaled, and ours are divided by sqrt(n)."
     )
 
 
 def top5(rows: Rows) -> str:
     shared = {row["method"]: row["shared_with_lime"] for row in rows if "row_count" not in row}
     return (
-        f"Without any noise the paper's form shares {shared['non-private optimum']:.2f} of LIME's five words here, and a fit "
-        f"with intercept and soft labels {shared['non-private, intercept, soft labels, no ball']:.2f} (chance: "
-        f"{shared['five words by chance']:.2f}); the paper prints 3.9, of a set-up it does not describe in full. What privacy "
-        "costs is in the last column: how many of the exact optimum's own five words are named."
+        f"Without any noise the paper's form shares {shared['non-private optimum']:.2f} of LIME's five words here, and a "
+        f"fit with intercept and soft labels {shared['non-private, intercept, soft labels, no ball']:.2f} (chance: "
+        f"{shared['five words by chance']:.2f}); the paper prints 3.9, of a set-up it does not describe in full. What "
+        "privacy costs is in the last column: how many of the exact optimum's own five words are named."
     )
 
 
@@ -60,10 +60,11 @@ def budget(rows: Rows) -> str:
 
     return (
         f"ACS: non-adaptive {spent(acs, 'non-adaptive (sound Algorithm 1)')}, adaptive {spent(acs, 'adaptive (sound)')}, "
-        f"enhanced {spent(acs, 'enhanced (sound)')}, statistics {spent(acs, 'statistics, one release per query')}. A synopsis "
-        f"ends the question: {spent(acs, 'synopsis by cells: unlimited')} for everybody, and its line is flat. Text: "
-        f"non-adaptive {spent(text, 'non-adaptive (sound Algorithm 1)')}, adaptive {spent(text, 'adaptive (sound)')}, enhanced "
-        f"{spent(text, 'enhanced (sound)')}. What Algorithm 3 as published says it spends is its own claim, and does not hold."
+        f"enhanced {spent(acs, 'enhanced (sound)')}, statistics {spent(acs, 'statistics, one release per query')}. A "
+        f"synopsis ends the question: {spent(acs, 'synopsis by cells: unlimited')} for everybody, and its line is flat. "
+        f"Text: non-adaptive {spent(text, 'non-adaptive (sound Algorithm 1)')}, adaptive {spent(text, 'adaptive (sound)')}, "
+        f"enhanced {spent(text, 'enhanced (sound)')}. What Algorithm 3 as published says it spends is its own claim, and "
+        "does not hold."
     )
 
 
@@ -83,9 +84,9 @@ def iterations(rows: Rows) -> str:
     floor = pick(rows, "sqrt_n_sigma_min", data="acs", method="Algorithm 3 as published")
     mean = pick(rows, "mean_where_computed", data="acs", method="Algorithm 3 as published")
     return (
-        f"With the parameters that the paper states, sqrt(n) sigma_min is {floor:.2g} on ACS, and Theorem 4.4 saves steps only "
-        f"below 0.42: Algorithm 3 takes {mean:.0f} steps on average wherever it hands nothing on, not 121. Rows 'at epsilon ... "
-        "a query' raise epsilon until the least T' is the one that the paper names (95 and 91)."
+        f"With the parameters that the paper states, sqrt(n) sigma_min is {floor:.2g} on ACS, and Theorem 4.4 saves steps "
+        f"only below 0.42: Algorithm 3 takes {mean:.0f} steps on average wherever it hands nothing on, not 121. Rows 'at "
+        "epsilon ... a query' raise epsilon until the least T' is the one that the paper names (95 and 91)."
     )
 
 
@@ -93,8 +94,8 @@ def regimes(rows: Rows) -> str:
     spent = {row["regime"]: row["epsilon_spent"] for row in rows if row["method"] == "adaptive (sound)"}
     handed = {row["regime"]: row["handed_on"] for row in rows if row["method"] == "adaptive (sound)"}
     return (
-        f"Dense questions are cheaper, as in the paper: epsilon {spent['dense']:.2g} against {spent['random']:.2g} for random "
-        f"and {spent['sparse']:.2g} for sparse ones, because answers are handed on to neighbours ({handed['dense']}, "
+        f"Dense questions are cheaper, as in the paper: epsilon {spent['dense']:.2g} against {spent['random']:.2g} for "
+        f"random and {spent['sparse']:.2g} for sparse ones, because answers are handed on to neighbours ({handed['dense']}, "
         f"{handed['random']} and {handed['sparse']} of them). The overfitted forest costs {spent['overfitted']:.3g} and the "
         f"other {spent['not overfitted']:.3g}."
     )
@@ -108,9 +109,9 @@ def training(rows: Rows) -> str:
     noisy = [of("mean_dist", model, "statistics") for model in ("f_0.5", "f_2", "f_10")]
     return (
         f"Training at epsilon 0.5 reaches {100 * of('test_accuracy', 'f_0.5', 'statistics'):.1f} % here (the paper: 52 %; "
-        f"without privacy {100 * of('test_accuracy', 'f', 'statistics'):.1f} %). The models at epsilon 0.5, 2 and 10 move the "
-        f"exact explanation by {moved[0]:.2g}, {moved[1]:.2g} and {moved[2]:.2g}; with the noise of an explanation at epsilon "
-        f"0.1 on 52 000 reviews Dist is {noisy[0]:.2g}, {noisy[1]:.2g} and {noisy[2]:.2g}."
+        f"without privacy {100 * of('test_accuracy', 'f', 'statistics'):.1f} %). The models at epsilon 0.5, 2 and 10 move "
+        f"the exact explanation by {moved[0]:.2g}, {moved[1]:.2g} and {moved[2]:.2g}; with the noise of an explanation at "
+        f"epsilon 0.1 on 52 000 reviews Dist is {noisy[0]:.2g}, {noisy[1]:.2g} and {noisy[2]:.2g}."
     )
 
 
@@ -121,8 +122,8 @@ def subgroups(rows: Rows) -> str:
         return f"{some[worst] / some[best]:.2f} times (most: {worst}; least: {best})"
 
     return (
-        "The noise does not know whom it is about, and under these mild weights most rows count for everybody, so a group's size "
-        f"matters little: between groups the loss differs by {spread('statistics')} with statistics and by "
+        "The noise does not know whom it is about, and under these mild weights most rows count for everybody, so a "
+        f"group's size matters little: between groups the loss differs by {spread('statistics')} with statistics and by "
         f"{spread('synopsis')} with the synopsis. A sharper weight, for which few rows count, would change that."
     )
 
@@ -136,8 +137,8 @@ def which(rows: Rows) -> str:
     return (
         "Under the same weight, paying per question (statistics) is best up to about this many explanations: ACS "
         f"{counts('acs', 0.1)} at total epsilon 0.1 and {counts('acs', 1.0)} at 1, Adult {counts('adult-forest', 0.1)} and "
-        f"{counts('adult-forest', 1.0)}, of 1, 10, 100 and 1 000 tried; beyond, one release for everybody is both better and "
-        "free afterwards, and if the synopsis' milder weight will do, it is better still. Descent is for features too many to "
-        "square. The adaptive protocol never has the lowest loss in this table: it pays only for a long stream of similar "
-        "questions where no synopsis fits (text, pictures)."
+        f"{counts('adult-forest', 1.0)}, of 1, 10, 100 and 1 000 tried; beyond, one release for everybody is both better "
+        "and free afterwards, and if the synopsis' milder weight will do, it is better still. Descent is for features too "
+        "many to square. The adaptive protocol never has the lowest loss in this table: it pays only for a long stream of "
+        "similar questions where no synopsis fits (text, pictures)."
     )

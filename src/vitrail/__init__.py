@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from .explain.linear.classes import explain_classes
     from .explain.linear.local import LocalLinear
     from .explain.marginals import Marginals, marginals
+    from .explain.report.global_report import GlobalReport
+    from .explain.report.result import GlobalExplanation
     from .explain.rows.private_rows import PrivateRows, private_rows
     from .explain.shapley import Shapley
     from .explanation import Curve, Explanation, Ranking
@@ -41,6 +43,8 @@ _HOMES = {
     "Curve": "explanation",
     "Effects": "explain.effects.result",
     "Explanation": "explanation",
+    "GlobalExplanation": "explain.report.result",
+    "GlobalReport": "explain.report.global_report",
     "GramSum": "vault",
     "GroupedSum": "vault",
     "Guarantee": "guarantee",
@@ -79,6 +83,8 @@ __all__ = [
     "Curve",
     "Effects",
     "Explanation",
+    "GlobalExplanation",
+    "GlobalReport",
     "GramSum",
     "GroupedSum",
     "Guarantee",

@@ -1,9 +1,10 @@
-"""What explainers return: contributions, curves and rankings, with noise bands, promise and price. No rows, no vault."""
+"""What explainers return: contributions, curves, surfaces and rankings, with noise bands, promise and price. No rows, no vault."""
 
 from .contribution import Contribution
 from .curve import Curve, Density
 from .explanation import Explanation
 from .plots import ExplanationPlots
 from .ranking import Ranking
+from .surface import Surface
 
-__all__ = ["Contribution", "Curve", "Density", "Explanation", "ExplanationPlots", "Ranking"]
+__all__ = ["Contribution", "Curve", "Density", "Explanation", "ExplanationPlots", "Ranking", "Surface"]

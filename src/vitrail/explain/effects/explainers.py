@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from ...errors import InvalidInput
-from ...explanation import Curve
+from ...explanation import Curve, Surface
 from ...guarantee import question_mu
 from ...model import Model
 from ...schema import Categorical
 from ..marginals_result import Marginals
-from .axes import Axis, Floats
+from .axes import Axis, Floats, pair_axis
 from .planning import (
     AccumulatedPlan,
     PartialPlan,
@@ -23,9 +23,11 @@ from .planning import (
     Promise,
     ask_joint,
     checked_features,
+    checked_features_and_pairs,
     checked_inputs,
     curve_of,
     prepare,
+    surface_of,
 )
 from .result import Effects
 
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
 
 Estimate = Literal["smooth", "plain"]
 PDP, ALE = "partial dependence", "accumulated effects"
+PAIR_PLACES = 10
+"""Of a numeric column on the grid of a pair, unless ``resolution`` says otherwise."""
 
 
 class PartialDependence:
@@ -93,7 +97,7 @@ class PartialDependence:
 
     def __call__(
         self,
-        features: Sequence[str] | str | None = None,
+        features: Sequence[str | tuple[str, str]] | str | None = None,
         *,
         epsilon: float | None = None,
         mu: float | None = None,
@@ -103,8 +107,8 @@ class PartialDependence:
 
         Parameters
         ----------
-        features : list of str, optional
-            Columns.
+        features : list of str or of pairs, optional
+            Columns, and pairs of columns for surfaces: ``["age", ("age", "sex")]``.
         epsilon, mu : float
             The price of all curves, in one of the two currencies.
         marginals : Marginals, optional
@@ -114,11 +118,13 @@ class PartialDependence:
         -------
         Effects
         """
-        names = checked_features(self._data.feature_schema, features)
+        schema = self._data.feature_schema
+        names, pairs = checked_features_and_pairs(schema, features)
+        axes = [pair_axis(schema, *pair, self._resolution or PAIR_PLACES) for pair in pairs]
         total = question_mu(epsilon, mu, self._data.delta)
         prepared = prepare(self._data, self._model, total, marginals, "partial dependence")
-        plan = PartialPlan.of(prepared, names, prepared.mu, resolution=self._resolution)
-        label = f"partial dependence of {len(names)} columns"
+        plan = PartialPlan.of(prepared, names, prepared.mu, resolution=self._resolution, pairs=axes)
+        label = f"partial dependence of {len(names)} columns" + (f" and {len(pairs)} pairs" if pairs else "")
         release, ((means, stds),) = ask_joint(prepared, [plan.part], [1.0], label, rate=self._rate, key=self._key)
         plain = self._estimate == "plain"
         promise = Promise.of(self._data, release.cost + prepared.spent, plain=plain)
@@ -207,7 +213,12 @@ def effects_of(
         for names, (axis, values, stds) in found.items()
         if len(names) == 1
     }
-    return Effects(curves, prepared.marginals, promise.guarantee, promise.cost)
+    surfaces: dict[tuple[str, str], Surface] = {
+        (names[0], names[1]): surface_of(prepared.schema, axis, values, stds, kind, label, promise)
+        for names, (axis, values, stds) in found.items()
+        if len(names) == 2
+    }
+    return Effects(curves, prepared.marginals, promise.guarantee, promise.cost, surfaces)
 
 
 def checked_estimate(estimate: object) -> Estimate:

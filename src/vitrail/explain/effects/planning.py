@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ...accounting import Cost
 from ...errors import InvalidInput
-from ...explanation import Curve
+from ...explanation import Curve, Surface
 from ...explanation.curve import Density
 from ...guarantee import Guarantee, check_neighbours
 from ...model import Model
@@ -63,6 +63,28 @@ def checked_features(schema: Schema, features: object) -> tuple[str, ...]:
         twice = next(name for name in features if list(features).count(name) > 1)
         raise InvalidInput(f"features names {twice!r} twice; each is explained once")
     return tuple(features)
+
+
+def checked_features_and_pairs(schema: Schema, features: object) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
+    """Names of columns, and pairs of different ones; all columns and no pair if None."""
+    if not isinstance(features, list | tuple) or all(isinstance(one, str) for one in features):
+        return checked_features(schema, features), ()
+    names = [one for one in features if isinstance(one, str)]
+    pairs = []
+    for one in features:
+        if isinstance(one, str):
+            continue
+        if not isinstance(one, tuple | list) or len(one) != 2:
+            raise InvalidInput(f"a feature is {one!r}; name a column, or a pair of columns such as ('age', 'sex')")
+        first, second = one
+        for name in (first, second):
+            column_of(schema, name)
+        if first == second:
+            raise InvalidInput(f"a pair of features is ({first!r}, {second!r}); name two different columns")
+        pairs.append((first, second))
+    if len({frozenset(pair) for pair in pairs}) < len(pairs):
+        raise InvalidInput("features names a pair twice; each is explained once")
+    return checked_features(schema, names) if names else (), tuple(pairs)
 
 
 def checked_inputs(data: object, model: object) -> None:
@@ -264,6 +286,29 @@ def curve_of(
         density=density,
         notes=promise.notes,
         categorical=isinstance(column, Categorical),
+    )
+
+
+def surface_of(schema: Schema, axis: Axis, values: Floats, stds: Floats, kind: str, label: str, promise: Promise) -> Surface:
+    """A finished surface of two columns."""
+    first, second = axis.names
+    places = [np.unique(axis.values[:, side]) for side in (0, 1)]
+    shape = len(places[0]), len(places[1])
+    sides = []
+    for name, values_there in zip(axis.names, places, strict=True):
+        column = schema[name]
+        categorical = isinstance(column, Categorical)
+        sides.append(tuple(column.levels[int(index)] for index in values_there) if categorical else values_there)
+    return Surface(
+        (first, second),
+        kind,
+        (sides[0], sides[1]),
+        values.reshape(shape),
+        promise.guarantee,
+        promise.cost,
+        std=stds.reshape(shape),
+        value_label=label,
+        notes=promise.notes,
     )
 
 

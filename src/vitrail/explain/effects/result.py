@@ -1,16 +1,18 @@
-"""Curves of several columns from one release. Needs neither vault nor ledger."""
+"""Curves of columns, and surfaces of pairs, from one release. Needs neither vault nor ledger."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...accounting import Cost, JsonValue
-from ...explanation import Curve
+from ...errors import InvalidInput
+from ...explanation import Curve, Surface
 from ...guarantee import Guarantee
 from ..marginals_result import Marginals
 
@@ -23,6 +25,7 @@ class Effects(Mapping[str, Curve]):
     """Curves by column, from one release.
 
     ``effects["age"]`` is a :class:`Curve`; ``effects.plot()`` draws all of them; ``effects.frame()`` is one tidy table.
+    ``effects["age", "sex"]`` is a :class:`Surface`, where that pair was asked for.
 
     Attributes
     ----------
@@ -50,10 +53,19 @@ class Effects(Mapping[str, Curve]):
     marginals: Marginals
     guarantee: Guarantee
     cost: Cost
+    surfaces: Mapping[tuple[str, str], Surface] = field(default_factory=lambda: MappingProxyType({}))
 
-    def __getitem__(self, name: str) -> Curve:
-        if name not in self.curves:
-            raise KeyError(f"no curve of {name!r}; there are {', '.join(map(repr, self.curves))}")
+    @overload
+    def __getitem__(self, name: str) -> Curve: ...
+
+    @overload
+    def __getitem__(self, name: tuple[str, str]) -> Surface: ...
+
+    def __getitem__(self, name: str | tuple[str, str]) -> Curve | Surface:
+        if isinstance(name, tuple) and name in self.surfaces:
+            return self.surfaces[name]
+        if isinstance(name, tuple) or name not in self.curves:
+            raise KeyError(f"nothing of {name!r}; there are {', '.join(map(repr, (*self.curves, *self.surfaces)))}")
         return self.curves[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -63,16 +75,21 @@ class Effects(Mapping[str, Curve]):
         return len(self.curves)
 
     def __repr__(self) -> str:
-        kind = next(iter(self.curves.values())).kind
+        kind = next(iter((*self.curves.values(), *self.surfaces.values()))).kind
         promise = f"epsilon={self.guarantee.epsilon:.4g} at delta={self.guarantee.delta:.3g}"
-        return f"Effects({kind} of {len(self)} column{'s' if len(self) > 1 else ''}, {promise})"
+        counts = ((len(self), "column"), (len(self.surfaces), "pair"))
+        what = " and ".join(f"{count} {one}{'s' if count > 1 else ''}" for count, one in counts if count)
+        return f"Effects({kind} of {what}, {promise})"
 
     def to_json(self) -> dict[str, JsonValue]:
-        """All curves as plain JSON values."""
-        return {name: curve.to_json() for name, curve in self.curves.items()}
+        """All curves as plain JSON values, and surfaces under both names."""
+        surfaces = {" x ".join(pair): surface.to_json() for pair, surface in self.surfaces.items()}
+        return {name: curve.to_json() for name, curve in self.curves.items()} | surfaces
 
     def frame(self) -> dict[str, NDArray[np.generic]]:
-        """All curves as one tidy table of columns: ``pandas.DataFrame(effects.frame())``."""
+        """All curves as one tidy table of columns: ``pandas.DataFrame(effects.frame())``. Surfaces have their own."""
+        if not self.curves:
+            raise InvalidInput("there are surfaces here and no curves; take the frame of one: effects[pair].frame()")
         frames = [curve.frame() for curve in self.curves.values()]
         return {
             name: np.concatenate([frame[name].astype(object) if name == "x" else frame[name] for frame in frames])
@@ -84,7 +101,9 @@ class Effects(Mapping[str, Curve]):
         return (list(self.curves.values())[key] if isinstance(key, int) else self[key]).frame()
 
     def plot(self) -> Figure:
-        """All curves in one figure."""
+        """All curves in one figure. Surfaces have their own: ``effects[pair].plot()``."""
         from ...show.curves import curves_figure
 
+        if not self.curves:
+            return next(iter(self.surfaces.values())).plot()
         return curves_figure([curve.shape() for curve in self.curves.values()])

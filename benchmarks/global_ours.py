@@ -1,0 +1,111 @@
+"""Many draws of ours from few passes over the rows, by the vault's own rehearsal.
+
+The marginals are a real release of the vault. Where a curve is measured and how rows are clipped follow from them, so each
+draw of the marginals is followed by one exact pass and many draws of the noise of the joint sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+import numpy as np
+
+import vitrail as vt
+from global_setup import DELTA, Case
+from vitrail.accounting import mu_of
+from vitrail.explain.effects.joint import Joint
+from vitrail.explain.effects.planning import AccumulatedPlan, PartialPlan, Prepared, prepare
+from vitrail.vault import rehearse
+
+BLOCK_ROWS = 4096
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """One released curve: its places, values and the standard deviations behind its bands."""
+
+    places: np.ndarray
+    values: np.ndarray
+    stds: np.ndarray
+    prepared: Prepared
+    plan: PartialPlan | AccumulatedPlan
+
+    def on(self, case: Case, name: str) -> np.ndarray:
+        """On the axis where curves are compared; levels in the order of the schema."""
+        if case.categorical(name):
+            found = np.empty(len(self.places))
+            found[self.places.astype(int)] = self.values
+            return found
+        return np.interp(case.axis(name), self.places, self.values)
+
+
+def rehearsed(case: Case, question: vt.BoundedSum, mu: float, draws: int) -> tuple[np.ndarray, float]:
+    """(draws, numbers) of a question, and the noise of each number."""
+    flats = rehearse(
+        question,
+        case.given.data.frame,
+        case.schema,
+        mu=mu,
+        n_rows_public=case.m,
+        draws=draws,
+        neighbours="replace-one",
+        block_rows=BLOCK_ROWS,
+    )
+    sigma = case.private.quote(question, mu=mu).sigma
+    assert sigma is not None
+    return flats, sigma
+
+
+def drawn(
+    case: Case,
+    kind: str,
+    features: Sequence[str],
+    epsilon: float,
+    *,
+    marginal_draws: int,
+    noise_draws: int,
+    resolution: int | None = None,
+) -> Iterator[dict[str, Drawn]]:
+    """Independent releases of the curves of these columns, all for one epsilon. ``kind``: "pdp" or "ale"."""
+    total = mu_of(epsilon, DELTA)
+    for _ in range(marginal_draws):
+        prepared = prepare(case.private, case.model, total, None, kind)
+        plan: PartialPlan | AccumulatedPlan
+        if kind == "pdp":
+            plan = PartialPlan.of(prepared, tuple(features), prepared.mu, resolution=resolution)
+        else:
+            plan, prepared = AccumulatedPlan.of(prepared, tuple(features)).clipped(prepared, total, 1.0, None)
+        joint = Joint((plan.part,), (1.0,))
+        flats, sigma = rehearsed(case, joint.question(None, kind), prepared.mu, noise_draws)
+        for flat in flats:
+            release = SimpleNamespace(value=flat, sigma=sigma)
+            ((means, stds),) = joint.split(release, prepared.n_rows)  # type: ignore[arg-type]
+            curves = plan.curves(prepared, means, stds, plain=False)
+            yield {
+                names[0]: Drawn(axis.values[:, 0], values, deviations, prepared, plan)
+                for names, (axis, values, deviations) in curves.items()
+            }
+
+
+def exact_effects(case: Case, plan: AccumulatedPlan) -> dict[str, np.ndarray]:
+    """Accumulated effects on the very steps of a plan without noise or clipping, at its places: what its bands are about."""
+    found = {}
+    for steps in plan.part.steps:
+        step = steps.of_rows(case.raw)
+        rows = np.flatnonzero(step >= 0)
+        values = steps.axis.values[:, 0]
+        change = case.clipped(case.predict(case.altered(steps.name, values[step[rows] + 1], rows)))
+        change -= case.clipped(case.predict(case.altered(steps.name, values[step[rows]], rows)))
+        counts = np.bincount(step[rows], minlength=len(steps))
+        effects = np.bincount(step[rows], change, minlength=len(steps)) / np.maximum(counts, 1)
+        curve = np.concatenate([[0.0], np.cumsum(effects)])
+        if steps.categorical:
+            weights = np.array([(case.column(steps.name) == value).mean() for value in values])
+        else:
+            weights = np.zeros(len(values))
+            weights[:-1] += counts / case.m / 2
+            weights[1:] += counts / case.m / 2
+        found[steps.name] = curve - weights @ curve
+    return found

@@ -1,0 +1,1 @@
+"""Every global explanation of a model from one price."""

@@ -1,0 +1,210 @@
+"""A surface: what a model's output does as two columns change, with its noise, promise and price. Post-processing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..accounting import Cost, JsonValue
+from ..errors import InvalidInput
+from ..guarantee import Guarantee
+from ..schema import Level
+from . import stored
+from .checks import Floats, checked_names, checked_texts, frozen_numbers, plain_value
+from .curve import TWO_SIDED_95
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from ..show.surfaces import SurfaceShape
+
+KIND, VERSION = "vitrail-surface", 1
+Side = Floats | tuple[Level, ...]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Surface:
+    """A model's output on a grid of two columns.
+
+    Attributes
+    ----------
+    names : (str, str)
+        The columns; the first runs along axis 0 of ``values``.
+    kind : str
+        ``"partial dependence"``.
+    sides : (array or tuple of levels, array or tuple of levels)
+        Increasing numbers, or levels, of either column.
+    values : array of shape (first side, second side)
+        The surface.
+    guarantee : Guarantee
+        The promise of the release it was computed from.
+    cost : Cost
+        What that release was charged.
+    std : array of the same shape, or None
+        Standard deviation of the noise in every place.
+    value_label : str
+        What the values are.
+    notes : tuple of str
+        Sentences a reader should know.
+
+    Examples
+    --------
+    >>> import numpy as np, vitrail as vt
+    >>> surface = vt.Surface(("age", "sex"), "partial dependence", (np.array([20.0, 60.0]), ("f", "m")),
+    ...     np.array([[0.1, 0.2], [0.3, 0.5]]), vt.Guarantee.of_mu(0.2, 1e-6), vt.Cost.of_mu(0.2), std=np.full((2, 2), 0.01))
+    >>> surface
+    Surface(partial dependence of age and sex, 2 x 2 places, epsilon=0.8341 at delta=1e-06)
+    >>> float(surface.upper[1, 1].round(3)), vt.Surface.from_json(surface.to_json()).sides[1]
+    (0.52, ('f', 'm'))
+    """
+
+    names: tuple[str, str]
+    kind: str
+    sides: tuple[Side, Side]
+    values: Floats
+    guarantee: Guarantee
+    cost: Cost
+    std: Floats | None = None
+    value_label: str = "model output"
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for field, kind in (("guarantee", Guarantee), ("cost", Cost), ("kind", str), ("value_label", str)):
+            if not isinstance(given := getattr(self, field), kind):
+                raise InvalidInput(f"{field} of a surface is {type(given).__name__}; it must be a {kind.__name__}")
+        names = checked_names(self.names, "names")
+        if len(names) != 2 or not isinstance(self.sides, tuple | list) or len(self.sides) != 2:
+            raise InvalidInput("a surface has two columns and two sides; give a pair of names and a pair of sides")
+        sides = tuple(_checked_side(side, name) for side, name in zip(self.sides, names, strict=True))
+        shape = len(sides[0]), len(sides[1])
+        made: dict[str, object] = {"names": names, "sides": sides, "notes": checked_texts(self.notes, "notes")}
+        made["values"] = frozen_numbers(self.values, shape, "values")
+        if self.std is not None:
+            std = frozen_numbers(self.std, shape, "std")
+            if (std < 0).any():
+                raise InvalidInput("std of a surface holds a negative number; standard deviations are at least 0")
+            made["std"] = std
+        for field, fixed in made.items():
+            object.__setattr__(self, field, fixed)
+
+    @property
+    def lower(self) -> Floats | None:
+        """Lower ends of the 95 % noise bands."""
+        return None if self.std is None else np.asarray(self.values - TWO_SIDED_95 * self.std)
+
+    @property
+    def upper(self) -> Floats | None:
+        """Upper ends of the 95 % noise bands."""
+        return None if self.std is None else np.asarray(self.values + TWO_SIDED_95 * self.std)
+
+    def frame(self) -> dict[str, NDArray[np.generic]]:
+        """One line per place, as columns that any data frame library takes; the two columns come first."""
+        first, second = (np.array(list(side), dtype=object) for side in self.sides)
+        none, lower, upper = np.full(self.values.size, np.nan), self.lower, self.upper
+        return {
+            self.names[0]: np.repeat(first, len(second)),
+            self.names[1]: np.tile(second, len(first)),
+            "value": self.values.ravel().copy(),
+            "lower": none if lower is None else lower.ravel(),
+            "upper": none.copy() if upper is None else upper.ravel(),
+            "std": none.copy() if self.std is None else self.std.ravel().copy(),
+        }
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The surface as plain JSON values; every number comes back exactly."""
+        return {
+            **stored.header(KIND, VERSION, self.guarantee, self.cost, self.notes),
+            "names": list(self.names),
+            "kind": self.kind,
+            "sides": [list(side) if isinstance(side, tuple) else side.tolist() for side in self.sides],
+            "levels": [isinstance(side, tuple) for side in self.sides],
+            "values": self.values.tolist(),
+            "std": None if self.std is None else self.std.tolist(),
+            "value_label": self.value_label,
+        }
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, JsonValue]) -> Surface:
+        """Read back what ``to_json`` wrote."""
+        return stored.read(KIND, VERSION, fields, _surface)
+
+    def shape(self) -> SurfaceShape:
+        """What a picture of it needs to know."""
+        from ..show.surfaces import SurfaceShape
+
+        def plain(side: Side) -> tuple[str, ...] | tuple[float, ...]:
+            return tuple(str(level) for level in side) if isinstance(side, tuple) else tuple(side.tolist())
+
+        half = None if self.std is None else TWO_SIDED_95 * self.std
+        return SurfaceShape(
+            title=f"{self.kind}: {self.names[0]} and {self.names[1]}",
+            names=self.names,
+            first=plain(self.sides[0]),
+            second=plain(self.sides[1]),
+            values=tuple(tuple(row) for row in self.values.tolist()),
+            half_widths=None if half is None else tuple(tuple(row) for row in half.tolist()),
+            value_label=self.value_label,
+        )
+
+    def plot(self, ax: Axes | None = None) -> Figure:
+        """Draw the surface as a heat map and, in a figure of its own, its 95 % noise beside it.
+
+        Returns
+        -------
+        matplotlib Figure
+            The figure that was drawn into; call its ``savefig``.
+        """
+        from ..show.surfaces import surface_figure
+
+        return surface_figure(self.shape(), ax)
+
+    def __repr__(self) -> str:
+        places = " x ".join(str(len(side)) for side in self.sides)
+        promise = f"epsilon={self.guarantee.epsilon:.4g} at delta={self.guarantee.delta:.3g}"
+        return f"Surface({self.kind} of {self.names[0]} and {self.names[1]}, {places} places, {promise})"
+
+    def _repr_html_(self) -> str:
+        from ..show.surfaces import surface_html
+
+        return surface_html(self.shape(), repr(self), (self.guarantee.sentence, *self.notes))
+
+
+def _checked_side(side: object, name: str) -> Side:
+    if isinstance(side, np.ndarray):
+        places = frozen_numbers(side, (None,), f"values of {name!r}")
+        if (np.diff(places) <= 0).any():
+            raise InvalidInput(f"the values of {name!r} on a surface must increase from place to place")
+        return places
+    levels = [plain_value(one) for one in side] if isinstance(side, tuple | list) else []
+    kept = tuple(level for level in levels if level is not None)
+    if not kept or len(kept) < len(levels) or len(set(kept)) < len(kept):
+        raise InvalidInput(f"the side of {name!r} on a surface must be an array of numbers, or different levels")
+    return kept
+
+
+def _surface(fields: Mapping[str, JsonValue]) -> Surface:
+    guarantee, cost, notes = stored.promise(fields)
+    sides, levels = fields["sides"], fields["levels"]
+    if not isinstance(sides, list) or not isinstance(levels, list) or len(sides) != 2 or len(levels) != 2:
+        raise TypeError("'sides' and 'levels' must be pairs")
+    read = tuple(
+        tuple(side) if listed else np.asarray(side, dtype=np.float64)  # type: ignore[arg-type]
+        for side, listed in zip(sides, levels, strict=True)
+    )
+    std = stored.numbers(fields, "std")
+    return Surface(
+        names=stored.texts(fields, "names"),  # type: ignore[arg-type]
+        kind=stored.text(fields, "kind"),
+        sides=read,  # type: ignore[arg-type]
+        values=np.asarray(stored.numbers(fields, "values"), dtype=np.float64),
+        guarantee=guarantee,
+        cost=cost,
+        std=None if std is None else np.asarray(std, dtype=np.float64),
+        value_label=stored.text(fields, "value_label"),
+        notes=notes,
+    )
