@@ -43,7 +43,7 @@ def vault_of(x: np.ndarray, schema: vt.Schema) -> vt.PrivateData:
 
 
 def lime_speed(bench: Bench) -> Part:
-    """A batch of 100 explanations, everything included, on a fresh vault each time; against lime, point by point."""
+    """A batch of 100 explanations, all but bands included, on a fresh vault each time; against lime, point by point."""
     from lime.lime_tabular import LimeTabularExplainer
 
     x, forest, schema = forest_of_twenty(bench)
@@ -61,21 +61,22 @@ def lime_speed(bench: Bench) -> Part:
         theirs.append(
             seconds(lambda p=few: [lime.explain_instance(one, forest.predict_proba) for one in p]) / len(few)  # type: ignore[attr-defined]
         )
-    ratios = [theirs_ / ours_ for ours_, theirs_ in zip(ours, theirs, strict=True)]
+    ratios = [theirs_ / ours_ for ours_, theirs_ in zip(bare, theirs, strict=True)]
     row = {
         "rows": len(x),
-        "ours_seconds_per_explanation": stats.median(ours),
-        "ours_without_bands_seconds_per_explanation": stats.median(bare),
+        "ours_seconds_per_explanation": stats.median(bare),
+        "ours_with_bands_seconds_per_explanation": stats.median(ours),
         "lime_seconds_per_explanation": stats.median(theirs),
-        "speedup_without_bands": stats.median(b / a for a, b in zip(bare, theirs, strict=True)),
+        "speedup_with_bands": stats.median(b / a for a, b in zip(ours, theirs, strict=True)),
         "speedup_min": min(ratios),
         "speedup_max": max(ratios),
     }
     how = (
         "make_classification(20 000, 20, n_informative=8, n_redundant=4), forest of 100 trees of depth 10, n_jobs=1; "
         "lime's explain_instance with its defaults (5 000 samples) against one batch of 100 points, "
-        "method='statistics', bands included, on a new PrivateData with nothing cached: encoding, probing and "
-        "predicting all rows, ledger, noise and solve. Median over repetitions that alternate"
+        "method='statistics', on a new PrivateData with nothing cached: encoding, probing and predicting all rows, "
+        "ledger, noise and solve. The headline is without bands, because lime has none; with ours, 59 resamplings of "
+        "every point, in rows. Median over repetitions that alternate"
     )
     return Part({"lime_speedup": stats.median(ratios)}, [row], how)
 

@@ -330,3 +330,49 @@ def test_missing_onnxruntime_is_said_politely(monkeypatch):
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(ModelError, match="needs onnxruntime"):
         Model(b"")
+
+
+def test_forests_and_trees_are_known_to_add_up_leaves_and_their_subclasses_are_not():
+    from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifier
+    from sklearn.tree import DecisionTreeRegressor
+
+    from vitrail.model.purity import adds_up_leaves
+
+    class Mine(RandomForestClassifier):
+        pass
+
+    assert adds_up_leaves(RandomForestClassifier())
+    assert adds_up_leaves(DecisionTreeRegressor())
+    for other in (Mine(), HistGradientBoostingRegressor(), len, None):
+        assert not adds_up_leaves(other)
+
+
+@pytest.mark.parametrize("rows", [8, 100, 1024])
+def test_a_forest_gives_a_row_the_same_bits_in_any_block(rows):
+    """What lets the vault probe forests on a small block only."""
+    from sklearn.ensemble import RandomForestClassifier
+
+    generator = np.random.default_rng(0)
+    x = generator.normal(size=(1024, 6))
+    forest = RandomForestClassifier(60, random_state=0).fit(x, x[:, 0] + generator.normal(size=1024) > 0)
+    whole = forest.predict_proba(x)
+    for start in range(0, 1024 - rows + 1, max(rows // 2, 1))[:20]:
+        np.testing.assert_array_equal(forest.predict_proba(x[start : start + rows]), whole[start : start + rows])
+
+
+@pytest.mark.parametrize("kind", ["RandomForestClassifier", "ExtraTreesClassifier", "RandomForestRegressor"])
+def test_trees_asked_one_by_one_give_the_bits_of_the_forest(kind):
+    import sklearn.ensemble
+
+    generator = np.random.default_rng(1)
+    x = generator.uniform(size=(700, 4))
+    y = np.floor(3 * x[:, 0] + generator.uniform(size=700)) if "Class" in kind else x[:, 0] ** 2
+    forest = getattr(sklearn.ensemble, kind)(40, random_state=0, n_jobs=2).fit(x, y)
+    schema = Schema({name: Numeric(0, 1) for name in "abcd"})
+    output = {"output": 1.0} if "Class" in kind else {"range": (0, 1)}
+    model = Model(forest, inputs="values", **output)
+    forest.n_jobs = 1
+    own = forest.predict_proba(x)[:, 1] if "Class" in kind else forest.predict(x)
+    model.predict(schema, schema.probe_rows(8))
+    np.testing.assert_array_equal(model.predict(schema, x), np.clip(own, 0, 1))
+    assert model._predictor._trees[0] is not None

@@ -139,6 +139,6 @@ def which(rows: Rows) -> str:
         f"{counts('acs', 0.1)} at total epsilon 0.1 and {counts('acs', 1.0)} at 1, Adult {counts('adult-forest', 0.1)} and "
         f"{counts('adult-forest', 1.0)}, of 1, 10, 100 and 1 000 tried; beyond, one release for everybody is both better "
         "and free afterwards, and if the synopsis' milder weight will do, it is better still. Descent is for features too "
-        "many to square. The adaptive protocol never has the lowest loss in this table: it pays only for a long stream of "
-        "similar questions where no synopsis fits (text, pictures)."
+        "many to square. The adaptive protocol never has the lowest loss in this table (it may spend less than its share): "
+        "it is for a long stream of similar questions where no synopsis fits (text, pictures)."
     )

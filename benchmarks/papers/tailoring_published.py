@@ -1,8 +1,9 @@
 """The mechanisms of "Tailoring Differential Privacy to Any Explainer" as published: a baseline, not a product.
 
-Written from the paper and the constants of its public code: neighbours by replacing one row, pure epsilon per column, Laplace
-noise, R the range of predictions, m the resolution. Several of its claims do not hold (docs/errata.md): counts of levels get
-half the noise that they need and are released twice, levels and bounds are read from the rows. Its epsilon is what it claims.
+Written from the paper and the constants of its public code: neighbours by replacing one row, pure epsilon per column,
+Laplace noise, R the range of predictions, m the resolution. Several of its claims do not hold (docs/errata.md): counts of
+levels get half the noise that they need and are released twice, levels and bounds are read from the rows. Its epsilon is
+what it claims.
 
 - *Partial dependence*: m equidistant places (or the levels), noise Lap(m R / (n 8 eps/9)); the rest pays for a histogram.
 - *Accumulated effects, numbers*: values are jittered by U(0, range/n); m quantiles 0, 1/(m-1), ..., 1 by the mechanism of
@@ -18,6 +19,7 @@ What does not depend on the noise is computed once; curves come as (draws, place
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 
@@ -171,7 +173,7 @@ def accumulated_effects(
 
 def parts_of(rows: np.ndarray, parts: int = PARTS) -> list[np.ndarray]:
     ends = (np.arange(parts + 1) * (len(rows) / parts)).astype(int)
-    return [rows[start:end] for start, end in zip(ends[:-1], ends[1:], strict=True)]
+    return [rows[start:end] for start, end in itertools.pairwise(ends)]
 
 
 def generic_mean(case: Case, name: str, kind: str, rng: np.random.Generator, resolution: int = RESOLUTION) -> np.ndarray:
@@ -234,7 +236,7 @@ def borda_points(scores: np.ndarray) -> np.ndarray:
 
 
 def concordant(truth: np.ndarray, found: np.ndarray) -> np.ndarray:
-    """The share of pairs that scores put in the same order: of ``found`` (draws, items) with ``truth`` (items,) or its like."""
+    """The share of pairs in the same order: of scores ``found`` (draws, items) with ``truth`` (items,) or one per draw."""
     found = np.atleast_2d(found)
     truth = np.broadcast_to(truth, found.shape)
     first, second = np.triu_indices(found.shape[1], 1)

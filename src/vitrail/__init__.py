@@ -15,14 +15,17 @@ if TYPE_CHECKING:
     from .explain.effects.explainers import AccumulatedEffects, PartialDependence
     from .explain.effects.result import Effects
     from .explain.generic import AnyCurve, AnyRanking
+    from .explain.importance.explainer import PermutationImportance
+    from .explain.interactions.explainer import Interactions
     from .explain.linear.classes import explain_classes
     from .explain.linear.local import LocalLinear
     from .explain.marginals import Marginals, marginals
     from .explain.report.global_report import GlobalReport
     from .explain.report.result import GlobalExplanation
     from .explain.rows.private_rows import PrivateRows, private_rows
+    from .explain.shap_global.explainers import ShapDependence, ShapImportance
     from .explain.shapley import Shapley
-    from .explanation import Curve, Explanation, Ranking
+    from .explanation import Curve, Explanation, Ranking, Surface
     from .guarantee import Budget, Guarantee
     from .model import Model
     from .schema import BagOfWords, Categorical, Numeric, Picture, Schema
@@ -48,11 +51,13 @@ _HOMES = {
     "GramSum": "vault",
     "GroupedSum": "vault",
     "Guarantee": "guarantee",
+    "Interactions": "explain.interactions.explainer",
     "LocalLinear": "explain.linear.local",
     "Marginals": "explain.marginals",
     "Model": "model",
     "Numeric": "schema",
     "PartialDependence": "explain.effects.explainers",
+    "PermutationImportance": "explain.importance.explainer",
     "Picture": "schema",
     "PrivateData": "vault",
     "PrivateRows": "explain.rows.result",
@@ -63,7 +68,10 @@ _HOMES = {
     "SampledSum": "vault",
     "Schema": "schema",
     "Select": "vault",
+    "ShapDependence": "explain.shap_global.explainers",
+    "ShapImportance": "explain.shap_global.explainers",
     "Shapley": "explain.shapley",
+    "Surface": "explanation",
     "explain_classes": "explain.linear.classes",
     "marginals": "explain.marginals",
     "private_rows": "explain.rows.private_rows",
@@ -88,11 +96,13 @@ __all__ = [
     "GramSum",
     "GroupedSum",
     "Guarantee",
+    "Interactions",
     "LocalLinear",
     "Marginals",
     "Model",
     "Numeric",
     "PartialDependence",
+    "PermutationImportance",
     "Picture",
     "PrivateData",
     "PrivateRows",
@@ -103,7 +113,10 @@ __all__ = [
     "SampledSum",
     "Schema",
     "Select",
+    "ShapDependence",
+    "ShapImportance",
     "Shapley",
+    "Surface",
     "audit",
     "errors",
     "explain_classes",

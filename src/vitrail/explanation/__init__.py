@@ -1,4 +1,4 @@
-"""What explainers return: contributions, curves, surfaces and rankings, with noise bands, promise and price. No rows, no vault."""
+"""What explainers return: contributions, curves, surfaces, rankings, with noise bands, promise and price. No rows."""
 
 from .contribution import Contribution
 from .curve import Curve, Density

@@ -17,7 +17,7 @@ from ..errors import ModelError
 from ..schema import FloatArray, Level, Schema
 from .feeding import INPUTS, Feed, Inputs, feed_of
 from .predictors import predictor_of
-from .purity import is_row_wise
+from .purity import adds_up_leaves, is_row_wise, leaves_add_up
 
 N_PROBE_ROWS = 256
 RANGE_TOLERANCE = 1e-6
@@ -166,6 +166,8 @@ class Model:
 
     def is_row_wise(self, schema: Schema, block_rows: int) -> bool:
         """Whether outputs depend on their row alone, bit for bit, in blocks of this many (public probe) rows."""
+        if adds_up_leaves(getattr(self._predictor, "estimator", None)):
+            return leaves_add_up(lambda raw: self.predict(schema, raw), schema)
         return is_row_wise(lambda raw: self.predict(schema, raw), schema, block_rows)
 
     def digest(self) -> str | None:

@@ -12,7 +12,7 @@ import hashlib
 import importlib
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, cast
 
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from ..errors import ModelError
 from ..schema import FloatArray, Level
 from .contents import content_digest
+from .forests import agrees, mean_of_trees, trees_of
 from .threads import on_one_thread
 
 ModelInput: TypeAlias = object
@@ -88,6 +89,7 @@ class EstimatorPredictor:
 
     estimator: Any
     gives_probabilities: bool
+    _trees: list[tuple[Any, ...] | None] = field(default_factory=list)
 
     @property
     def label(self) -> str:
@@ -124,7 +126,17 @@ class EstimatorPredictor:
 
     def __call__(self, inputs: ModelInput) -> object:
         """Probabilities of a classifier, values of a regressor."""
+        if isinstance(inputs, np.ndarray) and (trees := self._fast_trees(inputs)) is not None:
+            return mean_of_trees(trees, inputs, probabilities=self.gives_probabilities)
         return self.estimator.predict_proba(inputs) if self.gives_probabilities else self.estimator.predict(inputs)
+
+    def _fast_trees(self, inputs: FloatArray) -> tuple[Any, ...] | None:
+        """The trees, where asking them directly gives the same bits; decided at the first call, which is on public rows."""
+        if not self._trees:
+            trees = trees_of(self.estimator)
+            same = trees is not None and agrees(trees, self.estimator, inputs, probabilities=self.gives_probabilities)
+            self._trees.append(trees if same else None)
+        return self._trees[0]
 
     def content(self) -> str | None:
         """A hash of the fitted estimator."""

@@ -122,8 +122,8 @@ def _edges(side: tuple[float, ...] | tuple[str, ...]) -> np.ndarray:
 def surface_table(surface: SurfaceShape) -> Table:
     """The numbers of a surface."""
 
-    def shown(place: float | str) -> str:
-        return place if isinstance(place, str) else f"{place:.6g}"
+    def shown(place: object) -> str:
+        return f"{place:.6g}" if isinstance(place, float) else str(place)
 
     rows = []
     for a, here in enumerate(surface.first):

@@ -129,14 +129,19 @@ def _row_by_row(function: RowFunction, raw: NDArray[np.float64], setting: Settin
     return results
 
 
-def hashed_rows(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """A number in [0, 1) for every row, which any change of the row's bits changes, and nothing else does."""
+def row_hashes(rows: NDArray[np.float64]) -> NDArray[np.uint64]:
+    """A number for every row, which any change of the row's bits changes, and nothing else does."""
     bits = np.ascontiguousarray(rows).view(np.uint64)
     found = np.full(len(rows), 0x9E3779B97F4A7C15, dtype=np.uint64)
     for column in bits.T:  # wrapping multiplication, then the high bits folded down: neither looks at another row
         found = (found ^ column) * np.uint64(0xBF58476D1CE4E5B9)
         found ^= found >> np.uint64(29)
-    return np.asarray((found >> np.uint64(11)) * 2.0**-53, dtype=np.float64)
+    return found
+
+
+def hashed_rows(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The same as a number in [0, 1)."""
+    return np.asarray((row_hashes(rows) >> np.uint64(11)) * 2.0**-53, dtype=np.float64)
 
 
 def probe(function: RowFunction, setting: Setting, predictions: Predictions) -> int:
@@ -149,15 +154,22 @@ def probe(function: RowFunction, setting: Setting, predictions: Predictions) -> 
     hash shows that at least as well as a model, which may not care about the column that was mixed up. It also spares a
     dozen blocks of predictions at every grid point.
     """
-    known: dict[tuple[int, bytes], float] = {}
+    known: dict[int, tuple[NDArray[np.uint64], NDArray[np.float64]]] = {}
 
     def predict_public(model: Model, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Each public row is predicted once: an admitted model is row-wise, and probing it again would only take time."""
         predictions.admit(model)
-        keys = [(id(model), row.tobytes()) for row in np.ascontiguousarray(values)]
-        if any(key not in known for key in keys):
-            known.update(zip(keys, predictions.of(model, values, None).tolist(), strict=True))
-        return np.array([known[key] for key in keys])
+        hashes = row_hashes(values)
+        found, outputs = known.get(id(model), (np.empty(0, np.uint64), np.empty(0)))
+        places = np.minimum(np.searchsorted(found, hashes), max(len(found) - 1, 0))
+        if not len(found) or not (found[places] == hashes).all():
+            all_hashes = np.concatenate([found, hashes])
+            all_outputs = np.concatenate([outputs, predictions.of(model, values, None)])
+            found, first = np.unique(all_hashes, return_index=True)
+            outputs = all_outputs[first]
+            known[id(model)] = found, outputs
+            places = np.searchsorted(found, hashes)
+        return outputs[places]
 
     def stand_in(model: Model, altered: NDArray[np.float64]) -> NDArray[np.float64]:
         if altered.ndim == 2:

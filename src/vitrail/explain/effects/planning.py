@@ -297,8 +297,8 @@ def surface_of(schema: Schema, axis: Axis, values: Floats, stds: Floats, kind: s
     sides = []
     for name, values_there in zip(axis.names, places, strict=True):
         column = schema[name]
-        categorical = isinstance(column, Categorical)
-        sides.append(tuple(column.levels[int(index)] for index in values_there) if categorical else values_there)
+        levels = column.levels if isinstance(column, Categorical) else None
+        sides.append(values_there if levels is None else tuple(levels[int(index)] for index in values_there))
     return Surface(
         (first, second),
         kind,

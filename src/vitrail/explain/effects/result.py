@@ -75,7 +75,7 @@ class Effects(Mapping[str, Curve]):
         return len(self.curves)
 
     def __repr__(self) -> str:
-        kind = next(iter((*self.curves.values(), *self.surfaces.values()))).kind
+        kind = [*(one.kind for one in self.curves.values()), *(one.kind for one in self.surfaces.values())][0]
         promise = f"epsilon={self.guarantee.epsilon:.4g} at delta={self.guarantee.delta:.3g}"
         counts = ((len(self), "column"), (len(self.surfaces), "pair"))
         what = " and ".join(f"{count} {one}{'s' if count > 1 else ''}" for count, one in counts if count)
@@ -83,8 +83,8 @@ class Effects(Mapping[str, Curve]):
 
     def to_json(self) -> dict[str, JsonValue]:
         """All curves as plain JSON values, and surfaces under both names."""
-        surfaces = {" x ".join(pair): surface.to_json() for pair, surface in self.surfaces.items()}
-        return {name: curve.to_json() for name, curve in self.curves.items()} | surfaces
+        found: dict[str, JsonValue] = {name: curve.to_json() for name, curve in self.curves.items()}
+        return found | {" x ".join(pair): surface.to_json() for pair, surface in self.surfaces.items()}
 
     def frame(self) -> dict[str, NDArray[np.generic]]:
         """All curves as one tidy table of columns: ``pandas.DataFrame(effects.frame())``. Surfaces have their own."""

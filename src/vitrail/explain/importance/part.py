@@ -42,7 +42,7 @@ from .losses import Loss
 if TYPE_CHECKING:
     from ...vault import Block
 
-PERCENTILE, ROOM = 0.97, 1.3
+PERCENTILE, ROOM = 0.97, 1.5
 BASE_SHARE, FLAG_SHARE = 0.03, 0.01
 SEED = 21
 """Of the reference's targets: they are public, and fixed so that a question is the same again."""

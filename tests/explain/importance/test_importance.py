@@ -1,0 +1,182 @@
+"""Permutation importance end to end: right without noise, calibrated with it, charged as said, refused where it must be."""
+
+import numpy as np
+import pytest
+
+import vitrail as vt
+from vitrail.errors import BudgetExceeded, InvalidInput
+
+N = 4000
+RNG = np.random.default_rng(2)
+SCHEMA = vt.Schema(
+    {
+        "age": vt.Numeric(20, 60, integer=True),
+        "pay": vt.Numeric(0, 1),
+        "job": vt.Categorical(["clerk", "smith", "baker"]),
+        "shoe": vt.Numeric(30, 50, integer=True),
+        "ill": vt.Categorical(["no", "yes"]),
+    }
+)
+FEATURES = SCHEMA.without("ill")
+ROWS = {
+    "age": RNG.integers(20, 61, N),
+    "pay": RNG.beta(2, 5, N),
+    "job": RNG.choice(["clerk", "smith", "baker"], N, p=[0.6, 0.3, 0.1]),
+    "shoe": RNG.integers(30, 51, N),
+}
+
+
+def output(features):
+    return 0.1 + 0.6 * features[:, 0] ** 2 + 0.2 * features[:, 1] + 0.1 * features[:, 3]
+
+
+TRUE = output(FEATURES.features(FEATURES.read_points(ROWS))[0])
+ROWS["ill"] = np.where(RNG.random(N) < TRUE, "yes", "no")
+MODEL = vt.Model(output, range=(0, 1), name="formula")
+
+
+def private(budget=1e4, target="ill", **more):
+    return vt.PrivateData(ROWS, SCHEMA, name="staff", target=target, n_rows_public=N, budget=vt.Budget(budget, 1e-6), **more)
+
+
+def shuffled_importance(loss, repeats=30):
+    raw, y = FEATURES.read_points({name: ROWS[name] for name in FEATURES}), (ROWS["ill"] == "yes").astype(float)
+    generator, base = np.random.default_rng(5), loss(y, TRUE).mean()
+    found = []
+    for column in range(4):
+        losses = []
+        for _ in range(repeats):
+            altered = raw.copy()
+            altered[:, column] = generator.permutation(raw[:, column])
+            losses.append(loss(y, output(FEATURES.features(altered)[0])).mean())
+        found.append(np.mean(losses) - base)
+    return np.array(found), base
+
+
+@pytest.mark.parametrize(
+    ("loss", "function"),
+    [
+        ("squared", lambda y, f: (y - f) ** 2),
+        ("absolute", lambda y, f: np.abs(y - f)),
+        ("zero-one", lambda y, f: (f >= 0.5) != (y == 1)),
+        ("log", lambda y, f: -(y * np.log(np.clip(f, 1e-3, 1)) + (1 - y) * np.log(np.clip(1 - f, 1e-3, 1)))),
+    ],
+)
+def test_importance_agrees_with_shuffling_at_a_high_price(loss, function):
+    expected, base = shuffled_importance(function)
+    found = vt.PermutationImportance(private(), MODEL, loss=loss, n_repeats=4, clip=100.0)(mu=100.0)
+    np.testing.assert_allclose(found.scores, expected, atol=0.1 * expected.max())
+    assert found.order[0] == "age"
+    assert abs(found.scores[3]) < 1e-3  # the model does not look at shoes
+    assert f"{base:.2g}"[:3] in found.notes[0]
+
+
+def test_a_loss_of_ones_own_is_used_and_clipped():
+    found = vt.PermutationImportance(private(), MODEL, loss=lambda y, f: 4 * (y - f) ** 2, loss_bound=4, clip=100.0)(
+        mu=100.0
+    )
+    expected, _ = shuffled_importance(lambda y, f: 4 * (y - f) ** 2)
+    np.testing.assert_allclose(found.scores, expected, atol=0.1 * expected.max())
+
+
+def test_the_noise_law_is_the_stated_one():
+    """Over many draws of the same question scores vary as much as their std says."""
+    found = [
+        vt.PermutationImportance(private(), MODEL, clip=0.5, n_repeats=1)(mu=0.5, marginals=MARGINALS) for _ in range(60)
+    ]
+    scores = np.array([one.scores for one in found])
+    ratio = scores.std(axis=0, ddof=1) / found[0].std
+    assert 0.75 < np.sqrt((ratio**2).mean()) < 1.3
+
+
+MARGINALS = vt.marginals(private(), mu=10.0)
+
+
+def test_the_share_of_clipped_rows_is_told():
+    tight = vt.PermutationImportance(private(), MODEL, clip=1e-3)(mu=30.0)
+    assert any("too small" in note for note in tight.notes)
+    loose = vt.PermutationImportance(private(), MODEL, clip=10.0)(mu=30.0)
+    assert "About 0 %" in loose.notes[1]
+    assert len(loose.notes) == 2
+
+
+def test_the_price_is_what_was_asked_and_given_marginals_are_free():
+    data = private(budget=2.0)
+    found = vt.PermutationImportance(data, MODEL)(epsilon=1.0)
+    assert found.guarantee.epsilon <= 1.0 + 1e-9
+    assert data.budget.spent == found.cost
+    other = private(budget=2.0)
+    marginals = vt.marginals(other, epsilon=0.5)
+    before = other.budget.spent
+    again = vt.PermutationImportance(other, MODEL)(["pay", "age"], epsilon=1.0, marginals=marginals)
+    assert again.items == ("pay", "age")
+    assert other.budget.spent == before + again.cost
+
+
+def test_asking_again_replays_where_the_model_has_a_name_and_never_for_a_nameless_loss():
+    data = private(budget=30.0)
+    one = vt.PermutationImportance(data, MODEL, key="formula")(epsilon=1.0)
+    two = vt.PermutationImportance(data, MODEL, key="formula")(epsilon=1.0)
+    assert one.scores.tolist() == two.scores.tolist()
+
+    def halved(y, f):
+        return (y - f) ** 2 / 2
+
+    from sklearn.linear_model import LogisticRegression
+
+    x, y = FEATURES.features(FEATURES.read_points({name: ROWS[name] for name in FEATURES}))[0], ROWS["ill"]
+    named = vt.Model(LogisticRegression().fit(x, y), output="yes", inputs="features")
+    first = vt.PermutationImportance(data, named, loss=halved, loss_bound=1)(mu=1.0, marginals=MARGINALS)
+    second = vt.PermutationImportance(data, named, loss=halved, loss_bound=1)(mu=1.0, marginals=MARGINALS)
+    assert first.scores.tolist() != second.scores.tolist()
+
+
+@pytest.mark.parametrize(
+    ("settings", "call", "message"),
+    [
+        ({"loss": "hinge"}, {}, "loss is 'hinge'"),
+        ({"loss": 3}, {}, "loss is 3"),
+        ({"loss": lambda y, f: f}, {}, "loss_bound is None"),
+        ({"loss": lambda y, f: f, "loss_bound": -1}, {}, "loss_bound is -1"),
+        ({"loss_bound": 2.0}, {}, "loss_bound is for a loss of your own"),
+        ({"n_repeats": 0}, {}, "n_repeats is 0"),
+        ({"clip": 0.0}, {}, "clip is 0.0"),
+        ({"positive": "maybe"}, {}, "positive is 'maybe'"),
+        ({"sampling_rate": 0}, {}, "sampling_rate is 0"),
+        ({}, {"features": ["agee"]}, "did you mean 'age'|Did you mean 'age'"),
+        ({}, {"features": ["age", "age"]}, "twice"),
+        ({}, {"features": []}, "features is"),
+        ({}, {"features": [("age", "pay")]}, "a feature is"),
+        ({}, {"marginals": 7}, "marginals is int"),
+        ({"loss": lambda y, f: f[:3], "loss_bound": 1.0}, {}, "shape"),
+    ],
+)
+def test_bad_input_is_refused_and_nothing_is_charged(settings, call, message):
+    data = private()
+    with pytest.raises(InvalidInput, match=message):
+        vt.PermutationImportance(data, MODEL, **settings)(**{"epsilon": 1.0, "marginals": MARGINALS, **call})
+    assert data.budget.spent == vt.Cost()
+
+
+def test_no_target_no_importance():
+    data = private(target=None)
+    with pytest.raises(InvalidInput, match="declares none"):
+        vt.PermutationImportance(data, MODEL)
+    with pytest.raises(InvalidInput, match="wrap it"):
+        vt.PermutationImportance(private(), output)
+    with pytest.raises(InvalidInput, match="PrivateData"):
+        vt.PermutationImportance(ROWS, MODEL)
+
+
+def test_what_does_not_fit_is_refused_as_a_whole():
+    data = private(budget=0.5)
+    with pytest.raises(BudgetExceeded):
+        vt.PermutationImportance(data, MODEL)(epsilon=1.0)
+    assert data.budget.spent == vt.Cost()
+
+
+def test_probabilities_only_for_losses_of_probabilities():
+    wide = vt.Model(output, range=(-1, 2))
+    for loss in ("zero-one", "log"):
+        with pytest.raises(InvalidInput, match="probabilities"):
+            vt.PermutationImportance(private(), wide, loss=loss)
