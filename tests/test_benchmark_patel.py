@@ -1,6 +1,7 @@
 """The pure functions behind the reproduced paper, and the page made from its results."""
 
 import importlib
+import json
 import math
 import sys
 from pathlib import Path
@@ -42,6 +43,15 @@ def test_wide_statistics_are_those_of_the_shared_product(rows):
     ((a, b),) = exact.statistics(x, f, x[:5], [weight])
     np.testing.assert_allclose(cases.wide_grams(x, x[:5], weight), a, atol=1e-13)
     np.testing.assert_allclose(cases.wide_crosses(x, f, x[:5], weight), b, atol=1e-13)
+
+
+def test_statistics_with_an_intercept_border_those_without(rows):
+    x, f = rows
+    weight = weights.stable(1.0)
+    ((a, b),) = exact.statistics(x, f, x[:5], [weight], affine=True)
+    whole, crosses = cases.bordered(x, f, x[:5], weight, cases.wide_grams(x, x[:5], weight))
+    np.testing.assert_allclose(whole, a, atol=1e-13)
+    np.testing.assert_allclose(crosses, b, atol=1e-13)
 
 
 def test_a_wide_third_is_read_back_from_the_cache_and_takes_new_labels(rows, tmp_path):
@@ -105,6 +115,8 @@ def test_only_words_of_the_review_are_among_its_strongest():
 def test_the_page_comes_from_the_result_file():
     tables = module("patel_tables", "tools")
     assert (ROOT / "docs" / "papers" / "patel.md").read_text() == tables.page()
-    for part in tables.SECTIONS:
+    stored = json.loads((ROOT / "benchmarks" / "results" / "patel.json").read_text())
+    for part in {row["part"] for row in stored["rows"]}:
+        assert part in tables.SECTIONS
         picture = ROOT / "docs" / "papers" / "figures" / f"patel_{part}.png"
         assert 2_000 < picture.stat().st_size < 80_000

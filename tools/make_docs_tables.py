@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import local_tables
 import patel_tables
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -32,7 +33,9 @@ def vault_page() -> str:
     audits = next(row["found"] for row in found["rows"] if row["part"] == "audits")
     lines += ["| audited question | measured mu / claim | draws | verdict |", "|---|---|---|---|"]
     lines += [f"| {a['question']} | {a['mu_ratio']:.3f} | {a['draws']} | {a['verdict']} |" for a in audits]
-    return "\n".join(lines) + "\n"
+    if local_tables.RESULTS.exists():
+        lines += ["", *local_tables.section()]
+    return "\n".join(lines).rstrip() + "\n"
 
 
 if __name__ == "__main__":

@@ -122,9 +122,11 @@ def subgroups(rows: Rows) -> str:
         return f"{some[worst] / some[best]:.2f} times (most: {worst}; least: {best})"
 
     return (
-        "The noise does not know whom it is about, and under these mild weights most rows count for everybody, so a "
-        f"group's size matters little: between groups the loss differs by {spread('statistics')} with statistics and by "
-        f"{spread('synopsis')} with the synopsis. A sharper weight, for which few rows count, would change that."
+        "The noise does not know whom it is about, and under these mild weights rows of all groups count for everybody, so "
+        f"a group's size matters little: between groups the loss differs by {spread('statistics')} with statistics and by "
+        f"{spread('synopsis')} with the synopsis, small beside the loss of saying nothing; 25 people per group do not tell "
+        "smaller differences apart. Under a sharper weight, where few rows count, small groups may fare worse; that was "
+        "not measured."
     )
 
 
@@ -138,7 +140,7 @@ def which(rows: Rows) -> str:
         "Under the same weight, paying per question (statistics) is best up to about this many explanations: ACS "
         f"{counts('acs', 0.1)} at total epsilon 0.1 and {counts('acs', 1.0)} at 1, Adult {counts('adult-forest', 0.1)} and "
         f"{counts('adult-forest', 1.0)}, of 1, 10, 100 and 1 000 tried; beyond, one release for everybody is both better "
-        "and free afterwards, and if the synopsis' milder weight will do, it is better still. Descent is for features too "
+        "and free afterwards, and the synopsis under its own, milder weight mostly more so. Descent is for features too "
         "many to square. The adaptive protocol never has the lowest loss in this table (it may spend less than its share): "
         "it is for a long stream of similar questions where no synopsis fits (text, pictures)."
     )

@@ -275,8 +275,9 @@ def subgroups(rows: Rows) -> Figure:
         ax.set_xlim(left=0)
         ax.ticklabel_format(axis="x", style="sci", scilimits=(0, 0))
     places[2].axvline(0.95, color="black", lw=1, ls=":")
-    places[2].set_xlim(0.85, 1.0)
-    places[0].legend(fontsize=8, frameon=False)
+    places[2].set_xlim(0.88, 1.005)
+    places[2].set_xticks([0.9, 0.95, 1.0])
+    legend_below(figure, places[0])
     return figure
 
 

@@ -1,0 +1,90 @@
+"""SHAP importance and dependence end to end."""
+
+import numpy as np
+import pytest
+
+import vitrail as vt
+from vitrail.errors import InvalidInput
+
+N = 4000
+RNG = np.random.default_rng(6)
+SCHEMA = vt.Schema({"age": vt.Numeric(0, 100), "pay": vt.Numeric(0, 1), "job": vt.Categorical(["clerk", "smith", "baker"])})
+ROWS = {
+    "age": RNG.uniform(0, 100, N),
+    "pay": RNG.beta(2, 4, N),
+    "job": RNG.choice(["clerk", "smith", "baker"], N, p=[0.6, 0.3, 0.1]),
+}
+
+
+def output(x):
+    return 0.5 * x[:, 0] ** 2 + 0.1 * x[:, 1] + 0.3 * x[:, 3]
+
+
+MODEL = vt.Model(output, range=(0, 1), name="formula")
+
+
+def private(budget=1e4, **more):
+    return vt.PrivateData(ROWS, SCHEMA, name="staff", n_rows_public=N, budget=vt.Budget(budget, 1e-6), **more)
+
+
+def centred():
+    """Shapley values of an additive model: each part less its mean."""
+    parts = {"age": 0.5 * (ROWS["age"] / 100) ** 2, "pay": 0.1 * ROWS["pay"], "job": 0.3 * (ROWS["job"] == "smith")}
+    return {name: part - part.mean() for name, part in parts.items()}
+
+
+def test_importance_is_the_mean_size():
+    found = vt.ShapImportance(private(), MODEL, chains=64)(mu=100.0)
+    expected = np.array([np.abs(part).mean() for part in centred().values()])
+    np.testing.assert_allclose(found.scores, expected, atol=0.02)
+    assert found.order[2] == "pay"
+    assert found.kind == "SHAP importance"
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
+def test_dependence_follows_the_column(neighbours):
+    curves = vt.ShapDependence(private(neighbours=neighbours), MODEL)(["age", "job"], mu=60.0)
+    assert list(curves) == ["age", "job"]
+    age = curves["age"]
+    expected = 0.5 * (np.asarray(age.x) / 100) ** 2 - 0.5 * np.mean((ROWS["age"] / 100) ** 2)
+    np.testing.assert_allclose(age.y, expected, atol=0.02)
+    smith = np.mean(ROWS["job"] == "smith")
+    np.testing.assert_allclose(curves["job"].y, 0.3 * np.array([-smith, 1 - smith, -smith]), atol=0.02)
+
+
+def test_one_name_gives_one_curve_with_a_band_that_holds():
+    marginals = vt.marginals(private(), mu=60.0)
+    exact = vt.ShapDependence(private(), MODEL)("age", mu=100.0, marginals=marginals)
+    draws = [vt.ShapDependence(private(), MODEL)("age", mu=1.0, marginals=marginals) for _ in range(30)]
+    assert isinstance(draws[0], vt.Curve)
+    inside = np.mean([(one.lower <= exact.y) & (exact.y <= one.upper) for one in draws])
+    assert 0.9 < inside < 0.99
+
+
+def test_the_price_is_what_was_asked():
+    data = private(budget=2.0)
+    found = vt.ShapDependence(data, MODEL)("age", epsilon=0.5)
+    assert data.budget.spent == found.cost
+    ranked = vt.ShapImportance(data, MODEL)(epsilon=0.5)
+    assert ranked.guarantee.epsilon <= 0.5 + 1e-9
+    assert data.budget.spent <= found.cost + ranked.cost  # the histograms were the same question, and replayed
+
+
+@pytest.mark.parametrize(
+    ("settings", "features", "message"),
+    [
+        ({}, "agee", "no feature 'agee'"),
+        ({}, ["age", "age"], "twice"),
+        ({}, [], "features is"),
+        ({}, [3], "a feature is 3"),
+        ({"chains": 0}, "age", "chains is 0"),
+        ({"sampling_rate": "all"}, "age", "sampling_rate"),
+    ],
+)
+def test_bad_input_is_refused_and_nothing_is_charged(settings, features, message):
+    data = private()
+    with pytest.raises(InvalidInput, match=message):
+        vt.ShapDependence(data, MODEL, **settings)(features, epsilon=1.0)
+    with pytest.raises(InvalidInput, match="wrap it"):
+        vt.ShapImportance(data, output)
+    assert data.budget.spent == vt.Cost()
