@@ -1,4 +1,4 @@
-"""Figures on curves: gains at equal total budgets, wins at the paper's own, coverage of the bands, and the synthetic peer."""
+"""Figures on curves: gains at equal total budgets, wins at the paper's own, coverage of the bands, the synthetic peer."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def bands(bench: Bench) -> Part:
                 )
     headline = {"band_coverage": float(np.mean([float(row["coverage"]) for row in rows]))}  # type: ignore[arg-type]
     how_text = (
-        "95 % bands; mean over datasets, kinds and total epsilons 0.5, 1, 5 of the mean over columns and places; truth: exact "
+        "95 % bands; mean over datasets, kinds and total epsilons 0.5, 1, 5 of that over columns and places; truth: exact "
         "partial dependence at the places drawn, exact effects of the very steps made, both of the clipped model"
     )
     return Part(headline, rows, how_text)

@@ -1,8 +1,8 @@
 """Rankings of columns by permutation importance: as published, and ours; with the non-private ranking, by concordant pairs.
 
-A permutation is itself random. The paper compares each private ranking with a non-private one from a permutation of its own,
-so even without noise they disagree where two columns are nearly tied; ``agreement_single`` repeats that. ``agreement`` is with
-the ranking by the mean over all permutations made here.
+A permutation is itself random. The paper compares each private ranking with a non-private one from a permutation of its
+own, so even without noise they disagree where two columns are nearly tied; ``agreement_single`` repeats that. ``agreement``
+is with the ranking by the mean over all permutations made here.
 """
 
 from __future__ import annotations
@@ -169,12 +169,11 @@ def importance(bench: Bench) -> Part:
         for epsilon in EPSILONS:
             where = {"data": name, "epsilon": epsilon, **printed(bench, name, epsilon)}
             rows.append({**where, "method": "as published", **agreements(case, specific(case, epsilon), 6)})
-            if hasattr(vt, "PermutationImportance"):
-                rows.append({**where, "method": "ours", **agreements(case, ours(case, epsilon), 7)})
-                if epsilon == HELD_AT:
-                    headline[f"pfi_{name}"] = float(rows[-1]["agreement"])  # type: ignore[arg-type]
+            rows.append({**where, "method": "ours", **agreements(case, ours(case, epsilon), 7)})
+            if epsilon == HELD_AT:
+                headline[f"pfi_{name}"] = float(rows[-1]["agreement"])  # type: ignore[arg-type]
     how = (
-        f"share of concordant pairs; {bench.scale.permutations} permutations, {bench.scale.ranking_draws} draws as published;"
+        f"share of concordant pairs; {bench.scale.permutations} permutations, {bench.scale.ranking_draws} draws published;"
         f" ours: {bench.scale.marginal_draws} marginals x {max(bench.scale.ranking_draws // 10, 20)} draws by the vault's "
         "rehearsal; headline: with the ranking by the mean over permutations, at epsilon 0.5 for the whole ranking"
     )
@@ -191,9 +190,7 @@ def generic_rankings(bench: Bench) -> Part:
             where = {"data": name, "epsilon": epsilon, **printed(bench, name, epsilon)}
             for version in ("code", "text", "exact"):
                 found = agreements(case, generic(case, epsilon, version), 8)
-                rows.append(
-                    {**where, "method": f"Laplace, sensitivity of the {version}", "groups": published.PARTS, **found}
-                )
+                rows.append({**where, "method": f"Laplace, {version}", "groups": published.PARTS, **found})
             scores, groups = any_ranking(case, epsilon)
             found = agreements(case, scores, 9)
             rows.append({**where, "method": "AnyRanking", "groups": groups, **found})

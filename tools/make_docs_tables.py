@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import global_tables
 import local_tables
 import patel_tables
+import tailoring_tables
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -35,9 +37,13 @@ def vault_page() -> str:
     lines += [f"| {a['question']} | {a['mu_ratio']:.3f} | {a['draws']} | {a['verdict']} |" for a in audits]
     if local_tables.RESULTS.exists():
         lines += ["", *local_tables.section()]
+    if global_tables.RESULTS.exists():
+        lines += ["", *global_tables.section()]
     return "\n".join(lines).rstrip() + "\n"
 
 
 if __name__ == "__main__":
     (ROOT / "docs" / "benchmarks.md").write_text(vault_page())
     (ROOT / "docs" / "papers" / "patel.md").write_text(patel_tables.page())
+    if tailoring_tables.RESULTS.exists():
+        (ROOT / "docs" / "papers" / "tailoring.md").write_text(tailoring_tables.page())

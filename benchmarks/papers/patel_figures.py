@@ -30,6 +30,7 @@ COLOURS = {
     "enhanced (sound)": "#8fc1e3",
     "statistics, one release per query": "#2a9d68",
     "statistics": "#2a9d68",
+    "statistics, intercept, soft labels": "#8fd1b0",
     "synopsis by cells: unlimited": "#6a4c93",
     "synopsis: unlimited": "#6a4c93",
     "synopsis": "#6a4c93",

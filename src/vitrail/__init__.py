@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from . import audit, errors, flow, show
     from .accounting import Cost
+    from .explain.counterfactual.explainer import Counterfactual
     from .explain.effects.explainers import AccumulatedEffects, PartialDependence
     from .explain.effects.result import Effects
     from .explain.generic import AnyCurve, AnyRanking
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from .explain.shap_global.explainers import ShapDependence, ShapImportance
     from .explain.shapley import Shapley
     from .explanation import Curve, Explanation, Ranking, Surface
+    from .explanation.counterfactuals import Counterfactuals
     from .guarantee import Budget, Guarantee
     from .model import Model
     from .schema import BagOfWords, Categorical, Numeric, Picture, Schema
@@ -43,6 +45,8 @@ _HOMES = {
     "Budget": "guarantee",
     "Categorical": "schema",
     "Cost": "accounting",
+    "Counterfactual": "explain.counterfactual.explainer",
+    "Counterfactuals": "explanation.counterfactuals",
     "Curve": "explanation",
     "Effects": "explain.effects.result",
     "Explanation": "explanation",
@@ -88,6 +92,8 @@ __all__ = [
     "Budget",
     "Categorical",
     "Cost",
+    "Counterfactual",
+    "Counterfactuals",
     "Curve",
     "Effects",
     "Explanation",

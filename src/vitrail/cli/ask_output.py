@@ -13,6 +13,7 @@ from ..explanation import Explanation
 from ..explanation.summary import printable
 from ..show.attribution_html import bar_numbers
 from ..show.attributions import MOST_POINTS, Attribution, AttributionBar, aligned_numbers
+from .account import bill_line
 from .output import check_writable, print_line, print_note, print_table
 
 if TYPE_CHECKING:
@@ -46,14 +47,7 @@ class Answer:
     @property
     def bill_line(self) -> str:
         """What it cost, and what is left."""
-        now = self.statement
-        paid = "was stored already and cost nothing"
-        if not self.replayed:
-            paid = f"cost epsilon {self.explanation.guarantee.epsilon:.4g}"
-        return (
-            f"The answer {paid}. Spent so far: epsilon {now.spent_epsilon:.4g} of {now.budget.epsilon:.4g}; a question of "
-            f"up to epsilon {now.remaining_epsilon:.4g} still fits."
-        )
+        return bill_line(self.statement, self.explanation.guarantee.epsilon, replayed=self.replayed)
 
     def attributions(self, most: int) -> list[Attribution]:
         """What pictures of the first points need to know."""

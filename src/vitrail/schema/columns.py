@@ -17,6 +17,9 @@ from ..errors import SchemaError
 
 Level: TypeAlias = str | int | float | bool
 
+NUMERIC_CHANGES = ("any", "never", "up", "down")
+LEVEL_CHANGES = ("any", "never")
+
 LARGEST_EXACT_INTEGER = 2**53
 """Rows are held as float64, which counts every integer up to here."""
 
@@ -48,6 +51,8 @@ class Numeric:
     missing : float, optional
         The number that stands for a missing value. Without one, a row with a missing value counts as zero in every
         question.
+    change : {"any", "never", "up", "down"}
+        How a person's value may change in advice to that person, such as a counterfactual: nobody gets younger.
 
     Examples
     --------
@@ -63,8 +68,11 @@ class Numeric:
     high: float
     integer: bool = False
     missing: float | None = None
+    change: str = "any"
 
     def __post_init__(self) -> None:
+        if self.change not in NUMERIC_CHANGES:
+            raise SchemaError(f"change is {self.change!r}; choose one of {', '.join(map(repr, NUMERIC_CHANGES))}")
         for name in ("low", "high", "missing"):
             given = getattr(self, name)
             if given is None and name == "missing":
@@ -84,7 +92,7 @@ class Numeric:
     def __repr__(self) -> str:
         integer = ", integer=True" if self.integer else ""
         missing = "" if self.missing is None else f", missing={self.missing!r}"
-        return f"Numeric({self.low!r}, {self.high!r}{integer}{missing})"
+        return f"Numeric({self.low!r}, {self.high!r}{integer}{missing}{_change_shown(self.change)})"
 
     @property
     def allowed(self) -> str:
@@ -93,7 +101,8 @@ class Numeric:
 
     def to_json(self) -> dict[str, JsonValue]:
         """The declaration as plain JSON values."""
-        return {"kind": "numeric", "low": self.low, "high": self.high, "integer": self.integer, "missing": self.missing}
+        fields: dict[str, JsonValue] = {"kind": "numeric", "low": self.low, "high": self.high}
+        return {**fields, "integer": self.integer, "missing": self.missing, **_change_fields(self.change)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +121,8 @@ class Categorical:
     missing : level, optional
         The level that stands for missing and undeclared values. Without one, such a row counts as zero in every
         question.
+    change : {"any", "never"}
+        Whether a person's level may change in advice to that person, such as a counterfactual.
 
     Examples
     --------
@@ -125,8 +136,9 @@ class Categorical:
 
     levels: tuple[Level, ...]
     missing: Level | None = None
+    change: str = "any"
 
-    def __init__(self, levels: Iterable[Level], missing: Level | None = None) -> None:
+    def __init__(self, levels: Iterable[Level], missing: Level | None = None, change: str = "any") -> None:
         if isinstance(levels, str | bytes) or not isinstance(levels, Iterable):
             raise SchemaError(f"levels is {levels!r}; it must be a list of levels, for example ['no', 'yes']")
         plain = tuple(_plain_level(level) for level in levels)
@@ -146,10 +158,13 @@ class Categorical:
                 raise SchemaError(f"missing is {missing!r}; it must be one of the levels: {_listed(plain)}")
             missing = plain[plain.index(missing)]
         object.__setattr__(self, "missing", missing)
+        if change not in LEVEL_CHANGES:
+            raise SchemaError(f"change is {change!r}; levels have no order, so choose 'any' or 'never'")
+        object.__setattr__(self, "change", change)
 
     def __repr__(self) -> str:
         missing = "" if self.missing is None else f", missing={self.missing!r}"
-        return f"Categorical({list(self.levels)!r}{missing})"
+        return f"Categorical({list(self.levels)!r}{missing}{_change_shown(self.change)})"
 
     @property
     def allowed(self) -> str:
@@ -158,10 +173,24 @@ class Categorical:
 
     def to_json(self) -> dict[str, JsonValue]:
         """The declaration as plain JSON values."""
-        return {"kind": "categorical", "levels": list(self.levels), "missing": self.missing}
+        return {
+            "kind": "categorical",
+            "levels": list(self.levels),
+            "missing": self.missing,
+            **_change_fields(self.change),
+        }
 
 
 Column: TypeAlias = Numeric | Categorical
+
+
+def _change_shown(change: str) -> str:
+    return "" if change == "any" else f", change={change!r}"
+
+
+def _change_fields(change: str) -> dict[str, JsonValue]:
+    """Left out where anything may change: schemas of before keep their text, and with it their digest."""
+    return {} if change == "any" else {"change": change}
 
 
 def _plain_level(level: object) -> Level:

@@ -25,6 +25,12 @@ p { margin: 0.4rem 0 0.8rem; max-width: 46rem; }
 .label ul { margin: 0.4rem 0 0; padding-left: 1.1rem; font-size: 0.92rem; }
 .pictures { columns: 19rem; column-gap: 1.8rem; margin-top: 0.8rem; }
 .pictures.wide { columns: auto; max-width: 46rem; }
+.card { margin: 1.2rem 0 0; padding: 0.9rem 1rem 0; border: 1px solid var(--rule); border-radius: 4px; break-inside: avoid; }
+.card h3 { font-size: 1.05rem; margin: 0; overflow-wrap: anywhere; }
+.card > p { margin: 0.1rem 0 0.6rem; color: var(--soft); font-size: 0.92rem; }
+.pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 19rem), 1fr)); gap: 0 1.8rem; }
+.pair figure { max-width: 32rem; }
+.pair figcaption { font-weight: 400; color: var(--soft); }
 figure { margin: 0; padding-bottom: 1.4rem; break-inside: avoid; }
 figure img { width: 100%; height: auto; display: block; }
 figcaption { font-weight: 600; font-size: 0.95rem; overflow-wrap: anywhere; }
@@ -40,7 +46,8 @@ code { font-size: 0.85em; overflow-wrap: anywhere; }
   body { font-size: 10.5pt; }
   main { max-width: none; padding: 0; }
   .pictures { columns: 3; column-gap: 1rem; }
-  .pictures details { display: none; }
+  .pair { grid-template-columns: 1fr 1fr; gap: 0 1rem; }
+  .pictures details, .pair details { display: none; }
   h2 { break-after: avoid; }
   .label, tr { break-inside: avoid; }
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from ..errors import InvalidInput
 from .images import figure_image
@@ -71,6 +71,14 @@ class Section:
         return "<section>\n" + "\n".join(parts) + "\n</section>"
 
 
+class PagePart(Protocol):
+    """What a report is made of: a :class:`Section`, or anything else that can write itself as escaped HTML."""
+
+    def to_html(self) -> str:
+        """The part as HTML, escaped."""
+        ...
+
+
 @dataclass(frozen=True)
 class Report:
     """A report on something that was released, with its privacy label at the top.
@@ -98,7 +106,7 @@ class Report:
 
     title: str
     label: PrivacyLabel
-    sections: tuple[Section, ...]
+    sections: tuple[PagePart, ...]
     footer: str = field(
         default="Made with Vitrail. This file holds releases only: no rows, no scripts, nothing loaded from elsewhere."
     )

@@ -233,5 +233,5 @@ def test_effects_are_tidy():
     assert "partial dependence of 3 columns" in repr(effects)
     figure = effects.plot()
     assert len(figure.axes) >= 3
-    with pytest.raises(KeyError, match="no curve of 'agee'"):
+    with pytest.raises(KeyError, match="nothing of"):
         effects["agee"]

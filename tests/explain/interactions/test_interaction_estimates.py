@@ -9,7 +9,7 @@ import vitrail as vt
 from vitrail.explain.effects.joint import Joint
 from vitrail.explain.interactions.explainer import plan_part
 from vitrail.explain.interactions.grids import grid_of
-from vitrail.explain.interactions.part import blocks_of, strength
+from vitrail.explain.interactions.part import ask_public, blocks_of, strength
 from vitrail.vault.block import Block
 from vitrail.vault.predictions import Predictions
 from vitrail.vault.setting import Setting
@@ -56,7 +56,9 @@ def test_noise_is_subtracted_above_and_below(interaction):
     sigma, sigmas = 0.1, (0.06, 0.08)
     draws = []
     for _ in range(20_000):
-        noisy = tuple(one + s * RNG.standard_normal(len(one)) for one, s in zip((pair, *mains), (sigma, *sigmas), strict=True))
+        noisy = tuple(
+            one + s * RNG.standard_normal(len(one)) for one, s in zip((pair, *mains), (sigma, *sigmas), strict=True)
+        )
         draws.append(strength(noisy[0], noisy[1:], sigma, sigmas, WEIGHTS))
     tops, bottoms = (np.array([getattr(one, name) for one in draws]) for name in ("numerator", "denominator"))
     for found, true in ((tops, exact.numerator), (bottoms, exact.denominator)):
@@ -105,7 +107,7 @@ def test_means_of_blocks_are_differences_of_partial_dependence():
     raw = SCHEMA.read_points(ROWS)
     grids = [grid_of(SCHEMA, name, MARGINALS, 3) for name in ("a", "c")]
     outputs = MODEL.predict_points(SCHEMA, raw)
-    first, second, pair = blocks_of(raw, outputs, grids, [(0, 1)], lambda rows: MODEL.predict_points(SCHEMA, rows))
+    first, second, pair = blocks_of(raw, outputs, grids, [(0, 1)], ask_public(MODEL, SCHEMA))
 
     def dependence(**fixed):
         altered = raw.copy()

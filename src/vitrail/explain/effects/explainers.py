@@ -33,6 +33,7 @@ from .result import Effects
 
 if TYPE_CHECKING:
     from ...vault import PrivateData
+    from .quote import EffectsQuote
 
 Estimate = Literal["smooth", "plain"]
 PDP, ALE = "partial dependence", "accumulated effects"
@@ -95,6 +96,34 @@ class PartialDependence:
     def __repr__(self) -> str:
         return f"PartialDependence({self._model!r})"
 
+    def quote(
+        self,
+        features: Sequence[str | tuple[str, str]] | str | None = None,
+        *,
+        epsilon: float | None = None,
+        mu: float | None = None,
+        marginals: Marginals | None = None,
+    ) -> EffectsQuote:
+        """What curves would cost, whether they fit, and about how wide their bands would be. Free; reads no row."""
+        from .quote import noise_of, partial_widths, priced, rehearsed
+
+        names, axes = self._axes(features)
+        total = question_mu(epsilon, mu, self._data.delta)
+        prepared = rehearsed(self._data, self._model, total, marginals)
+        plan = PartialPlan.of(prepared, names, prepared.mu, resolution=self._resolution, pairs=axes)
+        (stds,) = noise_of(prepared, [plan.part], [1.0], self._rate)
+        return priced(self._data, total, {"pdp": partial_widths(plan, prepared, stds, plain=self._estimate == "plain")})
+
+    def __vitrail_quote__(self, *, epsilon: float | None = None, mu: float | None = None) -> EffectsQuote:
+        """What ``data.quote(PartialDependence(...), epsilon=...)`` shows."""
+        return self.quote(epsilon=epsilon, mu=mu)
+
+    def _axes(self, features: object) -> tuple[tuple[str, ...], list[Axis]]:
+        """Columns, and the grids of pairs."""
+        schema = self._data.feature_schema
+        names, pairs = checked_features_and_pairs(schema, features)
+        return names, [pair_axis(schema, *pair, self._resolution or PAIR_PLACES) for pair in pairs]
+
     def __call__(
         self,
         features: Sequence[str | tuple[str, str]] | str | None = None,
@@ -118,13 +147,11 @@ class PartialDependence:
         -------
         Effects
         """
-        schema = self._data.feature_schema
-        names, pairs = checked_features_and_pairs(schema, features)
-        axes = [pair_axis(schema, *pair, self._resolution or PAIR_PLACES) for pair in pairs]
+        names, axes = self._axes(features)
         total = question_mu(epsilon, mu, self._data.delta)
         prepared = prepare(self._data, self._model, total, marginals, "partial dependence")
         plan = PartialPlan.of(prepared, names, prepared.mu, resolution=self._resolution, pairs=axes)
-        label = f"partial dependence of {len(names)} columns" + (f" and {len(pairs)} pairs" if pairs else "")
+        label = f"partial dependence of {len(names)} columns" + (f" and {len(axes)} pairs" if axes else "")
         release, ((means, stds),) = ask_joint(prepared, [plan.part], [1.0], label, rate=self._rate, key=self._key)
         plain = self._estimate == "plain"
         promise = Promise.of(self._data, release.cost + prepared.spent, plain=plain)
@@ -182,6 +209,28 @@ class AccumulatedEffects:
 
     def __repr__(self) -> str:
         return f"AccumulatedEffects({self._model!r})"
+
+    def quote(
+        self,
+        features: Sequence[str] | str | None = None,
+        *,
+        epsilon: float | None = None,
+        mu: float | None = None,
+        marginals: Marginals | None = None,
+    ) -> EffectsQuote:
+        """What curves would cost, whether they fit, and about how wide their bands would be. Free; reads no row."""
+        from .quote import accumulated_widths, noise_of, priced, rehearsed, with_rehearsed_clips
+
+        names = checked_features(self._data.feature_schema, features)
+        total = question_mu(epsilon, mu, self._data.delta)
+        prepared = rehearsed(self._data, self._model, total, marginals)
+        plan, prepared = with_rehearsed_clips(AccumulatedPlan.of(prepared, names, self._orders), prepared, total, 1.0)
+        (stds,) = noise_of(prepared, [plan.part], [1.0], self._rate)
+        return priced(self._data, total, {"ale": accumulated_widths(plan, prepared, stds, plain=self._estimate == "plain")})
+
+    def __vitrail_quote__(self, *, epsilon: float | None = None, mu: float | None = None) -> EffectsQuote:
+        """What ``data.quote(AccumulatedEffects(...), epsilon=...)`` shows."""
+        return self.quote(epsilon=epsilon, mu=mu)
 
     def __call__(
         self,

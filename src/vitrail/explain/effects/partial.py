@@ -60,7 +60,7 @@ class PartialDependencePart:
         """Measure at some places of each axis; offsets and bounds come from the reference rows."""
         axes = tuple(axis.at(chosen) for axis, chosen in zip(along.axes, places, strict=True))
         curves = [curve[:, chosen] for curve, chosen in zip(along.curves, places, strict=True)]
-        shapes, levels = _split(curves)
+        shapes, levels = split_levels(curves)
         offsets = tuple(shape.mean(axis=0) for shape in shapes)
         half = model.width / 2
         bounds = tuple(
@@ -89,7 +89,7 @@ class PartialDependencePart:
         """Shapes, level differences and level of every row, less their public offsets."""
         raw = block.values
         curves = [block.outputs(self.model, axis.altered(raw)) for axis in self.axes]
-        shapes, levels = _split(curves)
+        shapes, levels = split_levels(curves)
         level = levels.mean(axis=1)
         parts = [shape - offset for shape, offset in zip(shapes, self.shape_offsets, strict=True)]
         if len(self.axes) > 1:
@@ -146,6 +146,7 @@ class PartialDependencePart:
         return np.split(found.mean, cut), np.split(found.std, cut), found
 
 
-def _split(curves: list[Floats]) -> tuple[list[Floats], Floats]:
+def split_levels(curves: list[Floats]) -> tuple[list[Floats], Floats]:
+    """Shapes and levels of rows' curves, by axis: (rows, places) each, and (rows, axes)."""
     levels = np.stack([curve.mean(axis=1) for curve in curves], axis=1)
     return [curve - level[:, None] for curve, level in zip(curves, levels.T, strict=True)], levels

@@ -226,13 +226,17 @@ class AccumulatedPlan:
         )
         assert release.sigma is not None
         paid = prepared.paid(release.cost)
-        unit = per_unit_std(prepared.data, paid.mu * math.sqrt(weight)) * math.sqrt(columns)
+        return self.with_clips(paid, weight, histogram.edges, release.value.reshape(columns, -1), release.sigma), paid
+
+    def with_clips(self, paid: Prepared, weight: float, edges: Floats, counts: Floats, sigma: float) -> AccumulatedPlan:
+        """The same with clips chosen from counts of sizes, (columns, bins), that have noise ``sigma``."""
+        unit = per_unit_std(paid.data, paid.mu * math.sqrt(weight)) * math.sqrt(len(self.part.steps))
         clips = [
-            choose_clip(counts, release.sigma, histogram.edges, prepared.n_rows, unit * min(len(one), POOLED_BINS))
-            for counts, one in zip(release.value.reshape(columns, -1), self.part.steps, strict=True)
+            choose_clip(of_column, sigma, edges, paid.n_rows, unit * min(len(one), POOLED_BINS))
+            for of_column, one in zip(counts, self.part.steps, strict=True)
         ]
         part = self.part.clipped([clip.bound for clip in clips])
-        return replace(self, part=part, clipped_share=max(clip.share for clip in clips)), paid
+        return replace(self, part=part, clipped_share=max(clip.share for clip in clips))
 
     def curves(
         self, prepared: Prepared, means: Floats, stds: Floats, *, plain: bool

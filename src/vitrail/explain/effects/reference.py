@@ -76,9 +76,7 @@ class Along:
         outputs = model.predict_points(schema, rows)
         curves = tuple(curves_at(model, schema, rows, axis) for axis in axes)
         if not all(np.isfinite(part).all() for part in (outputs, *curves)):
-            raise ModelError(
-                f"{model.name} gives no finite output on public rows drawn inside the schema; nothing was charged"
-            )
+            raise ModelError(f"{model.name} gives no finite output on public rows drawn inside the schema")
         return cls(rows, outputs, tuple(axes), curves)
 
 

@@ -86,6 +86,23 @@ class Effects(Mapping[str, Curve]):
         found: dict[str, JsonValue] = {name: curve.to_json() for name, curve in self.curves.items()}
         return found | {" x ".join(pair): surface.to_json() for pair, surface in self.surfaces.items()}
 
+    @classmethod
+    def from_json(cls, fields: Mapping[str, JsonValue], marginals: Marginals) -> Effects:
+        """Read back what ``to_json`` wrote, with the marginals that lie under the curves: they are stored on their own."""
+        if not isinstance(fields, Mapping) or not fields or not all(isinstance(one, Mapping) for one in fields.values()):
+            raise InvalidInput("what was given are no effects as their to_json writes them: curves by column")
+        curves: dict[str, Curve] = {}
+        surfaces: dict[tuple[str, str], Surface] = {}
+        for name, one in fields.items():
+            assert isinstance(one, Mapping)
+            if str(one.get("format")).startswith("vitrail-surface/"):
+                surface = Surface.from_json(one)
+                surfaces[surface.names] = surface
+            else:
+                curves[name] = Curve.from_json(one)
+        first: Curve | Surface = next(iter(curves.values())) if curves else next(iter(surfaces.values()))
+        return cls(MappingProxyType(curves), marginals, first.guarantee, first.cost, MappingProxyType(surfaces))
+
     def frame(self) -> dict[str, NDArray[np.generic]]:
         """All curves as one tidy table of columns: ``pandas.DataFrame(effects.frame())``. Surfaces have their own."""
         if not self.curves:

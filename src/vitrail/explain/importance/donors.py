@@ -21,6 +21,7 @@ import scipy.fft
 
 from ...errors import InvalidInput
 from ...schema import Categorical, Schema
+from ..bins import Bins
 from ..effects.axes import Floats
 from ..marginals_result import Marginals, nearest_shares
 from ..shapley.permutations import row_hashes
@@ -45,6 +46,8 @@ class Donor:
         No value lies outside.
     integer : bool
         Whether values are whole numbers.
+    bins : Bins
+        The histogram's own bins.
     """
 
     column: int
@@ -53,6 +56,7 @@ class Donor:
     low: float
     high: float
     integer: bool
+    bins: Bins
 
     @classmethod
     def of(cls, schema: Schema, name: str, marginals: Marginals) -> Donor:
@@ -66,9 +70,9 @@ class Donor:
         levels = isinstance(column, Categorical) or bins.edges is None
         shares = smoothed(np.asarray(marginals.counts[name]) / mass, marginals.sigma / mass, ordered=not levels)
         if isinstance(column, Categorical) or bins.edges is None:
-            return cls(place, _cumulated(shares), None, 0.0, len(bins) - 1.0, True)
+            return cls(place, _cumulated(shares), None, 0.0, len(bins) - 1.0, True, bins)
         edges = np.asarray(bins.edges)
-        return cls(place, _cumulated(shares), edges, float(column.low), float(column.high), column.integer)
+        return cls(place, _cumulated(shares), edges, float(column.low), float(column.high), column.integer, bins)
 
     def at(self, shares: Floats) -> Floats:
         """Values below which these shares of the distribution lie."""
@@ -78,6 +82,20 @@ class Donor:
         start = np.concatenate([[0.0], self.cumulated])[place]
         inside = (shares - start) / np.maximum(self.cumulated[place] - start, 1e-300)
         values = self.edges[place] + np.clip(inside, 0.0, 1.0) * (self.edges[place + 1] - self.edges[place])
+        found: Floats = np.clip(np.round(values) if self.integer else values, self.low, self.high)
+        return found
+
+    @property
+    def shares(self) -> Floats:
+        """The share of every bin."""
+        return np.diff(self.cumulated, prepend=0.0)
+
+    @property
+    def middles(self) -> Floats:
+        """A value from the middle of every bin, or the levels."""
+        if self.edges is None:
+            return np.arange(len(self.cumulated), dtype=np.float64)
+        values = (self.edges[1:] + self.edges[:-1]) / 2
         found: Floats = np.clip(np.round(values) if self.integer else values, self.low, self.high)
         return found
 

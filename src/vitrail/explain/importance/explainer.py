@@ -25,6 +25,7 @@ from .part import ImportancePart
 
 if TYPE_CHECKING:
     from ...vault import PrivateData
+    from ..effects.quote import EffectsQuote
 
 KIND = "permutation importance"
 ENOUGH_DONORS = 50_000
@@ -95,6 +96,28 @@ class PermutationImportance:
     def __repr__(self) -> str:
         return f"PermutationImportance({self._model!r}, loss={self._loss.name!r})"
 
+    def quote(
+        self,
+        features: Sequence[str] | str | None = None,
+        *,
+        epsilon: float | None = None,
+        mu: float | None = None,
+        marginals: Marginals | None = None,
+    ) -> EffectsQuote:
+        """What a ranking would cost, whether it fits, and how wide its bands would be. Free; reads no row."""
+        from ..effects.quote import noise_of, priced, rehearsed
+
+        names = checked_features(self._data.feature_schema, features)
+        total = question_mu(epsilon, mu, self._data.delta)
+        prepared = rehearsed(self._data, self._model, total, marginals)
+        part = importance_part(prepared, names, self._loss, self._repeats, self._clip)
+        (stds,) = noise_of(prepared, [part], [1.0], self._rate)
+        return priced(self._data, total, {"importance": importance_widths(part, stds)})
+
+    def __vitrail_quote__(self, *, epsilon: float | None = None, mu: float | None = None) -> EffectsQuote:
+        """What ``data.quote(PermutationImportance(...), epsilon=...)`` shows."""
+        return self.quote(epsilon=epsilon, mu=mu)
+
     def __call__(
         self,
         features: Sequence[str] | str | None = None,
@@ -126,6 +149,11 @@ class PermutationImportance:
         label = f"{KIND} of {len(names)} columns"
         release, ((means, stds),) = ask_joint(prepared, [part], [1.0], label, rate=self._rate, key=self._key)
         return importance_ranking(part, means, stds, Promise.of(self._data, release.cost + prepared.spent, plain=True))
+
+
+def importance_widths(part: ImportancePart, stds: Floats) -> dict[str, float]:
+    """By column, half the width of its band where the noise on the part's means is this; exact."""
+    return {name: TWO_SIDED_95 * float(std) for name, std in zip(part.names, stds, strict=False)}
 
 
 def importance_part(

@@ -2,12 +2,18 @@
 
 For a row with features x and target y, and d columns, with donors x'_j for each column (``donors``):
 
-    v_j = loss(y, f(x with x_j := x'_j)) - loss(y, f(x)),  j = 1..d, averaged over the donors of a column
+    v_j = loss(y, f(x with x_j := x'_j)) - loss(y, f(x)) + g_j(x_j) - E g_j,  averaged over the donors of a column
     base = loss(y, f(x)) - L/2 in [-L/2, L/2], L the largest loss
     flag = 1 where |v| exceeds the clip C, else 0
 
+*Why g.* Donors come from a noisy histogram p, not from the column's own distribution q. To first order that changes the
+mean loss by sum_k (p_k - q_k) loss_j(k), loss_j(k) being the mean loss with column j set to its k-th bin. Public reference
+rows tell about what loss_j is: that is g_j, and E g_j its mean under p. The mean of g_j(x_j) over the rows is sum_k q_k
+g_j(k), so adding the difference takes the error away, as far as g_j is loss_j, at no price: it is one more public function
+of the row. On Adult at epsilon 0.5 the importance of capital-gain was 27 % too large without.
+
 *Bound*: v is clipped to C in L2 norm, all columns together, base to L/2 and the flag to 1, by ``joint`` on every row and by
-the vault once more, so privacy rests on nothing that is said here. Without a clip |v| is at most L sqrt(d).
+the vault once more, so privacy rests on nothing that is said here. Without a clip |v| is at most 2 L sqrt(d).
 
 *Why differences, and one clip for all columns.* Losses that are centred have norm (L/2) sqrt(d + 1) whatever the row; a
 row's differences are zero for a column the model does not use, and small for most rows: on Adult (13 columns, squared loss
@@ -25,16 +31,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...errors import ModelError
 from ...model import Model
 from ...schema import Schema
 from ..effects.axes import Floats
 from ..effects.joint import BlockSpec
-from ..effects.reference import reference_rows, rows_affordable
+from ..effects.reference import reference_rows
 from ..marginals_result import Marginals
 from .donors import Donor
 from .losses import Loss
@@ -44,6 +51,7 @@ if TYPE_CHECKING:
 
 PERCENTILE, ROOM = 0.97, 1.5
 BASE_SHARE, FLAG_SHARE = 0.03, 0.01
+MOST_PREDICTIONS, FEWEST_ROWS, MOST_ROWS = 150_000, 200, 600
 SEED = 21
 """Of the reference's targets: they are public, and fixed so that a question is the same again."""
 
@@ -58,6 +66,7 @@ class ImportancePart:
     loss: Loss
     n_repeats: int
     clip: float
+    expected: tuple[Floats, ...]
 
     @classmethod
     def of(
@@ -73,17 +82,24 @@ class ImportancePart:
     ) -> ImportancePart:
         """Donors from the marginals; the clip from reference rows, unless it is given."""
         donors = tuple(Donor.of(schema, name, marginals) for name in names)
-        most = loss.largest * math.sqrt(len(names))
-        part = cls(model, names, donors, loss, n_repeats, most if clip is None else min(clip, most))
-        if clip is not None:
-            return part
-        rows = reference_rows(schema, marginals, rows_affordable(len(names) * n_repeats))
+        places = sum(len(donor.middles) for donor in donors) + len(names) * n_repeats
+        rows = reference_rows(schema, marginals, max(FEWEST_ROWS, min(MOST_ROWS, MOST_PREDICTIONS // places)))
         outputs = model.predict_points(schema, rows)
         targets = _targets(outputs, loss, model)
-        differences, _ = part._differences(rows, targets, outputs, lambda altered: model.predict_points(schema, altered))
-        sizes = np.sqrt((differences**2).sum(axis=1))
-        seen = ROOM * float(np.quantile(sizes, PERCENTILE))
-        return cls(model, names, donors, loss, n_repeats, min(max(seen, 1e-6 * loss.largest), most))
+
+        def ask(altered: Floats) -> Floats:
+            return model.predict_points(schema, altered)
+
+        expected = tuple(_expected(donor, rows, targets, loss, ask) for donor in donors)
+        if not all(np.isfinite(one).all() for one in (outputs, *expected)):
+            raise ModelError(f"{model.name} gives no finite output or loss on public rows drawn inside the schema")
+        most = 2 * loss.largest * math.sqrt(len(names))
+        part = cls(model, names, donors, loss, n_repeats, most if clip is None else min(clip, most), expected)
+        if clip is not None:
+            return part
+        differences, _ = part._differences(rows, targets, outputs, ask)
+        seen = ROOM * float(np.quantile(np.sqrt((differences**2).sum(axis=1)), PERCENTILE))
+        return replace(part, clip=min(max(seen, 1e-6 * loss.largest), most))
 
     @property
     def blocks(self) -> tuple[BlockSpec, ...]:
@@ -109,7 +125,9 @@ class ImportancePart:
     ) -> tuple[Floats, Floats]:
         base = self.loss(target, outputs)
         found = np.zeros((len(rows), len(self.names)))
-        for place, donor in enumerate(self.donors):
+        for place, (donor, expected) in enumerate(zip(self.donors, self.expected, strict=True)):
+            correction = expected - donor.shares @ expected
+            found[:, place] = self.n_repeats * correction[donor.bins.index(rows[:, donor.column])]
             for values in donor.draws(rows, self.n_repeats):
                 altered = rows.copy()
                 altered[:, donor.column] = values
@@ -124,7 +142,18 @@ class ImportancePart:
             [donor.identity() for donor in self.donors],
             self.n_repeats,
             self.clip,
+            [one.tolist() for one in self.expected],
         ]
+
+
+def _expected(donor: Donor, rows: Floats, targets: Floats, loss: Loss, ask: Callable[[Floats], Floats]) -> Floats:
+    """g_j: the reference's mean loss with a column set to each of its bins."""
+    values = donor.middles
+    altered = np.repeat(rows[None], len(values), axis=0)  # all bins in one go: a call costs more than its rows
+    altered[:, :, donor.column] = values[:, None]
+    losses = loss(np.tile(targets, len(values)), ask(altered.reshape(-1, rows.shape[1])))
+    found: Floats = losses.reshape(len(values), -1).mean(axis=1)
+    return found
 
 
 def _targets(outputs: Floats, loss: Loss, model: Model) -> Floats:

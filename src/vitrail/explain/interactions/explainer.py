@@ -22,7 +22,7 @@ from ..effects.planning import Prepared, Promise, ask_joint, checked_features, c
 from ..effects.reference import reference_rows
 from ..marginals_result import Marginals
 from .grids import Grid, grid_of
-from .part import InteractionPart, blocks_of
+from .part import InteractionPart, ask_public, blocks_of
 
 if TYPE_CHECKING:
     from ...vault import PrivateData
@@ -168,7 +168,7 @@ def plan_part(
     looks = sum(map(len, grids)) + sum(len(grids[j]) * len(grids[k]) for j, k in candidates)
     rows = reference_rows(schema, prepared.marginals, max(FEWEST_ROWS, min(MOST_ROWS, MOST_PREDICTIONS // looks)))
     outputs = model.predict_points(schema, rows)
-    seen = blocks_of(rows, outputs, grids, candidates, lambda altered: model.predict_points(schema, altered))
+    seen = blocks_of(rows, outputs, grids, candidates, ask_public(model, schema))
     if not all(np.isfinite(one).all() for one in (outputs, *seen)):
         raise ModelError(f"{model.name} gives no finite output on public rows drawn inside the schema; nothing was charged")
     if pairs is None and len(candidates) > n_pairs:

@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ...model import Model
+from ...schema import Schema
 from ..effects.axes import Floats
 from ..effects.joint import BlockSpec
 from .grids import Grid
@@ -46,7 +47,8 @@ ROOM = 1.5
 MAIN_SHARE = 0.5
 """The claim of a column's block on the price, against 1 of a pair's: it stands in the denominator only."""
 
-Ask = Callable[[Floats], Floats]
+Ask = Callable[[list[Floats]], list[Floats]]
+"""Outputs of the same rows, altered in several ways."""
 
 
 class Strength(NamedTuple):
@@ -60,25 +62,34 @@ class Strength(NamedTuple):
 
 def column_differences(rows: Floats, outputs: Floats, grid: Grid, ask: Ask) -> Floats:
     """D_j: (rows, places)."""
-    found = np.empty((len(rows), len(grid)))
-    for place, value in enumerate(grid.values):
-        altered = rows.copy()
-        altered[:, grid.column] = value
-        found[:, place] = ask(altered) - outputs
-    return found
+    altered = []
+    for value in grid.values:
+        altered.append(rows.copy())
+        altered[-1][:, grid.column] = value
+    return np.stack([found - outputs for found in ask(altered)], axis=1)
 
 
 def pair_differences(
     rows: Floats, outputs: Floats, first: Grid, second: Grid, mains: tuple[Floats, Floats], ask: Ask
 ) -> Floats:
     """I_jk: (rows, places of j times places of k), from the columns' own differences."""
-    found = np.empty((len(rows), len(first), len(second)))
-    for a, here in enumerate(first.values):
-        for b, there in enumerate(second.values):
-            altered = rows.copy()
-            altered[:, first.column], altered[:, second.column] = here, there
-            found[:, a, b] = ask(altered) - outputs - mains[0][:, a] - mains[1][:, b]
-    return found.reshape(len(rows), -1)
+    altered = []
+    for here in first.values:
+        for there in second.values:
+            altered.append(rows.copy())
+            altered[-1][:, first.column], altered[-1][:, second.column] = here, there
+    found = np.stack(ask(altered), axis=1).reshape(len(rows), len(first), len(second))
+    mixed = found - outputs[:, None, None] - mains[0][:, :, None] - mains[1][:, None, :]
+    return mixed.reshape(len(rows), -1)
+
+
+def ask_public(model: Model, schema: Schema) -> Ask:
+    """Outputs of public rows, all in one go: a call costs more than its rows."""
+
+    def ask(altered: list[Floats]) -> list[Floats]:
+        return np.split(model.predict_points(schema, np.concatenate(altered)), len(altered))
+
+    return ask
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +134,7 @@ class InteractionPart:
             block.predictions(self.model),
             self.grids,
             self.pairs,
-            lambda altered: block.outputs(self.model, altered),
+            lambda altered: [block.outputs(self.model, one) for one in altered],
         )
         return np.concatenate([one - offset for one, offset in zip(found, self.offsets, strict=True)], axis=1)
 

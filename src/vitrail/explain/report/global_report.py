@@ -22,20 +22,23 @@ from ..effects.planning import (
     CLIPS_SHARE,
     AccumulatedPlan,
     PartialPlan,
+    Prepared,
     Promise,
     ask_joint,
     checked_features,
     checked_inputs,
     prepare,
 )
-from ..importance.explainer import checked_repeats, importance_part, importance_ranking
+from ..importance.explainer import checked_repeats, importance_part, importance_ranking, importance_widths
 from ..importance.losses import LossFunction, loss_of
+from ..importance.part import ImportancePart
 from ..marginals_result import Marginals
 from .result import GlobalExplanation
 
 if TYPE_CHECKING:
     from ...vault import PrivateData
     from ..effects.explainers import Estimate
+    from ..effects.quote import EffectsQuote
 
 PARTS = ("pdp", "ale", "importance")
 WEIGHTS = MappingProxyType({"pdp": 0.35, "ale": 0.45, "importance": 0.2})
@@ -110,6 +113,52 @@ class GlobalReport:
     def __repr__(self) -> str:
         return f"GlobalReport({self._model!r}, parts={list(self._parts)})"
 
+    def quote(
+        self,
+        features: Sequence[str] | str | None = None,
+        *,
+        epsilon: float | None = None,
+        mu: float | None = None,
+        marginals: Marginals | None = None,
+    ) -> EffectsQuote:
+        """What the report would cost, whether it fits, and about how wide its bands would be. Free; reads no row."""
+        from ..effects.quote import accumulated_widths, noise_of, partial_widths, priced, rehearsed, with_rehearsed_clips
+
+        data, plain = self._data, self._estimate == "plain"
+        names = checked_features(data.feature_schema, features)
+        total = question_mu(epsilon, mu, data.delta)
+        prepared = rehearsed(data, self._model, total, marginals)
+        accumulated = None
+        if "ale" in self._parts:
+            planned = AccumulatedPlan.of(prepared, names, self._orders)
+            accumulated, prepared = with_rehearsed_clips(planned, prepared, total, self._weights["ale"])
+        partial, importance = self._other_plans(prepared, names)
+        asked = _asked(partial, accumulated, importance)
+        stds = noise_of(prepared, list(asked.values()), [self._weights[name] for name in asked], self._rate)
+        noise = dict(zip(asked, stds, strict=True))
+        widths: dict[str, dict[str, float]] = {}
+        if partial is not None:
+            widths["pdp"] = partial_widths(partial, prepared, noise["pdp"], plain=plain)
+        if accumulated is not None:
+            widths["ale"] = accumulated_widths(accumulated, prepared, noise["ale"], plain=plain)
+        if importance is not None:
+            widths["importance"] = importance_widths(importance, noise["importance"])
+        return priced(data, total, widths)
+
+    def __vitrail_quote__(self, *, epsilon: float | None = None, mu: float | None = None) -> EffectsQuote:
+        """What ``data.quote(GlobalReport(...), epsilon=...)`` shows."""
+        return self.quote(epsilon=epsilon, mu=mu)
+
+    def _other_plans(self, prepared: Prepared, names: tuple[str, ...]) -> tuple[PartialPlan | None, ImportancePart | None]:
+        """What needs no clips of its own to be bought."""
+        partial = importance = None
+        if "pdp" in self._parts:
+            partial = PartialPlan.of(prepared, names, prepared.mu * self._weights["pdp"] ** 0.5)
+        if self._loss is not None:
+            repeats = checked_repeats(None, self._data.n_rows_public)
+            importance = importance_part(prepared, names, self._loss, repeats)
+        return partial, importance
+
     def __call__(
         self,
         features: Sequence[str] | str | None = None,
@@ -138,21 +187,12 @@ class GlobalReport:
         names = checked_features(data.feature_schema, features)
         total = question_mu(epsilon, mu, data.delta)
         prepared = prepare(data, model, total, marginals, "the report")
-        partial = accumulated = importance = None
+        accumulated = None
         if "ale" in self._parts:
             planned = AccumulatedPlan.of(prepared, names, self._orders)
             accumulated, prepared = planned.clipped(prepared, total, self._weights["ale"], self._key)
-        if "pdp" in self._parts:
-            partial = PartialPlan.of(prepared, names, prepared.mu * self._weights["pdp"] ** 0.5)
-        if self._loss is not None:
-            importance = importance_part(prepared, names, self._loss, checked_repeats(None, data.n_rows_public))
-        asked: dict[str, Part] = {}
-        if partial is not None:
-            asked["pdp"] = partial.part
-        if accumulated is not None:
-            asked["ale"] = accumulated.part
-        if importance is not None:
-            asked["importance"] = importance
+        partial, importance = self._other_plans(prepared, names)
+        asked = _asked(partial, accumulated, importance)
         label = f"{', '.join(asked)} of {len(names)} columns"
         weights = [self._weights[name] for name in asked]
         release, split = ask_joint(prepared, list(asked.values()), weights, label, rate=self._rate, key=self._key)
@@ -184,6 +224,18 @@ class GlobalReport:
             guarantee=promise.guarantee,
             cost=promise.cost,
         )
+
+
+def _asked(
+    partial: PartialPlan | None, accumulated: AccumulatedPlan | None, importance: ImportancePart | None
+) -> dict[str, Part]:
+    """The parts of the joint sum by name, in their order."""
+    found = {
+        "pdp": None if partial is None else partial.part,
+        "ale": None if accumulated is None else accumulated.part,
+        "importance": importance,
+    }
+    return {name: part for name, part in found.items() if part is not None}
 
 
 def _checked_parts(parts: Sequence[str] | None, *, has_target: bool) -> tuple[str, ...]:

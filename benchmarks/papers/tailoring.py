@@ -1,0 +1,143 @@
+"""Tailoring Differential Privacy to Any Explainer, reproduced: as published beside ours and beside the printed figures.
+
+    python benchmarks/papers/tailoring.py --data FOLDER --anchors FOLDER   # everything; writes results/tailoring.json
+    python benchmarks/papers/tailoring.py --data FOLDER --only pdp         # one part
+    python benchmarks/papers/tailoring.py --data FOLDER --quick            # small, to see that it runs; writes nothing
+    python benchmarks/papers/tailoring.py --data FOLDER --resume           # keep parts that an earlier run finished
+    python benchmarks/papers/tailoring.py --draw                           # pictures from the stored results alone
+
+The cache is that of ``benchmarks/global_explanations.py``: with ``--resume``, parts that it has finished are taken from
+there. Pictures go to docs/papers/figures (with ``--quick`` to the cache).
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import numpy as np
+
+import global_curves as curves
+import global_ours as ours
+import global_ranking
+from global_curves import Row
+from global_explanations import bench_of, measured, options_of, write
+from global_setup import Bench, Part
+from papers import tailoring_figures
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+RESULTS = ROOT / "benchmarks" / "results" / "tailoring.json"
+PICTURES = ROOT / "docs" / "papers" / "figures"
+SHOWN = (
+    ("pdp", "bike", "hr", 0.5),
+    ("ale", "bike", "hr", 0.5),
+    ("pdp", "adult", "capital-gain", 1.0),
+    ("ale", "adult", "capital-gain", 1.0),
+    ("pdp", "adult", "age", 0.5),
+    ("ale", "adult", "age", 0.5),
+    ("ale", "framingham", "age", 0.5),
+    ("ale", "adult", "native-country", 0.5),
+)
+"""Curves that are drawn: kind, dataset, column, epsilon for that column alone."""
+
+
+def experiment(kind: str) -> Callable[[Bench], Part]:
+    def part(bench: Bench) -> Part:
+        rows = [row for name in curves.CASES for row in curves.per_feature(bench, name, kind)]
+        return Part({}, rows, "one column at a time; MISE, typical mean of ten repetitions")
+
+    return part
+
+
+def resolution(bench: Bench) -> Part:
+    return Part({}, curves.resolution(bench), "published designs at 10 to 100 places; ours measures as many places")
+
+
+def shown(bench: Bench) -> Part:
+    """One draw of every design, with the curve that it is meant to be, as numbers to draw."""
+    rows: list[Row] = []
+    for kind, name, feature, epsilon in SHOWN:
+        case = bench.case(name)
+        axis = case.axis(feature)
+        few = slice(None) if case.categorical(feature) else slice(None, None, 5)
+        draw = next(iter(ours.drawn(case, kind, (feature,), epsilon, marginal_draws=1, noise_draws=1)))[feature]
+        as_published = curves.published_curves(case, kind, feature, epsilon, quantile_draws=1)[0]
+        if case.categorical(feature):
+            x: list[object] = [str(level) for level in case.schema[feature].levels]
+            order = draw.places.astype(int)
+            half = np.empty(len(order))
+            half[order] = 1.96 * draw.stds
+        else:
+            x = [float(value) for value in axis[few]]
+            half = np.interp(axis, draw.places, 1.96 * draw.stds)
+        numbers = {
+            "truth_published": case.truth(kind, feature, "published", clip=False),
+            "truth_ours": case.truth(kind, feature, "ours", clip=False),
+            "published": as_published,
+            "ours": draw.on(case, feature),
+            "half_width": half,
+        }
+        rows.append(
+            {"kind": kind, "data": name, "feature": feature, "epsilon": epsilon, "x": x}
+            | {key: [float(f"{value:.6g}") for value in found[few]] for key, found in numbers.items()}
+        )
+    return Part({}, rows, "one draw each, epsilon for this column alone")
+
+
+PARTS = {
+    "pdp": experiment("pdp"),
+    "ale": experiment("ale"),
+    "resolution": resolution,
+    "importance": global_ranking.importance,
+    "generic_rankings": global_ranking.generic_rankings,
+    "shown": shown,
+}
+SHARED = {"importance": "importance", "generic_rankings": "generic_rankings"}
+"""Parts that the other benchmark measures too."""
+
+
+def take_over(cache: Path, folder: Path, quick: bool) -> None:
+    """Parts of the other benchmark, so that nothing is measured twice."""
+    other = cache / ("global-quick" if quick else "global-parts")
+    folder.mkdir(exist_ok=True)
+    for name in SHARED:
+        if (other / f"{name}.json").exists() and not (folder / f"{name}.json").exists():
+            (folder / f"{name}.json").write_text((other / f"{name}.json").read_text())
+    both = other / "win_shares.json"
+    for kind in curves.KINDS:
+        if both.exists() and not (folder / f"{kind}.json").exists():
+            found = json.loads(both.read_text())
+            rows = [row for row in found["rows"] if row["kind"] == kind]
+            (folder / f"{kind}.json").write_text(json.dumps({**found, "headline": {}, "rows": rows}))
+
+
+def main() -> None:
+    parser = options_of(__doc__)
+    parser.add_argument("--draw", action="store_true", help="only draw the stored results")
+    options = parser.parse_args()
+    if options.draw:
+        tailoring_figures.draw(json.loads(RESULTS.read_text())["rows"], PICTURES)
+        return
+    unknown = [name for name in options.only if name not in PARTS]
+    if unknown:
+        raise SystemExit(f"there is no part {', '.join(unknown)}; there are {', '.join(PARTS)}")
+    bench = bench_of(options)
+    folder = options.cache / ("tailoring-quick" if options.quick else "tailoring-parts")
+    if options.resume:
+        take_over(options.cache, folder, options.quick)
+    measured(folder, options.only or list(PARTS), PARTS, bench, options.resume)
+    finished = [name for name in PARTS if (folder / f"{name}.json").exists()]
+    if options.quick:
+        found = {name: json.loads((folder / f"{name}.json").read_text())["rows"] for name in finished}
+        tailoring_figures.draw([{"part": name, **row} for name, rows in found.items() for row in rows], folder)
+    elif len(finished) == len(PARTS):
+        rows = write(folder, finished, "python benchmarks/papers/tailoring.py", RESULTS)
+        tailoring_figures.draw(rows, PICTURES)
+
+
+if __name__ == "__main__":
+    main()

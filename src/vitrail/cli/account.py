@@ -1,0 +1,176 @@
+"""Whose rows a command asks and who pays: what `ask` and `report` share, before and after the question.
+
+Everything public is tried on a *rehearsal* first: the same declarations with no rows and a ledger that is forgotten.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from ..errors import InvalidInput, LedgerError
+from ..guarantee import Budget
+from ..schema import Schema
+from .ask_input import private_rows_of
+from .output import open_existing_ledger, print_note
+
+if TYPE_CHECKING:
+    from ..ledger import Statement
+    from ..vault import PrivateData
+
+PACKAGE = Path(__file__).resolve().parents[1]
+Found = TypeVar("Found")
+
+DataArgument = Annotated[
+    Path, typer.Argument(metavar="DATA", help="A Parquet file, a folder of them, or a CSV file with one row per line.")
+]
+ModelOption = Annotated[
+    str,
+    typer.Option(
+        "--model",
+        metavar="M.onnx",
+        help="An ONNX file. Or module:attribute, a model or function in Python: importing it RUNS that code. Pickles are "
+        "refused, because opening one runs code that nobody sees.",
+    ),
+]
+ModelOutputOption = Annotated[
+    str | None, typer.Option("--output", metavar="CLASS", help="Which class or column of the model's output.")
+]
+RangeOption = Annotated[
+    tuple[float, float] | None,
+    typer.Option("--range", metavar="LOW HIGH", help="Where the outputs lie, if they are no probabilities."),
+]
+InputsOption = Annotated[
+    str, typer.Option("--inputs", help="What the model takes: features in [0, 1], values, frame, category-frame.")
+]
+KeyOption = Annotated[
+    str | None, typer.Option("--key", help="A name for a model that is a Python function: asking again then costs nothing.")
+]
+BudgetOption = Annotated[float, typer.Option("--budget", help="The account's whole epsilon, for ever.")]
+LedgerOption = Annotated[str, typer.Option("--ledger", help="Where the bill is kept: a path ending in .db, or a URL.")]
+QuoteOption = Annotated[
+    bool, typer.Option("--quote", help="Only say what it would cost and how wide the bands would be. Free.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+DeltaOption = Annotated[float, typer.Option("--delta", help="The account's delta.")]
+NameOption = Annotated[str | None, typer.Option("--name", help="The dataset's name; the file's if not given.")]
+AccountOption = Annotated[str | None, typer.Option("--account", help="Who pays; the dataset's name if not given.")]
+AnalystOption = Annotated[str, typer.Option("--analyst", help="Who asks.")]
+VersionOption = Annotated[
+    str, typer.Option("--data-version", help="Change it when the rows change: old answers are then not replayed.")
+]
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A dataset as the command line declares it, and the ledger that its account is in."""
+
+    path: Path
+    schema: Schema
+    name: str
+    target: str | None
+    rows: int
+    budget: Budget
+    neighbours: str
+    ledger: str
+    analyst: str
+    account: str | None
+    version: str
+
+    def __post_init__(self) -> None:
+        if self.ledger == "memory":
+            raise InvalidInput(
+                "--ledger is 'memory', which would forget the bill when this command ends; name a file, such as l.db"
+            )
+
+    @property
+    def ledger_is_new(self) -> bool:
+        """Whether the ledger is a file that is not there yet."""
+        file = self.ledger.removeprefix("sqlite:///")
+        return "://" not in file and not Path(file).exists()
+
+    def rehearsal(self) -> PrivateData:
+        """No rows, and a ledger that is forgotten: whatever is wrong with the options is found here."""
+        return self._opened({column: [] for column in self.schema}, None)
+
+    def opened(self) -> PrivateData:
+        """The rows, with their account."""
+        source = private_rows_of(self.path, self.schema)
+        if self.ledger_is_new:
+            print_note(
+                f"Note: {self.ledger} is a new ledger. If this data was asked about before, use the ledger that knows of it."
+            )
+        return self._opened(source, self.ledger)
+
+    def statement(self, expected: Statement) -> Statement:
+        """The account as it stands, or ``expected`` where it was not opened yet: a quote opens none."""
+        if self.ledger_is_new:
+            return expected
+        account = self.account or self.name
+        with closing(open_existing_ledger(self.ledger)) as opened:
+            if account not in opened.accounts():
+                return expected
+            found = opened.statement(account)
+        if (found.budget, found.neighbours) != (expected.budget, expected.neighbours):
+            raise LedgerError(
+                f"Account {account!r} has {found.budget} and neighbours {found.neighbours!r}; the options say "
+                f"{expected.budget} and {expected.neighbours!r}. A budget never changes once it is set: give the account's "
+                "own values."
+            )
+        return found
+
+    def _opened(self, source: object, ledger: str | None) -> PrivateData:
+        from ..vault import PrivateData
+
+        return PrivateData(
+            source,
+            self.schema,
+            name=self.name,
+            target=self.target,
+            n_rows_public=self.rows,
+            budget=self.budget,
+            neighbours=self.neighbours,
+            ledger=ledger,
+            analyst=self.analyst,
+            account=self.account,
+            version=self.version,
+        )
+
+
+def bill_line(now: Statement, epsilon: float, *, replayed: bool) -> str:
+    """What an answer cost, and what is left."""
+    paid = "was stored already and cost nothing" if replayed else f"cost epsilon {epsilon:.4g}"
+    return (
+        f"The answer {paid}. Spent so far: epsilon {now.spent_epsilon:.4g} of {now.budget.epsilon:.4g}; a question of up to "
+        f"epsilon {now.remaining_epsilon:.4g} still fits."
+    )
+
+
+def fits_line(fits: bool, statement: Statement) -> str:
+    """The last sentence of a quote."""
+    return (
+        f"It {'fits' if fits else 'does not fit'}: the largest question that account {statement.account!r} can still pay "
+        f"for is epsilon {statement.remaining_epsilon:.4g}. Nothing was charged."
+    )
+
+
+def with_notes(explain: Callable[[], Found]) -> Found:
+    """Explain; what the library warns of becomes a note. Other packages' warnings are dropped: they may be about rows."""
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        found = explain()
+    ours = [one for one in seen if Path(one.filename).is_relative_to(PACKAGE)]
+    for text in dict.fromkeys(str(one.message) for one in ours if one.category is UserWarning):
+        print_note(f"Note: {text}")
+    return found
+
+
+def charged_since(statement: Statement, last: int) -> bool:
+    """Whether anything was charged after entry ``last``."""
+    return any(entry.kind == "charged" and entry.seq > last for entry in statement.entries)

@@ -1,0 +1,206 @@
+"""`vitrail report`: everything global about a model from private rows, for one price, as one page.
+
+A report asks several questions, so a fault found between them would leave the first ones paid for nothing. All of it is
+therefore rehearsed before: the whole report runs once with no rows and a ledger that is forgotten.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..accounting import JsonValue
+from ..errors import InvalidInput
+from ..explanation.summary import printable
+from ..guarantee import Budget, check_epsilon_delta
+from ..schema import Schema
+from .account import (
+    AccountOption,
+    AnalystOption,
+    BudgetOption,
+    DataArgument,
+    Declared,
+    DeltaOption,
+    InputsOption,
+    JsonOption,
+    KeyOption,
+    LedgerOption,
+    ModelOption,
+    ModelOutputOption,
+    NameOption,
+    QuoteOption,
+    RangeOption,
+    VersionOption,
+    bill_line,
+    charged_since,
+    fits_line,
+    with_notes,
+)
+from .ask_input import model_of
+from .marginals import DEFAULT_DELTA, EpsilonOption, NeighboursOption, RowsOption, SchemaOption, TargetOption
+from .output import check_writable, existing, print_json, print_line, print_table
+
+if TYPE_CHECKING:
+    from ..explain.effects.quote import EffectsQuote
+    from ..explain.report.result import GlobalExplanation
+    from ..ledger import Statement
+
+SUFFIXES = (".html", ".json")
+
+
+def report(
+    data: DataArgument,
+    schema: SchemaOption,
+    model: ModelOption,
+    rows: RowsOption,
+    epsilon: EpsilonOption,
+    budget: BudgetOption,
+    ledger: LedgerOption,
+    files: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--output-file",
+            "-o",
+            metavar="R.html",
+            help="Where to write it: .html or .json; may be repeated. A table on the screen if not given.",
+        ),
+    ] = None,
+    features: Annotated[
+        list[str] | None,
+        typer.Option("--features", metavar="COLUMN", help="Only this column; may be repeated. All if not given."),
+    ] = None,
+    parts: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--parts", metavar="PART", help="pdp, ale or importance; may be repeated. All that is possible if not given."
+        ),
+    ] = None,
+    output: ModelOutputOption = None,
+    bounds: RangeOption = None,
+    inputs: InputsOption = "auto",
+    loss: Annotated[str, typer.Option("--loss", help="Of importance: squared, absolute, zero-one or log.")] = "squared",
+    sampling_rate: Annotated[
+        float, typer.Option("--sampling-rate", help="Below 1: look at a random share of the rows, faster and noisier.")
+    ] = 1.0,
+    key: KeyOption = None,
+    quote: QuoteOption = False,
+    as_json: JsonOption = False,
+    delta: DeltaOption = DEFAULT_DELTA,
+    target: TargetOption = None,
+    neighbours: NeighboursOption = None,
+    name: NameOption = None,
+    account: AccountOption = None,
+    analyst: AnalystOption = "owner",
+    version: VersionOption = "1",
+) -> None:
+    """Explain a whole model from private rows: importance, partial dependence, accumulated effects, one price, one page."""
+    from ..explain.report.global_report import GlobalReport
+    from ..vault import PrivateData
+
+    check_epsilon_delta(epsilon, delta, "a question")
+    _check_files(files or ())
+    declared = Declared(
+        data,
+        Schema.load(existing(schema, "schema")),
+        name or data.stem,
+        target,
+        rows,
+        Budget(budget, delta),
+        neighbours or "add-remove",
+        ledger,
+        analyst,
+        account,
+        version,
+    )
+    existing(data, "data")
+    rehearsal = declared.rehearsal()
+    chosen = model_of(model, output=output, bounds=bounds, inputs=inputs)
+
+    def explainer(rows_of: PrivateData) -> GlobalReport:
+        return GlobalReport(rows_of, chosen, parts=parts, loss=loss, sampling_rate=sampling_rate, key=key)
+
+    if quote:
+        tag = explainer(rehearsal).quote(features, epsilon=epsilon)
+        _print_quote(tag, declared.statement(rehearsal.budget), as_json)
+        return
+    unlimited = Declared(**{**vars(declared), "budget": Budget(max(budget, 2 * epsilon), delta)}).rehearsal()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the real run says the same again, as notes
+        explainer(unlimited)(features, epsilon=epsilon)
+    private = declared.opened()
+    last = max(entry.seq for entry in private.budget.entries)
+    found = with_notes(lambda: explainer(private)(features, epsilon=epsilon))
+    after = private.budget
+    _write(found, after, files or ())
+    line = bill_line(after, found.guarantee.epsilon, replayed=not charged_since(after, last))
+    if as_json:
+        print_json(found.to_json())
+        return
+    if not files:
+        _print_table(found)
+        print_line()
+        print_line(printable(found.whole_guarantee.sentence))
+    print_line(line)
+    if files:
+        print_line("Written: " + ", ".join(map(str, files)))
+
+
+def _check_files(files: Sequence[Path]) -> None:
+    for file in files:
+        if file.suffix.lower() not in SUFFIXES:
+            raise InvalidInput(f"--output-file is {str(file)!r}; its name must end in {' or '.join(SUFFIXES)}")
+        check_writable(file, "the report")
+
+
+def _write(found: GlobalExplanation, statement: Statement, files: Sequence[Path]) -> None:
+    from ..show import bill_of
+
+    for file in files:
+        if file.suffix.lower() == ".json":
+            found.save(file)
+        else:
+            found.to_html(file, bill_of(statement))
+
+
+def _print_table(found: GlobalExplanation) -> None:
+    """A line for each column: its importance, and how far its curves go up and down."""
+    effects = {kind: curves for kind, curves in (("pdp", found.pdp), ("ale", found.ale)) if curves is not None}
+    ranking = found.importance
+    columns = ranking.order if ranking is not None else tuple(next(iter(effects.values())))
+    header = ["column"]
+    if ranking is not None:
+        header += ["importance", "band", "above the next"]
+        ranked = ranking.frame()
+    header += [f"{kind} from lowest to highest" for kind in effects]
+    lines = []
+    for place, column in enumerate(columns):
+        line = [printable(column)]
+        if ranking is not None:
+            half = (float(ranked["upper"][place]) - float(ranked["lower"][place])) / 2
+            sure = float(ranked["confidence"][place])
+            last = place == len(columns) - 1
+            line += [f"{float(ranked['score'][place]):.4g}", f"± {half:.2g}", "" if last else f"{100 * sure:.0f} %"]
+        line += [f"{float(curves[column].y.max() - curves[column].y.min()):.3g}" for curves in effects.values()]
+        lines.append(line)
+    print_table(header, lines, numeric=range(1, len(header)))
+
+
+def _print_quote(tag: EffectsQuote, statement: Statement, as_json: bool) -> None:
+    fits = statement.spent + tag.price.cost <= statement.capacity
+    if as_json:
+        said: dict[str, JsonValue] = {"fits": fits, "remaining_epsilon": statement.remaining_epsilon}
+        price = {**tag.price.to_json(), **said}
+        print_json({**tag.to_json(), "price": price})
+        return
+    promise = tag.price.guarantee
+    print_line(
+        f"The report costs epsilon {promise.epsilon:.4g} at delta {promise.delta:.3g} (mu {promise.mu:.4g}, neighbours "
+        f"{promise.neighbours})."
+    )
+    widths = ", ".join(f"{part} ± {tag.half_width(part):.2g}" for part in tag.half_widths)
+    print_line(f"95 % bands of about: {widths}. That is an estimate from public stand-in rows.")
+    print_line(fits_line(fits, statement))

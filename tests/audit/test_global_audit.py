@@ -1,0 +1,197 @@
+"""Global explanations attacked on worst-case neighbours: the joint sums by themselves, and whole calls with their ledgers.
+
+The model is as jagged as can be, so that single rows reach the clips; among many rows the one whose vector is longest is the
+one that comes or goes. Claims hold, and are used up as far as that row's length allows: the audit would see a bound that is
+wrong by a tenth. What is planned from marginals is planned once here, from rows that are nobody's; the slow tests run
+everything, marginals included, as a caller would.
+"""
+
+import functools
+
+import numpy as np
+import pytest
+
+import vitrail as vt
+from vitrail.explain.effects.joint import Joint
+from vitrail.explain.effects.planning import AccumulatedPlan, PartialPlan, Prepared
+from vitrail.explain.importance.explainer import importance_part
+from vitrail.explain.importance.losses import loss_of
+from vitrail.explain.interactions.explainer import plan_part
+from vitrail.explain.shap_global.explainers import looked_at
+from vitrail.explain.shap_global.parts import Cells, ShapDependencePart, ShapImportancePart
+from vitrail.vault import rehearse
+from vitrail.vault.block import Block
+from vitrail.vault.predictions import Predictions
+from vitrail.vault.setting import Setting
+
+DRAWS, CONFIDENCE, MU = 60_000, 0.999999, 1.0
+SCHEMA = vt.Schema(
+    {"a": vt.Numeric(0, 1), "b": vt.Numeric(0, 1), "c": vt.Categorical(["x", "y"]), "t": vt.Numeric(0, 1, integer=True)}
+)
+FEATURES = SCHEMA.without("t")
+RNG = np.random.default_rng(0)
+CROWD = {"a": RNG.random(300), "b": RNG.random(300), "c": RNG.choice(["x", "y"], 300), "t": RNG.integers(0, 2, 300)}
+
+
+def jagged(features):
+    return (np.sin(1e4 * features @ np.array([1.0, 2.0, 3.0, 5.0])) > 0).astype(float)
+
+
+MODEL = vt.Model(jagged, range=(0, 1), name="jagged")
+
+
+@functools.cache
+def prepared():
+    data = vt.PrivateData(CROWD, SCHEMA, name="crowd", target="t", n_rows_public=300, budget=vt.Budget(1e4, 1e-6))
+    return Prepared(data, MODEL, vt.marginals(data, mu=5.0, bins=10), MU, vt.Cost())
+
+
+def part_of(name):
+    ready = prepared()
+    if name == "partial dependence":
+        return PartialPlan.of(ready, FEATURES.names, MU, resolution=4).part
+    if name == "accumulated effects":
+        return AccumulatedPlan.of(ready, FEATURES.names).part.clipped([0.5, 0.5, 0.5])
+    if name == "permutation importance":
+        return importance_part(ready, FEATURES.names, loss_of("squared", None, MODEL, SCHEMA, "t", None), 2, 0.5)
+    if name == "interactions":
+        return plan_part(ready, FEATURES.names, None, 2, 3)
+    rows, seen, background = looked_at(ready, 2)
+    if name == "shap importance":
+        return ShapImportancePart.of(MODEL, background, seen)
+    return ShapDependencePart.of(
+        MODEL, background, [Cells.of(FEATURES, one, ready.marginals) for one in FEATURES], rows, seen
+    )
+
+
+NAMES = [
+    "partial dependence",
+    "accumulated effects",
+    "permutation importance",
+    "interactions",
+    "shap importance",
+    "shap dependence",
+]
+
+
+def as_rows(raw):
+    return {
+        "a": raw[:, 0], "b": raw[:, 1], "c": np.array(["x", "y"])[raw[:, 2].astype(int)], "t": raw[:, 3].astype(int)
+    }  # fmt: skip
+
+
+def vectors(joint, raw):
+    setting = Setting(SCHEMA, "t", len(raw), "add-remove", len(raw))
+    predictions = Predictions(setting)
+    predictions.admit(MODEL)
+    return joint(Block(raw, setting, lambda model, values: predictions.of(model, values, None)))
+
+
+@functools.cache
+def case(name):
+    """The question, the rows that are longest and most opposed, and how far they are from nothing and from each other."""
+    joint = Joint((part_of(name),), (1.0,))
+    draw = np.random.default_rng(7)
+    raw = np.column_stack([draw.random(256), draw.random(256), draw.integers(0, 2, 256), draw.integers(0, 2, 256)]) + 0.0
+    found = vectors(joint, raw)
+    longest = int(np.argmax(np.linalg.norm(found, axis=1)))
+    apart = np.linalg.norm(found - found[longest], axis=1)
+    furthest = int(np.argmax(apart))
+    one, other = as_rows(raw[[longest]]), as_rows(raw[[furthest]])
+    return joint.question(None, name), one, other, float(np.linalg.norm(found[longest])), float(apart[furthest]) / 2
+
+
+NOBODY = {"a": [], "b": [], "c": [], "t": []}
+
+
+def audit(question, neighbours, relation="add-remove", claimed=MU, draws=DRAWS):
+    def run(rows, draws):
+        return rehearse(
+            question, rows, SCHEMA, mu=MU, n_rows_public=4, draws=draws, target="t", neighbours=relation, block_rows=2
+        )
+
+    return vt.audit.mechanism(run, neighbours, claimed, draws=draws, confidence=CONFIDENCE)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_row_more_is_told_as_well_as_promised_and_no_better(name):
+    question, one, _, length, _ = case(name)
+    assert length <= 1 + 1e-12
+    found = audit(question, (NOBODY, one))
+    assert not found.refuted, str(found)
+    assert found.tightness >= 0.85 * length, str(found)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_row_exchanged_is_told_no_better_than_promised(name):
+    question, one, other, _, apart = case(name)
+    found = audit(question, (one, other), "replace-one")
+    assert not found.refuted, str(found)
+    assert found.tightness >= 0.85 * apart, str(found)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_claim_that_is_too_small_is_caught(name):
+    """The rows above do reach far enough for a bound that is a third too small for them to be seen."""
+    question, one, _, length, _ = case(name)
+    assert length > 0.6, "these neighbours would test nothing"
+    assert audit(question, (NOBODY, one), claimed=0.66 * length * MU).refuted
+
+
+def test_a_joint_sum_that_trusts_its_parts_is_caught():
+    """Without the clip, here and in the vault's bound, importance betrays a row that its clip would have shortened."""
+    part = part_of("permutation importance")
+    plain = part.contributions
+    question, one, _, _, _ = case("permutation importance")
+    blown = vt.BoundedSum(
+        lambda block: plain(block) / np.array([spec.bound for spec in part.blocks for _ in range(spec.size)]),
+        size=question.size,
+        l2_bound=100.0,
+    )
+
+    def run(rows, draws):
+        # What the vault would add had it been told a bound of 1.
+        return rehearse(blown, rows, SCHEMA, mu=100.0 * MU, n_rows_public=4, draws=draws, target="t", block_rows=2)
+
+    assert vt.audit.mechanism(run, (NOBODY, one), MU, draws=DRAWS, confidence=CONFIDENCE).refuted
+
+
+# --- whole calls ------------------------------------------------------------------------------------------------------
+
+WHOLE_MU = 2.0
+
+
+def flat(result):
+    if isinstance(result, vt.Effects):
+        return np.concatenate([curve.y[:4] for curve in result.curves.values()])
+    return np.asarray(result.y[:6] if isinstance(result, vt.Curve) else result.scores)
+
+
+CALLS = {
+    "partial dependence": lambda data: vt.PartialDependence(data, MODEL, resolution=4, estimate="plain")(mu=WHOLE_MU),
+    "accumulated effects": lambda data: vt.AccumulatedEffects(data, MODEL, estimate="plain")(mu=WHOLE_MU),
+    "permutation importance": lambda data: vt.PermutationImportance(data, MODEL, n_repeats=1)(mu=WHOLE_MU),
+    "interactions": lambda data: vt.Interactions(data, MODEL, n_pairs=2, grid=2)(mu=WHOLE_MU),
+    "shap dependence": lambda data: vt.ShapDependence(data, MODEL, chains=1)("c", mu=WHOLE_MU),
+}
+
+
+def whole(name, draws):
+    few = {column: values[:6] for column, values in CROWD.items()}
+    more = {column: np.append(values, case(name)[1][column]) for column, values in few.items()}
+
+    def run(rows):
+        data = vt.PrivateData(
+            rows, SCHEMA, name="rows", target="t", n_rows_public=6, budget=vt.Budget(60.0, 1e-6), block_rows=8
+        )
+        return np.round(flat(CALLS[name](data)), 6)
+
+    return vt.audit.mechanism(run, (few, more), WHOLE_MU, draws=draws, progress=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CALLS)
+def test_whole_calls_keep_their_promise(name):
+    """Marginals, planning, joint sum and post-processing, each run with rows, ledger and charges of its own."""
+    found = whole(name, 1500)
+    assert not found.refuted, found.summary()

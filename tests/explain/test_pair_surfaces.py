@@ -1,0 +1,105 @@
+"""Partial dependence of pairs: the right surface, with bands, for the price of one call; bad pairs are refused."""
+
+import numpy as np
+import pytest
+
+import vitrail as vt
+from vitrail.errors import InvalidInput
+
+N = 3000
+RNG = np.random.default_rng(8)
+SCHEMA = vt.Schema(
+    {
+        "age": vt.Numeric(20, 60, integer=True),
+        "pay": vt.Numeric(0, 1000),
+        "job": vt.Categorical(["clerk", "smith", "baker"]),
+    }
+)
+ROWS = {
+    "age": RNG.integers(20, 61, N),
+    "pay": np.clip(RNG.gamma(2, 100, N), 0, 1000),
+    "job": RNG.choice(["clerk", "smith", "baker"], N, p=[0.6, 0.3, 0.1]),
+}
+
+
+def output(x):
+    return 0.2 + 0.3 * x[:, 0] * x[:, 1] + 0.2 * x[:, 0] + x[:, 3] * (0.1 + 0.2 * x[:, 0])
+
+
+MODEL = vt.Model(output, range=(0, 1.2), name="formula")
+
+
+def private(budget=1e4, **more):
+    return vt.PrivateData(ROWS, SCHEMA, name="staff", n_rows_public=N, budget=vt.Budget(budget, 1e-6), **more)
+
+
+def exact(surface):
+    raw = SCHEMA.read_points(ROWS)
+    found = np.empty(surface.values.shape)
+    for i, first in enumerate(surface.sides[0]):
+        for j, second in enumerate(surface.sides[1]):
+            altered = raw.copy()
+            for name, value in zip(surface.names, (first, second), strict=True):
+                place = SCHEMA["job"].levels.index(value) if name == "job" else value
+                altered[:, SCHEMA.column_index(name)] = place
+            found[i, j] = output(SCHEMA.features(altered)[0]).mean()
+    return found
+
+
+@pytest.mark.parametrize("estimate", ["smooth", "plain"])
+def test_surfaces_are_right_at_a_high_price(estimate):
+    effects = vt.PartialDependence(private(), MODEL, estimate=estimate)(["age", ("age", "pay"), ("job", "age")], mu=80.0)
+    assert list(effects) == ["age"]
+    for pair in (("age", "pay"), ("job", "age")):
+        surface = effects[pair]
+        assert surface.names == pair
+        np.testing.assert_allclose(surface.values, exact(surface), atol=6e-3)
+    assert effects["job", "age"].sides[0] == ("clerk", "smith", "baker")
+    assert "1 column and 2 pairs" in repr(effects)
+    with pytest.raises(KeyError, match="nothing of"):
+        effects["pay", "age"]
+
+
+def test_pairs_alone_will_do_and_resolution_counts_for_them():
+    data = private(budget=2.0)
+    effects = vt.PartialDependence(data, MODEL, resolution=4)([("age", "pay")], epsilon=1.0)
+    assert len(effects) == 0
+    surface = effects["age", "pay"]
+    assert surface.values.shape == (4, 4)
+    assert data.budget.spent == effects.cost == surface.cost
+    assert (surface.upper > surface.lower).all()
+    assert effects.plot() is not None
+    assert list(effects.to_json()) == ["age x pay"]
+    with pytest.raises(InvalidInput, match="no curves"):
+        effects.frame()
+
+
+def test_bands_hold_the_truth():
+    marginals = vt.marginals(private(), mu=20.0)
+    inside = []
+    for _ in range(12):
+        surface = vt.PartialDependence(private(), MODEL, estimate="plain", resolution=4)(
+            [("age", "pay")], mu=0.5, marginals=marginals
+        )["age", "pay"]
+        true = exact(surface)
+        inside.append((surface.lower <= true) & (true <= surface.upper))
+    assert np.mean(inside) > 0.88
+
+
+@pytest.mark.parametrize(
+    ("features", "message"),
+    [
+        ([("age", "age")], "two different columns"),
+        ([("age", "pat")], "no feature 'pat'"),
+        ([("age", "pay", "job")], "a feature is"),
+        ([("age", 4)], "a feature is 4"),
+        (["age", 7], "a feature is 7"),
+        ([("age", "pay"), ("pay", "age")], "twice"),
+        (["age", "age", ("age", "pay")], "twice"),
+    ],
+)
+def test_bad_pairs_are_refused_and_nothing_is_charged(features, message):
+    data = private()
+    with pytest.raises(InvalidInput, match=message):
+        vt.PartialDependence(data, MODEL)(features, epsilon=1.0)
+    assert data.budget.spent == vt.Cost()
