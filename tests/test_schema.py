@@ -312,3 +312,22 @@ def test_pandas_is_asked_for_politely(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(InvalidInput, match="needs pandas"):
         ADULT.pandas(ADULT.filler())
+
+
+def test_what_may_change_is_declared_with_the_column():
+    plain = Schema({"age": Numeric(17, 90, integer=True), "sex": Categorical(["Female", "Male"])})
+    assert "change" not in json.dumps(plain.to_json())  # digests of before stay what they were
+    assert plain == Schema({"age": Numeric(17, 90, True, None, "any"), "sex": Categorical(["Female", "Male"], None, "any")})
+    ruled = Schema(
+        {"age": Numeric(17, 90, integer=True, change="up"), "sex": Categorical(["Female", "Male"], change="never")}
+    )
+    assert ruled.digest() != plain.digest()
+    assert Schema.from_json(json.loads(json.dumps(ruled.to_json()))) == ruled
+    assert repr(ruled) == (
+        "Schema({'age': Numeric(17, 90, integer=True, change='up'), 'sex': Categorical(['Female', 'Male'], change='never')})"
+    )
+    assert pickle.loads(pickle.dumps(ruled)) == ruled
+    with pytest.raises(SchemaError, match="change is 'sideways'; choose one of 'any', 'never', 'up', 'down'"):
+        Numeric(0, 1, change="sideways")
+    with pytest.raises(SchemaError, match="levels have no order"):
+        Categorical(["a", "b"], change="up")

@@ -263,7 +263,8 @@ def budget(bench: Bench) -> Part:
             headline[f"{name}_{way}_epsilon_ratio"] = float(found[f"{way} (sound)"].epsilon[-1] / base.epsilon[-1])
     how = SETTING + (
         "The paper's own curves are pictures without numbers. 'at epsilon ... a query' raises epsilon_min until sqrt(n) "
-        "sigma_min gives the least T' that the paper prints (95 and 91): its stated parameters do not"
+        "sigma_min gives the least T' that the paper prints (95 and 91): its stated parameters do not. The ratios in the "
+        "headline are at the same price per query, not at the same loss (benchmarks/local.py has those)"
     )
     return Part(headline, rows, how)
 

@@ -1,15 +1,15 @@
 """DPC of "Differentially Private Counterfactuals via Functional Mechanism" as published: a baseline, not a product.
 
-Written from the paper. Its claims do not hold (docs/errata.md): the polynomial basis of eq. 8 contains the rows themselves, so
-noise on the coefficients does not hide them, and the prototypes of eq. 14 average the encodings of raw rows once more, without
-any noise. Its epsilon is what it claims.
+Written from the paper. Its claims do not hold (docs/errata.md): the polynomial basis of eq. 8 contains the rows themselves,
+so noise on the coefficients does not hide them, and the prototypes of eq. 14 average the encodings of raw rows once more,
+without any noise. Its epsilon is what it claims.
 
 - *Autoencoder* (eq. 6): h = s(W^T x), xhat = s(W h), s the sigmoid, one hidden layer of K units.
-- *Perturbed objective* (eq. 11-13): coefficients x_i^2, -2 x_i and 1 of the products of g(x, w_p), each summed over the rows, get
-  Lap(4 (K + 1) / epsilon). Per row that is noise / n on the coefficients; the basis keeps its rows.
+- *Perturbed objective* (eq. 11-13): coefficients x_i^2, -2 x_i and 1 of the products of g(x, w_p), each summed over rows,
+  get Lap(4 (K + 1) / epsilon). Per row that is noise / n on the coefficients; the basis keeps its rows.
 - *Prototypes* (eq. 14): the mean of h over the rows of each class, exactly.
-- *Search* (eq. 15-18): minimise alpha cross-entropy + beta |dec(rho + d) - q| + gamma |d| by Adam from d = 0, for a torch module
-  that returns class probabilities.
+- *Search* (eq. 15-18): minimise alpha cross-entropy + beta |dec(rho + d) - q| + gamma |d| by Adam from d = 0, for a torch
+  module that returns class probabilities.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ import typer
 
 from .. import __version__
 from ..errors import VitrailError
-from . import ask, ledger, marginals, report, schema
+from . import ask, counterfactual, ledger, marginals, report, schema
 
 EXIT_REFUSED = 2
 EXIT_UNEXPECTED = 70  # EX_SOFTWARE of sysexits.h
@@ -33,6 +33,7 @@ app.command("budget")(ledger.budget)
 app.command("quote")(marginals.quote)
 app.command("marginals")(marginals.marginals)
 app.command("ask")(ask.ask)
+app.command("counterfactual")(counterfactual.counterfactual)
 app.command("report")(report.report)
 _ledger = typer.Typer(no_args_is_help=True, rich_markup_mode=_MARKUP, help="Look at a ledger, entry by entry.")
 _ledger.command("verify")(ledger.verify)

@@ -283,7 +283,7 @@ class Counterfactual:
         total_CFs: int = 1,
         features_to_vary: str | Sequence[str] = "all",
         permitted_range: object = None,
-        plausibility_weight: float = 1.0,
+        plausibility_weight: float = 1.25,
         seed: int = 0,
     ) -> Counterfactuals:
         """What would have led the model to another class, for each person. Free.

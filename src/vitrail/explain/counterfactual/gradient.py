@@ -1,9 +1,11 @@
 """Eq. 18 of Yang et al. for models with gradients: from the prototype, in the latent space, with torch.
 
-    minimise over d:  alpha cross-entropy(f(x), wanted) + beta |x - query| + gamma |d|,   x = decode(prototype + d)
+    minimise over d:  alpha miss(f(x), wanted) + beta |x - query| + gamma |d|,   x = decode(prototype + d)
 
-The paper's coefficients for tables: alpha 1, beta 0.5, gamma 0.1. The prototype is a release and f is public, so this is
-post-processing. What is found is one more candidate; the search settles it on the schema and asks the model.
+The paper's coefficients for tables: alpha 1, beta 0.5, gamma 0.1. Its cross-entropy is replaced by a softplus of the margin,
+which does not push on beyond the border; who is not over it half-way is pressed harder. The prototype is a release and f is
+public, so this is post-processing. What is found is one more candidate; the search settles it on the schema and asks the
+model.
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ from .picture import ClassPicture
 ALPHA, BETA, GAMMA = 1.0, 0.5, 0.1
 STEPS = 60
 RATE = 0.05
+PRESSED = 20.0
+"""By how much alpha grows, half-way, for queries that did not get to the wanted class."""
 
 
 @dataclass(frozen=True)
@@ -69,29 +73,36 @@ def eq18(gradients: Gradients | None, picture: ClassPicture, queries: FloatArray
         codes = prototypes + moved
         return ((codes if code.is_identity else base + codes @ decoder) * scale).clamp(0, 1)
 
-    for _ in range(STEPS):
+    alpha = torch.full((len(queries),), ALPHA, dtype=dtype)
+    best, found = decoded().detach(), torch.zeros(len(queries), dtype=torch.bool)
+    for step in range(2 * STEPS):
         optimizer.zero_grad()
         x = decoded()
+        margin = _margin(torch, gradients, x, wanted)
+        right = margin.detach() > 0
+        # The last point on the right side is kept: later ones are nearer to the query.
+        best, found = torch.where(right[:, None], x.detach(), best), found | right
+        if step == STEPS:
+            if bool(found.all()):
+                break
+            alpha = torch.where(found, alpha, PRESSED * alpha)
         distance = torch.sqrt(((x - features) ** 2).sum(dim=1) + 1e-12)
         near = torch.sqrt((moved**2).sum(dim=1) + 1e-12) * scale
-        loss = (ALPHA * _misses(torch, gradients, x, wanted) + BETA * distance + GAMMA * near).sum()
+        loss = (alpha * torch.nn.functional.softplus(-10 * margin) + BETA * distance + GAMMA * near).sum()
         loss.backward()
         optimizer.step()
-    with torch.no_grad():
-        return picture.schema.unfeature(decoded().double().numpy())
+    return picture.schema.unfeature(best.double().numpy())
 
 
-def _misses(torch: Any, gradients: Gradients, x: Any, wanted: Any) -> Any:
-    """How far the outputs are from the wanted class: a hinge on the threshold, or on the other classes' outputs."""
+def _margin(torch: Any, gradients: Gradients, x: Any, wanted: Any) -> Any:
+    """How far the outputs are on the wanted side: over the threshold, or over the other classes' outputs."""
     outputs = []
     for module, column in zip(gradients.modules, gradients.columns, strict=True):
         result = module(x)
         outputs.append(result if result.ndim == 1 else result[:, 0 if column is None else column])
     if len(outputs) == 1:
         above = outputs[0] - gradients.threshold
-        signed = torch.where(wanted == 1, above, -above)
-    else:
-        stacked = torch.stack(outputs, dim=1)
-        own = stacked.gather(1, wanted[:, None])[:, 0]
-        signed = own - stacked.scatter(1, wanted[:, None], -torch.inf).amax(dim=1)
-    return torch.nn.functional.softplus(-10 * signed)
+        return torch.where(wanted == 1, above, -above)
+    stacked = torch.stack(outputs, dim=1)
+    own = stacked.gather(1, wanted[:, None])[:, 0]
+    return own - stacked.scatter(1, wanted[:, None], -torch.inf).amax(dim=1)

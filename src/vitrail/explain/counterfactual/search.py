@@ -4,8 +4,9 @@
    models, minima of eq. 18: ``gradient``), settled onto the rules. Those that the model puts in the wanted class are valid.
 2. *Fallback* for people without any: one column at a time towards the class, then random permitted rows. Then it is said
    that nothing was found.
-3. *Less change*: the smallest changes are undone together as long as the model agrees (a binary search on their number), the
-   amounts of numeric changes are halved back (a binary search on the amount), and single columns are undone greedily.
+3. *Less change*: numeric changes are taken back as far as the model agrees (a binary search on the amount); then single
+   columns are undone, the one that helps most first, or, where columns are many, the smallest changes together (a binary
+   search on their number).
 4. *Several answers*: the best, then those farthest from what was chosen.
 
 Every step keeps a row valid or leaves it as it was, so that the last word on validity is the model's own.
@@ -29,11 +30,13 @@ Bools = NDArray[np.bool_]
 
 NEAREST = 24
 """Rows of the pool that each person starts from."""
-REFINED = 6
-"""Valid candidates, for each answer asked for, that are made sparse."""
+REFINED = 12
+"""Valid candidates of each person that are made sparse; a few for each answer where many are asked for."""
 FEW_COLUMNS = 64
 """Up to so many varied columns single ones are tried one by one."""
 HALVINGS = 6
+TOWARDS = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
+"""Parts of the way from the person to the prototype of the class that are tried."""
 MOVES = 8
 """Columns that the fallback changes at most."""
 STEPS = 9
@@ -114,9 +117,9 @@ def find(search: Search, queries: FloatArray, target: Indices, total: int, extra
     without = np.setdiff1d(np.arange(len(queries)), good.owner)
     if len(without):
         good = good + fallback(search, queries, target, without)
-    good = _best(search, queries, target, good, REFINED * total)
-    good = refine(search, queries, target, good)
-    return [_chosen(search, queries, target, good, place, total) for place in range(len(queries))]
+    good = _best(search, queries, target, good, max(REFINED, 4 * total))
+    refined = refine(search, queries, target, good)
+    return [_chosen(search, queries, target, refined, good, place, total) for place in range(len(queries))]
 
 
 def _changed(queries: FloatArray, candidates: Candidates) -> Bools:
@@ -143,7 +146,7 @@ def _starts(search: Search, queries: FloatArray, target: Indices, extra: FloatAr
             nearest = np.argpartition(by_distance, count - 1, axis=1)[:, :count]
             owners.append(np.repeat(mine, count))
             rows.append(pool.raw[nearest.ravel()])
-        for step in (0.5, 1.0, 2.0):  # towards the prototype, and past it
+        for step in TOWARDS:  # towards the prototype, and past it
             moved = features[mine] + step * (pool.prototype - features[mine])
             owners.append(mine)
             rows.append(search.schema.unfeature(np.clip(moved, 0.0, 1.0)))
@@ -235,10 +238,10 @@ def refine(search: Search, queries: FloatArray, target: Indices, good: Candidate
     own, wanted = queries[good.owner], target[good.owner]
     rows = good.rows
     many = int(search.rules.vary.sum()) > FEW_COLUMNS
+    rows = _halve_back(search, own, rows, wanted, np.flatnonzero(_numbers(search)))
     if many:
         rows = _undo_smallest(search, own, rows, wanted)
-    rows = _halve_back(search, own, rows, wanted, np.flatnonzero(_numbers(search)))
-    if not many:
+    else:
         rows = _undo_one_by_one(search, own, rows, wanted)
         before = rows
         for column in np.flatnonzero(_numbers(search)):
@@ -322,9 +325,22 @@ def _best(search: Search, queries: FloatArray, target: Indices, good: Candidates
     return good.take(order[np.arange(len(order)) - starts < most])
 
 
-def _chosen(search: Search, queries: FloatArray, target: Indices, good: Candidates, place: int, total: int) -> FloatArray:
-    """The best answer, then the farthest from those chosen among the better half; all different."""
+def _chosen(
+    search: Search,
+    queries: FloatArray,
+    target: Indices,
+    good: Candidates,
+    spare: Candidates,
+    place: int,
+    total: int,
+) -> FloatArray:
+    """The best answer, then the farthest from those chosen among the better half; all different.
+
+    Where refining made too many of them one and the same, candidates stand in as they were before.
+    """
     rows = np.unique(good.rows[good.owner == place], axis=0)
+    if len(rows) < total:
+        rows = np.unique(np.concatenate([rows, spare.rows[spare.owner == place]]), axis=0)
     rows = rows[(rows != queries[place]).any(axis=1)]
     if not len(rows):
         return np.asarray(rows)

@@ -1,0 +1,270 @@
+"""`vitrail counterfactual`: what would have changed a model's answer, from a private picture of the classes.
+
+Everything public (schema, model, points, constraints, files to write) is read and tried before the ledger is opened, so that
+a mistake costs nothing. The picture is paid for once: with a model that is a file, or a ``--key``, the same command for
+other people replays it, free; ``--save`` keeps it in a file of its own.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..errors import InvalidInput
+from ..explanation.counterfactuals import Counterfactuals
+from ..explanation.summary import printable
+from ..guarantee import Budget, check_epsilon_delta
+from ..schema import Level, Numeric, Schema
+from .account import (
+    AccountOption,
+    AnalystOption,
+    BudgetOption,
+    DataArgument,
+    Declared,
+    DeltaOption,
+    InputsOption,
+    JsonOption,
+    KeyOption,
+    LedgerOption,
+    ModelOption,
+    ModelOutputOption,
+    NameOption,
+    RangeOption,
+    VersionOption,
+    bill_line,
+    charged_since,
+    with_notes,
+)
+from .ask_input import model_of, points_of
+from .ask_output import check_files
+from .marginals import DEFAULT_DELTA, EpsilonOption, NeighboursOption, RowsOption, SchemaOption, TargetOption
+from .output import check_writable, existing, print_json, print_line, print_note, print_table
+
+if TYPE_CHECKING:
+    from ..explain.counterfactual.explainer import Counterfactual
+    from ..ledger import Statement
+    from ..show import Report
+
+MOST_PEOPLE = 12
+"""People that a page shows."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked about public people, as the call takes it."""
+
+    people: object
+    desired_class: Level
+    total: int
+    features_to_vary: str | list[str]
+    permitted_range: dict[str, object]
+
+    def answered(self, explainer: Counterfactual) -> Counterfactuals:
+        """Search; free."""
+        return explainer(
+            self.people,
+            desired_class=self.desired_class,
+            total_CFs=self.total,
+            features_to_vary=self.features_to_vary,
+            permitted_range=self.permitted_range,
+        )
+
+
+def counterfactual(
+    data: DataArgument,
+    schema: SchemaOption,
+    model: ModelOption,
+    point: Annotated[
+        str,
+        typer.Option(
+            "--point",
+            metavar="POINT",
+            help="Whom to explain, public: JSON (an object, or a list of them), - for standard input, or a .json, .csv or "
+            ".parquet file.",
+        ),
+    ],
+    rows: RowsOption,
+    epsilon: EpsilonOption,
+    budget: BudgetOption,
+    ledger: LedgerOption,
+    desired: Annotated[
+        str, typer.Option("--desired-class", metavar="CLASS", help="The class to get to: 0, 1, its name, or opposite.")
+    ] = "opposite",
+    total: Annotated[int, typer.Option("--total", help="How many different answers for each person.")] = 1,
+    vary: Annotated[
+        list[str] | None,
+        typer.Option("--vary", metavar="COLUMN", help="A column that may change; repeat. All if not given."),
+    ] = None,
+    permit: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--permit",
+            metavar="COLUMN=RANGE",
+            help="Where changed values may lie: age=30:50, or levels: 'job=clerk|nurse'. May be repeated.",
+        ),
+    ] = None,
+    files: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--output-file", "-o", metavar="E.html", help="Where to write it: .html, .png or .json; may be repeated."
+        ),
+    ] = None,
+    save: Annotated[
+        Path | None, typer.Option("--save", metavar="FILE", help="Keep the releases, to explain others without the data.")
+    ] = None,
+    output: ModelOutputOption = None,
+    bounds: RangeOption = None,
+    inputs: InputsOption = "auto",
+    threshold: Annotated[float, typer.Option("--threshold", help="Outputs of at least this are class 1.")] = 0.5,
+    key: KeyOption = None,
+    as_json: JsonOption = False,
+    delta: DeltaOption = DEFAULT_DELTA,
+    target: TargetOption = None,
+    neighbours: NeighboursOption = None,
+    name: NameOption = None,
+    account: AccountOption = None,
+    analyst: AnalystOption = "owner",
+    version: VersionOption = "1",
+) -> None:
+    """Say what would have changed a model's answer for public points, from private rows, with a promise and a bill."""
+    from ..explain.counterfactual.explainer import Counterfactual
+
+    check_epsilon_delta(epsilon, delta, "a question")
+    check_files(files or ())
+    if save is not None:
+        check_writable(save, "the counterfactual")
+    declared = Declared(
+        data,
+        Schema.load(existing(schema, "schema")),
+        name or data.stem,
+        target,
+        rows,
+        Budget(budget, delta),
+        neighbours or "add-remove",
+        ledger,
+        analyst,
+        account,
+        version,
+    )
+    rehearsal = declared.rehearsal()
+    chosen = model_of(model, output=output, bounds=bounds, inputs=inputs)
+    ranges = _ranges(rehearsal.feature_schema, permit or [])
+    asked = Asked(points_of(point, target), _class_of(desired), total, list(vary or ()) or "all", ranges)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what there is to warn of is said when it is paid for
+        tried = Counterfactual(rehearsal, chosen, threshold=threshold, rows=False, latent="none")
+        asked.answered(tried.fit(epsilon=epsilon))
+    private = declared.opened()
+    last = max(entry.seq for entry in private.budget.entries)
+    explainer = with_notes(lambda: Counterfactual(private, chosen, threshold=threshold, key=key).fit(epsilon=epsilon))
+    if save is not None:
+        explainer.save(save)
+    found = asked.answered(explainer)
+    after = private.budget
+    bill = bill_line(after, found.guarantee.epsilon, replayed=not charged_since(after, last))
+    _write(found, after, declared.name, bill, files or ())
+    if as_json:
+        print_json(found.to_json())
+    elif files:
+        print_line(bill)
+        print_line("Written: " + ", ".join(map(str, files)))
+    else:
+        _print(found, bill)
+
+
+def _class_of(text: str) -> Level:
+    return int(text) if text.isdecimal() else text
+
+
+def _ranges(schema: Schema, permit: Sequence[str]) -> dict[str, object]:
+    """The options ``--permit``, read by the schema."""
+    ranges: dict[str, object] = {}
+    for text in permit:
+        name, equals, given = text.partition("=")
+        if not equals or not given:
+            raise InvalidInput(f"--permit is {text!r}; write COLUMN=LOW:HIGH or COLUMN=LEVEL|LEVEL")
+        if isinstance(schema[schema.names[schema.column_index(name)]], Numeric):
+            try:
+                low, high = (float(end) for end in given.split(":"))
+            except ValueError as error:
+                raise InvalidInput(f"--permit is {text!r}; column {name!r} needs two numbers, as in {name}=30:50") from error
+            ranges[name] = (low, high)
+        else:
+            ranges[name] = given.split("|")
+    return ranges
+
+
+def _print(found: Counterfactuals, bill: str) -> None:
+    """One line per change: a table for a terminal, tab-separated for a pipe; then the promise and the bill."""
+    lines = [
+        (str(place), str(number), column, str(before), str(after))
+        for place, some in enumerate(found.changes)
+        for number, changes in enumerate(some)
+        for column, before, after in changes
+    ]
+    print_table(("person", "answer", "column", "now", "what if"), [tuple(map(printable, line)) for line in lines])
+    print_line()
+    for place, message in enumerate(found.messages):
+        if message:
+            print_line(printable(f"Person {place}: {message}"))
+        for number, one in enumerate(found.answers[place]):
+            print_line(
+                f"Person {place}, answer {number}: the model says {one.output:.3g}, not {found.outputs[place]:.3g}; "
+                f"distance {one.distance:.3g}, to the class {one.plausibility:.3g}."
+            )
+    for sentence in (found.guarantee.sentence, *found.notes, bill):
+        print_line(printable(sentence))
+
+
+def _write(found: Counterfactuals, statement: Statement, dataset: str, bill: str, files: Sequence[Path]) -> None:
+    for file in files:
+        try:
+            if file.suffix.lower() == ".json":
+                found.save(file)
+            elif file.suffix.lower() == ".png":
+                found.plot(0).savefig(file, dpi=160)
+            else:
+                _report(found, statement, dataset, bill).save(file)
+        except OSError as error:
+            raise InvalidInput(
+                f"the counterfactuals cannot be written to {str(file)!r}: {error.strerror}. They were paid for; the ledger "
+                "keeps the releases of a model that is a file, and the same command again costs nothing"
+            ) from error
+    if len(found) > 1 and any(file.suffix.lower() == ".png" for file in files):
+        print_note(f"Note: the picture shows the first of {len(found)} people; a .json file holds all of them.")
+
+
+def _report(found: Counterfactuals, statement: Statement, dataset: str, bill: str) -> Report:
+    """One page: the promise, a table before and after for every person, the bill."""
+    from ..show import Picture, Report, Section, bill_of, bill_section, privacy_label
+
+    shown = min(len(found), MOST_PEOPLE)
+    sections = []
+    for place in range(shown):
+        one = found.shape(place)
+        words = f"Before and after for person {place}; changed cells are marked."
+        sections.append(
+            Section(
+                f"Person {place}: {one.title}",
+                (one.message,) if one.message else (),
+                pictures=(Picture(found.plot(place), words),),
+            )
+        )
+    if shown < len(found):
+        sections.append(Section("Further people", (f"The first {shown} of {len(found)} people are shown.",)))
+    if len(found) > 1:
+        words = "Each dot is one person's first answer."
+        sections.append(Section("How far answers are", (), pictures=(Picture(found.plot_distances(), words),)))
+    sections.append(Section("What it cost, and what to know", (found.guarantee.sentence, bill, *found.notes)))
+    made = bill_of(statement)
+    sections.append(bill_section(made))
+    return Report(
+        f"What would have changed {found.model}, from {dataset}",
+        privacy_label(made.guarantee, dataset=dataset, bill=made),
+        tuple(sections),
+    )

@@ -1,0 +1,51 @@
+"""The pane: one file of releases that explains a model for ever, on any machine, without the data.
+
+The owner pays once (:func:`release`); whoever has the file explains anybody (:class:`Pane`). Reading imports neither the
+vault nor the ledger: each name below is imported when it is first used.
+
+Examples
+--------
+>>> import numpy as np, vitrail as vt
+>>> schema = vt.Schema({"age": vt.Numeric(0, 100), "smoker": vt.Categorical(["no", "yes"])})
+>>> rows = {"age": np.linspace(0, 100, 20_000), "smoker": np.tile(["no", "yes"], 10_000)}
+>>> data = vt.PrivateData(rows, schema, name="patients", n_rows_public=20_000, budget=vt.Budget(1, 1e-6))
+>>> model = vt.Model(lambda x: 0.2 + 0.5 * x[:, 0] + 0.2 * x[:, 2], range=(0, 1), name="risk")
+>>> quote = vt.pane.quote(data, model, epsilon=1.0)
+>>> quote.fits, list(quote.shares)
+(True, ['rows', 'local', 'pdp', 'ale', 'counterfactual'])
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .archive import DamagedPane
+    from .pane import Pane
+    from .person import Person
+    from .plan import PaneQuote, Plan, quote
+    from .writer import release
+
+_HOMES = {
+    "DamagedPane": "archive",
+    "Pane": "pane",
+    "PaneQuote": "plan",
+    "Person": "person",
+    "Plan": "plan",
+    "quote": "plan",
+    "release": "writer",
+}
+
+__all__ = ["DamagedPane", "Pane", "PaneQuote", "Person", "Plan", "quote", "release"]
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name when it is first used."""
+    if name in _HOMES:
+        return getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    raise AttributeError(f"module 'vitrail.pane' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,138 @@
+"""`vitrail counterfactual` as a person or a pipe uses it, on census rows and a small ONNX tree."""
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from skl2onnx import to_onnx
+from sklearn.tree import DecisionTreeClassifier
+
+import vitrail as vt
+from vitrail.cli import main
+
+ROOT = Path(__file__).resolve().parents[2]
+N_ROWS = 6000
+POINT = {"age": 30, "hours-per-week": 30, "marital-status": "Never-married", "sex": "Male"}
+ONE = json.dumps(POINT)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cf")
+    columns = [*POINT, "income"]
+    people = pq.read_table(ROOT / "examples/data/adult.parquet", columns=columns).slice(0, N_ROWS)
+    pq.write_table(people, folder / "people.parquet")
+    declared = vt.Schema.load(ROOT / "examples/data/adult.schema.json")
+    sex = vt.Categorical(declared["sex"].levels, change="never")
+    schema = vt.Schema({name: sex if name == "sex" else declared[name] for name in columns})
+    schema.save(folder / "schema.json")
+    features = schema.without("income").features(schema.without("income").read(people))[0]
+    rich = np.array(people["income"].to_pylist()) == ">50K"
+    tree = DecisionTreeClassifier(max_depth=5, min_samples_leaf=30, random_state=0).fit(features, rich)
+    exported = to_onnx(tree, features[:1].astype(np.float32), options={"zipmap": False})
+    (folder / "model.onnx").write_bytes(exported.SerializeToString())
+    return folder
+
+
+@pytest.fixture
+def run(monkeypatch, capsys, made, tmp_path):
+    monkeypatch.chdir(made)
+
+    def call(*words, stdin=""):
+        monkeypatch.setattr(sys, "argv", ["vitrail", *map(str, words)])
+        monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
+        code = 0
+        try:
+            main()
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture
+def words(tmp_path):
+    def of(*more, **changed):
+        options = {"schema": "schema.json", "model": "model.onnx", "point": ONE, "epsilon": 1, "rows": N_ROWS, "budget": 3}
+        options |= {"ledger": tmp_path / "l.db", "target": "income", **changed}
+        given = [(f"--{name.replace('_', '-')}", value) for name, value in options.items() if value is not None]
+        return ["counterfactual", "people.parquet", *(word for pair in given for word in pair), *more]
+
+    return of
+
+
+def test_a_pipe_gets_changes_the_promise_and_the_bill(run, words):
+    code, out, err = run(*words(desired_class=1))
+    assert code == 0, err
+    lines = out.splitlines()
+    assert lines[0].split("\t") == ["person", "answer", "column", "now", "what if"]
+    changed = [line.split("\t") for line in lines[1 : lines.index("")]]
+    assert changed
+    assert all(str(POINT[column]) == before != after for _, _, column, before, after in changed)
+    assert "sex" not in [line[2] for line in changed]
+    assert "(epsilon = 1, delta = 1e-06)-differential privacy" in out
+    assert "The answer cost epsilon 1. Spent so far: epsilon 1 of 3" in out
+
+
+def test_other_people_are_free_and_files_are_written(run, words, tmp_path):
+    assert run(*words())[0] == 0
+    others = json.dumps([POINT, {**POINT, "age": 55}])
+    files = [tmp_path / f"e.{kind}" for kind in ("json", "html", "png")]
+    more = [word for file in files for word in ("-o", file)]
+    code, out, err = run(*words("--total", 2, "--save", tmp_path / "adult.cf", *more, point=others))
+    assert code == 0, err
+    assert "was stored already and cost nothing" in out
+    found = vt.Counterfactuals.load(files[0])
+    assert len(found) == 2
+    assert found.validity.all()
+    page = files[1].read_text()
+    assert "Privacy label" in page
+    assert "Person 1" in page
+    assert "<script" not in page
+    assert files[2].read_bytes().startswith(b"\x89PNG")
+    loaded = vt.Counterfactual.load(tmp_path / "adult.cf", model=vt.Model("model.onnx"))
+    assert loaded(POINT).validity.all()
+
+
+def test_constraints_are_kept(run, words):
+    code, out, err = run(*words("--vary", "age", "--vary", "marital-status", "--permit", "age=35:50", "--json"))
+    assert code == 0, err
+    found = vt.Counterfactuals.from_json(json.loads(out))
+    for answer in found.answers[0]:
+        assert answer.row["hours-per-week"] == 30
+        assert answer.row["age"] == 30 or 35 <= answer.row["age"] <= 50
+    code, out, err = run(*words("--vary", "marital-status", "--permit", "marital-status=Widowed"))
+    assert code == 0, err
+    assert "Person 0: No permitted change was found" in out
+
+
+@pytest.mark.parametrize(
+    ("more", "changed", "sentence"),
+    [
+        (("--vary", "agee"), {}, "Did you mean 'age'"),
+        (("--vary", "sex"), {}, "declared change='never'"),
+        (("--permit", "age"), {}, "write COLUMN=LOW:HIGH"),
+        (("--permit", "age=old"), {}, "needs two numbers"),
+        (("--permit", "age=91:99"), {}, "nothing is permitted"),
+        (("--permit", "sex=Mael"), {}, "holds 'Mael'"),
+        (("--total", "0"), {}, "total_CFs is 0"),
+        ((), {"desired_class": "rich"}, "desired_class is 'rich'"),
+        ((), {"point": '{"age": 30}'}, "is missing"),
+        ((), {"threshold": 2}, "threshold is 2.0, outside"),
+        ((), {"epsilon": 5}, "epsilon"),
+        (("-o", "e.txt"), {}, "its name must end in"),
+    ],
+)
+def test_mistakes_are_one_sentence_and_cost_nothing(run, words, tmp_path, more, changed, sentence):
+    code, out, err = run(*words(*more, **changed))
+    assert (code, out) == (2, "")
+    assert sentence in err
+    assert "Traceback" not in err
+    if (tmp_path / "l.db").exists():
+        assert json.loads(run("budget", tmp_path / "l.db", "--json")[1])[0]["spent"]["pico_mu_squared"] == 0
