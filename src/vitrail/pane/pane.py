@@ -1,0 +1,443 @@
+"""Pane: a file of releases, read. Explains anybody, anywhere, without the data. Imports neither vault nor ledger.
+
+Everything here is post-processing of what lies in the file, and of the public model where one is given: it is free, for ever.
+
+*Which local explanation.* The synopsis needs no model and is unbiased for a mild weight; a sharp kernel on private rows needs
+the model and looks closer (on Adult at epsilon 1 its error on nearby real rows is some 0.077 where even the exact mild
+weight has 0.087). It is only as good as the rows: where not even a table of two by two cells stands out of the released
+noise, ``method="auto"`` takes the synopsis.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..accounting import Cost
+from ..errors import InvalidInput
+from ..explain.counterfactual.classes import OPPOSITE
+from ..explain.counterfactual.picture import ClassPicture
+from ..explain.linear.problem import LocalProblem
+from ..explain.linear.sharp import SharpRows, explain_on
+from ..explain.linear.synopsis import Synopsis
+from ..explain.linear.weights import polynomial
+from ..explain.marginals_result import Marginals
+from ..explain.report.result import GlobalExplanation
+from ..explain.rows.result import PrivateRows
+from ..explanation import Explanation, Ranking
+from ..guarantee import Guarantee
+from ..model import Model
+from ..schema import Level, Schema
+from . import archive
+from .histograms import marginals_of
+from .manifest import Line, MadeFor, Manifest
+from .models import opened
+from .parts import KINDS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ..explain.counterfactual.explainer import Counterfactual
+    from ..explain.effects.result import Effects
+    from ..explanation.counterfactuals import Counterfactuals
+    from .person import Person
+
+Method = Literal["auto", "moments", "rows"]
+METHODS = ("auto", "moments", "rows")
+SAMPLED = 20_000
+"""Private rows that a sharp kernel works on."""
+REPLICATES = 5
+"""Samples from re-noised tables, for the bands of a sharp kernel."""
+CELL_OVER_NOISE = 3.0
+NO_BANDS = "No bands were computed; ask for bands=True to get them."
+
+
+class Pane:
+    """Releases that explain a model for ever, without the data.
+
+    Made by :func:`vitrail.release` or :meth:`load`. The parts are read when they are first used.
+
+    Examples
+    --------
+    >>> import numpy as np, vitrail as vt
+    >>> schema = vt.Schema({"age": vt.Numeric(0, 100), "smoker": vt.Categorical(["no", "yes"])})
+    >>> generator = np.random.default_rng(0)
+    >>> rows = {"age": generator.uniform(0, 100, 20_000), "smoker": generator.choice(["no", "yes"], 20_000)}
+    >>> data = vt.PrivateData(rows, schema, name="patients", n_rows_public=20_000, budget=vt.Budget(1, 1e-6))
+    >>> model = vt.Model(lambda x: 0.1 + 0.5 * x[:, 0] + 0.3 * x[:, 2], range=(0, 1), name="risk")
+    >>> pane = vt.release(data, model, epsilon=1.0)
+    >>> pane
+    Pane('patients', risk: rows, local, pdp, ale, counterfactual; epsilon=1 at delta=1e-06)
+    >>> pane.local({"age": 90, "smoker": "yes"}, bands=True).certain()  # any person, as often as you like, for nothing
+    ('age', 'smoker')
+    >>> bool(abs(pane.effects["age"](50) - 0.5) < 0.03), pane.rows(3).shape
+    (True, (3, 2))
+    >>> pane.counterfactual({"age": 10, "smoker": "no"}, desired_class=1).validity.tolist()
+    [[True]]
+    """
+
+    def __init__(self, manifest: Manifest, files: Mapping[str, bytes], model: Model | None = None) -> None:
+        self._manifest, self._files, self._model = manifest, dict(files), model
+        self._read: dict[str, Any] = {}
+        self._sharp_with: dict[int, SharpRows] = {}
+
+    # --- files -------------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def load(cls, path: str | Path, model: Model | str | Path | None = None) -> Pane:
+        """Read a file that ``save`` wrote. Nothing in it is run; whatever is wrong with it is one kind of error.
+
+        Parameters
+        ----------
+        path : path
+            Of the pane.
+        model : Model, path of an ONNX file, or "embedded", optional
+            The model to explain with. Curves, importance, the local synopsis and rows work without. Another model than the
+            one that the pane was made with gives a warning. A model that lies in the pane is opened on request only.
+
+        Raises
+        ------
+        InvalidInput
+            If the file is no pane, is damaged, or is of a later version.
+        """
+        content = archive.read_bytes(path)
+        return cls.from_bytes(content, model, what=f"the pane {str(path)!r}")
+
+    @classmethod
+    def from_bytes(cls, content: bytes, model: Model | str | Path | None = None, *, what: str = "the pane") -> Pane:
+        """Read the bytes of a pane; see :meth:`load`."""
+        fields, files = archive.unpack(content, what)
+        manifest = Manifest.read(fields, files, what)
+        made = cls(manifest, files, None if model is None else opened(model, manifest, files, what))
+        for name in made._known:  # a damaged part is found out now, not in the middle of somebody's work
+            made._part(name)
+        return made
+
+    def with_model(self, model: Model | str | Path) -> Pane:
+        """The same pane with a model to explain with."""
+        return Pane(self._manifest, self._files, opened(model, self._manifest, self._files, "the pane"))
+
+    def to_bytes(self) -> bytes:
+        """The file; the same pane gives the same bytes. Parts that this version does not know are in it unchanged."""
+        return archive.pack(self._manifest.fields, self._files)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the file; returns where."""
+        target = Path(path)
+        try:
+            target.write_bytes(self.to_bytes())
+        except OSError as error:
+            raise InvalidInput(f"the pane cannot be written to {str(path)!r}: {error.strerror}") from error
+        return target
+
+    # --- what it is --------------------------------------------------------------------------------------------------
+
+    @property
+    def dataset(self) -> str:
+        """Whose rows it was made from."""
+        return self._manifest.dataset
+
+    @property
+    def schema(self) -> Schema:
+        """The columns that the model reads: what a point has."""
+        return self._manifest.feature_schema
+
+    @property
+    def n_rows_public(self) -> int:
+        """The declared row count."""
+        return self._manifest.n_rows_public
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The promise for everything in the pane, and everything ever computed from it."""
+        return self._manifest.guarantee
+
+    @property
+    def cost(self) -> Cost:
+        """What was charged for it, once."""
+        return self._manifest.cost
+
+    @property
+    def bill(self) -> tuple[Line, ...]:
+        """The questions that were paid for."""
+        return self._manifest.bill
+
+    @property
+    def made_for(self) -> MadeFor:
+        """The model that it was made with: name, digest, output, range."""
+        return self._manifest.model
+
+    @property
+    def model(self) -> Model | None:
+        """The model that it explains with, if one was given."""
+        return self._model
+
+    @property
+    def created(self) -> str:
+        """The day of its last charge."""
+        return self._manifest.created
+
+    @property
+    def tool(self) -> str:
+        """What made it."""
+        return self._manifest.tool
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """What there is: rows, local, pdp, ale, importance, counterfactual, and parts of a later version by their names."""
+        found: list[str] = []
+        for name in self._manifest.parts:
+            if name == "global":
+                report = self._part("global")
+                found += [one for one in ("pdp", "ale", "importance") if getattr(report, one) is not None]
+            else:
+                found.append(name)
+        return tuple(found)
+
+    @property
+    def unknown_parts(self) -> tuple[str, ...]:
+        """Parts that this version of Vitrail cannot read. They are kept when the pane is saved."""
+        return tuple(name for name in self._manifest.parts if name not in self._known)
+
+    @property
+    def _known(self) -> tuple[str, ...]:
+        return tuple(name for name in self._manifest.parts if name in KINDS)
+
+    def accuracy(self) -> dict[str, str]:
+        """For each part, under its title, how accurate it is: a sentence from what was released."""
+        found = {name: self._picture if name == "counterfactual" else self._part(name) for name in self._known}
+        return {KINDS[name].title: KINDS[name].accuracy(part) for name, part in found.items()}
+
+    def shares(self) -> dict[str, float]:
+        """Each part's share of the price, of mu squared."""
+        return {name: float(part["share"]) for name, part in self._manifest.parts.items()}
+
+    def __repr__(self) -> str:
+        known = ", ".join(name for name in self.parts if name not in self.unknown_parts)
+        unknown = f"; not readable by this version: {', '.join(self.unknown_parts)}" if self.unknown_parts else ""
+        promise = f"epsilon={self.guarantee.epsilon:.4g} at delta={self.guarantee.delta:.3g}"
+        return f"Pane({self.dataset!r}, {self.made_for.name}: {known}{unknown}; {promise})"
+
+    def _repr_html_(self) -> str:
+        from ..show import html_text
+        from .pages import inside_table
+
+        said = "".join(f"<p>{html_text(one)}</p>" for one in (self.guarantee.sentence,))
+        return f"<p><b>{html_text(repr(self))}</b></p>{inside_table(self).to_html()}{said}"
+
+    # --- releases ----------------------------------------------------------------------------------------------------
+
+    def _part(self, name: str) -> Any:
+        if name not in self._manifest.parts:
+            have = ", ".join(map(repr, self.parts))
+            raise InvalidInput(f"this pane has no part {name!r}; it has {have}. Its owner chose what to release")
+        if name not in self._read:
+            files = {file: self._files[file] for file in self._manifest.parts[name]["files"]}
+            self._read[name] = KINDS[name].read(files, self.schema, "the pane")
+        return self._read[name]
+
+    @property
+    def synopsis(self) -> Synopsis:
+        """The released moments, with the pane's model."""
+        made: Synopsis = self._part("local")
+        return replace(made, model=self._model)
+
+    @property
+    def private_rows(self) -> PrivateRows:
+        """The released tables that rows are sampled from."""
+        found: PrivateRows = self._part("rows")
+        return found
+
+    @property
+    def report(self) -> GlobalExplanation:
+        """Curves and importance together."""
+        found: GlobalExplanation = self._part("global")
+        return found
+
+    @property
+    def marginals(self) -> Marginals:
+        """Histograms of the columns."""
+        return self.report.marginals if "global" in self._manifest.parts else marginals_of(self.private_rows)
+
+    @property
+    def pdp(self) -> Effects:
+        """Partial dependence, by column."""
+        return self._effects("pdp", self.report.pdp)
+
+    @property
+    def ale(self) -> Effects:
+        """Accumulated effects, by column."""
+        return self._effects("ale", self.report.ale)
+
+    @property
+    def effects(self) -> Effects:
+        """Curves by column: partial dependence, or accumulated effects where there is none."""
+        return self._effects("pdp", self.report.pdp if self.report.pdp is not None else self.report.ale)
+
+    @property
+    def importance(self) -> Ranking:
+        """Columns by permutation importance."""
+        if self.report.importance is None:
+            raise InvalidInput(f"this pane has no part 'importance'; it has {', '.join(map(repr, self.parts))}")
+        return self.report.importance
+
+    def _effects(self, name: str, found: Effects | None) -> Effects:
+        if found is None:
+            raise InvalidInput(f"this pane has no part {name!r}; it has {', '.join(map(repr, self.parts))}")
+        return found
+
+    @property
+    def _picture(self) -> ClassPicture:
+        picture: ClassPicture = self._part("counterfactual")
+        if "rows" in self._manifest.parts and picture.rows is None:
+            return replace(picture, rows=self.private_rows)
+        return picture
+
+    # --- explanations ------------------------------------------------------------------------------------------------
+
+    def local(self, points: object, *, method: Method = "auto", bands: bool = False) -> Explanation:
+        """Why the model says what it says at these points, by column. Free.
+
+        Parameters
+        ----------
+        points : object
+            A dictionary, a data frame, a list of dictionaries.
+        method : {"auto", "moments", "rows"}
+            ``"moments"``: the released synopsis, without a model. ``"rows"``: a sharp kernel on private rows that the model
+            labels. ``"auto"``: rows where there are a model and rows that stand out of the noise, else moments.
+        bands : bool
+            Whether to compute noise bands, which takes several times as long.
+
+        Returns
+        -------
+        Explanation
+        """
+        if method not in METHODS:
+            raise InvalidInput(f"method is {method!r}; choose one of {', '.join(map(repr, METHODS))}")
+        if method == "auto":
+            method = self._local_method()
+        if method == "rows":
+            return self._sharp(REPLICATES if bands else 0)(points)
+        found = self.synopsis(points, bands=bands)
+        return found if bands else replace(found, notes=(*found.notes, NO_BANDS))
+
+    def _local_method(self) -> Method:
+        parts = self._manifest.parts
+        if "rows" not in parts:
+            return "moments"
+        if "local" not in parts:
+            return "rows"
+        rows = self.private_rows
+        stands_out = rows.n_rows_public / 4 >= CELL_OVER_NOISE * rows.tables_sigma
+        return "rows" if self._model is not None and stands_out else "moments"
+
+    def _sharp(self, replicates: int) -> SharpRows:
+        if replicates not in self._sharp_with:
+            more = self._sharp_with.get(REPLICATES)
+            if replicates == 0 and more is not None:
+                self._sharp_with[0] = replace(more, samples=more.samples[:1])
+            else:
+                problem = LocalProblem(self.schema, self._needed_model("method 'rows'"), polynomial())
+                self._sharp_with[replicates] = explain_on(
+                    problem, self.private_rows, n_sampled=SAMPLED, replicates=replicates
+                )
+        return self._sharp_with[replicates]
+
+    def _needed_model(self, what: str) -> Model:
+        if self._model is None:
+            raise InvalidInput(f"{what} asks the model, and none was given: Pane.load(path, model=vt.Model(...))")
+        return self._model
+
+    def counterfactual(
+        self,
+        people: object,
+        *,
+        desired_class: Level = OPPOSITE,
+        total_CFs: int = 1,
+        features_to_vary: str | Sequence[str] = "all",
+        permitted_range: object = None,
+        plausibility_weight: float = 1.0,
+        seed: int = 0,
+    ) -> Counterfactuals:
+        """What would have led the model to another class; see :class:`vitrail.Counterfactual` for the options. Free."""
+        return self._counterfactual(
+            people,
+            desired_class=desired_class,
+            total_CFs=total_CFs,
+            features_to_vary=features_to_vary,
+            permitted_range=permitted_range,
+            plausibility_weight=plausibility_weight,
+            seed=seed,
+        )
+
+    @cached_property
+    def _counterfactual(self) -> Counterfactual:
+        from ..explain.counterfactual.explainer import Counterfactual
+        from ..explain.counterfactual.storage import write_picture
+
+        picture, model = self._picture, self._needed_model("a counterfactual")
+        threshold = self._manifest.parts["counterfactual"]["options"].get("threshold")
+        if isinstance(threshold, bool) or not isinstance(threshold, int | float):
+            raise archive.DamagedPane("the part 'counterfactual' of the pane names no threshold")
+        stream = io.BytesIO()
+        write_picture(picture, stream)  # type: ignore[arg-type]  # zipfile takes both
+        return Counterfactual.load(stream, model=model, threshold=float(threshold))  # type: ignore[arg-type]
+
+    def rows(self, n: int, seed: int | None = 0) -> pd.DataFrame:
+        """``n`` rows sampled from the private tables, in original units and levels. Free, and any number of them."""
+        return self.private_rows.frame(n, seed)
+
+    def background(self, n: int = 100, seed: int | None = 0, *, encoded: bool = False) -> pd.DataFrame | NDArray[np.float64]:
+        """Sampled rows as background data for shap, lime, DiCE or any other library.
+
+        Parameters
+        ----------
+        n, seed : int
+            How many, and which.
+        encoded : bool
+            As an array of features, numbers in [0, 1] and categories one-hot, for a model that reads those.
+        """
+        rows = self.private_rows
+        return rows.features(n, seed) if encoded else rows.background(n, seed)
+
+    def explain(
+        self,
+        point: object,
+        *,
+        desired_class: Level = OPPOSITE,
+        total_CFs: int = 3,
+        method: Method = "auto",
+        bands: bool = True,
+    ) -> Person:
+        """All that the pane knows about one person: contributions, counterfactuals, where they stand on each curve.
+
+        Examples
+        --------
+        >>> import numpy as np, vitrail as vt
+        >>> schema = vt.Schema({"age": vt.Numeric(0, 100), "height": vt.Numeric(0, 200)})
+        >>> rows = {"age": np.linspace(0, 100, 9000), "height": np.tile(np.linspace(150, 190, 9), 1000)}
+        >>> data = vt.PrivateData(rows, schema, name="people", n_rows_public=9000, budget=vt.Budget(1, 1e-6))
+        >>> pane = vt.release(data, vt.Model(lambda x: x[:, 0], range=(0, 1), name="risk"), epsilon=1.0)
+        >>> person = pane.explain({"age": 80, "height": 170})
+        >>> [place.column for place in person.places], "Privacy label" in person.to_html()
+        (['age', 'height'], True)
+        """
+        from .person import explained
+
+        return explained(self, point, desired_class=desired_class, total_CFs=total_CFs, method=method, bands=bands)
+
+    # --- pages -------------------------------------------------------------------------------------------------------
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """The page of the model: importance, curves, histograms, what is inside and what it cost; written if asked."""
+        from .pages import model_report
+
+        made = model_report(self)
+        return made.to_html() if path is None else made.save(path).read_text(encoding="utf-8")

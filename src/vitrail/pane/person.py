@@ -1,0 +1,163 @@
+"""All that a pane knows about one person: why, what if, and where they stand on each curve. No vault, no ledger."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..accounting import JsonValue
+from ..errors import InvalidInput
+from ..explanation import Curve, Explanation
+from ..explanation.checks import plain_value
+from ..explanation.counterfactuals import Counterfactuals
+
+if TYPE_CHECKING:
+    from ..schema import Level
+    from ..show import Report
+    from .pane import Method, Pane
+
+FORMAT = "vitrail-person/1"
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """Where somebody stands on a curve.
+
+    Attributes
+    ----------
+    column : str
+        The column.
+    value : str, int, float or bool
+        What they have there.
+    curve : Curve
+        The curve.
+    output : float
+        The curve at that value.
+    half_width : float or None
+        Of its 95 % noise band there.
+    """
+
+    column: str
+    value: Level
+    curve: Curve
+    output: float
+    half_width: float | None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Person:
+    """One person, explained from a pane.
+
+    Attributes
+    ----------
+    point : dict
+        What they have in each column.
+    explanation : Explanation or None
+        What each column contributes; None where the pane has nothing local.
+    counterfactuals : Counterfactuals or None
+        What would change the model's answer; None without that part, or without a model.
+    places : tuple of Place
+        Where they stand on each curve, the largest contribution first.
+    pane : Pane
+        What it was computed from.
+    """
+
+    point: dict[str, Level]
+    explanation: Explanation | None
+    counterfactuals: Counterfactuals | None
+    places: tuple[Place, ...]
+    pane: Pane
+
+    def __repr__(self) -> str:
+        what = {"contributions": self.explanation, "counterfactuals": self.counterfactuals, "places": self.places}
+        return f"Person({', '.join(name for name, part in what.items() if part)}; {self.pane!r})"
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """All of it as plain JSON values."""
+        places: list[JsonValue] = [
+            {
+                "column": one.column,
+                "value": plain_value(one.value),
+                "kind": one.curve.kind,
+                "output": one.output,
+                "half_width": one.half_width,
+            }
+            for one in self.places
+        ]
+        return {
+            "format": FORMAT,
+            "dataset": self.pane.dataset,
+            "model": self.pane.made_for.name,
+            "guarantee": self.pane.guarantee.to_json(),
+            "point": {name: plain_value(value) for name, value in self.point.items()},
+            "explanation": None if self.explanation is None else self.explanation.to_json(),
+            "counterfactuals": None if self.counterfactuals is None else self.counterfactuals.to_json(),
+            "places": places,
+        }
+
+    def save(self, path: str | Path) -> Path:
+        """Write JSON text; returns where."""
+        target = Path(path)
+        try:
+            target.write_text(json.dumps(self.to_json(), indent=1, allow_nan=False) + "\n", encoding="utf-8")
+        except OSError as error:
+            raise InvalidInput(f"the explanation cannot be written to {str(path)!r}: {error.strerror}") from error
+        return target
+
+    def page(self) -> Report:
+        """The page of this person, before it is written."""
+        from .pages import person_page
+
+        return person_page(self)
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """One page that stands alone, for the person; written to ``path`` if one is given."""
+        made = self.page()
+        return made.to_html() if path is None else made.save(path).read_text(encoding="utf-8")
+
+    def _repr_html_(self) -> str:
+        parts = [one._repr_html_() for one in (self.explanation, self.counterfactuals) if one is not None]
+        return "".join(parts)
+
+
+def explained(
+    pane: Pane, point: object, *, desired_class: Level, total_CFs: int, method: Method, bands: bool  # noqa: N803 - DiCE's name
+) -> Person:
+    """Everything about one point."""
+    raw = pane.schema.read_points(point)
+    if len(raw) != 1:
+        raise InvalidInput(f"{len(raw)} points were given; a page is about one person, give one (pane.local takes many)")
+    shown = {name: values.tolist()[0] for name, values in pane.schema.frame(raw).items()}
+    parts = pane.parts
+    explanation = None
+    if "local" in parts or ("rows" in parts and pane.model is not None):
+        explanation = pane.local(shown, method=method, bands=bands)
+    found = None
+    if "counterfactual" in parts and pane.model is not None:
+        found = pane.counterfactual(shown, desired_class=desired_class, total_CFs=total_CFs)
+    places: tuple[Place, ...] = ()
+    if "pdp" in parts or "ale" in parts:
+        effects = pane.effects
+        order = effects if explanation is None else [one.column for one in explanation.top(len(pane.schema.names))]
+        places = tuple(_place(effects[name], shown[name]) for name in order if name in effects)
+    if explanation is None and found is None and not places:
+        raise InvalidInput(
+            f"this pane says nothing about single people without its model; it has {', '.join(map(repr, parts))}. Load it with "
+            "model="
+        )
+    return Person(shown, explanation, found, places, pane)
+
+
+def _place(curve: Curve, value: Level) -> Place:
+    half = None
+    if curve.lower is not None and curve.upper is not None:
+        wide = curve.half_width
+        if curve.categorical:
+            half = float(wide[list(curve.x).index(value)])
+        else:
+            half = float(np.interp(float(value), np.asarray(curve.x), wide))
+    return Place(curve.label, value, curve, float(curve(value)), half)

@@ -1,0 +1,204 @@
+"""The page of a person: what the model says, why, what would change it, and where they stand on each curve.
+
+Takes shapes and texts alone, so that a page can be made wherever releases are. No scripts; readable on a phone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .attributions import Attribution, attribution_figure
+from .counterfactuals import WhatIfShape, what_if_table
+from .curves import CurveShape, curve_table, draw_curve
+from .global_report import CURVE_INCHES, MOST_LEVELS, Card, Cards, most_common
+from .images import AMBER, new_figure
+from .label import PrivacyLabel
+from .page import html_text
+from .report import PagePart, Picture, Report, Section, Table
+
+MOST_COLUMNS = 12
+"""Contributions that are drawn one by one."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A person's place on a curve: the column, their value, the curve, and a sentence."""
+
+    column: str
+    value: object
+    curve: CurveShape
+    text: str
+
+
+@dataclass(frozen=True)
+class PersonShape:
+    """One person's explanation as plain numbers and texts.
+
+    Parameters
+    ----------
+    model : str
+        What was explained.
+    point : tuple of (str, str)
+        What the person has in each column.
+    attribution : Attribution or None
+        What each column contributes.
+    asked_model : bool
+        Whether the output shown is the model's own.
+    what_if : WhatIfShape or None
+        What would change the model's answer.
+    standings : tuple of Standing
+        Places on curves, the most important first.
+    output_range : (float, float)
+        Of the model.
+    notes : tuple of str
+        Sentences a reader should know.
+    """
+
+    model: str
+    point: tuple[tuple[str, str], ...]
+    attribution: Attribution | None
+    asked_model: bool
+    what_if: WhatIfShape | None
+    standings: tuple[Standing, ...]
+    output_range: tuple[float, float]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """A part of a page: the table of counterfactuals, which scrolls sideways where a screen is narrow."""
+
+    title: str
+    paragraphs: tuple[str, ...]
+    shape: WhatIfShape
+
+    def to_html(self) -> str:
+        """The part as HTML, escaped."""
+        said = "\n".join(f"<p>{html_text(text)}</p>" for text in self.paragraphs)
+        table = what_if_table(self.shape)
+        return f'<section>\n<h2>{html_text(self.title)}</h2>\n{said}\n<div class="scroll">{table}</div>\n</section>'
+
+
+def person_report(person: PersonShape, label: PrivacyLabel, *, title: str | None = None) -> Report:
+    """The page.
+
+    Parameters
+    ----------
+    person : PersonShape
+        Who, and what was found.
+    label : PrivacyLabel
+        The promise of what it was computed from.
+    title : str, optional
+        What stands on top.
+    """
+    parts: list[PagePart] = [_why(person)]
+    if person.what_if is not None:
+        text = (
+            "The smallest changes that were found to lead the model to another answer, near people who exist. Marked cells "
+            "differ; a dot means unchanged. Each was checked by asking the model itself. They describe the model, not the "
+            "world: changing a number on paper changes the answer, not necessarily the facts behind it."
+        )
+        parts.append(WhatIf("What would change it", (text,), person.what_if))
+    if person.standings:
+        parts.append(_standings(person))
+    table = Table(("column", "value"), person.point)
+    parts.append(Section("Who was explained, and what to know", person.notes, (table,)))
+    footer = "Made with Vitrail from a pane. This file holds releases and the person's own data: no rows, no scripts."
+    return Report(title or f"Why {person.model} decides as it does, for one person", label, tuple(parts), footer)
+
+
+def _why(person: PersonShape) -> PagePart:
+    low, high = person.output_range
+    one = person.attribution
+    if one is None:
+        return Section("Why", ("This pane holds no local explanation.",))
+    output = one.output if one.output is not None else one.prediction
+    who = f"{person.model} says" if person.asked_model else "The explanation puts the output at"
+    said = [f"{who} {output:.3g}, on a scale from {low:g} to {high:g}."]
+    start = f"The explanation starts at {one.base_value:.3g}; what the columns below add leads to {one.prediction:.3g}."
+    said.append(start)
+    if one.lower is not None:
+        said.append(
+            "Red pushes the output up, blue pulls it down. Lines are 95 % noise bands: a pale bar's band includes 0, so its "
+            "sign may be noise."
+        )
+    shown = min(MOST_COLUMNS, len(one.names))
+    described = f"Contributions: {attribution_words(one, shown)}; the numbers follow."
+    numbers = Table(
+        ("column", "contributes", "95 % band"),
+        tuple((bar.text, f"{bar.value:+.3g}", _band(bar.lower, bar.upper)) for bar in one.bars(len(one.names))),
+        numeric=(1, 2),
+    )
+    figure = attribution_figure(one, max_columns=shown)
+    return Section("Why", tuple(said), (), (Picture(figure, described, numbers),))
+
+
+def attribution_words(one: Attribution, most: int) -> str:
+    """The largest contributions in words, for who cannot see the picture."""
+    return ", ".join(f"{bar.text} {bar.value:+.2g}" for bar in one.bars(most))
+
+
+def _band(lower: float | None, upper: float | None) -> str:
+    return "" if lower is None or upper is None else f"{lower:+.2g} to {upper:+.2g}"
+
+
+def _standings(person: PersonShape) -> Cards:
+    kinds = {one.curve.title.partition(":")[0] for one in person.standings}
+    said = (
+        f"The {' and '.join(sorted(kinds))} of each column over all rows, and this person's place on it in amber. The columns "
+        "that contribute most come first. Blue bands are noise; grey shows where the rows are.",
+    )
+    cards = tuple(Card(one.column, one.text, (_picture(one),)) for one in person.standings)
+    return Cards("Where this person stands", said, cards)
+
+
+def _picture(one: Standing) -> Picture:
+    curve = with_level(one.curve, one.value)
+    figure = new_figure(CURVE_INCHES, curve.height_inches)
+    axes = figure.add_subplot()
+    draw_curve(axes, curve, titled=False)
+    if curve.categorical:
+        places = [place for place, level in enumerate(curve.x) if level == one.value]
+        for place in places:
+            axes.plot([curve.y[place]], [place], "o", color=AMBER, markersize=9, zorder=5)
+            axes.axhspan(place - 0.42, place + 0.42, color=AMBER, alpha=0.16, linewidth=0)
+    elif isinstance(one.value, int | float):
+        axes.axvline(float(one.value), color=AMBER, linewidth=1.8, zorder=5)
+    return Picture(figure, f"{curve.title}. {one.text}", curve_table(one.curve))
+
+
+def with_level(curve: CurveShape, value: object) -> CurveShape:
+    """The curve as it is drawn: of many levels the most common ones, and always the person's own.
+
+    Examples
+    --------
+    >>> shape = CurveShape("job", tuple("abcdefghijklmnopqrst"), tuple(range(20)), shares=(0.06,) * 16 + (0.01,) * 4)
+    >>> "t" in with_level(shape, "t").x, len(with_level(shape, "t").x)
+    (True, 16)
+    """
+    shown = most_common(curve, MOST_LEVELS)
+    if not curve.categorical or value in shown.x or value not in curve.x or curve.shares is None:
+        return shown
+    place = curve.x.index(value)  # type: ignore[arg-type]
+    raised = tuple(2.0 if at == place else share for at, share in enumerate(curve.shares))
+    kept = set(most_common(_reshared(curve, raised), MOST_LEVELS).x)
+    order = [at for at, level in enumerate(curve.x) if level in kept]
+
+    def some(numbers: tuple[float, ...] | None) -> tuple[float, ...] | None:
+        return None if numbers is None else tuple(numbers[at] for at in order)
+
+    return CurveShape(
+        curve.title,
+        tuple(str(curve.x[at]) for at in order),
+        tuple(curve.y[at] for at in order),
+        some(curve.lower),
+        some(curve.upper),
+        curve.x_label,
+        curve.y_label,
+        None,
+        some(curve.shares),
+    )
+
+
+def _reshared(curve: CurveShape, shares: tuple[float, ...]) -> CurveShape:
+    return CurveShape(curve.title, curve.x, curve.y, curve.lower, curve.upper, curve.x_label, curve.y_label, None, shares)
