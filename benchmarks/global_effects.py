@@ -145,14 +145,18 @@ def peer_curves(case: Case, raw: np.ndarray) -> dict[str, dict[str, np.ndarray]]
         found["pdp"][name] = np.interp(case.axis(name), values, means)
         column = raw[:, place]
         if case.categorical(name):
-            edges, step = case.axis(name), column.astype(int) - 1
+            edges, level = case.axis(name), column.astype(int)
+            told = (level - 1, np.where(level < len(edges) - 1, level, -1))
         else:
             edges = np.unique(np.quantile(column, np.linspace(0, 1, 101), method="lower"))
-            step = np.clip(np.searchsorted(edges, column, side="left") - 1, 0, len(edges) - 2)
-        rows = np.flatnonzero(step >= 0)
-        change = outputs(edges[step[rows] + 1], raw[rows]) - outputs(edges[step[rows]], raw[rows])
-        counts = np.maximum(np.bincount(step[rows], minlength=len(edges) - 1), 1)
-        curve = np.concatenate([[0.0], np.cumsum(np.bincount(step[rows], change, minlength=len(edges) - 1) / counts)])
+            told = (np.clip(np.searchsorted(edges, column, side="left") - 1, 0, len(edges) - 2),)
+        sums, counts = np.zeros(len(edges) - 1), np.zeros(len(edges) - 1)
+        for step in told:
+            rows = np.flatnonzero(step >= 0)
+            change = outputs(edges[step[rows] + 1], raw[rows]) - outputs(edges[step[rows]], raw[rows])
+            sums += np.bincount(step[rows], change, minlength=len(sums))
+            counts += np.bincount(step[rows], minlength=len(sums))
+        curve = np.concatenate([[0.0], np.cumsum(sums / np.maximum(counts, 1))])
         found["ale"][name] = np.interp(case.axis(name), edges, curve - np.interp(column, edges, curve).mean())
     return found
 

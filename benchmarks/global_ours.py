@@ -93,13 +93,15 @@ def exact_effects(case: Case, plan: AccumulatedPlan) -> dict[str, np.ndarray]:
     """Accumulated effects on the very steps of a plan without noise or clipping, at its places: what its bands are about."""
     found = {}
     for steps in plan.part.steps:
-        step = steps.of_rows(case.raw)
-        rows = np.flatnonzero(step >= 0)
         values = steps.axis.values[:, 0]
-        change = case.clipped(case.predict(case.altered(steps.name, values[step[rows] + 1], rows)))
-        change -= case.clipped(case.predict(case.altered(steps.name, values[step[rows]], rows)))
-        counts = np.bincount(step[rows], minlength=len(steps))
-        effects = np.bincount(step[rows], change, minlength=len(steps)) / np.maximum(counts, 1)
+        sums, counts = np.zeros(len(steps)), np.zeros(len(steps))
+        for step in steps.of_rows(case.raw).T:
+            rows = np.flatnonzero(step >= 0)
+            change = case.clipped(case.predict(case.altered(steps.name, values[step[rows] + 1], rows)))
+            change -= case.clipped(case.predict(case.altered(steps.name, values[step[rows]], rows)))
+            sums += np.bincount(step[rows], change, minlength=len(steps))
+            counts += np.bincount(step[rows], minlength=len(steps))
+        effects = sums / np.maximum(counts, 1)
         curve = np.concatenate([[0.0], np.cumsum(effects)])
         if steps.categorical:
             weights = np.array([(case.column(steps.name) == value).mean() for value in values])

@@ -11,7 +11,7 @@ conventions, and each method is held to the non-private curve of its own:
   decides which are asked, and moves the curve by as much as good private designs lose; here it is the mean over 20 random
   orders. Centred by the mean over places. Levels: the step from a level to the next is seen by the rows of the *former*.
 - *ours*: edges are the distinct values among 100 equal quantiles, a row belongs to the bin (lower, upper] that holds it;
-  the step to a level is seen by the rows of *that* level; centred by the mean over rows.
+  the step between two levels is seen by the rows of both; centred by the mean over rows.
 
 Both come *clipped* or not: a private explanation is of the model clipped to its declared range, the paper's non-private
 curve is of the model as it is. The two differ for Bike, whose network exponentiates. Gains are taken against clipped curves
@@ -285,17 +285,19 @@ def published_effects(
 def our_effects(case: Case, name: str, *, clip: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """Values and curve, centred over the rows."""
     column = case.column(name)
-    if case.categorical(name):
-        values = case.axis(name)
-        step = column.astype(int) - 1
+    if case.categorical(name):  # rows of both levels see the step between them
+        values, level = case.axis(name), column.astype(int)
+        told = (level - 1, np.where(level < len(values) - 1, level, -1))
     else:
         values = np.unique(np.quantile(column, np.linspace(0, 1, QUANTILES + 1), method="lower"))
-        step = np.clip(np.searchsorted(values, column, side="left") - 1, 0, len(values) - 2)
-    rows = np.flatnonzero(step >= 0)  # rows of the first level took no step
-    step = step[rows]
-    found = case.steps(name, values[step], values[step + 1], rows, clip=clip)
-    counts = np.bincount(step, minlength=len(values) - 1)
-    effects = np.bincount(step, found, minlength=len(values) - 1) / np.maximum(counts, 1)
+        told = (np.clip(np.searchsorted(values, column, side="left") - 1, 0, len(values) - 2),)
+    sums, counts = np.zeros(len(values) - 1), np.zeros(len(values) - 1)
+    for step in told:
+        rows = np.flatnonzero(step >= 0)
+        found = case.steps(name, values[step[rows]], values[step[rows] + 1], rows, clip=clip)
+        sums += np.bincount(step[rows], found, minlength=len(sums))
+        counts += np.bincount(step[rows], minlength=len(sums))
+    effects = sums / np.maximum(counts, 1)
     curve = np.concatenate([[0.0], np.cumsum(effects)])
     return values, curve - np.interp(column, values, curve).mean()
 

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from . import audit, errors, flow, show
+    from . import audit, errors, flow, pane, show
     from .accounting import Cost
     from .explain.counterfactual.explainer import Counterfactual
     from .explain.effects.explainers import AccumulatedEffects, PartialDependence
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from .explanation.counterfactuals import Counterfactuals
     from .guarantee import Budget, Guarantee
     from .model import Model
+    from .pane.pane import Pane
+    from .pane.writer import release
     from .schema import BagOfWords, Categorical, Numeric, Picture, Schema
     from .vault import Block, BoundedSum, GramSum, GroupedSum, PrivateData, ProductSum, Quote, Release, SampledSum, Select
 
@@ -60,6 +62,7 @@ _HOMES = {
     "Marginals": "explain.marginals",
     "Model": "model",
     "Numeric": "schema",
+    "Pane": "pane.pane",
     "PartialDependence": "explain.effects.explainers",
     "PermutationImportance": "explain.importance.explainer",
     "Picture": "schema",
@@ -79,8 +82,9 @@ _HOMES = {
     "explain_classes": "explain.linear.classes",
     "marginals": "explain.marginals",
     "private_rows": "explain.rows.private_rows",
+    "release": "pane.writer",
 }
-_ROOMS = ("audit", "errors", "flow", "show")
+_ROOMS = ("audit", "errors", "flow", "pane", "show")
 
 __all__ = [
     "AccumulatedEffects",
@@ -107,6 +111,7 @@ __all__ = [
     "Marginals",
     "Model",
     "Numeric",
+    "Pane",
     "PartialDependence",
     "PermutationImportance",
     "Picture",
@@ -128,7 +133,9 @@ __all__ = [
     "explain_classes",
     "flow",
     "marginals",
+    "pane",
     "private_rows",
+    "release",
     "show",
 ]
 

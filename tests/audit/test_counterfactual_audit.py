@@ -36,8 +36,8 @@ def counterfactual():
 
 
 def sums_question():
-    made = counterfactual()
-    return made._sums(None, made._bins())[1]
+    asking = counterfactual()._asked()
+    return asking.sums(None, asking.bins())[1]
 
 
 def audit(question, neighbours, relation, mu=1.0, draws=DRAWS):
@@ -84,7 +84,7 @@ def test_marginals_weighted_twice_are_caught(monkeypatch):
 
 def two_releases(rows, draws, mu=1.0):
     """Moments, the code that follows from them, prototypes in that code: as ``fit`` does it, ``draws`` times over."""
-    made, half = counterfactual(), mu / math.sqrt(2)
+    asking, half = counterfactual()._asked(), mu / math.sqrt(2)
     first = moments_question(SCHEMA, 1.0)
     grams = rehearse(first, rows, SCHEMA, mu=half, n_rows_public=4, draws=draws, block_rows=2)
     setting = Setting(SCHEMA, None, 4, "add-remove", 2, 1)
@@ -97,7 +97,7 @@ def two_releases(rows, draws, mu=1.0):
         gram[np.triu_indices(3)] = flat
         gram = gram + np.triu(gram, 1).T
         code = linear_code(moments.Moments.of(gram, 2 / half, 4))
-        question = made._sums(code, made._bins())[1]
+        question = asking.sums(code, asking.bins())[1]
         sums = question.plan(half, setting).answers(row_pass, 2, 1)[0]
         told.append([*flat, sums[0], sums[code.size], sums[: question.size].sum()])
     return np.array(told)

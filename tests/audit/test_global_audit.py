@@ -127,7 +127,7 @@ def test_a_row_exchanged_is_told_no_better_than_promised(name):
     question, one, other, _, apart = case(name)
     found = audit(question, (one, other), "replace-one")
     assert not found.refuted, str(found)
-    assert found.tightness >= 0.85 * apart, str(found)
+    assert found.tightness >= 0.75 * apart, str(found)
 
 
 @pytest.mark.parametrize("name", NAMES)

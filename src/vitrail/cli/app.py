@@ -7,21 +7,34 @@ that is not ours is named by its kind, without its message.
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
+from typer.core import TyperGroup
 
 from .. import __version__
 from ..errors import VitrailError
-from . import ask, counterfactual, ledger, marginals, report, schema
+from . import ask, counterfactual, explain_pane, ledger, marginals, release, report, schema, show_pane
 
 EXIT_REFUSED = 2
 EXIT_UNEXPECTED = 70  # EX_SOFTWARE of sysexits.h
 
 _MARKUP: Literal["rich"] | None = "rich" if sys.stdout.isatty() else None
 
+
+class _Commands(TyperGroup):
+    """The commands. `report` is one word for two: of private rows, or of a pane, which the file's name tells."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that the words name."""
+        if args and args[0] == "report" and any(word.lower().endswith(release.SUFFIX) for word in args[1:]):
+            args = ["report-pane", *args[1:]]
+        return super().resolve_command(ctx, args)
+
+
 app = typer.Typer(
     name="vitrail",
+    cls=_Commands,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=_MARKUP,
@@ -35,6 +48,10 @@ app.command("marginals")(marginals.marginals)
 app.command("ask")(ask.ask)
 app.command("counterfactual")(counterfactual.counterfactual)
 app.command("report")(report.report)
+app.command("release")(release.release)
+app.command("show")(show_pane.show)
+app.command("explain")(explain_pane.explain)
+app.command("report-pane", hidden=True)(show_pane.report_pane)
 _ledger = typer.Typer(no_args_is_help=True, rich_markup_mode=_MARKUP, help="Look at a ledger, entry by entry.")
 _ledger.command("verify")(ledger.verify)
 _ledger.command("entries")(ledger.entries)

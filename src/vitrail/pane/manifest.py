@@ -209,15 +209,15 @@ class Manifest:
 
     @cached_property
     def parts(self) -> Mapping[str, Mapping[str, Any]]:
-        """By name: the part's format, its share of the price, its options and its files."""
+        """By name: the part's format, its share of the price and its files."""
         parts = self.fields["parts"]
         owned: set[str] = set()
         for name, part in parts.items():
             _matching(_PART_NAME, name)
             _text(part, "format")
             _number(part["share"])
-            if not isinstance(part["options"], dict) or not isinstance(part["files"], dict) or not part["files"]:
-                raise TypeError(f"part {name!r} needs options and files")
+            if not isinstance(part["files"], dict) or not part["files"]:
+                raise TypeError(f"part {name!r} needs files")
             for file, sha in part["files"].items():
                 _matching(_SHA256, sha)
                 if not file.startswith(f"{name}/") or file in owned:

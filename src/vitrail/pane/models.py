@@ -87,5 +87,3 @@ def _compare(model: Model, made_for: MadeFor, what: str) -> None:
         UserWarning,
         stacklevel=4,
     )
-
-

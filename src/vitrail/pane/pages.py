@@ -9,11 +9,12 @@ from ..explanation.checks import shown_text
 from ..show import Report, Section, Table, privacy_label
 from ..show.label import PrivacyLabel
 from ..show.pane_page import PersonShape, Standing, person_report
+from .histograms import drawn_marginals
 from .parts import KINDS
 
 if TYPE_CHECKING:
     from .pane import Pane
-    from .person import Person
+    from .person import Person, Place
 
 
 def inside_table(pane: Pane) -> Table:
@@ -43,8 +44,8 @@ def pane_label(pane: Pane) -> PrivacyLabel:
 def pane_section(pane: Pane) -> Section:
     """What is in the pane, and what it cost."""
     text = (
-        "This page was made from a pane: a file that holds nothing but differentially private releases. The promise above is "
-        "for all of it together. Shares are of mu squared, in which costs add up; epsilons of single questions do not."
+        "This page was made from a pane: a file that holds nothing but differentially private releases. The promise above "
+        "is for all of it together. Shares are of mu squared, in which costs add up; epsilons of single questions do not."
     )
     return Section("What is inside, and what it cost", (text,), (inside_table(pane), bill_table(pane)))
 
@@ -55,7 +56,7 @@ def model_report(pane: Pane) -> Report:
     title = f"{pane.made_for.name}, explained from {pane.dataset}"
     if "global" not in pane.shares():
         return Report(title, label, (inside,))
-    made = pane.report.report(title=title)
+    made = replace(pane.report, marginals=drawn_marginals(pane.marginals)).report(title=title)
     # Its own last section tells the report's price alone; here the report is one of several parts.
     return replace(made, label=label, sections=(*made.sections[:-1], inside))
 
@@ -80,10 +81,7 @@ def person_page(person: Person) -> Report:
     return person_report(shape, pane_label(pane))
 
 
-def _said(place: object) -> str:
-    from .person import Place
-
-    assert isinstance(place, Place)
+def _said(place: Place) -> str:
     band = "" if place.half_width is None else f" ± {place.half_width:.2g}"
     return f"At {shown_text(place.value)}: {place.output:.3g}{band}."
 

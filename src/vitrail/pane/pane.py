@@ -1,9 +1,9 @@
 """Pane: a file of releases, read. Explains anybody, anywhere, without the data. Imports neither vault nor ledger.
 
-Everything here is post-processing of what lies in the file, and of the public model where one is given: it is free, for ever.
+Everything here is post-processing of what lies in the file, and of the public model where one is given: free, for ever.
 
-*Which local explanation.* The synopsis needs no model and is unbiased for a mild weight; a sharp kernel on private rows needs
-the model and looks closer (on Adult at epsilon 1 its error on nearby real rows is some 0.077 where even the exact mild
+*Which local explanation.* The synopsis needs no model and is unbiased for a mild weight; a sharp kernel on private rows
+needs the model and looks closer (on Adult at epsilon 1 its error on nearby real rows is some 0.077 where even the exact mild
 weight has 0.087). It is only as good as the rows: where not even a table of two by two cells stands out of the released
 noise, ``method="auto"`` takes the synopsis.
 """
@@ -383,12 +383,9 @@ class Pane:
         from ..explain.counterfactual.storage import write_picture
 
         picture, model = self._picture, self._needed_model("a counterfactual")
-        threshold = self._manifest.parts["counterfactual"]["options"].get("threshold")
-        if isinstance(threshold, bool) or not isinstance(threshold, int | float):
-            raise archive.DamagedPane("the part 'counterfactual' of the pane names no threshold")
         stream = io.BytesIO()
         write_picture(picture, stream)  # type: ignore[arg-type]  # zipfile takes both
-        return Counterfactual.load(stream, model=model, threshold=float(threshold))  # type: ignore[arg-type]
+        return Counterfactual.load(stream, model=model)  # type: ignore[arg-type]
 
     def rows(self, n: int, seed: int | None = 0) -> pd.DataFrame:
         """``n`` rows sampled from the private tables, in original units and levels. Free, and any number of them."""

@@ -1,6 +1,7 @@
 """What can be in a pane: for each kind of part how it becomes files, and how files become it again. No vault, no ledger.
 
-A new kind of part is one :class:`Kind` here and one line in ``writer``. A part that a reader does not know is kept and named.
+A new kind of part is one :class:`Kind` here and one line in ``writer``. A part that a reader does not know is kept and
+named.
 Releases that have a zip format of their own lie in a pane file by file, not as zips inside a zip: one set of bounds then
 holds for everything (``archive``).
 """
@@ -118,10 +119,10 @@ def _rows_of(files: Mapping[str, bytes], schema: Schema) -> PrivateRows:
 
 
 def _rows_accuracy(rows: PrivateRows) -> str:
-    per_row = 1 / rows.n_rows_public
+    on_bin, on_cell = (100 * sigma / rows.n_rows_public for sigma in (rows.counts_sigma, rows.tables_sigma))
     return (
-        f"{len(rows.columns)} columns, {len(rows.noisy_tables)} tables; one standard deviation of noise is "
-        f"{100 * rows.counts_sigma * per_row:.2g} % of all rows on a bin, {100 * rows.tables_sigma * per_row:.2g} % on a cell"
+        f"{len(rows.columns)} columns, {len(rows.noisy_tables)} tables; noise (one std) of {on_bin:.2g} % of "
+        f"all rows on a bin, {on_cell:.2g} % on a cell"
     )
 
 
@@ -148,7 +149,9 @@ def _global_of(files: Mapping[str, bytes], schema: Schema) -> GlobalExplanation:
 def _global_accuracy(found: GlobalExplanation) -> str:
     said = []
     for name, effects in (("partial dependence", found.pdp), ("accumulated effects", found.ale)):
-        widths = [] if effects is None else [1.96 * float(np.median(one.std)) for one in effects.values() if one.std is not None]
+        widths = (
+            [] if effects is None else [1.96 * float(np.median(one.std)) for one in effects.values() if one.std is not None]
+        )
         if effects is not None and widths:
             said.append(f"{name} of {len(effects)} columns ± {float(np.median(widths)):.2g}")
     if found.importance is not None:
@@ -182,9 +185,7 @@ KINDS: Mapping[str, Kind] = {
     for kind in (
         Kind("rows", "private rows", lambda rows: _zipped(write_rows, rows), _rows_of, _rows_accuracy),
         Kind("local", "local synopsis", lambda made: _zipped(write_synopsis, made), _synopsis_of, _synopsis_accuracy),
-        Kind(
-            "global", "global report", lambda made: {_REPORT: json_bytes(made.to_json())}, _global_of, _global_accuracy
-        ),
+        Kind("global", "global report", lambda made: {_REPORT: json_bytes(made.to_json())}, _global_of, _global_accuracy),
         Kind(
             "counterfactual",
             "picture of the classes",

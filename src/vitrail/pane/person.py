@@ -125,7 +125,13 @@ class Person:
 
 
 def explained(
-    pane: Pane, point: object, *, desired_class: Level, total_CFs: int, method: Method, bands: bool  # noqa: N803 - DiCE's name
+    pane: Pane,
+    point: object,
+    *,
+    desired_class: Level,
+    total_CFs: int,
+    method: Method,
+    bands: bool,
 ) -> Person:
     """Everything about one point."""
     raw = pane.schema.read_points(point)
@@ -146,8 +152,8 @@ def explained(
         places = tuple(_place(effects[name], shown[name]) for name in order if name in effects)
     if explanation is None and found is None and not places:
         raise InvalidInput(
-            f"this pane says nothing about single people without its model; it has {', '.join(map(repr, parts))}. Load it with "
-            "model="
+            f"this pane says nothing about single people without its model; it has {', '.join(map(repr, parts))}. Load it "
+            "with model="
         )
     return Person(shown, explanation, found, places, pane)
 

@@ -1,16 +1,16 @@
 """How one price becomes a pane: which parts, at which shares, and what each of them may be expected to be worth.
 
-*Shares.* Costs add in mu squared, and the squared error of a noisy sum falls as one over what was paid for it. So a part with
-share s of the price has 1/s times the squared error that it would have alone, and over parts of that sort the worst of these
-ratios is least for equal shares. Local synopsis, partial dependence and accumulated effects are of that sort: 2 each.
-*Private rows* get 3, because they are used three times: for sharp local explanations, as the histograms under all curves (which
-then cost nothing more; alone they are 12 % of a report), and as the places where counterfactuals are sought. *Importance* is
-read as an order and *counterfactuals* are checked by the public model, so half the noise would change little: 1 each. With
-all parts a curve gets 2/11 of the price and has at most 5.5 times the squared error of the same curve bought alone.
+*Shares.* Costs add in mu squared, and the squared error of a noisy sum falls as one over what was paid for it. So a part
+with share s of the price has 1/s times the squared error that it would have alone, and over parts of that sort the worst of
+these ratios is least for equal shares. Local synopsis, partial dependence and accumulated effects are of that sort: 2 each.
+*Private rows* get 3, because they are used three times: for sharp local explanations, as the histograms under all curves
+(which then cost nothing more; alone they are 12 % of a report), and as the places where counterfactuals are sought.
+*Importance* is read as an order and *counterfactuals* are checked by the public model, so that more noise changes less: 1
+each. With all parts a curve gets 2/11 of the price and has about 5 times the squared error of the same curve bought alone.
 
-*What is possible* follows from public numbers as well. ``parts="all"`` leaves out importance where there is no target, private
-rows and synopsis where columns are too many for them, rows where n_rows_public * mu of their share is below 100 (tables of
-two by two cells would be noise), and the synopsis, if there are rows, where its expected gradient noise
+*What is possible* follows from public numbers as well. ``parts="all"`` leaves out importance where there is no target,
+private rows and synopsis where columns are too many for them, rows where n_rows_public * mu of their share is below 100
+(tables of two by two cells would be noise), and the synopsis, if there are rows, where its expected gradient noise
 (``linear.moments``) exceeds 1, the size of what it measures. What is left out leaves its share to the others.
 """
 
@@ -27,7 +27,7 @@ import numpy as np
 
 from ..accounting import Cost, JsonValue, epsilon_of
 from ..errors import InvalidInput
-from ..explain.counterfactual.explainer import ROWS_FROM, Counterfactual
+from ..explain.counterfactual.explainer import Counterfactual
 from ..explain.linear.coordinates import MOST_COORDINATES, Cells
 from ..explain.linear.local import LocalLinear
 from ..explain.linear.moments import expected_gradient_noise
@@ -43,7 +43,7 @@ from .histograms import usable_bins
 from .manifest import MOST_FEATURES
 
 if TYPE_CHECKING:
-    from ..vault import PrivateData, Quote
+    from ..vault import BoundedSum, PrivateData, Quote
 
 WEIGHTS = MappingProxyType({"rows": 3.0, "local": 2.0, "pdp": 2.0, "ale": 2.0, "importance": 1.0, "counterfactual": 1.0})
 """Shares of the price (of mu squared) where all parts are bought; see the module docstring."""
@@ -52,6 +52,8 @@ GLOBAL = ("pdp", "ale", "importance")
 """Bought together, as one joint sum."""
 EFFECTS = ("pdp", "ale")
 ROW_BINS = 100
+ROWS_FROM = 100.0
+"""Value of n_rows_public * mu from which private rows are worth their share."""
 LEAST_UNITS = 1000
 """Of a part's price, in trillionths of mu squared."""
 
@@ -95,7 +97,7 @@ class PaneQuote:
 
     def __str__(self) -> str:
         lines = [
-            f"  {part}: {100 * share:.1f} % of the price (epsilon {self.epsilons[part]:.3g} by itself); {self.expected[part]}"
+            f"  {part}: {100 * share:.1f} % of the price, epsilon {self.epsilons[part]:.3g} by itself; {self.expected[part]}"
             for part, share in self.shares.items()
         ]
         return "\n".join([f"A pane of {len(lines)} parts: {self.price}", *lines])
@@ -219,10 +221,9 @@ class Plan:
             key=self.key,
         )
 
-    def counterfactual(self, *, with_rows: bool) -> Counterfactual:
-        """What buys the picture of the classes; ``with_rows`` where the pane has private rows to lend it."""
-        rows: bool | str = False if with_rows else "auto"
-        return Counterfactual(self.data, self.model, threshold=self.threshold, rows=rows, key=self.key)
+    def counterfactual(self) -> Counterfactual:
+        """What buys the picture of the classes, without rows of its own: the pane's are lent to it."""
+        return Counterfactual(self.data, self.model, threshold=self.threshold, rows=False, key=self.key)
 
     def check(self, mu: float) -> None:
         """Make every explainer once: what is wrong with the options is said before anything is charged."""
@@ -230,7 +231,7 @@ class Plan:
         if "global" in bought:
             self.report(mu)
         if "counterfactual" in bought:
-            self.counterfactual(with_rows="rows" in bought)
+            self.counterfactual()
         if "local" in bought:
             Cells(self.data.feature_schema, ()).whole.check_size()
 
@@ -259,7 +260,7 @@ class Plan:
             for part in tag.half_widths:
                 expected[part] = f"bands of about +-{tag.half_width(part):.2g}"
         if "counterfactual" in shares:
-            tags = self.counterfactual(with_rows="rows" in shares).quote(mu=prices["counterfactual"])
+            tags = self.counterfactual().quote(mu=prices["counterfactual"])
             expected["counterfactual"] = f"noise of about {100 * (tags.sigma_per_row or 0):.2g} % of all rows on a class"
         whole = Cost.of_mu(total)
         statement = data.budget
@@ -277,7 +278,7 @@ class Plan:
         """What ``data.quote(vt.pane.Plan(...), epsilon=...)`` shows."""
         return self.quote(epsilon=epsilon, mu=mu)
 
-    def _any_question(self) -> object:
+    def _any_question(self) -> BoundedSum:
         from ..explain.marginals import marginals_question
 
         return marginals_question(self.data.schema)
@@ -312,7 +313,9 @@ def _checked_parts(parts: object, data: PrivateData) -> tuple[str, ...]:
         raise InvalidInput(f"parts is {parts!r}; give 'all', or a list of {', '.join(map(repr, known))}")
     for name in parts:
         if name not in known:
-            raise InvalidInput(f"parts names {name!r}; there are {', '.join(map(repr, known))}.{did_you_mean(str(name), known)}")
+            raise InvalidInput(
+                f"parts names {name!r}; there are {', '.join(map(repr, known))}.{did_you_mean(str(name), known)}"
+            )
     chosen = {one for name in parts for one in (EFFECTS if name == "effects" else (name,))}
     if "importance" in chosen and data.target is None:
         raise InvalidInput(

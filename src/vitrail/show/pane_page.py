@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .attributions import Attribution, attribution_figure
+from .attribution_html import bar_numbers
+from .attributions import Attribution, AttributionBar, bar_limits
 from .counterfactuals import WhatIfShape, what_if_table
 from .curves import CurveShape, curve_table, draw_curve
 from .global_report import CURVE_INCHES, MOST_LEVELS, Card, Cards, most_common
@@ -65,6 +66,52 @@ class PersonShape:
 
 
 @dataclass(frozen=True, slots=True)
+class Bars:
+    """A part of a page: contributions as bars with bands, as wide as the screen, every letter at the size of the text."""
+
+    title: str
+    paragraphs: tuple[str, ...]
+    attribution: Attribution
+
+    def to_html(self) -> str:
+        """The part as HTML, escaped."""
+        said = "\n".join(f"<p>{html_text(text)}</p>" for text in self.paragraphs)
+        bars = self.attribution.bars(MOST_COLUMNS)
+        low, high = bar_limits(bars)
+        numbers = bar_numbers(bars)
+        drawn = "\n".join(_bar(bar, number, low, high) for bar, number in zip(bars, numbers, strict=True))
+        title = html_text(self.title)
+        return f'<section>\n<h2>{title}</h2>\n{said}\n<div style="max-width:46rem">{drawn}</div>\n</section>'
+
+
+def _bar(bar: AttributionBar, number: tuple[str, str], low: float, high: float) -> str:
+    """A line of text, and under it the bar on a scale that all bars share."""
+
+    def percent(value: float) -> float:
+        return 100 * (value - low) / (high - low)
+
+    start, end = sorted((percent(0), percent(bar.value)))
+    pieces = (
+        f'<div style="position:absolute;inset:1px auto 1px {start:.2f}%;width:{end - start:.2f}%;background:{bar.color};'
+        f'opacity:{bar.opacity}"></div>'
+        f'<div style="position:absolute;top:0;bottom:0;left:{percent(0):.2f}%;border-left:1px solid #6b7783"></div>'
+    )
+    if bar.lower is not None and bar.upper is not None:
+        left, right = percent(bar.lower), percent(bar.upper)
+        pieces += (
+            f'<div style="position:absolute;top:8px;left:{left:.2f}%;width:{right - left:.2f}%;'
+            'border-top:2px solid #1f2933"></div>'
+        )
+    value = f"{number[0]} <small>{html_text(number[1])}</small>" if number[1] else number[0]
+    return (
+        '<div style="margin:0.5rem 0"><div style="display:flex;flex-wrap:wrap;justify-content:space-between;gap:0 1rem;'
+        f'font-size:0.95rem"><span>{html_text(bar.text)}</span>'
+        f'<span style="font-variant-numeric:tabular-nums">{value}</span></div>'
+        f'<div style="position:relative;height:18px;background:#f5f7f9">{pieces}</div></div>'
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class WhatIf:
     """A part of a page: the table of counterfactuals, which scrolls sideways where a screen is narrow."""
 
@@ -94,9 +141,9 @@ def person_report(person: PersonShape, label: PrivacyLabel, *, title: str | None
     parts: list[PagePart] = [_why(person)]
     if person.what_if is not None:
         text = (
-            "The smallest changes that were found to lead the model to another answer, near people who exist. Marked cells "
+            "Small changes that lead the model to another answer, sought near rows that look like the data's. Marked cells "
             "differ; a dot means unchanged. Each was checked by asking the model itself. They describe the model, not the "
-            "world: changing a number on paper changes the answer, not necessarily the facts behind it."
+            "world."
         )
         parts.append(WhatIf("What would change it", (text,), person.what_if))
     if person.standings:
@@ -104,7 +151,14 @@ def person_report(person: PersonShape, label: PrivacyLabel, *, title: str | None
     table = Table(("column", "value"), person.point)
     parts.append(Section("Who was explained, and what to know", person.notes, (table,)))
     footer = "Made with Vitrail from a pane. This file holds releases and the person's own data: no rows, no scripts."
-    return Report(title or f"Why {person.model} decides as it does, for one person", label, tuple(parts), footer)
+    return Report(title or _title(person), label, tuple(parts), footer)
+
+
+def _title(person: PersonShape) -> str:
+    one = person.attribution
+    if one is None or not person.asked_model or one.output is None:
+        return f"{person.model}, explained for one person"
+    return f"{person.model} says {one.output:.3g}: why, for one person"
 
 
 def _why(person: PersonShape) -> PagePart:
@@ -122,31 +176,14 @@ def _why(person: PersonShape) -> PagePart:
             "Red pushes the output up, blue pulls it down. Lines are 95 % noise bands: a pale bar's band includes 0, so its "
             "sign may be noise."
         )
-    shown = min(MOST_COLUMNS, len(one.names))
-    described = f"Contributions: {attribution_words(one, shown)}; the numbers follow."
-    numbers = Table(
-        ("column", "contributes", "95 % band"),
-        tuple((bar.text, f"{bar.value:+.3g}", _band(bar.lower, bar.upper)) for bar in one.bars(len(one.names))),
-        numeric=(1, 2),
-    )
-    figure = attribution_figure(one, max_columns=shown)
-    return Section("Why", tuple(said), (), (Picture(figure, described, numbers),))
-
-
-def attribution_words(one: Attribution, most: int) -> str:
-    """The largest contributions in words, for who cannot see the picture."""
-    return ", ".join(f"{bar.text} {bar.value:+.2g}" for bar in one.bars(most))
-
-
-def _band(lower: float | None, upper: float | None) -> str:
-    return "" if lower is None or upper is None else f"{lower:+.2g} to {upper:+.2g}"
+    return Bars("Why", tuple(said), one)
 
 
 def _standings(person: PersonShape) -> Cards:
     kinds = {one.curve.title.partition(":")[0] for one in person.standings}
     said = (
-        f"The {' and '.join(sorted(kinds))} of each column over all rows, and this person's place on it in amber. The columns "
-        "that contribute most come first. Blue bands are noise; grey shows where the rows are.",
+        f"The {' and '.join(sorted(kinds))} of each column over all rows, and this person's place on it in amber. The "
+        "columns that contribute most come first. Blue bands are noise; grey shows where the rows are.",
     )
     cards = tuple(Card(one.column, one.text, (_picture(one),)) for one in person.standings)
     return Cards("Where this person stands", said, cards)
@@ -179,7 +216,7 @@ def with_level(curve: CurveShape, value: object) -> CurveShape:
     shown = most_common(curve, MOST_LEVELS)
     if not curve.categorical or value in shown.x or value not in curve.x or curve.shares is None:
         return shown
-    place = curve.x.index(value)  # type: ignore[arg-type]
+    place = curve.x.index(value)
     raised = tuple(2.0 if at == place else share for at, share in enumerate(curve.shares))
     kept = set(most_common(_reshared(curve, raised), MOST_LEVELS).x)
     order = [at for at, level in enumerate(curve.x) if level in kept]

@@ -1,6 +1,9 @@
 """Whatever is asked, answers lie in the schema, keep the rules, and are what the model says they are."""
 
 import json
+import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -284,6 +287,10 @@ def forest():
 
 def test_several_classes_of_a_forest(forest, tmp_path):
     models = [vt.Model(forest, output=k) for k in (0, 1, 2)]
+    classes, probes = Classes.of(models, 0.5), SCHEMA.probe_rows(50)
+    assert classes.is_one_predictor
+    one_by_one = np.stack([model.predict(SCHEMA, probes) for model in models], axis=1)
+    assert np.array_equal(classes.outputs(SCHEMA, probes, batch=7), one_by_one)
     data = private()
     made = vt.Counterfactual(data, models).fit(epsilon=3.0)
     out = made([POOR] * 2, desired_class=2)
@@ -316,6 +323,22 @@ def test_broken_files_are_refused(fitted, tmp_path):
     for name in ("cut.zip", "text.zip", "none.zip"):
         with pytest.raises(InvalidInput, match="cannot be read as a counterfactual"):
             vt.Counterfactual.load(tmp_path / name, model=MODEL)
+
+
+def test_a_stored_picture_explains_where_there_is_no_vault(forest, tmp_path):
+    made = vt.Counterfactual(private(), vt.Model(forest, output=2)).fit(epsilon=3.0)
+    made.save(tmp_path / "cf.zip")
+    with (tmp_path / "forest.pkl").open("wb") as file:
+        pickle.dump(forest, file)
+    program = f"""
+import pickle, sys, vitrail as vt
+forest = pickle.load(open({str(tmp_path / "forest.pkl")!r}, "rb"))
+cf = vt.Counterfactual.load({str(tmp_path / "cf.zip")!r}, model=vt.Model(forest, output=2))
+out = cf({POOR!r}, desired_class=1)
+print(out.validity.all(), [name for name in ("vitrail.vault", "vitrail.ledger", "sqlalchemy") if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "True []", done.stdout + done.stderr
 
 
 def test_names_of_sides():

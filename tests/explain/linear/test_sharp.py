@@ -155,6 +155,7 @@ def test_bad_points_are_named(rows: PrivateRows) -> None:
         explain_on(problem(), partial)
 
 
+@pytest.mark.slow
 def test_on_adult_it_is_more_faithful_than_the_global_linear_fit() -> None:
     schema = vt.Schema.load(DATA / "adult.schema.json")
     frame = pd.read_parquet(DATA / "adult.parquet")

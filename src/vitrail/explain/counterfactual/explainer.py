@@ -12,9 +12,7 @@ not covered; a counterfactual tells what the model says, as any query to it does
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,36 +22,20 @@ from numpy.typing import NDArray
 from ...accounting import Cost
 from ...errors import InvalidInput
 from ...explanation.counterfactuals import Counterfactuals, WhatIf
-from ...guarantee import Guarantee, check_neighbours, question_mu
+from ...guarantee import Guarantee
 from ...model import Model
-from ...schema import FloatArray, Level, Schema
-from ..bins import Bins
-from ..effects.paying import refuse_what_does_not_fit
-from ..rows.cuts import fine_bins
-from ..rows.private_rows import MOST_COLUMNS, private_rows
+from ...schema import FloatArray, Level
+from .asking import Asking
 from .classes import OPPOSITE, Classes, Indices
 from .gradient import eq18, gradients_of
-from .moments import moments_question
-from .picture import ClassPicture, code_of
+from .picture import ClassPicture
 from .pool import NEIGHBOURS, Pool, pool_of
-from .prototypes import ClassSums
 from .rules import Rules
 from .search import Search, find
 
 if TYPE_CHECKING:
-    from ...vault import Block, BoundedSum, PrivateData, Quote, Release
+    from ...vault import PrivateData, Quote
 
-LATENTS = ("auto", "none", "linear", "sigmoid")
-SHARES = {"moments": Fraction(15, 100), "classes": Fraction(25, 100), "rows": Fraction(60, 100)}
-"""Of mu squared; what is not asked for leaves its share to the others."""
-MOST_MOMENTS = 1_500
-"""Features up to which moments are released: their number is squared."""
-NO_CODE_BELOW = 16
-"""Features up to which ``latent="auto"`` needs no code."""
-CLASS_BINS = 20
-MOST_CLASS_BINS = 20_000
-ROWS_FROM = 100.0
-"""Value of n_rows_public * mu from which ``rows="auto"`` pays for private rows."""
 MOST_PEOPLE_AT_ONCE = 256
 MOST_ANSWERS = 100
 
@@ -112,26 +94,9 @@ class Counterfactual:
         clip: float | None = None,
         key: str | None = None,
     ) -> None:
-        if not hasattr(data, "feature_schema") or not hasattr(data, "ask"):
-            raise InvalidInput(
-                f"data is {type(data).__name__}; give vt.PrivateData, or load a stored one: Counterfactual.load"
-            )
-        if latent not in LATENTS:
-            raise InvalidInput(f"latent is {latent!r}; choose one of {', '.join(map(repr, LATENTS))}")
-        if by not in ("predictions", "labels"):
-            raise InvalidInput(f"by is {by!r}; choose 'predictions' (the model's classes) or 'labels' (the target's)")
-        if not isinstance(rows, bool) and rows != "auto":
-            raise InvalidInput(f"rows is {rows!r}; choose True, False or 'auto'")
-        schema = data.feature_schema
-        self._classes = Classes.of(model, threshold)
-        for one in self._classes.models:
-            one.check(schema)
-        self._data: PrivateData | None = data
-        self._schema, self._by, self._key = schema, by, key
-        self._levels = _label_classes(data, self._classes) if by == "labels" else None
-        self._latent = _latent(latent, schema)
-        self._rows = rows
-        self._scale = _scale(clip, schema)
+        asking = Asking.of(data, model, threshold=threshold, by=by, latent=latent, rows=rows, clip=clip, key=key)
+        self._asking: Asking | None = asking
+        self._classes, self._schema = asking.classes, asking.schema
         self._picture: ClassPicture | None = None
         self._pools: dict[tuple[int, int], Pool] = {}
 
@@ -163,115 +128,21 @@ class Counterfactual:
 
         Fitting again at the same price replays the stored releases, free (models that are bare functions need ``key=``).
         """
-        data = self._asked()
-        whole = question_mu(epsilon, mu, data.delta)
-        with_rows = self._with_rows(data, whole)
-        bins = self._bins()
-        asked = [*(("moments",) if self._latent != "none" else ()), "classes", *(("rows",) if with_rows else ())]
-        prices = _prices(whole, asked)
-        moments_q = moments_question(self._schema, self._scale)
-        first = moments_q if self._latent != "none" else self._sums(None, bins)[1]
-        refuse_what_does_not_fit(data, first, prices[asked[0]], whole, "This picture of the classes")  # type: ignore[arg-type]
-
-        releases: list[Release] = []
-        gram, gram_sigma = None, 0.0
-        if self._latent != "none":
-            self._rehearse(data, bins, prices["classes"])
-            release = data.ask(moments_q, mu=prices["moments"])
-            gram, gram_sigma = release.value, release.sigma or 0.0
-            releases.append(release)
-        code = code_of(self._latent, self._schema, gram, gram_sigma, data.n_rows_public)
-        sums, question = self._sums(code, bins)
-        release = data.ask(question, mu=prices["classes"])
-        releases.append(release)
-        cost = sum((one.cost for one in releases), Cost())
-        rows = private_rows(data, mu=prices["rows"], columns=self._schema.names) if with_rows else None
-        cost = cost if rows is None else cost + rows.cost
+        self._picture = self._asked().paid(epsilon=epsilon, mu=mu)
         self._pools = {}
-        self._picture = ClassPicture(
-            dataset=data.name,
-            schema=self._schema,
-            labels=self._classes.labels,
-            latent=self._latent,
-            scale=self._scale,
-            moments=gram,
-            moments_sigma=gram_sigma,
-            code=code,
-            sums=release.value.reshape(len(self._classes), sums.width),
-            sums_sigma=release.sigma or 0.0,
-            bins=bins,
-            rows=rows,
-            n_rows_public=data.n_rows_public,
-            cost=cost,
-            guarantee=Guarantee.of_mu(cost.mu, data.delta, check_neighbours(data.neighbours)),
-            by=self._by,
-            models=tuple(one.digest() for one in self._classes.models),
-        )
         return self
 
-    def _rehearse(self, data: PrivateData, bins: tuple[Bins, ...], mu: float) -> None:
-        """Ask the second question of no rows, before the first is paid: a model that cannot be used is found out here."""
-        from ...vault import rehearse
-
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what there is to warn of is said when the question is asked
-            rehearse(
-                self._sums(None, bins)[1],
-                {name: [] for name in data.schema},
-                data.schema,
-                mu=mu,
-                n_rows_public=data.n_rows_public,
-                draws=1,
-                target=data.target,
-                neighbours=data.neighbours,
-            )
-
     def quote(self, *, epsilon: float | None = None, mu: float | None = None) -> Quote:
-        """What ``fit`` would cost, and the noise on the prototypes' sums. Reads no row and charges nothing."""
-        data = self._asked()
-        whole = question_mu(epsilon, mu, data.delta)
-        return data.quote(self._sums(None, self._bins())[1], mu=whole)
+        """What ``fit`` would cost, whether it fits, and what is left. Reads no row and charges nothing."""
+        return self._asked().quote(epsilon=epsilon, mu=mu)
 
     def __vitrail_quote__(self, *, epsilon: float | None = None, mu: float | None = None) -> Quote:
         return self.quote(epsilon=epsilon, mu=mu)
 
-    def _asked(self) -> PrivateData:
-        if self._data is None:
+    def _asked(self) -> Asking:
+        if self._asking is None:
             raise InvalidInput("this Counterfactual was loaded from a file and has no data; it needs none: call it")
-        return self._data
-
-    def _with_rows(self, data: PrivateData, mu: float) -> bool:
-        possible = 2 <= self._schema.n_columns <= MOST_COLUMNS
-        if self._rows is True and not possible:
-            raise InvalidInput(
-                f"rows is True, but private rows have 2 to {MOST_COLUMNS} columns, not {self._schema.n_columns}"
-            )
-        return possible and (self._rows is True or (self._rows == "auto" and data.n_rows_public * mu >= ROWS_FROM))
-
-    def _bins(self) -> tuple[Bins, ...]:
-        """The public bins of every column; none where classes and bins are too many to count."""
-        made = tuple(fine_bins(name, column, CLASS_BINS) for name, column in self._schema.items())
-        return made if len(self._classes) * sum(map(len, made)) <= MOST_CLASS_BINS else ()
-
-    def _sums(self, code: object, bins: tuple[Bins, ...]) -> tuple[ClassSums, BoundedSum]:
-        from .moments import Code, identity_code
-
-        made = code if isinstance(code, Code) else identity_code(self._schema.n_features)
-        classes, levels = self._classes, self._levels
-
-        def of(block: Block) -> Indices:
-            return classes.of_block(block) if levels is None else levels[block.target.astype(np.intp)]
-
-        sums = ClassSums(of, len(classes), made, self._scale, bins)
-        digests = [one.digest() for one in classes.models]
-        identity = {
-            "by": self._by,
-            "models": digests if levels is None else None,
-            "threshold": classes.threshold,
-            "levels": None if levels is None else levels.tolist(),
-            "key": self._key,
-        }
-        return sums, sums.question(identity, levels is not None or self._key is not None or None not in digests)
+        return self._asking
 
     # --- explaining --------------------------------------------------------------------------------------------------
 
@@ -408,65 +279,24 @@ class Counterfactual:
         self.picture.save(path)
 
     @classmethod
-    def load(cls, path: str | Path, *, model: Model | Sequence[Model], threshold: float = 0.5) -> Counterfactual:
+    def load(cls, path: str | Path, *, model: Model | Sequence[Model]) -> Counterfactual:
         """Read what ``save`` wrote; ``model`` is the one it was fitted for."""
         picture = ClassPicture.load(path)
-        made = cls.__new__(cls)
-        made._data, made._schema, made._by, made._key = None, picture.schema, picture.by, None
-        made._classes = Classes.of(model, threshold)
-        made._latent, made._rows, made._scale, made._levels = picture.latent, picture.rows is not None, picture.scale, None
-        made._picture, made._pools = picture, {}
-        if made._classes.labels != picture.labels:
+        classes = Classes.of(model, picture.threshold)
+        if classes.labels != picture.labels:
             raise InvalidInput(
                 f"the file is about the classes {', '.join(map(repr, picture.labels[:12]))}, and the model has "
-                f"{', '.join(map(repr, made._classes.labels[:12]))}; give the model that it was fitted for"
+                f"{', '.join(map(repr, classes.labels[:12]))}; give the model that it was fitted for"
             )
-        digests = tuple(one.digest() for one in made._classes.models)
-        both = zip(digests, picture.models, strict=False)
+        both = zip((one.digest() for one in classes.models), picture.models, strict=False)
         if picture.by == "predictions" and any(None not in pair and pair[0] != pair[1] for pair in both):
             raise InvalidInput("the file was fitted for the classes of another model; give that one, or fit again")
-        for one in made._classes.models:
+        for one in classes.models:
             one.check(picture.schema)
+        made = cls.__new__(cls)
+        made._asking, made._classes, made._schema = None, classes, picture.schema
+        made._picture, made._pools = picture, {}
         return made
-
-
-def _label_classes(data: PrivateData, classes: Classes) -> Indices:
-    if data.target is None:
-        raise InvalidInput("by='labels' needs data with a target=; use by='predictions', the model's classes")
-    return classes.levels_of(data.target, data.schema[data.target])
-
-
-def _latent(given: str, schema: Schema) -> str:
-    if given != "auto":
-        if given != "none" and schema.n_features > MOST_MOMENTS:
-            raise InvalidInput(
-                f"latent is {given!r}, and the rows have {schema.n_features} features; moments are released of at most "
-                f"{MOST_MOMENTS}, use latent='none'"
-            )
-        return given
-    return "linear" if NO_CODE_BELOW < schema.n_features <= MOST_MOMENTS else "none"
-
-
-def _scale(clip: float | None, schema: Schema) -> float:
-    if clip is None:
-        return math.sqrt(schema.n_columns)
-    if isinstance(clip, bool) or not isinstance(clip, int | float) or not 0 < clip < math.inf:
-        raise InvalidInput(
-            f"clip is {clip!r}; it must be a positive length, at most {math.sqrt(schema.n_columns):.4g} is useful"
-        )
-    return min(float(clip), math.sqrt(schema.n_columns))
-
-
-def _prices(mu: float, asked: Sequence[str]) -> dict[str, float]:
-    """The price of each question: whole units of the ledger that add up to no more than the price of all."""
-    units = math.floor(Fraction(mu) ** 2 * 10**12)
-    total = sum(SHARES[name] for name in asked)
-    parts = {name: math.floor(SHARES[name] / total * units) for name in asked}
-    if min(parts.values()) < 10:
-        raise InvalidInput(f"the price of this picture is mu = {mu:.3g}, too small to buy anything; ask for more")
-    if len(asked) == 1:
-        return {asked[0]: mu}
-    return {name: math.sqrt(part / 10**12) * (1 - 2e-15) for name, part in parts.items()}
 
 
 def _whole(name: str, given: object, least: int, most: int) -> int:

@@ -36,6 +36,7 @@ class Gradients:
     modules: tuple[Any, ...]
     columns: tuple[int | None, ...]
     threshold: float
+    is_one: bool
 
 
 def gradients_of(classes: Classes, schema: Schema) -> Gradients | None:
@@ -47,7 +48,7 @@ def gradients_of(classes: Classes, schema: Schema) -> Gradients | None:
             return None
         modules.append(predictor.module)
         columns.append(model._column)
-    return Gradients(tuple(modules), tuple(columns), classes.threshold)
+    return Gradients(tuple(modules), tuple(columns), classes.threshold, classes.is_one_predictor)
 
 
 def eq18(gradients: Gradients | None, picture: ClassPicture, queries: FloatArray, target: Indices) -> FloatArray | None:
@@ -96,9 +97,10 @@ def eq18(gradients: Gradients | None, picture: ClassPicture, queries: FloatArray
 
 def _margin(torch: Any, gradients: Gradients, x: Any, wanted: Any) -> Any:
     """How far the outputs are on the wanted side: over the threshold, or over the other classes' outputs."""
-    outputs = []
+    outputs: list[Any] = []
+    once: Any = gradients.modules[0](x) if gradients.is_one else None
     for module, column in zip(gradients.modules, gradients.columns, strict=True):
-        result = module(x)
+        result = once if gradients.is_one else module(x)
         outputs.append(result if result.ndim == 1 else result[:, 0 if column is None else column])
     if len(outputs) == 1:
         above = outputs[0] - gradients.threshold

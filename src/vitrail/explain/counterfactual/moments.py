@@ -151,7 +151,7 @@ def linear_code(moments: Moments) -> Code:
     >>> x = np.array([[0.1, 0.2], [0.3, 0.6], [0.2, 0.4]])
     >>> u = np.concatenate([np.ones((3, 1)), x], axis=1)
     >>> code = linear_code(Moments.of(u.T @ u, 0.0, 3))
-    >>> code.size, np.abs(code.decode(code.encode(x)) - x).max() < 1e-6
+    >>> code.size, bool(np.abs(code.decode(code.encode(x)) - x).max() < 1e-6)
     (1, True)
     """
     mean = moments.first / moments.count

@@ -36,6 +36,8 @@ class ClassPicture:
         The columns that the model reads.
     labels : tuple
         The classes.
+    threshold : float
+        Of a single output: at least this is the second class.
     latent : {"none", "linear", "sigmoid"}
         The kind of code.
     scale : float
@@ -58,6 +60,7 @@ class ClassPicture:
     dataset: str
     schema: Schema
     labels: tuple[Level, ...]
+    threshold: float
     latent: str
     scale: float
     moments: Floats | None = field(repr=False)

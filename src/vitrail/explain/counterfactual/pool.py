@@ -3,7 +3,7 @@
 Post-processing of releases, and of the public model. Answers are sought near these rows, and the mean distance to the
 nearest twenty of them is what ``plausibility`` means. Twenty, because a search that likes to be near one private row finds
 the odd one that noise put where nobody is: on Adult (forest, epsilon 0.75) answers near one row were 1.6 from the nearest
-held-out real row of the class, answers near twenty 0.9, at distances of 1.1 and 1.2 from the person.
+held-out real row of the class, answers near twenty 0.9 to 1.0, both some 1.1 from the person.
 """
 
 from __future__ import annotations

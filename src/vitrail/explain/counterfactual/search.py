@@ -7,7 +7,7 @@
 3. *Less change*: numeric changes are taken back as far as the model agrees (a binary search on the amount); then single
    columns are undone, the one that helps most first, or, where columns are many, the smallest changes together (a binary
    search on their number).
-4. *Several answers*: the best, then those farthest from what was chosen.
+4. *Several answers*: the best, then those that are good and far from what was chosen.
 
 Every step keeps a row valid or leaves it as it was, so that the last word on validity is the model's own.
 """
@@ -30,8 +30,8 @@ Bools = NDArray[np.bool_]
 
 NEAREST = 24
 """Rows of the pool that each person starts from."""
-REFINED = 12
-"""Valid candidates of each person that are made sparse; a few for each answer where many are asked for."""
+REFINED = 40
+"""Valid candidates of each person that are made sparse, at most: all but those of the fallback. Different answers need them."""
 FEW_COLUMNS = 64
 """Up to so many varied columns single ones are tried one by one."""
 HALVINGS = 6
@@ -117,7 +117,7 @@ def find(search: Search, queries: FloatArray, target: Indices, total: int, extra
     without = np.setdiff1d(np.arange(len(queries)), good.owner)
     if len(without):
         good = good + fallback(search, queries, target, without)
-    good = _best(search, queries, target, good, max(REFINED, 4 * total))
+    good = _best(search, queries, target, good, REFINED)
     refined = refine(search, queries, target, good)
     return [_chosen(search, queries, target, refined, good, place, total) for place in range(len(queries))]
 
@@ -334,7 +334,7 @@ def _chosen(
     place: int,
     total: int,
 ) -> FloatArray:
-    """The best answer, then the farthest from those chosen among the better half; all different.
+    """The best answer, then each time the one whose distance from those chosen exceeds its cost most; all different.
 
     Where refining made too many of them one and the same, candidates stand in as they were before.
     """
@@ -346,11 +346,9 @@ def _chosen(
         return np.asarray(rows)
     own = np.repeat(queries[place : place + 1], len(rows), axis=0)
     cost = search.cost(own, rows, np.full(len(rows), target[place]))
-    order = np.argsort(cost, kind="stable")
-    rows = rows[order][: max(total, (len(rows) + 1) // 2)]
-    features, picked = search.features(rows), [0]
+    features, picked = search.features(rows), [int(cost.argmin())]
     while len(picked) < min(total, len(rows)):
-        apart = squares(features, features[picked]).min(axis=1)
-        apart[picked] = -1.0
-        picked.append(int(apart.argmax()))
+        worth = np.sqrt(squares(features, features[picked]).min(axis=1)) - cost
+        worth[picked] = -np.inf
+        picked.append(int(worth.argmax()))
     return np.asarray(rows[picked])

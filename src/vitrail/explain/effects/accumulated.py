@@ -2,11 +2,12 @@
 
 Column j is cut into bins (e_{k-1}, e_k]; a row in bin k contributes D = f(x_j = e_k) - f(x_j = e_{k-1}) to that bin alone.
 The mean of D over the rows of a bin is its *effect*; the curve is the running sum of effects, less its mean over the rows. A
-categorical column is stepped through level by level in a public order, rows of a level telling about the step to it from the
-level before.
+categorical column is stepped through level by level in a public order; the rows of both levels tell about the step between
+them, so that a rare level does not make its step a guess.
 
 Of every D the reference's mean effect of that bin is subtracted (public), and what is left is clipped to A_j. A row has one
-number per column, in one of its bins, so the block of column j has norm at most A_j: ``joint`` enforces it. A_j comes from a
+number per column, in one of its bins (two for a level in the middle, clipped together), so the block of column j has norm at
+most A_j: ``joint`` enforces it. A_j comes from a
 small charged histogram (``clipping``). How many rows a bin has comes from the released marginals, so counts are not paid for
 twice.
 
@@ -42,8 +43,6 @@ OWN_PART = 0.5
 """Of a bin's prior variance, how much it does not share with other bins: rows of a bin differ from rows elsewhere."""
 EXPECTED_SCALE = 0.3
 """tau of the prior, before it is known: rows of a bin are no random sample of all rows."""
-POOLED_BINS = 5.0
-"""About how many bins' worth of noise is left in an effect once bins are combined; balances clip against noise."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,9 +54,9 @@ class Steps:
     axis : Axis
         The edges of a numeric column, or the levels of a categorical one in their order.
     bins : Bins
-        The marginals' bins, and ``group``: for each of them the number of its step, -1 for none (the first level).
+        The marginals' bins, and ``group``: for each of them the number of its step, or of the level in its order.
     counts : array (steps,)
-        How many rows each step has, from the marginals.
+        How many rows tell about each step, from the marginals.
     shares : array (steps,) or (levels,)
         Weights for centring: of the bins of a numeric column, of the levels of a categorical one.
     """
@@ -78,8 +77,17 @@ class Steps:
         return len(self.axis) - 1
 
     def of_rows(self, raw: Floats) -> NDArray[np.intp]:
-        """The step of every row; -1 for none."""
-        return self.group[self.bins.index(raw[:, self.axis.columns[0]])]
+        """(rows, 2): the steps that every row tells about, -1 for none: to its level and from it, or its bin's alone."""
+        place = self.group[self.bins.index(raw[:, self.axis.columns[0]])]
+        if not self.categorical:
+            return np.stack([place, np.full_like(place, -1)], axis=1)
+        return np.stack([place - 1, np.where(place < len(self), place, -1)], axis=1)
+
+    def ends(self, raw: Floats) -> tuple[Floats, Floats]:
+        """The values below and above every row: its bin's edges, or the levels before and after (its own at the ends)."""
+        place, values = self.group[self.bins.index(raw[:, self.axis.columns[0]])], self.axis.values[:, 0]
+        below = np.maximum(place - 1, 0) if self.categorical else place
+        return values[below], values[np.minimum(place + 1, len(self))]
 
     def centred(self) -> Floats:
         """B, the curve from the effects: (places, steps), running sums less their mean over the rows."""
@@ -110,9 +118,10 @@ def steps_of(
     if isinstance(column, Categorical):
         ranked = _order(column, name, order)
         group = np.empty(len(ranked), dtype=np.intp)
-        group[ranked] = np.arange(len(ranked)) - 1
+        group[ranked] = np.arange(len(ranked))
         axis = Axis((name,), (place,), ranked.astype(np.float64)[:, None])
-        return Steps(axis, bins, group, counts[ranked[1:]], shares[ranked], categorical=True)
+        beside = counts[ranked[1:]] + counts[ranked[:-1]]
+        return Steps(axis, bins, group, beside, shares[ranked], categorical=True)
     uppers = _uppers(column, bins)
     group = _grouped(counts, uppers, column.low, max(2 * marginals.sigma, marginals.n_rows_public / most / 8), most)
     last = np.array([np.flatnonzero(group == step)[-1] for step in range(group[-1] + 1)])
@@ -179,31 +188,38 @@ class AccumulatedEffectsPart:
         )
 
     def effects(self, block: Block) -> tuple[Floats, NDArray[np.intp]]:
-        """For every row and column the change of the output over the row's step, less the offset; and the step."""
+        """(rows, columns, 2): changes of the output over the steps a row tells about, less the offsets; and the steps."""
         raw = block.values
-        steps = np.stack([one.of_rows(raw) for one in self.steps], axis=1)
         altered = np.repeat(raw[:, None, :], 2 * len(self.steps), axis=1)
         for place, one in enumerate(self.steps):
-            inside = np.maximum(steps[:, place], 0)
-            for end in (0, 1):
-                altered[:, 2 * place + end, one.axis.columns[0]] = one.axis.values[inside + end, 0]
-        ends = block.outputs(self.model, altered)
-        offsets = np.stack([offset[np.maximum(steps[:, place], 0)] for place, offset in enumerate(self.offsets)], axis=1)
-        return np.where(steps >= 0, ends[:, 1::2] - ends[:, ::2] - offsets, 0.0), steps
+            for end, values in enumerate(one.ends(raw)):
+                altered[:, 2 * place + end, one.axis.columns[0]] = values
+        outputs = block.outputs(self.model, altered)
+        own = block.predictions(self.model)
+        steps = np.stack([one.of_rows(raw) for one in self.steps], axis=1)
+        found = np.zeros(steps.shape)
+        for place, (one, offset) in enumerate(zip(self.steps, self.offsets, strict=True)):
+            below, above = outputs[:, 2 * place], outputs[:, 2 * place + 1]
+            changes = np.stack([own - below, above - own] if one.categorical else [above - below, own - own], axis=1)
+            told = steps[:, place] >= 0
+            found[:, place] = np.where(told, changes - offset[np.maximum(steps[:, place], 0)], 0.0)
+        return found, steps
 
     def contributions(self, block: Block) -> Floats:
-        """For each column one number per row, in the place of the row's step."""
+        """For each column a row's changes, in the places of its steps."""
         effects, steps = self.effects(block)
-        found = np.zeros((len(effects), sum(map(len, self.steps))))
-        starts = np.cumsum([len(one) for one in self.steps]) - [len(one) for one in self.steps]
-        places = starts + np.maximum(steps, 0)
-        np.put_along_axis(found, places, np.where(steps >= 0, effects, 0.0), axis=1)
-        found[~np.isfinite(effects).all(axis=1)] = np.nan
-        return found
+        sizes = [len(one) for one in self.steps]
+        starts = np.cumsum(sizes) - sizes
+        found = np.zeros((len(effects), sum(sizes) + 1))  # what tells about no step goes to the end, and is left out
+        places = np.where(steps >= 0, starts[:, None] + steps, sum(sizes)).reshape(len(effects), -1)
+        np.put_along_axis(found, places, effects.reshape(len(effects), -1), axis=1)
+        found[~np.isfinite(effects).all(axis=(1, 2))] = np.nan
+        return found[:, :-1]
 
     def sizes(self, block: Block) -> Floats:
-        """How large each column's effect is, for the histogram that sets the clips."""
-        return np.abs(self.effects(block)[0])
+        """How large each column's changes are together, for the histogram that sets the clips."""
+        effects = self.effects(block)[0]
+        return np.asarray(np.sqrt((effects**2).sum(axis=2)))
 
     def identity(self) -> object:
         """Everything public that makes the question what it is."""

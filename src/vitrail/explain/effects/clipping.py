@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 BINS = 14
 """Geometric, each sqrt(2) times the last; the largest ends at twice the range."""
-ONE_SIDED = 0.25
+ONE_SIDED = 0.5
 """Of what a clip cuts off, how much does not cancel: effects are cut on both sides."""
 
 

@@ -30,8 +30,9 @@ from .reference import Along
 if TYPE_CHECKING:
     from ...vault import Block
 
-ROOM = 1.15
-"""Bounds exceed the largest norm among reference rows by this factor."""
+ROOM, ROOM_PER_HALVING, ROOMY_NOISE = 1.15, 0.35, 1e-3
+"""Bounds exceed the largest norm among reference rows by this factor, and by more the smaller the noise is: what a clip
+saves in noise is then worth less than what it cuts off. The noise is that of a quantity of bound 1, as a share of the range."""
 EXPECTED_SCALE = 0.02
 """tau of the prior, before it is known: how far mean curves of real rows were seen to be from those of the reference."""
 LEVEL_SHARE = 3.0
@@ -56,21 +57,24 @@ class PartialDependencePart:
     level_bound: float
 
     @classmethod
-    def of(cls, model: Model, along: Along, places: tuple[np.ndarray, ...]) -> PartialDependencePart:
+    def of(
+        cls, model: Model, along: Along, places: tuple[np.ndarray, ...], noise: float = ROOMY_NOISE
+    ) -> PartialDependencePart:
         """Measure at some places of each axis; offsets and bounds come from the reference rows."""
+        room = ROOM + ROOM_PER_HALVING * max(0.0, math.log2(ROOMY_NOISE / noise))
         axes = tuple(axis.at(chosen) for axis, chosen in zip(along.axes, places, strict=True))
         curves = [curve[:, chosen] for curve, chosen in zip(along.curves, places, strict=True)]
         shapes, levels = split_levels(curves)
         offsets = tuple(shape.mean(axis=0) for shape in shapes)
         half = model.width / 2
         bounds = tuple(
-            min(ROOM * float(norms(shape - offset).max()), half * math.sqrt(shape.shape[1]) + float(np.linalg.norm(offset)))
+            min(room * float(norms(shape - offset).max()), half * math.sqrt(shape.shape[1]) + float(np.linalg.norm(offset)))
             for shape, offset in zip(shapes, offsets, strict=True)
         )
         smallest = 1e-6 * model.width
         differences = levels - levels.mean(axis=1, keepdims=True)
         middle = differences.mean(axis=0)
-        spread = ROOM * float(norms(differences - middle).max()) if len(axes) > 1 else 0.0
+        spread = room * float(norms(differences - middle).max()) if len(axes) > 1 else 0.0
         return cls(model, axes, offsets, middle, tuple(max(bound, smallest) for bound in bounds), max(spread, smallest))
 
     @property

@@ -25,7 +25,7 @@ from ...schema import Categorical, Schema
 from ...vault import PrivateData, Release
 from ..marginals import marginals_bins, marginals_question
 from ..marginals_result import Marginals
-from .accumulated import POOLED_BINS, AccumulatedEffectsPart, Steps, steps_of
+from .accumulated import AccumulatedEffectsPart, Steps, steps_of
 from .axes import Axis, Floats, column_of, fine_axis
 from .clipping import SizeHistogram, choose_clip
 from .joint import Joint, Part, per_unit_std
@@ -39,7 +39,7 @@ MARGINALS_SHARE = 0.12
 CLIPS_SHARE = 0.04
 """Of mu squared, for the histogram that sets the clips of local effects."""
 MARGINALS_BINS = 100
-LEAST_PLACES, MOST_PLACES = 6, 40
+LEAST_PLACES, MOST_PLACES = 6, 64
 
 CLIP_NOTE = (
     "Bands show the noise of the release and what the reference leaves open; sampling error of the rows and what clipping "
@@ -169,7 +169,8 @@ class PartialPlan:
             else:
                 places.append(informative_places(curve, LEAST_PLACES, MOST_PLACES, noise**2 / EXPECTED_SCALE))
         places.extend(np.arange(len(axis)) for axis in pairs)
-        return cls(along, tuple(places), PartialDependencePart.of(prepared.model, along, tuple(places)))
+        part = PartialDependencePart.of(prepared.model, along, tuple(places), noise / prepared.model.width)
+        return cls(along, tuple(places), part)
 
     def curves(
         self, prepared: Prepared, means: Floats, stds: Floats, *, plain: bool
@@ -232,7 +233,7 @@ class AccumulatedPlan:
         """The same with clips chosen from counts of sizes, (columns, bins), that have noise ``sigma``."""
         unit = per_unit_std(paid.data, paid.mu * math.sqrt(weight)) * math.sqrt(len(self.part.steps))
         clips = [
-            choose_clip(of_column, sigma, edges, paid.n_rows, unit * min(len(one), POOLED_BINS))
+            choose_clip(of_column, sigma, edges, paid.n_rows, unit * math.sqrt(len(one)))
             for of_column, one in zip(counts, self.part.steps, strict=True)
         ]
         part = self.part.clipped([clip.bound for clip in clips])

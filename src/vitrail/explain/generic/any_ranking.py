@@ -170,7 +170,7 @@ class AnyRanking:
         places = points_of_places(len(self._items), top_k)
         furthest = float(np.linalg.norm(places - places[::-1]))
         groups = self._groups or choose_groups(
-            self._data.n_rows_public, furthest, SMALL_RANKING_NOISE, mu, trains=self._trains
+            self._data.n_rows_public, furthest, SMALL_RANKING_NOISE, mu, trains=self._trains, votes=True
         )
         question = GroupedSum(
             self._task,

@@ -3,7 +3,9 @@
 The mean over l groups has noise of standard deviation D/(l mu), D being how far apart two groups' results can be: twice as
 many groups, half the noise. But each group then has half the rows, and an explainer of few rows may say something else than
 one of many. So: as many groups as it takes for the noise to be small (2 % of ``y_range`` at each point of a curve; a quarter
-of a place in a ranking), and never so many that a group has fewer than 50 rows, or 200 where it trains a model.
+of a place in a ranking), and never so many that a group has fewer than 50 rows, or 200 where it trains a model. A ranking is a
+vote: many voters who each know little agree better than few who know more, so there are at least 200 of them, unless they
+would have fewer than 18 rows each.
 """
 
 from __future__ import annotations
@@ -20,11 +22,14 @@ from ...guarantee import Guarantee
 SMALL_CURVE_NOISE = 0.02
 SMALL_RANKING_NOISE = 0.25
 FEWEST_ROWS = 50
+ENOUGH_VOTERS, FEWEST_ROWS_TO_VOTE = 200, 18
 FEWEST_ROWS_TO_TRAIN = 200
 TWO_SIDED_95 = 1.959963984540054
 
 
-def choose_groups(n_rows_public: int, distance: float, small_noise: float, mu: float, *, trains: bool) -> int:
+def choose_groups(
+    n_rows_public: int, distance: float, small_noise: float, mu: float, *, trains: bool, votes: bool = False
+) -> int:
     """As many groups as make the noise small, and no more than leave them enough rows.
 
     Parameters
@@ -39,6 +44,8 @@ def choose_groups(n_rows_public: int, distance: float, small_noise: float, mu: f
         The price.
     trains : bool
         Whether each group trains a model.
+    votes : bool
+        Whether each group ranks.
 
     Examples
     --------
@@ -49,7 +56,8 @@ def choose_groups(n_rows_public: int, distance: float, small_noise: float, mu: f
     """
     most = n_rows_public // (FEWEST_ROWS_TO_TRAIN if trains else FEWEST_ROWS)
     wanted = distance / (small_noise * mu)
-    return max(2, math.ceil(wanted) if wanted < most else most)
+    fewest = 2 if trains or not votes else max(2, min(ENOUGH_VOTERS, n_rows_public // FEWEST_ROWS_TO_VOTE))
+    return max(fewest, math.ceil(wanted) if wanted < most else most)
 
 
 def checked_groups(groups: int | None, n_rows_public: int, what: str) -> int | None:

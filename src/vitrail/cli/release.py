@@ -1,0 +1,166 @@
+"""`vitrail release`: pay once for a pane, a file that explains the model for ever without the data.
+
+Everything public is tried before the account is opened; the library refuses all parts together before the first charge.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..errors import InvalidInput
+from ..guarantee import Budget, check_epsilon_delta
+from ..schema import Schema
+from .account import (
+    AccountOption,
+    AnalystOption,
+    DataArgument,
+    Declared,
+    DeltaOption,
+    InputsOption,
+    JsonOption,
+    KeyOption,
+    ModelOption,
+    ModelOutputOption,
+    NameOption,
+    QuoteOption,
+    RangeOption,
+    VersionOption,
+    bill_line,
+    charged_since,
+    fits_line,
+    with_notes,
+)
+from .ask_input import model_of
+from .marginals import DEFAULT_DELTA, EpsilonOption, NeighboursOption, RowsOption, SchemaOption, TargetOption
+from .output import check_writable, existing, print_json, print_line
+
+SUFFIX = ".pane"
+
+
+def release(
+    data: DataArgument,
+    schema: SchemaOption,
+    model: ModelOption,
+    rows: RowsOption,
+    epsilon: EpsilonOption,
+    file: Annotated[Path, typer.Option("--output-file", "-o", metavar="X.pane", help="Where to write the pane.")],
+    budget: Annotated[
+        float | None, typer.Option("--budget", help="The account's whole epsilon, for ever; that of the pane if not given.")
+    ] = None,
+    ledger: Annotated[
+        str, typer.Option("--ledger", help="Where the bill is kept: a path ending in .db, or a URL.")
+    ] = "ledger.db",
+    parts: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--parts",
+            metavar="PART",
+            help="rows, local, effects (or pdp, ale), importance, counterfactual; may be repeated. All that is possible if "
+            "not given.",
+        ),
+    ] = None,
+    weights: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--weight", metavar="PART=NUMBER", help="A part's weight in the price, as in local=3; may be repeated."
+        ),
+    ] = None,
+    output: ModelOutputOption = None,
+    bounds: RangeOption = None,
+    inputs: InputsOption = "auto",
+    threshold: Annotated[
+        float | None, typer.Option("--threshold", help="From which output on a row is of class 1, for counterfactuals.")
+    ] = None,
+    loss: Annotated[str, typer.Option("--loss", help="Of importance: squared, absolute, zero-one or log.")] = "squared",
+    embed_model: Annotated[
+        bool, typer.Option("--embed-model", help="Write the model into the pane too (ONNX models only).")
+    ] = False,
+    key: KeyOption = None,
+    quote: QuoteOption = False,
+    as_json: JsonOption = False,
+    delta: DeltaOption = DEFAULT_DELTA,
+    target: TargetOption = None,
+    neighbours: NeighboursOption = None,
+    name: NameOption = None,
+    account: AccountOption = None,
+    analyst: AnalystOption = "owner",
+    version: VersionOption = "1",
+) -> None:
+    """Pay once for a pane: a file of private releases that explains the model anywhere, for ever, without the data."""
+    from ..pane.plan import Plan
+    from ..pane.writer import release as release_pane
+
+    check_epsilon_delta(epsilon, delta, "a question")
+    if file.suffix.lower() != SUFFIX:
+        raise InvalidInput(f"--output-file is {str(file)!r}; its name must end in {SUFFIX}")
+    check_writable(file, "the pane")
+    declared = Declared(
+        data,
+        Schema.load(existing(schema, "schema")),
+        name or data.stem,
+        target,
+        rows,
+        Budget(epsilon if budget is None else budget, delta),
+        neighbours or "add-remove",
+        ledger,
+        analyst,
+        account,
+        version,
+    )
+    existing(data, "data")
+    rehearsal = declared.rehearsal()
+    chosen = model_of(model, output=output, bounds=bounds, inputs=inputs)
+    asked, weighed = parts or "all", _weights(weights)
+    plan = Plan(rehearsal, chosen, parts=asked, weights=weighed, threshold=threshold, loss=loss, key=key)
+    if quote:
+        tag = plan.quote(epsilon=epsilon)
+        statement = declared.statement(rehearsal.budget)
+        fits = statement.spent + tag.price.cost <= statement.capacity
+        if as_json:
+            found = tag.to_json()
+            print_json({**found, "price": {**tag.price.to_json(), "fits": fits}})
+            return
+        print_line(str(tag).partition("\n")[2])
+        print_line(fits_line(fits, statement))
+        return
+    private = declared.opened()
+    last = max(entry.seq for entry in private.budget.entries)
+    pane = with_notes(
+        lambda: release_pane(
+            private,
+            chosen,
+            epsilon=epsilon,
+            parts=asked,
+            weights=weighed,
+            threshold=threshold,
+            loss=loss,
+            embed_model=embed_model,
+            key=key,
+        )
+    )
+    pane.save(file)
+    after = private.budget
+    if as_json:
+        print_json({"file": str(file), "parts": list(pane.parts), "guarantee": pane.guarantee.to_json()})
+        return
+    print_line(repr(pane))
+    print_line(bill_line(after, pane.guarantee.epsilon, replayed=not charged_since(after, last)))
+    print_line(f"Written: {file} ({file.stat().st_size / 1024:.0f} KiB). `vitrail show {file}` says what is inside.")
+
+
+def _weights(given: list[str] | None) -> dict[str, float] | None:
+    if not given:
+        return None
+    found: dict[str, float] = {}
+    for text in given:
+        part, equals, number = text.partition("=")
+        try:
+            found[part] = float(number)
+        except ValueError as error:
+            raise InvalidInput(f"--weight is {text!r}; write a part and a number, as in local=3") from error
+        if not equals:
+            raise InvalidInput(f"--weight is {text!r}; write a part and a number, as in local=3")
+    return found

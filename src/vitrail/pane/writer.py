@@ -1,0 +1,264 @@
+"""release: pay once for a pane.
+
+*What one price buys.* Each part is bought from an explainer that stands on its own, and carries the argument for its bound
+beside its code; the prices are whole units of the ledger that add up to no more than the price of the pane (``plan``), the
+ledger's filter adds them up, and everything else here is post-processing. Rows come before curves, because curves use their
+histograms; the synopsis comes first, because its probe finds a model that cannot be used before anything is charged.
+
+*Before the first charge*: every explainer is made once, the model is tried on public rows as the vault will try it, and the
+whole price is compared with what is left: all parts are refused together, or none is. A release that was begun before is
+not held against itself: its parts are replayed, free, and the rest is charged. Tests: tests/pane,
+tests/audit/test_pane_audit.py.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from .. import __version__
+from ..accounting import Cost, epsilon_of
+from ..errors import BudgetExceeded, InvalidInput
+from ..explain.linear.synopsis import Synopsis
+from ..explain.rows.private_rows import private_rows
+from ..explanation import stored
+from ..guarantee import Guarantee, check_neighbours, question_mu
+from ..model import Model
+from ..show import bill_of
+from .archive import MOST_BYTES, digest, json_bytes, parsed_json
+from .histograms import marginals_of, with_drawn_densities
+from .manifest import FORMAT, VERSION, Line, Manifest
+from .models import MODEL_FILE, described, onnx_content
+from .pane import Pane
+from .parts import KINDS
+from .plan import ROW_BINS, Plan
+
+if TYPE_CHECKING:
+    from ..ledger import Statement
+    from ..vault import Block, PrivateData
+
+BEGUN = b"a pane was begun"
+
+
+def release(
+    data: PrivateData,
+    model: Model,
+    *,
+    epsilon: float | None = None,
+    mu: float | None = None,
+    parts: Literal["all"] | Sequence[str] = "all",
+    weights: Mapping[str, float] | None = None,
+    threshold: float | None = None,
+    loss: str = "squared",
+    loss_bound: float | None = None,
+    embed_model: bool = False,
+    key: str | None = None,
+) -> Pane:
+    """Pay once for everything that explains a model, as one file that may be published.
+
+    Parameters
+    ----------
+    data : PrivateData
+        The rows, their schema and their budget.
+    model : Model
+        What is explained.
+    epsilon, mu : float
+        The price of all of it, in one of the two currencies.
+    parts : "all" or list of {"rows", "local", "pdp", "ale", "effects", "importance", "counterfactual"}
+        What to release; ``"effects"`` is pdp and ale. ``"all"``: whatever the data allows (importance needs a target).
+    weights : mapping of str to float, optional
+        How the price is shared between the parts, where the default (``vitrail.pane.plan.WEIGHTS``) does not suit.
+    threshold : float, optional
+        From which output on a row is of class 1, for counterfactuals; the middle of the model's range if not given.
+    loss, loss_bound
+        Of permutation importance; see :class:`PermutationImportance`.
+    embed_model : bool
+        Write the model into the file. For ONNX models only, which can be read without running code.
+    key : str, optional
+        A name for a model that is a bare function, so that releasing again replays the stored releases.
+
+    Returns
+    -------
+    Pane
+        With the model. ``pane.save("x.pane")`` writes the file.
+
+    Raises
+    ------
+    BudgetExceeded
+        If too little is left for all of it. Nothing was charged. Releasing the same again is free.
+
+    Examples
+    --------
+    >>> import numpy as np, vitrail as vt
+    >>> schema = vt.Schema({"age": vt.Numeric(0, 100), "smoker": vt.Categorical(["no", "yes"])})
+    >>> rows = {"age": np.linspace(0, 100, 20_000), "smoker": np.tile(["no", "yes"], 10_000)}
+    >>> data = vt.PrivateData(rows, schema, name="patients", n_rows_public=20_000, budget=vt.Budget(1, 1e-6))
+    >>> model = vt.Model(lambda x: 0.2 + 0.5 * x[:, 0] + 0.2 * x[:, 2], range=(0, 1), name="risk")
+    >>> pane = vt.release(data, model, epsilon=1.0, parts=["rows", "local", "pdp"])
+    >>> pane.parts, round(data.budget.spent_epsilon, 3)
+    (('rows', 'local', 'pdp'), 1.0)
+    >>> vt.Pane.from_bytes(pane.to_bytes()).local({"age": 80, "smoker": "yes"}).method  # no model at hand
+    'synopsis'
+    """
+    plan = Plan(data, model, parts=parts, weights=weights, threshold=threshold, loss=loss, loss_bound=loss_bound, key=key)
+    whole = question_mu(epsilon, mu, data.delta)
+    plan.check(whole)
+    content = onnx_content(model) if embed_model else None
+    if content is not None and len(content) > MOST_BYTES // 2:
+        raise InvalidInput(f"the model has {len(content) >> 20} MiB, too much for a pane; leave embed_model out")
+    _try_model(data, model)
+    _refuse_what_does_not_fit(plan, whole)
+    last = max((entry.seq for entry in data.budget.entries), default=0)
+    bought = _buy(plan, whole)
+    cost = sum((part.cost for part in bought.values()), Cost())
+    lines = _lines(data.budget, last, cost) or _part_lines(bought, data)
+    manifest, files = _written(plan, whole, bought, cost, lines, content)
+    return Pane(Manifest.read(manifest, files, "the pane"), files, model)
+
+
+def _buy(plan: Plan, mu: float) -> dict[str, Any]:
+    """Pay for the parts, one after the other; by name, in the order of the file."""
+    data, prices = plan.data, plan.prices(mu)
+    found: dict[str, Any] = {}
+    if "local" in prices:
+        synopsis = plan.local().fit(mu=prices["local"], kind="moments", key=plan.key)
+        assert isinstance(synopsis, Synopsis)
+        found["local"] = synopsis
+    if "rows" in prices:
+        found["rows"] = private_rows(data, mu=prices["rows"], columns=data.feature_schema.names, bins=ROW_BINS)
+    if "global" in prices:
+        marginals = marginals_of(found["rows"]) if "rows" in found else None
+        report = plan.report(mu)(mu=prices["global"], marginals=marginals)
+        found["global"] = report if marginals is None else with_drawn_densities(report)
+    if "counterfactual" in prices:
+        found["counterfactual"] = plan.counterfactual().fit(mu=prices["counterfactual"]).picture
+    return {name: found[name] for name in KINDS if name in found}
+
+
+def _try_model(data: PrivateData, model: Model) -> None:
+    """Ask the vault to try the model on public rows, as every part will: what is wrong with it is said before any charge."""
+    from ..vault import BoundedSum, rehearse
+
+    def outputs(block: Block) -> Any:
+        return ((block.predictions(model) - model.lo) / model.width)[:, None]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what there is to warn of is said when the parts are asked for
+        rehearse(
+            BoundedSum(outputs, size=1, l2_bound=1.0),
+            {name: [] for name in data.schema},
+            data.schema,
+            mu=1.0,
+            n_rows_public=data.n_rows_public,
+            draws=1,
+            target=data.target,
+            neighbours=data.neighbours,
+        )
+
+
+# --- the price -------------------------------------------------------------------------------------------------------
+
+
+def _refuse_what_does_not_fit(plan: Plan, mu: float) -> None:
+    data, statement = plan.data, plan.data.budget
+    needed = sum((Cost.of_mu(price) for price in plan.prices(mu).values()), Cost())
+    begun = _identity(plan, mu)
+    exposed = statement.spent if data.part is None else statement.of_part(data.part).exposed
+    if not exposed + needed <= statement.capacity and (begun is None or data.kept(begun) is None):
+        asked = Guarantee.of_mu(needed.mu, data.delta).epsilon
+        raise BudgetExceeded(
+            f"This pane would cost epsilon {asked:.4g}, and the largest question that account {statement.account!r} can "
+            f"still pay for is epsilon {statement.remaining_epsilon:.4g}. Nothing was charged.",
+            requested_epsilon=asked,
+            remaining_epsilon=statement.remaining_epsilon,
+        )
+    if begun is not None and data.kept(begun) is None:
+        data.keep(begun, BEGUN)
+
+
+def _identity(plan: Plan, mu: float) -> str | None:
+    """A name for this release, by which it is known again; None where the model has none."""
+    model = plan.model.digest() if plan.key is None else plan.key
+    if model is None:
+        return None
+    said = [model, plan.prices(mu), plan.shares(mu), plan.threshold]
+    return "pane " + hashlib.sha256(json.dumps(said).encode()).hexdigest()
+
+
+def _lines(statement: Statement, last: int, cost: Cost) -> tuple[Line, ...]:
+    """The ledger's lines of this release, charges of replayed answers included; none if somebody else asked meanwhile."""
+    seen: set[int] = set()
+    for entry in statement.entries:
+        if entry.seq > last and entry.kind == "charged":
+            seen.add(entry.seq)
+        elif entry.seq > last and entry.kind == "replayed" and isinstance(of := entry.body.get("of"), int):
+            seen.add(of)
+    costs = {entry.seq: entry.cost for entry in statement.entries if entry.seq in seen}
+    if sum(costs.values(), Cost()) != cost:
+        return ()
+    told = {line.seq: line for line in bill_of(statement).lines if line.seq in seen and line.paid}
+    return tuple(Line(seq, line.time_utc[:10], line.what, costs[seq], line.epsilon) for seq, line in sorted(told.items()))
+
+
+def _part_lines(bought: Mapping[str, Any], data: PrivateData) -> tuple[Line, ...]:
+    day = data.budget.entries[-1].time_utc[:10]
+    return tuple(
+        Line(0, day, KINDS[name].title, part.cost, epsilon_of(part.cost.mu, data.delta)) for name, part in bought.items()
+    )
+
+
+# --- the file --------------------------------------------------------------------------------------------------------
+
+
+def _written(
+    plan: Plan, mu: float, bought: Mapping[str, Any], cost: Cost, lines: tuple[Line, ...], content: bytes | None
+) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """The manifest, as it will be read back, and the files."""
+    data, model = plan.data, plan.model
+    files: dict[str, bytes] = {}
+    parts: dict[str, Any] = {}
+    for name, part in bought.items():
+        made = KINDS[name].write(part)
+        files |= made
+        parts[name] = {
+            "format": _format_of(name),
+            "share": round(part.cost.pico_mu_squared / cost.pico_mu_squared, 6),
+            "files": {file: digest(bytes_) for file, bytes_ in sorted(made.items())},
+        }
+    about = described(model, embed=content is not None).to_json()
+    if content is not None:
+        files[MODEL_FILE] = content
+        about["sha256"] = digest(content)
+    guarantee = Guarantee.of_mu(cost.mu, data.delta, check_neighbours(data.neighbours))
+    promise = stored.header(FORMAT, VERSION, guarantee, cost, ())
+    fields = {
+        "format": FORMAT,
+        "version": VERSION,
+        "tool": f"vitrail {__version__}",
+        "created": max(line.date for line in lines),
+        "dataset": data.name,
+        "n_rows_public": data.n_rows_public,
+        "target": data.target,
+        "schema": data.schema.to_json(),
+        "model": about,
+        "guarantee": promise["guarantee"],
+        "cost": promise["cost"],
+        "bill": [line.to_json() for line in lines],
+        "parts": parts,
+    }
+    read = parsed_json(json_bytes(fields), "the manifest")
+    assert isinstance(read, dict)
+    return read, files
+
+
+def _format_of(name: str) -> str:
+    from ..explain.counterfactual.storage import FORMAT as PICTURE
+    from ..explain.linear.synopsis_file import FORMAT as SYNOPSIS
+    from ..explain.report.result import KIND
+    from ..explain.report.result import VERSION as REPORT
+    from ..explain.rows.storage import FORMAT as ROWS
+
+    return {"rows": ROWS, "local": SYNOPSIS, "global": f"{KIND}/{REPORT}", "counterfactual": PICTURE}[name]
