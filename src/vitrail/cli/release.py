@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from ..errors import InvalidInput
-from ..guarantee import Budget, check_epsilon_delta
+from ..guarantee import Budget, check_epsilon_delta, question_mu
 from ..schema import Schema
 from .account import (
     AccountOption,
@@ -90,6 +90,7 @@ def release(
     version: VersionOption = "1",
 ) -> None:
     """Pay once for a pane: a file of private releases that explains the model anywhere, for ever, without the data."""
+    from ..pane.models import onnx_content
     from ..pane.plan import Plan
     from ..pane.writer import release as release_pane
 
@@ -115,6 +116,9 @@ def release(
     chosen = model_of(model, output=output, bounds=bounds, inputs=inputs)
     asked, weighed = parts or "all", _weights(weights)
     plan = Plan(rehearsal, chosen, parts=asked, weights=weighed, threshold=threshold, loss=loss, key=key)
+    plan.check(question_mu(epsilon, None, rehearsal.delta))
+    if embed_model:
+        onnx_content(chosen)
     if quote:
         tag = plan.quote(epsilon=epsilon)
         statement = declared.statement(rehearsal.budget)

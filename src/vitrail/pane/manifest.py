@@ -143,7 +143,9 @@ class Manifest:
     @property
     def n_rows_public(self) -> int:
         """The declared row count."""
-        return _whole(self.fields["n_rows_public"])
+        if (count := _whole(self.fields["n_rows_public"])) == 0:
+            raise ValueError("a pane is about at least one row")
+        return count
 
     @cached_property
     def schema(self) -> Schema:

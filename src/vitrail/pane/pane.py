@@ -240,7 +240,7 @@ class Pane:
             raise InvalidInput(f"this pane has no part {name!r}; it has {have}. Its owner chose what to release")
         if name not in self._read:
             files = {file: self._files[file] for file in self._manifest.parts[name]["files"]}
-            self._read[name] = KINDS[name].read(files, self.schema, "the pane")
+            self._read[name] = KINDS[name].read(files, self.schema, self.n_rows_public, "the pane")
         return self._read[name]
 
     @property

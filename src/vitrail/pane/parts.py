@@ -64,15 +64,18 @@ class Kind:
         """The files of a part, by their names in the pane."""
         return {f"{self.name}/{file}": content for file, content in self.to_files(part).items()}
 
-    def read(self, files: Mapping[str, bytes], schema: Schema, what: str) -> Any:
+    def read(self, files: Mapping[str, bytes], schema: Schema, n_rows_public: int, what: str) -> Any:
         """The part in these files; whatever is wrong with them is one kind of error."""
         inside = {name.removeprefix(f"{self.name}/"): content for name, content in files.items()}
         try:
-            return self.from_files(inside, schema)
+            part = self.from_files(inside, schema)
+            if part.n_rows_public != n_rows_public:
+                raise ValueError("it is about another number of rows than the pane")
         except Exception as error:  # the files may be anybody's: no content may raise anything else
             cause = error.__cause__ if isinstance(error, InvalidInput) and error.__cause__ is not None else error
             said = f"{type(cause).__name__}: {str(cause)[:200]}"
             raise DamagedPane(f"the part {self.name!r} of {what} cannot be read: {said}") from error
+        return part
 
 
 def _zipped(write: Callable[[Any, Any], None], part: object) -> dict[str, bytes]:
@@ -176,7 +179,7 @@ def _picture_accuracy(picture: ClassPicture) -> str:
 
 
 def _check_noise(*amounts: float) -> None:
-    if not all(math.isfinite(amount) and amount >= 0 for amount in amounts):
+    if not all(0 < amount < math.inf for amount in amounts):
         raise ValueError("its noise is no positive number")
 
 

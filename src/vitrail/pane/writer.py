@@ -17,9 +17,9 @@ import hashlib
 import json
 import warnings
 from collections.abc import Mapping, Sequence
+from importlib import metadata
 from typing import TYPE_CHECKING, Any, Literal
 
-from .. import __version__
 from ..accounting import Cost, epsilon_of
 from ..errors import BudgetExceeded, InvalidInput
 from ..explain.linear.synopsis import Synopsis
@@ -237,7 +237,7 @@ def _written(
     fields = {
         "format": FORMAT,
         "version": VERSION,
-        "tool": f"vitrail {__version__}",
+        "tool": _tool(),
         "created": max(line.date for line in lines),
         "dataset": data.name,
         "n_rows_public": data.n_rows_public,
@@ -252,6 +252,13 @@ def _written(
     read = parsed_json(json_bytes(fields), "the manifest")
     assert isinstance(read, dict)
     return read, files
+
+
+def _tool() -> str:
+    try:
+        return f"vitrail {metadata.version('vitrail')}"
+    except metadata.PackageNotFoundError:  # run from a folder of sources
+        return "vitrail"
 
 
 def _format_of(name: str) -> str:

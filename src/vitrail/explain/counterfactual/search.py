@@ -31,7 +31,7 @@ Bools = NDArray[np.bool_]
 NEAREST = 24
 """Rows of the pool that each person starts from."""
 REFINED = 40
-"""Valid candidates of each person that are made sparse, at most: all but those of the fallback. Different answers need them."""
+"""Valid candidates of each person that are made sparse, at most. Different answers need many of them."""
 FEW_COLUMNS = 64
 """Up to so many varied columns single ones are tried one by one."""
 HALVINGS = 6

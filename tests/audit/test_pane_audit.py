@@ -1,0 +1,103 @@
+"""A whole release attacked: everything that a pane holds, against a row that every part can see.
+
+The neighbours differ in one row that fills a bin of every column, has the longest vector of the synopsis and is alone in its
+class. The adversary reads the pane as anybody can: what each part released, along the direction in which the row moves it,
+and what curves and importance say. Releases are made through ``vt.release`` itself, ledger and all, a thousand times on each
+side: some minutes, hence among the slow tests.
+"""
+
+import functools
+import warnings
+
+import numpy as np
+import pytest
+
+import vitrail as vt
+
+CONFIDENCE = 0.9999
+DRAWS = 1_000
+MU = 4.0
+LOUD = 90.0
+SCORED = ("rows", "local", "classes")
+"""Parts whose shape does not depend on earlier releases; groups of tables are chosen from the counts."""
+SCHEMA = vt.Schema({"c": vt.Categorical(["a", "b"]), "x": vt.Numeric(0, 1), "t": vt.Numeric(0, 1)})
+PARTS = ["rows", "local", "pdp", "ale", "importance", "counterfactual"]
+NOBODY = {"c": [], "x": [], "t": []}
+FIRST = {"c": ["b"], "x": [1.0], "t": [0.0]}
+SECOND = {"c": ["a"], "x": [0.0], "t": [1.0]}
+MODEL = vt.Model(lambda features: features[:, 1] * (0.5 + 0.5 * features[:, 2]), range=(0, 1), name="second level")
+
+
+def released(rows, mu, relation):
+    data = vt.PrivateData(
+        rows, SCHEMA, name="audited", target="t", n_rows_public=4, budget=vt.Budget(1e5, 1e-6), neighbours=relation,
+        block_rows=2,
+    )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pane = vt.release(data, MODEL, mu=mu, parts=PARTS)
+    assert pane.cost <= vt.Cost.of_mu(mu)
+    return pane
+
+
+def told(pane):
+    """By part: what was released, in units of its noise."""
+    rows, synopsis, picture = pane.private_rows, pane.synopsis, pane._picture
+    counts = [column / rows.counts_sigma for column in rows.counts]
+    moments = [part.ravel() / synopsis.sigma for part in synopsis.parts]
+    classes = picture.sums.ravel() / picture.sums_sigma
+    return {"rows": np.concatenate(counts), "local": np.concatenate(moments), "classes": classes}
+
+
+def seen(pane):
+    curves = [effects[name].y for effects in (pane.pdp, pane.ale) for name in ("c", "x")]
+    return [*(float(one[-1] - one[0]) for one in curves), *map(float, pane.importance.scores)]
+
+
+@functools.cache
+def directions(relation):
+    """In which direction the row moves what is released: public knowledge, from releases with next to no noise."""
+    with_it, without = (told(released(rows, LOUD, relation)) for rows in PAIRS[relation])
+    found = {name: with_it[name] - without[name] for name in SCORED}
+    return {name: move / np.linalg.norm(move) for name, move in found.items()}
+
+
+PAIRS = {"add-remove": (FIRST, NOBODY), "replace-one": (FIRST, SECOND)}
+
+
+TAPE = {}
+"""What was drawn already: every audit reads each draw once, and a second audit reads the same ones."""
+
+
+def one_draw(relation, which):
+    along, pane = directions(relation), released(PAIRS[relation][which], MU, relation)
+    parts = told(pane)
+    scores = [float(parts[name] @ along[name]) for name in along]
+    return [sum(scores), *scores, *seen(pane)]
+
+
+def audit(relation, claimed):
+    read = {0: 0, 1: 0}
+
+    def run(which, draws):
+        tape = TAPE.setdefault((relation, which), [])
+        start = read[which]
+        read[which] += draws
+        tape += [one_draw(relation, which) for _ in range(read[which] - len(tape))]
+        return np.array(tape[start : read[which]])
+
+    return vt.audit.mechanism(run, (0, 1), claimed, draws=DRAWS, confidence=CONFIDENCE)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("relation", PAIRS)
+def test_the_whole_pane_keeps_its_promise(relation):
+    found = audit(relation, MU)
+    assert not found.refuted, str(found)
+    assert found.tightness > 0.3, str(found)  # the adversary is not blind
+
+
+@pytest.mark.slow
+def test_a_pane_that_cost_more_than_it_says_is_caught():
+    found = audit("add-remove", MU / 3)
+    assert found.refuted, str(found)

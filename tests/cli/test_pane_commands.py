@@ -1,0 +1,177 @@
+"""`vitrail release`, `show`, `explain` and `report X.pane` as a person or a pipe uses them."""
+
+import contextlib
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from skl2onnx import to_onnx
+from sklearn.tree import DecisionTreeClassifier
+
+import vitrail as vt
+from vitrail.cli import main
+
+ROOT = Path(__file__).resolve().parents[2]
+N_ROWS = 3000
+COLUMNS = ["age", "hours-per-week", "sex", "income"]
+PERSON = {"age": 39, "hours-per-week": 40, "sex": "Male"}
+
+
+class Ran:
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code, self.out, self.err = code, out, err
+
+
+def call(monkeypatch, capsys, *words) -> Ran:
+    monkeypatch.setattr(sys, "argv", ["vitrail", *map(str, words)])
+    code = 0
+    try:
+        main()
+    except SystemExit as stop:
+        code = int(stop.code or 0)
+    captured = capsys.readouterr()
+    return Ran(code, captured.out, captured.err)
+
+
+def words(*more, epsilon="4"):
+    said = ["release", "people.parquet", "--schema", "schema.json", "--model", "model.onnx", "--output", "1"]
+    said += ["--rows", N_ROWS, "--target", "income", "--epsilon", epsilon, "--delta", "1e-6", "-o", "people.pane"]
+    return [*said, *more]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("panes")
+    people = pq.read_table(ROOT / "examples/data/adult.parquet", columns=COLUMNS).slice(0, N_ROWS)
+    pq.write_table(people, folder / "people.parquet")
+    declared = vt.Schema.load(ROOT / "examples/data/adult.schema.json")
+    schema = vt.Schema({name: declared[name] for name in COLUMNS})
+    schema.save(folder / "schema.json")
+    inputs = schema.without("income")
+    features, _ = inputs.features(inputs.read(people.drop_columns(["income"])))
+    is_rich = np.array(people["income"].to_pylist()) == ">50K"
+    tree = DecisionTreeClassifier(max_depth=4, random_state=0).fit(features, is_rich)
+    exported = to_onnx(tree, features[:1].astype(np.float32), options={"zipmap": False})
+    (folder / "model.onnx").write_bytes(exported.SerializeToString())
+    (folder / "person.json").write_text(json.dumps(PERSON))
+    patch = pytest.MonkeyPatch()
+    patch.chdir(folder)
+    patch.setattr(sys, "argv", ["vitrail", *map(str, words("--embed-model"))])
+    with contextlib.suppress(SystemExit):  # with code 0, or there is no pane
+        main()
+    patch.undo()
+    assert (folder / "people.pane").is_file()
+    return folder
+
+
+@pytest.fixture
+def run(made, tmp_path, monkeypatch, capsys):
+    folder = Path(shutil.copytree(made, tmp_path / "here"))
+    monkeypatch.chdir(folder)
+    return lambda *said: call(monkeypatch, capsys, *said)
+
+
+def test_a_pane_is_released_and_releasing_again_is_free(run):
+    before = Path("people.pane").read_bytes()
+    again = run(*words("--embed-model"))
+    assert again.code == 0, again.err
+    assert "was stored already and cost nothing" in again.out
+    assert Path("people.pane").read_bytes() == before
+
+
+def test_show_needs_the_file_alone(run):
+    for name in ("people.parquet", "schema.json", "model.onnx", "ledger.db"):
+        Path(name).unlink()
+    shown = run("show", "people.pane")
+    assert shown.code == 0, shown.err
+    for said in ("epsilon = 4", "private rows", "global report", "synopsis of 3 columns", "--model embedded", "95 % bands"):
+        assert said in shown.out
+    facts = json.loads(run("show", "people.pane", "--json").out)
+    assert facts["parts"] == ["rows", "local", "pdp", "ale", "importance", "counterfactual"]
+    assert facts["guarantee"]["epsilon"] == pytest.approx(4, rel=1e-6)
+
+
+def test_a_person_is_explained_on_the_screen_as_a_page_and_as_json(run):
+    for name in ("people.parquet", "schema.json", "ledger.db"):
+        Path(name).unlink()
+    told = run("explain", "people.pane", "person.json", "--model", "model.onnx")
+    assert told.code == 0, told.err
+    assert told.err == ""
+    for said in ("age = 39", "to get to", "partial dependence", "differential privacy"):
+        assert said in told.out
+    done = run(
+        "explain", "people.pane", json.dumps(PERSON), "--model", "embedded", "-o", "p.html", "-o", "p.json", "--count", 1
+    )
+    assert done.code == 0, done.err
+    assert "What would change it" in Path("p.html").read_text()
+    assert json.loads(Path("p.json").read_text())["counterfactuals"]["total_CFs"] == 1
+
+
+def test_without_a_model_there_are_contributions_and_curves(run):
+    Path("model.onnx").unlink()
+    told = json.loads(run("explain", "people.pane", "person.json", "--json", "--no-bands").out)
+    assert told["counterfactuals"] is None
+    assert told["explanation"]["method"] == "synopsis"
+    assert len(told["places"]) == 3
+
+
+def test_another_model_is_noted(run):
+    told = run("explain", "people.pane", "person.json", "--model", "model.onnx", "--output", "0", "--no-bands")
+    assert "Note: the pane 'people.pane' was made with" in told.err
+    assert told.code == 2  # its classes are others, and counterfactuals are about classes
+    assert "another model" in told.err
+
+
+def test_report_of_a_pane_and_report_of_data_are_one_word(run):
+    made = run("report", "people.pane", "-o", "report.html", "-o", "report.json")
+    assert made.code == 0, made.err
+    assert "What matters most" in Path("report.html").read_text()
+    assert vt.GlobalExplanation.load("report.json").importance is not None
+    assert "hours-per-week" in run("report", "people.pane").out
+    data = run("report", "people.parquet")
+    assert data.code == 2
+    assert "--schema" in data.err
+
+
+def test_a_quote_charges_nothing(run):
+    Path("ledger.db").unlink()
+    told = run(*words("--quote", "--parts", "rows", "--parts", "effects", "--weight", "pdp=4"))
+    assert told.code == 0, told.err
+    assert "pdp: 44.4 % of the price" in told.out
+    assert not Path("ledger.db").exists()
+    assert json.loads(run(*words("--quote", "--json")).out)["price"]["fits"] is True
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["-o", "people.zip"], "must end in .pane"),
+        (["-o", "nowhere/people.pane"], "there is no folder"),
+        (["--weight", "pdp"], "as in local=3"),
+        (["--weight", "pdp=x"], "as in local=3"),
+        (["--parts", "everything"], "parts names 'everything'"),
+        (["--threshold", "7"], "threshold"),
+        (["--ledger", "memory"], "forget the bill"),
+    ],
+)
+def test_wrong_words_are_said_before_anything_is_charged(run, more, said):
+    Path("ledger.db").unlink()
+    told = run(*words(*more))
+    assert told.code == 2
+    assert said in told.err
+    assert not Path("ledger.db").exists()
+
+
+def test_too_dear_a_pane_is_refused_and_files_that_are_none(run):
+    told = run(*words(), "--parts", "local")  # the account is spent
+    assert told.code == 2
+    assert "Nothing was charged" in told.err
+    Path("people.pane").write_bytes(Path("people.pane").read_bytes()[:500])
+    for command in (["show"], ["report"]):
+        assert "it may have been cut" in run(*command, "people.pane").err
+    assert "it may have been cut" in run("explain", "people.pane", "person.json").err
+    assert "there is no pane" in run("show", "peple.pane").err

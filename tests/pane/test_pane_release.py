@@ -1,0 +1,173 @@
+"""Paying for a pane: what it costs, what is refused, and that everything wrong is said before anything is charged."""
+
+import numpy as np
+import pytest
+from pane_setup import FEATURES, N_ROWS, SCHEMA, fitted, opened, people
+
+import vitrail as vt
+from vitrail.errors import BudgetExceeded, InvalidInput, ModelError
+from vitrail.explain.counterfactual.explainer import Counterfactual
+from vitrail.pane.plan import PARTS, WEIGHTS, Plan
+
+
+def charges(data):
+    return [entry for entry in data.budget.entries if entry.kind == "charged"]
+
+
+def test_a_pane_costs_its_price_and_the_bill_adds_up_to_it(made):
+    assert made.pane.parts == PARTS
+    spent = made.data.budget.spent
+    assert made.pane.cost == spent
+    assert sum((line.cost for line in made.pane.bill), vt.Cost()) == spent
+    assert made.data.budget.capacity.pico_mu_squared - spent.pico_mu_squared < 20
+    assert made.pane.guarantee.epsilon == pytest.approx(4.0, rel=1e-6)
+    assert [line.question for line in made.pane.bill if "marginals" in line.question] == []  # the rows bring them along
+    shares = made.pane.shares()
+    assert sum(shares.values()) == pytest.approx(1, abs=1e-5)
+    assert shares["rows"] == pytest.approx(WEIGHTS["rows"] / sum(WEIGHTS.values()), abs=1e-4)
+
+
+def test_the_parts_are_right(made):
+    pane, rows = made.pane, people()
+    raw = FEATURES.read({name: rows[name] for name in FEATURES})
+    for age in (25, 60, 85):
+        set_to = raw.copy()
+        set_to[:, 0] = age
+        exact = made.model.predict_points(FEATURES, set_to).mean()
+        assert abs(pane.pdp["age"](age) - exact) < 0.03
+    assert pane.importance.order[0] == "age"
+    assert abs(pane.marginals.mean("age") - rows["age"].mean()) < 1.5
+    assert abs(pane.rows(4000)["gain"].eq(0).mean() - (rows["gain"] == 0).mean()) < 0.05
+    assert (np.diff(pane.ale["gain"].x) > 0).all()
+    assert pane.local({"age": 85, "gain": 0.9, "sex": "m"}, bands=True).certain()[0] == "age"
+
+
+def test_releasing_again_is_free_and_gives_the_same_bytes(made):
+    spent = made.data.budget.spent
+    again = vt.release(made.data, made.model, epsilon=4.0)
+    assert made.data.budget.spent == spent
+    assert again.to_bytes() == made.content
+
+
+def test_all_parts_are_refused_together():
+    data = opened(budget=1.0)
+    with pytest.raises(BudgetExceeded, match="Nothing was charged"):
+        vt.release(data, vt.Model(fitted()[0], output="yes"), epsilon=2.0)
+    assert charges(data) == []
+
+
+def test_a_release_that_broke_off_goes_on_where_it_stopped(monkeypatch):
+    data, model = opened(budget=1.0), vt.Model(fitted()[0], output="yes")
+    broken = pytest.MonkeyPatch()
+    broken.setattr(Counterfactual, "fit", lambda *args, **options: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        vt.release(data, model, epsilon=1.0)
+    broken.undo()
+    before = len(charges(data))
+    assert before > 0
+    pane = vt.release(data, model, epsilon=1.0)
+    assert "counterfactual" in pane.parts
+    assert data.budget.spent == pane.cost
+    with pytest.raises(BudgetExceeded):
+        vt.release(data, model, epsilon=0.9)
+
+
+TREE = fitted()[0]
+MODEL = vt.Model(TREE, output="yes", name="tree")
+
+
+class TwoAnswers:
+    """Not a function of the row."""
+
+    classes_ = np.array([0, 1])
+
+    def predict_proba(self, features):
+        chance = np.random.default_rng().random(len(features))
+        return np.column_stack([1 - chance, chance])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"epsilon": -1.0}, "epsilon"),
+        ({"epsilon": 1.0, "mu": 1.0}, "not both"),
+        ({"epsilon": 1e-7}, "too small"),
+        ({"epsilon": 1.0, "parts": []}, "parts is"),
+        ({"epsilon": 1.0, "parts": "local"}, "parts is 'local'"),
+        ({"epsilon": 1.0, "parts": ["locale"]}, "Did you mean 'local'"),
+        ({"epsilon": 1.0, "weights": {"lokal": 1}}, "weights names 'lokal'"),
+        ({"epsilon": 1.0, "weights": {"local": 0}}, "positive"),
+        ({"epsilon": 1.0, "weights": {"local": float("nan")}}, "positive"),
+        ({"epsilon": 1.0, "weights": {"pdp": 1}, "parts": ["local"]}, "not among the parts"),
+        ({"epsilon": 1.0, "threshold": 2.0}, "threshold"),
+        ({"epsilon": 1.0, "loss": "cubed"}, "loss"),
+        ({"epsilon": 1.0, "embed_model": True}, "ONNX"),
+        ({"epsilon": 1.0, "model": TREE}, "wrap it"),
+        ({"epsilon": 1.0, "model": vt.Model(TwoAnswers(), output=1)}, "row"),
+    ],
+)
+def test_bad_input_is_said_before_anything_is_charged(wrong, said):
+    data = opened()
+    options = {"model": MODEL, **wrong}
+    with pytest.raises((InvalidInput, ModelError), match=said):
+        vt.release(data, options.pop("model"), **options)
+    assert charges(data) == []
+
+
+def test_importance_needs_a_target():
+    data = opened(target=None)
+    model = vt.Model(lambda features: features[:, 0], range=(0, 1), name="age")
+    assert "importance" not in Plan(data, model).parts(0.5)
+    with pytest.raises(InvalidInput, match="needs a target"):
+        vt.release(data, model, epsilon=1.0, parts=["importance"])
+
+
+def test_what_is_noise_alone_is_left_out_and_leaves_its_share():
+    few = opened(rows={name: [] for name in SCHEMA}, n_rows_public=40)
+    model = vt.Model(TREE, output="yes")
+    assert "rows" in Plan(opened(), model).parts(0.5)
+    plan = Plan(few, model)
+    assert "rows" not in plan.parts(0.5)
+    assert sum(plan.shares(0.5).values()) == pytest.approx(1)
+    assert "rows" in Plan(few, model, parts=["rows", "local"]).parts(0.5)  # what the owner names is released
+
+
+def test_prices_are_whole_units_that_add_up_to_no_more():
+    plan = Plan(opened(), MODEL, weights={"local": 7.3, "importance": 0.01})
+    for mu in (0.01, 0.2367, 3.0):
+        total = sum((vt.Cost.of_mu(price) for price in plan.prices(mu).values()), vt.Cost())
+        assert total <= vt.Cost.of_mu(mu)
+        assert total.pico_mu_squared > vt.Cost.of_mu(mu).pico_mu_squared - 20
+
+
+def test_a_quote_tells_the_price_and_what_it_buys_and_charges_nothing():
+    data = opened(budget=1.0)
+    quote = data.quote(Plan(data, MODEL), epsilon=1.0)
+    assert quote.fits
+    assert quote.price.guarantee.epsilon == pytest.approx(1.0, rel=1e-6)
+    assert set(quote.expected) == set(quote.shares) == set(PARTS)
+    assert "bands of about" in str(quote)
+    assert not vt.pane.quote(data, MODEL, epsilon=1.1).fits
+    assert quote.to_json()["parts"]["local"]["share"] == pytest.approx(2 / 11)
+    assert charges(data) == []
+
+
+@pytest.mark.parametrize("parts", [["local"], ["rows"], ["effects"], ["importance"], ["counterfactual"], ["rows", "ale"]])
+def test_any_part_can_be_had_alone(parts):
+    data = opened(budget=1.0)
+    pane = vt.release(data, MODEL, epsilon=1.0, parts=parts)
+    wanted = [one for name in parts for one in (("pdp", "ale") if name == "effects" else (name,))]
+    assert list(pane.parts) == wanted
+    assert pane.guarantee.epsilon == pytest.approx(1.0, rel=1e-6)
+    assert vt.Pane.from_bytes(pane.to_bytes()).parts == pane.parts
+    assert repr(pane) in pane._repr_html_().replace("&#x27;", "'")
+
+
+def test_a_bare_function_is_released_too_and_replayed_under_its_key():
+    data = opened(budget=1.0)
+    model = vt.Model(lambda features: 0.2 + 0.5 * features[:, 0], range=(0, 1), name="line")
+    first = vt.release(data, model, epsilon=1.0, parts=["local", "pdp"], key="the line")
+    again = vt.release(data, model, epsilon=1.0, parts=["local", "pdp"], key="the line")
+    assert first.to_bytes() == again.to_bytes()
+    assert first.made_for.digest is None
+    assert first.n_rows_public == N_ROWS
