@@ -54,7 +54,6 @@ CASES = {
     "moments, a row exchanged": (lambda: moments_question(SCHEMA, 1.0), (FIRST, SECOND), "replace-one"),
 }
 TIGHT = {
-    "moments, a row more": 0.85,
     "moments, a row exchanged": 0.5,
 }  # the vault charges 4 where these two are sqrt 6 apart: no proof of less
 
