@@ -281,3 +281,98 @@ def bike_network(given: Explained) -> object:
 
     network = MLPRegressor(hidden_layer_sizes=(25,), activation="relu", alpha=0.001, max_iter=400, random_state=1)
     return make_pipeline(StandardScaler(), network).fit(given.data.raw, np.log(given.target))
+
+
+# --- counterfactuals: the datasets of "Differentially Private Counterfactuals via Functional Mechanism" ------------------
+
+
+def adult_test(folder: Path, schema: vt.Schema) -> tuple[pd.DataFrame, np.ndarray]:
+    """Test split, complete rows, in the train split's columns: 15 060 people, and which of them earn more."""
+    table = pd.read_parquet(folder / "adult" / "adult.parquet")
+    table = table[(table["split"] == "test") & ~(table == "?").any(axis=1)].reset_index(drop=True)
+    return table[list(schema.names)], (table["income"].str.rstrip(".") == ">50K").to_numpy()
+
+
+DIABETES_NUMERIC = {
+    "time_in_hospital": (1, 14),
+    "num_lab_procedures": (1, 132),
+    "num_procedures": (0, 6),
+    "num_medications": (1, 81),
+    "number_outpatient": (0, 42),
+    "number_emergency": (0, 76),
+    "number_inpatient": (0, 21),
+    "number_diagnoses": (1, 16),
+}
+DIABETES_CATEGORICAL = (
+    "race",
+    "gender",
+    "admission_type_id",
+    "max_glu_serum",
+    "A1Cresult",
+    "metformin",
+    "glimepiride",
+    "glipizide",
+    "glyburide",
+    "pioglitazone",
+    "rosiglitazone",
+    "insulin",
+    "change",
+    "diabetesMed",
+)
+"""Medicines that fewer than one in twenty encounters changed are left out, as are codes of payers and specialties."""
+
+
+def diagnosis_group(code: str) -> str:
+    """The groups of Strack et al. 2014 for an ICD-9 code.
+
+    >>> diagnosis_group("428"), diagnosis_group("250.83"), diagnosis_group("V45")
+    ('circulatory', 'diabetes', 'other')
+    """
+    try:
+        number = float(code)
+    except ValueError:
+        return "other"
+    if 250 <= number < 251:
+        return "diabetes"
+    whole = int(number)
+    groups = {
+        "circulatory": (range(390, 460), (785,)),
+        "respiratory": (range(460, 520), (786,)),
+        "digestive": (range(520, 580), (787,)),
+        "injury": (range(800, 1000), ()),
+        "musculoskeletal": (range(710, 740), ()),
+        "genitourinary": (range(580, 630), (788,)),
+        "neoplasms": (range(140, 240), ()),
+    }
+    return next((name for name, (some, more) in groups.items() if whole in some or whole in more), "other")
+
+
+def diabetes(folder: Path) -> tuple[Dataset, np.ndarray]:
+    """Diabetes 130: 101 766 encounters x 24 columns, positive if readmitted at all; and whose encounter each is."""
+    table = pd.read_parquet(folder / "diabetes130" / "diabetic_data.parquet")
+    made = table[[*DIABETES_NUMERIC, *DIABETES_CATEGORICAL]].copy()
+    made["age"] = table["age"].str.extract(r"\[(\d+)-", expand=False).astype(np.int64) // 10
+    made["diagnosis"] = table["diag_1"].map(diagnosis_group)
+    columns: dict[str, vt.Numeric | vt.Categorical] = {
+        name: vt.Numeric(*bounds, integer=True) for name, bounds in DIABETES_NUMERIC.items()
+    }
+    for name in DIABETES_CATEGORICAL:
+        made[name] = made[name].astype(str)
+        columns[name] = vt.Categorical(sorted(made[name].unique()))
+    columns["age"] = vt.Numeric(0, 9, integer=True)
+    columns["diagnosis"] = vt.Categorical(sorted(made["diagnosis"].unique()))
+    positive = (table["readmitted"] != "NO").to_numpy()
+    return Dataset("diabetes", made, vt.Schema(columns), positive), table["patient_nbr"].to_numpy()
+
+
+def mnist(folder: Path, split: str) -> tuple[np.ndarray, np.ndarray]:
+    """Pixels 0..255, (60 000 or 10 000, 784), and digits."""
+    pixels, table = _pictures(folder / "mnist" / "mnist.parquet", ["label", "split"])
+    kept = (table["split"] == split).to_numpy()
+    return pixels[kept], table["label"].to_numpy()[kept]
+
+
+def location30(folder: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Bits (5 010, 446), and classes 1 to 30."""
+    with np.load(folder / "location30" / "location30.npz") as stored:
+        return np.unpackbits(stored["packed"], axis=1)[:, : int(stored["n_features"])], stored["labels"]

@@ -97,6 +97,8 @@ def exact_effects(case: Case, plan: AccumulatedPlan) -> dict[str, np.ndarray]:
         sums, counts = np.zeros(len(steps)), np.zeros(len(steps))
         for step in steps.of_rows(case.raw).T:
             rows = np.flatnonzero(step >= 0)
+            if not len(rows):
+                continue
             change = case.clipped(case.predict(case.altered(steps.name, values[step[rows] + 1], rows)))
             change -= case.clipped(case.predict(case.altered(steps.name, values[step[rows]], rows)))
             sums += np.bincount(step[rows], change, minlength=len(steps))

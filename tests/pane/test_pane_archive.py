@@ -143,6 +143,7 @@ def test_damage_within_is_found_by_the_hashes(made):
         ({"parts": {"../up": {}}}, "'parts'"),
         ({"parts": {"rows": {"format": "x", "share": 1, "files": {"local/a.json": "0" * 64}}}}, "'parts'"),
         ({"dataset": 7}, "'dataset'"),
+        ({"n_rows_public": 5999}, "another number of rows"),
         ({"target": "nobody"}, "'schema'"),
         ({"n_rows_public": -3}, "'n_rows_public'"),
     ],
@@ -205,6 +206,18 @@ def test_parts_about_other_columns_are_refused(made):
         header = json.loads(members[name])
         header["schema"]["columns"] = header["schema"]["columns"][:1]
         refused(zipped(rehashed({**members, name: json.dumps(header).encode()})), "other columns")
+
+
+def test_a_synopsis_without_its_scales_and_a_model_without_its_hash_are_refused(made):
+    members = unzipped(made.content)
+    header = json.loads(members["local/synopsis.json"])
+    for scales in ({}, {**header["scales"], "F1": 0.0}, {**header["scales"], "more": 1.0}):
+        changed = json.dumps({**header, "scales": scales}).encode()
+        refused(zipped(rehashed({**members, "local/synopsis.json": changed})), "'local'")
+    manifest = json.loads(members["pane.json"])
+    manifest["model"]["embedded"] = "model/model.onnx"
+    changed = {**members, "pane.json": json.dumps(manifest).encode(), "model/model.onnx": b"x"}
+    refused(zipped(changed), "'model'")
 
 
 def test_files_that_are_not_there_or_not_ours(tmp_path):

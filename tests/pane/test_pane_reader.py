@@ -161,7 +161,7 @@ def test_texts_of_a_stranger_are_escaped_on_pages(made):
 
 def test_the_model_page_states_the_promise_of_the_whole_pane(made):
     page = vt.Pane.from_bytes(made.content).to_html()
-    for words in ("ε = 4", "What matters most", "Column by column", "Who is in the data", "What is inside"):
+    for words in ("ε = 4", "What matters most", "Column by column", "Who is in the data", "What is inside", "clipping"):
         assert words in page
 
 

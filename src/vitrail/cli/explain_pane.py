@@ -121,4 +121,6 @@ def _print(found: Person) -> None:
         ]
         print_table(header, lines, numeric=(2, 3))
         print_line()
+    for note in found.notes:
+        print_line(printable(note))
     print_line(printable(found.pane.guarantee.sentence))

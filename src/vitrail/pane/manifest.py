@@ -199,6 +199,8 @@ class Manifest:
         output = fields["output"]
         if not isinstance(output, str | int | float | bool | None) or not low < high:
             raise ValueError("its output or range is none")
+        if fields["embedded"] is not None:
+            _matching(_SHA256, fields["sha256"])
         return MadeFor(
             name=_text(fields, "name"),
             digest=_maybe(fields["digest"], lambda sha: _matching(_SHA256, sha)),

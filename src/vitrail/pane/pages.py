@@ -41,24 +41,26 @@ def pane_label(pane: Pane) -> PrivacyLabel:
     return replace(label, lines=(*label.lines, *lines))
 
 
-def pane_section(pane: Pane) -> Section:
+def pane_section(pane: Pane, notes: tuple[str, ...] = ()) -> Section:
     """What is in the pane, and what it cost."""
     text = (
         "This page was made from a pane: a file that holds nothing but differentially private releases. The promise above "
         "is for all of it together. Shares are of mu squared, in which costs add up; epsilons of single questions do not."
     )
-    return Section("What is inside, and what it cost", (text,), (inside_table(pane), bill_table(pane)))
+    return Section("What is inside, and what it cost", (text, *notes), (inside_table(pane), bill_table(pane)))
 
 
 def model_report(pane: Pane) -> Report:
     """The page of the model."""
-    label, inside = pane_label(pane), pane_section(pane)
+    label = pane_label(pane)
     title = f"{pane.made_for.name}, explained from {pane.dataset}"
     if "global" not in pane.shares():
-        return Report(title, label, (inside,))
+        return Report(title, label, (pane_section(pane),))
     made = replace(pane.report, marginals=drawn_marginals(pane.marginals)).report(title=title)
-    # Its own last section tells the report's price alone; here the report is one of several parts.
-    return replace(made, label=label, sections=(*made.sections[:-1], inside))
+    # Its own last section tells the report's price alone, and its notes; here the report is one of several parts.
+    last = made.sections[-1]
+    assert isinstance(last, Section)
+    return replace(made, label=label, sections=(*made.sections[:-1], pane_section(pane, last.paragraphs[1:])))
 
 
 def person_page(person: Person) -> Report:
@@ -87,6 +89,6 @@ def _said(place: Place) -> str:
 
 
 def _notes(person: Person) -> tuple[str, ...]:
-    found = [] if person.explanation is None else [*person.explanation.notes]
+    found = [*person.notes, *(() if person.explanation is None else person.explanation.notes)]
     found += [] if person.counterfactuals is None else [*person.counterfactuals.notes]
     return tuple(dict.fromkeys(found))

@@ -387,6 +387,14 @@ class Pane:
         write_picture(picture, stream)  # type: ignore[arg-type]  # zipfile takes both
         return Counterfactual.load(stream, model=model)  # type: ignore[arg-type]
 
+    def classes_differ(self) -> str | None:
+        """Why counterfactuals cannot be had with the pane's model, which is another than it was made with; None if they can."""
+        try:
+            self._counterfactual  # noqa: B018 - made here, used later
+        except InvalidInput as error:
+            return str(error)
+        return None
+
     def rows(self, n: int, seed: int | None = 0) -> pd.DataFrame:
         """``n`` rows sampled from the private tables, in original units and levels. Free, and any number of them."""
         return self.private_rows.frame(n, seed)

@@ -33,6 +33,8 @@ from .archive import DamagedPane, json_bytes, parsed_json
 
 MOST_CELLS = 10**6
 """Of the joint distribution of a column and those that it hangs on; ours have at most 160 000."""
+SCALES = {"M0", "F0", "H0", "G0", "h", "fh", "hh", "E", "M1", "F1", "H1", "G1", "M2", "F2", "H2", "T"}
+"""The kinds of products in a synopsis (``linear.moments``)."""
 _REPORT = "report.json"
 
 
@@ -131,6 +133,8 @@ def _rows_accuracy(rows: PrivateRows) -> str:
 
 def _synopsis_of(files: Mapping[str, bytes], schema: Schema) -> Synopsis:
     synopsis = Synopsis(**read_synopsis(_stream(files, SYNOPSIS_HEADER, schema)))  # type: ignore[arg-type]
+    if set(synopsis.scales) != SCALES:
+        raise ValueError("it lacks scales")
     _check_noise(synopsis.sigma, *synopsis.scales.values())
     return synopsis
 

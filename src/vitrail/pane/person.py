@@ -64,6 +64,8 @@ class Person:
         Where they stand on each curve, the largest contribution first.
     pane : Pane
         What it was computed from.
+    notes : tuple of str
+        What could not be said, and why.
     """
 
     point: dict[str, Level]
@@ -71,6 +73,7 @@ class Person:
     counterfactuals: Counterfactuals | None
     places: tuple[Place, ...]
     pane: Pane
+    notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         what = {"contributions": self.explanation, "counterfactuals": self.counterfactuals, "places": self.places}
@@ -97,6 +100,7 @@ class Person:
             "explanation": None if self.explanation is None else self.explanation.to_json(),
             "counterfactuals": None if self.counterfactuals is None else self.counterfactuals.to_json(),
             "places": places,
+            "notes": list(self.notes),
         }
 
     def save(self, path: str | Path) -> Path:
@@ -142,9 +146,14 @@ def explained(
     explanation = None
     if "local" in parts or ("rows" in parts and pane.model is not None):
         explanation = pane.local(shown, method=method, bands=bands)
-    found = None
+    found: Counterfactuals | None = None
+    notes: tuple[str, ...] = ()
     if "counterfactual" in parts and pane.model is not None:
-        found = pane.counterfactual(shown, desired_class=desired_class, total_CFs=total_CFs)
+        # A model with other classes than the one that the pane was made with: the rest can still be said.
+        if (other := pane.classes_differ()) is None:
+            found = pane.counterfactual(shown, desired_class=desired_class, total_CFs=total_CFs)
+        else:
+            notes = (f"No counterfactuals: {other}.",)
     places: tuple[Place, ...] = ()
     if "pdp" in parts or "ale" in parts:
         effects = pane.effects
@@ -155,7 +164,7 @@ def explained(
             f"this pane says nothing about single people without its model; it has {', '.join(map(repr, parts))}. Load it "
             "with model="
         )
-    return Person(shown, explanation, found, places, pane)
+    return Person(shown, explanation, found, places, pane, notes)
 
 
 def _place(curve: Curve, value: Level) -> Place:
