@@ -102,6 +102,8 @@ def test_which_local_explanation(made):
     assert made.pane.local(PERSON).method == "private-rows"
     assert made.pane.local([PERSON] * 3, method="moments").values.shape == (3, 3)
     assert made.pane.local(PERSON).lower is None
+    for found in (without.local(PERSON), made.pane.local(PERSON), made.pane.counterfactual(PERSON)):
+        assert (found.guarantee, found.cost) == (made.pane.guarantee, made.pane.cost)
     assert any("No bands" in note for note in made.pane.local(PERSON, method="moments").notes)
     with pytest.raises(InvalidInput, match="none was given"):
         without.local(PERSON, method="rows")

@@ -324,9 +324,13 @@ class Pane:
         if method == "auto":
             method = self._local_method()
         if method == "rows":
-            return self._sharp(REPLICATES if bands else 0)(points)
-        found = self.synopsis(points, bands=bands)
+            return self._promised(self._sharp(REPLICATES if bands else 0)(points))
+        found = self._promised(self.synopsis(points, bands=bands))
         return found if bands else replace(found, notes=(*found.notes, NO_BANDS))
+
+    def _promised(self, found: Explanation) -> Explanation:
+        """With the promise of the whole pane, rather than that of the part: who has the one has the other."""
+        return replace(found, guarantee=self.guarantee, cost=self.cost)
 
     def _local_method(self) -> Method:
         parts = self._manifest.parts
@@ -367,7 +371,7 @@ class Pane:
         seed: int = 0,
     ) -> Counterfactuals:
         """What would have led the model to another class; see :class:`vitrail.Counterfactual` for the options. Free."""
-        return self._counterfactual(
+        found = self._counterfactual(
             people,
             desired_class=desired_class,
             total_CFs=total_CFs,
@@ -376,6 +380,7 @@ class Pane:
             plausibility_weight=plausibility_weight,
             seed=seed,
         )
+        return replace(found, guarantee=self.guarantee, cost=self.cost)
 
     @cached_property
     def _counterfactual(self) -> Counterfactual:
@@ -388,7 +393,7 @@ class Pane:
         return Counterfactual.load(stream, model=model)  # type: ignore[arg-type]
 
     def classes_differ(self) -> str | None:
-        """Why counterfactuals cannot be had with the pane's model, which is another than it was made with; None if they can."""
+        """Why counterfactuals cannot be had with a model that the pane was not made with; None if they can."""
         try:
             self._counterfactual  # noqa: B018 - made here, used later
         except InvalidInput as error:

@@ -73,6 +73,8 @@ class Kind:
             part = self.from_files(inside, schema)
             if part.n_rows_public != n_rows_public:
                 raise ValueError("it is about another number of rows than the pane")
+            if part.cost.pico_mu_squared < 0:
+                raise ValueError("its cost is negative")
         except Exception as error:  # the files may be anybody's: no content may raise anything else
             cause = error.__cause__ if isinstance(error, InvalidInput) and error.__cause__ is not None else error
             said = f"{type(cause).__name__}: {str(cause)[:200]}"
@@ -150,6 +152,8 @@ def _global_of(files: Mapping[str, bytes], schema: Schema) -> GlobalExplanation:
     ranked = () if found.importance is None else found.importance.order
     for name in (*curves, *ranked):
         schema.column_index(name)
+    if found.marginals.cost.pico_mu_squared < 0:
+        raise ValueError("the cost of its histograms is negative")
     return found
 
 

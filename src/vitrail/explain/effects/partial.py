@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 ROOM, ROOM_PER_HALVING, ROOMY_NOISE = 1.15, 0.35, 1e-3
 """Bounds exceed the largest norm among reference rows by this factor, and by more the smaller the noise is: what a clip
-saves in noise is then worth less than what it cuts off. The noise is that of a quantity of bound 1, as a share of the range."""
+saves in noise is then worth less than what it cuts off. The noise is that of a quantity of bound 1, over the range."""
 EXPECTED_SCALE = 0.02
 """tau of the prior, before it is known: how far mean curves of real rows were seen to be from those of the reference."""
 LEVEL_SHARE = 3.0

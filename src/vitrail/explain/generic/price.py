@@ -3,8 +3,8 @@
 The mean over l groups has noise of standard deviation D/(l mu), D being how far apart two groups' results can be: twice as
 many groups, half the noise. But each group then has half the rows, and an explainer of few rows may say something else than
 one of many. So: as many groups as it takes for the noise to be small (2 % of ``y_range`` at each point of a curve; a quarter
-of a place in a ranking), and never so many that a group has fewer than 50 rows, or 200 where it trains a model. A ranking is a
-vote: many voters who each know little agree better than few who know more, so there are at least 200 of them, unless they
+of a place in a ranking), and never so many that a group has fewer than 50 rows, or 200 where it trains a model. A ranking is
+a vote: many voters who each know little agree better than few who know more, so there are at least 200 of them, unless they
 would have fewer than 18 rows each.
 """
 
