@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import counterfactual_tables
 import global_tables
 import local_tables
 import patel_tables
@@ -47,3 +48,5 @@ if __name__ == "__main__":
     (ROOT / "docs" / "papers" / "patel.md").write_text(patel_tables.page())
     if tailoring_tables.RESULTS.exists():
         (ROOT / "docs" / "papers" / "tailoring.md").write_text(tailoring_tables.page())
+    if counterfactual_tables.RESULTS.exists():
+        (ROOT / "docs" / "papers" / "counterfactual.md").write_text(counterfactual_tables.page())

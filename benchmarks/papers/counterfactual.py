@@ -1,6 +1,6 @@
 """Differentially Private Counterfactuals via Functional Mechanism (Yang et al.), reproduced: as published beside ours.
 
-    python benchmarks/papers/counterfactual.py --data FOLDER                # everything; benchmarks/results/counterfactual.json
+    python benchmarks/papers/counterfactual.py --data FOLDER                # all; writes benchmarks/results
     python benchmarks/papers/counterfactual.py --data FOLDER --only adult   # one part
     python benchmarks/papers/counterfactual.py --data FOLDER --quick        # small, to see that it runs; writes nothing
     python benchmarks/papers/counterfactual.py --data FOLDER --resume       # keep the parts that an earlier run has finished

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from functools import cache
 from pathlib import Path
 
@@ -32,10 +33,10 @@ def tanh_network(features: np.ndarray, positive: np.ndarray, epochs: int) -> obj
     torch.manual_seed(0)
     sizes = [features.shape[1], *HIDDEN]
     layers: list[torch.nn.Module] = []
-    for inputs, outputs in zip(sizes, sizes[1:], strict=False):
+    for inputs, outputs in itertools.pairwise(sizes):
         layers += [torch.nn.Linear(inputs, outputs), torch.nn.Tanh()]
     network = torch.nn.Sequential(*layers, torch.nn.Linear(sizes[-1], 1), torch.nn.Sigmoid(), torch.nn.Flatten(0))
-    x, y = torch.as_tensor(features, dtype=torch.float32), torch.as_tensor(positive, dtype=torch.float32)
+    x, y = torch.tensor(features, dtype=torch.float32), torch.tensor(positive, dtype=torch.float32)
     optimizer = torch.optim.Adam(network.parameters(), lr=1e-3, weight_decay=1e-5)
     order = np.random.default_rng(0)
     for _ in range(epochs):

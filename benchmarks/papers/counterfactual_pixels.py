@@ -73,6 +73,8 @@ def mnist(bench: Bench) -> Part:
         fitted = vt.Counterfactual(case.vault(images), case.models, clip=CLIP).fit(epsilon=epsilon)
         paid = time.perf_counter() - start
         for target, wanted in (("given class", given), ("any class", None)):
+            if wanted is None and epsilon != 0.75:
+                continue
             found = asked(case, fitted, queries, wanted, real)
             rows.append({"method": OURS, "epsilon": epsilon, "target": target, **found.row(), "fit_seconds": paid})
             if target == "given class" and epsilon == 0.75:
@@ -85,10 +87,11 @@ def mnist(bench: Bench) -> Part:
     how = (
         f"a network 784-64-10 with ReLU (scikit-learn, {score:.3f} on the test split; the paper's is convolutional), "
         f"{len(images)} training images in the vault, rows cut to length {CLIP:g}, chosen by the lengths of the first 5 000 "
-        f"test images; {len(queries)} queries from the other 5 000, the given class drawn evenly from the nine others; one fit "
-        "for each epsilon; seconds are of one call per class. Distance and the nearest real image (of the class, among the "
+        f"test images; {len(queries)} queries from the other 5 000, the given class drawn evenly from the nine others; one "
+        "fit for each epsilon; seconds are of one call per class. Distance and the nearest real image (of the class, among the "
         f"other test images) with pixels in [0, 1]. As published: {DPC_IMAGES} images, 32 units, {DPC_EPOCHS} epochs, the "
-        "paper's coefficients for images (1, 0.2, 20), answers anywhere in the cube. Any class: ours asks for the model's second choice"
+        "paper's coefficients for images (1, 0.2, 20), answers anywhere in the cube. Any class: ours asks for the model's second "
+        "choice"
     )
     return Part(headline, rows, how)
 

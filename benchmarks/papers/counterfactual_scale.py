@@ -24,7 +24,7 @@ class Scale:
 
     @property
     def fits(self) -> int:
-        return 1 if self.quick else 3
+        return 1 if self.quick else 2
 
     @property
     def random(self) -> int:
@@ -40,7 +40,7 @@ class Scale:
 
     @property
     def images(self) -> int:
-        return 5_000 if self.quick else 60_000
+        return 5_000 if self.quick else 20_000
 
 
 @dataclass(frozen=True)

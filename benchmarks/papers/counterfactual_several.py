@@ -72,7 +72,7 @@ def asked(
     real: np.ndarray,
     **options: object,
 ) -> Asked:
-    """Ask for a class each, or (None) for any other: then whatever the model says of the answer is right if it is another."""
+    """Ask for a class each, or (None) for any other one: then an answer is right if the model says another class."""
     said = case.classes(queries)
     answers = np.full(queries.shape, np.nan)
     names = list(case.schema.names)

@@ -1,0 +1,163 @@
+"""The pure functions behind the reproduced paper on counterfactuals."""
+
+import importlib
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import vitrail as vt
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def module(name: str):
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.pop(0)
+
+
+cases = module("papers.counterfactual_cases")
+adult = module("papers.counterfactual_adult")
+pixels = module("papers.counterfactual_pixels")
+several = module("papers.counterfactual_several")
+datasets = module("datasets")
+dice = module("peers.dice")
+
+SCHEMA = vt.Schema({"size": vt.Numeric(0, 10, integer=True), "kind": vt.Categorical(["a", "b"])})
+
+
+@pytest.fixture
+def case():
+    rng = np.random.default_rng(0)
+    made = [pd.DataFrame({"size": rng.integers(0, 11, n), "kind": rng.choice(["a", "b"], n)}) for n in (3000, 300, 400)]
+
+    def probability(features):
+        return (features[:, 0] > 0.55).astype(float)
+
+    model = vt.Model(probability, range=(0, 1), name="threshold")
+    return cases.Case("small", SCHEMA, made[0], probability, model, made[1], made[2], 1)
+
+
+def test_only_people_who_need_an_answer_are_asked_about(case):
+    people = case.people(10_000)
+    assert (people["size"] <= 5).all()
+    assert len(people) == (case.test["size"] <= 5).sum()
+    assert case.people(20).equals(case.people(20))
+    assert not case.people(20).equals(case.people(20, of="validation"))
+
+
+def test_real_rows_are_those_of_the_wanted_class(case):
+    assert len(case.real) == (case.test["size"] > 5).sum()
+    assert case.real[:, 0].min() > 0.55
+
+
+def test_nearest_agrees_with_a_plain_search():
+    rng = np.random.default_rng(1)
+    rows, real = rng.random((300, 5)), rng.random((70, 5))
+    plain = np.linalg.norm(rows[:, None] - real[None], axis=2).min(axis=1)
+    assert cases.nearest(rows, real, part=64) == pytest.approx(plain, abs=1e-7)
+
+
+def test_answers_are_judged_by_the_model_and_missing_ones_count_against(case):
+    queries = np.array([[2.0, 0.0], [3.0, 1.0], [4.0, 0.0]])
+    answers = np.array([[8.0, 0.0], [4.0, 1.0], [np.nan, np.nan]])  # flipped, not flipped, not given
+    found = cases.of_schema(case, queries, answers)
+    assert found.flipped.tolist() == [True, False, False]
+    row = found.row()
+    assert row["flipping_ratio"] == pytest.approx(1 / 3)
+    assert row["distance"] == pytest.approx(0.6)
+    assert row["changed_columns"] == 1
+
+
+def test_no_valid_answer_has_no_mean(case):
+    found = cases.of_schema(case, np.array([[2.0, 0.0]]), np.array([[3.0, 0.0]]))
+    assert found.row()["distance"] is None
+    assert found.row()["flipping_ratio"] == 0
+
+
+def test_ratios_are_over_people_whom_both_answered():
+    mine, theirs = np.array([1.0, 9.0, 3.0]), np.array([2.0, 9.0, 6.0])
+    assert adult.ratio(mine, theirs, np.array([True, False, True])) == pytest.approx(0.5)
+
+
+def test_ours_on_a_small_case_and_the_mean_over_fits(case):
+    found = [adult.ours(case, case.people(30), 1.0, None) for _ in range(2)]
+    row = adult.mean_row(found)
+    assert row["fits"] == 2
+    assert row["queries"] == 30
+    assert row["flipping_ratio"] == 1
+    assert row["distance"] >= 0.1 * (6 - case.people(30)["size"].mean()) - 1e-9  # no valid answer is nearer
+
+
+def test_rules_reach_the_schema(case):
+    columns = {"age": vt.Numeric(0, 9, integer=True), "sex": vt.Categorical(["f", "m"]), "job": vt.Categorical(["x", "y"])}
+    plain = cases.Case("p", vt.Schema(columns), case.rows, case.probability, case.model, case.test, case.test, 1)
+    ruled = adult.with_rules(plain).schema
+    assert [ruled[name].change for name in ("age", "sex", "job")] == ["up", "never", "any"]
+
+
+def test_an_outlier_has_a_larger_factor():
+    rng = np.random.default_rng(2)
+    lof = cases.outlier_factor(rng.normal(size=(500, 2)))
+    inside, outside = lof(np.array([[0.0, 0.0], [9.0, 9.0]]))
+    assert inside < 1.5 < outside
+
+
+def test_diagnoses_are_grouped_as_by_strack():
+    codes = ("428", "250.83", "V45", "?", "786", "535", "820", "715", "600", "153", "E849")
+    names = "circulatory diabetes other other respiratory digestive injury musculoskeletal genitourinary neoplasms other"
+    assert [datasets.diagnosis_group(code) for code in codes] == names.split()
+
+
+def test_pixels_survive_being_written_as_text():
+    row = np.random.default_rng(3).integers(0, 256, 784)
+    assert (pixels.text_pixels(pixels.pixels_text(row)) == row).all()
+
+
+def test_the_torch_copy_says_what_the_network_says():
+    pytest.importorskip("torch")
+    import torch
+    from sklearn.neural_network import MLPClassifier
+
+    rng = np.random.default_rng(4)
+    rows, labels = rng.random((90, 6)), np.arange(90) % 3
+    network = MLPClassifier((5,), max_iter=15, random_state=0)
+    with pytest.warns(UserWarning, match="Maximum iterations|converged"):
+        network.fit(rows, labels)
+    with torch.no_grad():
+        said = pixels.torch_copy(network)(torch.as_tensor(rows, dtype=torch.float32)).numpy()
+    assert said == pytest.approx(network.predict_proba(rows), abs=1e-5)
+
+
+def test_rows_of_dice_are_read_onto_the_schema():
+    frame = pd.DataFrame({"size": ["3", "99"], "kind": ["b", "a"]}, dtype=object)
+    assert dice.read(SCHEMA, frame).tolist() == [[3.0, 1.0], [10.0, 0.0]]
+    predictor = dice.Predictor(SCHEMA, lambda features: features[:, 0])
+    assert predictor.predict_proba(frame).tolist() == pytest.approx(np.array([[0.7, 0.3], [0.0, 1.0]]))
+    assert predictor.predict(frame).tolist() == [0, 1]
+
+
+def test_several_classes_are_asked_one_by_one():
+    class Largest:
+        """The class is the largest of three features."""
+
+        classes_ = np.arange(3)
+
+        def predict(self, rows):
+            return rows.argmax(axis=1)
+
+    schema = vt.Schema({f"pixel {n}": vt.Numeric(0, 255, integer=True) for n in range(3)})
+    case = several.Several("bits", schema, Largest(), 3, 255)
+    assert case.classes(np.array([[0, 255, 3], [9, 0, 0]])).tolist() == [1, 0]
+    asked = several.Asked(
+        np.zeros((2, 3)), np.array([1, 2]), np.array([True, False]), np.array([0.5, 7.0]), np.array([0.1, 7.0]), 4.0
+    )
+    row = asked.row()
+    assert row["flipping_ratio"] == 0.5
+    assert row["distance"] == 0.5
+    assert row["seconds_each"] == 2.0
