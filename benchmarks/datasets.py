@@ -319,7 +319,7 @@ DIABETES_CATEGORICAL = (
     "change",
     "diabetesMed",
 )
-"""Medicines that fewer than one in twenty encounters changed are left out, as are codes of payers and specialties."""
+"""Medicines that fewer than one in twenty encounters had are left out, as are codes of payers and specialties."""
 
 
 def diagnosis_group(code: str) -> str:

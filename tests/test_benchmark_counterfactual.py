@@ -86,7 +86,7 @@ def test_ratios_are_over_people_whom_both_answered():
 
 
 def test_ours_on_a_small_case_and_the_mean_over_fits(case):
-    found = [adult.ours(case, case.people(30), 1.0, None) for _ in range(2)]
+    found = [adult.ours(case, case.people(30), 1.0, None, 1.25) for _ in range(2)]
     row = adult.mean_row(found)
     assert row["fits"] == 2
     assert row["queries"] == 30

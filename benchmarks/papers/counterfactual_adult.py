@@ -20,11 +20,18 @@ from vitrail.explain.counterfactual.picture import code_of
 
 EPSILONS = (0.025, 0.1, 0.75)
 MSE_EPSILONS = (0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0)
-WEIGHT = 1.25
-WEIGHTS = (0.0, 0.5, 1.25, 1.5, 1.75, 2.0, 2.5)
-"""Of plausibility; 1.25 is the library's default and what every other part uses."""
+DEFAULT = 1.25
+"""The library's plausibility_weight."""
+WEIGHT = 1.5
+"""That of the parts on Adult, chosen by ``weights`` on other people."""
+WEIGHTS = (0.0, 1.0, 1.25, 1.3, 1.35, 1.4, 1.45, 1.5, 2.0)
 RULES = {"age": "up", "sex": "never", "race": "never", "native-country": "never"}
-HOW_WEIGHTS = "x"
+HOW_WEIGHTS = (
+    "people of the first third of the test split, none of whom is a query of another part, held against real rows of that "
+    "third; epsilon 0.75, one fit. Chosen for all other parts: 1.5, the smallest weight tried whose answers are nearer to "
+    "real rows than DiCE genetic's for the same 30 people (forest); its distance is then still below the as-published "
+    "method's (network). The library's default, 1.25, changes less and is less near to real rows than DiCE genetic's"
+)
 OURS, PUBLISHED, PUBLISHED_SETTLED = "ours", "DPC as published", "DPC as published, put on the schema"
 
 
@@ -41,12 +48,12 @@ class Measured:
         return made if self.fit_seconds is None else made | {"fit_seconds": self.fit_seconds}
 
 
-def ours(case: Case, people: pd.DataFrame, epsilon: float, lof: Callable | None) -> Measured:  # type: ignore[type-arg]
+def ours(case: Case, people: pd.DataFrame, epsilon: float, lof: Callable | None, weight: float) -> Measured:  # type: ignore[type-arg]
     """Pay in a vault of its own, then answer all people in one call."""
     start = time.perf_counter()
     fitted = vt.Counterfactual(case.vault(), case.model).fit(epsilon=epsilon)
     paid = time.perf_counter()
-    out = fitted(people, desired_class=case.wanted, plausibility_weight=WEIGHT)
+    out = fitted(people, desired_class=case.wanted, plausibility_weight=weight)
     end = time.perf_counter()
     return Measured(of_schema(case, case.schema.read(people), case.told(out), lof), end - paid, paid - start)
 
@@ -106,12 +113,13 @@ def weights(bench: Bench) -> Part:
         people = case.people(bench.scale.few, of="validation")
         judge = replace(case, test=case.validation)  # held against real rows of the same part
         queries = case.schema.read(people)
-        fitted = vt.Counterfactual(case.vault(), case.model).fit(epsilon=0.75)
+        fitted = [vt.Counterfactual(case.vault(), case.model).fit(epsilon=0.75) for _ in range(bench.scale.fits)]
         for weight in WEIGHTS:
-            out = fitted(people, desired_class=case.wanted, plausibility_weight=weight)
-            found = of_schema(judge, queries, case.told(out))
-            first = {"first_30": float(found.plausibility[: bench.scale.genetic].mean())}
-            rows.append({"method": OURS, "model": kind, "plausibility_weight": weight, **found.row(), **first})
+            found = []
+            for one in fitted:
+                out = one(people, desired_class=case.wanted, plausibility_weight=weight)
+                found.append(Measured(of_schema(judge, queries, case.told(out)), 0.0))
+            rows.append({"method": OURS, "model": kind, "plausibility_weight": weight, **mean_row(found)})
         if kind == "network":
             for name, other in zip(
                 (PUBLISHED, PUBLISHED_SETTLED),
@@ -120,11 +128,11 @@ def weights(bench: Bench) -> Part:
             ):
                 rows.append({"method": name, "model": kind, **other.verdict.row()})
         else:
-            theirs = by_dice(judge, people[: bench.scale.genetic], "genetic", None)
+            theirs = by_dice(judge, people[: bench.scale.genetic_validation], "genetic", None)
             rows.append({"method": "DiCE genetic", "model": kind, **theirs.verdict.row()})
-        print(*rows, sep="\n", flush=True)
     for row in rows:
-        row.pop("local_outlier_factor")
+        for key in ("local_outlier_factor", "seconds_each"):
+            row.pop(key, None)
     return Part({}, rows, HOW_WEIGHTS)
 
 
@@ -135,7 +143,7 @@ def network(bench: Bench) -> Part:
     rows: list[dict[str, object]] = []
     headline: dict[str, float] = {}
     for epsilon in EPSILONS:
-        found = [ours(case, people, epsilon, lof) for _ in range(bench.scale.fits)]
+        found = [ours(case, people, epsilon, lof, WEIGHT) for _ in range(bench.scale.fits)]
         mine = mean_row(found)
         rows.append({"method": OURS, "epsilon": epsilon, **mine})
         loose, settled = as_published(case, stored_dpc(case, bench.cache, epsilon, bench.scale.quick), people, lof)
@@ -154,16 +162,16 @@ def network(bench: Bench) -> Part:
         elif epsilon == 0.1:
             headline["adult_fr_eps0.1"] = mine["flipping_ratio"]  # type: ignore[assignment]
     ruled = with_rules(case)
-    rows.append({"method": "ours, with rules", "epsilon": 0.75, **ours(ruled, people, 0.75, lof).row()})
+    rows.append({"method": "ours, with rules", "epsilon": 0.75, **ours(ruled, people, 0.75, lof, WEIGHT).row()})
     some = people[: bench.scale.random]
     rows.append({"method": "DiCE random", "epsilon": None, **by_dice(case, some, "random", lof).row()})
     how = (
         f"tanh network {models.HIDDEN} in torch on 103 features; 30 162 rows in the vault; queries from the last two thirds "
         "of the test split that the network puts at <=50K, desired >50K, every column free to change unless rules are named "
-        f"(age only up; sex, race and native country never). Ours: means over {bench.scale.fits} fits in vaults of their own; "
-        f"plausibility_weight {WEIGHT:g}; seconds are of one call for all people and do not include the fit, which is "
-        "listed. As published: one hidden layer of 32, 300 epochs, one training per epsilon; its epsilon is a claim that does "
-        "not hold. Real rows: those of the last two thirds of the test split that the network puts at >50K. "
+        f"(age only up; sex, race and native country never). Ours: means over {bench.scale.fits} fits in vaults of their "
+        f"own; plausibility_weight {WEIGHT:g}; seconds are of one call for all people and do not include the fit, which is "
+        "listed. As published: one hidden layer of 32, 300 epochs, one training per epsilon; its epsilon is a claim that "
+        "does not hold. Real rows: those of the last two thirds of the test split that the network puts at >50K. "
         "adult_distance_ratio: ours over the as-published method's, at epsilon 0.75, over people whom both gave a valid "
         "answer, against its answers in the cube and against those put on the schema, the worse for us of both. DiCE 0.12 "
         f"with its defaults, one answer each, for the first {bench.scale.random} of the same people. Local outlier factor: "
@@ -178,12 +186,17 @@ def with_rules(case: Case) -> Case:
     return replace(case, schema=vt.Schema(columns))
 
 
+def _plausibility_ratio(mine: Verdict, theirs: Verdict, count: int) -> float:
+    both = mine.flipped[:count] & theirs.flipped
+    return ratio(mine.plausibility[:count], theirs.plausibility, both)
+
+
 def forest(bench: Bench) -> Part:
     """A forest, which has no gradients: ours beside DiCE random and genetic."""
     case = models.adult(bench.folder, bench.cache.folder, "forest")
     people, lof = case.people(bench.scale.queries), outlier_factor(case.real)
-    mine = ours(case, people, 0.75, lof)
-    rows: list[dict[str, object]] = [{"method": OURS, "epsilon": 0.75, **mine.row()}]
+    found = [ours(case, people, 0.75, lof, WEIGHT) for _ in range(bench.scale.fits)]
+    rows: list[dict[str, object]] = [{"method": OURS, "epsilon": 0.75, **mean_row(found)}]
     one_by_one = people[: bench.scale.one_by_one]
     fitted = vt.Counterfactual(case.vault(), case.model).fit(epsilon=0.75)
     fitted(one_by_one[:1], desired_class=case.wanted)  # rows that look like the class are drawn once, here
@@ -195,23 +208,22 @@ def forest(bench: Bench) -> Part:
     ratios, genetic_seconds = [], 0.0
     for method, count in (("random", bench.scale.random), ("genetic", bench.scale.genetic)):
         theirs = by_dice(case, people[:count], method, lof)
-        both = mine.verdict.flipped[:count] & theirs.verdict.flipped
-        against = ratio(mine.verdict.plausibility[:count], theirs.verdict.plausibility, both)
+        against = float(np.mean([_plausibility_ratio(mine.verdict, theirs.verdict, count) for mine in found]))
         ratios.append(against)
         genetic_seconds = theirs.seconds / count
         rows.append({"method": f"DiCE {method}", "epsilon": None, **theirs.row(), "plausibility_ratio": against})
     headline = {
         "adult_plausibility_ratio": max(ratios),
-        "dice_speedup": genetic_seconds / (mine.seconds / len(people)),
+        "dice_speedup": genetic_seconds / (float(np.mean([mine.seconds for mine in found])) / len(people)),
     }
     how = (
-        f"a forest of 100 full trees; {len(people)} people of the last two thirds of the test split; epsilon 0.75; one fit; "
-        f"plausibility_weight {WEIGHT:g}. DiCE 0.12, defaults, total_CFs=1: random for the first {bench.scale.random}, "
-        f"genetic for the first {bench.scale.genetic}, given the train split. adult_plausibility_ratio: mean distance to the "
-        "nearest held-out real row that the forest puts at >50K, ours over DiCE's, over the same people, against the better "
-        "of DiCE's methods. dice_speedup: DiCE genetic's seconds per person over ours for all people in one call, the same "
-        "forest, one process, one thread, a machine that other work shared; ours without its fit, which is paid once and "
-        "listed, and asked one person a call in a row of its own"
+        f"a forest of 100 full trees; {len(people)} people of the last two thirds of the test split; epsilon 0.75; "
+        f"means over {len(found)} fits; plausibility_weight {WEIGHT:g}. DiCE 0.12, defaults, total_CFs=1, given the train "
+        f"split: random for the first {bench.scale.random} people, genetic for the first {bench.scale.genetic}. "
+        "adult_plausibility_ratio: mean distance to the nearest held-out real row that the forest puts at >50K, ours over "
+        "DiCE's, over the same people, against the better of DiCE's methods. dice_speedup: DiCE genetic's seconds per "
+        "person over ours for all in one call, the same forest, one process, one thread, a machine that other work shared; "
+        "ours without its fit, which is paid once and listed, and asked one person a call in a row of its own"
     )
     return Part(headline, rows, how)
 

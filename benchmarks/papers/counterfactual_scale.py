@@ -24,7 +24,7 @@ class Scale:
 
     @property
     def fits(self) -> int:
-        return 1 if self.quick else 2
+        return 1 if self.quick else 3
 
     @property
     def random(self) -> int:
@@ -32,7 +32,11 @@ class Scale:
 
     @property
     def genetic(self) -> int:
-        return 2 if self.quick else 30
+        return 2 if self.quick else 150
+
+    @property
+    def genetic_validation(self) -> int:
+        return 2 if self.quick else 100
 
     @property
     def one_by_one(self) -> int:

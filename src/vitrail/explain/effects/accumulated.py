@@ -59,6 +59,8 @@ class Steps:
         How many rows tell about each step, from the marginals.
     shares : array (steps,) or (levels,)
         Weights for centring: of the bins of a numeric column, of the levels of a categorical one.
+    count_std : array (steps,)
+        Standard deviation of the noise of ``counts``.
     """
 
     axis: Axis
@@ -67,6 +69,7 @@ class Steps:
     counts: Floats
     shares: Floats
     categorical: bool
+    count_std: Floats
 
     @property
     def name(self) -> str:
@@ -121,13 +124,16 @@ def steps_of(
         group[ranked] = np.arange(len(ranked))
         axis = Axis((name,), (place,), ranked.astype(np.float64)[:, None])
         beside = counts[ranked[1:]] + counts[ranked[:-1]]
-        return Steps(axis, bins, group, beside, shares[ranked], categorical=True)
+        noise = np.full(len(beside), marginals.sigma * np.sqrt(2))
+        return Steps(axis, bins, group, beside, shares[ranked], categorical=True, count_std=noise)
     uppers = _uppers(column, bins)
     group = _grouped(counts, uppers, column.low, max(2 * marginals.sigma, marginals.n_rows_public / most / 8), most)
     last = np.array([np.flatnonzero(group == step)[-1] for step in range(group[-1] + 1)])
     edges = np.concatenate([[column.low], uppers[last]])
     merged, weights = (np.bincount(group, part).astype(np.float64) for part in (counts, shares))
-    return Steps(Axis((name,), (place,), edges[:, None]), bins, group, merged, weights, categorical=False)
+    noise = marginals.sigma * np.sqrt(np.bincount(group).astype(np.float64))
+    axis = Axis((name,), (place,), edges[:, None])
+    return Steps(axis, bins, group, merged, weights, categorical=False, count_std=noise)
 
 
 def _order(column: Categorical, name: str, order: Sequence[object] | None) -> NDArray[np.intp]:
@@ -169,6 +175,7 @@ class AccumulatedEffectsPart:
     steps: tuple[Steps, ...]
     offsets: tuple[Floats, ...]
     clips: tuple[float, ...]
+    biases: tuple[float, ...] = ()
 
     @classmethod
     def of(cls, model: Model, along: Along, steps: tuple[Steps, ...]) -> AccumulatedEffectsPart:
@@ -176,9 +183,13 @@ class AccumulatedEffectsPart:
         offsets = tuple(np.diff(curve, axis=1).mean(axis=0) for curve in along.curves)
         return cls(model, steps, offsets, tuple(2 * model.width for _ in steps))
 
-    def clipped(self, clips: Sequence[float]) -> AccumulatedEffectsPart:
-        """The same with clips of its own for each column."""
-        return replace(self, clips=tuple(clips))
+    def clipped(self, clips: Sequence[float], biases: Sequence[float]) -> AccumulatedEffectsPart:
+        """The same with clips of its own for each column, and how far off they may leave its effects."""
+        return replace(self, clips=tuple(clips), biases=tuple(biases))
+
+    def reference_rest(self, along: Along) -> list[Floats]:
+        """Of reference rows, what is left of the effects at every step once the offsets are subtracted: (rows, steps)."""
+        return [np.diff(curve, axis=1) - offset for curve, offset in zip(along.curves, self.offsets, strict=True)]
 
     @property
     def blocks(self) -> tuple[BlockSpec, ...]:
@@ -233,7 +244,8 @@ class AccumulatedEffectsPart:
     def posterior(self, means: Floats, stds: Floats, along: Along, n_rows: float) -> list[tuple[Floats, Floats, Posterior]]:
         """Curve, standard deviation and the posterior of the effects, by column."""
         found, start = [], 0
-        for one, curve, offset in zip(self.steps, along.curves, self.offsets, strict=True):
+        biases = self.biases or (0.0,) * len(self.steps)
+        for one, curve, offset, bias in zip(self.steps, along.curves, self.offsets, biases, strict=True):
             part = slice(start, start + len(one))
             start += len(one)
             increments = np.diff(curve, axis=1)
@@ -241,11 +253,13 @@ class AccumulatedEffectsPart:
             shared = (1 - OWN_PART) * whole.covariance + OWN_PART * np.diag(np.diag(whole.covariance))
             counts = np.maximum(one.counts, 0.0) / n_rows
             sampling = np.diag(whole.covariance) / np.maximum(counts * n_rows, 1.0)
+            # A wrong count makes a wrong sum of the effects that the offsets leave; clipping may move all of them alike.
+            counted = one.count_std / n_rows * np.sqrt(EXPECTED_SCALE * np.diag(whole.covariance))
             posterior = krige(
                 Prior(whole.mean, shared),
                 np.diag(counts),
                 means[part] + counts * offset,
-                np.diag(stds[part] ** 2),
+                np.diag(stds[part] ** 2 + counted**2) + bias**2 * (np.outer(counts, counts) + np.diag(counts**2)) / 2,
                 least_scale=1 / n_rows + 1 / len(along.rows),
                 expected_scale=EXPECTED_SCALE,
                 own_variance=sampling,

@@ -2,7 +2,8 @@
 
 Reference rows cannot tell: a model remembers the rows it was trained on, and for those a step of a column changes the output
 two or three times as much as for rows it has never seen. So a little of the price buys, for every column, a histogram of
-|D - offset| over public geometric bins. A row has one bin per column: L2 norm sqrt(columns), and two rows differ by at most
+|D - offset| over public geometric bins; where its noise hides a tail, that of the reference rows, with sizes doubled, is
+taken instead. A row has one bin per column: L2 norm sqrt(columns), and two rows differ by at most
 sqrt(2 columns), as for the marginals. From it the clip is chosen that balances what is cut off against the noise that a
 larger clip brings, and the share of clipped rows is read off it.
 """
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 BINS = 14
 """Geometric, each sqrt(2) times the last; the largest ends at twice the range."""
+MEMORY = 2.0
+"""How much larger effects may be for rows that the model was trained on than for reference rows."""
 ONE_SIDED = 0.5
 """Of what a clip cuts off, how much does not cancel: effects are cut on both sides."""
 
@@ -66,13 +69,16 @@ class SizeHistogram:
 
 @dataclass(frozen=True)
 class Clip:
-    """A chosen clip, and about which share of the rows it cuts."""
+    """A chosen clip, about which share of the rows it cuts, and how far off it may leave the mean of a row's effect."""
 
     bound: float
     share: float
+    bias: float
 
 
-def choose_clip(counts: Floats, sigma: float, edges: Floats, n_rows: float, noise_per_unit: float) -> Clip:
+def choose_clip(
+    counts: Floats, sigma: float, edges: Floats, n_rows: float, noise_per_unit: float, reference: Floats
+) -> Clip:
     """The clip, among the bins' ends, with the smallest sum of squared noise and squared bias.
 
     Parameters
@@ -87,16 +93,20 @@ def choose_clip(counts: Floats, sigma: float, edges: Floats, n_rows: float, nois
         What a share is measured against.
     noise_per_unit : float
         Noise of an effect at a clip of 1.
+    reference : array
+        Sizes of reference rows' effects.
     """
+    expected = np.bincount(np.minimum(np.searchsorted(edges, MEMORY * reference), BINS - 1), minlength=BINS) / len(reference)
     # Noise alone must not pass for large effects: from the top down, a tail counts once it stands out.
     tail = np.cumsum(counts[::-1])[::-1]
     noise = sigma * np.sqrt(np.arange(len(counts), 0, -1))
-    shares = np.where(np.maximum.accumulate((tail > 2 * noise)[::-1])[::-1], np.maximum(counts, 0.0), 0.0) / n_rows
+    seen = np.maximum.accumulate((tail > 2 * noise)[::-1])[::-1]
+    shares = np.where(seen, np.maximum(counts, 0.0) / n_rows, expected)
     middles = np.concatenate([[edges[0] / 2], np.sqrt(edges[:-1] * edges[1:])])
-    best, chosen = math.inf, len(edges) - 1
+    best, chosen, left = math.inf, len(edges) - 1, 0.0
     for place, clip in enumerate(edges):
         cut = ONE_SIDED * float((shares * np.maximum(middles - clip, 0.0)).sum())
         error = (noise_per_unit * clip) ** 2 + cut**2
         if error < best:
-            best, chosen = error, place
-    return Clip(float(edges[chosen]), float(shares[chosen + 1 :].sum()))
+            best, chosen, left = error, place, cut
+    return Clip(float(edges[chosen]), float(shares[chosen + 1 :].sum()), left)

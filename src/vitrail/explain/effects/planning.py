@@ -36,7 +36,7 @@ from .reference import Along, reference_rows, rows_affordable
 
 MARGINALS_SHARE = 0.12
 """Of mu squared: the histogram of all columns needs little, and everything else leans on it."""
-CLIPS_SHARE = 0.04
+CLIPS_SHARE = 0.06
 """Of mu squared, for the histogram that sets the clips of local effects."""
 MARGINALS_BINS = 100
 LEAST_PLACES, MOST_PLACES = 6, 64
@@ -233,10 +233,10 @@ class AccumulatedPlan:
         """The same with clips chosen from counts of sizes, (columns, bins), that have noise ``sigma``."""
         unit = per_unit_std(paid.data, paid.mu * math.sqrt(weight)) * math.sqrt(len(self.part.steps))
         clips = [
-            choose_clip(of_column, sigma, edges, paid.n_rows, unit * math.sqrt(len(one)))
-            for of_column, one in zip(counts, self.part.steps, strict=True)
+            choose_clip(of_column, sigma, edges, paid.n_rows, unit * math.sqrt(len(one)), np.abs(rest).ravel())
+            for of_column, one, rest in zip(counts, self.part.steps, self.part.reference_rest(self.along), strict=True)
         ]
-        part = self.part.clipped([clip.bound for clip in clips])
+        part = self.part.clipped([clip.bound for clip in clips], [clip.bias for clip in clips])
         return replace(self, part=part, clipped_share=max(clip.share for clip in clips))
 
     def curves(
