@@ -31,6 +31,7 @@ from ...schema import Categorical, Numeric, Schema
 from ..bins import Bins
 from ..marginals_result import Marginals
 from .axes import Axis, Floats, column_of
+from .clipping import MEMORY
 from .joint import BlockSpec
 from .kriging import Posterior, Prior, krige
 from .reference import Along
@@ -98,6 +99,13 @@ class Steps:
         weights = self.shares if self.categorical else _halves(self.shares)
         found: Floats = running - weights @ running
         return found
+
+    def centring_variance(self, curve: Floats) -> Floats:
+        """What the counts' noise adds, in squares of rows, to a curve that is centred over the rows: the same everywhere."""
+        if self.categorical:
+            return np.full(len(curve), float(self.count_std[0] ** 2 / 2 * (curve**2).sum()))
+        middles = (curve[1:] + curve[:-1]) / 2
+        return np.full(len(curve), float((self.count_std**2 * middles**2).sum()))
 
 
 def _halves(shares: Floats) -> Floats:
@@ -252,7 +260,9 @@ class AccumulatedEffectsPart:
             whole = Prior.of(increments)
             shared = (1 - OWN_PART) * whole.covariance + OWN_PART * np.diag(np.diag(whole.covariance))
             counts = np.maximum(one.counts, 0.0) / n_rows
-            sampling = np.diag(whole.covariance) / np.maximum(counts * n_rows, 1.0)
+            # Few rows, perhaps fewer than the noisy count says, and perhaps rows that the model remembers.
+            few = np.maximum(one.counts - one.count_std, 1.0)
+            sampling = MEMORY**2 * np.diag(whole.covariance) / few
             # A wrong count makes a wrong sum of the effects that the offsets leave; clipping may move all of them alike.
             counted = one.count_std / n_rows * np.sqrt(EXPECTED_SCALE * np.diag(whole.covariance))
             posterior = krige(
@@ -266,6 +276,7 @@ class AccumulatedEffectsPart:
             )
             centred = one.centred()
             variance = np.einsum("ij,jk,ik->i", centred, posterior.covariance, centred)
+            variance += one.centring_variance(centred @ posterior.mean) / n_rows**2
             found.append((centred @ posterior.mean, np.sqrt(np.maximum(variance, 0.0)), posterior))
         return found
 
