@@ -162,12 +162,16 @@ ACCUMULATED_EFFECTS = (
     .stage("model", public=True, does=_MODEL)
     .stage("fine bins", public=True, does="from the schema")
     .stage("marginals", after=["rows", "fine bins"], does="counts of all columns", released="BoundedSum")
-    .stage("reference", after=["marginals", "model"], does="rows drawn from the counts; bins, clips, prior")
+    .stage("reference", after=["marginals", "model"], does="rows drawn from the counts; bins, prior")
+    .stage("differences", after=["rows", "reference", "model"], does="f(upper edge) - f(lower edge), in each row's bin")
+    .stage("sizes", after=["differences"], does="a histogram of how large they are", released="BoundedSum")
+    .stage("clips", after=["sizes", "reference"], does="from the histogram, or the reference where noise hides a tail")
+    .stage("sums", after=["differences", "clips"], does="all features, one vector", released="BoundedSum or SampledSum")
     .stage(
-        "differences", after=["rows", "reference", "model"], does="f(upper edge) - f(lower edge), clipped, in each row's bin"
+        "explanation",
+        after=["sums", "clips", "reference", "marginals"],
+        does="effects per bin, accumulated, centred; bands",
     )
-    .stage("sums", after=["differences"], does="all features, one vector", released="BoundedSum or SampledSum")
-    .stage("explanation", after=["sums", "reference", "marginals"], does="effects per bin, accumulated, centred; bands")
 )
 
 PERMUTATION_IMPORTANCE = (
