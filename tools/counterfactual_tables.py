@@ -109,7 +109,7 @@ def page() -> str:
     if of("diabetes"):
         lines += ["## Diabetes 130 (the paper's Hospital)", "", *answers(of("diabetes"), "diabetes")]
     if of("mnist"):
-        lines += ["## MNIST (Figures 3 and 8)", "", *answers([*of("mnist"), *of("mnist_less")])]
+        lines += ["## MNIST (Figures 3 and 8)", "", *answers([*of("mnist"), *of("mnist_less"), *of("mnist_any")])]
         lines += ["![Query, answer, difference](figures/counterfactual_mnist.png)", ""]
     if of("location"):
         lines += ["## Location-30", "", *answers(of("location"), "location")]

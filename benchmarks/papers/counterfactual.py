@@ -40,6 +40,7 @@ PARTS = {
     "adult": counterfactual_adult.network,
     "diabetes": counterfactual_more.diabetes,
     "mnist": counterfactual_pixels.mnist,
+    "mnist_any": counterfactual_pixels.mnist_any,
     "mnist_less": counterfactual_pixels.mnist_less,
     "autoencoder": counterfactual_adult.autoencoder,
     "location": counterfactual_more.location,

@@ -22,15 +22,16 @@ EPSILONS = (0.025, 0.1, 0.75)
 MSE_EPSILONS = (0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0)
 DEFAULT = 1.25
 """The library's plausibility_weight."""
-WEIGHT = 1.5
+WEIGHT = 1.35
 """That of the parts on Adult, chosen by ``weights`` on other people."""
 WEIGHTS = (0.0, 1.0, 1.25, 1.3, 1.35, 1.4, 1.45, 1.5, 2.0)
 RULES = {"age": "up", "sex": "never", "race": "never", "native-country": "never"}
 HOW_WEIGHTS = (
     "people of the first third of the test split, none of whom is a query of another part, held against real rows of that "
-    "third; epsilon 0.75, one fit. Chosen for all other parts: 1.5, the smallest weight tried whose answers are nearer to "
-    "real rows than DiCE genetic's for the same 30 people (forest); its distance is then still below the as-published "
-    "method's (network). The library's default, 1.25, changes less and is less near to real rows than DiCE genetic's"
+    "third; epsilon 0.75, means over three fits. Chosen for the parts on Adult: 1.35, where the larger of two ratios is "
+    "least, that of distances to the as-published method's (network) and that of distances to real rows to DiCE genetic's "
+    "(forest). A choice of 1.5, made before from a single fit, had been run on the queries: distance ratio 1.24, "
+    "plausibility ratio 0.97 (30 people). How far a weight goes differs from fit to fit"
 )
 OURS, PUBLISHED, PUBLISHED_SETTLED = "ours", "DPC as published", "DPC as published, put on the schema"
 
@@ -143,7 +144,7 @@ def network(bench: Bench) -> Part:
     rows: list[dict[str, object]] = []
     headline: dict[str, float] = {}
     for epsilon in EPSILONS:
-        found = [ours(case, people, epsilon, lof, WEIGHT) for _ in range(bench.scale.fits)]
+        found = [ours(case, people, epsilon, lof, WEIGHT) for _ in range(bench.scale.fits_counted)]
         mine = mean_row(found)
         rows.append({"method": OURS, "epsilon": epsilon, **mine})
         loose, settled = as_published(case, stored_dpc(case, bench.cache, epsilon, bench.scale.quick), people, lof)
@@ -168,9 +169,9 @@ def network(bench: Bench) -> Part:
     how = (
         f"tanh network {models.HIDDEN} in torch on 103 features; 30 162 rows in the vault; queries from the last two thirds "
         "of the test split that the network puts at <=50K, desired >50K, every column free to change unless rules are named "
-        f"(age only up; sex, race and native country never). Ours: means over {bench.scale.fits} fits in vaults of their "
-        f"own; plausibility_weight {WEIGHT:g}; seconds are of one call for all people and do not include the fit, which is "
-        "listed. As published: one hidden layer of 32, 300 epochs, one training per epsilon; its epsilon is a claim that "
+        f"(age only up; sex, race and native country never). Ours: means over {bench.scale.fits_counted} fits in vaults "
+        f"of their own; plausibility_weight {WEIGHT:g}; seconds are of one call for all people, without the fit, which "
+        "is listed. As published: one hidden layer of 32, 300 epochs, one training per epsilon; its epsilon is a claim that "
         "does not hold. Real rows: those of the last two thirds of the test split that the network puts at >50K. "
         "adult_distance_ratio: ours over the as-published method's, at epsilon 0.75, over people whom both gave a valid "
         "answer, against its answers in the cube and against those put on the schema, the worse for us of both. DiCE 0.12 "
@@ -195,7 +196,7 @@ def forest(bench: Bench) -> Part:
     """A forest, which has no gradients: ours beside DiCE random and genetic."""
     case = models.adult(bench.folder, bench.cache.folder, "forest")
     people, lof = case.people(bench.scale.queries), outlier_factor(case.real)
-    found = [ours(case, people, 0.75, lof, WEIGHT) for _ in range(bench.scale.fits)]
+    found = [ours(case, people, 0.75, lof, WEIGHT) for _ in range(bench.scale.fits_counted)]
     rows: list[dict[str, object]] = [{"method": OURS, "epsilon": 0.75, **mean_row(found)}]
     one_by_one = people[: bench.scale.one_by_one]
     fitted = vt.Counterfactual(case.vault(), case.model).fit(epsilon=0.75)

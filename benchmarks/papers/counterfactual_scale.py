@@ -27,12 +27,16 @@ class Scale:
         return 1 if self.quick else 3
 
     @property
+    def fits_counted(self) -> int:
+        return 1 if self.quick else 2
+
+    @property
     def random(self) -> int:
         return 3 if self.quick else 100
 
     @property
     def genetic(self) -> int:
-        return 2 if self.quick else 150
+        return 2 if self.quick else 60
 
     @property
     def genetic_validation(self) -> int:
