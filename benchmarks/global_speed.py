@@ -57,8 +57,9 @@ def report_vs_predict(bench: Bench) -> Part:
     alone = _timed(lambda: [case.predict(stacked) for _ in range(calls)]) * asked / (calls * STACKED_ROWS)
     row = {"seconds": seconds, "rows_predicted": asked, "seconds_of_the_model_alone": alone}
     how = (
-        "processor seconds, one thread; vt.GlobalReport at epsilon 1, one run; how many rows it asks the forest about is counted meanwhile; the model "
-        f"alone (predict_proba) predicts as many of the same rows, stacked {STACKED_ROWS} at a time"
+        "processor seconds, one thread; vt.GlobalReport at epsilon 1, one run; how many rows it asks the forest about "
+        "is counted meanwhile; the model alone (predict_proba) predicts as many of the same rows, stacked "
+        f"{STACKED_ROWS} at a time"
     )
     return Part({"report_vs_predict": seconds / alone}, [row], how)
 
@@ -87,5 +88,7 @@ def sklearn_speedup(bench: Bench) -> Part:
     seconds = {"sklearn": _timed(theirs), "ours": _timed(ours)}
     row = {**seconds, "grid_points": sum(places.values())}
     return Part(
-        {"sklearn_speedup": seconds["sklearn"] / seconds["ours"]}, [row], f"processor seconds, one thread; one run of each, {GRID} places per number"
+        {"sklearn_speedup": seconds["sklearn"] / seconds["ours"]},
+        [row],
+        f"processor seconds, one thread; one run of each, {GRID} places per number",
     )

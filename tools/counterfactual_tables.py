@@ -104,7 +104,8 @@ def page() -> str:
         lines += ["## Adult, a forest", "", "Trees have no gradients; DiCE's genetic method is made for them.", ""]
         lines += answers(of("forest"))
     if of("weights"):
-        lines += ["## Near the person or near real people", "", "On other people than the queries above; the weight was chosen here (*weights*, below).", ""]
+        lines += ["## Near the person or near real people", ""]
+        lines += ["On other people than the queries above; the weight was chosen here (*weights*, below).", ""]
         lines += weights(of("weights"))
     if of("diabetes"):
         lines += ["## Diabetes 130 (the paper's Hospital)", "", *answers(of("diabetes"), "diabetes")]
