@@ -22,6 +22,11 @@ EPSILONS = (0.025, 0.1, 0.75)
 MSE_EPSILONS = (0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0)
 DEFAULT = 1.25
 """The library's plausibility_weight."""
+WEIGHT_NOTE = (
+    " The rule that chose the weight was changed after the validation figures were seen (from the smallest weight that "
+    "beats DiCE genetic, which gives 1.25, to the smallest larger ratio, which gives 1.35), and a first run on these same "
+    "people had used 1.5: the two ratios are not a clean test."
+)
 WEIGHT = 1.35
 """That of the parts on Adult, chosen by ``weights`` on other people."""
 WEIGHTS = (0.0, 1.0, 1.25, 1.3, 1.35, 1.4, 1.45, 1.5, 2.0)
@@ -176,7 +181,7 @@ def network(bench: Bench) -> Part:
         "adult_distance_ratio: ours over the as-published method's, at epsilon 0.75, over people whom both gave a valid "
         "answer, against its answers in the cube and against those put on the schema, the worse for us of both. DiCE 0.12 "
         f"with its defaults, one answer each, for the first {bench.scale.random} of the same people. Local outlier factor: "
-        "20 neighbours among 3 000 of the real rows (1: as dense as its neighbours)"
+        "20 neighbours among 3 000 of the real rows (1: as dense as its neighbours)" + WEIGHT_NOTE
     )
     return Part(headline, rows, how)
 
@@ -224,7 +229,7 @@ def forest(bench: Bench) -> Part:
         "adult_plausibility_ratio: mean distance to the nearest held-out real row that the forest puts at >50K, ours over "
         "DiCE's, over the same people, against the better of DiCE's methods. dice_speedup: DiCE genetic's seconds per "
         "person over ours for all in one call, the same forest, one process, one thread, a machine that other work shared; "
-        "ours without its fit, which is paid once and listed, and asked one person a call in a row of its own"
+        "ours without its fit, which is paid once and listed, and asked one person a call in a row of its own" + WEIGHT_NOTE
     )
     return Part(headline, rows, how)
 
