@@ -9,9 +9,9 @@ Examples
 >>> import vitrail as vt
 >>> effects = vt.flow.of("AccumulatedEffects")
 >>> effects.released, effects.is_separator()
-(('marginals', 'sums'), True)
+(('marginals', 'sizes', 'sums'), True)
 >>> len(effects.separators())
-3
+4
 >>> effects.draw().svg().startswith("<svg")
 True
 """

@@ -43,7 +43,7 @@ def of(explainer: object, variant: str | None = None) -> Stages:
     >>> vt.flow.of(vt.LocalLinear).released
     ('statistics',)
     >>> vt.flow.of("AccumulatedEffects").minimal()
-    ('marginals', 'sums')
+    ('marginals', 'sizes', 'sums')
     """
     found = explainer if isinstance(explainer, str) else _declared(explainer)
     if variant is not None:

@@ -191,7 +191,7 @@ class AccumulatedEffectsPart:
         offsets = tuple(np.diff(curve, axis=1).mean(axis=0) for curve in along.curves)
         return cls(model, steps, offsets, tuple(2 * model.width for _ in steps))
 
-    def clipped(self, clips: Sequence[float], biases: Sequence[float]) -> AccumulatedEffectsPart:
+    def clipped(self, clips: Sequence[float], biases: Sequence[float] = ()) -> AccumulatedEffectsPart:
         """The same with clips of its own for each column, and how far off they may leave its effects."""
         return replace(self, clips=tuple(clips), biases=tuple(biases))
 
