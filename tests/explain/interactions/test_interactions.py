@@ -51,8 +51,8 @@ def test_named_pairs_are_measured_as_named():
 
 
 def test_the_bands_hold_what_noise_does():
-    exact = vt.Interactions(private(), MODEL)([("d", "kind")], mu=100.0).scores[0]
-    marginals = vt.marginals(private(), mu=100.0)
+    marginals = vt.marginals(private(), mu=100.0)  # the same for all: they decide how places are weighted
+    exact = vt.Interactions(private(), MODEL)([("d", "kind")], mu=100.0, marginals=marginals).scores[0]
     draws = [vt.Interactions(private(), MODEL)([("d", "kind")], mu=1.0, marginals=marginals) for _ in range(50)]
     inside = np.mean([one.lower[0] <= exact <= one.upper[0] for one in draws])
     assert inside >= 0.84  # 95 % nominal; 50 draws

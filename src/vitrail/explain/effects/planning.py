@@ -159,7 +159,7 @@ class PartialPlan:
         count = rows_affordable(sum(map(len, (*axes, *pairs))))
         rows = reference_rows(schema, prepared.marginals, count)
         along = Along.of(prepared.model, schema, rows, (*axes, *pairs))
-        noise = per_unit_std(prepared.data, mu) * math.sqrt(len(features) + len(pairs)) * prepared.model.width
+        noise = per_unit_std(prepared.data, mu) * math.sqrt(max(len(features), 1)) * prepared.model.width
         places = []
         for axis, curve in zip(axes, along.curves, strict=False):
             if isinstance(schema[axis.names[0]], Categorical):
