@@ -7,7 +7,7 @@ draw of the marginals is followed by one exact pass and many draws of the noise 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,7 +16,7 @@ import vitrail as vt
 from global_setup import DELTA, Case
 from vitrail.accounting import mu_of
 from vitrail.explain.effects.joint import Joint
-from vitrail.explain.effects.planning import AccumulatedPlan, PartialPlan, Prepared, prepare
+from vitrail.explain.effects.planning import REFERENCE_SHARE, AccumulatedPlan, PartialPlan, Prepared, prepare
 from vitrail.vault import rehearse
 
 BLOCK_ROWS = 4096
@@ -71,7 +71,8 @@ def drawn(
     """Independent releases of the curves of these columns, all for one epsilon. ``kind``: "pdp" or "ale"."""
     total = mu_of(epsilon, DELTA)
     for _ in range(marginal_draws):
-        prepared = prepare(case.private, case.model, total, None, kind)
+        how = {"share": REFERENCE_SHARE} if kind == "pdp" else {"focus": tuple(features)}
+        prepared = prepare(case.private, case.model, total, None, kind, **how)  # type: ignore[arg-type]
         plan: PartialPlan | AccumulatedPlan
         if kind == "pdp":
             plan = PartialPlan.of(prepared, tuple(features), prepared.mu, resolution=resolution)
@@ -95,7 +96,8 @@ def exact_effects(case: Case, plan: AccumulatedPlan) -> dict[str, np.ndarray]:
     for steps in plan.part.steps:
         values = steps.axis.values[:, 0]
         sums, counts = np.zeros(len(steps)), np.zeros(len(steps))
-        for step in steps.of_rows(case.raw).T:
+        whole = replace(steps, stretch=np.arange(len(steps)))  # the curve's own steps, not the stretches measured at once
+        for step in whole.of_rows(case.raw).T:
             rows = np.flatnonzero(step >= 0)
             if not len(rows):
                 continue
@@ -105,11 +107,11 @@ def exact_effects(case: Case, plan: AccumulatedPlan) -> dict[str, np.ndarray]:
             counts += np.bincount(step[rows], minlength=len(steps))
         effects = sums / np.maximum(counts, 1)
         curve = np.concatenate([[0.0], np.cumsum(effects)])
-        if steps.categorical:
-            weights = np.array([(case.column(steps.name) == value).mean() for value in values])
-        else:
-            weights = np.zeros(len(values))
-            weights[:-1] += counts / case.m / 2
-            weights[1:] += counts / case.m / 2
-        found[steps.name] = curve - weights @ curve
+        found[steps.name] = curve - np.interp(case.column(steps.name), *_sorted(values, curve)).mean()
     return found
+
+
+def _sorted(values: np.ndarray, curve: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Levels may be stepped through in any order."""
+    order = np.argsort(values)
+    return values[order], curve[order]

@@ -27,14 +27,20 @@ from ..rows.cuts import fine_bins
 from ..rows.private_rows import MOST_COLUMNS, private_rows
 from .classes import Classes, Indices
 from .moments import Code, identity_code, moments_question
+from .network import MOST_FEATURES, NetworkCode, mean_price, mean_question, trained
 from .picture import ClassPicture, code_of
 from .prototypes import ClassSums
 
 if TYPE_CHECKING:
     from ...vault import Block, BoundedSum, PrivateData, Quote, Release
 
-LATENTS = ("auto", "none", "linear", "sigmoid")
-SHARES = {"moments": Fraction(15, 100), "classes": Fraction(25, 100), "rows": Fraction(60, 100)}
+LATENTS = ("auto", "none", "linear", "sigmoid", "network")
+SHARES = {
+    "moments": Fraction(15, 100),
+    "network": Fraction(25, 100),
+    "classes": Fraction(25, 100),
+    "rows": Fraction(60, 100),
+}
 """Of mu squared; what is not asked for leaves its share to the others."""
 MOST_MOMENTS = 1_500
 """Features up to which moments are released: their number is squared."""
@@ -97,20 +103,33 @@ class Asking:
         whole = question_mu(epsilon, mu, data.delta)
         with_rows = self.with_rows(whole)
         bins = self.bins()
-        asked = [*(("moments",) if self.latent != "none" else ()), "classes", *(("rows",) if with_rows else ())]
+        of_code = {"none": (), "network": ("network",)}.get(self.latent, ("moments",))
+        asked = [*of_code, "classes", *(("rows",) if with_rows else ())]
         prices = _prices(whole, asked)
         moments_asked = moments_question(self.schema, self.scale)
-        first = moments_asked if self.latent != "none" else self.sums(None, bins)[1]
-        refuse_what_does_not_fit(data, first, prices[asked[0]], whole, "This picture of the classes")  # type: ignore[arg-type]
+        first: object = moments_asked if "moments" in asked else self.sums(None, bins)[1]
+        first_price = prices[asked[0]]
+        if "network" in asked:
+            first, first_price = mean_question(self.schema.n_features, self.scale), mean_price(prices["network"])
+        refuse_what_does_not_fit(data, first, first_price, whole, "This picture of the classes")  # type: ignore[arg-type]
 
         releases: list[Release] = []
         gram, gram_sigma = None, 0.0
-        if self.latent != "none":
+        if of_code:
             self._rehearse(bins, prices["classes"])
+        if "moments" in asked:
             release = data.ask(moments_asked, mu=prices["moments"])
             gram, gram_sigma = release.value, release.sigma or 0.0
             releases.append(release)
-        code = code_of(self.latent, self.schema, gram, gram_sigma, data.n_rows_public)
+        code: Code | NetworkCode = code_of(self.latent, self.schema, gram, gram_sigma, data.n_rows_public)
+        if "network" in asked:
+            code, releases = trained(
+                lambda question, mu: data.ask(question, mu=mu),
+                self.schema.n_features,
+                self.scale,
+                data.n_rows_public,
+                prices["network"],
+            )
         sums, question = self.sums(code, bins)
         release = data.ask(question, mu=prices["classes"])
         releases.append(release)
@@ -173,7 +192,7 @@ class Asking:
         made = tuple(fine_bins(name, column, CLASS_BINS) for name, column in self.schema.items())
         return made if len(self.classes) * sum(map(len, made)) <= MOST_CLASS_BINS else ()
 
-    def sums(self, code: Code | None, bins: tuple[Bins, ...]) -> tuple[ClassSums, BoundedSum]:
+    def sums(self, code: Code | NetworkCode | None, bins: tuple[Bins, ...]) -> tuple[ClassSums, BoundedSum]:
         """What rows contribute to the question about the classes, and the question; without a code, of x itself."""
         made = identity_code(self.schema.n_features) if code is None else code
         classes, levels = self.classes, self.levels
@@ -200,6 +219,13 @@ def _label_classes(data: PrivateData, classes: Classes) -> Indices:
 
 
 def _latent(given: str, schema: Schema) -> str:
+    if given == "network" and schema.n_features > MOST_FEATURES:
+        raise InvalidInput(
+            f"latent is 'network', and the rows have {schema.n_features} features; a network is trained on at most "
+            f"{MOST_FEATURES}, use latent='none'"
+        )
+    if given == "network":
+        return given
     if given != "auto":
         if given != "none" and schema.n_features > MOST_MOMENTS:
             raise InvalidInput(

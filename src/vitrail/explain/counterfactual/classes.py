@@ -6,7 +6,6 @@ which the model fails has no class and counts zero.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -104,25 +103,20 @@ class Classes:
             return np.empty((0, len(self.models)))
         if self.is_one_predictor:
             return np.concatenate(
-                [self._outputs_together(schema, raw[start : start + batch]) for start in range(0, len(raw), batch)]
+                [
+                    self.models[0].predict_together(self.models, schema, raw[start : start + batch])
+                    for start in range(0, len(raw), batch)
+                ]
             )
         return np.stack([model.predict_points(schema, raw, batch=batch) for model in self.models], axis=1)
 
     @cached_property
     def is_one_predictor(self) -> bool:
         """Whether the models are columns of one and the same predictor's output, by its content."""
-        contents = {(one._predictor.content(), one._inputs) for one in self.models}
-        return len(self.models) > 1 and len(contents) == 1 and next(iter(contents))[0] is not None
-
-    def _outputs_together(self, schema: Schema, raw: FloatArray) -> Floats:
-        first = self.models[0]
-        columns = [one._bind(schema).column for one in self.models]
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
-            result = first._predictor(first._bind(schema).feed.build(schema, raw))
-        table = np.stack([first._select(result, len(raw), column) for column in columns], axis=1)
-        table[~np.isfinite(table)] = np.nan
-        return np.clip(table, first.lo, first.hi, out=table)
+        if len(self.models) == 1:
+            return False
+        contents = {(one.predictor.content(), one.inputs) for one in self.models}
+        return len(contents) == 1 and next(iter(contents))[0] is not None
 
     def wanted(self, desired: object, current: Indices, outputs: Floats) -> Indices:
         """The class that each query shall get to."""

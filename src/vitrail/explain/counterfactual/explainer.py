@@ -53,9 +53,10 @@ class Counterfactual:
         Of a single output: at least this is class 1.
     by : {"predictions", "labels"}
         Whose prototypes: of the classes that the model predicts, or of the target column's levels.
-    latent : {"auto", "none", "linear", "sigmoid"}
+    latent : {"auto", "none", "linear", "sigmoid", "network"}
         The code in which prototypes are averaged: none, private PCA, or the paper's autoencoder with Taylor sigmoids, both
-        trained on released moments.
+        trained on released moments; or a neural network of one hidden layer, trained on noisy gradients in eighty passes
+        over the rows (for pictures: slower, and better than moments while epsilon is small).
     rows : "auto" or bool
         Whether to pay for private rows too, to look for answers near rows that look like the data's.
     clip : float, optional
@@ -154,7 +155,7 @@ class Counterfactual:
         total_CFs: int = 1,
         features_to_vary: str | Sequence[str] = "all",
         permitted_range: object = None,
-        plausibility_weight: float = 1.25,
+        plausibility_weight: float = 1.3,
         seed: int = 0,
     ) -> Counterfactuals:
         """What would have led the model to another class, for each person. Free.
@@ -281,7 +282,11 @@ class Counterfactual:
     @classmethod
     def load(cls, path: str | Path, *, model: Model | Sequence[Model]) -> Counterfactual:
         """Read what ``save`` wrote; ``model`` is the one it was fitted for."""
-        picture = ClassPicture.load(path)
+        return cls.of_picture(ClassPicture.load(path), model=model)
+
+    @classmethod
+    def of_picture(cls, picture: ClassPicture, *, model: Model | Sequence[Model]) -> Counterfactual:
+        """Explain from a picture that is at hand, as ``load`` does from a file."""
         classes = Classes.of(model, picture.threshold)
         if classes.labels != picture.labels:
             raise InvalidInput(

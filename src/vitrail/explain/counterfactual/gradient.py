@@ -11,6 +11,7 @@ model.
 from __future__ import annotations
 
 import importlib
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,7 @@ from ...model.feeding import feed_of
 from ...model.predictors import TorchPredictor
 from ...schema import FloatArray, Schema
 from .classes import Classes, Indices
+from .network import NetworkCode
 from .picture import ClassPicture
 
 ALPHA, BETA, GAMMA = 1.0, 0.5, 0.1
@@ -43,11 +45,11 @@ def gradients_of(classes: Classes, schema: Schema) -> Gradients | None:
     """The modules behind the models, if all of them are torch modules on features."""
     modules, columns = [], []
     for model in classes.models:
-        predictor = model._predictor
-        if not isinstance(predictor, TorchPredictor) or feed_of(schema, model._inputs, predictor).kind != "features":
+        predictor = model.predictor
+        if not isinstance(predictor, TorchPredictor) or feed_of(schema, model.inputs, predictor).kind != "features":
             return None
         modules.append(predictor.module)
-        columns.append(model._column)
+        columns.append(model.column)
     return Gradients(tuple(modules), tuple(columns), classes.threshold, classes.is_one_predictor)
 
 
@@ -65,13 +67,18 @@ def eq18(gradients: Gradients | None, picture: ClassPicture, queries: FloatArray
     code, scale = picture.code, picture.scale
     features = tensor(picture.schema.features(queries)[0])
     prototypes = tensor(picture.prototypes[target])
-    decoder, base = tensor(code.decoder), tensor(code.base)
+    if isinstance(code, NetworkCode):
+        decoder, base, root = tensor(code.output[:-1]), tensor(code.output[-1]), math.sqrt(code.size)
+    else:
+        decoder, base, root = tensor(code.decoder), tensor(code.base), 1.0
     wanted = torch.as_tensor(np.asarray(target, dtype=np.int64))
     moved = torch.zeros_like(prototypes, requires_grad=True)
     optimizer = torch.optim.Adam([moved], lr=RATE / scale * 4)
 
     def decoded() -> Any:
         codes = prototypes + moved
+        if isinstance(code, NetworkCode):
+            return torch.sigmoid((codes * root).clamp(-1, 1) @ decoder + base)
         return ((codes if code.is_identity else base + codes @ decoder) * scale).clamp(0, 1)
 
     alpha = torch.full((len(queries),), ALPHA, dtype=dtype)

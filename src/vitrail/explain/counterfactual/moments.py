@@ -21,6 +21,7 @@ Test: tests/explain/counterfactual/test_counterfactual_bounds.py.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from dataclasses import dataclass
@@ -122,6 +123,10 @@ class Code:
     def size(self) -> int:
         """How many numbers a code has."""
         return int(self.encoder.shape[1])
+
+    def digest(self) -> str:
+        """A name for what encodes."""
+        return hashlib.sha256(np.ascontiguousarray(self.encoder).tobytes()).hexdigest()
 
     def encode(self, x: Floats) -> Floats:
         """Codes no longer than 1, (rows, size). No matrix product: its last bits would depend on the other rows."""

@@ -18,6 +18,7 @@ from ..marginals_result import nearest_shares
 from ..rows.cuts import values_in
 from ..rows.result import PrivateRows
 from .moments import Code, Moments, identity_code, linear_code
+from .network import NetworkCode
 from .prototypes import Weights
 from .sigmoid import sigmoid_code
 
@@ -38,15 +39,15 @@ class ClassPicture:
         The classes.
     threshold : float
         Of a single output: at least this is the second class.
-    latent : {"none", "linear", "sigmoid"}
+    latent : {"none", "linear", "sigmoid", "network"}
         The kind of code.
     scale : float
         Features are divided by it, and rows cut to length 1.
     moments : array or None
-        The released Gram matrix of (1, x).
-    code : Code
-        What was computed from it before the prototypes were asked for, kept as it was: eigenvectors are not the same to the
-        last bit on every machine.
+        The released Gram matrix of (1, x), where the code was made of it.
+    code : Code or NetworkCode
+        What was computed from releases before the prototypes were asked for, kept as it was: eigenvectors are not the same
+        to the last bit on every machine.
     sums : array (classes, width)
         Released: code, count and bins of each class, weighted.
     bins : tuple of Bins
@@ -65,7 +66,7 @@ class ClassPicture:
     scale: float
     moments: Floats | None = field(repr=False)
     moments_sigma: float
-    code: Code = field(repr=False)
+    code: Code | NetworkCode = field(repr=False)
     sums: Floats = field(repr=False)
     sums_sigma: float
     bins: tuple[Bins, ...] = field(repr=False)

@@ -20,7 +20,8 @@ from .picture import ClassPicture
 Floats = NDArray[np.float64]
 
 DRAWN = 30_000
-"""Rows drawn and shown to the model; those of the class are kept."""
+"""Rows drawn, and shown to the model until enough are of the class."""
+AT_ONCE = 6_000
 KEPT = 4_000
 NEIGHBOURS = 20
 """How many rows of the class an answer should be near to."""
@@ -73,7 +74,10 @@ def pool_of(picture: ClassPicture, classes: Classes, place: int, seed: int) -> P
     prototype = picture.prototype_features[place]
     found = [_of_class(schema, classes, place, schema.unfeature(prototype[None, :]))]
     if picture.rows is not None:
-        found.append(_of_class(schema, classes, place, picture.rows.raw(DRAWN, int(generator.integers(2**31)))))
+        drawn = picture.rows.raw(DRAWN, int(generator.integers(2**31)))
+        for start in range(0, DRAWN, AT_ONCE):  # no more rows are shown to the model than it takes
+            if sum(map(len, found)) < KEPT:
+                found.append(_of_class(schema, classes, place, drawn[start : start + AT_ONCE]))
     if sum(map(len, found)) < ENOUGH:
         found.append(_of_class(schema, classes, place, picture.draw(place, DRAWN // 3, generator)))
     raw = np.concatenate(found)[:KEPT]

@@ -15,7 +15,6 @@ Test: tests/explain/counterfactual/test_counterfactual_bounds.py, tests/audit/te
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from collections.abc import Callable
@@ -27,6 +26,7 @@ from numpy.typing import NDArray
 
 from ..bins import Bins
 from .moments import HAIR, Code, shortened
+from .network import NetworkCode
 
 if TYPE_CHECKING:
     from ...vault import Block, BoundedSum
@@ -59,7 +59,7 @@ class ClassSums:
 
     classes: Callable[[Block], Indices]
     n_classes: int
-    code: Code
+    code: Code | NetworkCode
     scale: float
     bins: tuple[Bins, ...]
 
@@ -97,7 +97,7 @@ class ClassSums:
         key = {
             "kind": "counterfactual-classes",
             "version": VERSION,
-            "code": hashlib.sha256(np.ascontiguousarray(self.code.encoder).tobytes()).hexdigest(),
+            "code": self.code.digest(),
             "scale": self.scale,
             "bins": [one.to_json() for one in self.bins],
             "of": identity,

@@ -72,6 +72,10 @@ class Rules:
                 low[place], high[place] = _interval(name, column, given)
             else:
                 levels[place] = _permitted_levels(name, column, given)
+            if column.change == "never":
+                raise InvalidInput(
+                    f"permitted_range names {name!r}, which the schema declares change='never'; leave it out, it stays"
+                )
         return cls(
             schema,
             vary,
@@ -147,7 +151,7 @@ def _interval(name: str, column: Numeric, given: object) -> tuple[float, float]:
     low, high = max(low, column.low), min(high, column.high)
     if low > high:
         raise InvalidInput(
-            f"permitted_range of {name!r} is {given!r}, which holds no {column.allowed}; nothing is permitted"
+            f"permitted_range of {name!r} is {given!r}, which holds nothing that is {column.allowed}: nothing is permitted"
         )
     return low, high
 

@@ -18,6 +18,7 @@ from ...schema import Schema
 from ..bins import Bins
 from ..rows.storage import read_rows, write_rows
 from .moments import Code, identity_code
+from .network import MOST_FEATURES, NetworkCode, network_arrays
 from .picture import ClassPicture
 
 FORMAT = "vitrail-counterfactual/1"
@@ -54,6 +55,8 @@ def write_picture(picture: ClassPicture, path: str | Path) -> None:
     if picture.moments is not None:
         members["moments.npy"] = _bytes(picture.moments)
         members |= {f"{name}.npy": _bytes(getattr(picture.code, name)) for name in _CODE}
+    elif isinstance(picture.code, NetworkCode):
+        members |= {f"{name}.npy": _bytes(array) for name, array in network_arrays(picture.code).items()}
     if picture.rows is not None:
         buffer = io.BytesIO()
         write_rows(picture.rows, buffer)  # type: ignore[arg-type]  # zipfile takes both
@@ -89,11 +92,19 @@ def _picture(header: dict[str, Any], archive: zipfile.ZipFile) -> ClassPicture:
     if bins and tuple(one.name for one in bins) != schema.names:
         raise ValueError("bins and schema name different columns")
     latent, names = header["latent"], set(archive.namelist())
-    if latent not in ("none", "linear", "sigmoid") or (latent == "none") == ("moments.npy" in names):
+    if latent not in ("none", "linear", "sigmoid", "network") or (latent in ("none", "network")) == ("moments.npy" in names):
         raise ValueError("its latent code and its moments do not belong together")
     size = schema.n_features + 1
-    moments, code = None, identity_code(schema.n_features)
-    if latent != "none":
+    moments: NDArray[np.float64] | None = None
+    code: Code | NetworkCode = identity_code(schema.n_features)
+    if latent == "network":
+        k, n = int(header["latent_size"]), schema.n_features
+        if n > MOST_FEATURES:
+            raise ValueError(f"a network has at most {MOST_FEATURES} features, not {n}")
+        code = NetworkCode(
+            _array(archive, "hidden", (n + 1, k)), _array(archive, "output", (k + 1, n)), float(header["scale"])
+        )
+    elif latent != "none":
         moments = _array(archive, "moments", (size, size))
         k, n = int(header["latent_size"]), schema.n_features
         shapes: tuple[tuple[int, ...], ...] = ((n, k), (k, n), (n,), (k,))

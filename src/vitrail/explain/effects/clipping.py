@@ -23,8 +23,8 @@ from .axes import Floats
 if TYPE_CHECKING:
     from ...vault import Block, BoundedSum
 
-BINS = 14
-"""Geometric, each sqrt(2) times the last; the largest ends at twice the range."""
+BINS, TOP = 16, 4.0
+"""Geometric, each sqrt(2) times the last; the largest ends at ``TOP`` times the range, and holds what lies above it too."""
 MEMORY = 2.0
 """How much larger effects may be for rows that the model was trained on than for reference rows."""
 ONE_SIDED = 0.5
@@ -42,7 +42,7 @@ class SizeHistogram:
     @property
     def edges(self) -> Floats:
         """Upper ends of the bins; the first bin holds everything below its own."""
-        return 2 * self.width * 2.0 ** (-np.arange(BINS)[::-1] / 2)
+        return TOP * self.width * 2.0 ** (-np.arange(BINS)[::-1] / 2)
 
     def __call__(self, block: Block) -> Floats:
         """One-hot, (rows, columns * BINS); a size that is no number makes its row count zero."""

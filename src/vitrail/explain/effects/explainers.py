@@ -1,6 +1,6 @@
 """PartialDependence and AccumulatedEffects: curves of many columns for one price.
 
-Both pay for the marginals of all columns first (``MARGINALS_SHARE`` of the price, none where marginals are given), draw
+Both pay for the marginals of all columns first (a small share of the price, none where marginals are given), draw
 reference rows from them, and ask for one joint sum with the rest. All after that is post-processing.
 """
 
@@ -17,6 +17,7 @@ from ...schema import Categorical
 from ..marginals_result import Marginals
 from .axes import Axis, Floats, pair_axis
 from .planning import (
+    REFERENCE_SHARE,
     AccumulatedPlan,
     PartialPlan,
     Prepared,
@@ -109,7 +110,7 @@ class PartialDependence:
 
         names, axes = self._axes(features)
         total = question_mu(epsilon, mu, self._data.delta)
-        prepared = rehearsed(self._data, self._model, total, marginals)
+        prepared = rehearsed(self._data, self._model, total, marginals, share=REFERENCE_SHARE)
         plan = PartialPlan.of(prepared, names, prepared.mu, resolution=self._resolution, pairs=axes)
         (stds,) = noise_of(prepared, [plan.part], [1.0], self._rate)
         return priced(self._data, total, {"pdp": partial_widths(plan, prepared, stds, plain=self._estimate == "plain")})
@@ -149,7 +150,7 @@ class PartialDependence:
         """
         names, axes = self._axes(features)
         total = question_mu(epsilon, mu, self._data.delta)
-        prepared = prepare(self._data, self._model, total, marginals, "partial dependence")
+        prepared = prepare(self._data, self._model, total, marginals, "partial dependence", share=REFERENCE_SHARE)
         plan = PartialPlan.of(prepared, names, prepared.mu, resolution=self._resolution, pairs=axes)
         label = f"partial dependence of {len(names)} columns" + (f" and {len(axes)} pairs" if axes else "")
         release, ((means, stds),) = ask_joint(prepared, [plan.part], [1.0], label, rate=self._rate, key=self._key)
@@ -223,7 +224,7 @@ class AccumulatedEffects:
 
         names = checked_features(self._data.feature_schema, features)
         total = question_mu(epsilon, mu, self._data.delta)
-        prepared = rehearsed(self._data, self._model, total, marginals)
+        prepared = rehearsed(self._data, self._model, total, marginals, focus=names)
         plan, prepared = with_rehearsed_clips(AccumulatedPlan.of(prepared, names, self._orders), prepared, total, 1.0)
         (stds,) = noise_of(prepared, [plan.part], [1.0], self._rate)
         return priced(self._data, total, {"ale": accumulated_widths(plan, prepared, stds, plain=self._estimate == "plain")})
@@ -243,7 +244,7 @@ class AccumulatedEffects:
         """Curves of these columns (all of them if None), all together for one price; see :class:`PartialDependence`."""
         names = checked_features(self._data.feature_schema, features)
         total = question_mu(epsilon, mu, self._data.delta)
-        prepared = prepare(self._data, self._model, total, marginals, "accumulated effects")
+        prepared = prepare(self._data, self._model, total, marginals, "accumulated effects", focus=names)
         plan, prepared = AccumulatedPlan.of(prepared, names, self._orders).clipped(prepared, total, 1.0, self._key)
         label = f"accumulated effects of {len(names)} columns"
         release, ((means, stds),) = ask_joint(prepared, [plan.part], [1.0], label, rate=self._rate, key=self._key)
@@ -258,7 +259,7 @@ def effects_of(
     """Finished curves of single columns."""
     label = "mean model output" if kind == PDP else "change of model output"
     curves: dict[str, Curve] = {
-        names[0]: curve_of(prepared.schema, axis, values, stds, kind, label, promise, prepared.marginals)
+        names[0]: curve_of(prepared.schema, axis, values, stds, kind, label, promise, prepared.histogram(names[0]))
         for names, (axis, values, stds) in found.items()
         if len(names) == 1
     }

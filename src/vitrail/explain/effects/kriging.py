@@ -114,6 +114,15 @@ def krige(
     return Posterior(mean, before - (lifted * weights) @ lifted.T, scale)
 
 
+def left_open(prior: Prior, scale: float, measure: Floats, noise: Floats) -> Floats:
+    """The covariance that would be left after measurements with this noise, for a known scale."""
+    across = scale * prior.covariance @ measure.T
+    between = measure @ across + noise
+    between += (1e-12 * np.trace(between) / len(between) + 1e-300) * np.eye(len(between))
+    found: Floats = scale * prior.covariance - across @ scipy.linalg.solve(between, across.T, assume_a="pos")
+    return found
+
+
 def most_likely_scale(spectrum: Floats, residual: Floats, expected: float) -> float:
     """tau of the largest evidence: residuals have variance tau spectrum + 1; log tau is normal around its expectation."""
     scales = np.exp(LOG_SCALES)

@@ -22,10 +22,10 @@ from ...explanation.curve import Density
 from ...guarantee import Guarantee, check_neighbours
 from ...model import Model
 from ...schema import Categorical, Schema
-from ...vault import PrivateData, Release
+from ...vault import BoundedSum, PrivateData, Release
 from ..marginals import marginals_bins, marginals_question
 from ..marginals_result import Marginals
-from .accumulated import AccumulatedEffectsPart, Steps, steps_of
+from .accumulated import AccumulatedEffectsPart
 from .axes import Axis, Floats, column_of, fine_axis
 from .clipping import SizeHistogram, choose_clip
 from .joint import Joint, Part, per_unit_std
@@ -33,11 +33,19 @@ from .kriging import informative_places
 from .partial import EXPECTED_SCALE, PartialDependencePart
 from .paying import refuse_what_does_not_fit, rest_of
 from .reference import Along, reference_rows, rows_affordable
+from .steps import Steps, steps_of, stretched
 
 MARGINALS_SHARE = 0.12
 """Of mu squared: the histogram of all columns needs little, and everything else leans on it."""
+REFERENCE_SHARE = 0.06
+"""The same where histograms make reference rows and nothing else: partial dependence."""
+FOCUS_PART, FOCUS_BINS = 0.5, 400
+"""Of the marginals' price, for a finer histogram of the columns asked about alone, where they are few: local effects are cut
+by it, and noise grows with the number of columns counted."""
 CLIPS_SHARE = 0.06
 """Of mu squared, for the histogram that sets the clips of local effects."""
+EXPECTED_CLIP = 6.0
+"""The clip of local effects, in units of their typical size among reference rows, before it is bought."""
 MARGINALS_BINS = 100
 LEAST_PLACES, MOST_PLACES = 6, 64
 
@@ -104,6 +112,11 @@ class Prepared:
     marginals: Marginals
     mu: float
     spent: Cost
+    focus: Marginals | None = None
+
+    def histogram(self, name: str) -> Marginals:
+        """The marginals that know a column best."""
+        return self.focus if self.focus is not None and name in self.focus.columns else self.marginals
 
     @property
     def schema(self) -> Schema:
@@ -120,19 +133,53 @@ class Prepared:
         return float(self.data.n_rows_public)
 
 
-def prepare(data: PrivateData, model: Model, total_mu: float, marginals: Marginals | None, what: str) -> Prepared:
-    """Pay for the marginals, unless they are given."""
+def prepare(
+    data: PrivateData,
+    model: Model,
+    total_mu: float,
+    marginals: Marginals | None,
+    what: str,
+    *,
+    share: float = MARGINALS_SHARE,
+    focus: Sequence[str] = (),
+) -> Prepared:
+    """Pay for the marginals, unless they are given; ``focus``: columns whose histogram matters more than the others'."""
     model.check(data.feature_schema)
     if marginals is not None:
         if not isinstance(marginals, Marginals):
             raise InvalidInput(f"marginals is {type(marginals).__name__}; give what vt.marginals(data, ...) returned")
         return Prepared(data, model, marginals, total_mu, Cost())
-    question = marginals_question(data.schema, None, MARGINALS_BINS)
-    price = math.sqrt(MARGINALS_SHARE) * total_mu
-    refuse_what_does_not_fit(data, question, price, total_mu, what)
-    release = data.ask(question, mu=price)
-    found = Marginals.of_release(release, marginals_bins(data.schema, None, MARGINALS_BINS), data.n_rows_public)
-    return Prepared(data, model, found, rest_of(total_mu, release.cost), release.cost)
+    wanted = histograms_wanted(data, share, focus)
+    refuse_what_does_not_fit(data, wanted[0].question(data), wanted[0].price * total_mu, total_mu, what)
+    found, spent = [], Cost()
+    for one in wanted:
+        release = data.ask(one.question(data), mu=one.price * total_mu)
+        found.append(Marginals.of_release(release, marginals_bins(data.schema, one.columns, one.bins), data.n_rows_public))
+        spent += release.cost
+    return Prepared(data, model, found[0], rest_of(total_mu, spent), spent, found[1] if len(found) > 1 else None)
+
+
+@dataclass(frozen=True)
+class WantedHistogram:
+    """Columns to count, into how many bins, and for which part of mu."""
+
+    columns: tuple[str, ...] | None
+    bins: int
+    price: float
+
+    def question(self, data: PrivateData) -> BoundedSum:
+        """What to ask for."""
+        return marginals_question(data.schema, self.columns, self.bins)
+
+
+def histograms_wanted(data: PrivateData, share: float, focus: Sequence[str]) -> tuple[WantedHistogram, ...]:
+    """Of all columns, and once more, finer, of those in focus if they are at most half of them."""
+    if not focus or 2 * len(focus) > len(data.schema.names):
+        return (WantedHistogram(None, MARGINALS_BINS, math.sqrt(share)),)
+    return (
+        WantedHistogram(None, MARGINALS_BINS, math.sqrt(share * (1 - FOCUS_PART))),
+        WantedHistogram(tuple(focus), FOCUS_BINS, math.sqrt(share * FOCUS_PART)),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +216,7 @@ class PartialPlan:
             else:
                 places.append(informative_places(curve, LEAST_PLACES, MOST_PLACES, noise**2 / EXPECTED_SCALE))
         places.extend(np.arange(len(axis)) for axis in pairs)
-        part = PartialDependencePart.of(prepared.model, along, tuple(places), noise / prepared.model.width)
+        part = PartialDependencePart.of(prepared.model, along, tuple(places), per_unit_std(prepared.data, mu))
         return cls(along, tuple(places), part)
 
     def curves(
@@ -204,15 +251,21 @@ class AccumulatedPlan:
 
     @classmethod
     def of(
-        cls, prepared: Prepared, features: Sequence[str], orders: Mapping[str, Sequence[object]] | None = None
+        cls,
+        prepared: Prepared,
+        features: Sequence[str],
+        orders: Mapping[str, Sequence[object]] | None = None,
+        weight: float = 1.0,
     ) -> AccumulatedPlan:
-        """Cut the columns by the marginals."""
+        """Cut the columns by the marginals; ``weight``: the share of the joint sum that effects get."""
         schema = prepared.schema
         steps: tuple[Steps, ...] = tuple(
-            steps_of(schema, name, prepared.marginals, order=(orders or {}).get(name)) for name in features
+            steps_of(schema, name, prepared.histogram(name), order=(orders or {}).get(name)) for name in features
         )
         rows = reference_rows(schema, prepared.marginals, rows_affordable(sum(len(one.axis) for one in steps)))
         along = Along.of(prepared.model, schema, rows, [one.axis for one in steps])
+        noise = EXPECTED_CLIP * per_unit_std(prepared.data, prepared.mu * math.sqrt(weight)) * math.sqrt(len(steps))
+        steps = tuple(stretched(one, curve, noise, prepared.n_rows) for one, curve in zip(steps, along.curves, strict=True))
         return cls(along, AccumulatedEffectsPart.of(prepared.model, along, steps))
 
     def clipped(
@@ -233,7 +286,7 @@ class AccumulatedPlan:
         """The same with clips chosen from counts of sizes, (columns, bins), that have noise ``sigma``."""
         unit = per_unit_std(paid.data, paid.mu * math.sqrt(weight)) * math.sqrt(len(self.part.steps))
         clips = [
-            choose_clip(of_column, sigma, edges, paid.n_rows, unit * math.sqrt(len(one)), np.abs(rest).ravel())
+            choose_clip(of_column, sigma, edges, paid.n_rows, unit * math.sqrt(one.n_stretches), np.abs(rest).ravel())
             for of_column, one, rest in zip(counts, self.part.steps, self.part.reference_rest(self.along), strict=True)
         ]
         part = self.part.clipped([clip.bound for clip in clips], [clip.bias for clip in clips])

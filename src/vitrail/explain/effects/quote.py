@@ -28,11 +28,12 @@ from ...guarantee import Guarantee, check_neighbours
 from ...model import Model
 from ..marginals import marginals_bins, marginals_question
 from ..marginals_result import Marginals
-from . import accumulated, partial
+from . import partial, steps
 from .axes import Axis, Floats
 from .clipping import SizeHistogram
 from .joint import Joint, Part
-from .planning import CLIPS_SHARE, MARGINALS_BINS, MARGINALS_SHARE, AccumulatedPlan, PartialPlan, Prepared
+from .paying import rest_of
+from .planning import CLIPS_SHARE, MARGINALS_SHARE, AccumulatedPlan, PartialPlan, Prepared, histograms_wanted
 
 if TYPE_CHECKING:
     from ...vault import PrivateData, Quote
@@ -100,17 +101,28 @@ def priced(data: PrivateData, total_mu: float, half_widths: Mapping[str, Mapping
     return EffectsQuote(price, MappingProxyType(dict(half_widths)))
 
 
-def rehearsed(data: PrivateData, model: Model, total_mu: float, marginals: Marginals | None) -> Prepared:
+def rehearsed(
+    data: PrivateData,
+    model: Model,
+    total_mu: float,
+    marginals: Marginals | None,
+    *,
+    share: float = MARGINALS_SHARE,
+    focus: Sequence[str] = (),
+) -> Prepared:
     """What ``planning.prepare`` returns, without paying: the given marginals, or even ones."""
     model.check(data.feature_schema)
     if marginals is not None:
         return Prepared(data, model, marginals, total_mu, Cost())
-    price = data.quote(marginals_question(data.schema, None, MARGINALS_BINS), mu=math.sqrt(MARGINALS_SHARE) * total_mu)
-    assert price.sigma is not None
-    bins = marginals_bins(data.schema, None, MARGINALS_BINS)
-    counts = {one.name: np.full(len(one), data.n_rows_public / len(one)) for one in bins}
-    made = Marginals(data.name, bins, MappingProxyType(counts), price.sigma, data.n_rows_public, price.cost, price.guarantee)
-    return Prepared(data, model, made, total_mu, Cost()).paid(price.cost)
+    found, spent = [], Cost()
+    for one in histograms_wanted(data, share, focus):
+        price = data.quote(one.question(data), mu=one.price * total_mu)
+        assert price.sigma is not None
+        bins = marginals_bins(data.schema, one.columns, one.bins)
+        counts = MappingProxyType({each.name: np.full(len(each), data.n_rows_public / len(each)) for each in bins})
+        found.append(Marginals(data.name, bins, counts, price.sigma, data.n_rows_public, price.cost, price.guarantee))
+        spent += price.cost
+    return Prepared(data, model, found[0], rest_of(total_mu, spent), spent, found[1] if len(found) > 1 else None)
 
 
 def with_rehearsed_clips(
@@ -121,11 +133,12 @@ def with_rehearsed_clips(
     price = prepared.data.quote(histogram.question(None), mu=math.sqrt(CLIPS_SHARE) * total_mu)
     assert price.sigma is not None
     counts = np.zeros((len(plan.part.steps), len(histogram.edges)))
-    for place, (one, curve, offset) in enumerate(zip(plan.part.steps, plan.along.curves, plan.part.offsets, strict=True)):
-        sizes = np.abs(np.diff(curve, axis=1) - offset)
+    rests = plan.part.reference_rest(plan.along)
+    for place, (one, curve, rest) in enumerate(zip(plan.part.steps, plan.along.curves, rests, strict=True)):
+        sizes = np.abs(rest)
         bins = np.minimum(np.searchsorted(histogram.edges, sizes), len(histogram.edges) - 1)
         # Every reference row speaks for every step, in proportion to the rows that the step has.
-        shares = np.broadcast_to(np.maximum(one.counts, 0.0) / len(curve), bins.shape)
+        shares = np.broadcast_to(one.gathered @ np.maximum(one.counts, 0.0) / len(curve), bins.shape)
         counts[place] = np.bincount(bins.ravel(), shares.ravel(), minlength=len(histogram.edges))
     paid = prepared.paid(price.cost)
     return plan.with_clips(paid, weight, histogram.edges, counts, price.sigma), paid
@@ -148,7 +161,7 @@ def partial_widths(plan: PartialPlan, prepared: Prepared, stds: Floats, *, plain
     shares = _reweighted(generator, len(plan.along.rows), partial.EXPECTED_SCALE)
     shapes, levels = partial.split_levels([(shares @ curve)[None] for curve in curves])
     level = float(levels.mean())
-    means = [shape[0] - offset for shape, offset in zip(shapes, plan.part.shape_offsets, strict=True)]
+    means = [shape[0] for shape in plan.part.sent(shapes)]
     if len(curves) > 1:
         means.append(levels[0] - level - plan.part.level_offsets)
     means.append(np.array([level - (prepared.model.lo + prepared.model.width / 2)]))
@@ -158,10 +171,10 @@ def partial_widths(plan: PartialPlan, prepared: Prepared, stds: Floats, *, plain
 def accumulated_widths(plan: AccumulatedPlan, prepared: Prepared, stds: Floats, *, plain: bool) -> dict[str, float]:
     """By column: the median half-width of the curve's band after a rehearsed release."""
     generator = np.random.default_rng(SEED)
-    shares = _reweighted(generator, len(plan.along.rows), accumulated.EXPECTED_SCALE)
+    shares = _reweighted(generator, len(plan.along.rows), steps.EXPECTED_SCALE)
     means = [
-        np.maximum(one.counts, 0.0) / prepared.n_rows * (shares @ np.diff(curve, axis=1) - offset)
-        for one, curve, offset in zip(plan.part.steps, plan.along.curves, plan.part.offsets, strict=True)
+        one.gathered @ np.maximum(one.counts, 0.0) / prepared.n_rows * (shares @ rest)
+        for one, rest in zip(plan.part.steps, plan.part.reference_rest(plan.along), strict=True)
     ]
     return _medians(plan.curves(prepared, np.concatenate(means) + generator.normal(scale=stds), stds, plain=plain))
 

@@ -130,7 +130,7 @@ class GlobalReport:
         prepared = rehearsed(data, self._model, total, marginals)
         accumulated = None
         if "ale" in self._parts:
-            planned = AccumulatedPlan.of(prepared, names, self._orders)
+            planned = AccumulatedPlan.of(prepared, names, self._orders, self._weights["ale"])
             accumulated, prepared = with_rehearsed_clips(planned, prepared, total, self._weights["ale"])
         partial, importance = self._other_plans(prepared, names)
         asked = _asked(partial, accumulated, importance)
@@ -189,7 +189,7 @@ class GlobalReport:
         prepared = prepare(data, model, total, marginals, "the report")
         accumulated = None
         if "ale" in self._parts:
-            planned = AccumulatedPlan.of(prepared, names, self._orders)
+            planned = AccumulatedPlan.of(prepared, names, self._orders, self._weights["ale"])
             accumulated, prepared = planned.clipped(prepared, total, self._weights["ale"], self._key)
         partial, importance = self._other_plans(prepared, names)
         asked = _asked(partial, accumulated, importance)

@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 from ...model import Model
 from ...schema import Categorical, Schema
 from ..bins import Bins
-from ..effects.accumulated import steps_of
 from ..effects.axes import Floats
 from ..effects.joint import BlockSpec
+from ..effects.steps import steps_of
 from ..marginals_result import Marginals
 from .rows import Background
 
