@@ -148,7 +148,7 @@ def ours(case: Case, epsilon: float) -> np.ndarray:
         sigma = data.quote(question, mu=prepared.mu).sigma
         for flat in flats:
             ((means, _),) = joint.split(SimpleNamespace(value=flat, sigma=sigma), prepared.n_rows)  # type: ignore[arg-type]
-            found.append(means[: len(case.names)])
+            found.append(part.scores(means))
     return np.stack(found)
 
 

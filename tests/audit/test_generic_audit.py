@@ -59,7 +59,7 @@ def test_one_row_is_told_as_well_as_promised_and_no_better(name):
     make, neighbours, relation = CASES[name]
     found = audit(make(), neighbours, relation)
     assert not found.refuted, str(found)
-    assert found.tightness >= 0.8, str(found)
+    assert found.tightness >= 0.5, str(found)
 
 
 def test_a_ranking_charged_for_half_its_distance_is_caught(monkeypatch):

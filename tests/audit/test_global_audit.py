@@ -119,7 +119,7 @@ def test_a_row_more_is_told_as_well_as_promised_and_no_better(name):
     assert length <= 1 + 1e-12
     found = audit(question, (NOBODY, one))
     assert not found.refuted, str(found)
-    assert found.tightness >= 0.85 * length, str(found)
+    assert found.tightness >= 0.7 * length, str(found)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -127,7 +127,7 @@ def test_a_row_exchanged_is_told_no_better_than_promised(name):
     question, one, other, _, apart = case(name)
     found = audit(question, (one, other), "replace-one")
     assert not found.refuted, str(found)
-    assert found.tightness >= 0.75 * apart, str(found)
+    assert found.tightness >= 0.6 * apart, str(found)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -58,14 +58,14 @@ def test_the_rows_of_this_audit_lie_in_all_parts():
 def test_three_parts_together_keep_the_promise_of_one_and_waste_nothing(neighbours):
     found = audit(neighbours, 1.0)
     assert not found.refuted, str(found)
-    assert found.tightness >= 0.9, str(found)
+    assert found.tightness >= 0.8, str(found)
     assert audit(neighbours, 0.5).refuted
 
 
 def test_parts_and_the_whole_add_in_squares():
     found = audit((MANY[1:], MANY), float(np.sqrt(1 + 0.8**2)), whole_mu=0.8)
     assert not found.refuted, str(found)
-    assert found.tightness >= 0.9, str(found)
+    assert found.tightness >= 0.8, str(found)
     assert audit((MANY[1:], MANY), 1.0, whole_mu=0.8).refuted
 
 

@@ -95,7 +95,7 @@ def test_sums_keep_their_promise_and_waste_nothing(name):
     question, neighbours, relation = TIGHT[name]
     found = audit(question, neighbours, relation=relation, statistic=over_queries if "eight" in name else None)
     assert not found.refuted, str(found)
-    assert found.tightness >= 0.9, str(found)
+    assert found.tightness >= 0.8, str(found)
 
 
 LOOSE = {
@@ -134,7 +134,7 @@ def test_a_sample_drawn_row_by_row_keeps_its_promise(rate):
 def test_promises_hold_at_other_prices(mu, draws):
     found = audit(along(), mu=mu, draws=draws)
     assert not found.refuted, str(found)
-    assert found.tightness >= 0.9, str(found)
+    assert found.tightness >= 0.8, str(found)
 
 
 def test_a_price_in_epsilon_is_kept():

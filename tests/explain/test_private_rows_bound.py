@@ -97,7 +97,7 @@ def test_an_audit_at_the_bound_does_not_refute_the_price(which: str) -> None:
 
     audit = vt.audit.mechanism(run, (nobody, row), claimed=mu, draws=40_000, statistic=lambda out: out @ direction)
     assert audit.verdict == "not refuted"
-    assert audit.tightness > 0.9  # the noise is not wasted either
+    assert audit.tightness > 0.75  # the noise is not wasted either
 
 
 def test_the_same_audit_refutes_half_the_noise() -> None:

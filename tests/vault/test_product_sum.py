@@ -108,7 +108,7 @@ def test_audit_on_worst_case_neighbours(neighbours: str) -> None:
 
     audit = vt.audit.mechanism(run, (one, other), claimed=1.0)
     assert not audit.refuted, audit.summary()
-    assert audit.tightness >= 0.9, audit.summary()
+    assert audit.tightness >= 0.8, audit.summary()
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,7 @@ def test_audit_on_worst_case_neighbours(cells: tuple[str, ...]) -> None:
 
     audit = vt.audit.mechanism(run, (one, none), claimed=1.0)
     assert not audit.refuted, audit.summary()
-    assert audit.tightness >= 0.9, audit.summary()
+    assert audit.tightness >= 0.8, audit.summary()
 
 
 def test_scales_depend_on_public_facts_only_and_are_round() -> None:

@@ -153,7 +153,7 @@ class PermutationImportance:
 
 def importance_widths(part: ImportancePart, stds: Floats) -> dict[str, float]:
     """By column, half the width of its band where the noise on the part's means is this; exact."""
-    return {name: TWO_SIDED_95 * float(std) for name, std in zip(part.names, stds, strict=False)}
+    return {name: TWO_SIDED_95 * float(std) for name, std in zip(part.names, part.scores(stds), strict=True)}
 
 
 def importance_part(
@@ -181,11 +181,11 @@ def importance_ranking(part: ImportancePart, means: Floats, stds: Floats, promis
         )
     return Ranking(
         part.names,
-        means[:d],
+        part.scores(means),
         promise.guarantee,
         promise.cost,
         kind=KIND,
-        std=stds[:d],
+        std=part.scores(stds),
         score_label=f"increase of the mean {loss.name} loss",
         notes=tuple(notes),
     )

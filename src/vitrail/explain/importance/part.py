@@ -4,7 +4,7 @@ For a row with features x and target y, and d columns, with donors x'_j for each
 
     v_j = loss(y, f(x with x_j := x'_j)) - loss(y, f(x)) + g_j(x_j) - E g_j,  averaged over the donors of a column
     base = loss(y, f(x)) - L/2 in [-L/2, L/2], L the largest loss
-    flag = 1 where |v| exceeds the clip C, else 0
+    flag = 1 where |v / s| exceeds the clip C, else 0
 
 *Why g.* Donors come from a noisy histogram p, not from the column's own distribution q. To first order that changes the
 mean loss by sum_k (p_k - q_k) loss_j(k), loss_j(k) being the mean loss with column j set to its k-th bin. Public reference
@@ -12,8 +12,9 @@ rows tell about what loss_j is: that is g_j, and E g_j its mean under p. The mea
 g_j(k), so adding the difference takes the error away, as far as g_j is loss_j, at no price: it is one more public function
 of the row. On Adult at epsilon 0.5 the importance of capital-gain was 27 % too large without.
 
-*Bound*: v is clipped to C in L2 norm, all columns together, base to L/2 and the flag to 1, by ``joint`` on every row and by
-the vault once more, so privacy rests on nothing that is said here. Without a clip |v| is at most 2 L sqrt(d).
+*Bound*: v (over s) is clipped to C in L2 norm, all columns together, base to L/2 and the flag to 1, by ``joint`` on every
+row and by the vault once more, so privacy rests on nothing that is said here. Without a clip |v / s| is at most
+2 L sqrt(d) / min s.
 
 *Why differences, and one clip for all columns.* Losses that are centred have norm (L/2) sqrt(d + 1) whatever the row; a
 row's differences are zero for a column the model does not use, and small for most rows: on Adult (13 columns, squared loss
@@ -21,6 +22,11 @@ of a forest) 0.12 for half of the rows and 0.85 for 95 % of them, against 1.9. O
 still speaks for its columns in proportion. At epsilon 0.5, replace-one, the share of pairs in their right order was, with
 one clip / one per column / no clip: Bike .97/.95/.91, Adult .996/.983/.992, Framingham .94/.95/.91 (clips at the
 95th percentile).
+
+*Noise in proportion.* v_j is sent as v_j / s_j, s_j the square root of its root mean square among public reference rows (all
+s_j scaled to mean square 1): of all such scalings that with the least noise in all. Columns of little importance, which are
+the hardest to tell apart, then get less noise than those of much. On Bike at epsilon 0.5 the share of pairs in their right
+order rose from .90 to .94.
 
 *The clip* is the 97th percentile of |v| among public reference rows with targets drawn by the model itself, times
 ``ROOM``: rows that the model was trained on lose more by a donor than rows it never saw. How many rows were clipped is
@@ -52,6 +58,8 @@ if TYPE_CHECKING:
 PERCENTILE, ROOM = 0.97, 1.5
 BASE_SHARE, FLAG_SHARE = 0.03, 0.01
 MOST_PREDICTIONS, FEWEST_ROWS, MOST_ROWS = 150_000, 200, 600
+SMALLEST_SIZE = 0.03
+"""Of the typical size over all columns, added to every column's: private rows may change where reference rows do not."""
 SEED = 21
 """Of the reference's targets: they are public, and fixed so that a question is the same again."""
 
@@ -67,6 +75,7 @@ class ImportancePart:
     n_repeats: int
     clip: float
     expected: tuple[Floats, ...]
+    sizes: Floats
 
     @classmethod
     def of(
@@ -93,13 +102,13 @@ class ImportancePart:
         expected = tuple(_expected(donor, rows, targets, loss, ask) for donor in donors)
         if not all(np.isfinite(one).all() for one in (outputs, *expected)):
             raise ModelError(f"{model.name} gives no finite output or loss on public rows drawn inside the schema")
-        most = 2 * loss.largest * math.sqrt(len(names))
-        part = cls(model, names, donors, loss, n_repeats, most if clip is None else min(clip, most), expected)
-        if clip is not None:
-            return part
+        part = cls(model, names, donors, loss, n_repeats, math.inf, expected, np.ones(len(names)))
         differences, _ = part._differences(rows, targets, outputs, ask)
-        seen = ROOM * float(np.quantile(np.sqrt((differences**2).sum(axis=1)), PERCENTILE))
-        return replace(part, clip=min(max(seen, 1e-6 * loss.largest), most))
+        sizes = typical_sizes(differences, loss.largest)
+        most = 2 * loss.largest * math.sqrt(len(names)) / float(sizes.min())
+        if clip is None:
+            clip = ROOM * float(np.quantile(np.sqrt(((differences / sizes) ** 2).sum(axis=1)), PERCENTILE))
+        return replace(part, sizes=sizes, clip=min(max(clip, 1e-6 * loss.largest), most))
 
     @property
     def blocks(self) -> tuple[BlockSpec, ...]:
@@ -112,7 +121,7 @@ class ImportancePart:
         )
 
     def contributions(self, block: Block) -> Floats:
-        """(rows, d + 2): differences, base loss, flag."""
+        """(rows, d + 2): differences over their sizes, base loss, flag."""
         target = self.loss.numbers(block.target)
         differences, base = self._differences(
             block.values, target, block.predictions(self.model), lambda altered: block.outputs(self.model, altered)
@@ -132,12 +141,17 @@ class ImportancePart:
                 altered = rows.copy()
                 altered[:, donor.column] = values
                 found[:, place] += self.loss(target, ask(altered))
-        return found / self.n_repeats - base[:, None], base
+        return (found / self.n_repeats - base[:, None]) / self.sizes, base
+
+    def scores(self, means: Floats) -> Floats:
+        """Increases of the loss, from the released means; standard deviations likewise."""
+        return np.asarray(means[: len(self.names)] * self.sizes)
 
     def identity(self) -> object:
         """Everything public that makes the question what it is."""
         return [
             "permutation importance",
+            self.sizes.tolist(),
             [self.loss.name, self.loss.largest, self.loss.positive, self.loss.token],
             [donor.identity() for donor in self.donors],
             self.n_repeats,
@@ -162,3 +176,11 @@ def _targets(outputs: Floats, loss: Loss, model: Model) -> Floats:
         return outputs
     draws = np.random.default_rng(SEED).random(len(outputs))
     return (draws < (outputs - model.lo) / model.width).astype(np.float64)
+
+
+def typical_sizes(differences: Floats, largest: float) -> Floats:
+    """s, by column, of reference rows' differences (rows, columns): roots of root mean squares, of mean square 1."""
+    squares = (differences**2).mean(axis=0)
+    roots = (squares + SMALLEST_SIZE**2 * squares.mean() + (1e-9 * largest) ** 2) ** 0.25
+    found: Floats = roots / math.sqrt(float((roots**2).mean()))
+    return found
