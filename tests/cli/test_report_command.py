@@ -144,7 +144,7 @@ def test_a_quote_knows_what_was_spent(run) -> None:  # type: ignore[no-untyped-d
     [
         ({"model": "local_code:depends_on_others", "range": None, "key": "k"}, "--range"),
         ({"features": "aeg"}, "aeg"),
-        ({"parts": "shap"}, "parts names 'shap'"),
+        ({"parts": "lime"}, "parts names 'lime'"),
         ({"parts": "importance", "target": None}, "needs a target"),
         ({"loss": "hinge"}, "loss is 'hinge'"),
         ({"sampling_rate": 0}, "sampling_rate is 0"),

@@ -76,7 +76,7 @@ def report(
     parts: Annotated[
         list[str] | None,
         typer.Option(
-            "--parts", metavar="PART", help="pdp, ale or importance; may be repeated. All that is possible if not given."
+            "--parts", metavar="PART", help="pdp, ale, importance or shap; may be repeated. All but shap if not given."
         ),
     ] = None,
     output: ModelOutputOption = None,
@@ -169,11 +169,11 @@ def _write(found: GlobalExplanation, statement: Statement, files: Sequence[Path]
 def _print_table(found: GlobalExplanation) -> None:
     """A line for each column: its importance, and how far its curves go up and down."""
     effects = {kind: curves for kind, curves in (("pdp", found.pdp), ("ale", found.ale)) if curves is not None}
-    ranking = found.importance
+    ranking = found.importance or found.shap
     columns = ranking.order if ranking is not None else tuple(next(iter(effects.values())))
     header = ["column"]
     if ranking is not None:
-        header += ["importance", "band", "above the next"]
+        header += [ranking.kind.replace("permutation ", ""), "band", "above the next"]
         ranked = ranking.frame()
     header += [f"{kind} from lowest to highest" for kind in effects]
     lines = []

@@ -35,6 +35,7 @@ PARTS = {
     "pdp": "partial dependence",
     "ale": "accumulated effects",
     "importance": "permutation importance",
+    "shap": "SHAP importance",
 }
 
 
@@ -50,6 +51,8 @@ class GlobalShape:
         Curves by column.
     importance : RankingShape or None
         Columns, the most important first.
+    shap : RankingShape or None
+        Columns by the mean size of their Shapley values.
     histograms : tuple of Histogram
         Of every column.
     total, total_sigma : float
@@ -73,6 +76,7 @@ class GlobalShape:
     shares: Mapping[str, float]
     mu: float
     notes: tuple[str, ...] = ()
+    shap: RankingShape | None = None
 
     @property
     def effects(self) -> dict[str, Mapping[str, CurveShape]]:
@@ -82,8 +86,9 @@ class GlobalShape:
     def columns(self) -> tuple[str, ...]:
         """The columns with curves: by importance, or else by how far their first curve goes up and down."""
         curves = next(iter(self.effects.values()), {})
-        if self.importance is not None:
-            return tuple(name for name in self.importance.items if name in curves)
+        ranking = self.importance or self.shap
+        if ranking is not None:
+            return tuple(name for name in ranking.items if name in curves)
         return tuple(sorted(curves, key=lambda name: min(curves[name].y) - max(curves[name].y)))
 
 
@@ -149,8 +154,21 @@ def global_report(
             f"{guarantee.neighbours!r}; give the bill of the account that paid: vt.show.bill_of(data.budget)"
         )
     parts: list[PagePart] = [*before]
+    rankings = []
     if found.importance is not None:
-        parts.append(importance_part(found.importance, found.model))
+        text = (
+            f"How much worse {found.model} predicts the target when a column's values are exchanged for values drawn from "
+            "its histogram. Bars are 95 % noise bands; a band that includes 0 says that the column may not matter at all."
+        )
+        rankings.append(ranking_card(found.importance, text))
+    if found.shap is not None:
+        text = (
+            f"How much a column moves single outputs of {found.model}: the mean size of its Shapley values over the rows, "
+            "against rows drawn from the histograms. Bars are 95 % noise bands."
+        )
+        rankings.append(ranking_card(found.shap, text))
+    if rankings:
+        parts.append(Cards("What matters most", (), tuple(rankings)))
     if found.effects:
         parts.append(columns_part(found))
     parts.append(histograms_section(found.histograms, total=found.total, total_sigma=found.total_sigma))
@@ -161,12 +179,8 @@ def global_report(
     return Report(title or f"{found.model}, explained from {found.dataset}", label, tuple(parts))
 
 
-def importance_part(ranking: RankingShape, model: str) -> Cards:
+def ranking_card(ranking: RankingShape, text: str) -> Card:
     """The ranking with its bands, and what it means."""
-    text = (
-        f"How much worse {model} predicts the target when a column's values are exchanged for values drawn from its "
-        "histogram. Bars are 95 % noise bands; a band that includes 0 says that the column may not matter at all."
-    )
     sure = ranking.confidence
     if sure and len(ranking.items) > 1:
         text += (
@@ -181,7 +195,7 @@ def importance_part(ranking: RankingShape, model: str) -> Cards:
     title = ranking.title.capitalize() + (
         f", the first {shown} of {len(ranking.items)}" if shown < len(ranking.items) else ""
     )
-    return Cards("What matters most", (text,), (Card(title, "", (Picture(figure, described, ranking_table(ranking)),)),))
+    return Card(title, text, (Picture(figure, described, ranking_table(ranking)),))
 
 
 def columns_part(found: GlobalShape) -> Cards:

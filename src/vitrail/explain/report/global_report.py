@@ -1,4 +1,4 @@
-"""GlobalReport: marginals, partial dependence, accumulated effects and permutation importance for one price.
+"""GlobalReport: marginals, partial dependence, accumulated effects and importances for one price.
 
 What one price buys: the marginals of all columns (``planning.MARGINALS_SHARE`` of mu squared), a small histogram that sets
 the clips of local effects (``planning.CLIPS_SHARE``), and one joint sum (``effects.joint``) of everything else, whose
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from ...errors import InvalidInput
 from ...explanation import Ranking
+from ...explanation.curve import TWO_SIDED_95
 from ...guarantee import question_mu
 from ...model import Model
 from ..effects.explainers import ALE, PDP, checked_estimate, checked_orders, checked_rate, effects_of
@@ -33,6 +34,8 @@ from ..importance.explainer import checked_repeats, importance_part, importance_
 from ..importance.losses import LossFunction, loss_of
 from ..importance.part import ImportancePart
 from ..marginals_result import Marginals
+from ..shap_global.explainers import shap_part, shap_ranking
+from ..shap_global.parts import ShapImportancePart
 from .result import GlobalExplanation
 
 if TYPE_CHECKING:
@@ -40,8 +43,10 @@ if TYPE_CHECKING:
     from ..effects.explainers import Estimate
     from ..effects.quote import EffectsQuote
 
-PARTS = ("pdp", "ale", "importance")
-WEIGHTS = MappingProxyType({"pdp": 0.35, "ale": 0.45, "importance": 0.2})
+PARTS = ("pdp", "ale", "importance", "shap")
+USUAL = ("pdp", "ale", "importance")
+"""Parts that are there unless others are asked for; SHAP importance asks the model many times about every row."""
+WEIGHTS = MappingProxyType({"pdp": 0.35, "ale": 0.45, "importance": 0.2, "shap": 0.15})
 """Of the joint sum. Local effects are the noisiest: a row tells about one step of each column only."""
 
 
@@ -54,8 +59,8 @@ class GlobalReport:
         The rows, their schema and their budget; with a target, importance is among the parts.
     model : Model
         What is explained.
-    parts : list of {"pdp", "ale", "importance"}, optional
-        What to explain; everything that is possible if not given.
+    parts : list of {"pdp", "ale", "importance", "shap"}, optional
+        What to explain; everything that is possible except "shap", which asks the model far more often, if not given.
     weights : mapping of str to float, optional
         How the price is shared between the parts; ``GlobalReport.WEIGHTS`` if not given.
     loss : str or callable, loss_bound : float, optional
@@ -132,8 +137,8 @@ class GlobalReport:
         if "ale" in self._parts:
             planned = AccumulatedPlan.of(prepared, names, self._orders, self._weights["ale"])
             accumulated, prepared = with_rehearsed_clips(planned, prepared, total, self._weights["ale"])
-        partial, importance = self._other_plans(prepared, names)
-        asked = _asked(partial, accumulated, importance)
+        partial, importance, shap = self._other_plans(prepared, names)
+        asked = _asked(partial, accumulated, importance, shap)
         stds = noise_of(prepared, list(asked.values()), [self._weights[name] for name in asked], self._rate)
         noise = dict(zip(asked, stds, strict=True))
         widths: dict[str, dict[str, float]] = {}
@@ -143,13 +148,19 @@ class GlobalReport:
             widths["ale"] = accumulated_widths(accumulated, prepared, noise["ale"], plain=plain)
         if importance is not None:
             widths["importance"] = importance_widths(importance, noise["importance"])
+        if shap is not None:
+            widths["shap"] = {
+                name: TWO_SIDED_95 * float(std) for name, std in zip(prepared.schema.names, noise["shap"], strict=True)
+            }
         return priced(data, total, widths)
 
     def __vitrail_quote__(self, *, epsilon: float | None = None, mu: float | None = None) -> EffectsQuote:
         """What ``data.quote(GlobalReport(...), epsilon=...)`` shows."""
         return self.quote(epsilon=epsilon, mu=mu)
 
-    def _other_plans(self, prepared: Prepared, names: tuple[str, ...]) -> tuple[PartialPlan | None, ImportancePart | None]:
+    def _other_plans(
+        self, prepared: Prepared, names: tuple[str, ...]
+    ) -> tuple[PartialPlan | None, ImportancePart | None, ShapImportancePart | None]:
         """What needs no clips of its own to be bought."""
         partial = importance = None
         if "pdp" in self._parts:
@@ -157,7 +168,7 @@ class GlobalReport:
         if self._loss is not None:
             repeats = checked_repeats(None, self._data.n_rows_public)
             importance = importance_part(prepared, names, self._loss, repeats)
-        return partial, importance
+        return partial, importance, shap_part(prepared) if "shap" in self._parts else None
 
     def __call__(
         self,
@@ -181,7 +192,7 @@ class GlobalReport:
         Returns
         -------
         GlobalExplanation
-            Has ``marginals``, ``pdp``, ``ale``, ``importance``, ``to_html``, ``to_json``, ``save``.
+            Has ``marginals``, ``pdp``, ``ale``, ``importance``, ``shap``, ``to_html``, ``to_json``, ``save``.
         """
         data, model = self._data, self._model
         names = checked_features(data.feature_schema, features)
@@ -191,8 +202,8 @@ class GlobalReport:
         if "ale" in self._parts:
             planned = AccumulatedPlan.of(prepared, names, self._orders, self._weights["ale"])
             accumulated, prepared = planned.clipped(prepared, total, self._weights["ale"], self._key)
-        partial, importance = self._other_plans(prepared, names)
-        asked = _asked(partial, accumulated, importance)
+        partial, importance, shap = self._other_plans(prepared, names)
+        asked = _asked(partial, accumulated, importance, shap)
         label = f"{', '.join(asked)} of {len(names)} columns"
         weights = [self._weights[name] for name in asked]
         release, split = ask_joint(prepared, list(asked.values()), weights, label, rate=self._rate, key=self._key)
@@ -202,6 +213,7 @@ class GlobalReport:
         ranking: Ranking | None = None
         if importance is not None:
             ranking = importance_ranking(importance, *found["importance"], promise)
+        shapley = None if shap is None else shap_ranking(shap, prepared.schema.names, *found["shap"], promise)
         pdp = ale = None
         if partial is not None:
             pdp = effects_of(prepared, partial.curves(prepared, *found["pdp"], plain=plain), PDP, promise)
@@ -220,6 +232,7 @@ class GlobalReport:
             pdp=pdp,
             ale=ale,
             importance=ranking,
+            shap=shapley,
             shares=MappingProxyType({name: round(share, 6) for name, share in shares.items()}),
             guarantee=promise.guarantee,
             cost=promise.cost,
@@ -227,20 +240,24 @@ class GlobalReport:
 
 
 def _asked(
-    partial: PartialPlan | None, accumulated: AccumulatedPlan | None, importance: ImportancePart | None
+    partial: PartialPlan | None,
+    accumulated: AccumulatedPlan | None,
+    importance: ImportancePart | None,
+    shap: ShapImportancePart | None,
 ) -> dict[str, Part]:
     """The parts of the joint sum by name, in their order."""
     found = {
         "pdp": None if partial is None else partial.part,
         "ale": None if accumulated is None else accumulated.part,
         "importance": importance,
+        "shap": shap,
     }
     return {name: part for name, part in found.items() if part is not None}
 
 
 def _checked_parts(parts: Sequence[str] | None, *, has_target: bool) -> tuple[str, ...]:
     if parts is None:
-        return PARTS if has_target else PARTS[:-1]
+        return USUAL if has_target else USUAL[:-1]
     if isinstance(parts, str) or not isinstance(parts, Sequence) or not parts:
         raise InvalidInput(f"parts is {parts!r}; give a list of {', '.join(map(repr, PARTS))}")
     for name in parts:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ...show import Bill, Report, Section
 
 KIND, VERSION = "vitrail-global-explanation", 1
-PARTS = ("pdp", "ale", "importance")
+PARTS = ("pdp", "ale", "importance", "shap")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -40,6 +40,8 @@ class GlobalExplanation:
         Partial dependence and accumulated effects, by column.
     importance : Ranking or None
         Columns by permutation importance.
+    shap : Ranking or None
+        Columns by the mean size of their Shapley values, where it was asked for.
     shares : mapping of str to float
         What share of the price (of mu squared) each part took.
     guarantee : Guarantee
@@ -71,6 +73,7 @@ class GlobalExplanation:
     shares: Mapping[str, float]
     guarantee: Guarantee
     cost: Cost
+    shap: Ranking | None = None
 
     def __repr__(self) -> str:
         promise = f"epsilon={self.guarantee.epsilon:.4g} at delta={self.guarantee.delta:.3g}"
@@ -99,12 +102,14 @@ class GlobalExplanation:
             if effects is not None:
                 table = effects.frame()
                 frames.append({"part": np.full(len(table["y"]), part), **table})
-        if self.importance is not None:
-            ranked = self.importance.frame()
-            none = np.full(len(self.importance), None, dtype=object)
+        for part, ranking in (("importance", self.importance), ("shap", self.shap)):
+            if ranking is None:
+                continue
+            ranked = ranking.frame()
+            none = np.full(len(ranking), None, dtype=object)
             table = {"name": ranked["item"], "x": none, "y": ranked["score"]}
             table |= {name: ranked[name] for name in ("lower", "upper", "std")}
-            frames.append({"part": np.full(len(none), "importance"), **table})
+            frames.append({"part": np.full(len(none), part), **table})
         return {name: np.concatenate([table[name] for table in frames]) for name in frames[0]}
 
     # --- files -------------------------------------------------------------------------------------------------------
@@ -120,6 +125,7 @@ class GlobalExplanation:
             "pdp": None if self.pdp is None else self.pdp.to_json(),
             "ale": None if self.ale is None else self.ale.to_json(),
             "importance": None if self.importance is None else self.importance.to_json(),
+            "shap": None if self.shap is None else self.shap.to_json(),
             "shares": dict(self.shares),
         }
 
@@ -159,6 +165,7 @@ class GlobalExplanation:
             pdp=None if self.pdp is None else {name: curve.shape() for name, curve in self.pdp.items()},
             ale=None if self.ale is None else {name: curve.shape() for name, curve in self.ale.items()},
             importance=None if self.importance is None else self.importance.shape(),
+            shap=None if self.shap is None else self.shap.shape(),
             histograms=self.marginals.histograms(),
             total=self.marginals.total,
             total_sigma=self.marginals.total_sigma,
@@ -177,14 +184,16 @@ class GlobalExplanation:
         """What a reader should know, each sentence once: every curve carries its own copy."""
         curves = [curve for effects in (self.pdp, self.ale) if effects is not None for curve in effects.values()]
         found = [note for curve in curves for note in curve.notes]
-        return tuple(dict.fromkeys((*found, *(() if self.importance is None else self.importance.notes))))
+        rankings = [ranking for ranking in (self.importance, self.shap) if ranking is not None]
+        return tuple(dict.fromkeys((*found, *(note for ranking in rankings for note in ranking.notes))))
 
     def _repr_html_(self) -> str:
         from ...show import figure_image, html_text
 
         pictures = []
-        if self.importance is not None:
-            pictures.append(figure_image(self.importance.plot(), f"Importance: {', '.join(self.importance.top(20))}"))
+        for ranking in (self.importance, self.shap):
+            if ranking is not None:
+                pictures.append(figure_image(ranking.plot(), f"{ranking.kind}: {', '.join(ranking.top(20))}"))
         for effects in (self.pdp, self.ale):
             if effects is not None:
                 pictures.append(figure_image(effects.plot(), repr(effects)))
@@ -195,7 +204,8 @@ class GlobalExplanation:
 
 def _explanation(fields: Mapping[str, JsonValue]) -> GlobalExplanation:
     guarantee, cost, _ = stored.promise(fields)
-    marginals, pdp, ale, importance, shares = (fields[name] for name in ("marginals", *PARTS, "shares"))
+    marginals, pdp, ale, importance, shares = (fields[name] for name in ("marginals", "pdp", "ale", "importance", "shares"))
+    shap = fields.get("shap")  # files written before there was such a part have none
     if not isinstance(marginals, Mapping) or not isinstance(shares, Mapping):
         raise TypeError("'marginals' and 'shares' must be objects")
     rows = fields["n_rows_public"]
@@ -220,4 +230,5 @@ def _explanation(fields: Mapping[str, JsonValue]) -> GlobalExplanation:
         shares=MappingProxyType(checked),
         guarantee=guarantee,
         cost=cost,
+        shap=None if shap is None else Ranking.from_json(shap),  # type: ignore[arg-type]
     )

@@ -85,22 +85,12 @@ class ShapImportance:
         """Rank all columns for one price; ``marginals`` that were paid for before spare their part of it."""
         total = question_mu(epsilon, mu, self._data.delta)
         prepared = prepare(self._data, self._model, total, marginals, "SHAP importance")
-        _, seen, background = looked_at(prepared, self._chains)
-        part = ShapImportancePart.of(self._model, background, seen)
+        part = shap_part(prepared, self._chains)
         names = prepared.schema.names
         label = f"SHAP importance of {len(names)} columns"
         release, ((means, stds),) = ask_joint(prepared, [part], [1.0], label, rate=self._rate, key=self._key)
         promise = Promise.of(self._data, release.cost + prepared.spent, plain=True)
-        return Ranking(
-            names,
-            means + part.offset,
-            promise.guarantee,
-            promise.cost,
-            kind="SHAP importance",
-            std=stds,
-            score_label="mean size of the Shapley value",
-            notes=(NOTE, SIZE_NOTE),
-        )
+        return shap_ranking(part, names, means, stds, promise)
 
 
 class ShapDependence:
@@ -186,6 +176,26 @@ class ShapDependence:
         if isinstance(features, str):
             return curves[features]
         return Effects(curves, prepared.marginals, promise.guarantee, promise.cost)
+
+
+def shap_part(prepared: Prepared, chains: int = CHAINS) -> ShapImportancePart:
+    """The part of a joint sum that SHAP importance wants, also for a report that asks for several parts at once."""
+    _, seen, background = looked_at(prepared, chains)
+    return ShapImportancePart.of(prepared.model, background, seen)
+
+
+def shap_ranking(part: ShapImportancePart, names: Sequence[str], means: Floats, stds: Floats, promise: Promise) -> Ranking:
+    """The finished ranking from the part's released means."""
+    return Ranking(
+        tuple(names),
+        means + part.offset,
+        promise.guarantee,
+        promise.cost,
+        kind="SHAP importance",
+        std=stds,
+        score_label="mean size of the Shapley value",
+        notes=(NOTE, SIZE_NOTE),
+    )
 
 
 def looked_at(prepared: Prepared, chains: int) -> tuple[Floats, Floats, Background]:
