@@ -27,6 +27,7 @@ pixels = module("papers.counterfactual_pixels")
 several = module("papers.counterfactual_several")
 datasets = module("datasets")
 dice = module("peers.dice")
+fresh = module("papers.counterfactual_fresh")
 
 SCHEMA = vt.Schema({"size": vt.Numeric(0, 10, integer=True), "kind": vt.Categorical(["a", "b"])})
 
@@ -161,3 +162,47 @@ def test_several_classes_are_asked_one_by_one():
     assert row["flipping_ratio"] == 0.5
     assert row["distance"] == 0.5
     assert row["seconds_each"] == 2.0
+
+
+def test_fresh_people_were_nobodys_query_and_groups_share_nobody(case):
+    other = cases.Case("other", SCHEMA, case.rows, lambda f: f[:, 1], case.model, case.validation, case.test, 1)
+    fresh_before = fresh.LOOKED_AT
+    try:
+        fresh.LOOKED_AT = 40
+        groups = fresh.fresh_rows([case, other])
+    finally:
+        fresh.LOOKED_AT = fresh_before
+    seen = set(case.places(40)) | set(other.places(40))
+    drawn = np.concatenate(list(groups.values()))
+    assert len(drawn) == len(set(drawn)) == len(case.test) - len(seen)
+    assert not seen & set(drawn)
+    assert list(groups) == ["first", "tuning", "last"]
+
+
+def test_the_rule_takes_the_smallest_weight_that_passes_both():
+    found = {w: {"plausibility": p, "distance": d} for w, p, d in ((1.3, 0.9, 0.5), (1.4, 0.8, 0.9), (1.5, 0.7, 1.1))}
+    assert fresh.chosen_of(found) == 1.4
+    found[1.4]["distance"] = 1.0
+    assert fresh.chosen_of(found) == 1.4  # plausibility first
+    assert fresh.chosen_of({1.3: {"plausibility": 1.2, "distance": 0.5}, 1.6: {"plausibility": 1.1, "distance": 2.0}}) == 1.6
+
+
+def test_ratios_of_fits_and_their_interval():
+    def measured(distance):
+        flipped = np.ones(len(distance), dtype=bool)
+        return adult.Measured(cases.Verdict(flipped, distance, distance, distance, distance), 1.0)
+
+    rng = np.random.default_rng(5)
+    theirs = rng.uniform(1, 2, 60)
+    told = fresh.against([measured(theirs / 2), measured(theirs / 4)], [measured(theirs)], "distance")
+    assert told["ratios"] == pytest.approx([0.5, 0.25])
+    assert told["ratio"] == pytest.approx(0.375)
+    assert told["interval"] == pytest.approx([0.375, 0.375])
+    mixed = fresh.against([measured(rng.uniform(1, 2, 60))], [measured(theirs)], "distance")
+    assert mixed["interval"][0] < mixed["ratio"] < mixed["interval"][1]
+
+
+def test_features_of_dice_are_brought_to_the_schemas():
+    rows = pd.DataFrame({"size": [2, 6], "kind": ["b", "b"]})
+    factors, offset = dice.encoding(SCHEMA, rows, ["size", "kind_b"])  # no row has level a
+    assert (np.array([0.5, 1.0]) @ factors + offset).tolist() == pytest.approx([0.4, 0.0, 1.0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from patel_tables import Row, table
@@ -89,6 +89,36 @@ def autoencoder(rows: Sequence[Row]) -> list[str]:
     return table(("method", "epsilon", "mean squared error", "size of the code"), lines)
 
 
+FRESH = """## The same on people who were never looked at
+
+The weight of the runs above was chosen after figures had been seen (*weights*, below), so their two ratios are no clean
+test. These are: other people of the test split, each group asked about once. *First*: the library's default weight, fixed
+beforehand. Its distances passed; its plausibility did not. So another weight was chosen on a second group, by a rule written
+down before, and tested once on a third. The figures at the top of this page are those of the last group. A ratio is ours
+over theirs, mean over fits; the interval is from drawing people again.
+"""
+
+
+def fresh(of: Callable[[str], list[Row]]) -> list[str]:
+    """First test, tuning, last test."""
+    lines = []
+    for title, parts in (("First", ("fresh_forest", "fresh_network")), ("Last", ("last_forest", "last_network"))):
+        for part in parts:
+            for row in of(part):
+                keys = ("queries", "flipping_ratio", "distance", "to_nearest_real_row")
+                held = next((key for key in ("plausibility_ratio", "distance_ratio") if key in row), None)
+                ends = " to ".join(f"{end:.3g}" for end in row["ratio_95"]) if "ratio_95" in row else None
+                told = (None if held is None else held.split("_")[0], None if held is None else row[held], ends)
+                lines.append((title, part.split("_")[1], row["method"], *(row.get(key) for key in keys), *told))
+    if not lines:
+        return []
+    head = ("group", "model", "method", "people", "flipping ratio", "distance", "to a real row", "ratio of", "ratio", "95 %")
+    made = [FRESH, *table(head, lines)]
+    if of("tuning"):
+        made += ["Choosing a weight, on the second group:", "", *weights(of("tuning"))]
+    return made
+
+
 def page() -> str:
     found = json.loads(RESULTS.read_text())
     rows = found["rows"]
@@ -103,20 +133,35 @@ def page() -> str:
     if of("forest"):
         lines += ["## Adult, a forest", "", "Trees have no gradients; DiCE's genetic method is made for them.", ""]
         lines += answers(of("forest"))
+    lines += fresh(of)
+    if of("gradient"):
+        lines += ["DiCE's gradient method, for the network, takes seconds for each person, so it was asked about few:", ""]
+        lines += answers(of("gradient"))
     if of("weights"):
         lines += ["## Near the person or near real people", ""]
-        lines += ["On other people than the queries above; the weight was chosen here (*weights*, below).", ""]
+        lines += [
+            "On the first third of the test split; the weight of the first runs was chosen here (*weights*, below).",
+            "",
+        ]
         lines += weights(of("weights"))
     if of("diabetes"):
         lines += ["## Diabetes 130 (the paper's Hospital)", "", *answers(of("diabetes"), "diabetes")]
-    if of("mnist"):
-        lines += ["## MNIST (Figures 3 and 8)", "", *answers([*of("mnist"), *of("mnist_less"), *of("mnist_any")])]
+    several = [row for part in ("mnist", "mnist_network", "mnist_less", "mnist_any") for row in of(part)]
+    if several:
+        lines += ["## MNIST (Figures 3 and 8)", "", *answers(several)]
         lines += ["![Query, answer, difference](figures/counterfactual_mnist.png)", ""]
+    if of("mnist_network"):
+        lines += ['With a network as the code (`latent="network"`):', ""]
+        lines += ["![Query, answer, difference; a network as the code](figures/counterfactual_mnist_network.png)", ""]
     if of("location"):
         lines += ["## Location-30", "", *answers(of("location"), "location")]
     if of("autoencoder"):
         lines += ["## The autoencoder (Figure 2)", "", *autoencoder(of("autoencoder"))]
         lines += ["![Error over epsilon](figures/counterfactual_autoencoder.png)", ""]
+    if of("codes"):
+        lines += ['On pictures the moments are held against a small network (`latent="network"`):', ""]
+        lines += autoencoder(of("codes"))
+        lines += ["![Error over epsilon, MNIST](figures/counterfactual_codes.png)", ""]
     how = {name: text for name, text in found["how"].items() if isinstance(text, str)}
     lines += ["How: " + "; ".join(f"*{name}*: {text}" for name, text in how.items()) + ".", ""]
     return "\n".join(lines).rstrip() + "\n"

@@ -7,7 +7,7 @@
     python benchmarks/papers/counterfactual.py --collect                    # write and draw the finished parts
 
 Models and finished parts are kept in ``--cache``. Pictures are drawn from the numbers in the result file and go to
-docs/papers/figures (with ``--quick`` to the cache). DiCE is a peer: ``pip install -e '.[bench]'``.
+docs/papers/figures (with ``--quick`` to the cache). DiCE is a peer: see benchmarks/peers/requirements-no-deps.txt.
 """
 
 from __future__ import annotations
@@ -27,7 +27,13 @@ import numpy as np
 
 from datasets import data_folder
 from local_setup import Cache
-from papers import counterfactual_adult, counterfactual_figures, counterfactual_more, counterfactual_pixels
+from papers import (
+    counterfactual_adult,
+    counterfactual_figures,
+    counterfactual_fresh,
+    counterfactual_more,
+    counterfactual_pixels,
+)
 from papers.counterfactual_scale import Bench, Scale
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -38,11 +44,19 @@ PARTS = {
     "weights": counterfactual_adult.weights,
     "forest": counterfactual_adult.forest,
     "adult": counterfactual_adult.network,
+    "fresh_forest": counterfactual_fresh.fresh_forest,
+    "fresh_network": counterfactual_fresh.fresh_network,
+    "tuning": counterfactual_fresh.tuning,
+    "last_forest": counterfactual_fresh.last_forest,
+    "last_network": counterfactual_fresh.last_network,
+    "gradient": counterfactual_fresh.gradient,
     "diabetes": counterfactual_more.diabetes,
     "mnist": counterfactual_pixels.mnist,
+    "mnist_network": counterfactual_pixels.mnist_network,
     "mnist_any": counterfactual_pixels.mnist_any,
     "mnist_less": counterfactual_pixels.mnist_less,
     "autoencoder": counterfactual_adult.autoencoder,
+    "codes": counterfactual_pixels.codes,
     "location": counterfactual_more.location,
 }
 

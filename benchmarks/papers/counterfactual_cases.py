@@ -57,9 +57,13 @@ class Case:
     def people(self, count: int, *, of: str = "test") -> pd.DataFrame:
         """Those that the model does not put in the wanted class, drawn once."""
         some = self.test if of == "test" else self.validation
+        return some.iloc[self.places(count, of=of)].reset_index(drop=True)
+
+    def places(self, count: int, *, of: str = "test") -> np.ndarray:
+        """Where these people stand in their frame."""
+        some = self.test if of == "test" else self.validation
         needing = np.flatnonzero(self.sides(self.schema.read(some)) != self.wanted)
-        drawn = np.random.default_rng(0).permutation(needing)[:count]
-        return some.iloc[drawn].reset_index(drop=True)
+        return np.random.default_rng(0).permutation(needing)[:count]
 
     @cached_property
     def real(self) -> np.ndarray:

@@ -25,6 +25,8 @@ COLOURS = {
     "DiCE genetic": "#3f7fb5",
     "moments, linear": "#2a9d68",
     "moments, sigmoid": "#6a4c93",
+    "network": "#e0a030",
+    "DiCE gradient": "#1f4e79",
 }
 
 
@@ -79,7 +81,12 @@ def errors(rows: Rows) -> Figure:
     for row in rows:
         if row["epsilon"] is None:
             ax.axhline(row["mse"], color="#7d8590", lw=1, ls=":", label=row["method"])
-    ax.set(xscale="log", xlabel="epsilon", ylabel="mean squared error", ylim=(0, None))
+    found = [row["mse"] for row in rows]
+    ax.set(xscale="log", xlabel="epsilon", ylabel="mean squared error")
+    ax.set_ylim(0, None) if max(found) < 10 * min(found) else ax.set_yscale("log")
+    shown = sorted({row["epsilon"] for row in rows if row["epsilon"] is not None})
+    ax.set_xticks(shown, [f"{epsilon:g}" for epsilon in shown], fontsize=8)
+    ax.minorticks_off()
     ax.legend(fontsize=7, frameon=False)
     return figure
 
@@ -103,4 +110,10 @@ def triples(rows: Rows) -> Figure:
     return figure
 
 
-PICTURES: dict[str, Callable[[Rows], Figure]] = {"adult": trade, "autoencoder": errors, "mnist": triples}
+PICTURES: dict[str, Callable[[Rows], Figure]] = {
+    "adult": trade,
+    "autoencoder": errors,
+    "codes": errors,
+    "mnist": triples,
+    "mnist_network": triples,
+}

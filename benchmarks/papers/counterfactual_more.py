@@ -52,7 +52,7 @@ def location(bench: Bench) -> Part:
     schema = vt.Schema({f"place {number}": vt.Numeric(0, 1, integer=True) for number in range(bits.shape[1])})
     case = Several("location", schema, network, 30, 1)
     held = bits[train:]
-    queries, rows = held[: bench.scale.queries], []
+    queries, rows = held[: bench.scale.few], []
     said = case.classes(queries)
     given = (said + 1 + np.random.default_rng(1).integers(0, 29, len(said))) % 30
     kept = {"length": float(np.sqrt(bits.mean(axis=0).sum()))}
@@ -63,12 +63,12 @@ def location(bench: Bench) -> Part:
         fitted = vt.Counterfactual(data, case.models, clip=clip).fit(epsilon=epsilon)
         paid = time.perf_counter() - start
         for target, wanted in (("given class", given), ("any class", None)):
-            found = asked(case, fitted, queries, wanted, held[bench.scale.queries :], plausibility_weight=DEFAULT)
+            found = asked(case, fitted, queries, wanted, held[bench.scale.few :], plausibility_weight=DEFAULT)
             rows.append({"method": OURS, "epsilon": epsilon, "target": target, **found.row(), "fit_seconds": paid})
     score = float((case.classes(held) == labels[train:]).mean())
     how = (
         f"446 bits, 30 classes, {train} rows in the vault, a tanh network of 64 units (accuracy {score:.2f} on other rows); "
         f"rows cut to length {clip:g} (the root of the mean number of ones is {kept['length']:.1f}); one fit for each "
-        f"epsilon, plausibility_weight {DEFAULT:g}"
+        f"epsilon, plausibility_weight {DEFAULT:g}; {len(queries)} queries"
     )
     return Part({}, rows, how)

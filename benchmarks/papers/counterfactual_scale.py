@@ -43,6 +43,22 @@ class Scale:
         return 2 if self.quick else 100
 
     @property
+    def fresh(self) -> int:
+        return 10 if self.quick else 250
+
+    @property
+    def fresh_fits(self) -> int:
+        return 1 if self.quick else 5
+
+    @property
+    def fresh_genetic(self) -> int:
+        return 2 if self.quick else 120
+
+    @property
+    def gradient(self) -> int:
+        return 2 if self.quick else 20
+
+    @property
     def one_by_one(self) -> int:
         return 2 if self.quick else 20
 

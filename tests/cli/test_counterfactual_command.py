@@ -121,6 +121,7 @@ def test_constraints_are_kept(run, words):
         (("--permit", "age=old"), {}, "needs two numbers"),
         (("--permit", "age=91:99"), {}, "nothing is permitted"),
         (("--permit", "sex=Mael"), {}, "holds 'Mael'"),
+        (("--permit", "sex=Male"), {}, "declares change='never'"),
         (("--total", "0"), {}, "total_CFs is 0"),
         ((), {"desired_class": "rich"}, "desired_class is 'rich'"),
         ((), {"point": '{"age": 30}'}, "is missing"),

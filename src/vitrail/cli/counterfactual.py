@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..errors import InvalidInput
+from ..errors import BudgetExceeded, InvalidInput
 from ..explanation.counterfactuals import Counterfactuals
 from ..explanation.summary import printable
 from ..guarantee import Budget, check_epsilon_delta
@@ -158,7 +159,8 @@ def counterfactual(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what there is to warn of is said when it is paid for
         tried = Counterfactual(rehearsal, chosen, threshold=threshold, rows=False, latent="none")
-        asked.answered(tried.fit(epsilon=epsilon))
+        with suppress(BudgetExceeded):  # more than the whole budget: the account itself says what is left
+            asked.answered(tried.fit(epsilon=epsilon))
     private = declared.opened()
     last = max(entry.seq for entry in private.budget.entries)
     explainer = with_notes(lambda: Counterfactual(private, chosen, threshold=threshold, key=key).fit(epsilon=epsilon))
