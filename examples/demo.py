@@ -1,15 +1,18 @@
-"""The demo: what a bank can say about its customers and its model, with a bill for every epsilon.
+"""The demo: what a bank can say about its customers and its model, with a bill for every epsilon, in one file.
 
 A bank has trained a model on one half of its customers and wants to explain it on the other half, which is private. It
-declares a schema and a budget, sees what a report would cost, buys it (which columns matter, what each of them does, who
-the customers are), asks a question of its own, is refused another, gets an answer again for nothing, and writes a page that
-may be published. ``make demo`` runs it in well under a minute; the page is demo-output/report.html.
+declares a schema and a budget, sees what a *pane* would cost, and buys it: one file from which everything is explained from
+then on, without the customers. It asks a question of its own, is refused another, gets the pane again for nothing. Then
+somebody else, with no access to any of this, opens the file and explains the model's answer to a person who was turned down.
+``make demo`` runs it in well under a minute; it ends with a page for that person and a page on the model, in demo-output.
 
 The customers are the Adult census extract, which is public, so that the demo can show how close the private answers come.
 """
 
+import json
 import math
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,11 +23,29 @@ from sklearn.ensemble import RandomForestClassifier
 
 import vitrail as vt
 from vitrail.ledger import SqlLedger
-from vitrail.show import Estimate, Section, bill_of, estimates_picture
+from vitrail.show import bill_of
 
 DATA = Path(__file__).parent / "data"
 OUTPUT = Path("demo-output")
 SEXES = ("Female", "Male")
+RULES = {"age": "up", "sex": "never", "race": "never", "native-country": "never"}
+"""What nobody can be advised to change; all else may."""
+APPLICANT = {
+    "age": 38,
+    "workclass": "Private",
+    "education": "HS-grad",
+    "education-num": 9,
+    "marital-status": "Married-civ-spouse",
+    "occupation": "Sales",
+    "relationship": "Wife",
+    "race": "White",
+    "sex": "Female",
+    "capital-gain": 0,
+    "capital-loss": 0,
+    "hours-per-week": 45,
+    "native-country": "United-States",
+}
+"""A person who asks. Nobody's row."""
 TWO_SIDED_95 = 1.96
 
 console = Console(width=100, highlight=False)
@@ -85,20 +106,20 @@ def show_marginals(found: vt.Marginals, truth: pd.DataFrame) -> None:
         f"{truth['age'].mean():.1f}",
     )
     table.add_row("median age", f"{found.quantile('age', 0.5):.0f}", f"{truth['age'].median():.0f}")
-    table.add_row("income above 50K", f"{found.shares['income'][1]:.1%}", f"{(truth['income'] == '>50K').mean():.1%}")
+    table.add_row("women", f"{found.shares['sex'][0]:.1%}", f"{(truth['sex'] == 'Female').mean():.1%}")
     console.print(table)
 
 
-def show_report(report: vt.GlobalExplanation, model: vt.Model, truth: pd.DataFrame, schema: vt.Schema) -> None:
+def show_columns(pane: vt.Pane, model: vt.Model, truth: pd.DataFrame) -> None:
     """The most important columns, and partial dependence beside the true one."""
-    inputs = schema.without("income")
+    inputs = pane.schema
     raw = inputs.read(truth.drop(columns="income"))
     table = Table(box=None, padding=(0, 2), header_style="dim")
     for name in ("", "importance", "above the next", "model output at", "private", "true"):
         table.add_column(name, justify="left" if name in ("", "model output at") else "right")
-    ranked = report.importance.frame()
-    for place, name in enumerate(report.importance.top(5)):
-        curve = report.pdp[name]
+    ranked = pane.importance.frame()
+    for place, name in enumerate(pane.importance.top(5)):
+        curve = pane.pdp[name]
         at = int(np.argmax(curve.density.shares)) if curve.categorical else len(curve) // 2
         altered = raw.copy()
         shown = curve.x[at]
@@ -114,27 +135,28 @@ def show_report(report: vt.GlobalExplanation, model: vt.Model, truth: pd.DataFra
     console.print(table)
 
 
-def ratios(release: vt.Release) -> tuple[list[Estimate], list[Estimate]]:
+def show_ratios(release: vt.Release) -> None:
     """Mean prediction and accuracy by sex from the noisy sums, noise to first order as half a 95 % band."""
-    means, accuracies = [], []
     for sex, (predictions, right, people) in zip(SEXES, release.value.reshape(2, 3), strict=True):
-        for found, total in ((means, predictions), (accuracies, right)):
+        said = []
+        for total in (predictions, right):
             rate = total / people
-            found.append(Estimate(sex, rate, TWO_SIDED_95 * release.sigma * math.hypot(1, rate) / people))
-    return means, accuracies
+            said.append((rate, TWO_SIDED_95 * release.sigma * math.hypot(1, rate) / people))
+        (mean, band), (accuracy, other) = said
+        console.print(
+            f"{sex:8} mean prediction {mean:.3f} ± {band:.3f}   accuracy {100 * accuracy:.1f} % ± {100 * other:.1f}"
+        )
 
 
-def model_section(means: list[Estimate], accuracies: list[Estimate]) -> Section:
-    """What the page says about women and men."""
-    text = (
-        "The model predicts how likely an income above 50K is. It was trained on other customers, whom this promise does "
-        "not cover. Mean prediction and accuracy on the private half come from one noisy sum."
-    )
-    pictures = (
-        estimates_picture("Mean prediction", means, limits=(0, 1)),
-        estimates_picture("Accuracy", accuracies, limits=(0, 1)),
-    )
-    return Section("What the model does", (text,), pictures=pictures)
+def show_person(person: vt.pane.Person) -> None:
+    """The three largest contributions, and what would have changed the answer."""
+    why = person.explanation
+    console.print(f"The model's output is {why.outputs[0]:.2f}, where 0.5 decides. What moves it most:")
+    for one in why.top(3):
+        console.print(f"  {one.column} = {person.point[one.column]}: {one.value:+.3f} ± {(one.upper - one.lower) / 2:.3f}")
+    console.print("It would have been the other answer with:")
+    for changes in person.counterfactuals.changes[0]:
+        console.print("  " + ", ".join(f"{column} {after} (not {before})" for column, before, after in changes))
 
 
 def main() -> None:
@@ -145,6 +167,7 @@ def main() -> None:
 
     step(1, "The bank declares what is public, and trains a model on one half of its customers")
     schema = vt.Schema.load(DATA / "adult.schema.json")
+    schema = vt.Schema({**schema, **{name: replace(schema[name], change=rule) for name, rule in RULES.items()}})
     customers = pd.read_parquet(DATA / "adult.parquet").sample(frac=1, random_state=0)
     training, private = customers[: len(customers) // 2], customers[len(customers) // 2 :]
     model = train(training, schema)
@@ -163,25 +186,20 @@ def main() -> None:
     )
     console.print(f"{data}\nBudget epsilon 1 at delta 1e-6, bill in {ledger}")
 
-    step(3, "What would a whole report cost, and how good would it be? The price tag is free")
-    explain = vt.GlobalReport(data, model)
-    console.print(f"[dim]{data.quote(explain, epsilon=0.6)}[/dim]")
+    step(3, "What would a pane cost, and how good would it be? The price tag is free")
+    console.print(f"[dim]{data.quote(vt.pane.Plan(data, model), epsilon=0.9)}[/dim]")
 
-    step(4, "It buys the report: who they are, which columns matter, what each of them does, epsilon 0.6")
-    report = explain(epsilon=0.6)
-    show_marginals(report.marginals, private)
+    step(4, "It buys the pane: who they are, what matters, what each column does, why and what if for anybody, epsilon 0.9")
+    pane = vt.release(data, model, epsilon=0.9)
+    pane.save(OUTPUT / "customers.pane")
+    show_marginals(pane.marginals, private)
     console.print()
-    show_report(report, model, private, schema)
+    show_columns(pane, model, private)
 
     step(5, "A question of its own: what does the model say about women and men, how often is it right? epsilon 0.2")
     question = by_sex(model)
     console.print(f"[dim]Price tag, free: {data.quote(question, epsilon=0.2)}[/dim]")
-    means, accuracies = ratios(data.ask(question, epsilon=0.2))
-    for mean, accuracy in zip(means, accuracies, strict=True):
-        console.print(
-            f"{mean.name:8} mean prediction {mean.value:.3f} ± {mean.half_width:.3f}   "
-            f"accuracy {100 * accuracy.value:.1f} % ± {100 * accuracy.half_width:.1f}"
-        )
+    show_ratios(data.ask(question, epsilon=0.2))
 
     step(6, "A question that does not fit is refused, and costs nothing")
     try:
@@ -189,29 +207,36 @@ def main() -> None:
     except vt.errors.BudgetExceeded as refusal:
         console.print(f"[yellow]{refusal}[/yellow]")
 
-    step(7, "The same report again is answered from the ledger, and costs nothing")
+    step(7, "The same pane again is answered from the ledger, and costs nothing")
     spent = data.budget.spent
-    again = explain(epsilon=0.6)
-    same = all(np.array_equal(again.pdp[name].y, report.pdp[name].y) for name in report.pdp)
-    console.print(f"Replayed: {data.budget.spent == spent}; the same numbers: {same}")
+    again = vt.release(data, model, epsilon=0.9)
+    console.print(f"Replayed: {data.budget.spent == spent}; the same bytes: {again.to_bytes() == pane.to_bytes()}")
 
     step(8, "The bill, and whether the ledger holds")
-    bill = bill_of(data.budget)
     lines = Table(box=None, padding=(0, 2), header_style="dim")
     for name, justify in (("entry", "right"), ("question", "left"), ("epsilon", "right"), ("so far", "right")):
         lines.add_column(name, justify=justify)
-    for line in bill.lines:
-        price = f"{line.epsilon:.3g}" if line.paid else "free"
-        lines.add_row(str(line.seq), line.what, price, f"{line.so_far:.3g}")
+    for line in bill_of(data.budget).lines:
+        if line.paid:
+            lines.add_row(str(line.seq), line.what, f"{line.epsilon:.3g}", f"{line.so_far:.3g}")
     console.print(lines)
-    console.print("Epsilons do not add up, squares of mu do: 0.6 and 0.2 together are less than 0.8.")
+    console.print("Epsilons do not add up, squares of mu do: 0.9 and 0.2 together are less than 1.")
     verified = SqlLedger(ledger, must_exist=True).verify()
     console.print("The ledger holds." if verified.ok else "\n".join(verified.problems))
 
-    page = report.report(bill, title="A bank explains its model", before=(model_section(means, accuracies),))
-    written = page.save(OUTPUT / "report.html")
-    console.print(f"\n[bold]Report: {written}[/bold]  ({time.monotonic() - started:.0f} s)")
-    console.print(f"[dim]The same bill on the command line: vitrail budget {ledger}[/dim]")
+    step(9, "Elsewhere, without the customers or the ledger: a person asks why, with the file and the model")
+    pane = vt.Pane.load(OUTPUT / "customers.pane", model=model)
+    person = pane.explain(APPLICANT)
+    show_person(person)
+    person.to_html(OUTPUT / "person.html")
+    pane.to_html(OUTPUT / "report.html")
+    (OUTPUT / "person.json").write_text(json.dumps(APPLICANT, indent=1) + "\n", encoding="utf-8")
+
+    size = (OUTPUT / "customers.pane").stat().st_size / 1024
+    console.print(f"\nPane:   {OUTPUT / 'customers.pane'}  ({size:.0f} KiB: may be mailed, published, shipped)")
+    console.print(f"[bold]Person: {OUTPUT / 'person.html'}[/bold]  (open it in a browser, or on a phone)")
+    console.print(f"[bold]Report: {OUTPUT / 'report.html'}[/bold]  ({time.monotonic() - started:.0f} s)")
+    console.print(f"[dim]On the command line: vitrail show {OUTPUT / 'customers.pane'}; vitrail budget {ledger}[/dim]")
 
 
 if __name__ == "__main__":

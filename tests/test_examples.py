@@ -39,18 +39,25 @@ def test_an_example_runs_and_leaves_nothing_behind(script: Path, tmp_path: Path)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_demo_spends_is_refused_replays_verifies_and_reports(tmp_path: Path) -> None:
-    first = run(EXAMPLES / "demo.py", tmp_path)
-    assert "Removing" not in first
+def test_the_demo_releases_is_refused_replays_verifies_and_explains(tmp_path: Path) -> None:
+    output = tmp_path / "demo-output"
+    output.mkdir()
+    (output / "ledger.db").write_bytes(b"of an earlier demo")
     said = run(EXAMPLES / "demo.py", tmp_path)
     assert "Removing the ledger of the last demo" in said
     assert "This question costs epsilon 0.95" in said
-    assert "Replayed: True; the same numbers: True" in said
+    assert "Replayed: True; the same bytes: True" in said
     assert "The ledger holds." in said
-    assert sorted(path.name for path in (tmp_path / "demo-output").iterdir()) == ["ledger.db", "report.html"]
-    page = (tmp_path / "demo-output" / "report.html").read_text(encoding="utf-8")
-    for heading in ("Privacy label", "What the model does", "Who is in the data", "The bill"):
-        assert heading in page
+    assert "It would have been the other answer with:" in said
+    made = ["customers.pane", "ledger.db", "person.html", "person.json", "report.html"]
+    assert sorted(path.name for path in output.iterdir()) == made
+    for name in ("customers.pane", "person.html", "report.html"):
+        assert f"demo-output/{name}" in said.replace("\\", "/")
+    report, person = ((output / name).read_text(encoding="utf-8") for name in ("report.html", "person.html"))
+    for heading in ("Privacy label", "What matters most", "Column by column", "Who is in the data", "What is inside"):
+        assert heading in report
+    for heading in ("Why", "What would change it", "Where this person stands", "Privacy label"):
+        assert heading in person
     found = re.search(r"mean age +([\d.]+) ± ([\d.]+) +([\d.]+)", said)
     assert found is not None
     private, band, true = map(float, found.groups())

@@ -214,3 +214,13 @@ def test_a_matrix_product_of_single_rows_is_row_wise():
     # Larger blocks depend on the machine's kernels, which is why they are probed where they run.
     weights = np.random.default_rng(0).normal(size=(4, 32))
     assert Model(lambda x: np.tanh(x @ weights) @ weights[0], range=(-99, 99)).is_row_wise(SCHEMA, 1)
+
+
+def test_what_a_reader_may_know_of_a_model():
+    model = Model(lambda features: features[:, :2], output=1, range=(0, 1), inputs="features", name="two")
+    assert (model.column, model.inputs, model.predictor.label) == (1, "features", "<lambda>")
+    schema = Schema({"x": Numeric(0, 1), "y": Numeric(0, 1)})
+    other = Model(lambda features: features[:, :2], output=0, range=(0, 1))
+    raw = schema.read_points({"x": [0.1, 0.2], "y": [0.3, 0.4]})
+    together = model.predict_together([model, other], schema, raw)
+    np.testing.assert_array_equal(together, [[0.3, 0.1], [0.4, 0.2]])

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import audit_tables
 import counterfactual_tables
 import global_tables
 import local_tables
+import locally_linear_tables
+import pane_tables
 import patel_tables
 import tailoring_tables
 
@@ -40,6 +43,10 @@ def vault_page() -> str:
         lines += ["", *local_tables.section()]
     if global_tables.RESULTS.exists():
         lines += ["", *global_tables.section()]
+    if pane_tables.RESULTS.exists():
+        lines += ["", *pane_tables.section()]
+    if audit_tables.RESULTS.exists():
+        lines += ["", *audit_tables.section()]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -50,3 +57,9 @@ if __name__ == "__main__":
         (ROOT / "docs" / "papers" / "tailoring.md").write_text(tailoring_tables.page())
     if counterfactual_tables.RESULTS.exists():
         (ROOT / "docs" / "papers" / "counterfactual.md").write_text(counterfactual_tables.page())
+    if pane_tables.RESULTS.exists():
+        (ROOT / "docs" / "which_way.md").write_text(pane_tables.page())
+    if audit_tables.PAPER.exists() or audit_tables.RESULTS.exists():
+        (ROOT / "docs" / "papers" / "risks.md").write_text(audit_tables.page())
+    if locally_linear_tables.RESULTS.exists():
+        (ROOT / "docs" / "papers" / "locally_linear.md").write_text(locally_linear_tables.page())

@@ -89,10 +89,13 @@ def test_zip_bombs_are_refused_before_they_are_unpacked(made):
     members = unzipped(made.content)
     bomb = zipped({**members, "rows/bomb.npy": b"\0" * (300 * 2**20)})
     text = zipped({**members, "rows/bomb.json": b" " * (MOST_JSON_BYTES + 1)})
+    size = 200 * 2**20
+    modest = zipped({**members, "rows/bomb.npy": b"\0" * size}).replace(struct.pack("<I", size), struct.pack("<I", 99))
     assert len(bomb) < 2**20
     tracemalloc.start()
     try:
         refused(bomb, "unpack to more than")
+        refused(modest)  # it claims 99 bytes, and is refused before it is unpacked further
         refused(text, "JSON text of more than")
         assert tracemalloc.get_traced_memory()[1] < 20 * 2**20
     finally:
@@ -228,3 +231,16 @@ def test_files_that_are_not_there_or_not_ours(tmp_path):
     (tmp_path / "text.pane").write_text("not a pane")
     with pytest.raises(InvalidInput, match="no whole zip"):
         vt.Pane.load(tmp_path / "text.pane")
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf, -1e308])
+def test_tables_that_no_row_can_be_drawn_from_are_found_at_once(made, number):
+    members = unzipped(made.content)
+    counts = np.load(io.BytesIO(members["rows/counts_0.npy"]))
+    buffer = io.BytesIO()
+    np.save(buffer, np.full_like(counts, number))
+    try:
+        pane = vt.Pane.from_bytes(zipped(rehashed({**members, "rows/counts_0.npy": buffer.getvalue()})))
+    except InvalidInput:
+        return
+    assert len(pane.rows(3)) == 3

@@ -148,7 +148,7 @@ def test_a_quote_tells_the_price_and_what_it_buys_and_charges_nothing():
     assert set(quote.expected) == set(quote.shares) == set(PARTS)
     assert "bands of about" in str(quote)
     assert not vt.pane.quote(data, MODEL, epsilon=1.1).fits
-    assert quote.to_json()["parts"]["local"]["share"] == pytest.approx(2 / 11)
+    assert quote.to_json()["parts"]["local"]["share"] == pytest.approx(1 / 5)
     assert charges(data) == []
 
 
@@ -171,3 +171,20 @@ def test_a_bare_function_is_released_too_and_replayed_under_its_key():
     assert first.to_bytes() == again.to_bytes()
     assert first.made_for.digest is None
     assert first.n_rows_public == N_ROWS
+
+
+def test_an_analysts_cap_refuses_all_parts_together_too():
+    data = opened(budget=4.0, analyst="alice")
+    data.cap("alice", vt.Budget(1.0, 1e-6))
+    data.cap("bob", vt.Budget(0.1, 1e-6))
+    with pytest.raises(BudgetExceeded, match=r"the cap of analyst 'alice'.*Nothing was charged") as refusal:
+        vt.release(data, MODEL, epsilon=2.0)
+    assert refusal.value.cap == "analyst alice"
+    assert refusal.value.remaining_epsilon == pytest.approx(1.0, rel=1e-6)
+    assert charges(data) == []
+    pane = vt.release(data, MODEL, epsilon=0.9, parts=["pdp", "counterfactual"])  # within the cap
+    assert data.budget.spent == pane.cost
+    with pytest.raises(BudgetExceeded, match="the cap of analyst"):
+        vt.release(data, MODEL, epsilon=0.6, parts=["rows"])
+    assert data.budget.spent == pane.cost
+    assert vt.release(data, MODEL, epsilon=0.9, parts=["pdp", "counterfactual"]).to_bytes() == pane.to_bytes()

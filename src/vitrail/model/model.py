@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +17,7 @@ import numpy as np
 from ..errors import ModelError
 from ..schema import FloatArray, Level, Schema
 from .feeding import INPUTS, Feed, Inputs, feed_of
-from .predictors import predictor_of
+from .predictors import Predictor, predictor_of
 from .purity import adds_up_leaves, is_row_wise, leaves_add_up
 
 N_PROBE_ROWS = 256
@@ -105,6 +106,21 @@ class Model:
         return self._output_name
 
     @property
+    def column(self) -> int | None:
+        """The column of the predictor's output that is explained; None where it has one, or a single default."""
+        return self._column
+
+    @property
+    def inputs(self) -> Inputs:
+        """What the predictor is given, as declared."""
+        return self._inputs
+
+    @property
+    def predictor(self) -> Predictor:
+        """The predictor in its adapter: for readers that must know what kind of model it is. Do not change it."""
+        return self._predictor
+
+    @property
     def lo(self) -> float:
         """The smallest output."""
         return self._lo
@@ -163,6 +179,19 @@ class Model:
         """Outputs for public points, ``batch`` rows at a time."""
         starts = np.arange(0, len(raw), batch)
         return np.concatenate([np.empty(0), *(self.predict(schema, raw[start : start + batch]) for start in starts)])
+
+    def predict_together(self, models: Sequence[Model], schema: Schema, raw: FloatArray) -> FloatArray:
+        """Outputs (rows, models) of models that are columns of this one's predictor, from one call of it.
+
+        As :meth:`predict`: clipped to this model's range, NaN where there is no finite number.
+        """
+        columns = [one._bind(schema).column for one in models]
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            result = self._predictor(self._bind(schema).feed.build(schema, raw))
+        table = np.stack([self._select(result, len(raw), column) for column in columns], axis=1)
+        table[~np.isfinite(table)] = np.nan
+        return np.clip(table, self._lo, self._hi, out=table)
 
     def is_row_wise(self, schema: Schema, block_rows: int) -> bool:
         """Whether outputs depend on their row alone, bit for bit, in blocks of this many (public probe) rows."""

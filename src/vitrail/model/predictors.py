@@ -225,6 +225,11 @@ class OnnxPredictor:
         return self._label
 
     @property
+    def file(self) -> bytes:
+        """The bytes of the file."""
+        return self._bytes
+
+    @property
     def expected_width(self) -> int | None:
         """The second dimension of a single input."""
         return self._width

@@ -4,7 +4,7 @@ What a stranger's file could try, and what stops it. *Running code*: nothing is 
 their header), nothing is imported, a model inside is opened on request only. *Writing elsewhere*: nothing is written, and
 names other than ``folder/file.json``, ``.npy`` or ``.onnx`` are refused. *Filling memory*: the file's size, the size of its
 directory (read from the last 22 bytes, before the directory is), the number of files and what they unpack to are bounded
-before anything is unpacked; the zip reader never returns more than a file's declared size; an array's header has to account
+before anything is unpacked; no file is unpacked beyond its declared size; an array's header has to account
 for exactly the bytes that follow it, so no shape can ask for more than is there; JSON texts have a smaller bound. *Being
 damaged*: every file has a SHA-256 in the manifest (and a checksum in the zip). The hashes find damage, not forgery: who can
 change a file can change its hash. Tests: tests/pane/test_pane_archive.py.
@@ -84,7 +84,7 @@ def unpack(content: bytes, what: str = "the pane") -> tuple[dict[str, Any], dict
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             members = archive.infolist()
             _check_members(members, what)
-            found = {member.filename: archive.read(member) for member in members}
+            found = {member.filename: _member(archive, member, what) for member in members}
     except (zipfile.BadZipFile, zlib.error, EOFError, struct.error, OSError) as error:
         raise DamagedPane(f"{what} is a damaged zip file: {error}") from error
     except (NotImplementedError, RuntimeError, ValueError, IndexError, OverflowError) as error:
@@ -100,6 +100,15 @@ def unpack(content: bytes, what: str = "the pane") -> tuple[dict[str, Any], dict
         if name.endswith(".npy"):
             check_array(bytes_, f"{name} of {what}")
     return manifest, found
+
+
+def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, what: str) -> bytes:
+    """A file of the zip, unpacked no further than its directory says: reading *all* would unpack all, and cut it then."""
+    with archive.open(member) as file:
+        content = file.read(member.file_size)
+    if len(content) != member.file_size:
+        raise DamagedPane(f"{member.filename!r} of {what} is shorter than the zip's directory says; it may have been cut")
+    return content
 
 
 def read_bytes(path: str | Path) -> bytes:

@@ -25,22 +25,21 @@ def described(model: Model, *, embed: bool) -> MadeFor:
         digest=model.digest(),
         output=model.output,
         range=(model.lo, model.hi),
-        inputs=model._inputs,
-        column=model._column,
+        inputs=model.inputs,
+        column=model.column,
         embedded=MODEL_FILE if embed else None,
     )
 
 
 def onnx_content(model: Model) -> bytes:
     """The bytes of an ONNX model; other models are not written into files, because only code could read them back."""
-    predictor = model._predictor
+    predictor = model.predictor
     if not isinstance(predictor, OnnxPredictor):
         raise ModelError(
             f"embed_model is True, and {model.name} is no ONNX model; export it to ONNX first, or leave the model out: "
             "who has the model can give it to Pane.load"
         )
-    _, (content, _) = predictor.__reduce__()
-    return content
+    return predictor.file
 
 
 def opened(given: object, manifest: Manifest, files: Mapping[str, bytes], what: str) -> Model:

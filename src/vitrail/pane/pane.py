@@ -10,7 +10,6 @@ noise, ``method="auto"`` takes the synopsis.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -385,12 +384,8 @@ class Pane:
     @cached_property
     def _counterfactual(self) -> Counterfactual:
         from ..explain.counterfactual.explainer import Counterfactual
-        from ..explain.counterfactual.storage import write_picture
 
-        picture, model = self._picture, self._needed_model("a counterfactual")
-        stream = io.BytesIO()
-        write_picture(picture, stream)  # type: ignore[arg-type]  # zipfile takes both
-        return Counterfactual.load(stream, model=model)  # type: ignore[arg-type]
+        return Counterfactual.of_picture(self._picture, model=self._needed_model("a counterfactual"))
 
     def classes_differ(self) -> str | None:
         """Why counterfactuals cannot be had with a model that the pane was not made with; None if they can."""

@@ -70,7 +70,8 @@ class Kind:
         """The part in these files; whatever is wrong with them is one kind of error."""
         inside = {name.removeprefix(f"{self.name}/"): content for name, content in files.items()}
         try:
-            part = self.from_files(inside, schema)
+            with np.errstate(all="ignore"):  # numbers out of all bounds are refused, or harmless: no warnings
+                part = self.from_files(inside, schema)
             if part.n_rows_public != n_rows_public:
                 raise ValueError("it is about another number of rows than the pane")
             if part.cost.pico_mu_squared < 0:
@@ -122,6 +123,8 @@ def _rows_of(files: Mapping[str, bytes], schema: Schema) -> PrivateRows:
     if any(math.prod(sizes[place] for place in (link.child, *link.parents)) > MOST_CELLS for link in rows.links):
         raise ValueError("too many columns hang on each other")
     _check_noise(rows.counts_sigma, rows.tables_sigma)
+    if not np.isfinite(rows.raw(1, seed=0)).all():  # tables that no row can be drawn from; what is made here is used later
+        raise ValueError("no row can be drawn from its tables")
     return rows
 
 

@@ -163,20 +163,34 @@ def _try_model(data: PrivateData, model: Model) -> None:
 
 
 def _refuse_what_does_not_fit(plan: Plan, mu: float) -> None:
+    """Raise before the first charge if the account, or the analyst's own cap, cannot pay for all parts."""
     data, statement = plan.data, plan.data.budget
     needed = sum((Cost.of_mu(price) for price in plan.prices(mu).values()), Cost())
     begun = _identity(plan, mu)
-    exposed = statement.spent if data.part is None else statement.of_part(data.part).exposed
-    if not exposed + needed <= statement.capacity and (begun is None or data.kept(begun) is None):
-        asked = Guarantee.of_mu(needed.mu, data.delta).epsilon
-        raise BudgetExceeded(
-            f"This pane would cost epsilon {asked:.4g}, and the largest question that account {statement.account!r} can "
-            f"still pay for is epsilon {statement.remaining_epsilon:.4g}. Nothing was charged.",
-            requested_epsilon=asked,
-            remaining_epsilon=statement.remaining_epsilon,
-        )
-    if begun is not None and data.kept(begun) is None:
+    if begun is not None and data.kept(begun) is not None:
+        return  # what it paid is replayed, and the ledger decides about the rest
+    part = None if data.part is None else statement.of_part(data.part)
+    spent, left = (statement.spent, statement.remaining_epsilon) if part is None else (part.exposed, part.remaining_epsilon)
+    if not spent + needed <= statement.capacity:
+        raise _refusal(needed, data.delta, left, f"account {statement.account!r}", "dataset")
+    own = next((line for line in statement.analysts if line.analyst == data.analyst), None)
+    # How much of a cap one part of the rows has used is not in the statement: there the ledger decides alone.
+    if own is not None and own.capacity is not None and part is None and not own.spent + needed <= own.capacity:
+        whose = f"the cap of analyst {data.analyst!r}"
+        raise _refusal(needed, data.delta, own.remaining_epsilon or 0.0, whose, f"analyst {data.analyst}")
+    if begun is not None:
         data.keep(begun, BEGUN)
+
+
+def _refusal(needed: Cost, delta: float, left: float, whose: str, cap: str) -> BudgetExceeded:
+    asked = epsilon_of(needed.mu, delta)
+    return BudgetExceeded(
+        f"This pane would cost epsilon {asked:.4g}, and the largest question that {whose} can still pay for is epsilon "
+        f"{left:.4g}. Nothing was charged.",
+        requested_epsilon=asked,
+        remaining_epsilon=left,
+        cap=cap,
+    )
 
 
 def _identity(plan: Plan, mu: float) -> str | None:

@@ -138,7 +138,7 @@ def person_report(person: PersonShape, label: PrivacyLabel, *, title: str | None
     title : str, optional
         What stands on top.
     """
-    parts: list[PagePart] = [_why(person)]
+    parts: list[PagePart] = [_why(person, label)]
     if person.what_if is not None:
         text = (
             "Small changes that lead the model to another answer, sought near rows that look like the data's. Marked cells "
@@ -151,7 +151,7 @@ def person_report(person: PersonShape, label: PrivacyLabel, *, title: str | None
     table = Table(("column", "value"), person.point)
     parts.append(Section("Who was explained, and what to know", person.notes, (table,)))
     footer = "Made with Vitrail from a pane. This file holds releases and the person's own data: no rows, no scripts."
-    return Report(title or _title(person), label, tuple(parts), footer)
+    return Report(title or _title(person), label, tuple(parts), footer, label_last=True)
 
 
 def _title(person: PersonShape) -> str:
@@ -161,11 +161,13 @@ def _title(person: PersonShape) -> str:
     return f"{person.model} says {one.output:.3g}: why, for one person"
 
 
-def _why(person: PersonShape) -> PagePart:
+def _why(person: PersonShape, label: PrivacyLabel) -> PagePart:
+    """The answer comes first; the promise in one line here, as a whole at the end of the page."""
+    promise = f"Computed from differentially private releases alone ({label.promise}); the label at the end says more."
     low, high = person.output_range
     one = person.attribution
     if one is None:
-        return Section("Why", ("This pane holds no local explanation.",))
+        return Section("Why", ("This pane holds no local explanation.", promise))
     output = one.output if one.output is not None else one.prediction
     who = f"{person.model} says" if person.asked_model else "The explanation puts the output at"
     said = [f"{who} {output:.3g}, on a scale from {low:g} to {high:g}."]
@@ -176,6 +178,7 @@ def _why(person: PersonShape) -> PagePart:
             "Red pushes the output up, blue pulls it down. Lines are 95 % noise bands: a pale bar's band includes 0, so its "
             "sign may be noise."
         )
+    said.append(promise)
     return Bars("Why", tuple(said), one)
 
 

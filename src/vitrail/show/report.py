@@ -93,6 +93,8 @@ class Report:
         What was found.
     footer : str
         The last line.
+    label_last : bool
+        Whether the privacy label stands after the sections: on a page for somebody who first of all wants an answer.
 
     Examples
     --------
@@ -110,11 +112,13 @@ class Report:
     footer: str = field(
         default="Made with Vitrail. This file holds releases only: no rows, no scripts, nothing loaded from elsewhere."
     )
+    label_last: bool = False
 
     def to_html(self) -> str:
         """The whole page."""
-        parts = [f"<h1>{html_text(self.title)}</h1>", self.label.to_html()]
-        parts += [section.to_html() for section in self.sections]
+        sections = [section.to_html() for section in self.sections]
+        label = self.label.to_html()
+        parts = [f"<h1>{html_text(self.title)}</h1>", *([*sections, label] if self.label_last else [label, *sections])]
         parts.append(f"<footer>{html_text(self.footer)}</footer>")
         return page(self.title, "\n".join(parts))
 
