@@ -23,6 +23,7 @@ from ..accounting import Cost
 from ..errors import InvalidInput
 from ..explain.counterfactual.classes import OPPOSITE
 from ..explain.counterfactual.picture import ClassPicture
+from ..explain.counterfactual.search import PLAUSIBILITY_WEIGHT
 from ..explain.linear.problem import LocalProblem
 from ..explain.linear.sharp import SharpRows, explain_on
 from ..explain.linear.synopsis import Synopsis
@@ -366,7 +367,7 @@ class Pane:
         total_CFs: int = 1,
         features_to_vary: str | Sequence[str] = "all",
         permitted_range: object = None,
-        plausibility_weight: float = 1.0,
+        plausibility_weight: float = PLAUSIBILITY_WEIGHT,
         seed: int = 0,
     ) -> Counterfactuals:
         """What would have led the model to another class; see :class:`vitrail.Counterfactual` for the options. Free."""

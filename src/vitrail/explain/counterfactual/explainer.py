@@ -31,7 +31,7 @@ from .gradient import eq18, gradients_of
 from .picture import ClassPicture
 from .pool import NEIGHBOURS, Pool, pool_of
 from .rules import Rules
-from .search import Search, find
+from .search import PLAUSIBILITY_WEIGHT, Search, find
 
 if TYPE_CHECKING:
     from ...vault import PrivateData, Quote
@@ -155,7 +155,7 @@ class Counterfactual:
         total_CFs: int = 1,
         features_to_vary: str | Sequence[str] = "all",
         permitted_range: object = None,
-        plausibility_weight: float = 1.3,
+        plausibility_weight: float = PLAUSIBILITY_WEIGHT,
         seed: int = 0,
     ) -> Counterfactuals:
         """What would have led the model to another class, for each person. Free.

@@ -46,6 +46,9 @@ WORTH = 0.05
 RANDOM = 2_000
 """Random rows per person in the last resort."""
 
+PLAUSIBILITY_WEIGHT = 1.3
+"""Of plausibility against distance, unless told; chosen on people that the documented figures are not about."""
+
 
 @dataclass(frozen=True, eq=False)
 class Search:
