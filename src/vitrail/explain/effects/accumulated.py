@@ -170,8 +170,6 @@ class AccumulatedEffectsPart:
             part = slice(start, start + one.n_stretches)
             start += one.n_stretches
             counts = one.gathered @ np.maximum(one.counts, 1.0) / n_rows / size
-            centred = one.centred()
-            # Inside a stretch, all its steps have the same effect.
-            spread = centred @ (one.gathered / one.gathered.sum(axis=1, keepdims=True)).T
+            spread = one.spread
             found.append((spread @ (offset + means[part] / counts), np.sqrt(spread**2 @ (stds[part] / counts) ** 2)))
         return found

@@ -92,11 +92,14 @@ def choose_clip(
     n_rows : float
         What a share is measured against.
     noise_per_unit : float
-        Noise of an effect at a clip of 1.
+        Noise at a clip of 1, over the bias at a mean excess of 1.
     reference : array
         Sizes of reference rows' effects.
     """
-    expected = np.bincount(np.minimum(np.searchsorted(edges, MEMORY * reference), BINS - 1), minlength=BINS) / len(reference)
+    expected = (
+        np.bincount(np.minimum(np.searchsorted(edges, MEMORY * reference.ravel()), BINS - 1), minlength=BINS)
+        / reference.size
+    )
     # Noise alone must not pass for large effects: from the top down, a tail counts once it stands out.
     tail = np.cumsum(counts[::-1])[::-1]
     noise = sigma * np.sqrt(np.arange(len(counts), 0, -1))

@@ -84,7 +84,8 @@ def balanced_shares(spreads: Sequence[Floats], noises: Sequence[Floats], differe
         gained = np.array([float((v * t * t).mean()) for v, t in zip(noisy, trust, strict=True)])
         common = np.array([difference, level]) / shares[-2:]
         whole = left + common.sum()
-        shares = np.concatenate([gained / whole, common * (1 / whole).sum()])
+        wanted = np.concatenate([gained / whole, common * (1 / whole).sum()])
+        shares = np.sqrt(shares * wanted / wanted.sum())  # half-way: what is wanted of 1 / s swings about its optimum
         shares = np.maximum(shares / shares.sum(), LEAST_SHARE)
     found: Floats = shares / shares.sum()
     return found

@@ -33,7 +33,7 @@ from .kriging import informative_places
 from .partial import EXPECTED_SCALE, PartialDependencePart
 from .paying import refuse_what_does_not_fit, rest_of
 from .reference import Along, reference_rows, rows_affordable
-from .steps import Steps, steps_of, stretched
+from .steps import Steps, noise_against_bias, steps_of, stretched
 
 MARGINALS_SHARE = 0.12
 """Of mu squared: the histogram of all columns needs little, and everything else leans on it."""
@@ -286,8 +286,10 @@ class AccumulatedPlan:
         """The same with clips chosen from counts of sizes, (columns, bins), that have noise ``sigma``."""
         unit = per_unit_std(paid.data, paid.mu * math.sqrt(weight)) * math.sqrt(len(self.part.steps))
         clips = [
-            choose_clip(of_column, sigma, edges, paid.n_rows, unit * math.sqrt(one.n_stretches), np.abs(rest).ravel())
-            for of_column, one, rest in zip(counts, self.part.steps, self.part.reference_rest(self.along), strict=True)
+            choose_clip(of_column, sigma, edges, paid.n_rows, noise_against_bias(one, size, unit, paid.n_rows), np.abs(rest))
+            for of_column, one, size, rest in zip(
+                counts, self.part.steps, self.part.sizes_of_rests, self.part.reference_rest(self.along), strict=True
+            )
         ]
         part = self.part.clipped([clip.bound for clip in clips], [clip.bias for clip in clips])
         return replace(self, part=part, clipped_share=max(clip.share for clip in clips))

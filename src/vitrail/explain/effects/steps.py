@@ -28,6 +28,7 @@ MOST_STEPS = 100
 STRETCHES = (6, 9, 13, 18, 26, 36, 50, 70, 100)
 SMALLEST_SIZE = 0.1
 """Of the mean square of rests over all stretches, added to each: private rows may change where reference rows do not."""
+LEAST_PART = 0.3
 OWN_PART = 0.5
 """Of a step's prior variance, how much it does not share with other steps: rows of a bin differ from rows elsewhere."""
 EXPECTED_SCALE = 0.3
@@ -112,6 +113,13 @@ class Steps:
         found: Floats = running - self.shares @ running
         return found
 
+    @property
+    def spread(self) -> Floats:
+        """The curve from the changes over stretches, all steps of a stretch alike: (places, stretches)."""
+        gathered = self.gathered
+        found: Floats = self.centred() @ (gathered / gathered.sum(axis=1, keepdims=True)).T
+        return found
+
     def centring_variance(self, curve: Floats) -> Floats:
         """What the counts' noise adds, in squares of rows, to a curve that is centred over the rows: the same everywhere."""
         if self.categorical:
@@ -154,14 +162,10 @@ def stretched(steps: Steps, curves: Floats, noise: float, n_rows: float) -> Step
     variances = np.diag(prior.covariance)
     running = np.cumsum(steps.counts) - steps.counts / 2
     best, chosen = np.inf, steps
-    for count in STRETCHES:
-        if count > len(steps) and chosen is not steps:
-            break
-        cut = (
-            np.floor(running / max(float(steps.counts.sum()), 1e-300) * count)
-            if count < len(steps)
-            else np.arange(len(steps))
-        )
+    for count in (*(count for count in STRETCHES if count < len(steps)), len(steps)):
+        cut = np.floor(running / max(float(steps.counts.sum()), 1e-300) * count)
+        if count == len(steps):
+            cut = np.arange(len(steps))
         tried = replace(steps, stretch=np.unique(cut, return_inverse=True)[1].astype(np.intp))
         counts = tried.gathered @ np.maximum(steps.counts, 1.0) / n_rows
         squares = tried.changes(curves).var(axis=0)
@@ -171,6 +175,20 @@ def stretched(steps: Steps, curves: Floats, noise: float, n_rows: float) -> Step
         if error < best:
             best, chosen = error, tried
     return chosen
+
+
+def noise_against_bias(steps: Steps, sizes: Floats, unit: float, n_rows: float) -> float:
+    """For the choice of a clip: what a clip of 1 adds to the curve as noise, over what a mean excess of 1 takes off it.
+
+    An effect has noise ``unit`` times its size over its share of the rows, independent of the others'. What a clip takes off
+    every effect may add up along the curve or cancel: the mean of both squares is taken. Of shares far below the usual,
+    which the reference stands in for anyway, not all is counted.
+    """
+    spread = steps.spread
+    shares = np.maximum(steps.gathered @ steps.counts / n_rows, LEAST_PART / steps.n_stretches)
+    noise = (spread**2 @ (unit * sizes / shares) ** 2).mean()
+    cancelling, adding = (spread**2 @ sizes**2).mean(), ((np.abs(spread) @ sizes) ** 2).mean()
+    return float(np.sqrt(noise / max((cancelling + adding) / 2, 1e-300)))
 
 
 def _standing(shares: Floats, middles: Floats, edges: Floats) -> Floats:
