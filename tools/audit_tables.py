@@ -26,11 +26,11 @@ HELD_TO = {
 
 OPENING = """# On the Privacy Risks of Model Explanations, reproduced
 
-Written by `tools/make_docs_tables.py` from `benchmarks/results/risks.json` and `audit.json` (`python
-benchmarks/papers/risks.py`, `python benchmarks/audit.py`).
+Written by `tools/make_docs_tables.py` from `benchmarks/results/risks.json` and `audit.json`
+(`python benchmarks/papers/risks.py`, `python benchmarks/audit.py`).
 
 Shokri, Strobel & Zick tell members of a training set from others by the variance of their explanations. Half of the people
-are members, so a coin is right half of the time. Purchase and Texas are not public any more; Location-30, which has the same
+are members, so a coin is right half of the time. Purchase and Texas were not to be had; Location-30, which has the same
 shape, stands in, with the Purchase network. *Accuracy* is balanced; *optimal* thresholds are chosen on the people they are
 judged on. *The other way*: calling those with the larger values members, which the paper does not try.
 """

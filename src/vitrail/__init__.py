@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .explanation.counterfactuals import Counterfactuals
     from .guarantee import Budget, Guarantee
     from .model import Model
+    from .models import LocallyLinearClassifier, PictureFilters, TunedMaps, tune_locally_linear
     from .pane.pane import Pane
     from .pane.writer import release
     from .schema import BagOfWords, Categorical, Numeric, Picture, Schema
@@ -59,6 +60,7 @@ _HOMES = {
     "Guarantee": "guarantee",
     "Interactions": "explain.interactions.explainer",
     "LocalLinear": "explain.linear.local",
+    "LocallyLinearClassifier": "models",
     "Marginals": "explain.marginals",
     "Model": "model",
     "Numeric": "schema",
@@ -66,6 +68,7 @@ _HOMES = {
     "PartialDependence": "explain.effects.explainers",
     "PermutationImportance": "explain.importance.explainer",
     "Picture": "schema",
+    "PictureFilters": "models",
     "PrivateData": "vault",
     "PrivateRows": "explain.rows.result",
     "ProductSum": "vault",
@@ -79,10 +82,12 @@ _HOMES = {
     "ShapImportance": "explain.shap_global.explainers",
     "Shapley": "explain.shapley",
     "Surface": "explanation",
+    "TunedMaps": "models",
     "explain_classes": "explain.linear.classes",
     "marginals": "explain.marginals",
     "private_rows": "explain.rows.private_rows",
     "release": "pane.writer",
+    "tune_locally_linear": "models",
 }
 _ROOMS = ("audit", "errors", "flow", "pane", "show")
 
@@ -108,6 +113,7 @@ __all__ = [
     "Guarantee",
     "Interactions",
     "LocalLinear",
+    "LocallyLinearClassifier",
     "Marginals",
     "Model",
     "Numeric",
@@ -115,6 +121,7 @@ __all__ = [
     "PartialDependence",
     "PermutationImportance",
     "Picture",
+    "PictureFilters",
     "PrivateData",
     "PrivateRows",
     "ProductSum",
@@ -128,6 +135,7 @@ __all__ = [
     "ShapImportance",
     "Shapley",
     "Surface",
+    "TunedMaps",
     "audit",
     "errors",
     "explain_classes",
@@ -137,6 +145,7 @@ __all__ = [
     "private_rows",
     "release",
     "show",
+    "tune_locally_linear",
 ]
 
 

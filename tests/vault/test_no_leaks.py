@@ -64,7 +64,10 @@ def test_there_is_no_public_way_to_the_rows_or_their_number(which):
     data = opened(DATASETS["one more"])
     data = data if which == "the data" else data.parts(2, name="halves")[0]
     public = [name for name in dir(data) if not name.startswith("_")]
-    expected = "ask budget cap delta feature_schema keep kept n_rows_public name neighbours part parts quote schema target"
+    expected = (
+        "analyst ask budget cap delta feature_schema keep kept n_rows_public name neighbours part parts quote schema target "
+        "train"
+    )
     assert sorted(public) == expected.split()
     for name in public:
         value = getattr(data, name)

@@ -4,6 +4,7 @@ from .block import Block
 from .bounded_sum import BoundedSum
 from .gram_sum import GramSum
 from .grouped_sum import GroupedSum
+from .map_gradients import MapScores, map_scores
 from .private_data import PrivateData
 from .product_sum import ProductSum
 from .question import Question
@@ -12,12 +13,17 @@ from .rehearsal import rehearse
 from .release import Release
 from .sampled_sum import SampledSum
 from .select import Select
+from .training import MapTraining, TrainedMaps, train_maps
+from .training_price import noise_for, run_epsilon
+from .training_rows import check_device, on_device
 
 __all__ = [
     "Block",
     "BoundedSum",
     "GramSum",
     "GroupedSum",
+    "MapScores",
+    "MapTraining",
     "PrivateData",
     "ProductSum",
     "Question",
@@ -25,5 +31,12 @@ __all__ = [
     "Release",
     "SampledSum",
     "Select",
+    "TrainedMaps",
+    "check_device",
+    "map_scores",
+    "noise_for",
+    "on_device",
     "rehearse",
+    "run_epsilon",
+    "train_maps",
 ]

@@ -12,16 +12,20 @@ from ..accounting import JsonValue, dearest
 from ..errors import InvalidInput, SchemaError
 from ..guarantee import Budget, Guarantee, check_neighbours, question_mu
 from ..ledger import Ledger, Part, Replay, Statement, open_ledger
-from ..schema import Schema
+from ..progress import progress
+from ..schema import Categorical, Schema
 from .parts import check_partition_allowed, part_row_count, partition
 from .predictions import Predictions
 from .question import Plan, Question, check_count
 from .quote import Priced, Quote, Tag
 from .release import Release
+from .row_function import silence
 from .row_pass import RowPass
 from .rows import RowSource, open_rows
 from .rows.part import PartRows
 from .setting import Setting, default_block_rows
+from .training import MapTraining, train_maps
+from .training_rows import check_device, on_device, training_rows
 
 KEY_FORMAT = 1
 
@@ -182,6 +186,11 @@ class PrivateData:
         return self.__ledger.statement(self.__account.name)
 
     @property
+    def analyst(self) -> str:
+        """Who asks."""
+        return self.__analyst
+
+    @property
     def part(self) -> Part | None:
         """Which part of the rows this is; None for all of them."""
         return self.__part
@@ -337,11 +346,7 @@ class PrivateData:
         """
         plan = self.__plan(question, epsilon, mu)
         block_rows = question.probe(self.__setting, self.__predictions)
-        if isinstance(self.__rows, PartRows) and self.__rows.changed():
-            raise InvalidInput(
-                "the files were written after they were split, and a row that changed may have changed parts; open the data "
-                "again under a new version= and split that. Nothing was charged"
-            )
+        self.__check_split()
         charge = self.__ledger.charge(
             self.__account.name,
             analyst=self.__analyst,
@@ -369,6 +374,52 @@ class PrivateData:
         )
         self.__ledger.store(charge, release.to_bytes())
         return release
+
+    def train(self, training: MapTraining, *, device: str = "auto") -> Release:
+        """Train locally linear maps: charge the training purse, then read the rows. ``vt.LocallyLinearClassifier`` asks it.
+
+        The release has the parts ``"maps"`` and ``"biases"``. Training again is charged again.
+        """
+        if not isinstance(training, MapTraining) or not training.private:
+            raise InvalidInput("train needs a MapTraining with a finite epsilon; private rows are never used without noise")
+        target = None if self.target is None else self.schema[self.target]
+        if not isinstance(target, Categorical) or len(target.levels) != training.n_classes:
+            raise InvalidInput(
+                f"training needs a target of {training.n_classes} levels; declare it: target=..., a vt.Categorical"
+            )
+        training.check_fits(self.feature_schema.n_features, self.neighbours)
+        place = check_device(device)
+        self.__check_split()
+        charge = self.__ledger.charge(
+            self.__account.name,
+            analyst=self.__analyst,
+            event=training.event,
+            question=training.describe(),
+            key=None,
+            part=self.__part,
+        )
+        assert not isinstance(charge, Replay)
+        with silence(), progress("training", training.steps) as advance:
+            rows = on_device(*training_rows(self.__rows, self.__setting), place)
+            found = train_maps(training, *rows, advance=advance)
+        release = Release(
+            found.maps.ravel(),
+            training.noise_multiplier * training.clip,
+            charge.cost,
+            Guarantee(training.epsilon, training.delta, 0.0, self.__setting.neighbours, "training-data"),
+            training.describe(),
+            self.__name,
+            MappingProxyType({"maps": found.maps, "biases": found.biases}),
+        )
+        self.__ledger.store(charge, release.to_bytes())
+        return release
+
+    def __check_split(self) -> None:
+        if isinstance(self.__rows, PartRows) and self.__rows.changed():
+            raise InvalidInput(
+                "the files were written after they were split, and a row that changed may have changed parts; open the data "
+                "again under a new version= and split that. Nothing was charged"
+            )
 
     def __plan(self, question: Question, epsilon: float | None, mu: float | None) -> Plan:
         if not hasattr(question, "plan") or not hasattr(question, "probe"):

@@ -1,0 +1,148 @@
+"""The settings of a run: defaults that look at nothing but public numbers, and their checks."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InvalidInput
+from ..guarantee import check_epsilon_delta
+from ..vault import MapTraining, noise_for
+from .picture_filters import PictureFilters
+
+DEFAULT_STEPS = 400
+DEFAULT_BATCH_SHARE = 0.1
+SMALLEST_DEFAULT_BATCH = 256
+PROJECTION_SEED = 20_200_207
+"""Projections are public and the same on every machine; nothing private is ever drawn from this."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a user chose, as it was given."""
+
+    epsilon: float
+    delta: float
+    n_maps: int
+    projection: int | None
+    filters: PictureFilters | None
+    beta: float
+    clip: float
+    steps: int | None
+    epochs: float | None
+    batch_size: int | None
+    learning_rate: float
+    momentum: float
+    average: float
+    start: float
+    decay: float
+    schedule: str
+    row_length: float | None
+    random_state: int | None
+
+    def check(self) -> None:
+        """Refuse what cannot be run, before anything is read or charged."""
+        if isinstance(self.epsilon, bool) or not isinstance(self.epsilon, int | float):
+            raise InvalidInput(f"epsilon is {self.epsilon!r}; it must be a number, or math.inf for no privacy")
+        if not math.isinf(self.epsilon) or self.epsilon < 0:
+            check_epsilon_delta(self.epsilon, self.delta, "a LocallyLinearClassifier")
+        if self.random_state is not None and math.isfinite(self.epsilon):
+            raise InvalidInput(
+                f"random_state is {self.random_state!r} in a private run; noise that can be drawn again hides nothing: "
+                "leave it None, or train without privacy (epsilon=math.inf)"
+            )
+        for name, value, least in (
+            ("n_maps", self.n_maps, 1),
+            ("steps", self.steps, 1),
+            ("batch_size", self.batch_size, 1),
+            ("projection", self.projection, 1),
+        ):
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least):
+                raise InvalidInput(f"{name} is {value!r}; it must be a whole number of at least {least}")
+        for name, number, zero in (
+            ("beta", self.beta, True),
+            ("clip", self.clip, False),
+            ("learning_rate", self.learning_rate, False),
+            ("start", self.start, False),
+            ("decay", self.decay, True),
+        ):
+            if isinstance(number, bool) or not isinstance(number, int | float | np.number) or not math.isfinite(number):
+                raise InvalidInput(f"{name} is {number!r}; it must be a number")
+            if number < 0 or (number == 0 and not zero):
+                raise InvalidInput(f"{name} is {number!r}; it must be {'at least 0' if zero else 'positive'}")
+        if not 0 <= self.momentum < 1 or not 0 < self.average <= 1:
+            raise InvalidInput(
+                f"momentum is {self.momentum!r} and average {self.average!r}; they must lie in [0, 1) and (0, 1]"
+            )
+        if self.schedule not in ("cosine", "steps"):
+            raise InvalidInput(f"schedule is {self.schedule!r}; choose 'cosine' or 'steps'")
+        if self.row_length is not None and not (math.isfinite(self.row_length) and self.row_length > 0):
+            raise InvalidInput(f"row_length is {self.row_length!r}; it must be a positive number, or None")
+        if self.steps is not None and self.epochs is not None:
+            raise InvalidInput("steps and epochs are both given; they say the same thing, give one")
+        if self.epochs is not None and not (math.isfinite(self.epochs) and self.epochs > 0):
+            raise InvalidInput(f"epochs is {self.epochs!r}; it must be positive")
+        if self.filters is not None and self.projection is not None:
+            raise InvalidInput("filters and projection are both given; a map is trained on one of them")
+
+    def generator(self) -> np.random.Generator | None:
+        """For runs without privacy that are to be repeated."""
+        return None if self.random_state is None else np.random.default_rng(self.random_state)
+
+    def training(
+        self,
+        n_features: int,
+        n_classes: int,
+        n_rows_public: int,
+        neighbours: str = "add-remove",
+        noise_multiplier: float | None = None,
+    ) -> MapTraining:
+        """The run, fixed: from these settings and three public numbers; the noise is solved for unless it is given."""
+        self.check()
+        wanted = self.batch_size
+        if wanted is None:
+            wanted = max(SMALLEST_DEFAULT_BATCH, round(DEFAULT_BATCH_SHARE * n_rows_public))
+        rate = min(1.0, wanted / n_rows_public)
+        steps = self.steps
+        if steps is None:
+            steps = DEFAULT_STEPS if self.epochs is None else max(1, round(self.epochs / rate))
+        private = math.isfinite(self.epsilon)
+        if noise_multiplier is None:
+            noise_multiplier = noise_for(self.epsilon, self.delta, rate, steps, neighbours) if private else 0.0
+        filters = None if self.filters is None else self.filters.matrices()
+        if filters is not None and filters.shape[2] != n_features:
+            raise InvalidInput(
+                f"filters are for pictures of {filters.shape[2]} pixels and there are {n_features} features; give the shape "
+                "of the pictures that X holds, row by row"
+            )
+        return MapTraining(
+            n_classes=n_classes,
+            n_maps=int(self.n_maps),
+            noise_multiplier=noise_multiplier,
+            sampling_rate=rate,
+            steps=steps,
+            epsilon=float(self.epsilon),
+            delta=self.delta,
+            expected_rows=rate * n_rows_public,
+            beta=float(self.beta),
+            clip=float(self.clip) if private else math.inf,
+            learning_rate=float(self.learning_rate),
+            decay=float(self.decay),
+            average=float(self.average),
+            start=float(self.start),
+            momentum=float(self.momentum),
+            schedule=self.schedule,
+            filters=filters,
+            projections=None if self.projection is None else random_projections(self.n_maps, self.projection, n_features),
+            row_length=self.row_length,
+        )
+
+
+def random_projections(n_maps: int, width: int, n_features: int) -> NDArray[np.float32]:
+    """One per map, shared by the classes: entries N(0, 1/width), as in the paper; drawn from a public seed."""
+    generator = np.random.Generator(np.random.PCG64(PROJECTION_SEED))
+    drawn = generator.standard_normal((n_maps, width, n_features), dtype=np.float32)
+    return drawn / np.float32(math.sqrt(width))

@@ -1,0 +1,62 @@
+"""Where the rows of a training run lie: read from the vault's source, moved to the device, and nowhere else."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InvalidInput
+from .map_gradients import Array
+from .rows import RowSource
+from .setting import Setting
+
+
+def on_device(features: NDArray[np.float32], labels: NDArray[np.int64], device: str) -> tuple[Array, Array]:
+    """The rows where the work shall be done: NumPy ("cpu"), "torch", "cuda", or "auto": an accelerator if there is one."""
+    if device == "auto":
+        device = "cuda" if _has_cuda() else "cpu"
+    if device == "cpu":
+        return features, labels
+    try:
+        import torch
+    except ImportError as error:
+        raise InvalidInput(f"device is {device!r}, which needs torch; install it, or use device='cpu'") from error
+    place = "cpu" if device == "torch" else device
+    if place.startswith("cuda") and not torch.cuda.is_available():
+        raise InvalidInput(f"device is {device!r} and torch sees no such accelerator; use device='auto' or 'cpu'")
+    return torch.from_numpy(features).to(place), torch.from_numpy(labels).to(place)
+
+
+def check_device(device: object) -> str:
+    """A device by its name."""
+    if device in ("auto", "cpu", "torch") or (isinstance(device, str) and device.split(":")[0] == "cuda"):
+        return str(device)
+    raise InvalidInput(f"device is {device!r}; choose 'auto', 'cpu', 'torch' or 'cuda'")
+
+
+def _has_cuda() -> bool:
+    import importlib.util
+
+    if importlib.util.find_spec("torch") is None:
+        return False
+    import torch
+
+    return bool(torch.cuda.is_available())
+
+
+def training_rows(source: RowSource, setting: Setting) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Features and classes of private rows, for ``train_maps`` and nobody else.
+
+    Rows that the schema lets count zero are left out.
+    Each row decides by its own values whether it is left out, so a row more or less is a row more or less here too.
+    """
+    assert setting.target is not None
+    place = setting.schema.column_index(setting.target)
+    features, labels = [np.empty((0, setting.feature_schema.n_features), np.float32)], [np.empty(0, np.int64)]
+    for chunk in source.chunks(4096):
+        raw, valid = setting.schema.complete(chunk)
+        raw = raw[valid]
+        found, _ = setting.feature_schema.features(np.ascontiguousarray(np.delete(raw, place, axis=1)))
+        features.append(found.astype(np.float32))
+        labels.append(raw[:, place].astype(np.int64))
+    return np.concatenate(features), np.concatenate(labels)

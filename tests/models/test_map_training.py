@@ -1,0 +1,258 @@
+"""What a run draws, what it costs, and that a ledger is charged before a row is read."""
+
+import dp_accounting
+import numpy as np
+import pytest
+import torch
+from dp_accounting import pld
+from scipy import stats
+
+import vitrail as vt
+from vitrail.accounting import block_epsilon
+from vitrail.vault import MapTraining, noise_for, run_epsilon, train_maps
+from vitrail.vault.training_noise import NumpyRandomness, TorchCpuRandomness, TorchRandomness
+
+SCHEMA = vt.Schema(
+    {"age": vt.Numeric(0, 100), "smoker": vt.Categorical(["no", "yes"]), "ill": vt.Categorical(["yes", "no"], missing="no")}
+)
+
+
+def people(n=600, seed=0):
+    rng = np.random.default_rng(seed)
+    age = rng.uniform(0, 100, n)
+    return {
+        "age": age,
+        "smoker": np.where(rng.random(n) < 0.3, "yes", "no"),
+        "ill": np.where(age + rng.normal(0, 5, n) > 50, "yes", "no"),
+    }
+
+
+def private(rows=None, training=(4.0, 1e-5), neighbours="add-remove"):
+    return vt.PrivateData(
+        people() if rows is None else rows,
+        SCHEMA,
+        name="people",
+        n_rows_public=600,
+        target="ill",
+        neighbours=neighbours,
+        budget=vt.Budget(8.0, 1e-4, training=training),
+    )
+
+
+def independent_epsilon(sigma, rate, steps, delta):
+    """By Google's library and nothing of ours."""
+    accountant = pld.PLDAccountant(dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE)
+    step = dp_accounting.PoissonSampledDpEvent(rate, dp_accounting.GaussianDpEvent(sigma))
+    accountant.compose(dp_accounting.SelfComposedDpEvent(step, steps))
+    return accountant.get_epsilon(delta)
+
+
+def test_the_claimed_epsilon_is_what_dp_accounting_says():
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(0, 1, (500, 2)), rng.integers(2, size=500)
+    clf = vt.LocallyLinearClassifier(epsilon=1.0, delta=1e-5, steps=50, batch_size=100, n_maps=2).fit(X, y)
+    promise = clf.guarantee_
+    told = independent_epsilon(promise.noise_multiplier, promise.sampling_rate, promise.steps, promise.delta)
+    assert told <= promise.epsilon == 1.0
+    assert told > 0.999
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
+@pytest.mark.parametrize(("epsilon", "steps"), [(0.5, 100), (4.0, 30)])
+def test_full_batches_are_priced_by_gdp_and_agree_with_the_accountant(epsilon, steps, neighbours):
+    sigma = noise_for(epsilon, 1e-5, 1.0, steps, neighbours)
+    assert run_epsilon(sigma, 1.0, steps, 1e-5, neighbours) <= epsilon
+    assert block_epsilon(sigma, 1.0, steps, 1e-5, neighbours) == pytest.approx(epsilon, rel=2e-3)
+
+
+def draws_of(make, n_rows, rate, times):
+    randomness, inside, sizes = make(), np.zeros(n_rows), []
+    for _ in range(times):
+        randomness.begin_step()
+        places = np.asarray(randomness.sample(n_rows, rate))
+        assert len(np.unique(places)) == len(places)
+        inside[places] += 1
+        sizes.append(len(places))
+    return inside, np.array(sizes)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: NumpyRandomness(),
+        lambda: TorchCpuRandomness(),
+        lambda: TorchRandomness(torch.device("cpu")),  # the code that runs on accelerators, on the CPU
+    ],
+    ids=["numpy", "torch", "accelerator"],
+)
+def test_samples_are_poisson(make):
+    """Every row alike, and sizes with the binomial's mean and spread: a fixed size would have no spread at all."""
+    n_rows, rate, times = 40, 0.3, 4000
+    inside, sizes = draws_of(make, n_rows, rate, times)
+    share = stats.binomtest
+    assert min(share(int(k), times, rate).pvalue for k in inside) > 1e-6 / n_rows
+    z = (sizes.mean() - n_rows * rate) / np.sqrt(n_rows * rate * (1 - rate) / times)
+    assert abs(z) < 5.5
+    ratio = sizes.var(ddof=1) / (n_rows * rate * (1 - rate))
+    assert abs(ratio - 1) < 6 * np.sqrt(2 / times)
+
+
+@pytest.mark.parametrize("make", [lambda: NumpyRandomness(), lambda: TorchCpuRandomness()], ids=["numpy", "torch"])
+def test_noise_is_gaussian_of_the_stated_size(make):
+    drawn = np.asarray(make().normal((20_000,), 3.0), dtype=np.float64)
+    assert stats.kstest(drawn / 3.0, "norm").pvalue > 1e-6
+
+
+def test_two_private_runs_draw_different_noise():
+    run = MapTraining(
+        n_classes=2, n_maps=1, noise_multiplier=1.0, sampling_rate=1.0, steps=2, epsilon=9.0, delta=1e-5, expected_rows=5
+    )
+    X, y = np.zeros((5, 2), np.float32), np.zeros(5, np.int64)
+    assert not np.array_equal(train_maps(run, X, y).maps, train_maps(run, X, y).maps)
+
+
+def test_a_step_adds_noise_multiplier_times_clip():
+    """One step of one map on no rows at all: what Adam divides by is the noise alone, so look at the sum itself."""
+    from vitrail.vault.training import _lengths, _Run
+    from vitrail.vault.training_noise import randomness_on
+
+    run = MapTraining(
+        n_classes=3,
+        n_maps=2,
+        noise_multiplier=1.7,
+        sampling_rate=0.5,
+        steps=1,
+        epsilon=9.0,
+        delta=1e-5,
+        expected_rows=5,
+        clip=0.5,
+    )
+    X, targets = np.zeros((4, 2500), np.float32), np.zeros((4, 3), np.float32)
+    made = _Run(np_namespace(), run, X, targets, _lengths(np_namespace(), X, None), None, randomness_on(X))
+    drawn = made._noisy_sum(
+        np.zeros((2, 3, 2500), np.float32), np.zeros((2, 3), np.float32), 1e-9, run.noise_multiplier * run.clip
+    )
+    z = drawn[0].ravel().astype(np.float64) / (1.7 * 0.5)
+    assert stats.kstest(z, "norm").pvalue > 1e-6
+
+
+def np_namespace():
+    import array_api_compat.numpy
+
+    return array_api_compat.numpy
+
+
+# --- the ledger --------------------------------------------------------------------------------------------------------
+
+
+def test_fit_on_private_data_is_charged_as_a_fixed_block_and_learns():
+    data = private()
+    clf = vt.LocallyLinearClassifier(epsilon=4.0, delta=1e-5, n_maps=2, steps=60, batch_size=600).fit(data)
+    assert data.budget.spent.block_epsilon == 4.0
+    assert data.budget.spent.block_delta == pytest.approx(1e-5)
+    assert data.budget.spent.pico_mu_squared == 0
+    assert clf.classes_.tolist() == ["no", "yes"]  # sorted, whatever the order of the levels
+    points = {"age": [5, 95], "smoker": ["no", "no"]}
+    assert clf.predict(points).tolist() == ["no", "yes"]
+    assert "row count 600, as declared" in clf.guarantee_.sentence
+    told = clf.explain_local(points)
+    assert told.columns == ("age", "smoker")
+    assert told.points[1]["age"] == 95
+    np.testing.assert_allclose(told.predictions, told.outputs, atol=1e-9)
+
+
+def test_what_does_not_fit_is_refused_before_a_row_is_read(monkeypatch):
+    from vitrail.vault import private_data
+
+    read = []
+    monkeypatch.setattr(private_data, "training_rows", lambda *_: read.append(1))
+    data = private(training=(1.0, 1e-5))
+    with pytest.raises(vt.errors.BudgetExceeded):
+        vt.LocallyLinearClassifier(epsilon=2.0, steps=5, batch_size=600).fit(data)
+    assert read == []
+    assert data.budget.spent.block_epsilon == 0
+
+
+def test_the_charge_comes_before_the_rows(monkeypatch):
+    from vitrail.vault import private_data
+
+    data = private()
+
+    def fails(*_):
+        raise RuntimeError("the machine died here")
+
+    monkeypatch.setattr(private_data, "training_rows", fails)
+    with pytest.raises(RuntimeError, match="died"):
+        vt.LocallyLinearClassifier(epsilon=2.0, steps=5, batch_size=600).fit(data)
+    assert data.budget.spent.block_epsilon == 2.0
+
+
+def test_training_twice_is_charged_twice_and_the_purse_runs_out():
+    data = private(training=(4.0, 1e-4 / 2))
+    for _ in range(2):
+        vt.LocallyLinearClassifier(epsilon=2.0, steps=4, batch_size=600).fit(data)
+    with pytest.raises(vt.errors.BudgetExceeded):
+        vt.LocallyLinearClassifier(epsilon=0.5, steps=4, batch_size=600).fit(data)
+
+
+def test_a_plan_that_understates_its_price_is_refused():
+    data = private()
+    lie = MapTraining(
+        n_classes=2, n_maps=1, noise_multiplier=0.6, sampling_rate=1.0, steps=50, epsilon=0.1, delta=1e-5, expected_rows=600
+    )
+    with pytest.raises(vt.errors.InvalidInput, match="makes this run cost"):
+        data.train(lie)
+    free = MapTraining(
+        n_classes=2, n_maps=1, noise_multiplier=0, sampling_rate=1.0, steps=5, epsilon=np.inf, delta=1e-5, expected_rows=600
+    )
+    with pytest.raises(vt.errors.InvalidInput, match="finite epsilon"):
+        data.train(free)
+    assert data.budget.spent.block_epsilon == 0
+
+
+def test_replace_one_costs_more_noise():
+    noisy = [
+        vt.LocallyLinearClassifier(epsilon=2.0, steps=10, batch_size=600).fit(private(neighbours=relation)).guarantee_
+        for relation in ("add-remove", "replace-one")
+    ]
+    assert noisy[1].noise_multiplier == pytest.approx(2 * noisy[0].noise_multiplier)
+    assert noisy[1].promise.neighbours == "replace-one"
+
+
+def test_rows_outside_the_schema_are_silent_and_strange_rows_count_zero(capsys, recwarn):
+    rows = people()
+    rows["age"][:5] = [np.nan, np.inf, -1e9, 1e9, 50]
+    vt.LocallyLinearClassifier(epsilon=2.0, steps=5, batch_size=600).fit(private(rows))
+    assert capsys.readouterr() == ("", "")
+    assert len(recwarn) == 0
+
+
+def test_what_private_data_declares_is_not_given_twice():
+    for name, value in (("classes", ["no", "yes"]), ("n_rows_public", 5), ("bounds", (0, 1)), ("schema", SCHEMA)):
+        with pytest.raises(vt.errors.InvalidInput, match=name):
+            vt.LocallyLinearClassifier(steps=5, **{name: value}).fit(private())
+    with pytest.raises(vt.errors.InvalidInput, match="labels already"):
+        vt.LocallyLinearClassifier(steps=5).fit(private(), [1])
+    untargeted = vt.PrivateData(
+        {"age": [1.0]}, vt.Schema({"age": vt.Numeric(0, 9)}), name="x", n_rows_public=1, budget=vt.Budget(1, 1e-6)
+    )
+    with pytest.raises(vt.errors.SchemaError, match="target"):
+        vt.LocallyLinearClassifier(steps=5).fit(untargeted)
+
+
+def test_no_rows_at_all_train_like_any_others():
+    empty = {"age": np.empty(0), "smoker": np.empty(0, object), "ill": np.empty(0, object)}
+    data = private(empty, training=(4.0, 5e-5))
+    clf = vt.LocallyLinearClassifier(epsilon=2.0, steps=3, batch_size=600).fit(data)
+    assert np.isfinite(clf.maps_).all()
+    sampled = MapTraining(
+        n_classes=2, n_maps=1, noise_multiplier=5.0, sampling_rate=0.1, steps=3, epsilon=2.0, delta=1e-5, expected_rows=60
+    )
+    assert np.isfinite(data.train(sampled).parts["maps"]).all()
+
+
+def test_disjoint_parts_cost_as_much_as_the_dearest():
+    data = private()
+    for part in data.parts(2, name="halves"):
+        vt.LocallyLinearClassifier(epsilon=2.0, steps=3, batch_size=300).fit(part)
+    assert data.budget.spent.block_epsilon == 2.0
