@@ -1,4 +1,9 @@
-"""The adversary: what do releases leak? ``mechanism`` measures a privacy claim against draws on two neighbours.
+"""The adversary: what explanations and releases leak.
+
+``membership`` attacks explanations of people who were, or were not, in the training data; ``reconstruction`` pulls training
+rows out of example-based explanations; ``extraction`` copies a model and ``attribute`` infers a hidden column;
+``mechanism``, ``search`` and ``one_run`` measure a privacy claim against draws. ``targets`` makes explainers of other
+libraries attackable, ``shadow`` trains many models at once, ``influence`` holds the example-based explanations.
 
 Examples
 --------
@@ -10,7 +15,36 @@ Examples
 'refuted'
 """
 
+from . import influence, shadow, targets
+from .attribute import AttributeAudit, attribute
+from .extraction import ExtractionAudit, extraction
 from .instrument import mechanism
+from .membership import membership
+from .membership_result import AttackRow, MembershipAudit
+from .one_run import OneRunAudit, one_run
+from .reconstruction import ReconstructionAudit, reconstruction
 from .result import Audit
+from .roc import Interval
+from .search import NeighbourSearch, search
 
-__all__ = ["Audit", "mechanism"]
+__all__ = [
+    "AttackRow",
+    "AttributeAudit",
+    "Audit",
+    "ExtractionAudit",
+    "Interval",
+    "MembershipAudit",
+    "NeighbourSearch",
+    "OneRunAudit",
+    "ReconstructionAudit",
+    "attribute",
+    "extraction",
+    "influence",
+    "mechanism",
+    "membership",
+    "one_run",
+    "reconstruction",
+    "search",
+    "shadow",
+    "targets",
+]

@@ -33,11 +33,10 @@ from ..errors import InvalidInput
 from ..guarantee import Guarantee
 from .bounds import Measure, best_weights, epsilon_measure, joint_bound, mu_measure, two_interval_bound, wilson
 from .candidates import Candidate, FloatArray, learn
+from .claims import check_claim, check_numbers
 from .draws import Outputs, RawArray, collect
 from .result import Audit, TestedEvent, Tradeoff
 
-FEWEST_DRAWS = 1000
-DEFAULT_DELTA = 1e-6
 TAIL_THRESHOLDS = 48
 MIDDLE_THRESHOLDS = 96
 CURVE_POINTS = 100
@@ -130,8 +129,8 @@ def mechanism(
     >>> mechanism(halved_noise, (range(10), range(11)), claimed=1.0).verdict
     'refuted'
     """
-    claimed_mu, claimed_epsilon, delta = _check_claim(claimed, delta)
-    _check_numbers(draws, confidence)
+    claimed_mu, claimed_epsilon, delta = check_claim(claimed, delta)
+    check_numbers(draws, confidence)
     if not callable(run):
         raise InvalidInput(f"run is {type(run).__name__}; it must be a function run(dataset, draws) or run(dataset)")
     if not isinstance(neighbours, tuple | list) or len(neighbours) != 2:
@@ -182,41 +181,6 @@ def mechanism(
         claimed=claimed,
         tradeoff=_measure_tradeoff(mu_choice, judged, held_out),
     )
-
-
-def _check_claim(claimed: Guarantee | float, delta: float | None) -> tuple[float, float, float]:
-    """The mu under test (0 if an epsilon is), the epsilon under test (0 if a mu is), and the delta."""
-    if delta is not None and (isinstance(delta, bool) or not isinstance(delta, int | float) or not 0 <= delta < 1):
-        raise InvalidInput(f"delta is {delta!r}; it must be at least 0 and below 1, for example 1e-6")
-    if isinstance(claimed, Guarantee):
-        if claimed.mu > 0:
-            if not math.isfinite(claimed.mu):
-                raise InvalidInput(f"claimed has mu {claimed.mu}; only a finite promise can be tested")
-            return float(claimed.mu), 0.0, float(claimed.delta if delta is None else delta)
-        if not (math.isfinite(claimed.epsilon) and claimed.epsilon >= 0 and 0 <= claimed.delta < 1):
-            raise InvalidInput(
-                f"claimed promises epsilon {claimed.epsilon} at delta {claimed.delta}; epsilon must be finite and not "
-                "negative, delta at least 0 and below 1"
-            )
-        if delta is not None and delta != claimed.delta:
-            raise InvalidInput(
-                f"delta is {delta}, and the claimed guarantee holds at delta {claimed.delta}; leave delta= away, an epsilon "
-                "is tested at its own delta"
-            )
-        return 0.0, float(claimed.epsilon), float(claimed.delta)
-    if isinstance(claimed, bool) or not isinstance(claimed, int | float) or not (math.isfinite(claimed) and claimed > 0):
-        raise InvalidInput(f"claimed is {claimed!r}; give a vitrail.Guarantee, or a positive finite mu such as 0.5")
-    return float(claimed), 0.0, float(DEFAULT_DELTA if delta is None else delta)
-
-
-def _check_numbers(draws: int, confidence: float) -> None:
-    if isinstance(draws, bool) or not isinstance(draws, int | np.integer) or draws < FEWEST_DRAWS:
-        raise InvalidInput(
-            f"draws is {draws!r}; an audit needs a whole number of at least {FEWEST_DRAWS}, "
-            "and some 200 000 to see an error of 10 %"
-        )
-    if isinstance(confidence, bool) or not isinstance(confidence, int | float) or not 0.5 <= confidence < 1:
-        raise InvalidInput(f"confidence is {confidence!r}; it must be at least 0.5 and below 1, for example 0.999")
 
 
 # Choosing an event on the training half

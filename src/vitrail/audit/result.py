@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -135,6 +136,11 @@ class Audit:
         return self.epsilon_lower / self.claimed_epsilon
 
     @property
+    def verdict_line(self) -> str:
+        """The verdict in a line, for tables and terminals."""
+        return f"claim {self.verdict}, tightness {self.tightness:.3g}"
+
+    @property
     def event(self) -> TestedEvent:
         """The event that the verdict rests on."""
         return self.mu_event if self.tests_mu else self.epsilon_event
@@ -189,6 +195,7 @@ class Audit:
         claimed: JsonValue = self.claimed.to_json() if isinstance(self.claimed, Guarantee) else float(self.claimed)
         return {
             "verdict": self.verdict,
+            "verdict_line": self.verdict_line,
             "refuted": self.refuted,
             "tightness": self.tightness,
             "mu_lower": self.mu_lower,
@@ -204,6 +211,15 @@ class Audit:
             "confidence": self.confidence,
             "summary": self.summary(),
         }
+
+    def report(self, path: str | Path) -> Path:
+        """Write a page: the verdict, what it rests on, the trade-off of errors. One file, readable on a phone."""
+        from ..show.audit_page import mechanism_page, save_page
+        from ..show.images import new_figure
+
+        figure = new_figure(5.2, 4.6)
+        self.plot(figure.add_subplot())
+        return save_page(mechanism_page(self.to_json(), figure), path)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the measured trade-off between the two errors, with its band, against what the claim allows.

@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 
 from .. import __version__
 from ..errors import VitrailError
-from . import ask, counterfactual, explain_pane, ledger, marginals, release, report, schema, show_pane
+from . import ask, audit, counterfactual, explain_pane, ledger, marginals, release, report, schema, show_pane
 
 EXIT_REFUSED = 2
 EXIT_UNEXPECTED = 70  # EX_SOFTWARE of sysexits.h
@@ -52,6 +52,7 @@ app.command("release")(release.release)
 app.command("show")(show_pane.show)
 app.command("explain")(explain_pane.explain)
 app.command("report-pane", hidden=True)(show_pane.report_pane)
+app.add_typer(audit.app, name="audit")
 _ledger = typer.Typer(no_args_is_help=True, rich_markup_mode=_MARKUP, help="Look at a ledger, entry by entry.")
 _ledger.command("verify")(ledger.verify)
 _ledger.command("entries")(ledger.entries)

@@ -1,0 +1,294 @@
+"""`vitrail audit`: attack explanations that lie in files, or test a mechanism's privacy claim.
+
+Audits read what an auditor owns: explanations, points and code. There is no ledger, nothing is charged. A refuted claim ends
+with exit code 1, so that a build can be stopped by it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import numpy as np
+import typer
+
+from ..errors import InvalidInput
+from ..guarantee import Guarantee
+from .output import check_writable, existing, print_json, print_line, print_note, print_table
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ..audit import MembershipAudit
+    from ..audit.targets import Explain
+
+EXIT_REFUTED = 1
+TABLES = (".npy", ".csv", ".parquet")
+METHODS = (
+    "gradient",
+    "input_x_gradient",
+    "integrated_gradients",
+    "guided_backpropagation",
+    "layer_relevance",
+    "smooth_gradient",
+)
+
+app = typer.Typer(no_args_is_help=True, help="Attack explanations, or test a privacy claim. Nothing is charged.")
+
+FilesOption = Annotated[
+    list[Path] | None,
+    typer.Option("--output-file", "-o", metavar="AUDIT.html", help="Where to write it: .html or .json; may be repeated."),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+SeedOption = Annotated[int, typer.Option("--seed", help="Of the attacker's random choices.")]
+
+
+@app.command("membership")
+def membership(
+    members: Annotated[Path, typer.Argument(metavar="MEMBERS", help="People in the training data: .csv, .parquet or .npy.")],
+    nonmembers: Annotated[Path, typer.Argument(metavar="NONMEMBERS", help="Others of the same population, same columns.")],
+    explain: Annotated[
+        str | None,
+        typer.Option(
+            "--explain",
+            help="module:function from points to explanations, or with --module a method: "
+            + ", ".join(METHODS)
+            + ". Without "
+            "it the files hold explanations.",
+        ),
+    ] = None,
+    module: Annotated[
+        str | None, typer.Option("--module", metavar="MODULE:NAME", help="A torch module that returns logits.")
+    ] = None,
+    predict: Annotated[
+        str | None, typer.Option("--predict", help="module:function from points to probabilities, or an .onnx file.")
+    ] = None,
+    label: Annotated[
+        str | None, typer.Option("--label", metavar="COLUMN", help="The column of true classes 0, 1, ...")
+    ] = None,
+    probability: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--probability", metavar="COLUMN", help="A column of predicted probabilities; repeat, one for each class."
+        ),
+    ] = None,
+    files: FilesOption = None,
+    as_json: JsonOption = False,
+    seed: SeedOption = 0,
+    confidence: Annotated[float, typer.Option("--confidence", help="Of every interval.")] = 0.95,
+) -> None:
+    """Attack explanations: who was in the training data? From files, and code you trust."""
+    from .. import audit
+
+    _check_files(files)
+    sides = [_table(path) for path in (members, nonmembers)]
+    labels, probabilities = (
+        _taken(sides, [label] if label else [], "--label"),
+        _taken(sides, probability or [], "--probability"),
+    )
+    points = [_numbers(side, path) for side, path in zip(sides, (members, nonmembers), strict=True)]
+    explainer = _explainer(explain, module)
+    predictor: Callable[..., object] | None = None
+    if predict is not None:
+        predictor = _predictor(predict)
+    elif module is not None:
+        predictor = audit.targets.predictions(_imported(module, "--module"))
+    elif probabilities is not None:
+        table = np.concatenate(probabilities)
+        predictor = lambda _: table[:, 0] if table.shape[1] == 1 else table  # noqa: E731
+    found = audit.membership(
+        explainer,
+        points[0],
+        points[1],
+        predict=predictor,
+        labels=None if labels is None else (labels[0][:, 0], labels[1][:, 0]),
+        confidence=confidence,
+        seed=seed,
+        name=members.stem if explain is None else explain,
+    )
+    _write(found.to_json(), found.report, files)
+    if as_json:
+        print_json(found.to_json())
+        return
+    _print(found)
+    for note in found.notes:
+        print_note(f"Note: {note}")
+
+
+@app.command("mechanism")
+def mechanism(
+    function: Annotated[
+        str, typer.Argument(metavar="MODULE:FUNCTION", help="run(dataset, draws) or run(dataset): outputs of the mechanism.")
+    ],
+    neighbours: Annotated[
+        str,
+        typer.Option("--neighbours", metavar="MODULE:NAME", help="A pair of datasets, or a list of pairs to search among."),
+    ],
+    mu: Annotated[float | None, typer.Option("--mu", help="The claim, as mu of Gaussian differential privacy.")] = None,
+    epsilon: Annotated[float | None, typer.Option("--epsilon", help="The claim, as epsilon at --delta.")] = None,
+    delta: Annotated[float, typer.Option("--delta", help="Where an epsilon is claimed; 0 for pure privacy.")] = 0.0,
+    draws: Annotated[int, typer.Option("--draws", help="Outputs on either dataset.")] = 200_000,
+    confidence: Annotated[float, typer.Option("--confidence", help="That a sound mechanism is not refuted.")] = 0.999,
+    files: FilesOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Test a privacy claim on draws from neighbouring datasets. Exit code 1: refuted."""
+    from .. import audit
+
+    _check_files(files)
+    if (mu is None) == (epsilon is None):
+        raise InvalidInput("say what is claimed: --mu, or --epsilon with --delta")
+    claimed: Guarantee | float = mu if mu is not None else Guarantee(cast("float", epsilon), delta, 0.0)
+    run = _imported(function, "FUNCTION")
+    given = _imported(neighbours, "--neighbours")
+    if isinstance(given, list):
+        searched = audit.search(cast("Callable[..., object]", run), given, claimed, draws=draws, confidence=confidence)
+        found, words = searched.audit, searched.summary()
+    else:
+        pair = cast("tuple[object, object]", given)
+        found = audit.mechanism(cast("Callable[..., object]", run), pair, claimed, draws=draws, confidence=confidence)
+        words = found.summary()
+    _write(found.to_json(), found.report, files)
+    if as_json:
+        print_json(found.to_json())
+    else:
+        print_line(f"{found.verdict_line[0].upper()}{found.verdict_line[1:]}.")
+        print_line(words)
+    if found.refuted:
+        raise typer.Exit(EXIT_REFUTED)
+
+
+# What the command line names
+
+
+def _imported(reference: str, option: str) -> object:
+    module, colon, attribute = reference.partition(":")
+    if not (module and colon and attribute):
+        raise InvalidInput(f"{option} is {reference!r}; write module:name, of Python code you trust")
+    if (here := str(Path.cwd())) not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        found: object = importlib.import_module(module)
+        for name in attribute.split("."):
+            found = getattr(found, name)
+    except (ImportError, AttributeError, SyntaxError) as error:
+        raise InvalidInput(f"{option} {reference!r} cannot be imported: {error}") from error
+    return found
+
+
+def _explainer(explain: str | None, module: str | None) -> Callable[..., object]:
+    from ..audit import targets
+
+    if explain is None:
+        return lambda points: points
+    if explain in METHODS:
+        if module is None:
+            raise InvalidInput(f"--explain {explain} needs --module MODULE:NAME, a torch module")
+        make = cast("Callable[..., Explain]", getattr(targets, explain))
+        return make(_imported(module, "--module"))
+    if ":" not in explain:
+        raise InvalidInput(f"--explain is {explain!r}; write module:function, or one of {', '.join(METHODS)}")
+    return cast("Callable[..., object]", _imported(explain, "--explain"))
+
+
+def _predictor(text: str) -> Callable[..., object]:
+    if Path(text).suffix.lower() != ".onnx":
+        return cast("Callable[..., object]", _imported(text, "--predict"))
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(str(existing(Path(text), "model")))
+    entered = session.get_inputs()[0].name
+
+    def ask(points: NDArray[np.float64]) -> object:
+        answers = [np.asarray(one) for one in session.run(None, {entered: np.asarray(points, dtype=np.float32)})]
+        shaped = [one for one in answers if one.ndim == 2 and one.dtype.kind == "f"]
+        if not shaped:
+            raise InvalidInput(f"{text} returns no table of probabilities; export it with options={{'zipmap': False}}")
+        return shaped[-1]
+
+    return ask
+
+
+# Files
+
+
+def _table(path: Path) -> dict[str, NDArray[np.generic]]:
+    """Columns by name; an array's columns are numbered."""
+    suffix = existing(path, "table").suffix.lower()
+    if suffix == ".npy":
+        try:
+            array = np.load(path, allow_pickle=False)
+        except ValueError as error:
+            raise InvalidInput(f"{str(path)!r} cannot be read: {error}") from error
+        return {str(place): column for place, column in enumerate(np.atleast_2d(array.reshape(len(array), -1)).T)}
+    if suffix not in TABLES:
+        raise InvalidInput(f"{str(path)!r} is no table; give one of {', '.join(TABLES)}")
+    import pyarrow as pa
+
+    try:
+        if suffix == ".csv":
+            from pyarrow import csv
+
+            table = csv.read_csv(path)
+        else:
+            import pyarrow.parquet as pq
+
+            table = pq.read_table(path)
+    except (pa.ArrowException, OSError) as error:
+        raise InvalidInput(f"{str(path)!r} cannot be read: {error}") from error
+    return {name: table.column(name).to_numpy(zero_copy_only=False) for name in table.column_names}
+
+
+def _taken(sides: list[dict[str, NDArray[np.generic]]], names: list[str], option: str) -> list[NDArray[np.float64]] | None:
+    """Columns taken out of both tables."""
+    if not names:
+        return None
+    found = []
+    for side in sides:
+        for name in names:
+            if name not in side:
+                raise InvalidInput(f"{option} is {name!r}; the columns are {', '.join(list(side)[:20])}")
+        found.append(np.column_stack([_as_numbers(side.pop(name), name) for name in names]))
+    return found
+
+
+def _numbers(side: dict[str, NDArray[np.generic]], path: Path) -> NDArray[np.float64]:
+    if not side:
+        raise InvalidInput(f"{str(path)!r} has no columns left to attack")
+    return np.column_stack([_as_numbers(column, name) for name, column in side.items()])
+
+
+def _as_numbers(column: NDArray[np.generic], name: str) -> NDArray[np.float64]:
+    try:
+        return column.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"column {name!r} holds texts; an attack needs numbers, encode or drop it") from error
+
+
+def _check_files(files: list[Path] | None) -> None:
+    for file in files or ():
+        if file.suffix.lower() not in (".html", ".json"):
+            raise InvalidInput(f"--output-file is {str(file)!r}; an audit is written as .html or .json")
+        check_writable(file, "the audit")
+
+
+def _write(found: object, report: Callable[[Path], Path], files: list[Path] | None) -> None:
+    for file in files or ():
+        if file.suffix.lower() == ".json":
+            file.write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        else:
+            report(file)
+
+
+def _print(found: MembershipAudit) -> None:
+    lines = []
+    for row in sorted(found.rows, key=lambda one: -one.auc.value):
+        beyond = "-" if row.excess_auc is None else f"{row.excess_auc.value:+.3f}"
+        lines.append((row.attack, row.signal, str(row.auc), f"{row.tpr_at_1_percent.value:.3f}", beyond))
+    header = ("attack", "looks at", "area", "found at 1 %", "area beyond predictions")
+    print_table(header, lines, numeric=(2, 3, 4))
+    print_line(found.summary())

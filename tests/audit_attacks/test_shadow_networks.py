@@ -1,0 +1,240 @@
+"""Networks trained at once are what they would be alone, and explanations by backpropagation are what they are called."""
+
+import numpy as np
+import pytest
+import torch
+
+from vitrail.audit import targets
+from vitrail.audit.backpropagation import METHODS, Settings
+from vitrail.audit.batched_training import Descent, Weights, descend, into_gradients, take_step
+from vitrail.audit.shadow import Networks, halves
+from vitrail.errors import InvalidInput
+
+torch.set_num_threads(1)
+
+
+def alone(matrices, place, activation):
+    """One of the networks as an ordinary torch module."""
+    parts = []
+    for layer in range(0, len(matrices), 2):
+        linear = torch.nn.Linear(matrices[layer].shape[1], matrices[layer].shape[2]).double()
+        with torch.no_grad():
+            linear.weight.copy_(matrices[layer][place].T)
+            linear.bias.copy_(matrices[layer + 1][place, 0])
+        parts += [linear, torch.nn.Tanh() if activation == "tanh" else torch.nn.ReLU()]
+    return torch.nn.Sequential(*parts[:-1])
+
+
+@pytest.mark.parametrize("activation", ["tanh", "relu"])
+def test_gradients_are_those_of_automatic_differentiation(activation):
+    generator = torch.Generator().manual_seed(0)
+    weights = Weights.glorot(3, (5, 7, 6, 4), "cpu", generator)
+    weights.flat = weights.flat.double()
+    weights.matrices = [one.double() for one in weights.matrices]
+    gradients = Weights(torch.zeros_like(weights.flat), [torch.zeros_like(one) for one in weights.matrices])
+    points = torch.randn((3, 8, 5), generator=generator, dtype=torch.float64)
+    classes = torch.randint(0, 4, (3, 8), generator=generator)
+    counts = torch.rand((3, 8), generator=generator, dtype=torch.float64)
+    into_gradients(weights, gradients, points, classes.flatten(), counts, activation)
+    for place in range(3):
+        module = alone(weights.matrices, place, activation)
+        each = torch.nn.functional.cross_entropy(module(points[place]), classes[place], reduction="none")
+        (each * counts[place]).mean().backward()
+        for layer, linear in enumerate(module[::2]):
+            assert torch.allclose(gradients.matrices[2 * layer][place], linear.weight.grad.T, atol=1e-12)
+            assert torch.allclose(gradients.matrices[2 * layer + 1][place, 0], linear.bias.grad, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["adam", "adagrad", "sgd"])
+def test_steps_are_those_of_torch(name):
+    how = Descent(name, "tanh", 1, 1, 0.05, 1e-2, 1e-2)
+    ours = torch.linspace(-1, 1, 6, dtype=torch.float64)
+    theirs = ours.clone().requires_grad_(True)
+    optimizer = {
+        "adam": lambda: torch.optim.Adam([theirs], lr=0.05, weight_decay=1e-2),
+        "adagrad": lambda: torch.optim.Adagrad([theirs], lr=0.05, lr_decay=1e-2, weight_decay=1e-2),
+        "sgd": lambda: torch.optim.SGD([theirs], lr=0.05, weight_decay=1e-2),
+    }[name]()
+    memory = [torch.zeros_like(ours) for _ in range(2)]
+    for taken in range(1, 6):
+        gradient = torch.sin(ours * taken)
+        theirs.grad = torch.sin(theirs.detach() * taken)
+        take_step(ours, gradient, memory, taken, how)
+        optimizer.step()
+        assert torch.allclose(ours, theirs.detach(), atol=1e-12)
+
+
+def test_a_network_does_not_know_who_is_trained_beside_it():
+    """The same start, the same rows in the same order: whether one or four are trained makes no difference."""
+    generator = np.random.default_rng(0)
+    points = torch.as_tensor(generator.normal(size=(64, 5)), dtype=torch.float32)
+    classes = torch.as_tensor((points[:, 0] > 0).long())
+    how = Descent("adam", "tanh", 3, 64, 1e-2, 0.0, 0.0)
+    start = Weights.glorot(4, (5, 6, 2), "cpu", torch.Generator().manual_seed(1))
+    single = Weights.like(1, (5, 6, 2), "cpu")
+    for one, many in zip(single.matrices, start.matrices, strict=True):
+        one.copy_(many[2:3])
+    rows = torch.arange(64)
+    for weights, models in ((start, 4), (single, 1)):
+        descend(
+            weights,
+            points,
+            classes,
+            None,
+            rows.expand(models, 64),
+            how,
+            torch.Generator().manual_seed(2),
+            lambda units: None,
+        )
+    for one, many in zip(single.matrices, start.matrices, strict=True):
+        assert torch.allclose(one[0], many[2], atol=1e-5)
+
+
+@pytest.fixture(scope="module")
+def trained():
+    generator = np.random.default_rng(1)
+    points = generator.normal(size=(120, 6))
+    labels = (points[:, 0] * points[:, 1] > 0).astype(int)
+    recipe = Networks(
+        hidden=(16, 8), activation="relu", epochs=20, learning_rate=1e-2, settings=Settings(steps=400, samples=5)
+    )
+    return recipe.fit(points, labels, [np.arange(60), np.arange(60, 120)]), points, labels
+
+
+def test_networks_learn(trained):
+    networks, points, labels = trained
+    assert len(networks) == 2
+    assert networks.accuracy(points[:60], labels[:60])[0] > 0.75
+    assert networks.predict(points).sum(axis=2) == pytest.approx(1.0)
+
+
+def test_halves_are_complementary():
+    chosen, inside = halves(6, 40, 20, seed=3)
+    assert [len(one) for one in chosen] == [20] * 6
+    assert (inside.sum(axis=0) == 3).all()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_explanations_of_many_networks_are_those_of_each(trained, method):
+    networks, points, _ = trained
+    module = alone(networks.matrices, 1, "relu")
+    adapters = {
+        "gradient": targets.gradient(module),
+        "input x gradient": targets.input_x_gradient(module),
+        "integrated gradients": targets.integrated_gradients(module, steps=400),
+        "guided backpropagation": targets.guided_backpropagation(module),
+        "layer relevance": targets.layer_relevance(module),
+        "smooth gradient": None,
+    }
+    found = networks.explain(points[:7], method)[1]
+    assert found.shape == (7, 6)
+    if adapters[method] is not None:
+        assert np.allclose(found, adapters[method](points[:7]), atol=1e-9)
+    assert np.allclose(networks.only(1).predict(points[:7])[0], targets.predictions(module)(points[:7]))
+
+
+def test_the_gradient_is_a_difference_quotient(trained):
+    networks, points, _ = trained
+    one, step = networks.only(0), 1e-6
+    found = one.explain(points[:5], "gradient")[0]
+    chosen = one.predict(points[:5])[0].argmax(axis=1)
+    for feature in range(6):
+        shift = np.eye(6)[feature] * step
+        ends = [one.predict(points[:5] + side * shift)[0][np.arange(5), chosen] for side in (1, -1)]
+        assert np.allclose(found[:, feature], (ends[0] - ends[1]) / (2 * step), atol=1e-5)
+
+
+def test_integrated_gradients_add_up_from_the_baseline_to_the_point(trained):
+    networks, points, _ = trained
+    one = networks.only(0)
+    chosen = one.predict(points)[0].argmax(axis=1)
+    gap = one.predict(points)[0][np.arange(120), chosen] - one.predict(0 * points)[0][np.arange(120), chosen]
+    assert np.abs(one.explain(points, "integrated gradients")[0].sum(axis=1) - gap).max() < 0.02
+
+
+def test_relevance_adds_up_to_the_logit_without_biases():
+    module = torch.nn.Sequential(
+        torch.nn.Linear(4, 6, bias=False), torch.nn.ReLU(), torch.nn.Linear(6, 3, bias=False)
+    ).double()
+    points = np.random.default_rng(2).normal(size=(10, 4))
+    logits = module(torch.as_tensor(points)).detach().numpy()
+    assert np.allclose(targets.layer_relevance(module)(points).sum(axis=1), logits.max(axis=1), atol=1e-3)
+
+
+def test_guided_signals_are_positive_only():
+    """With positive weights below, a guided gradient cannot be negative."""
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(torch.nn.Linear(4, 6), torch.nn.ReLU(), torch.nn.Linear(6, 3)).double()
+    with torch.no_grad():
+        module[0].weight.abs_()
+    points = np.random.default_rng(3).normal(size=(10, 4))
+    assert (targets.guided_backpropagation(module, of="logit")(points) >= 0).all()
+    assert (targets.gradient(module, of="logit")(points) < 0).any()
+
+
+def test_smooth_gradients_without_noise_are_gradients(trained):
+    module = alone(trained[0].matrices, 0, "relu")
+    points = trained[1][:5]
+    assert np.allclose(targets.smooth_gradient(module, sigma=0.0, samples=2)(points), targets.gradient(module)(points))
+    assert not np.allclose(targets.smooth_gradient(module, sigma=0.5)(points), targets.gradient(module)(points))
+
+
+def test_pictures_go_through_convolutions():
+    torch.manual_seed(1)
+    module = torch.nn.Sequential(
+        torch.nn.Conv2d(1, 2, 3), torch.nn.ReLU(), torch.nn.MaxPool2d(2), torch.nn.Flatten(), torch.nn.Linear(18, 3)
+    )
+    pictures = np.random.default_rng(4).uniform(size=(3, 1, 8, 8))
+    for adapter in (targets.gradient, targets.guided_backpropagation, targets.layer_relevance, targets.integrated_gradients):
+        found = adapter(module)(pictures)
+        assert found.shape == (3, 64)
+        assert np.isfinite(found).all()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Networks(activation="sigmoid"), "activation is"),
+        (lambda: Networks(optimizer="lion"), "optimizer is"),
+        (lambda: Networks(explain="lime"), "explain is"),
+        (lambda: Networks(epochs=0), "at least 1"),
+        (lambda: Settings(of="loss"), "of is"),
+        (lambda: Networks().fit(np.zeros((9, 2)), np.arange(9) % 2, [np.arange(3), np.arange(4)]), "equally large"),
+        (lambda: targets.guided_backpropagation(torch.nn.Linear(2, 2))(np.zeros((2, 2))), "Sequential"),
+        (
+            lambda: targets.layer_relevance(torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Softmax(1)))(
+                np.zeros((2, 2))
+            ),
+            "softmax",
+        ),
+        (lambda: targets.captum(3), "captum"),
+        (lambda: targets.lime(3, len, width=2), "LimeTabularExplainer"),
+    ],
+)
+def test_bad_recipes_are_refused(make, message):
+    with pytest.raises(InvalidInput, match=message):
+        make()
+
+
+def test_shap_explainers_are_targets():
+    import shap
+
+    rows = np.random.default_rng(5).normal(size=(60, 3))
+    explainer = shap.explainers.Exact(lambda x: np.column_stack([x[:, 0], -x[:, 1]]), rows[:20])
+    found = targets.shap(explainer)(rows[:10])
+    assert found.shape == (10, 3)
+    larger = rows[:10, 0] > -rows[:10, 1]
+    assert np.allclose(found[larger][:, 1:], 0, atol=1e-9)
+
+
+def test_lime_answers_become_rows():
+    class Answer:
+        def as_map(self):
+            return {1: [(2, 0.5), (0, -1.0)]}
+
+    class Explainer:
+        def explain_instance(self, row, predict, top_labels, num_features):
+            assert (top_labels, num_features) == (1, 3)
+            return Answer()
+
+    assert targets.lime(Explainer(), len, width=3)(np.zeros((2, 3))).tolist() == [[-1.0, 0.0, 0.5]] * 2
