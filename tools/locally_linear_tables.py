@@ -46,7 +46,7 @@ M = 30 maps, D' = 300, batch 500, 20 epochs, Adam at 0.001 losing a fifth every 
 epsilon 2 by the moments accountant; privacy loss distributions give what the table says, so its noise is larger than it
 had to be. Its text has clip 0.001; with Adam the scale of the clip matters little as long as it is small, and 0.5 is used
 here. It does not say how pixels were scaled: standardised, as in the example code it builds on, its figure is met; with
-pixels in [0, 1] MNIST is lower. The standardised run was done for one seed.
+pixels in [0, 1] MNIST is lower.
 """
 
 TABULAR = """In place of the Henan hospital data, which is not public. AUC on test rows. Sums of money enter as logarithms.

@@ -59,6 +59,9 @@ if __name__ == "__main__":
         (ROOT / "docs" / "papers" / "counterfactual.md").write_text(counterfactual_tables.page())
     if pane_tables.RESULTS.exists():
         (ROOT / "docs" / "which_way.md").write_text(pane_tables.page())
+    if audit_tables.RESULTS.exists():
+        errata = ROOT / "docs" / "errata.md"
+        errata.write_text(audit_tables.with_gallery(errata.read_text()))
     if audit_tables.PAPER.exists() or audit_tables.RESULTS.exists():
         (ROOT / "docs" / "papers" / "risks.md").write_text(audit_tables.page())
     if locally_linear_tables.RESULTS.exists():
