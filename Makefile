@@ -21,7 +21,7 @@ demo: $(VENV)/.stamp-demo  ## explain a model of census incomes in private; writ
 	$(BIN)/python examples/demo.py
 
 test: $(VENV)/.stamp-test  ## the tests, and every example in a docstring
-	$(BIN)/python -m pytest --doctest-modules src tests
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --doctest-modules src tests
 
 test-slow: $(VENV)/.stamp-test  ## the long statistical checks
 	$(BIN)/python -m pytest -m slow tests
