@@ -14,6 +14,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import vitrail as vt
 from vitrail.cli import main
+from vitrail.pane.plan import WEIGHTS
 
 ROOT = Path(__file__).resolve().parents[2]
 N_ROWS = 3000
@@ -141,7 +142,8 @@ def test_a_quote_charges_nothing(run):
     Path("ledger.db").unlink()
     told = run(*words("--quote", "--parts", "rows", "--parts", "effects", "--weight", "pdp=4"))
     assert told.code == 0, told.err
-    assert "pdp: 42.1 % of the price" in told.out
+    share = 100 * 4 / (WEIGHTS["rows"] + 4 + WEIGHTS["ale"])
+    assert f"pdp: {share:.1f} % of the price" in told.out
     assert not Path("ledger.db").exists()
     assert json.loads(run(*words("--quote", "--json")).out)["price"]["fits"] is True
 
