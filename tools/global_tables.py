@@ -19,6 +19,7 @@ HEADLINE = {
     ),
     "ale_win_share": ("the same, accumulated effects", ">= 90 %", "{:.0%}"),
     "pfi_bike": ("rank agreement of permutation importance, eps 0.5, Bike", ">= 0.93", "{:.3f}"),
+    "pfi_bike_clipped": ("the same with the ranking of the model clipped to its declared range", "reported", "{:.3f}"),
     "pfi_adult": ("the same, Adult", ">= 0.98", "{:.3f}"),
     "pfi_framingham": ("the same, Framingham", ">= 0.85", "{:.3f}"),
     "generic_ranking_margin": ("AnyRanking over the printed agreement, worst dataset and eps", ">= 0", "{:+.3f}"),
