@@ -22,7 +22,8 @@ def private() -> vt.PrivateData:
 def test_shap_importance_is_bought_with_the_rest_and_comes_back_from_a_file(tmp_path) -> None:
     data = private()
     found = vt.GlobalReport(data, MODEL, parts=["pdp", "shap"])(epsilon=2.0)
-    assert found.parts == ("pdp", "shap") and found.importance is None
+    assert found.parts == ("pdp", "shap")
+    assert found.importance is None
     assert found.shap.order[:2] == ("age", "dose")
     # E|phi| of 0.7 (x - E x) for uniform x is 0.7 / 4; each row meets few background rows, which makes it larger
     assert 0.15 < found.shap.scores[0] < 0.25
@@ -30,7 +31,8 @@ def test_shap_importance_is_bought_with_the_rest_and_comes_back_from_a_file(tmp_
     assert sum(found.shares.values()) == pytest.approx(1, abs=1e-5)
     again = vt.GlobalExplanation.load(found.save(tmp_path / "report.json"))
     np.testing.assert_array_equal(again.shap.scores, found.shap.scores)
-    assert "Shapley" in found.to_html() and "shap" in set(found.frame()["part"])
+    assert "Shapley" in found.to_html()
+    assert "shap" in set(found.frame()["part"])
 
 
 def test_files_from_before_there_was_such_a_part_are_read() -> None:
@@ -42,5 +44,6 @@ def test_files_from_before_there_was_such_a_part_are_read() -> None:
 def test_it_is_quoted_and_left_out_unless_asked_for() -> None:
     data = private()
     quote = vt.GlobalReport(data, MODEL, parts=["shap"]).quote(epsilon=1.0)
-    assert set(quote.half_widths) == {"shap"} and 0 < quote.half_width("shap") < 0.1
+    assert set(quote.half_widths) == {"shap"}
+    assert 0 < quote.half_width("shap") < 0.1
     assert "shap" not in vt.GlobalReport(data, MODEL).quote(epsilon=1.0).half_widths
