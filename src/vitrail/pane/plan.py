@@ -2,12 +2,12 @@
 
 *Shares.* Costs add in mu squared, and the squared error of a noisy sum falls as one over what was paid for it. So a part
 with share s of the price has 1/s times the squared error that it would have alone, and over parts of that sort the worst of
-these ratios is least for equal shares. Local synopsis and the two kinds of curves are of that sort: 4 for accumulated
-effects, whose error is partly of other kinds, 5 for the synopsis, 8 for partial dependence, where a method that answers one
-question is hardest to beat. *Private rows* get 4. They are used three times: for sharp local explanations, whose error
+these ratios is least for equal shares. Local synopsis and the two kinds of curves are of that sort: 5 for the synopsis, 5.5
+for accumulated effects, 8 for partial dependence, where a method that answers one question is hardest to beat. *Private
+rows* get 3. They are used three times: for sharp local explanations, whose error
 hardly falls any more with the price, as the histograms under all curves (which then cost nothing more), and as the places
 where counterfactuals are sought. *Importance* is read as an order and *counterfactuals* are checked by the public model, so
-that more noise changes less: 1 each. The numbers were chosen with Adult's figures in sight, not on other data.
+that more noise changes less: 0.75 each. The numbers were chosen with Adult's figures in sight, not on other data.
 
 *What is possible* follows from public numbers as well. ``parts="all"`` leaves out importance where there is no target,
 private rows and synopsis where columns are too many for them, rows where n_rows_public * mu of their share is below 100
@@ -46,7 +46,7 @@ from .manifest import MOST_FEATURES
 if TYPE_CHECKING:
     from ..vault import BoundedSum, PrivateData, Quote
 
-WEIGHTS = MappingProxyType({"rows": 4.0, "local": 5.0, "pdp": 8.0, "ale": 4.0, "importance": 1.0, "counterfactual": 1.0})
+WEIGHTS = MappingProxyType({"rows": 3.0, "local": 5.0, "pdp": 8.0, "ale": 5.5, "importance": 0.75, "counterfactual": 0.75})
 """Shares of the price (of mu squared) where all parts are bought; see the module docstring."""
 PARTS = tuple(WEIGHTS)
 GLOBAL = ("pdp", "ale", "importance")
