@@ -19,7 +19,10 @@ import numpy as np
 import datasets
 import exact
 import vitrail as vt
+from running import Part
 from vitrail.explain.linear.weights import Weight
+
+__all__ = ["DELTA", "Bench", "Cache", "Case", "Part", "Scale", "load"]
 
 DELTA = 1e-6
 
@@ -215,15 +218,6 @@ def load(name: str, folder: Path, cache: Cache, scale: Scale) -> Case:
 def _predict(estimator: object, data: datasets.Dataset) -> np.ndarray:
     features = data.x * np.sqrt(data.schema.n_columns)
     return estimator.predict_proba(features)[:, 1]  # type: ignore[attr-defined]
-
-
-@dataclass(frozen=True)
-class Part:
-    """What one part of the benchmark found."""
-
-    headline: dict[str, float]
-    rows: list[dict[str, object]]
-    how: str
 
 
 @dataclass(frozen=True)

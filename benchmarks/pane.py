@@ -12,23 +12,15 @@ Panes are kept in ``--cache`` and read again by later runs: delete its folder ``
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import platform
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
 
 import pane_accuracy
 import pane_fuzz
 import pane_speed
+import pane_subject
 from datasets import data_folder
-from pane_subject import DELTA, FOREST, Bench, Part, bench_of, default_cache
-
-RESULTS = Path(__file__).parent / "results" / "pane.json"
+from pane_subject import DELTA, FOREST, Bench, Part
+from running import Benchmark, Figure, options_of, run
 
 
 def fuzz(bench: Bench) -> Part:
@@ -56,82 +48,34 @@ def fuzz(bench: Bench) -> Part:
     return Part({"fuzz_failures": len(failures), "fuzzed_panes": total}, rows, how)
 
 
-@dataclass(frozen=True)
-class Figure:
-    """A part of the benchmark and the headline keys it yields."""
+BENCHMARK = Benchmark[Bench](
+    name="pane",
+    script="benchmarks/pane.py",
+    quick="few draws, few people",
+    facts={"delta": DELTA, "neighbours": "add-remove, the true row count public"},
+    indented=True,
+    figures={
+        "ratios": Figure(pane_accuracy.ratios, ("local_ratio", "pdp_ratio", "ale_ratio")),
+        "published": Figure(pane_accuracy.published, ("worst_gain_vs_published",)),
+        "importance": Figure(pane_accuracy.importance, ("importance_agreement",)),
+        "counterfactual": Figure(pane_accuracy.counterfactual, ("counterfactual_validity",)),
+        "fidelity": Figure(pane_accuracy.fidelity, ("local_fidelity",)),
+        "speed": Figure(pane_speed.speed, ("pane_mib", "person_seconds", "local_per_second")),
+        "fuzz": Figure(fuzz, ("fuzz_failures",)),
+    },
+)
 
-    measure: Callable[[Bench], Part]
-    keys: tuple[str, ...]
 
-
-FIGURES = {
-    "ratios": Figure(pane_accuracy.ratios, ("local_ratio", "pdp_ratio", "ale_ratio")),
-    "published": Figure(pane_accuracy.published, ("worst_gain_vs_published",)),
-    "importance": Figure(pane_accuracy.importance, ("importance_agreement",)),
-    "counterfactual": Figure(pane_accuracy.counterfactual, ("counterfactual_validity",)),
-    "fidelity": Figure(pane_accuracy.fidelity, ("local_fidelity",)),
-    "speed": Figure(pane_speed.speed, ("pane_mib", "person_seconds", "local_per_second")),
-    "fuzz": Figure(fuzz, ("fuzz_failures",)),
-}
-
-
-def chosen(only: list[str]) -> list[str]:
-    known = set(FIGURES) | {key for figure in FIGURES.values() for key in figure.keys}
-    unknown = [name for name in only if name not in known]
-    if unknown:
-        raise SystemExit(f"there is no part {', '.join(unknown)}; there are {', '.join(sorted(known))}")
-    return [name for name, figure in FIGURES.items() if not only or name in only or set(figure.keys) & set(only)]
+def bench_of(options: argparse.Namespace) -> Bench:
+    folder = data_folder(options.data)
+    return pane_subject.bench_of(folder, options.cache, options.local_cache, options.global_cache, options.quick)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", help="the folder of datasets; else the variable VITRAIL_DATA")
-    parser.add_argument("--cache", type=Path, default=default_cache())
+    parser = options_of(BENCHMARK, __doc__)
     parser.add_argument("--local-cache", type=Path)
     parser.add_argument("--global-cache", type=Path)
-    parser.add_argument("--only", nargs="*", default=[], metavar="NAME", help="parts or headline keys")
-    parser.add_argument("--quick", action="store_true", help="few draws, few people; nothing is written")
-    parser.add_argument("--resume", action="store_true", help="do not measure again what is stored")
-    options = parser.parse_args()
-    bench = bench_of(data_folder(options.data), options.cache, options.local_cache, options.global_cache, options.quick)
-    parts_folder = options.cache / ("pane-quick" if options.quick else "pane-parts")
-    parts_folder.mkdir(exist_ok=True)
-    for name in chosen(options.only):
-        stored = parts_folder / f"{name}.json"
-        if options.resume and stored.exists():
-            print(f"{name}: kept", flush=True)
-            continue
-        start = time.perf_counter()
-        part = FIGURES[name].measure(bench)
-        missing = set(FIGURES[name].keys) - set(part.headline)
-        assert not missing, f"{name} did not yield {missing}"
-        found = {"headline": part.headline, "rows": part.rows, "how": part.how, "seconds": time.perf_counter() - start}
-        stored.write_text(json.dumps(found, indent=2) + "\n")
-        print(f"{name} ({found['seconds']:.0f} s)", json.dumps(part.headline, indent=2), flush=True)
-    if not options.quick and all((parts_folder / f"{name}.json").exists() for name in FIGURES):
-        write(parts_folder)
-
-
-def write(parts_folder: Path) -> None:
-    parts = {name: json.loads((parts_folder / f"{name}.json").read_text()) for name in FIGURES}
-    result = {
-        "headline": {key: value for part in parts.values() for key, value in part["headline"].items()},
-        "rows": [{"part": name, **row} for name, part in parts.items() for row in part["rows"]],
-        "how": {
-            "command": "python benchmarks/pane.py",
-            "delta": DELTA,
-            "neighbours": "add-remove, the true row count public",
-            "python": platform.python_version(),
-            "numpy": np.__version__,
-            "cores": os.cpu_count(),
-            "machine": platform.processor() or platform.machine(),
-            "seconds": {name: round(part["seconds"], 1) for name, part in parts.items()},
-            **{name: part["how"] for name, part in parts.items()},
-        },
-    }
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps(result, indent=2) + "\n")
-    print(f"wrote {RESULTS.name}", json.dumps(result["headline"], indent=2))
+    run(BENCHMARK, parser.parse_args(), bench_of)
 
 
 if __name__ == "__main__":

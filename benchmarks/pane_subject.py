@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -218,7 +217,3 @@ def bench_of(data: Path, cache: Path, local_cache: Path | None, global_cache: Pa
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
     return Bench(data, Cache(cache), Cache(local_cache or cache), Cache(global_cache or cache), Scale(quick))
-
-
-def default_cache() -> Path:
-    return Path(tempfile.gettempdir()) / "vitrail-benchmarks"

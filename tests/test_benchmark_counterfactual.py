@@ -1,33 +1,19 @@
 """The pure functions behind the reproduced paper on counterfactuals."""
 
-import importlib
-import sys
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
 
 import vitrail as vt
+from benchmark_scripts import script
 
-ROOT = Path(__file__).resolve().parent.parent
-
-
-def module(name: str):
-    sys.path.insert(0, str(ROOT / "benchmarks"))
-    try:
-        return importlib.import_module(name)
-    finally:
-        sys.path.pop(0)
-
-
-cases = module("papers.counterfactual_cases")
-adult = module("papers.counterfactual_adult")
-pixels = module("papers.counterfactual_pixels")
-several = module("papers.counterfactual_several")
-datasets = module("datasets")
-dice = module("peers.dice")
-fresh = module("papers.counterfactual_fresh")
+cases = script("papers.counterfactual_cases")
+adult = script("papers.counterfactual_adult")
+pixels = script("papers.counterfactual_pixels")
+several = script("papers.counterfactual_several")
+datasets = script("datasets")
+dice = script("peers.dice")
+fresh = script("papers.counterfactual_fresh")
 
 SCHEMA = vt.Schema({"size": vt.Numeric(0, 10, integer=True), "kind": vt.Categorical(["a", "b"])})
 

@@ -1,28 +1,15 @@
 """The fuzzer of panes: what it does to a file is real damage, and every outcome is our error or a pane that works."""
 
-import importlib
-import sys
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from benchmark_scripts import script
 from vitrail.errors import InvalidInput
 from vitrail.pane import Pane
 
-ROOT = Path(__file__).resolve().parent.parent
-
-
-def module(name: str):
-    sys.path.insert(0, str(ROOT / "benchmarks"))
-    try:
-        return importlib.import_module(name)
-    finally:
-        sys.path.pop(0)
-
-
-pane_fuzz = module("pane_fuzz")
+pane_fuzz = script("pane_fuzz")
 
 
 @pytest.fixture(scope="module")

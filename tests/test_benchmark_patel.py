@@ -1,33 +1,21 @@
 """The pure functions behind the reproduced paper, and the page made from its results."""
 
-import importlib
 import json
 import math
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+from benchmark_scripts import ROOT, script
 
-
-def module(name: str, folder: str):
-    sys.path.insert(0, str(ROOT / folder))
-    try:
-        return importlib.import_module(name)
-    finally:
-        sys.path.pop(0)
-
-
-cases = module("papers.patel_cases", "benchmarks")
-streams = module("papers.patel_streams", "benchmarks")
-published = module("papers.patel_published", "benchmarks")
-exact = module("exact", "benchmarks")
-stream = module("local_stream", "benchmarks")
-setup = module("local_setup", "benchmarks")
-problems = module("vitrail.explain.linear.problem", "src")
-weights = module("vitrail.explain.linear.weights", "src")
+cases = script("papers.patel_cases")
+streams = script("papers.patel_streams")
+published = script("papers.patel_published")
+exact = script("exact")
+stream = script("local_stream")
+setup = script("local_setup")
+problems = script("vitrail.explain.linear.problem", "src")
+weights = script("vitrail.explain.linear.weights", "src")
 
 
 @pytest.fixture
@@ -93,7 +81,7 @@ def test_the_raised_epsilon_gives_the_printed_number_of_steps(rows):
 
 
 def test_a_stream_is_billed_for_its_dearest_part():
-    accounting = module("vitrail.accounting", "src")
+    accounting = script("vitrail.accounting", "src")
     squares = np.array([[1e-4, 0.0, 0.0], [0.0, 1e-4, 3e-4], [1e-4, 1e-4, 0.0]])
     expected = [accounting.epsilon_of(math.sqrt(total), streams.DELTA_STREAM) for total in (1e-4, 2e-4, 4e-4)]
     np.testing.assert_allclose(streams.gdp_curve(squares), expected)
@@ -113,7 +101,7 @@ def test_only_words_of_the_review_are_among_its_strongest():
 
 
 def test_the_page_comes_from_the_result_file():
-    tables = module("patel_tables", "tools")
+    tables = script("patel_tables", "tools")
     assert (ROOT / "docs" / "papers" / "patel.md").read_text() == tables.page()
     stored = json.loads((ROOT / "benchmarks" / "results" / "patel.json").read_text())
     for part in {row["part"] for row in stored["rows"]}:

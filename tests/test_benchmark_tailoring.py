@@ -1,33 +1,20 @@
 """The pure functions behind the reproduced paper on global explanations."""
 
-import importlib
 import itertools
 import math
-import sys
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import vitrail as vt
+from benchmark_scripts import script
 
-ROOT = Path(__file__).resolve().parent.parent
-
-
-def module(name: str):
-    sys.path.insert(0, str(ROOT / "benchmarks"))
-    try:
-        return importlib.import_module(name)
-    finally:
-        sys.path.pop(0)
-
-
-setup = module("global_setup")
-published = module("papers.tailoring_published")
-ours = module("global_ours")
-ranking = module("global_ranking")
-datasets = module("datasets")
+setup = script("global_setup")
+published = script("papers.tailoring_published")
+ours = script("global_ours")
+ranking = script("global_ranking")
+datasets = script("datasets")
 
 
 def predict(raw):

@@ -13,99 +13,45 @@ are drawn from the numbers in the result file and go to docs/papers/figures (wit
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import platform
 import sys
-import tempfile
-import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import numpy as np
-
 from datasets import data_folder
 from local_setup import Bench, Cache, Scale
 from papers import patel_figures, patel_loss, patel_people, patel_streams, patel_training
+from running import Benchmark, Figure, options_of, run
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-RESULTS = ROOT / "benchmarks" / "results" / "patel.json"
-PICTURES = ROOT / "docs" / "papers" / "figures"
+BENCHMARK = Benchmark[Bench](
+    name="patel",
+    script="benchmarks/papers/patel.py",
+    quick="few points, few draws, few rows",
+    facts={"neighbours": "add-remove, the true row count public"},
+    partial=True,
+    headline="{part}: {key}",
+    draw=patel_figures.draw,
+    figures={
+        "table3": Figure(patel_loss.table3),
+        "top5": Figure(patel_loss.top5),
+        "pictures": Figure(patel_loss.pictures),
+        "budget": Figure(patel_streams.budget),
+        "losses": Figure(patel_streams.losses),
+        "iterations": Figure(patel_streams.iterations),
+        "regimes": Figure(patel_streams.regimes),
+        "training": Figure(patel_training.training),
+        "subgroups": Figure(patel_people.subgroups),
+        "which": Figure(patel_people.which),
+    },
+)
 
-PARTS = {
-    "table3": patel_loss.table3,
-    "top5": patel_loss.top5,
-    "pictures": patel_loss.pictures,
-    "budget": patel_streams.budget,
-    "losses": patel_streams.losses,
-    "iterations": patel_streams.iterations,
-    "regimes": patel_streams.regimes,
-    "training": patel_training.training,
-    "subgroups": patel_people.subgroups,
-    "which": patel_people.which,
-}
+
+def bench_of(options: argparse.Namespace) -> Bench:
+    return Bench(data_folder(options.data), Cache(options.cache), Scale(options.quick))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", help="the folder of datasets; else the variable VITRAIL_DATA")
-    parser.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir()) / "vitrail-benchmarks")
-    parser.add_argument("--only", nargs="*", default=[], metavar="NAME", help="parts: " + ", ".join(PARTS))
-    parser.add_argument("--quick", action="store_true", help="few points, few draws, few rows; nothing is written")
-    parser.add_argument("--resume", action="store_true", help="do not measure again what is stored")
-    parser.add_argument("--collect", action="store_true", help="measure nothing; write and draw what is finished")
-    options = parser.parse_args()
-    unknown = [name for name in options.only if name not in PARTS]
-    if unknown:
-        raise SystemExit(f"there is no part {', '.join(unknown)}; there are {', '.join(PARTS)}")
-    options.cache.mkdir(parents=True, exist_ok=True)
-    stored = options.cache / ("patel-quick" if options.quick else "patel-parts")
-    stored.mkdir(exist_ok=True)
-    if not options.collect:
-        measure(options, stored)
-    finished = [name for name in PARTS if (stored / f"{name}.json").exists()]
-    parts = {name: json.loads((stored / f"{name}.json").read_text()) for name in finished}
-    rows = [{"part": name, **row} for name, part in parts.items() for row in part["rows"]]
-    if not options.quick:
-        write(parts, rows)
-    patel_figures.draw(rows, stored if options.quick else PICTURES)
-
-
-def measure(options: argparse.Namespace, stored: Path) -> None:
-    bench = Bench(data_folder(options.data), Cache(options.cache), Scale(options.quick))
-    for name in options.only or PARTS:
-        path = stored / f"{name}.json"
-        if options.resume and path.exists():
-            print(f"{name}: kept", flush=True)
-            continue
-        start = time.perf_counter()
-        part = PARTS[name](bench)
-        found = {"headline": part.headline, "rows": part.rows, "how": part.how, "seconds": time.perf_counter() - start}
-        path.write_text(json.dumps(found) + "\n")
-        print(f"{name} ({found['seconds']:.0f} s)", json.dumps(part.headline, indent=2), flush=True)
-
-
-def write(parts: dict[str, dict], rows: list[dict[str, object]]) -> None:  # type: ignore[type-arg]
-    result = {
-        "headline": {f"{name}: {key}": value for name, part in parts.items() for key, value in part["headline"].items()},
-        "rows": rows,
-        "how": {
-            "command": "python benchmarks/papers/patel.py",
-            "neighbours": "add-remove, the true row count public",
-            "python": platform.python_version(),
-            "numpy": np.__version__,
-            "cores": os.cpu_count(),
-            "machine": platform.processor() or platform.machine(),
-            "not finished": [name for name in PARTS if name not in parts],
-            "seconds": {name: round(part["seconds"], 1) for name, part in parts.items()},
-            **{name: part["how"] for name, part in parts.items()},
-        },
-    }
-    lines = [f'  "headline": {json.dumps(result["headline"], indent=4)}', f'  "how": {json.dumps(result["how"], indent=4)}']
-    lines.append('  "rows": [\n    ' + ",\n    ".join(json.dumps(row) for row in rows) + "\n  ]")
-    RESULTS.write_text("{\n" + ",\n".join(lines) + "\n}\n")
-    print(f"wrote {RESULTS.name}")
+    run(BENCHMARK, options_of(BENCHMARK, __doc__).parse_args(), bench_of)
 
 
 if __name__ == "__main__":

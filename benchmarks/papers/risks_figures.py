@@ -20,6 +20,7 @@ from papers.risks_setup import (
     synthetic,
     train_rounds,
 )
+from running import Part
 from vitrail.audit import targets
 from vitrail.audit.backpropagation import Settings
 from vitrail.audit.learned import learned_scores
@@ -44,13 +45,6 @@ class Bench:
 
     def rounds(self, full: int) -> int:
         return 2 if self.quick else full
-
-
-@dataclass(frozen=True)
-class Part:
-    headline: dict[str, object]
-    rows: list[dict[str, object]]
-    how: dict[str, object]
 
 
 def figure_1(bench: Bench) -> Part:

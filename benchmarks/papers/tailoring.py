@@ -22,16 +22,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import numpy as np
 
 import global_curves as curves
+import global_explanations
 import global_ours as ours
 import global_ranking
 from global_curves import Row
-from global_explanations import bench_of, measured, options_of, write
 from global_setup import Bench, Part
 from papers import tailoring_figures
+from running import PICTURES, Benchmark, Figure, run
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-RESULTS = ROOT / "benchmarks" / "results" / "tailoring.json"
-PICTURES = ROOT / "docs" / "papers" / "figures"
 SHOWN = (
     ("pdp", "bike", "hr", 0.5),
     ("ale", "bike", "hr", 0.5),
@@ -88,22 +86,29 @@ def shown(bench: Bench) -> Part:
     return Part({}, rows, "one draw each, epsilon for this column alone")
 
 
-PARTS = {
-    "pdp": experiment("pdp"),
-    "ale": experiment("ale"),
-    "resolution": resolution,
-    "importance": global_ranking.importance,
-    "generic_rankings": global_ranking.generic_rankings,
-    "shown": shown,
-}
+BENCHMARK = Benchmark[Bench](
+    name="tailoring",
+    script="benchmarks/papers/tailoring.py",
+    quick=global_explanations.QUICK,
+    facts=global_explanations.FACTS,
+    draw=tailoring_figures.draw,
+    figures={
+        "pdp": Figure(experiment("pdp")),
+        "ale": Figure(experiment("ale")),
+        "resolution": Figure(resolution),
+        "importance": Figure(global_ranking.importance),
+        "generic_rankings": Figure(global_ranking.generic_rankings),
+        "shown": Figure(shown),
+    },
+)
 SHARED = {"importance": "importance", "generic_rankings": "generic_rankings"}
 """Parts that the other benchmark measures too."""
 
 
-def take_over(cache: Path, folder: Path, quick: bool) -> None:
+def take_over(cache: Path, quick: bool) -> None:
     """Parts of the other benchmark, so that nothing is measured twice."""
-    other = cache / ("global-quick" if quick else "global-parts")
-    folder.mkdir(exist_ok=True)
+    other, folder = global_explanations.BENCHMARK.folder(cache, quick), BENCHMARK.folder(cache, quick)
+    folder.mkdir(parents=True, exist_ok=True)
     for name in SHARED:
         if (other / f"{name}.json").exists() and not (folder / f"{name}.json").exists():
             (folder / f"{name}.json").write_text((other / f"{name}.json").read_text())
@@ -116,27 +121,15 @@ def take_over(cache: Path, folder: Path, quick: bool) -> None:
 
 
 def main() -> None:
-    parser = options_of(__doc__)
+    parser = global_explanations.parser_of(BENCHMARK, __doc__)
     parser.add_argument("--draw", action="store_true", help="only draw the stored results")
     options = parser.parse_args()
     if options.draw:
-        tailoring_figures.draw(json.loads(RESULTS.read_text())["rows"], PICTURES)
+        tailoring_figures.draw(json.loads(BENCHMARK.results.read_text())["rows"], PICTURES)
         return
-    unknown = [name for name in options.only if name not in PARTS]
-    if unknown:
-        raise SystemExit(f"there is no part {', '.join(unknown)}; there are {', '.join(PARTS)}")
-    bench = bench_of(options)
-    folder = options.cache / ("tailoring-quick" if options.quick else "tailoring-parts")
     if options.resume:
-        take_over(options.cache, folder, options.quick)
-    measured(folder, options.only or list(PARTS), PARTS, bench, options.resume)
-    finished = [name for name in PARTS if (folder / f"{name}.json").exists()]
-    if options.quick:
-        found = {name: json.loads((folder / f"{name}.json").read_text())["rows"] for name in finished}
-        tailoring_figures.draw([{"part": name, **row} for name, rows in found.items() for row in rows], folder)
-    elif len(finished) == len(PARTS):
-        rows = write(folder, finished, "python benchmarks/papers/tailoring.py", RESULTS)
-        tailoring_figures.draw(rows, PICTURES)
+        take_over(options.cache, options.quick)
+    run(BENCHMARK, options, global_explanations.bench_of)
 
 
 if __name__ == "__main__":

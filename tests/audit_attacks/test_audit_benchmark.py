@@ -1,30 +1,19 @@
 """The pieces of the audit benchmark: breaches are caught, bounds are bounds, tables come from results files."""
 
-import importlib
 import json
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import vitrail as vt
+from benchmark_scripts import script
 
-ROOT = Path(__file__).resolve().parents[2]
 CONFIDENCE = 0.999999
 
 
-def module(name, folder):
-    sys.path.insert(0, str(ROOT / folder))
-    try:
-        return importlib.import_module(name)
-    finally:
-        sys.path.pop(0)
-
-
-claims = module("audit_claims", "benchmarks")
-private = module("audit_private", "benchmarks")
-tables = module("audit_tables", "tools")
+claims = script("audit_claims")
+private = script("audit_private")
+tables = script("audit_tables", "tools")
 
 
 def audited(breach):

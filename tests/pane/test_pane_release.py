@@ -148,7 +148,7 @@ def test_a_quote_tells_the_price_and_what_it_buys_and_charges_nothing():
     assert set(quote.expected) == set(quote.shares) == set(PARTS)
     assert "bands of about" in str(quote)
     assert not vt.pane.quote(data, MODEL, epsilon=1.1).fits
-    assert quote.to_json()["parts"]["local"]["share"] == pytest.approx(1 / 5)
+    assert quote.to_json()["parts"]["local"]["share"] == pytest.approx(WEIGHTS["local"] / sum(WEIGHTS.values()))
     assert charges(data) == []
 
 
