@@ -145,7 +145,7 @@ def bound_on_advantage(epsilon: float) -> float:
 
 def private_rows(quick: bool) -> tuple[dict[str, float], list[dict[str, object]], dict[str, object]]:
     """Explainers x epsilons x attacks."""
-    trials = 60 if quick else 300
+    trials = 60 if quick else 120
     count = 60 if quick else 200
     population = Population.drawn(count, seed=21)
     coins = np.random.default_rng(22)

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from benchmark_scripts import ROOT, script
+from vitrail import accounting
+from vitrail.explain.linear import weights
 
 cases = script("papers.patel_cases")
 streams = script("papers.patel_streams")
@@ -14,8 +16,6 @@ published = script("papers.patel_published")
 exact = script("exact")
 stream = script("local_stream")
 setup = script("local_setup")
-problems = script("vitrail.explain.linear.problem", "src")
-weights = script("vitrail.explain.linear.weights", "src")
 
 
 @pytest.fixture
@@ -81,7 +81,6 @@ def test_the_raised_epsilon_gives_the_printed_number_of_steps(rows):
 
 
 def test_a_stream_is_billed_for_its_dearest_part():
-    accounting = script("vitrail.accounting", "src")
     squares = np.array([[1e-4, 0.0, 0.0], [0.0, 1e-4, 3e-4], [1e-4, 1e-4, 0.0]])
     expected = [accounting.epsilon_of(math.sqrt(total), streams.DELTA_STREAM) for total in (1e-4, 2e-4, 4e-4)]
     np.testing.assert_allclose(streams.gdp_curve(squares), expected)
