@@ -10,6 +10,7 @@ file that the payload of a pickle would have made.
 from __future__ import annotations
 
 import argparse
+import copy
 import io
 import json
 import os
@@ -167,7 +168,7 @@ def forged_value(content: bytes, draw: np.random.Generator) -> bytes:
                 if isinstance(spot, dict) and draw.random() < 0.2:
                     spot.pop(key)
                 else:
-                    spot[key] = STRANGE[int(draw.integers(len(STRANGE)))]
+                    spot[key] = copy.deepcopy(STRANGE[int(draw.integers(len(STRANGE)))])
                 break
             spot = spot[key]
     return zipped(rehashed({**members, name: json.dumps(value).encode()}))
