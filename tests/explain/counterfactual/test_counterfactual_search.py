@@ -420,3 +420,17 @@ def test_pictures_of_pixels():
     assert len(out.plot(picture=picture).axes) == 3
     with pytest.raises(InvalidInput, match="others"):
         out.plot(picture=vt.Picture((5, 5)))
+
+
+def test_answers_that_say_the_same_are_not_told_twice():
+    generator = np.random.default_rng(5)
+    schema = vt.Schema({"gain": vt.Numeric(0, 100_000, integer=True), "years": vt.Numeric(0, 20, integer=True)})
+    rows = {"gain": generator.integers(0, 100_000, 4000), "years": generator.integers(0, 20, 4000)}
+    data = vt.PrivateData(rows, schema, name="people", n_rows_public=4000, budget=vt.Budget(2, 1e-6))
+    model = vt.Model(lambda x: ((x[:, 0] > 0.05) | (x[:, 1] > 0.6)) * 1.0, range=(0, 1), name="either")
+    found = vt.Counterfactual(data, model).fit(epsilon=1.0)({"gain": 0, "years": 9}, desired_class=1, total_CFs=3)
+    told = found.frame()
+    encoded = np.stack([np.array(told["gain"]) / 100_000, np.array(told["years"]) / 20], axis=1)
+    apart = np.linalg.norm(encoded[:, None] - encoded[None], axis=2)[np.triu_indices(len(encoded), 1)]
+    assert len(encoded) == 3
+    assert apart.min() >= 0.03

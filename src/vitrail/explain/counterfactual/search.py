@@ -46,6 +46,8 @@ WORTH = 0.05
 RANDOM = 2_000
 """Random rows per person in the last resort."""
 
+ALIKE = 0.05
+"""Distance of encoded rows below which two answers say the same to a person."""
 PLAUSIBILITY_WEIGHT = 1.3
 """Of plausibility against distance, unless told; chosen on people that the documented figures are not about."""
 
@@ -339,10 +341,11 @@ def _chosen(
 ) -> FloatArray:
     """The best answer, then each time the one whose distance from those chosen exceeds its cost most; all different.
 
-    Where refining made too many of them one and the same, candidates stand in as they were before.
+    Where refining made too many of them nearly one and the same, candidates stand in as they were before; answers that are
+    alike come last.
     """
     rows = np.unique(good.rows[good.owner == place], axis=0)
-    if len(rows) < total:
+    if _unlike(search.features(rows), total) < total:
         rows = np.unique(np.concatenate([rows, spare.rows[spare.owner == place]]), axis=0)
     rows = rows[(rows != queries[place]).any(axis=1)]
     if not len(rows):
@@ -351,7 +354,19 @@ def _chosen(
     cost = search.cost(own, rows, np.full(len(rows), target[place]))
     features, picked = search.features(rows), [int(cost.argmin())]
     while len(picked) < min(total, len(rows)):
-        worth = np.sqrt(squares(features, features[picked]).min(axis=1)) - cost
+        apart = np.sqrt(squares(features, features[picked]).min(axis=1))
+        worth = apart - cost - np.where(apart < ALIKE, 1e6, 0.0)
         worth[picked] = -np.inf
         picked.append(int(worth.argmax()))
     return np.asarray(rows[picked])
+
+
+def _unlike(features: FloatArray, enough: int) -> int:
+    """How many rows there are that are not alike, counted up to ``enough``."""
+    kept: list[int] = []
+    for place in range(len(features)):
+        if len(kept) == enough:
+            break
+        if not kept or float(squares(features[place : place + 1], features[kept]).min()) >= ALIKE**2:
+            kept.append(place)
+    return len(kept)
