@@ -26,8 +26,8 @@ claims: some of the claims do not hold ([errata](../errata.md)).
 MISE is the mean squared difference from the non-private curve at 1 000 equidistant points (at the levels of a categorical
 column). Conventions differ, and each method is held to the non-private curve of its own. For the step between two levels
 the paper's code asks the rows of the former, ours those of both. In a numeric column many rows tie, and which of
-them the paper's curve asks depends on how they are sorted: that alone moves the curve of Adult's age by an MISE of 1e-4
-to 2e-3, more than some private designs lose. Here it is the mean over 20 random orders; ours cuts between values. The
+them the paper's curve asks depends on how they are sorted: that alone moves some curves by more than private
+designs lose. Here it is the mean over 20 random orders; ours cuts between values. The
 paper centres a curve by its mean over places, ours by the mean over rows. What an experiment of ten repetitions prints is
 itself random, and has no mean where a design divides by a noisy count: reruns and ours are the median, over experiments,
 of means of ten.

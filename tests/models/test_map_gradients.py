@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from vitrail.vault import MapTraining, map_scores, train_maps
 from vitrail.vault.map_gradients import clipped_sum, coefficients_of, safe_clip
+from vitrail.vault.training import exact_products
 
 ROWS, MAPS, CLASSES, WIDTH = 7, 3, 4, 5
 
@@ -154,3 +155,41 @@ def test_a_private_run_takes_no_generator_and_no_infinite_clip():
         MapTraining(**fixed, noise_multiplier=1.0, clip=np.inf)
     with pytest.raises(ValueError, match="positive noise_multiplier"):
         MapTraining(**fixed, noise_multiplier=0.0)
+
+
+@pytest.mark.parametrize("size", [1e2, 1e3, 1e4, 1e5])
+def test_copies_that_cancel_are_clipped_all_the_same(size):
+    """What two copies leave of each other is smaller than the rounding of its norm: a row may hide behind that."""
+    rng, clip = np.random.default_rng(0), 1e-3
+    for _ in range(200):
+        z = rng.normal(size=6)
+        z *= size / np.linalg.norm(z)
+        x = np.stack([z, rng.normal(size=6) * size * 1e-6 - z]).astype(np.float32)[None]
+        maps, biases = (rng.normal(size=(1, 2, 6)) * 1e-9).astype(np.float32), np.zeros((1, 2), np.float32)
+        gram = x @ x.transpose(0, 2, 1)
+        target = np.array([[1.0, 0.0]], np.float32)
+        found = clipped_sum(x, target, gram, maps, biases, beta=1.0, clip=safe_clip(clip, 1, 2, 6, 2))
+        assert np.linalg.norm(flat(found).astype(np.float64)) <= clip
+
+
+def test_a_row_that_overflows_shows_in_no_weight():
+    rng = np.random.default_rng(1)
+    features = rng.uniform(size=(50, 3)).astype(np.float32)
+    features[7, 1] = np.inf
+    training = MapTraining(
+        n_classes=2, n_maps=2, noise_multiplier=1.0, sampling_rate=1.0, steps=3, epsilon=10.0, delta=1e-5, expected_rows=50
+    )
+    found = train_maps(training, features, rng.integers(0, 2, 50))
+    assert np.isfinite(found.maps).all()
+    assert np.isfinite(found.biases).all()
+
+
+def test_products_are_exact_whatever_torch_was_told():
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high")
+    try:
+        with exact_products(torch.zeros(1)):
+            assert torch.get_float32_matmul_precision() == "highest"
+        assert torch.get_float32_matmul_precision() == "high"
+    finally:
+        torch.set_float32_matmul_precision(before)

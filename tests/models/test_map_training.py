@@ -256,3 +256,26 @@ def test_disjoint_parts_cost_as_much_as_the_dearest():
     for part in data.parts(2, name="halves"):
         vt.LocallyLinearClassifier(epsilon=2.0, steps=3, batch_size=300).fit(part)
     assert data.budget.spent.block_epsilon == 2.0
+
+
+def test_a_device_that_is_not_there_is_refused_before_the_charge():
+    data = private()
+    missing = "cuda:0" if not torch.cuda.is_available() else "tpu"
+    with pytest.raises(vt.errors.InvalidInput, match="device is"):
+        vt.LocallyLinearClassifier(epsilon=2.0, delta=1e-5, n_maps=1, steps=3, device=missing).fit(data)
+    assert data.budget.n_questions == 0
+
+
+def test_levels_of_mixed_kinds_are_refused_before_the_charge():
+    schema = vt.Schema({"x": vt.Numeric(0, 1), "y": vt.Categorical(["no", 1])})
+    data = vt.PrivateData(
+        {"x": [0.1, 0.9], "y": ["no", 1]},
+        schema,
+        name="mixed",
+        target="y",
+        n_rows_public=2,
+        budget=vt.Budget(5, 1e-4, training=(4.0, 1e-5)),
+    )
+    with pytest.raises(vt.errors.SchemaError, match="mixed kinds"):
+        vt.LocallyLinearClassifier(epsilon=2.0, delta=1e-5, n_maps=1, steps=3).fit(data)
+    assert data.budget.n_questions == 0

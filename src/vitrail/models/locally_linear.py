@@ -248,12 +248,13 @@ class LocallyLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             )
         schema = data.feature_schema
         training = settings.training(schema.n_features, len(target.levels), data.n_rows_public, data.neighbours)
-        release = data.train(training, device=self.device)
-        self.classes_ = np.array(target.levels)
-        if len(self.classes_) != len(target.levels) or self.classes_.ndim != 1:
+        classes = np.array(target.levels)
+        if classes.ndim != 1 or len({isinstance(level, str) for level in target.levels}) > 1:
             raise SchemaError(
                 "the levels of the target are of mixed kinds; declare them as one kind, all texts or all numbers"
             )
+        release = data.train(training, device=self.device)
+        self.classes_ = classes
         order = np.argsort(self.classes_)  # scikit-learn wants classes sorted
         self.classes_ = self.classes_[order]
         self.schema_, self.n_features_in_ = schema, schema.n_columns

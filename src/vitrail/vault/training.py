@@ -21,7 +21,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -180,7 +181,7 @@ def train_maps(
     training : MapTraining
         The plan.
     features : array (rows, P0) of 32-bit floats
-        NumPy, torch or CuPy; where it lies is where the work is done.
+        NumPy or torch; where it lies is where the work is done.
     labels : array (rows,) of integers
         Classes by number. A label out of range is a row that counts zero.
     advance : function, optional
@@ -192,8 +193,21 @@ def train_maps(
         raise InvalidInput(
             "a generator is given for a private run; noise that can be drawn again hides nothing: leave it out"
         )
+    with exact_products(features):
+        return _train(training, features, labels, advance, generator)
+
+
+def _train(
+    training: MapTraining,
+    features: Array,
+    labels: Array,
+    advance: Callable[[int], None] | None,
+    generator: np.random.Generator | None,
+) -> TrainedMaps:
     xp = array_api_compat.array_namespace(features)
     inputs = _inputs(xp, training, features)
+    # Zero times infinity is no number, and would show in every weight: a row that overflows says nothing there.
+    inputs = xp.where(xp.isfinite(inputs), inputs, xp.zeros_like(inputs))
     projections = None if training.projections is None else _like(xp, training.projections, features)
     lengths = _lengths(xp, inputs, projections)
     targets = xp.astype(labels[:, None] == _arange(xp, training.n_classes, features)[None, :], xp.float32)
@@ -203,6 +217,22 @@ def train_maps(
     if training.filters is not None:
         maps = xp.matmul(maps, _like(xp, training.filters, features)[:, 0, :])
     return TrainedMaps(_numpy(maps), _numpy(weights.biases))
+
+
+@contextmanager
+def exact_products(like: Array) -> Iterator[None]:
+    """32-bit products in all their bits, which the bound counts on: torch may have been told to be content with fewer."""
+    if isinstance(like, np.ndarray):
+        yield
+        return
+    import torch
+
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 @dataclass

@@ -15,12 +15,12 @@ bit.
 
 from __future__ import annotations
 
-import importlib
 import os
 from typing import Any, Protocol
 
 import numpy as np
 
+from ..errors import InvalidInput
 from .map_gradients import Array
 
 
@@ -55,7 +55,7 @@ def randomness_on(like: Array, given: np.random.Generator | None = None) -> Rand
         return NumpyRandomness(given)
     if type(like).__module__.split(".")[0] == "torch":
         return TorchCpuRandomness(given) if like.device.type == "cpu" else TorchRandomness(like.device, given)
-    return CupyRandomness(given)
+    raise InvalidInput(f"rows are {type(like).__name__}; a run takes NumPy arrays or torch tensors")
 
 
 class NumpyRandomness:
@@ -121,28 +121,3 @@ class TorchRandomness:
         """32-bit floats."""
         drawn = self._torch.randn(shape, generator=self._generator, device=self._device, dtype=self._torch.float32)
         return drawn.mul_(std)
-
-
-class CupyRandomness:
-    """On CuPy arrays."""
-
-    def __init__(self, given: np.random.Generator | None = None) -> None:
-        cupy = importlib.import_module("cupy")
-
-        self._cupy = cupy
-        self._sizes = fresh_generator() if given is None else given
-        self._generator = cupy.random.default_rng(int.from_bytes(os.urandom(8), "little"))
-        if given is not None:
-            self._generator = cupy.random.Generator(cupy.random.XORWOW(int(given.integers(2**63))))
-
-    def begin_step(self) -> None:
-        """Nothing to do."""
-
-    def sample(self, n_rows: int, rate: float) -> Array:
-        """How many, then which."""
-        size = int(self._sizes.binomial(n_rows, rate))
-        return self._cupy.argsort(self._generator.random(n_rows))[:size]
-
-    def normal(self, shape: tuple[int, ...], std: float) -> Array:
-        """32-bit floats."""
-        return self._generator.standard_normal(shape, dtype=self._cupy.float32) * self._cupy.float32(std)

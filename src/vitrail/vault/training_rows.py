@@ -12,26 +12,31 @@ from .setting import Setting
 
 
 def on_device(features: NDArray[np.float32], labels: NDArray[np.int64], device: str) -> tuple[Array, Array]:
-    """The rows where the work shall be done: NumPy ("cpu"), "torch", "cuda", or "auto": an accelerator if there is one."""
-    if device == "auto":
-        device = "cuda" if _has_cuda() else "cpu"
-    if device == "cpu":
+    """The rows where the work shall be done; see :func:`check_device`."""
+    place = check_device(device)
+    if place == "cpu":
         return features, labels
+    import torch
+
+    where = "cpu" if place == "torch" else place
+    return torch.from_numpy(features).to(where), torch.from_numpy(labels).to(where)
+
+
+def check_device(device: object) -> str:
+    """A device that is there: NumPy ("cpu"), "torch", "cuda"; "auto" is an accelerator if there is one. Reads no row."""
+    if device == "auto":
+        return "cuda" if _has_cuda() else "cpu"
+    if device == "cpu":
+        return "cpu"
+    if not isinstance(device, str) or (device != "torch" and device.split(":")[0] != "cuda"):
+        raise InvalidInput(f"device is {device!r}; choose 'auto', 'cpu', 'torch' or 'cuda'")
     try:
         import torch
     except ImportError as error:
         raise InvalidInput(f"device is {device!r}, which needs torch; install it, or use device='cpu'") from error
-    place = "cpu" if device == "torch" else device
-    if place.startswith("cuda") and not torch.cuda.is_available():
+    if device != "torch" and not torch.cuda.is_available():
         raise InvalidInput(f"device is {device!r} and torch sees no such accelerator; use device='auto' or 'cpu'")
-    return torch.from_numpy(features).to(place), torch.from_numpy(labels).to(place)
-
-
-def check_device(device: object) -> str:
-    """A device by its name."""
-    if device in ("auto", "cpu", "torch") or (isinstance(device, str) and device.split(":")[0] == "cuda"):
-        return str(device)
-    raise InvalidInput(f"device is {device!r}; choose 'auto', 'cpu', 'torch' or 'cuda'")
+    return device
 
 
 def _has_cuda() -> bool:

@@ -4,11 +4,9 @@ The price is exact. Widths are an estimate: even histograms stand in for the rel
 them, the public model answers for those, and the bands are computed as they would be from a release in which private rows
 differ from reference rows as much as usual.
 
-How far off: median half-widths of a report at epsilon 0.5, quoted and then real, were 0.0032 and 0.0051 (partial
-dependence), 0.0003 and 0.0030 (accumulated effects), 0.0041 and 0.0045 (importance) for a tree on Adult; 0.0045 and 0.0042,
-0.0097 and 0.0055, 0.0014 and 0.0011 for a smooth function of three columns. Local effects suffer most: evenly spread capital
-gains saturate the tree, so that steps of other columns seem to do nothing. With marginals that were paid for before
-(``quote(marginals=)``) the three were 0.0050, 0.0026 and 0.0042 on Adult.
+How far off: within a factor of four on the data of tests/explain/report/test_effects_quote.py, and more for local effects of
+skewed columns: evenly spread capital gains saturate a tree, so that steps of other columns seem to do nothing. With
+marginals that were paid for before (``quote(marginals=)``) the estimate is much better.
 """
 
 from __future__ import annotations

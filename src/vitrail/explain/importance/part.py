@@ -10,25 +10,21 @@ For a row with features x and target y, and d columns, with donors x'_j for each
 mean loss by sum_k (p_k - q_k) loss_j(k), loss_j(k) being the mean loss with column j set to its k-th bin. Public reference
 rows tell about what loss_j is: that is g_j, and E g_j its mean under p. The mean of g_j(x_j) over the rows is sum_k q_k
 g_j(k), so adding the difference takes the error away, as far as g_j is loss_j, at no price: it is one more public function
-of the row. On Adult at epsilon 0.5 the importance of capital-gain was 27 % too large without.
+of the row. Without, importances of skewed columns come out too large.
 
 *Bound*: v (over s) is clipped to C in L2 norm, all columns together, base to L/2 and the flag to 1, by ``joint`` on every
 row and by the vault once more, so privacy rests on nothing that is said here. Without a clip |v / s| is at most
 2 L sqrt(d) / min s.
 
 *Why differences, and one clip for all columns.* Losses that are centred have norm (L/2) sqrt(d + 1) whatever the row; a
-row's differences are zero for a column the model does not use, and small for most rows: on Adult (13 columns, squared loss
-of a forest) 0.12 for half of the rows and 0.85 for 95 % of them, against 1.9. One clip shortens a row as a whole, so that it
-still speaks for its columns in proportion. At epsilon 0.5, replace-one, the share of pairs in their right order was, with
-one clip / one per column / no clip: Bike .97/.95/.91, Adult .996/.983/.992, Framingham .94/.95/.91 (clips at the
-95th percentile).
+row's differences are zero for a column the model does not use, and small for most rows. One clip shortens a row as a whole,
+so that it still speaks for its columns in proportion.
 
 *Noise in proportion.* v_j is sent as v_j / s_j, s_j the square root of its root mean square among public reference rows (all
 s_j scaled to mean square 1): of all such scalings that with the least noise in all. Columns of little importance, which are
-the hardest to tell apart, then get less noise than those of much. On Bike at epsilon 0.5 the share of pairs in their right
-order rose from .90 to .94.
+the hardest to tell apart, then get less noise than those of much.
 
-*The clip* is the 97th percentile of |v| among public reference rows with targets drawn by the model itself, times
+*The clip* is the 97th percentile of |v / s| among public reference rows with targets drawn by the model itself, times
 ``ROOM``: rows that the model was trained on lose more by a donor than rows it never saw. How many rows were clipped is
 released with the rest, for 1 % of the price. Test: tests/explain/importance/test_importance_bound.py.
 """

@@ -11,23 +11,9 @@ c = ((1 + nu)/(1 + 2 nu))^(1/2): both are near 1 where signal dominates, and whe
 times the resampled one. c is seen, as the mean cosine between the values and the resampled ones. The factor used is 1 + k s
 sqrt(1 - c), s the share of draws in which the ball binds, k = ``TURN_FACTOR``, fitted on Adult, ACS income and a simulation.
 
-Measured coverage of the solution without noise, over points and columns, on the data that k was fitted to (20 or 30 points,
-4 releases each, delta 1e-6, stable weight; single columns of Adult were covered as rarely as 77 % with an intercept, 88 %
-without):
-
-    epsilon                      0.01   0.03   0.1    1      10
-    Adult, unit ball, hard              .939   .953   .953   .941
-    Adult, intercept, soft              .929   .938   .936   .940
-    ACS, unit ball, hard         .968          .951   .953
-    ACS, intercept, soft         .961          .954   .975
-
-and .95 to .98 in the simulation of tests/explain/linear/test_bands.py, from signal to noise. On data that had no part in
-the fit (20 points, 3 releases each; epsilon 0.1, 1 and 10):
-
-    HELOC, unit ball, hard                     .969   .954   .948
-    HELOC, intercept, soft                     .977   .966   .959
-    Diabetes, unit ball, hard                  .968   .944   .956
-    Diabetes, intercept, soft                  .974   .967   .944
+How often bands cover the solution without noise is measured in benchmarks/local_bands.py, also on data that had no part in
+the fit; single columns may be covered more rarely than all together. The simulation of tests/explain/linear/test_bands.py goes
+from signal to noise.
 
 Not in the bands: sampling error (the rows are what they are), rows whose weight the vault lowered, and the choice of the
 strongest columns, where one is made.

@@ -12,9 +12,8 @@ noise of the slope's gradient has, to first order, the variance of
 
     sigma^2 [ n (1/eta^2 + 1/2 + phi_0^2/(2 kappa^2)) + |m|^2 (1/(2 kappa^2) + 1/(kappa eta)^2 + phi_0^2/kappa^4) ],
 
-m the mean of d; ``scales_of`` minimises it at phi_0^2 = 1/3, |m|^2 = 1/2 over a grid: public numbers only. On Adult with an
-intercept this and the projection of ``structure`` lower the excess loss from 4.2e-4 (kappa = eta = 1) to 5.4e-5 (epsilon
-1, stable weight, unit ball). A wrong guess costs accuracy, never privacy. Tests: tests/explain/linear/test_statistics.py.
+m the mean of d; ``scales_of`` minimises it at phi_0^2 = 1/3, |m|^2 = 1/2 over a grid: public numbers only. A wrong
+guess costs accuracy, never privacy. Tests: tests/explain/linear/test_statistics.py.
 """
 
 from __future__ import annotations

@@ -10,7 +10,6 @@ level j, s = 1/sqrt(columns). Hence, for any weights,
 where t_j is s^2 times the weight of the rows with level j. The noise is isotropic in the isometric embedding (off-diagonal
 entries count twice), so the orthogonal projection onto matrices of this form is the least-squares estimate; it takes noise
 away and moves nothing else. The basis matrices have inner products G = a I + b 11^T with a = 3 + 2 (kappa/s)^2, b = a - 2.
-On Adult (103 features) it lowers the excess loss by 10 %, and by a third beside an intercept of the scale used here.
 
 The projected problem is kept in an orthonormal basis of the zero-sum directions (Helmert's), one block per column: norms,
 balls and inner products are those of the features.
