@@ -78,8 +78,8 @@ def main() -> None:
     rows.append({"part": "seconds", "attempts": [round(one_run, 2) for one_run in seconds]})
     rows.append({key: round(value, 4) if isinstance(value, float) else value for key, value in opacus.items()})
     how = {
-        "images": "60 000 images, tested once per seed on 10 000; settings from a 50 000 / 10 000 split of the 60 000; the runs "
-        "were made before the norms of copies were widened by their rounding error",
+        "images": "60 000 images, tested once per seed on 10 000; settings from a 50 000 / 10 000 split of the 60 000; "
+        "the runs were made before the norms of copies were widened by their rounding error",
         "delta": 1e-5,
         "gpu": "NVIDIA H200, torch 2.11; a run is fit() on arrays in main memory, accounting included",
         "opacus": "opacus 1.6.0, torch 2.13, one CPU thread, medians, on a machine with other work",

@@ -12,8 +12,8 @@ times the resampled one. c is seen, as the mean cosine between the values and th
 sqrt(1 - c), s the share of draws in which the ball binds, k = ``TURN_FACTOR``, fitted on Adult, ACS income and a simulation.
 
 How often bands cover the solution without noise is measured in benchmarks/local_bands.py, also on data that had no part in
-the fit; single columns may be covered more rarely than all together. The simulation of tests/explain/linear/test_bands.py goes
-from signal to noise.
+the fit; single columns may be covered more rarely than all together. The simulation of tests/explain/linear/test_bands.py
+goes from signal to noise.
 
 Not in the bands: sampling error (the rows are what they are), rows whose weight the vault lowered, and the choice of the
 strongest columns, where one is made.
