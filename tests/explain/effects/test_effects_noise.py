@@ -9,7 +9,7 @@ import vitrail as vt
 from vitrail.accounting import Cost
 from vitrail.explain.bins import bins_of
 from vitrail.explain.effects.kriging import Prior, left_open
-from vitrail.explain.effects.partial import balanced_shares, noise_directions
+from vitrail.explain.effects.partial import balanced_shares, noise_directions, turned
 from vitrail.explain.effects.steps import steps_of, stretched
 from vitrail.explain.marginals_result import Marginals
 from vitrail.guarantee import Guarantee
@@ -115,3 +115,13 @@ def test_what_measurements_leave_open_is_what_gauss_says() -> None:
     prior, measure, noise = Prior(np.zeros(4), half @ half.T), generator.normal(size=(3, 4)), np.diag([0.1, 0.2, 0.3])
     precision = np.linalg.inv(0.5 * prior.covariance) + measure.T @ np.linalg.inv(noise) @ measure
     np.testing.assert_allclose(left_open(prior, 0.5, measure, noise), np.linalg.inv(precision), atol=1e-8)
+
+
+def test_what_a_row_sends_does_not_depend_on_the_rows_beside_it() -> None:
+    generator = np.random.default_rng(11)
+    rows, matrix = generator.normal(size=(513, 64)), generator.normal(size=(64, 64))
+    together = turned(rows, matrix)
+    np.testing.assert_allclose(together, rows @ matrix, rtol=1e-9, atol=1e-9)
+    order = generator.permutation(513)
+    np.testing.assert_array_equal(turned(rows[order], matrix), together[order])
+    np.testing.assert_array_equal(np.concatenate([turned(row[None], matrix) for row in rows]), together)

@@ -96,6 +96,14 @@ def _spectrum(matrix: Floats) -> Floats:
     return np.maximum(np.asarray(np.linalg.eigvalsh(matrix), dtype=np.float64), 0.0)
 
 
+def turned(rows: Floats, matrix: Floats) -> Floats:
+    """Rows times a matrix, added up place by place: the bits of a matrix product depend on a row's place in its block."""
+    found: Floats = np.zeros((len(rows), matrix.shape[1]))
+    for place, line in enumerate(matrix):
+        found += rows[:, place, None] * line
+    return found
+
+
 def noise_directions(shapes: Floats) -> Floats:
     """T of the noise T e, from centred shapes of reference rows (rows, places): symmetric, of mean square 1."""
     places = shapes.shape[1]
@@ -177,7 +185,7 @@ class PartialDependencePart:
     def sent(self, shapes: list[Floats]) -> list[Floats]:
         """T^-1 (shape - offset), by axis, of rows' shapes."""
         return [
-            (shape - offset) @ np.linalg.inv(scale)
+            turned(shape - offset, np.asarray(np.linalg.inv(scale), dtype=np.float64))
             for shape, offset, scale in zip(shapes, self.shape_offsets, self.shape_scales, strict=True)
         ]
 
