@@ -208,12 +208,49 @@ def test_pictures_go_through_convolutions():
             "softmax",
         ),
         (lambda: targets.captum(3), "captum"),
+        (lambda: targets.captum(Attribution(lambda points: points)), "torch.nn.Module"),
+        (lambda: targets.captum(Attribution(torch.nn.Linear(2, 2)), delta=True)(np.zeros((3, 2))), "attributions alone"),
         (lambda: targets.lime(3, len, width=2), "LimeTabularExplainer"),
     ],
 )
 def test_bad_recipes_are_refused(make, message):
     with pytest.raises(InvalidInput, match=message):
         make()
+
+
+class Attribution:
+    """What the adapter asks of captum: benchmarks/peers/captum_agreement.py runs it with captum itself."""
+
+    def __init__(self, forward_func):
+        self.forward_func = forward_func
+
+    def attribute(self, inputs, *, target, delta=False):
+        outputs = self.forward_func(inputs)
+        chosen = outputs if target is None else outputs.gather(-1, torch.as_tensor(target).expand(len(inputs))[:, None])
+        found = torch.autograd.grad(chosen.sum(), inputs)[0]
+        return (found, torch.zeros(len(inputs))) if delta else found
+
+
+def test_attributions_explain_the_predicted_class_the_asked_one_or_the_only_output():
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3)).double()
+    rows = np.random.default_rng(0).normal(size=(1500, 4))  # more than are asked at once
+    np.testing.assert_array_equal(targets.captum(Attribution(module))(rows), targets.gradient(module, of="logit")(rows))
+    second = torch.nn.Sequential(module, torch.nn.Flatten(), Column(1))
+    asked, alone = targets.captum(Attribution(module), target=1)(rows), targets.captum(Attribution(second))(rows)
+    np.testing.assert_allclose(asked, alone, atol=1e-15)
+    assert not np.allclose(asked, targets.captum(Attribution(module))(rows))
+
+
+class Column(torch.nn.Module):
+    """One output, as a number per row."""
+
+    def __init__(self, place):
+        super().__init__()
+        self.place = place
+
+    def forward(self, values):
+        return values[:, self.place]
 
 
 def test_shap_explainers_are_targets():

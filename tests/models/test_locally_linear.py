@@ -1,4 +1,4 @@
-"""The estimator: scikit-learn's own checks, logistic regression, bad input, explanations, pictures, tuning."""
+"""The estimator: scikit-learn's own checks, logistic regression, bad input, explanations, pictures."""
 
 import math
 import pickle
@@ -239,62 +239,6 @@ def test_epochs_are_passes_over_the_declared_rows():
     clf = free(steps=None, epochs=3, batch_size=50).fit(X, y)
     assert clf.guarantee_.steps == 12
     assert clf.guarantee_.sampling_rate == 0.25
-
-
-# --- tuning ------------------------------------------------------------------------------------------------------------
-
-
-def test_tuning_pays_for_its_looks():
-    """The looks are one block of all candidates' steps at their share; the last run has the rest; together the whole."""
-    from vitrail.models import tuning
-    from vitrail.vault import run_epsilon
-
-    X, y = blobs(2000)
-    spent = []
-    train = tuning.train_maps
-
-    def watched(training, *rows, **kwargs):
-        spent.append(training)
-        return train(training, *rows, **kwargs)
-
-    tuning.train_maps = watched
-    try:
-        base = vt.LocallyLinearClassifier(3.0, 1e-5, steps=20, bounds=(0, 1), batch_size=2000)
-        tuned = vt.tune_locally_linear(base, X, y, [{"n_maps": 1}, {"n_maps": 3}, {"n_maps": 2, "clip": 1.0}], share=0.5)
-    finally:
-        tuning.train_maps = train
-    assert len(spent) == 3
-    assert len({(one.noise_multiplier, one.sampling_rate, one.steps) for one in spent}) == 1
-    looks = run_epsilon(spent[0].noise_multiplier, spent[0].sampling_rate, 3 * spent[0].steps, 0.5e-5)
-    last = tuned.guarantee
-    run = run_epsilon(last.noise_multiplier, last.sampling_rate, last.steps, 0.5e-5)
-    assert looks + run <= 3.0
-    assert looks + run > 2.99
-    assert tuned.guarantee.epsilon == 3.0
-    assert tuned.model.guarantee_ is tuned.guarantee
-    assert "part of the price" in tuned.guarantee.sentence
-
-
-def test_tuning_finds_what_works():
-    X, y = halves(4000)
-    base = vt.LocallyLinearClassifier(8.0, 1e-5, steps=60, bounds=(0, 1), batch_size=4000, n_maps=2)
-    wins = [vt.tune_locally_linear(base, X, y, [{"learning_rate": 1e-9}, {"learning_rate": 0.06}]).chosen for _ in range(3)]
-    assert [won["learning_rate"] for won in wins] == [0.06] * 3
-
-
-@pytest.mark.parametrize(
-    ("candidates", "share", "word"),
-    [
-        ([{"n_maps": 2}], 0.5, "two or more"),
-        ([{"n_maps": 2}, {"epsilon": 9.0}], 0.5, "epsilon"),
-        ([{"n_maps": 2}, {"steps": 9}], 0.5, "steps"),
-        ([{"n_maps": 2}, {"n_maps": 3}], 1.0, "share"),
-    ],
-)
-def test_tuning_refuses_what_it_cannot_price(candidates, share, word):
-    X, y = blobs(60)
-    with pytest.raises(vt.errors.InvalidInput, match=word):
-        vt.tune_locally_linear(vt.LocallyLinearClassifier(1.0, steps=3), X, y, candidates, share=share)
 
 
 @pytest.mark.gpu

@@ -7,7 +7,7 @@ on torch's own differentiation), of captum, lime and shap explainers, and of eve
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 
@@ -119,23 +119,43 @@ def layer_relevance(module: Module) -> Explain:
 def captum(attribution: object, **options: object) -> Explain:
     """A captum attribution object, for the class that its model predicts.
 
-    ``captum(captum.attr.Saliency(module), abs=False)``; options go to its ``attribute``.
+    ``captum(captum.attr.Saliency(module), abs=False)``; options go to its ``attribute``, ``target=`` for another class among
+    them. What is explained is what the module returns: for the same numbers ask ours ``of="logit"``, or give captum a module
+    that ends in a softmax. Then they agree to the last bits (benchmarks/peers/captum_agreement.py), where these are minded:
+
+    - ``Saliency`` is absolute unless ``abs=False``; so it is inside ``NoiseTunnel``.
+    - ``IntegratedGradients`` places its 50 steps by Gauss-Legendre; ours are ``method="riemann_middle"``.
+    - ``LRP`` has the epsilon rule like ours, with 1e-9 where ours has 1e-6, and refuses layers that it has no rule for
+      (``torch.nn.Flatten``).
+    - ``GuidedBackprop`` guides through ``torch.nn.ReLU`` only, ours through any activation.
+    - A single output is explained as it stands; ours takes it for the logit of the second of two classes.
     """
-    module = getattr(attribution, "forward_func", None)
-    attribute = getattr(attribution, "attribute", None)
-    if module is None or not callable(attribute):
+    module, attribute = getattr(attribution, "forward_func", None), getattr(attribution, "attribute", None)
+    if not callable(attribute) or not callable(getattr(module, "parameters", None)):
         raise InvalidInput(
-            f"attribution is {type(attribution).__name__}; give an attribution of captum.attr, made for a module"
+            f"attribution is {type(attribution).__name__}; give an attribution of captum.attr, made for a torch.nn.Module"
         )
+    network = cast("Module", module)
 
     def look(points: Tensor) -> Tensor:
         import torch
 
-        with torch.no_grad():
-            classes = module(points).argmax(dim=-1)
-        return attribute(points.requires_grad_(True), target=classes, **options).detach()
+        chosen = dict(options)
+        if "target" not in chosen:
+            with torch.no_grad():
+                outputs = network(points)
+            chosen["target"] = (
+                outputs.argmax(dim=-1) if outputs.ndim > 1 else None
+            )  # one number per point: nothing to choose
+        found = attribute(points.requires_grad_(True), **chosen)
+        if not isinstance(found, torch.Tensor):
+            raise InvalidInput(
+                f"{type(attribution).__name__} returned a {type(found).__name__}; leave out options such as "
+                "return_convergence_delta, so that it returns attributions alone"
+            )
+        return found.detach()
 
-    return _of_module(module, look)
+    return _of_module(network, look)
 
 
 def lime(explainer: object, predict: Callable[..., object], *, width: int, **options: object) -> Explain:

@@ -238,6 +238,20 @@ class LocallyLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
     def _fit_private_data(self, data: PrivateData, y: object, settings: Settings) -> LocallyLinearClassifier:
         if y is not None:
             raise InvalidInput("y is given together with a PrivateData, which has its labels already: fit(data)")
+        classes = self._classes_of_private_data(data)
+        schema = data.feature_schema
+        training = settings.training(schema.n_features, len(classes), data.n_rows_public, data.neighbours)
+        release = data.train(training, device=self.device)
+        order = np.argsort(classes)  # scikit-learn wants classes sorted
+        self.classes_ = classes[order]
+        self.schema_, self.n_features_in_ = schema, schema.n_columns
+        self.feature_names_in_ = np.array(schema.names, dtype=object)
+        facts = ("the schema", f"the row count {data.n_rows_public}, as declared")
+        self._keep(training, release.parts["maps"][:, order], release.parts["biases"][:, order], release.guarantee, facts)
+        return self
+
+    def _classes_of_private_data(self, data: PrivateData) -> NDArray[np.generic]:
+        """The declared classes, in the schema's order; an error for data that cannot be learnt. Reads no row."""
         for name in ("bounds", "schema", "classes", "n_rows_public"):
             if getattr(self, name) is not None:
                 raise InvalidInput(f"{name} is given together with a PrivateData, which declares it already; leave it out")
@@ -246,22 +260,12 @@ class LocallyLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             raise SchemaError(
                 "the data has no categorical target to learn; declare one: vt.PrivateData(..., target='income')"
             )
-        schema = data.feature_schema
-        training = settings.training(schema.n_features, len(target.levels), data.n_rows_public, data.neighbours)
         classes = np.array(target.levels)
         if classes.ndim != 1 or len({isinstance(level, str) for level in target.levels}) > 1:
             raise SchemaError(
                 "the levels of the target are of mixed kinds; declare them as one kind, all texts or all numbers"
             )
-        release = data.train(training, device=self.device)
-        self.classes_ = classes
-        order = np.argsort(self.classes_)  # scikit-learn wants classes sorted
-        self.classes_ = self.classes_[order]
-        self.schema_, self.n_features_in_ = schema, schema.n_columns
-        self.feature_names_in_ = np.array(schema.names, dtype=object)
-        facts = ("the schema", f"the row count {data.n_rows_public}, as declared")
-        self._keep(training, release.parts["maps"][:, order], release.parts["biases"][:, order], release.guarantee, facts)
-        return self
+        return classes
 
     def _keep(
         self, training: MapTraining, maps: Floats, biases: Floats, promise: Guarantee, taken_as_public: tuple[str, ...]

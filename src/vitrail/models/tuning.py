@@ -1,38 +1,34 @@
 """Choosing settings on private rows, with the looks paid for.
 
-*The looks.* Every row tosses a coin of its own and is put among the training rows or the judging rows. All k candidates
-are trained on the training rows with the same sampling rate, steps and noise: together k times as many Poisson-sampled
-Gaussian sums, one fixed block, priced as such (noise grows with sqrt(k), not k). The winner is drawn by the exponential
-mechanism on how many judging rows each candidate gets right: a row moves every count by at most 1, so P ~ exp(epsilon
-count / 2) is epsilon-DP.
+*The looks* are one fixed block: k candidates trained on some rows, the winner drawn by how many of the others each gets
+right (``vault/training_choice.py`` has the argument and the price). They cost ``share`` of the model's epsilon and delta.
 
-*Why the two do not add up.* Fix a row and the coins. If it is a training row, the models are (epsilon, delta)-DP in it and
-the choice is a function of them and of other rows. If it is a judging row, the models do not depend on it, and the choice
-is epsilon-DP. Either way the looks are (epsilon, delta)-DP, and mixing over the row's coin keeps that.
+*The last run* trains the winner's settings on all rows with the rest. The two add up (basic composition) to the epsilon and
+delta that were given. Both prices are numbers of the plan: candidates differ in nothing that a price depends on.
 
-*The last run* trains the winner's settings on all rows with the rest of the budget; the two add up (basic composition), to
-the epsilon and delta that were given.
+*From a PrivateData* the looks and the last run are two charges to its training purse, each before its rows are read. All
+candidates' looks and last runs are planned and checked, and the purse is looked at for both, before the first charge: what
+is refused costs nothing. (Should somebody else empty the purse in between, the last run is refused, the looks are spent.)
 """
 
 from __future__ import annotations
 
 import math
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Decimal
 
 import numpy as np
 from sklearn.base import clone
 
-from ..errors import InvalidInput
+from ..accounting import ADD_REMOVE, Cost
+from ..errors import BudgetExceeded, InvalidInput
 from ..guarantee import Guarantee
-from ..vault import noise_for, on_device, train_maps
-from .explaining import weighed
-from .inputs import classes_of, scaled_to_length
+from ..vault import JUDGING_SHARE, MapChoice, MapTraining, PrivateData, check_device, choose_run, noise_for
+from .inputs import classes_of
 from .locally_linear import LocallyLinearClassifier
 from .promise import TrainingGuarantee
 
-JUDGING_SHARE = 0.2
 _FIXED = (
     "epsilon",
     "delta",
@@ -44,6 +40,8 @@ _FIXED = (
     "classes",
     "bounds",
     "schema",
+    "device",
+    "progress",
 )
 
 
@@ -77,8 +75,8 @@ class TunedMaps:
 def tune_locally_linear(
     model: LocallyLinearClassifier,
     X: object,
-    y: object,
-    candidates: Sequence[Mapping[str, object]],
+    y: object = None,
+    candidates: Sequence[Mapping[str, object]] = (),
     *,
     share: float = 0.3,
 ) -> TunedMaps:
@@ -88,8 +86,9 @@ def tune_locally_linear(
     ----------
     model : LocallyLinearClassifier
         Its epsilon and delta are for everything: looks and last run.
-    X, y : arrays
-        As for ``fit``.
+    X, y : arrays, or PrivateData
+        As for ``fit``. A ``vt.PrivateData`` stands alone, ``tune_locally_linear(model, data, candidates=[...])``, and pays
+        the model's epsilon and delta from its training purse.
     candidates : sequence of dict
         Settings to try, such as ``{"n_maps": 10, "learning_rate": 0.1}``. Steps and batches are the model's for all.
     share : float
@@ -100,45 +99,120 @@ def tune_locally_linear(
     >>> import numpy as np, vitrail as vt
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(0, 1, (2000, 2)); y = (X[:, 0] > 0.5).astype(int)
-    >>> base = vt.LocallyLinearClassifier(epsilon=4.0, steps=40, bounds=(0, 1))
+    >>> base = vt.LocallyLinearClassifier(epsilon=4.0, steps=40, batch_size=2000)
     >>> tuned = vt.tune_locally_linear(base, X, y, [{"n_maps": 1}, {"n_maps": 4}])
     >>> tuned.guarantee.epsilon, tuned.chosen["n_maps"] in (1, 4)
     (4.0, True)
+
+    From rows in a vault, whose ledger is charged:
+
+    >>> schema = vt.Schema({"x": vt.Numeric(0, 1), "side": vt.Categorical(["left", "right"])})
+    >>> rows = {"x": X[:, 0], "side": np.where(y, "right", "left")}
+    >>> budget = vt.Budget(epsilon=5.0, delta=2e-5, training=(4.0, 1e-5))
+    >>> data = vt.PrivateData(rows, schema, name="sides", n_rows_public=2000, target="side", budget=budget)
+    >>> tuned = vt.tune_locally_linear(base, data, candidates=[{"clip": 1e-6}, {"clip": 0.3}])
+    >>> data.budget.training_spent
+    (4.0, 1e-05)
     """
+    if isinstance(X, PrivateData) and y is not None:
+        raise InvalidInput(
+            "y is given together with a PrivateData, which has its labels already: "
+            "tune_locally_linear(model, data, candidates=[...])"
+        )
     _check(model, candidates, share)
-    base = clone(model)
-    features, labels = base._training_arrays(X, y)
-    classes = classes_of(base.classes, labels)
-    numbers = np.searchsorted(classes, labels).astype(np.int64)
-    n_rows = len(features) if base.n_rows_public is None else int(base.n_rows_public)
-    epsilon, delta = share * base.epsilon, share * base.delta
-    generator = np.random.default_rng(secrets.randbits(256))
-    judging = generator.random(len(features)) < JUDGING_SHARE
-    expected = max(1, round(n_rows * (1 - JUDGING_SHARE)))
-    noise: float | None = None
-    right = np.zeros(len(candidates))
-    for place, candidate in enumerate(candidates):
-        settings = clone(base).set_params(**candidate, epsilon=epsilon, delta=delta)._settings()
-        settings.check()
-        training = settings.training(features.shape[1], len(classes), expected, noise_multiplier=noise or 1.0)
-        if noise is None:  # the same rate, steps and noise for all: k runs are one block of k times the steps
-            noise = noise_for(epsilon, delta, training.sampling_rate, len(candidates) * training.steps)
-            training = settings.training(features.shape[1], len(classes), expected, noise_multiplier=noise)
-        rows = on_device(np.ascontiguousarray(features[~judging], np.float32), numbers[~judging], base.device)
-        found = train_maps(training, *rows)
-        judged = scaled_to_length(features[judging], training.row_length)
-        said = np.argmax(weighed(judged, found.maps, found.biases, training.beta).scores, axis=1)
-        right[place] = np.count_nonzero(said == numbers[judging])
-    logits = epsilon * right / 2
-    chances = np.exp(logits - logits.max())
-    winner = int(generator.choice(len(candidates), p=chances / chances.sum()))
-    chosen = dict(candidates[winner])
-    final = clone(base).set_params(**chosen, epsilon=base.epsilon - epsilon, delta=base.delta - delta).fit(X, y)
+    epsilons, deltas = _split(model.epsilon, share, 12), _split(model.delta, share, 30)
+    looks, last = zip(epsilons, deltas, strict=True)
+    tuning = _Tuning(clone(model), tuple(candidates), looks, last)
+    winner = tuning.chosen_in_the_vault(X) if isinstance(X, PrivateData) else tuning.chosen_on_arrays(X, y)
+    final = tuning.candidate(candidates[winner], last).fit(X, y)
     run = final.guarantee_
-    promise = Guarantee(base.epsilon, base.delta, 0.0, "add-remove", "training-data")
+    promise = Guarantee(model.epsilon, model.delta, 0.0, run.promise.neighbours, "training-data")
     facts = (*run.taken_as_public, f"the {len(candidates)} candidate settings, whose comparison is part of the price")
     final.guarantee_ = TrainingGuarantee(promise, facts, run.noise_multiplier, run.sampling_rate, run.steps)
-    return TunedMaps(final, chosen, final.guarantee_)
+    return TunedMaps(final, dict(candidates[winner]), final.guarantee_)
+
+
+@dataclass(frozen=True, eq=False)
+class _Tuning:
+    """What is compared, and the prices (epsilon, delta) of the looks and of the last run."""
+
+    base: LocallyLinearClassifier
+    candidates: tuple[Mapping[str, object], ...]
+    looks: tuple[float, float]
+    last: tuple[float, float]
+
+    def candidate(self, settings: Mapping[str, object], price: tuple[float, float]) -> LocallyLinearClassifier:
+        made: LocallyLinearClassifier = clone(self.base)
+        made.set_params(**settings, epsilon=price[0], delta=price[1])
+        return made
+
+    def chosen_on_arrays(self, X: object, y: object) -> int:
+        base = self.base
+        features, labels = base._training_arrays(X, y)
+        classes = classes_of(base.classes, labels)
+        n_rows = len(features) if base.n_rows_public is None else int(base.n_rows_public)
+        choice = self.choice(features.shape[1], len(classes), n_rows)
+        numbers = np.searchsorted(classes, labels).astype(np.int64)
+        return choose_run(choice, np.ascontiguousarray(features, np.float32), numbers, device=base.device)
+
+    def chosen_in_the_vault(self, data: PrivateData) -> int:
+        n_classes, n_features = len(self.base._classes_of_private_data(data)), data.feature_schema.n_features
+        choice = self.choice(n_features, n_classes, data.n_rows_public, data.neighbours)
+        for settings in self.candidates:  # whichever wins, its last run must be fit to be accepted
+            planned = self.candidate(settings, self.last)._settings()
+            last = planned.training(n_features, n_classes, data.n_rows_public, data.neighbours)
+            last.check_width(n_features)
+        _refuse_what_does_not_fit(data, choice.event.cost() + last.event.cost())
+        return int(data.train(choice, device=self.base.device).value[0])
+
+    def choice(self, n_features: int, n_classes: int, n_rows: int, neighbours: str = ADD_REMOVE) -> MapChoice:
+        """All the looks, with the noise that makes k runs cost what the looks may."""
+        training_rows = max(1, round(n_rows * (1 - JUDGING_SHARE)))
+
+        def run(settings: Mapping[str, object], noise: float) -> MapTraining:
+            planned = self.candidate(settings, self.looks)._settings()
+            return planned.training(n_features, n_classes, training_rows, noise_multiplier=noise)
+
+        one = run(self.candidates[0], 1.0)
+        noise = noise_for(*self.looks, one.sampling_rate, len(self.candidates) * one.steps, neighbours)
+        return MapChoice(tuple(run(settings, noise) for settings in self.candidates), *self.looks)
+
+
+def _split(whole: float, share: float, places: int) -> tuple[float, float]:
+    """``share`` of a number and the rest, which add up to it as they are *written*: a ledger adds decimals, and rounds up.
+
+    The share is rounded down to 12 digits, and to the ``places`` in which the ledger counts; the rest is what is left, or
+    the float below it. So the two cost what the whole does, and never more.
+
+    >>> _split(1.1, 0.1, 12), _split(1e-05, 0.3, 30)
+    ((0.11, 0.99), (3e-06, 7e-06))
+    """
+    total = Decimal(repr(float(whole)))
+    exact = total * Decimal(repr(float(share)))
+    part = exact.quantize(Decimal(1).scaleb(max(exact.adjusted() - 11, -places)), rounding=ROUND_FLOOR)
+    rest = float(total - part)
+    return float(part), rest if Decimal(repr(rest)) <= total - part else math.nextafter(rest, 0)
+
+
+def _refuse_what_does_not_fit(data: PrivateData, needed: Cost) -> None:
+    """Raise before the first charge if the account's purse, or the analyst's own, cannot pay for all of it."""
+    statement = data.budget
+    spent = statement.spent if data.part is None else statement.of_part(data.part).exposed
+    own = next((line for line in statement.analysts if line.analyst == data.analyst), None)
+    purses = [(f"account {statement.account!r}", "dataset", spent, statement.capacity)]
+    if own is not None and own.capacity is not None and data.part is None:  # for a part the ledger decides alone
+        purses.append((f"the cap of analyst {data.analyst!r}", f"analyst {data.analyst}", own.spent, own.capacity))
+    for whose, cap, gone, capacity in purses:
+        left = gone.left_of(capacity)
+        if needed.pico_epsilon > left.pico_epsilon or needed.quecto_delta > left.quecto_delta:
+            raise BudgetExceeded(
+                f"The looks and the last run cost epsilon {needed.block_epsilon:.4g} and delta {needed.block_delta:.4g} "
+                f"together, and epsilon {left.block_epsilon:.4g} and delta {left.block_delta:.4g} are left of the training "
+                f"purse of {whose}. Nothing was charged.",
+                requested_epsilon=needed.block_epsilon,
+                remaining_epsilon=left.block_epsilon,
+                cap=cap,
+            )
 
 
 def _check(model: LocallyLinearClassifier, candidates: Sequence[Mapping[str, object]], share: float) -> None:
@@ -147,11 +221,15 @@ def _check(model: LocallyLinearClassifier, candidates: Sequence[Mapping[str, obj
             "model must be a LocallyLinearClassifier with a finite epsilon; without privacy use scikit-learn's search"
         )
     model._settings().check()
+    check_device(model.device)
     if len(candidates) < 2:
         raise InvalidInput(f"there are {len(candidates)} candidates; give two or more to choose from")
     for candidate in candidates:
         fixed = [name for name in candidate if name in _FIXED]
         if fixed:
             raise InvalidInput(f"a candidate sets {fixed[0]!r}, which is the same for all candidates; set it on the model")
+        unknown = [name for name in candidate if name not in model.get_params(deep=False)]
+        if unknown:
+            raise InvalidInput(f"a candidate sets {unknown[0]!r}, which is no setting of a LocallyLinearClassifier")
     if not 0 < share < 1:
         raise InvalidInput(f"share is {share!r}; it must lie strictly between 0 and 1")

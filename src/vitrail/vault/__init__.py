@@ -14,14 +14,17 @@ from .release import Release
 from .sampled_sum import SampledSum
 from .select import Select
 from .training import MapTraining, TrainedMaps, train_maps
+from .training_choice import JUDGING_SHARE, MapChoice, choose_run
 from .training_price import noise_for, run_epsilon
 from .training_rows import check_device, on_device
 
 __all__ = [
+    "JUDGING_SHARE",
     "Block",
     "BoundedSum",
     "GramSum",
     "GroupedSum",
+    "MapChoice",
     "MapScores",
     "MapTraining",
     "PrivateData",
@@ -33,6 +36,7 @@ __all__ = [
     "Select",
     "TrainedMaps",
     "check_device",
+    "choose_run",
     "map_scores",
     "noise_for",
     "on_device",

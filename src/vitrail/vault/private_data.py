@@ -24,8 +24,9 @@ from .row_pass import RowPass
 from .rows import RowSource, open_rows
 from .rows.part import PartRows
 from .setting import Setting, default_block_rows
-from .training import MapTraining, train_maps
-from .training_rows import check_device, on_device, training_rows
+from .training import MapTraining
+from .training_choice import MapChoice, trained
+from .training_rows import check_device, training_rows
 
 KEY_FORMAT = 1
 
@@ -375,12 +376,13 @@ class PrivateData:
         self.__ledger.store(charge, release.to_bytes())
         return release
 
-    def train(self, training: MapTraining, *, device: str = "auto") -> Release:
-        """Train locally linear maps: charge the training purse, then read the rows. ``vt.LocallyLinearClassifier`` asks it.
+    def train(self, training: MapTraining | MapChoice, *, device: str = "auto") -> Release:
+        """Train locally linear maps, or choose among runs: charge the training purse, then read the rows.
 
-        The release has the parts ``"maps"`` and ``"biases"``. Training again is charged again.
+        ``vt.LocallyLinearClassifier`` and ``vt.tune_locally_linear`` ask it. The release of a run has the parts ``"maps"``
+        and ``"biases"``; that of a choice is the number of the chosen run. Asking again is charged again.
         """
-        if not isinstance(training, MapTraining) or not training.private:
+        if not isinstance(training, MapTraining | MapChoice) or not training.private:
             raise InvalidInput("train needs a MapTraining with a finite epsilon; private rows are never used without noise")
         target = None if self.target is None else self.schema[self.target]
         if not isinstance(target, Categorical) or len(target.levels) != training.n_classes:
@@ -399,17 +401,17 @@ class PrivateData:
             part=self.__part,
         )
         assert not isinstance(charge, Replay)
-        with silence(), progress("training", training.steps) as advance:
-            rows = on_device(*training_rows(self.__rows, self.__setting), place)
-            found = train_maps(training, *rows, advance=advance)
+        with silence(), progress("training", training.event.steps) as advance:
+            rows = training_rows(self.__rows, self.__setting)
+            answer = trained(training, *rows, device=place, neighbours=self.neighbours, advance=advance)
         release = Release(
-            found.maps.ravel(),
-            training.noise_multiplier * training.clip,
+            answer.value,
+            training.sigma,
             charge.cost,
             Guarantee(training.epsilon, training.delta, 0.0, self.__setting.neighbours, "training-data"),
             training.describe(),
             self.__name,
-            MappingProxyType({"maps": found.maps, "biases": found.biases}),
+            MappingProxyType(answer.parts),
         )
         self.__ledger.store(charge, release.to_bytes())
         return release

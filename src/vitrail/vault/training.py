@@ -121,6 +121,11 @@ class MapTraining:
         return math.isfinite(self.epsilon)
 
     @property
+    def sigma(self) -> float:
+        """Standard deviation of the noise on every coordinate of a step's sum."""
+        return self.noise_multiplier * self.clip
+
+    @property
     def event(self) -> FixedBlock:
         """What the ledger records."""
         return FixedBlock(self.epsilon, self.delta, self.noise_multiplier, self.sampling_rate, self.steps)
@@ -145,11 +150,15 @@ class MapTraining:
             "row_length": self.row_length,
         }
 
-    def check_fits(self, n_features: int, neighbours: str) -> None:
-        """Refuse a run that does not fit the data, or whose noise does not pay for its epsilon: a bill must be true."""
+    def check_width(self, n_features: int) -> None:
+        """Refuse a run that was planned for other features."""
         given = self.filters if self.filters is not None else self.projections
         if given is not None and given.shape[2] != n_features:
             raise InvalidInput(f"the run is for {given.shape[2]} features; the schema has {n_features}. Nothing was charged")
+
+    def check_fits(self, n_features: int, neighbours: str) -> None:
+        """Refuse a run that does not fit the data, or whose noise does not pay for its epsilon: a bill must be true."""
+        self.check_width(n_features)
         cost = run_epsilon(self.noise_multiplier, self.sampling_rate, self.steps, self.delta, neighbours)
         if not cost <= self.epsilon:
             raise InvalidInput(
