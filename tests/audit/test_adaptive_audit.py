@@ -30,6 +30,8 @@ from vitrail.explain.linear.history import History
 from vitrail.explain.linear.problem import LocalProblem
 from vitrail.explain.linear.weights import stable
 
+pytestmark = pytest.mark.chance
+
 spec = importlib.util.spec_from_file_location(
     "patel_published", Path(__file__).resolve().parents[2] / "benchmarks" / "papers" / "patel_published.py"
 )

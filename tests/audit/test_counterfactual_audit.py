@@ -25,6 +25,8 @@ from vitrail.vault.row_pass import RowPass
 from vitrail.vault.rows import open_rows
 from vitrail.vault.setting import Setting
 
+pytestmark = pytest.mark.chance
+
 ROOT = Path(__file__).resolve().parents[2]
 CONFIDENCE = 0.999999
 DRAWS = 40_000

@@ -6,6 +6,8 @@ import pytest
 import vitrail as vt
 from vitrail.vault import grouped_sum, rehearse
 
+pytestmark = pytest.mark.chance
+
 DRAWS = 4_000
 CONFIDENCE = 0.999999
 UNIT = vt.Schema({"x": vt.Numeric(0, 1)})

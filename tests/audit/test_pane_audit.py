@@ -21,6 +21,8 @@ from scipy.stats import beta, norm
 
 import vitrail as vt
 
+pytestmark = pytest.mark.chance
+
 CONFIDENCE = 0.9999
 DRAWS = 1_000
 MU = 4.0

@@ -15,6 +15,8 @@ from vitrail.vault.rows import part as part_module
 from vitrail.vault.rows.part import PartRows, part_indices, salt_of
 from vitrail.vault.setting import Setting
 
+pytestmark = pytest.mark.chance
+
 UNIT = vt.Schema({"x": vt.Numeric(0, 1)})
 DRAWS = 200_000
 CONFIDENCE = 0.999999

@@ -16,6 +16,8 @@ from vitrail.vault.row_pass import RowPass
 from vitrail.vault.rows import open_rows
 from vitrail.vault.setting import Setting
 
+pytestmark = pytest.mark.chance
+
 DRAWS = 200_000
 CONFIDENCE = 0.999999
 UNIT = vt.Schema({"x": vt.Numeric(0, 1)})

@@ -8,6 +8,8 @@ import pytest
 import vitrail as vt
 from benchmark_scripts import script
 
+pytestmark = pytest.mark.chance
+
 CONFIDENCE = 0.999999
 
 
