@@ -1,4 +1,4 @@
-"""Whose rows a command asks and who pays: what `ask` and `report` share, before and after the question.
+"""Whose rows a command asks and who pays: what the commands that ask share, before and after the question.
 
 Everything public is tried on a *rehearsal* first: the same declarations with no rows and a ledger that is forgotten.
 """
@@ -10,15 +10,13 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
-
-import typer
+from typing import TYPE_CHECKING, TypeVar
 
 from ..errors import InvalidInput, LedgerError
 from ..guarantee import Budget
 from ..schema import Schema
 from .ask_input import private_rows_of
-from .output import open_existing_ledger, print_note
+from .output import existing, open_existing_ledger, print_note
 
 if TYPE_CHECKING:
     from ..ledger import Statement
@@ -26,45 +24,10 @@ if TYPE_CHECKING:
 
 PACKAGE = Path(__file__).resolve().parents[1]
 Found = TypeVar("Found")
-
-DataArgument = Annotated[
-    Path, typer.Argument(metavar="DATA", help="A Parquet file, a folder of them, or a CSV file with one row per line.")
-]
-ModelOption = Annotated[
-    str,
-    typer.Option(
-        "--model",
-        metavar="M.onnx",
-        help="An ONNX file. Or module:attribute, a model or function in Python: importing it RUNS that code. Pickles are "
-        "refused, because opening one runs code that nobody sees.",
-    ),
-]
-ModelOutputOption = Annotated[
-    str | None, typer.Option("--output", metavar="CLASS", help="Which class or column of the model's output.")
-]
-RangeOption = Annotated[
-    tuple[float, float] | None,
-    typer.Option("--range", metavar="LOW HIGH", help="Where the outputs lie, if they are no probabilities."),
-]
-InputsOption = Annotated[
-    str, typer.Option("--inputs", help="What the model takes: features in [0, 1], values, frame, category-frame.")
-]
-KeyOption = Annotated[
-    str | None, typer.Option("--key", help="A name for a model that is a Python function: asking again then costs nothing.")
-]
-BudgetOption = Annotated[float, typer.Option("--budget", help="The account's whole epsilon, for ever.")]
-LedgerOption = Annotated[str, typer.Option("--ledger", help="Where the bill is kept: a path ending in .db, or a URL.")]
-QuoteOption = Annotated[
-    bool, typer.Option("--quote", help="Only say what it would cost and how wide the bands would be. Free.")
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
-DeltaOption = Annotated[float, typer.Option("--delta", help="The account's delta.")]
-NameOption = Annotated[str | None, typer.Option("--name", help="The dataset's name; the file's if not given.")]
-AccountOption = Annotated[str | None, typer.Option("--account", help="Who pays; the dataset's name if not given.")]
-AnalystOption = Annotated[str, typer.Option("--analyst", help="Who asks.")]
-VersionOption = Annotated[
-    str, typer.Option("--data-version", help="Change it when the rows change: old answers are then not replayed.")
-]
+STILL_PAID = (
+    ". It was paid for; the ledger keeps the releases of a model that is a file, and the same command again costs nothing"
+)
+"""What is said after a paid answer could not be written."""
 
 
 @dataclass(frozen=True)
@@ -141,6 +104,36 @@ class Declared:
             account=self.account,
             version=self.version,
         )
+
+
+def declared_of(
+    data: Path,
+    schema: Path,
+    rows: int,
+    budget: float,
+    delta: float,
+    ledger: str,
+    target: str | None,
+    neighbours: str | None,
+    name: str | None,
+    account: str | None,
+    analyst: str,
+    version: str,
+) -> Declared:
+    """What the options of `vitrail.cli.options` declare together."""
+    return Declared(
+        path=data,
+        schema=Schema.load(existing(schema, "schema")),
+        name=name or data.stem,
+        target=target,
+        rows=rows,
+        budget=Budget(budget, delta),
+        neighbours=neighbours or "add-remove",
+        ledger=ledger,
+        analyst=analyst,
+        account=account,
+        version=version,
+    )
 
 
 def bill_line(now: Statement, epsilon: float, *, replayed: bool) -> str:

@@ -7,7 +7,6 @@ mistake costs nothing. The price is paid in one batch for all points.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
@@ -16,35 +15,15 @@ import typer
 from ..accounting import Cost, JsonValue
 from ..errors import InvalidInput, ModelError
 from ..explanation import Explanation
-from ..guarantee import Budget, Guarantee, check_epsilon_delta, check_neighbours, question_mu
+from ..guarantee import Guarantee, check_epsilon_delta, check_neighbours, question_mu
 from ..model import Model
 from ..schema import Schema
 from ..schema.reading import did_you_mean
-from .account import (
-    AccountOption,
-    AnalystOption,
-    BudgetOption,
-    DataArgument,
-    Declared,
-    DeltaOption,
-    InputsOption,
-    JsonOption,
-    KeyOption,
-    LedgerOption,
-    ModelOption,
-    ModelOutputOption,
-    NameOption,
-    QuoteOption,
-    RangeOption,
-    VersionOption,
-    charged_since,
-    fits_line,
-    with_notes,
-)
+from . import options
+from .account import charged_since, declared_of, fits_line, with_notes
 from .ask_input import model_of, points_of, weight_of
-from .ask_output import Answer, check_files, print_answer, write_files
-from .marginals import DEFAULT_DELTA, EpsilonOption, NeighboursOption, RowsOption, SchemaOption, TargetOption
-from .output import existing, print_json, print_line
+from .ask_output import SUFFIXES, Answer, print_answer, write_answer
+from .output import check_files, print_json, print_line, print_written
 
 if TYPE_CHECKING:
     from ..explain.linear.weights import Weight
@@ -98,34 +77,18 @@ class Asked:
 
 
 def ask(
-    data: DataArgument,
-    schema: SchemaOption,
-    model: ModelOption,
-    point: Annotated[
-        str,
-        typer.Option(
-            "--point",
-            metavar="POINT",
-            help="What to explain, public: JSON (an object, or a list of them), - for standard input, or a .json, .csv or "
-            ".parquet file. Several points are one batch and share the price.",
-        ),
-    ],
-    rows: RowsOption,
-    epsilon: EpsilonOption,
-    budget: BudgetOption,
-    ledger: LedgerOption,
-    files: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--output-file",
-            "-o",
-            metavar="E.html",
-            help="Where to write it: .html, .png or .json; may be repeated. On the screen if not given.",
-        ),
-    ] = None,
-    output: ModelOutputOption = None,
-    bounds: RangeOption = None,
-    inputs: InputsOption = "auto",
+    data: options.Data,
+    schema: options.Schema,
+    model: options.Model,
+    point: options.Point,
+    rows: options.Rows,
+    epsilon: options.Epsilon,
+    budget: options.Budget,
+    ledger: options.Ledger,
+    files: options.PictureFiles = None,
+    output: options.ModelOutput = None,
+    bounds: options.Range = None,
+    inputs: options.Inputs = "auto",
     method: Annotated[
         str,
         typer.Option(
@@ -142,33 +105,21 @@ def ask(
             help="How rows count by distance: stable, polynomial, exponential:0.3, inverse-quadratic. Not for shapley.",
         ),
     ] = None,
-    key: KeyOption = None,
-    quote: QuoteOption = False,
-    as_json: JsonOption = False,
-    delta: DeltaOption = DEFAULT_DELTA,
-    target: TargetOption = None,
-    neighbours: NeighboursOption = None,
-    name: NameOption = None,
-    account: AccountOption = None,
-    analyst: AnalystOption = "owner",
-    version: VersionOption = "1",
+    key: options.Key = None,
+    quote: options.Quote = False,
+    as_json: options.Json = False,
+    delta: options.Delta = options.DEFAULT_DELTA,
+    target: options.Target = None,
+    neighbours: options.Neighbours = None,
+    name: options.Name = None,
+    account: options.Account = None,
+    analyst: options.Analyst = "owner",
+    version: options.Version = "1",
 ) -> None:
     """Explain a model's output at public points from private rows, with noise bands, a promise and a bill."""
     check_epsilon_delta(epsilon, delta, "a question")
-    check_files(files or ())
-    declared = Declared(
-        data,
-        Schema.load(existing(schema, "schema")),
-        name or data.stem,
-        target,
-        rows,
-        Budget(budget, delta),
-        neighbours or "add-remove",
-        ledger,
-        analyst,
-        account,
-        version,
-    )
+    check_files(files, SUFFIXES, "the explanation")
+    declared = declared_of(data, schema, rows, budget, delta, ledger, target, neighbours, name, account, analyst, version)
     rehearsal = declared.rehearsal()
     chosen = model_of(model, output=output, bounds=bounds, inputs=inputs)
     asked = _checked(rehearsal.feature_schema, chosen, points_of(point, target), method, weight, key, epsilon)
@@ -180,12 +131,12 @@ def ask(
     found = with_notes(lambda: asked.explain(private))
     after = private.budget
     answer = Answer(found, after, declared.name, chosen.name, replayed=not charged_since(after, last))
-    write_files(answer, files or ())
+    write_answer(answer, files)
     if as_json:
         print_json(found.to_json())
     elif files:
         print_line(answer.bill_line)
-        print_line("Written: " + ", ".join(map(str, files)))
+        print_written(files)
     else:
         print_answer(answer)
 

@@ -58,7 +58,7 @@ def model_of(text: str, *, output: str | None, bounds: tuple[float, float] | Non
         raise ModelError(
             f"--model is {text!r}; give the path of an .onnx file, or module:attribute of Python code you trust"
         )
-    found = _imported(text)
+    found = imported(text, "--model")
     if isinstance(found, Model):
         if output is not None or bounds is not None or inputs != "auto":
             raise ModelError(
@@ -79,7 +79,10 @@ def _as_options(make: Callable[[], Model]) -> Model:
         raise ModelError(words) from error
 
 
-def _imported(reference: str) -> object:
+def imported(reference: str, option: str) -> object:
+    """What ``module:attribute`` names; importing it runs its code."""
+    if not _REFERENCE.fullmatch(reference):
+        raise InvalidInput(f"{option} is {reference!r}; write module:name, of Python code you trust")
     module, _, attribute = reference.partition(":")
     if (here := str(Path.cwd())) not in sys.path:  # as `python -m` has it, and an installed command does not
         sys.path.insert(0, here)
@@ -88,10 +91,10 @@ def _imported(reference: str) -> object:
         for name in attribute.split("."):
             found = getattr(found, name)
     except (ImportError, AttributeError, SyntaxError) as error:
-        raise ModelError(f"--model {reference!r} cannot be imported: {error}") from error
+        raise InvalidInput(f"{option} {reference!r} cannot be imported: {error}") from error
     except Exception as error:  # its message may hold anything, rows included
-        raise ModelError(
-            f"--model {reference!r} cannot be imported: {type(error).__name__}. `vitrail --debug` shows where"
+        raise InvalidInput(
+            f"{option} {reference!r} cannot be imported: {type(error).__name__}. `vitrail --debug` shows where"
         ) from error
     return found
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import InvalidInput
 from ..explanation import Explanation
 from ..explanation.summary import printable
 from ..show.attribution_html import bar_numbers
 from ..show.attributions import MOST_POINTS, Attribution, AttributionBar, aligned_numbers
-from .account import bill_line
-from .output import check_writable, print_line, print_note, print_table
+from .account import STILL_PAID, bill_line
+from .output import print_line, print_note, print_table, write_files
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -54,33 +53,16 @@ class Answer:
         return [self.explanation.attribution(place) for place in range(min(most, len(self.explanation)))]
 
 
-def check_files(files: Sequence[Path]) -> None:
-    """Refuse what could not be written later, before anything is paid."""
-    for file in files:
-        if file.suffix.lower() not in SUFFIXES:
-            raise InvalidInput(
-                f"--output-file is {str(file)!r}; its name must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
-            )
-        check_writable(file, "the explanation")
-
-
-def write_files(answer: Answer, files: Sequence[Path]) -> None:
+def write_answer(answer: Answer, files: Sequence[Path] | None) -> None:
     """Write every file, by its suffix."""
     found = answer.explanation
-    for file in files:
-        try:
-            if file.suffix.lower() == ".json":
-                found.save(file)
-            elif file.suffix.lower() == ".png":
-                _figure(answer).savefig(file, dpi=160)
-            else:
-                report_of(answer).save(file)
-        except OSError as error:
-            raise InvalidInput(
-                f"the explanation cannot be written to {str(file)!r}: {error.strerror}. It was paid for; the ledger keeps "
-                "the release of a model that is a file, and the same command again costs nothing"
-            ) from error
-    drawn = [file for file in files if file.suffix.lower() != ".json"]
+    writers: dict[str, Callable[[Path], object]] = {
+        ".json": found.save,
+        ".png": lambda file: _figure(answer).savefig(file, dpi=160),
+        ".html": lambda file: report_of(answer).save(file),
+    }
+    write_files(files, writers, "the explanation", STILL_PAID)
+    drawn = [file for file in files or () if file.suffix.lower() != ".json"]
     if drawn and len(found) > MOST_POINTS:
         print_note(f"Note: pictures show the first {MOST_POINTS} of {len(found)} points; a .json file holds all of them.")
 

@@ -6,9 +6,7 @@ with exit code 1, so that a build can be stopped by it.
 
 from __future__ import annotations
 
-import importlib
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
@@ -16,9 +14,13 @@ from typing import TYPE_CHECKING, Annotated, cast
 import numpy as np
 import typer
 
+from ..accounting import JsonValue
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
-from .output import check_writable, existing, print_json, print_line, print_note, print_table
+from . import options
+from .ask_input import imported
+from .output import check_files, existing, print_json, print_line, print_note, print_table, write_files
+from .report import SUFFIXES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,11 +41,6 @@ METHODS = (
 
 app = typer.Typer(no_args_is_help=True, help="Attack explanations, or test a privacy claim. Nothing is charged.")
 
-FilesOption = Annotated[
-    list[Path] | None,
-    typer.Option("--output-file", "-o", metavar="AUDIT.html", help="Where to write it: .html or .json; may be repeated."),
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 SeedOption = Annotated[int, typer.Option("--seed", help="Of the attacker's random choices.")]
 
 
@@ -76,15 +73,15 @@ def membership(
             "--probability", metavar="COLUMN", help="A column of predicted probabilities; repeat, one for each class."
         ),
     ] = None,
-    files: FilesOption = None,
-    as_json: JsonOption = False,
+    files: options.PageFiles = None,
+    as_json: options.Json = False,
     seed: SeedOption = 0,
     confidence: Annotated[float, typer.Option("--confidence", help="Of every interval.")] = 0.95,
 ) -> None:
     """Attack explanations: who was in the training data? From files, and code you trust."""
     from .. import audit
 
-    _check_files(files)
+    check_files(files, SUFFIXES, "the audit")
     sides = [_table(path) for path in (members, nonmembers)]
     labels, probabilities = (
         _taken(sides, [label] if label else [], "--label"),
@@ -96,7 +93,7 @@ def membership(
     if predict is not None:
         predictor = _predictor(predict)
     elif module is not None:
-        predictor = audit.targets.predictions(_imported(module, "--module"))
+        predictor = audit.targets.predictions(imported(module, "--module"))
     elif probabilities is not None:
         table = np.concatenate(probabilities)
         predictor = lambda _: table[:, 0] if table.shape[1] == 1 else table  # noqa: E731
@@ -110,7 +107,7 @@ def membership(
         seed=seed,
         name=members.stem if explain is None else explain,
     )
-    _write(found.to_json(), found.report, files)
+    write_files(files, {".json": _json_writer(found.to_json()), ".html": found.report}, "the audit")
     if as_json:
         print_json(found.to_json())
         return
@@ -133,18 +130,18 @@ def mechanism(
     delta: Annotated[float, typer.Option("--delta", help="Where an epsilon is claimed; 0 for pure privacy.")] = 0.0,
     draws: Annotated[int, typer.Option("--draws", help="Outputs on either dataset.")] = 200_000,
     confidence: Annotated[float, typer.Option("--confidence", help="That a sound mechanism is not refuted.")] = 0.999,
-    files: FilesOption = None,
-    as_json: JsonOption = False,
+    files: options.PageFiles = None,
+    as_json: options.Json = False,
 ) -> None:
     """Test a privacy claim on draws from neighbouring datasets. Exit code 1: refuted."""
     from .. import audit
 
-    _check_files(files)
+    check_files(files, SUFFIXES, "the audit")
     if (mu is None) == (epsilon is None):
         raise InvalidInput("say what is claimed: --mu, or --epsilon with --delta")
     claimed: Guarantee | float = mu if mu is not None else Guarantee(cast("float", epsilon), delta, 0.0)
-    run = _imported(function, "FUNCTION")
-    given = _imported(neighbours, "--neighbours")
+    run = imported(function, "FUNCTION")
+    given = imported(neighbours, "--neighbours")
     if isinstance(given, list):
         searched = audit.search(cast("Callable[..., object]", run), given, claimed, draws=draws, confidence=confidence)
         found, words = searched.audit, searched.summary()
@@ -152,7 +149,7 @@ def mechanism(
         pair = cast("tuple[object, object]", given)
         found = audit.mechanism(cast("Callable[..., object]", run), pair, claimed, draws=draws, confidence=confidence)
         words = found.summary()
-    _write(found.to_json(), found.report, files)
+    write_files(files, {".json": _json_writer(found.to_json()), ".html": found.report}, "the audit")
     if as_json:
         print_json(found.to_json())
     else:
@@ -165,21 +162,6 @@ def mechanism(
 # What the command line names
 
 
-def _imported(reference: str, option: str) -> object:
-    module, colon, attribute = reference.partition(":")
-    if not (module and colon and attribute):
-        raise InvalidInput(f"{option} is {reference!r}; write module:name, of Python code you trust")
-    if (here := str(Path.cwd())) not in sys.path:
-        sys.path.insert(0, here)
-    try:
-        found: object = importlib.import_module(module)
-        for name in attribute.split("."):
-            found = getattr(found, name)
-    except (ImportError, AttributeError, SyntaxError) as error:
-        raise InvalidInput(f"{option} {reference!r} cannot be imported: {error}") from error
-    return found
-
-
 def _explainer(explain: str | None, module: str | None) -> Callable[..., object]:
     from ..audit import targets
 
@@ -189,15 +171,15 @@ def _explainer(explain: str | None, module: str | None) -> Callable[..., object]
         if module is None:
             raise InvalidInput(f"--explain {explain} needs --module MODULE:NAME, a torch module")
         make = cast("Callable[..., Explain]", getattr(targets, explain))
-        return make(_imported(module, "--module"))
+        return make(imported(module, "--module"))
     if ":" not in explain:
         raise InvalidInput(f"--explain is {explain!r}; write module:function, or one of {', '.join(METHODS)}")
-    return cast("Callable[..., object]", _imported(explain, "--explain"))
+    return cast("Callable[..., object]", imported(explain, "--explain"))
 
 
 def _predictor(text: str) -> Callable[..., object]:
     if Path(text).suffix.lower() != ".onnx":
-        return cast("Callable[..., object]", _imported(text, "--predict"))
+        return cast("Callable[..., object]", imported(text, "--predict"))
     import onnxruntime
 
     session = onnxruntime.InferenceSession(str(existing(Path(text), "model")))
@@ -269,19 +251,8 @@ def _as_numbers(column: NDArray[np.generic], name: str) -> NDArray[np.float64]:
         raise InvalidInput(f"column {name!r} holds texts; an attack needs numbers, encode or drop it") from error
 
 
-def _check_files(files: list[Path] | None) -> None:
-    for file in files or ():
-        if file.suffix.lower() not in (".html", ".json"):
-            raise InvalidInput(f"--output-file is {str(file)!r}; an audit is written as .html or .json")
-        check_writable(file, "the audit")
-
-
-def _write(found: object, report: Callable[[Path], Path], files: list[Path] | None) -> None:
-    for file in files or ():
-        if file.suffix.lower() == ".json":
-            file.write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-        else:
-            report(file)
+def _json_writer(found: JsonValue) -> Callable[[Path], object]:
+    return lambda file: file.write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def _print(found: MembershipAudit) -> None:

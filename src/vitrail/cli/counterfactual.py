@@ -8,7 +8,7 @@ other people replays it, free; ``--save`` keeps it in a file of its own.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,32 +19,22 @@ import typer
 from ..errors import BudgetExceeded, InvalidInput
 from ..explanation.counterfactuals import Counterfactuals
 from ..explanation.summary import printable
-from ..guarantee import Budget, check_epsilon_delta
+from ..guarantee import check_epsilon_delta
 from ..schema import Level, Numeric, Schema
-from .account import (
-    AccountOption,
-    AnalystOption,
-    BudgetOption,
-    DataArgument,
-    Declared,
-    DeltaOption,
-    InputsOption,
-    JsonOption,
-    KeyOption,
-    LedgerOption,
-    ModelOption,
-    ModelOutputOption,
-    NameOption,
-    RangeOption,
-    VersionOption,
-    bill_line,
-    charged_since,
-    with_notes,
-)
+from . import options
+from .account import STILL_PAID, bill_line, charged_since, declared_of, with_notes
 from .ask_input import model_of, points_of
-from .ask_output import check_files
-from .marginals import DEFAULT_DELTA, EpsilonOption, NeighboursOption, RowsOption, SchemaOption, TargetOption
-from .output import check_writable, existing, print_json, print_line, print_note, print_table
+from .ask_output import SUFFIXES
+from .output import (
+    check_files,
+    check_writable,
+    print_json,
+    print_line,
+    print_note,
+    print_table,
+    print_written,
+    write_files,
+)
 
 if TYPE_CHECKING:
     from ..explain.counterfactual.explainer import Counterfactual
@@ -77,22 +67,14 @@ class Asked:
 
 
 def counterfactual(
-    data: DataArgument,
-    schema: SchemaOption,
-    model: ModelOption,
-    point: Annotated[
-        str,
-        typer.Option(
-            "--point",
-            metavar="POINT",
-            help="Whom to explain, public: JSON (an object, or a list of them), - for standard input, or a .json, .csv or "
-            ".parquet file.",
-        ),
-    ],
-    rows: RowsOption,
-    epsilon: EpsilonOption,
-    budget: BudgetOption,
-    ledger: LedgerOption,
+    data: options.Data,
+    schema: options.Schema,
+    model: options.Model,
+    point: options.Point,
+    rows: options.Rows,
+    epsilon: options.Epsilon,
+    budget: options.Budget,
+    ledger: options.Ledger,
     desired: Annotated[
         str, typer.Option("--desired-class", metavar="CLASS", help="The class to get to: 0, 1, its name, or opposite.")
     ] = "opposite",
@@ -109,49 +91,32 @@ def counterfactual(
             help="Where changed values may lie: age=30:50, or levels: 'job=clerk|nurse'. May be repeated.",
         ),
     ] = None,
-    files: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--output-file", "-o", metavar="E.html", help="Where to write it: .html, .png or .json; may be repeated."
-        ),
-    ] = None,
+    files: options.PictureFiles = None,
     save: Annotated[
         Path | None, typer.Option("--save", metavar="FILE", help="Keep the releases, to explain others without the data.")
     ] = None,
-    output: ModelOutputOption = None,
-    bounds: RangeOption = None,
-    inputs: InputsOption = "auto",
+    output: options.ModelOutput = None,
+    bounds: options.Range = None,
+    inputs: options.Inputs = "auto",
     threshold: Annotated[float, typer.Option("--threshold", help="Outputs of at least this are class 1.")] = 0.5,
-    key: KeyOption = None,
-    as_json: JsonOption = False,
-    delta: DeltaOption = DEFAULT_DELTA,
-    target: TargetOption = None,
-    neighbours: NeighboursOption = None,
-    name: NameOption = None,
-    account: AccountOption = None,
-    analyst: AnalystOption = "owner",
-    version: VersionOption = "1",
+    key: options.Key = None,
+    as_json: options.Json = False,
+    delta: options.Delta = options.DEFAULT_DELTA,
+    target: options.Target = None,
+    neighbours: options.Neighbours = None,
+    name: options.Name = None,
+    account: options.Account = None,
+    analyst: options.Analyst = "owner",
+    version: options.Version = "1",
 ) -> None:
     """Say what would have changed a model's answer for public points, from private rows, with a promise and a bill."""
     from ..explain.counterfactual.explainer import Counterfactual
 
     check_epsilon_delta(epsilon, delta, "a question")
-    check_files(files or ())
+    check_files(files, SUFFIXES, "the explanation")
     if save is not None:
         check_writable(save, "the counterfactual")
-    declared = Declared(
-        data,
-        Schema.load(existing(schema, "schema")),
-        name or data.stem,
-        target,
-        rows,
-        Budget(budget, delta),
-        neighbours or "add-remove",
-        ledger,
-        analyst,
-        account,
-        version,
-    )
+    declared = declared_of(data, schema, rows, budget, delta, ledger, target, neighbours, name, account, analyst, version)
     rehearsal = declared.rehearsal()
     chosen = model_of(model, output=output, bounds=bounds, inputs=inputs)
     ranges = _ranges(rehearsal.feature_schema, permit or [])
@@ -169,12 +134,12 @@ def counterfactual(
     found = asked.answered(explainer)
     after = private.budget
     bill = bill_line(after, found.guarantee.epsilon, replayed=not charged_since(after, last))
-    _write(found, after, declared.name, bill, files or ())
+    _write(found, after, declared.name, bill, files)
     if as_json:
         print_json(found.to_json())
     elif files:
         print_line(bill)
-        print_line("Written: " + ", ".join(map(str, files)))
+        print_written(files)
     else:
         _print(found, bill)
 
@@ -223,21 +188,14 @@ def _print(found: Counterfactuals, bill: str) -> None:
         print_line(printable(sentence))
 
 
-def _write(found: Counterfactuals, statement: Statement, dataset: str, bill: str, files: Sequence[Path]) -> None:
-    for file in files:
-        try:
-            if file.suffix.lower() == ".json":
-                found.save(file)
-            elif file.suffix.lower() == ".png":
-                found.plot(0).savefig(file, dpi=160)
-            else:
-                _report(found, statement, dataset, bill).save(file)
-        except OSError as error:
-            raise InvalidInput(
-                f"the counterfactuals cannot be written to {str(file)!r}: {error.strerror}. They were paid for; the ledger "
-                "keeps the releases of a model that is a file, and the same command again costs nothing"
-            ) from error
-    if len(found) > 1 and any(file.suffix.lower() == ".png" for file in files):
+def _write(found: Counterfactuals, statement: Statement, dataset: str, bill: str, files: Sequence[Path] | None) -> None:
+    writers: dict[str, Callable[[Path], object]] = {
+        ".json": found.save,
+        ".png": lambda file: found.plot(0).savefig(file, dpi=160),
+        ".html": lambda file: _report(found, statement, dataset, bill).save(file),
+    }
+    write_files(files, writers, "the explanation", STILL_PAID)
+    if len(found) > 1 and any(file.suffix.lower() == ".png" for file in files or ()):
         print_note(f"Note: the picture shows the first of {len(found)} people; a .json file holds all of them.")
 
 

@@ -10,20 +10,19 @@ import typer
 from ..errors import InvalidInput
 from ..explanation.checks import shown_text
 from ..explanation.summary import printable
-from .account import InputsOption, JsonOption, ModelOutputOption, RangeOption, with_notes
+from . import options
+from .account import with_notes
 from .ask_input import model_of, points_of
-from .output import check_writable, existing, print_json, print_line, print_table
-from .show_pane import PaneArgument
+from .output import check_files, existing, print_json, print_line, print_table, print_written, write_files
+from .report import SUFFIXES
 
 if TYPE_CHECKING:
     from ..model import Model
     from ..pane.person import Person
 
-SUFFIXES = (".html", ".json")
-
 
 def explain(
-    pane: PaneArgument,
+    pane: options.Pane,
     person: Annotated[
         str, typer.Argument(metavar="PERSON", help="A .json or .csv file with one person, JSON text, or - for stdin.")
     ],
@@ -36,10 +35,7 @@ def explain(
             "Without it there are curves and contributions, and no counterfactuals.",
         ),
     ] = None,
-    files: Annotated[
-        list[Path] | None,
-        typer.Option("--output-file", "-o", metavar="P.html", help="Where to write it: .html or .json; may be repeated."),
-    ] = None,
+    files: options.PageFiles = None,
     desired: Annotated[
         str | None,
         typer.Option("--desired-class", help="The class that counterfactuals lead to; the other one if not given."),
@@ -47,19 +43,16 @@ def explain(
     count: Annotated[int, typer.Option("--count", min=1, max=20, help="How many counterfactuals.")] = 3,
     method: Annotated[str, typer.Option("--method", help="Of contributions: auto, moments or rows.")] = "auto",
     bands: Annotated[bool, typer.Option("--bands/--no-bands", help="Noise bands, which take a few seconds.")] = True,
-    output: ModelOutputOption = None,
-    bounds: RangeOption = None,
-    inputs: InputsOption = "auto",
-    as_json: JsonOption = False,
+    output: options.ModelOutput = None,
+    bounds: options.Range = None,
+    inputs: options.Inputs = "auto",
+    as_json: options.Json = False,
 ) -> None:
     """Explain one person from a pane: what each column contributes, what would change the answer, where they stand. Free."""
     from ..explain.counterfactual.classes import OPPOSITE
     from ..pane.pane import METHODS, Pane
 
-    for file in files or ():
-        if file.suffix.lower() not in SUFFIXES:
-            raise InvalidInput(f"--output-file is {str(file)!r}; its name must end in {' or '.join(SUFFIXES)}")
-        check_writable(file, "the explanation")
+    check_files(files, SUFFIXES, "the explanation")
     chosen = next((known for known in METHODS if known == method), None)
     if chosen is None:
         raise InvalidInput(f"--method is {method!r}; choose one of {', '.join(METHODS)}")
@@ -68,15 +61,11 @@ def explain(
     opened = with_notes(lambda: Pane.load(path, model=_model(model, output, bounds, inputs)))
     wanted = OPPOSITE if desired is None else int(desired) if desired.isdecimal() else desired
     found = opened.explain(point, desired_class=wanted, total_CFs=count, method=chosen, bands=bands)  # type: ignore[arg-type]
-    for file in files or ():
-        if file.suffix.lower() == ".json":
-            found.save(file)
-        else:
-            found.to_html(file)
+    write_files(files, {".json": found.save, ".html": found.to_html}, "the explanation")
     if as_json:
         print_json(found.to_json())
     elif files:
-        print_line("Written: " + ", ".join(map(str, files)))
+        print_written(files)
     else:
         _print(found)
 

@@ -9,17 +9,14 @@ import typer
 
 from ..accounting import JsonValue
 from ..errors import InvalidInput
+from . import options
 from .output import chosen_accounts, open_existing_ledger, print_json, print_line, print_table
 
 if TYPE_CHECKING:
     from ..ledger import Statement
 
-LedgerArgument = Annotated[str, typer.Argument(metavar="LEDGER", help="Its path, or a URL such as sqlite:///ledger.db.")]
-AccountOption = Annotated[str | None, typer.Option("--account", metavar="NAME", help="Only this account.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
-
-def budget(ledger: LedgerArgument, account: AccountOption = None, as_json: JsonOption = False) -> None:
+def budget(ledger: options.LedgerToRead, account: options.OnlyAccount = None, as_json: options.Json = False) -> None:
     """Show what was spent, what is left, and the bill."""
     with closing(open_existing_ledger(ledger)) as opened:
         statements = [opened.statement(name) for name in chosen_accounts(opened, account)]
@@ -86,12 +83,12 @@ def _print_statement(statement: Statement) -> None:
 
 
 def verify(
-    ledger: LedgerArgument,
+    ledger: options.LedgerToRead,
     published: Annotated[
         list[str] | None,
         typer.Option("--head", metavar="ACCOUNT=DIGEST", help="A head that was published earlier; may be repeated."),
     ] = None,
-    as_json: JsonOption = False,
+    as_json: options.Json = False,
 ) -> None:
     """Walk every chain, price every charge afresh, and name what does not hold (exit code 1)."""
     heads = dict(_head(text) for text in published or ())
@@ -123,7 +120,7 @@ def verify(
         raise typer.Exit(1)
 
 
-def entries(ledger: LedgerArgument, account: AccountOption = None, as_json: JsonOption = False) -> None:
+def entries(ledger: options.LedgerToRead, account: options.OnlyAccount = None, as_json: options.Json = False) -> None:
     """List every entry: openings, caps, charges, releases, replays, and what analysts keep."""
     with closing(open_existing_ledger(ledger)) as opened:
         statements = [opened.statement(name) for name in chosen_accounts(opened, account)]

@@ -13,52 +13,31 @@ from ..accounting import JsonValue
 from ..errors import InvalidInput
 from ..guarantee import Budget, check_epsilon_delta
 from ..schema import Schema
-from .output import (
-    check_writable,
-    existing,
-    one_account,
-    open_existing_ledger,
-    print_json,
-    print_line,
-    print_note,
-    print_table,
-)
+from . import options
+from .account import bill_line, declared_of, fits_line
+from .output import check_writable, existing, one_account, open_existing_ledger, print_json, print_line, print_table
 
 if TYPE_CHECKING:
     from ..explain.marginals import Marginals
     from ..ledger import Statement
     from ..vault import Quote
 
-DEFAULT_DELTA = 1e-6
-
-SchemaOption = Annotated[Path, typer.Option("--schema", metavar="S.json", help="The declared columns.")]
-EpsilonOption = Annotated[float, typer.Option("--epsilon", help="What this question may cost.")]
-RowsOption = Annotated[int, typer.Option("--rows", min=1, help="The public row count. Declared, never counted.")]
-TargetOption = Annotated[str | None, typer.Option("--target", help="The column to predict.")]
-ColumnsOption = Annotated[
-    list[str] | None, typer.Option("--column", help="Only this column; may be repeated. All if not given.")
-]
-BinsOption = Annotated[int, typer.Option("--bins", help="Into how many intervals a number is cut.")]
-NeighboursOption = Annotated[
-    str | None, typer.Option("--neighbours", help="add-remove (the default) or replace-one.", show_default=False)
-]
-
 
 def quote(
-    schema: SchemaOption,
-    epsilon: EpsilonOption,
-    rows: RowsOption,
+    schema: options.Schema,
+    epsilon: options.Epsilon,
+    rows: options.Rows,
     delta: Annotated[
         float | None,
-        typer.Option("--delta", help=f"The account's delta; {DEFAULT_DELTA:g} if not given.", show_default=False),
+        typer.Option("--delta", help=f"The account's delta; {options.DEFAULT_DELTA:g} if not given.", show_default=False),
     ] = None,
-    target: TargetOption = None,
-    neighbours: NeighboursOption = None,
-    columns: ColumnsOption = None,
-    bins: BinsOption = 20,
+    target: options.Target = None,
+    neighbours: options.Neighbours = None,
+    columns: options.Columns = None,
+    bins: options.Bins = 20,
     ledger: Annotated[str | None, typer.Option("--ledger", help="Also say whether it fits an account there.")] = None,
     account: Annotated[str | None, typer.Option("--account", metavar="NAME", help="Which account.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+    as_json: options.Json = False,
 ) -> None:
     """Say what marginals would cost and how wide their noise bands would be. Needs no data and charges nothing."""
     from ..explain.marginals import marginals_bins
@@ -91,11 +70,7 @@ def quote(
         f"{rows:,} rows."
     )
     if statement is not None:
-        verb = "fits" if fits else "does not fit"
-        print_line(
-            f"It {verb}: the largest question that account {statement.account!r} can still pay for is epsilon "
-            f"{statement.remaining_epsilon:.4g}."
-        )
+        print_line(fits_line(bool(fits), statement))
     print_line()
     lines = [(one.name, str(len(one)), f"{rows / len(one):,.0f}", f"± {100 * half * len(one) / rows:.1f} %") for one in made]
     print_table(("column", "bins", "rows per bin on average", "band, relative to that"), lines, numeric=(1, 2, 3))
@@ -109,7 +84,7 @@ def _statement(ledger: str, account: str | None) -> Statement:
 def _terms(statement: Statement | None, epsilon: float, delta: float | None, neighbours: str | None) -> tuple[Budget, str]:
     """The budget and neighbour relation that prices are stated for: the account's, or those on the command line."""
     if statement is None:
-        delta = DEFAULT_DELTA if delta is None else delta
+        delta = options.DEFAULT_DELTA if delta is None else delta
         check_epsilon_delta(epsilon, delta, "a question")
         return Budget(epsilon, delta), neighbours or "add-remove"
     for option, given, fixed in (
@@ -141,24 +116,22 @@ def _quote_without_rows(
 
 
 def marginals(
-    data: Annotated[Path, typer.Argument(metavar="DATA.parquet", help="A Parquet file, or a folder of them.")],
-    schema: SchemaOption,
-    rows: RowsOption,
-    epsilon: EpsilonOption,
-    budget: Annotated[float, typer.Option("--budget", help="The account's whole epsilon, for ever.")],
-    ledger: Annotated[str, typer.Option("--ledger", help="Where the bill is kept: a path ending in .db, or a URL.")],
+    data: options.Data,
+    schema: options.Schema,
+    rows: options.Rows,
+    epsilon: options.Epsilon,
+    budget: options.Budget,
+    ledger: options.Ledger,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="R.html", help="Where to write the report.")],
-    delta: Annotated[float, typer.Option("--delta", help="The account's delta.")] = DEFAULT_DELTA,
-    target: TargetOption = None,
-    neighbours: NeighboursOption = None,
-    columns: ColumnsOption = None,
-    bins: BinsOption = 20,
-    name: Annotated[str | None, typer.Option("--name", help="The dataset's name; the file's if not given.")] = None,
-    account: Annotated[str | None, typer.Option("--account", help="Who pays; the dataset's name if not given.")] = None,
-    analyst: Annotated[str, typer.Option("--analyst", help="Who asks.")] = "owner",
-    version: Annotated[
-        str, typer.Option("--data-version", help="Change it when the rows change: old answers are then not replayed.")
-    ] = "1",
+    delta: options.Delta = options.DEFAULT_DELTA,
+    target: options.Target = None,
+    neighbours: options.Neighbours = None,
+    columns: options.Columns = None,
+    bins: options.Bins = 20,
+    name: options.Name = None,
+    account: options.Account = None,
+    analyst: options.Analyst = "owner",
+    version: options.Version = "1",
     json_output: Annotated[
         Path | None, typer.Option("--json", metavar="M.json", help="Also write the numbers as JSON.")
     ] = None,
@@ -166,35 +139,14 @@ def marginals(
     """Ask for the private histogram of every column, and write a report."""
     from ..explain.marginals import marginals as ask_marginals
     from ..explain.marginals import marginals_bins
-    from ..vault import PrivateData
 
-    declared = Schema.load(existing(schema, "schema"))
-    marginals_bins(declared, columns, bins)
     check_epsilon_delta(epsilon, delta, "a question")
     check_writable(output, "the report")
     if json_output is not None:
         check_writable(json_output, "the JSON file")
-    if ledger == "memory":
-        raise InvalidInput(
-            "--ledger is 'memory', which would forget the bill when this command ends; name a file, such as l.db"
-        )
-    file = ledger.removeprefix("sqlite:///")
-    is_new = "://" not in file and not Path(file).exists()
-    private = PrivateData(
-        existing(data, "data"),
-        declared,
-        name=name or data.stem,
-        target=target,
-        n_rows_public=rows,
-        budget=Budget(budget, delta),
-        neighbours=neighbours or "add-remove",
-        ledger=ledger,
-        analyst=analyst,
-        account=account,
-        version=version,
-    )
-    if is_new:
-        print_note(f"Note: {ledger} is a new ledger. If this data was asked about before, use the ledger that knows of it.")
+    declared = declared_of(data, schema, rows, budget, delta, ledger, target, neighbours, name, account, analyst, version)
+    marginals_bins(declared.schema, columns, bins)
+    private = declared.opened()
     found = ask_marginals(private, epsilon=epsilon, columns=columns, bins=bins)
     _write(found, private.budget, output, json_output)
 
@@ -212,10 +164,6 @@ def _write(found: Marginals, statement: Statement, output: Path, json_output: Pa
     if json_output is not None:
         json_output.write_text(json.dumps(found.to_json(), indent=1) + "\n", encoding="utf-8")
     replayed = found.release is not None and found.release.replayed
-    paid = "was stored already and cost nothing" if replayed else f"cost epsilon {found.guarantee.epsilon:.4g}"
-    print_line(
-        f"The answer {paid}. Spent so far: epsilon {statement.spent_epsilon:.4g} of {statement.budget.epsilon:.4g}; a "
-        f"question of up to epsilon {statement.remaining_epsilon:.4g} still fits."
-    )
+    print_line(bill_line(statement, found.guarantee.epsilon, replayed=replayed))
     print_line(f"Each count is within {found.half_width:,.1f} of the true one with probability 95 %.")
     print_line(f"Report: {output}" + ("" if json_output is None else f"\nNumbers: {json_output}"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -74,6 +74,31 @@ def check_writable(path: Path, what: str) -> None:
         )
     if not os.access(path if path.exists() else path.parent, os.W_OK):
         raise InvalidInput(f"{what} cannot be written to {str(path)!r}: permission denied")
+
+
+def check_files(files: Sequence[Path] | None, suffixes: Sequence[str], what: str) -> None:
+    """Refuse files whose names end in none of the suffixes, or that could not be written later."""
+    for file in files or ():
+        if file.suffix.lower() not in suffixes:
+            allowed = f"{', '.join(suffixes[:-1])} or {suffixes[-1]}"
+            raise InvalidInput(f"--output-file is {str(file)!r}; its name must end in {allowed}")
+        check_writable(file, what)
+
+
+def write_files(
+    files: Sequence[Path] | None, writers: Mapping[str, Callable[[Path], object]], what: str, after: str = ""
+) -> None:
+    """Write every file by the writer of its suffix; a failure is said, and ``after`` it what was paid is not lost."""
+    for file in files or ():
+        try:
+            writers[file.suffix.lower()](file)
+        except OSError as error:
+            raise InvalidInput(f"{what} cannot be written to {str(file)!r}: {error.strerror}{after}") from error
+
+
+def print_written(files: Sequence[Path]) -> None:
+    """Which files were written."""
+    print_line("Written: " + ", ".join(map(str, files)))
 
 
 def read_json(path: Path, what: str) -> JsonValue:

@@ -11,48 +11,26 @@ from typing import Annotated
 import typer
 
 from ..errors import InvalidInput
-from ..guarantee import Budget, check_epsilon_delta, question_mu
-from ..schema import Schema
-from .account import (
-    AccountOption,
-    AnalystOption,
-    DataArgument,
-    Declared,
-    DeltaOption,
-    InputsOption,
-    JsonOption,
-    KeyOption,
-    ModelOption,
-    ModelOutputOption,
-    NameOption,
-    QuoteOption,
-    RangeOption,
-    VersionOption,
-    bill_line,
-    charged_since,
-    fits_line,
-    with_notes,
-)
+from ..guarantee import check_epsilon_delta, question_mu
+from . import options
+from .account import bill_line, charged_since, declared_of, fits_line, with_notes
 from .ask_input import model_of
-from .marginals import DEFAULT_DELTA, EpsilonOption, NeighboursOption, RowsOption, SchemaOption, TargetOption
-from .output import check_writable, existing, print_json, print_line
+from .output import check_writable, print_json, print_line
 
 SUFFIX = ".pane"
 
 
 def release(
-    data: DataArgument,
-    schema: SchemaOption,
-    model: ModelOption,
-    rows: RowsOption,
-    epsilon: EpsilonOption,
+    data: options.Data,
+    schema: options.Schema,
+    model: options.Model,
+    rows: options.Rows,
+    epsilon: options.Epsilon,
     file: Annotated[Path, typer.Option("--output-file", "-o", metavar="X.pane", help="Where to write the pane.")],
     budget: Annotated[
         float | None, typer.Option("--budget", help="The account's whole epsilon, for ever; that of the pane if not given.")
     ] = None,
-    ledger: Annotated[
-        str, typer.Option("--ledger", help="Where the bill is kept: a path ending in .db, or a URL.")
-    ] = "ledger.db",
+    ledger: options.Ledger = "ledger.db",
     parts: Annotated[
         list[str] | None,
         typer.Option(
@@ -68,26 +46,26 @@ def release(
             "--weight", metavar="PART=NUMBER", help="A part's weight in the price, as in local=3; may be repeated."
         ),
     ] = None,
-    output: ModelOutputOption = None,
-    bounds: RangeOption = None,
-    inputs: InputsOption = "auto",
+    output: options.ModelOutput = None,
+    bounds: options.Range = None,
+    inputs: options.Inputs = "auto",
     threshold: Annotated[
         float | None, typer.Option("--threshold", help="From which output on a row is of class 1, for counterfactuals.")
     ] = None,
-    loss: Annotated[str, typer.Option("--loss", help="Of importance: squared, absolute, zero-one or log.")] = "squared",
+    loss: options.Loss = "squared",
     embed_model: Annotated[
         bool, typer.Option("--embed-model", help="Write the model into the pane too (ONNX models only).")
     ] = False,
-    key: KeyOption = None,
-    quote: QuoteOption = False,
-    as_json: JsonOption = False,
-    delta: DeltaOption = DEFAULT_DELTA,
-    target: TargetOption = None,
-    neighbours: NeighboursOption = None,
-    name: NameOption = None,
-    account: AccountOption = None,
-    analyst: AnalystOption = "owner",
-    version: VersionOption = "1",
+    key: options.Key = None,
+    quote: options.Quote = False,
+    as_json: options.Json = False,
+    delta: options.Delta = options.DEFAULT_DELTA,
+    target: options.Target = None,
+    neighbours: options.Neighbours = None,
+    name: options.Name = None,
+    account: options.Account = None,
+    analyst: options.Analyst = "owner",
+    version: options.Version = "1",
 ) -> None:
     """Pay once for a pane: a file of private releases that explains the model anywhere, for ever, without the data."""
     from ..pane.models import onnx_content
@@ -98,20 +76,20 @@ def release(
     if file.suffix.lower() != SUFFIX:
         raise InvalidInput(f"--output-file is {str(file)!r}; its name must end in {SUFFIX}")
     check_writable(file, "the pane")
-    declared = Declared(
+    declared = declared_of(
         data,
-        Schema.load(existing(schema, "schema")),
-        name or data.stem,
-        target,
+        schema,
         rows,
-        Budget(epsilon if budget is None else budget, delta),
-        neighbours or "add-remove",
+        epsilon if budget is None else budget,
+        delta,
         ledger,
-        analyst,
+        target,
+        neighbours,
+        name,
         account,
+        analyst,
         version,
     )
-    existing(data, "data")
     rehearsal = declared.rehearsal()
     chosen = model_of(model, output=output, bounds=bounds, inputs=inputs)
     asked, weighed = parts or "all", _weights(weights)

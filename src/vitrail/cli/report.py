@@ -7,42 +7,20 @@ therefore rehearsed before: the whole report runs once with no rows and a ledger
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..accounting import JsonValue
-from ..errors import InvalidInput
 from ..explanation.summary import printable
 from ..guarantee import Budget, check_epsilon_delta
-from ..schema import Schema
-from .account import (
-    AccountOption,
-    AnalystOption,
-    BudgetOption,
-    DataArgument,
-    Declared,
-    DeltaOption,
-    InputsOption,
-    JsonOption,
-    KeyOption,
-    LedgerOption,
-    ModelOption,
-    ModelOutputOption,
-    NameOption,
-    QuoteOption,
-    RangeOption,
-    VersionOption,
-    bill_line,
-    charged_since,
-    fits_line,
-    with_notes,
-)
+from . import options
+from .account import STILL_PAID, bill_line, charged_since, declared_of, fits_line, with_notes
 from .ask_input import model_of
-from .marginals import DEFAULT_DELTA, EpsilonOption, NeighboursOption, RowsOption, SchemaOption, TargetOption
-from .output import check_writable, existing, print_json, print_line, print_table
+from .output import check_files, existing, print_json, print_line, print_table, print_written, write_files
 
 if TYPE_CHECKING:
     from ..explain.effects.quote import EffectsQuote
@@ -53,22 +31,14 @@ SUFFIXES = (".html", ".json")
 
 
 def report(
-    data: DataArgument,
-    schema: SchemaOption,
-    model: ModelOption,
-    rows: RowsOption,
-    epsilon: EpsilonOption,
-    budget: BudgetOption,
-    ledger: LedgerOption,
-    files: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--output-file",
-            "-o",
-            metavar="R.html",
-            help="Where to write it: .html or .json; may be repeated. A table on the screen if not given.",
-        ),
-    ] = None,
+    data: options.Data,
+    schema: options.Schema,
+    model: options.Model,
+    rows: options.Rows,
+    epsilon: options.Epsilon,
+    budget: options.Budget,
+    ledger: options.Ledger,
+    files: options.PageFiles = None,
     features: Annotated[
         list[str] | None,
         typer.Option("--features", metavar="COLUMN", help="Only this column; may be repeated. All if not given."),
@@ -79,44 +49,32 @@ def report(
             "--parts", metavar="PART", help="pdp, ale, importance or shap; may be repeated. All but shap if not given."
         ),
     ] = None,
-    output: ModelOutputOption = None,
-    bounds: RangeOption = None,
-    inputs: InputsOption = "auto",
-    loss: Annotated[str, typer.Option("--loss", help="Of importance: squared, absolute, zero-one or log.")] = "squared",
+    output: options.ModelOutput = None,
+    bounds: options.Range = None,
+    inputs: options.Inputs = "auto",
+    loss: options.Loss = "squared",
     sampling_rate: Annotated[
         float, typer.Option("--sampling-rate", help="Below 1: look at a random share of the rows, faster and noisier.")
     ] = 1.0,
-    key: KeyOption = None,
-    quote: QuoteOption = False,
-    as_json: JsonOption = False,
-    delta: DeltaOption = DEFAULT_DELTA,
-    target: TargetOption = None,
-    neighbours: NeighboursOption = None,
-    name: NameOption = None,
-    account: AccountOption = None,
-    analyst: AnalystOption = "owner",
-    version: VersionOption = "1",
+    key: options.Key = None,
+    quote: options.Quote = False,
+    as_json: options.Json = False,
+    delta: options.Delta = options.DEFAULT_DELTA,
+    target: options.Target = None,
+    neighbours: options.Neighbours = None,
+    name: options.Name = None,
+    account: options.Account = None,
+    analyst: options.Analyst = "owner",
+    version: options.Version = "1",
 ) -> None:
     """Explain a whole model from private rows: importance, partial dependence, accumulated effects, one price, one page."""
     from ..explain.report.global_report import GlobalReport
+    from ..show import bill_of
     from ..vault import PrivateData
 
     check_epsilon_delta(epsilon, delta, "a question")
-    _check_files(files or ())
-    declared = Declared(
-        data,
-        Schema.load(existing(schema, "schema")),
-        name or data.stem,
-        target,
-        rows,
-        Budget(budget, delta),
-        neighbours or "add-remove",
-        ledger,
-        analyst,
-        account,
-        version,
-    )
-    existing(data, "data")
+    check_files(files, SUFFIXES, "the report")
+    declared = declared_of(data, schema, rows, budget, delta, ledger, target, neighbours, name, account, analyst, version)
     rehearsal = declared.rehearsal()
     chosen = model_of(model, output=output, bounds=bounds, inputs=inputs)
 
@@ -127,7 +85,8 @@ def report(
         tag = explainer(rehearsal).quote(features, epsilon=epsilon)
         _print_quote(tag, declared.statement(rehearsal.budget), as_json)
         return
-    unlimited = Declared(**{**vars(declared), "budget": Budget(max(budget, 2 * epsilon), delta)}).rehearsal()
+    existing(data, "data")
+    unlimited = replace(declared, budget=Budget(max(budget, 2 * epsilon), delta)).rehearsal()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the real run says the same again, as notes
         explainer(unlimited)(features, epsilon=epsilon)
@@ -135,38 +94,25 @@ def report(
     last = max(entry.seq for entry in private.budget.entries)
     found = with_notes(lambda: explainer(private)(features, epsilon=epsilon))
     after = private.budget
-    _write(found, after, files or ())
+    writers: dict[str, Callable[[Path], object]] = {
+        ".json": found.save,
+        ".html": lambda file: found.to_html(file, bill_of(after)),
+    }
+    write_files(files, writers, "the report", STILL_PAID)
     line = bill_line(after, found.guarantee.epsilon, replayed=not charged_since(after, last))
     if as_json:
         print_json(found.to_json())
         return
     if not files:
-        _print_table(found)
+        print_report(found)
         print_line()
         print_line(printable(found.whole_guarantee.sentence))
     print_line(line)
     if files:
-        print_line("Written: " + ", ".join(map(str, files)))
+        print_written(files)
 
 
-def _check_files(files: Sequence[Path]) -> None:
-    for file in files:
-        if file.suffix.lower() not in SUFFIXES:
-            raise InvalidInput(f"--output-file is {str(file)!r}; its name must end in {' or '.join(SUFFIXES)}")
-        check_writable(file, "the report")
-
-
-def _write(found: GlobalExplanation, statement: Statement, files: Sequence[Path]) -> None:
-    from ..show import bill_of
-
-    for file in files:
-        if file.suffix.lower() == ".json":
-            found.save(file)
-        else:
-            found.to_html(file, bill_of(statement))
-
-
-def _print_table(found: GlobalExplanation) -> None:
+def print_report(found: GlobalExplanation) -> None:
     """A line for each column: its importance, and how far its curves go up and down."""
     effects = {kind: curves for kind, curves in (("pdp", found.pdp), ("ale", found.ale)) if curves is not None}
     ranking = found.importance or found.shap

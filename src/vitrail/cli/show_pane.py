@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from ..accounting import JsonValue
-from ..errors import InvalidInput
 from ..explanation.summary import printable
-from .account import JsonOption
-from .output import check_writable, existing, print_json, print_line, print_table
+from . import options
+from .output import check_files, existing, print_json, print_line, print_table, print_written, write_files
+from .report import SUFFIXES, print_report
 
 if TYPE_CHECKING:
     from ..pane.pane import Pane
 
-PaneArgument = Annotated[Path, typer.Argument(metavar="X.pane", help="A pane, as `vitrail release` writes it.")]
-REPORT_SUFFIXES = (".html", ".json")
 
-
-def show(pane: PaneArgument, as_json: JsonOption = False) -> None:
+def show(pane: options.Pane, as_json: options.Json = False) -> None:
     """Say what a pane promises, what it cost, what is inside, and how accurate to expect it. Free."""
     found = load(pane)
     if as_json:
@@ -45,32 +40,20 @@ def show(pane: PaneArgument, as_json: JsonOption = False) -> None:
 
 
 def report_pane(
-    pane: PaneArgument,
-    files: Annotated[
-        list[Path] | None,
-        typer.Option("--output-file", "-o", metavar="R.html", help="Where to write it: .html or .json; may be repeated."),
-    ] = None,
-    as_json: JsonOption = False,
+    pane: options.Pane,
+    files: options.PageFiles = None,
+    as_json: options.Json = False,
 ) -> None:
     """Write the page of the model from a pane: importance, curves, histograms, promise and price. Free."""
-    for file in files or ():
-        if file.suffix.lower() not in REPORT_SUFFIXES:
-            raise InvalidInput(f"--output-file is {str(file)!r}; its name must end in {' or '.join(REPORT_SUFFIXES)}")
-        check_writable(file, "the report")
+    check_files(files, SUFFIXES, "the report")
     found = load(pane)
-    for file in files or ():
-        if file.suffix.lower() == ".json":
-            found.report.save(file)
-        else:
-            found.to_html(file)
+    write_files(files, {".json": found.report.save, ".html": found.to_html}, "the report")
     if as_json:
         print_json(found.report.to_json())
     elif files:
-        print_line("Written: " + ", ".join(map(str, files)))
+        print_written(files)
     else:
-        from .report import _print_table
-
-        _print_table(found.report)
+        print_report(found.report)
         print_line()
         print_line(printable(found.guarantee.sentence))
 

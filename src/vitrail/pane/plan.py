@@ -37,6 +37,7 @@ from ..explain.marginals_result import Marginals
 from ..explain.report.global_report import GlobalReport
 from ..explain.rows.cuts import fine_bins
 from ..explain.rows.private_rows import MOST_COLUMNS
+from ..explain.trying import try_model
 from ..guarantee import Guarantee, check_neighbours, question_mu
 from ..model import Model
 from ..schema.reading import did_you_mean
@@ -158,7 +159,7 @@ class Plan:
         self._loss, self._loss_bound = loss, loss_bound
         self._asked = None if isinstance(parts, str) and parts == "all" else _checked_parts(parts, data)
         self._weights = _checked_weights(weights, self._asked)
-        model.check(data.feature_schema)
+        try_model(model, data.feature_schema)
 
     # --- shares ------------------------------------------------------------------------------------------------------
 

@@ -24,6 +24,7 @@ from ..accounting import Cost, epsilon_of
 from ..errors import BudgetExceeded, InvalidInput
 from ..explain.linear.synopsis import Synopsis
 from ..explain.rows.private_rows import private_rows
+from ..explain.trying import telling_charge
 from ..explanation import stored
 from ..guarantee import Guarantee, check_neighbours, question_mu
 from ..model import Model
@@ -131,7 +132,8 @@ def _buy(plan: Plan, mu: float) -> dict[str, Any]:
         found["rows"] = private_rows(data, mu=prices["rows"], columns=data.feature_schema.names, bins=ROW_BINS)
     if "global" in prices:
         marginals = marginals_of(found["rows"]) if "rows" in found else None
-        report = plan.report(mu)(mu=prices["global"], marginals=marginals)
+        with telling_charge(data, sum((part.cost for part in found.values()), Cost())):
+            report = plan.report(mu)(mu=prices["global"], marginals=marginals)
         found["global"] = report if marginals is None else with_drawn_densities(report)
     if "counterfactual" in prices:
         found["counterfactual"] = plan.counterfactual().fit(mu=prices["counterfactual"]).picture

@@ -6,14 +6,13 @@ How the rows lie along a curve is drawn as a small histogram at its foot, becaus
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..errors import InvalidInput
 from .attributions import aligned_numbers, check_most
 from .histograms import shortened
-from .images import GLASS, INK, RULE, SOFT, figure_image, new_figure, quiet
-from .page import html_text
+from .images import GLASS, INK, RULE, SOFT, new_figure, notebook_html, quiet
 from .report import Picture, Table
 
 if TYPE_CHECKING:
@@ -78,6 +77,28 @@ class CurveShape:
     def height_inches(self) -> float:
         """How much room a picture of it needs."""
         return max(1.6, 0.95 + 0.24 * len(self.x)) if self.categorical else 2.6
+
+    def at_levels(self, kept: Sequence[int]) -> CurveShape:
+        """The same curve over some of its levels, which are named by their places.
+
+        Examples
+        --------
+        >>> CurveShape("sex", ("f", "m"), (0.1, 0.3), shares=(0.6, 0.4)).at_levels([1]).shares
+        (0.4,)
+        """
+
+        def some(numbers: tuple[float, ...]) -> tuple[float, ...]:
+            return tuple(numbers[place] for place in kept)
+
+        return replace(
+            self,
+            x=tuple(str(self.x[place]) for place in kept),
+            y=some(self.y),
+            lower=None if self.lower is None else some(self.lower),
+            upper=None if self.upper is None else some(self.upper),
+            edges=None,
+            shares=None if self.shares is None else some(self.shares),
+        )
 
     def limits(self) -> tuple[float, float]:
         """Ends of a scale that holds the curve and its band."""
@@ -205,5 +226,4 @@ def curve_picture(curve: CurveShape) -> Picture:
 
 def curve_html(curve: CurveShape, heading: str, sentences: Sequence[str]) -> str:
     """What a notebook shows: the picture, and the sentences under it."""
-    picture = figure_image(curve_figure(curve), f"{curve.title}, with its noise band")
-    return f"<p><b>{html_text(heading)}</b></p>{picture}" + "".join(f"<p>{html_text(one)}</p>" for one in sentences)
+    return notebook_html(heading, curve_figure(curve), f"{curve.title}, with its noise band", sentences)

@@ -264,21 +264,7 @@ def most_common(curve: CurveShape, most: int) -> CurveShape:
     if not curve.categorical or len(curve.x) <= most or shares is None:
         return curve
     kept = sorted(sorted(range(len(curve.x)), key=lambda place: -shares[place])[:most])
-
-    def some(numbers: tuple[float, ...] | None) -> tuple[float, ...] | None:
-        return None if numbers is None else tuple(numbers[place] for place in kept)
-
-    return CurveShape(
-        curve.title,
-        tuple(str(curve.x[place]) for place in kept),
-        tuple(curve.y[place] for place in kept),
-        some(curve.lower),
-        some(curve.upper),
-        curve.x_label,
-        curve.y_label,
-        None,
-        some(shares),
-    )
+    return curve.at_levels(kept)
 
 
 def cost_section(found: GlobalShape, guarantee: Guarantee) -> Section:

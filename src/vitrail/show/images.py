@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import warnings
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from .page import html_text
@@ -57,3 +58,9 @@ def figure_image(figure: Figure, description: str) -> str:
     width_inches, height_inches = figure.get_size_inches()
     size = f'width="{width_inches * 96:.0f}" height="{height_inches * 96:.0f}"'
     return f'<img src="data:image/svg+xml;base64,{encoded}" {size} alt="{html_text(description)}">'
+
+
+def notebook_html(heading: str, figure: Figure, description: str, sentences: Sequence[str]) -> str:
+    """What a notebook shows: a heading, the picture, and the sentences under it."""
+    said = "".join(f"<p>{html_text(one)}</p>" for one in sentences)
+    return f"<p><b>{html_text(heading)}</b></p>{figure_image(figure, description)}{said}"

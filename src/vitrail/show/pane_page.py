@@ -5,7 +5,7 @@ Takes shapes and texts alone, so that a page can be made wherever releases are. 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .attribution_html import bar_numbers
 from .attributions import Attribution, AttributionBar, bar_limits
@@ -221,24 +221,6 @@ def with_level(curve: CurveShape, value: object) -> CurveShape:
         return shown
     place = curve.x.index(value)
     raised = tuple(2.0 if at == place else share for at, share in enumerate(curve.shares))
-    kept = set(most_common(_reshared(curve, raised), MOST_LEVELS).x)
+    kept = set(most_common(replace(curve, shares=raised), MOST_LEVELS).x)
     order = [at for at, level in enumerate(curve.x) if level in kept]
-
-    def some(numbers: tuple[float, ...] | None) -> tuple[float, ...] | None:
-        return None if numbers is None else tuple(numbers[at] for at in order)
-
-    return CurveShape(
-        curve.title,
-        tuple(str(curve.x[at]) for at in order),
-        tuple(curve.y[at] for at in order),
-        some(curve.lower),
-        some(curve.upper),
-        curve.x_label,
-        curve.y_label,
-        None,
-        some(curve.shares),
-    )
-
-
-def _reshared(curve: CurveShape, shares: tuple[float, ...]) -> CurveShape:
-    return CurveShape(curve.title, curve.x, curve.y, curve.lower, curve.upper, curve.x_label, curve.y_label, None, shares)
+    return curve.at_levels(order)

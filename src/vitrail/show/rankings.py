@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from ..errors import InvalidInput
 from .attributions import aligned_numbers
 from .histograms import shortened
-from .images import AMBER, GLASS, INK, RULE, SOFT, figure_image, new_figure, quiet
-from .page import html_text
+from .images import AMBER, GLASS, INK, RULE, SOFT, new_figure, notebook_html, quiet
 from .report import Picture, Table
 
 if TYPE_CHECKING:
@@ -116,8 +115,7 @@ def ranking_picture(ranking: RankingShape) -> Picture:
 
 def ranking_html(ranking: RankingShape, heading: str, sentences: Sequence[str]) -> str:
     """What a notebook shows: the picture, and the sentences under it."""
-    picture = figure_image(ranking_figure(ranking), f"{ranking.title}: {', '.join(ranking.items[:20])}")
-    return f"<p><b>{html_text(heading)}</b></p>{picture}" + "".join(f"<p>{html_text(one)}</p>" for one in sentences)
+    return notebook_html(heading, ranking_figure(ranking), f"{ranking.title}: {', '.join(ranking.items[:20])}", sentences)
 
 
 def _per_cent(probability: float) -> str:

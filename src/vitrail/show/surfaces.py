@@ -10,8 +10,7 @@ import numpy as np
 
 from ..errors import InvalidInput
 from .histograms import shortened
-from .images import INK, SOFT, figure_image, new_figure
-from .page import html_text
+from .images import INK, SOFT, new_figure, notebook_html
 from .report import Picture, Table
 
 if TYPE_CHECKING:
@@ -141,5 +140,4 @@ def surface_picture(surface: SurfaceShape) -> Picture:
 
 def surface_html(surface: SurfaceShape, heading: str, sentences: Sequence[str]) -> str:
     """What a notebook shows: the picture, and the sentences under it."""
-    picture = figure_image(surface_figure(surface), f"{surface.title}, and how wide its noise bands are")
-    return f"<p><b>{html_text(heading)}</b></p>{picture}" + "".join(f"<p>{html_text(one)}</p>" for one in sentences)
+    return notebook_html(heading, surface_figure(surface), f"{surface.title}, and how wide its noise bands are", sentences)

@@ -15,6 +15,7 @@ from ...guarantee import question_mu
 from ...model import Model
 from ...schema import Categorical
 from ..marginals_result import Marginals
+from ..trying import after_charge
 from .axes import Axis, Floats, pair_axis
 from .planning import (
     REFERENCE_SHARE,
@@ -151,7 +152,8 @@ class PartialDependence:
         names, axes = self._axes(features)
         total = question_mu(epsilon, mu, self._data.delta)
         prepared = prepare(self._data, self._model, total, marginals, "partial dependence", share=REFERENCE_SHARE)
-        plan = PartialPlan.of(prepared, names, prepared.mu, resolution=self._resolution, pairs=axes)
+        with after_charge(self._data, self._model, prepared.spent):
+            plan = PartialPlan.of(prepared, names, prepared.mu, resolution=self._resolution, pairs=axes)
         label = f"partial dependence of {len(names)} columns" + (f" and {len(axes)} pairs" if axes else "")
         release, ((means, stds),) = ask_joint(prepared, [plan.part], [1.0], label, rate=self._rate, key=self._key)
         plain = self._estimate == "plain"
@@ -245,7 +247,9 @@ class AccumulatedEffects:
         names = checked_features(self._data.feature_schema, features)
         total = question_mu(epsilon, mu, self._data.delta)
         prepared = prepare(self._data, self._model, total, marginals, "accumulated effects", focus=names)
-        plan, prepared = AccumulatedPlan.of(prepared, names, self._orders).clipped(prepared, total, 1.0, self._key)
+        with after_charge(self._data, self._model, prepared.spent):
+            planned = AccumulatedPlan.of(prepared, names, self._orders)
+        plan, prepared = planned.clipped(prepared, total, 1.0, self._key)
         label = f"accumulated effects of {len(names)} columns"
         release, ((means, stds),) = ask_joint(prepared, [plan.part], [1.0], label, rate=self._rate, key=self._key)
         plain = self._estimate == "plain"

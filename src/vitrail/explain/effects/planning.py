@@ -25,6 +25,7 @@ from ...schema import Categorical, Schema
 from ...vault import BoundedSum, PrivateData, Release
 from ..marginals import marginals_bins, marginals_question
 from ..marginals_result import Marginals
+from ..trying import try_model
 from .accumulated import AccumulatedEffectsPart
 from .axes import Axis, Floats, column_of, fine_axis
 from .clipping import SizeHistogram, choose_clip
@@ -144,7 +145,7 @@ def prepare(
     focus: Sequence[str] = (),
 ) -> Prepared:
     """Pay for the marginals, unless they are given; ``focus``: columns whose histogram matters more than the others'."""
-    model.check(data.feature_schema)
+    try_model(model, data.feature_schema)
     if marginals is not None:
         if not isinstance(marginals, Marginals):
             raise InvalidInput(f"marginals is {type(marginals).__name__}; give what vt.marginals(data, ...) returned")

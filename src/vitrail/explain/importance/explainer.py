@@ -20,6 +20,7 @@ from ..effects.axes import Floats
 from ..effects.explainers import checked_rate
 from ..effects.planning import Prepared, Promise, ask_joint, checked_features, checked_inputs, prepare
 from ..marginals_result import Marginals
+from ..trying import after_charge
 from .losses import Loss, LossFunction, loss_of
 from .part import ImportancePart
 
@@ -145,7 +146,8 @@ class PermutationImportance:
         names = checked_features(self._data.feature_schema, features)
         total = question_mu(epsilon, mu, self._data.delta)
         prepared = prepare(self._data, self._model, total, marginals, KIND)
-        part = importance_part(prepared, names, self._loss, self._repeats, self._clip)
+        with after_charge(self._data, self._model, prepared.spent):
+            part = importance_part(prepared, names, self._loss, self._repeats, self._clip)
         label = f"{KIND} of {len(names)} columns"
         release, ((means, stds),) = ask_joint(prepared, [part], [1.0], label, rate=self._rate, key=self._key)
         return importance_ranking(part, means, stds, Promise.of(self._data, release.cost + prepared.spent, plain=True))

@@ -21,6 +21,7 @@ from ..effects.joint import per_unit_std
 from ..effects.planning import Prepared, Promise, ask_joint, checked_features, checked_inputs, prepare
 from ..effects.reference import reference_rows
 from ..marginals_result import Marginals
+from ..trying import after_charge
 from .grids import Grid, grid_of
 from .part import InteractionPart, ask_public, blocks_of
 
@@ -114,7 +115,8 @@ class Interactions:
         names, pairs = checked_pairs(self._data, features)
         total = question_mu(epsilon, mu, self._data.delta)
         prepared = prepare(self._data, self._model, total, marginals, KIND)
-        part = plan_part(prepared, names, pairs, self._n_pairs, self._grid)
+        with after_charge(self._data, self._model, prepared.spent):
+            part = plan_part(prepared, names, pairs, self._n_pairs, self._grid)
         label = f"interactions of {len(part.pairs)} pairs"
         release, ((means, stds),) = ask_joint(prepared, [part], [1.0], label, rate=self._rate, key=self._key)
         promise = Promise.of(self._data, release.cost + prepared.spent, plain=True)
@@ -170,7 +172,7 @@ def plan_part(
     outputs = model.predict_points(schema, rows)
     seen = blocks_of(rows, outputs, grids, candidates, ask_public(model, schema))
     if not all(np.isfinite(one).all() for one in (outputs, *seen)):
-        raise ModelError(f"{model.name} gives no finite output on public rows drawn inside the schema; nothing was charged")
+        raise ModelError(f"{model.name} gives no finite output on public rows drawn inside the schema")
     if pairs is None and len(candidates) > n_pairs:
         kept = promising(prepared, grids, candidates, seen, n_pairs)
         used = sorted({place for number in kept for place in candidates[number]})

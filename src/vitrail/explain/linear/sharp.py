@@ -33,6 +33,7 @@ from ...errors import InvalidInput, ModelError, SchemaError
 from ...explanation import Explanation
 from ...schema import Numeric, Schema
 from ..rows.result import PrivateRows
+from ..trying import after_charge, try_model
 from .contributions import explanation_of
 from .problem import Floats, LocalProblem
 from .solve import solve_in_ball
@@ -154,8 +155,10 @@ def fit(
     if problem.schema != data.feature_schema:
         raise SchemaError("the problem's schema is not that of the data without its target")
     _check_options(problem, n_sampled, replicates, seed)
+    try_model(problem.model, problem.schema)
     rows = private_rows(data, mu=mu, columns=problem.schema.names)
-    return explain_on(problem, rows, weight=weight, n_sampled=n_sampled, replicates=replicates, seed=seed)
+    with after_charge(data, problem.model, rows.cost):
+        return explain_on(problem, rows, weight=weight, n_sampled=n_sampled, replicates=replicates, seed=seed)
 
 
 def explain_on(

@@ -36,6 +36,7 @@ from ..importance.part import ImportancePart
 from ..marginals_result import Marginals
 from ..shap_global.explainers import shap_part, shap_ranking
 from ..shap_global.parts import ShapImportancePart
+from ..trying import after_charge
 from .result import GlobalExplanation
 
 if TYPE_CHECKING:
@@ -200,9 +201,11 @@ class GlobalReport:
         prepared = prepare(data, model, total, marginals, "the report")
         accumulated = None
         if "ale" in self._parts:
-            planned = AccumulatedPlan.of(prepared, names, self._orders, self._weights["ale"])
+            with after_charge(data, model, prepared.spent):
+                planned = AccumulatedPlan.of(prepared, names, self._orders, self._weights["ale"])
             accumulated, prepared = planned.clipped(prepared, total, self._weights["ale"], self._key)
-        partial, importance, shap = self._other_plans(prepared, names)
+        with after_charge(data, model, prepared.spent):
+            partial, importance, shap = self._other_plans(prepared, names)
         asked = _asked(partial, accumulated, importance, shap)
         label = f"{', '.join(asked)} of {len(names)} columns"
         weights = [self._weights[name] for name in asked]

@@ -23,6 +23,7 @@ from ..effects.reference import reference_rows
 from ..effects.result import Effects
 from ..interactions.explainer import checked_count
 from ..marginals_result import Marginals
+from ..trying import after_charge
 from .parts import Cells, ShapDependencePart, ShapImportancePart
 from .rows import Background
 
@@ -85,7 +86,8 @@ class ShapImportance:
         """Rank all columns for one price; ``marginals`` that were paid for before spare their part of it."""
         total = question_mu(epsilon, mu, self._data.delta)
         prepared = prepare(self._data, self._model, total, marginals, "SHAP importance")
-        part = shap_part(prepared, self._chains)
+        with after_charge(self._data, self._model, prepared.spent):
+            part = shap_part(prepared, self._chains)
         names = prepared.schema.names
         label = f"SHAP importance of {len(names)} columns"
         release, ((means, stds),) = ask_joint(prepared, [part], [1.0], label, rate=self._rate, key=self._key)
@@ -166,7 +168,8 @@ class ShapDependence:
         total = question_mu(epsilon, mu, self._data.delta)
         prepared = prepare(self._data, self._model, total, marginals, "SHAP dependence")
         cells = [Cells.of(prepared.schema, name, prepared.marginals) for name in names]
-        rows, seen, background = looked_at(prepared, self._chains)
+        with after_charge(self._data, self._model, prepared.spent):
+            rows, seen, background = looked_at(prepared, self._chains)
         part = ShapDependencePart.of(self._model, background, cells, rows, seen)
         label = f"SHAP dependence of {len(names)} columns"
         release, ((means, stds),) = ask_joint(prepared, [part], [1.0], label, rate=self._rate, key=self._key)
