@@ -136,8 +136,7 @@ def per_feature(bench: Bench, name: str, kind: str, epsilons: tuple[float, ...] 
     for feature in case.names:
         as_published = published_errors(case, kind, feature, EPSILONS)
         for epsilon in epsilons:
-            # One column alone is cheap to measure; fewer draws each, because there are hundreds of them.
-            how = {"marginal_draws": min(case.scale.marginal_draws, 2), "noise_draws": min(case.scale.noise_draws, 20)}
+            how = {"marginal_draws": case.scale.marginal_draws, "noise_draws": case.scale.noise_draws}
             found = our_errors(case, kind, (feature,), epsilon, **how)[feature]
             rows.append(
                 {

@@ -72,7 +72,8 @@ def drawn(
     total = mu_of(epsilon, DELTA)
     for _ in range(marginal_draws):
         how = {"share": REFERENCE_SHARE} if kind == "pdp" else {"focus": tuple(features)}
-        prepared = prepare(case.private, case.model, total, None, kind, **how)  # type: ignore[arg-type]
+        # A vault of its own: the same vault would answer the same question with the release it has already.
+        prepared = prepare(case.vault(), case.model, total, None, kind, **how)  # type: ignore[arg-type]
         plan: PartialPlan | AccumulatedPlan
         if kind == "pdp":
             plan = PartialPlan.of(prepared, tuple(features), prepared.mu, resolution=resolution)

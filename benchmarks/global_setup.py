@@ -55,11 +55,12 @@ class Scale:
     @property
     def noise_draws(self) -> int:
         """Of ours, for each draw of the marginals; each needs a regression."""
-        return 5 if self.quick else 30
+        return 5 if self.quick else 10
 
     @property
     def marginal_draws(self) -> int:
-        return 1 if self.quick else 2
+        """Of ours; each needs a pass over the rows."""
+        return 1 if self.quick else 5
 
     @property
     def published_draws(self) -> int:
@@ -75,13 +76,22 @@ class Scale:
         return 1 if self.quick else 3
 
     @property
-    def permutations(self) -> int:
-        """Of every column, for permutation importance."""
-        return 4 if self.quick else 12
+    def deals(self) -> int:
+        """Of rows to the groups of our generic ranking."""
+        return 1 if self.quick else 10
+
+    def permutations(self, nearly_tied: bool) -> int:
+        """Of every column, for permutation importance; more where some columns are as important as others, or almost."""
+        return 4 if self.quick else 100 if nearly_tied else 12
 
     @property
     def ranking_draws(self) -> int:
         return 200 if self.quick else 2000
+
+    @property
+    def noises_of_a_ranking(self) -> int:
+        """Of ours, for each draw of the marginals."""
+        return 20 if self.quick else 200
 
 
 @dataclass(frozen=True)

@@ -90,8 +90,9 @@ def test_noise_of_a_block_is_that_of_asking_alone_at_its_share():
     found = np.array([joint.split(Release(draw), 400)[0][0] for draw in draws])
     stds = joint.split(Release(draws[0]), 400)[0][1]
     np.testing.assert_allclose(stds, [sigma * 0.5 / np.sqrt(0.25) / 400, sigma * 8 / np.sqrt(0.75) / 400])
-    np.testing.assert_allclose(found.std(axis=0), stds, rtol=0.05)
-    np.testing.assert_allclose(found.mean(axis=0), [0.4, 5.0], atol=4 * stds.max() / np.sqrt(4000) + 1e-3)
+    np.testing.assert_allclose(found.std(axis=0), stds, rtol=0.07)
+    # 400 equal rows are all rounded to the grid the same way, which moves their mean by a twentieth of the noise here.
+    np.testing.assert_allclose(found.mean(axis=0), [0.4, 5.0], atol=(5 / np.sqrt(4000) + 0.1) * stds.max())
 
 
 @pytest.mark.parametrize("wrong", [{"size": 0}, {"bound": 0.0}, {"bound": float("inf")}, {"share": -1.0}])

@@ -122,7 +122,7 @@ def test_a_quote_tells_what_will_happen_and_groups_are_public():
     quote, ranking = explainer.quote(epsilon=1.0), explainer(epsilon=1.0)
     assert (quote.cost, quote.guarantee) == (ranking.cost, ranking.guarantee)
     assert quote.std == pytest.approx(ranking.std[0])
-    assert quote.groups == 200  # enough voters; a quarter of a place would need sqrt(20) / (0.25 * 0.2367) = 76
+    assert quote.groups == 160  # voters of 25 rows; a quarter of a place would need sqrt(20) / (0.25 * 0.2367) = 76
     assert explainer.quote(epsilon=0.1).groups == 200  # not 80, of 50 rows each
 
 

@@ -9,7 +9,7 @@ from hypothesis.extra.numpy import arrays
 import vitrail as vt
 from vitrail.errors import InvalidInput
 from vitrail.explain.effects.joint import Joint
-from vitrail.explain.importance.donors import Donor, smoothed
+from vitrail.explain.importance.donors import Donor
 from vitrail.explain.importance.losses import SMALLEST_PROBABILITY, loss_of
 from vitrail.explain.importance.part import ImportancePart
 from vitrail.vault.block import Block
@@ -144,19 +144,6 @@ def test_several_donors_are_spread_over_the_distribution():
     draws = np.stack(donor.draws(raw_rows(200)[:, :3], 4))
     quarter = np.searchsorted(donor.at(np.array([0.25, 0.5, 0.75])), draws)
     assert (np.sort(quarter, axis=0) == np.arange(4)[:, None]).mean() > 0.99
-
-
-def test_smoothing_takes_noise_away_and_leaves_spikes():
-    generator = np.random.default_rng(1)
-    centres = np.linspace(-3, 3, 100)
-    smooth = np.exp(-(centres**2) / 2)
-    smooth /= smooth.sum()
-    spikes = np.full(100, 0.001)
-    spikes[[0, 40]] = 0.45, 0.451
-    for true, factor in ((smooth, 0.35), (spikes, 1.02)):
-        noisy = [true + 0.01 * generator.standard_normal(100) for _ in range(50)]
-        left = np.mean([((smoothed(one, 0.01) - true) ** 2).sum() for one in noisy])
-        assert left < factor * np.mean([((one - true) ** 2).sum() for one in noisy])
 
 
 # --- losses -----------------------------------------------------------------------------------------------------------

@@ -1,10 +1,10 @@
 """Reference rows: public rows that look somewhat like the private ones, and what the public model does along them.
 
-They are drawn from released marginals, each column on its own, so they are post-processing and cost nothing; with the
-public model they say in advance roughly what a curve will look like (its *prior mean*), in which ways it may differ (the
-*covariance* of single rows' curves: if the private rows are a reweighting of such rows, their mean curve moves in just
-these directions), and how large a row's contribution can be (the *clip*). None of that is trusted for privacy: clips
-are enforced on every row, whatever the reference says. A bad reference costs accuracy alone.
+They are drawn from released marginals (smoothed: ``smoothing``), each column on its own, so they are post-processing and
+cost nothing; with the public model they say in advance roughly what a curve will look like (its *prior mean*), in which ways
+it may differ (the *covariance* of single rows' curves: if the private rows are a reweighting of such rows, their mean curve
+moves in just these directions), and how large a row's contribution can be (the *clip*). None of that is trusted for privacy:
+clips are enforced on every row, whatever the reference says. A bad reference costs accuracy alone.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from ...errors import ModelError
 from ...model import Model
 from ...schema import Numeric, Schema
 from ..marginals_result import Marginals
+from ..smoothing import smoothed_marginal
 from .axes import Axis, Floats
 
 ROWS = 600
@@ -38,7 +39,7 @@ def reference_rows(schema: Schema, marginals: Marginals | None, count: int = ROW
     for place, (name, column) in enumerate(schema.items()):
         slices = generator.permutation((np.arange(count) + generator.random(count)) / count)
         if name in bins and marginals is not None:
-            shares = marginals.shares[name]
+            shares = smoothed_marginal(marginals, name).shares
             chosen = np.minimum(np.searchsorted(np.cumsum(shares), slices, side="right"), len(shares) - 1)
             edges = bins[name].edges
             if edges is None:

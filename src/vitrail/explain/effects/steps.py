@@ -1,11 +1,11 @@
 """How a column is cut for accumulated effects: steps, and the stretches of steps that are measured at once.
 
-The steps of a numeric column are its 100 quantiles, where the released histogram can tell them apart: values that are rarer
-than that share a step with their neighbours. The finished curve has these steps. What is *measured* are stretches of
-neighbouring steps: a row tells of the change over its whole stretch. With K stretches of equal counts a running sum of K
-noisy effects has a variance of about K^3 C^2, so few stretches are much less noisy, and the reference says how the change
-is spread inside; many stretches rely on the reference less. ``stretched`` takes the number with the smallest expected
-variance of the curve, from public quantities. Levels of a categorical column are their own stretches.
+The steps of a numeric column are its 100 quantiles, where the released histogram, smoothed, can tell them apart: values that
+are rarer than that share a step with their neighbours. The finished curve has these steps. What is *measured* are stretches
+of neighbouring steps: a row tells of the change over its whole stretch. With K stretches of equal counts a running sum of K
+noisy effects has a variance of about K^3 C^2, so few stretches are much less noisy, and the reference says how the change is
+spread inside; many stretches rely on the reference less. ``stretched`` takes the number with the smallest expected variance
+of the curve, from public quantities. Levels of a categorical column are their own stretches.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from ...errors import InvalidInput
 from ...schema import Categorical, Numeric, Schema
 from ..bins import Bins
 from ..marginals_result import Marginals
+from ..smoothing import smoothed_marginal
 from .axes import Axis, Floats, column_of
 from .clipping import MEMORY
 from .kriging import Prior, left_open
@@ -209,9 +210,10 @@ def steps_of(
     bins = next((one for one in marginals.bins if one.name == name), None)
     if bins is None:
         raise InvalidInput(f"the marginals have no column {name!r}; accumulated effects need its histogram")
-    shares, place = np.asarray(marginals.shares[name]), schema.column_index(name)
-    counts = shares * marginals.n_rows_public
+    place, rows = schema.column_index(name), float(marginals.n_rows_public)
     if isinstance(column, Categorical):
+        shares = np.asarray(marginals.shares[name])
+        counts = shares * rows
         ranked = _order(column, name, order)
         group = np.empty(len(ranked), dtype=np.intp)
         group[ranked] = np.arange(len(ranked))
@@ -219,12 +221,13 @@ def steps_of(
         beside = counts[ranked[1:]] + counts[ranked[:-1]]
         noise = np.full(len(beside), marginals.sigma * np.sqrt(2))
         return Steps(axis, bins, group, beside, shares[ranked], True, noise, np.arange(len(beside)))
-    uppers = _uppers(column, bins)
+    histogram, uppers = smoothed_marginal(marginals, name), _uppers(column, bins)
+    shares, counts = histogram.shares, histogram.shares * rows
     group = _grouped(counts, uppers, column.low, 2 * marginals.sigma, most)
     last = np.array([np.flatnonzero(group == step)[-1] for step in range(group[-1] + 1)])
     edges = np.concatenate([[column.low], uppers[last]])
     merged, weights = np.bincount(group, counts).astype(np.float64), _standing(shares, bins.midpoints, edges)
-    noise = marginals.sigma * np.sqrt(np.bincount(group).astype(np.float64))
+    noise = rows * np.sqrt(histogram.variance_of(group))
     axis = Axis((name,), (place,), edges[:, None])
     return Steps(axis, bins, group, merged, weights, False, noise, np.arange(len(merged)))
 

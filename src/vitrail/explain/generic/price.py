@@ -5,7 +5,7 @@ many groups, half the noise. But each group then has half the rows, and an expla
 one of many. So: as many groups as it takes for the noise to be small (2 % of ``y_range`` at each point of a curve; a quarter
 of a place in a ranking), and never so many that a group has fewer than 50 rows, or 200 where it trains a model. A ranking is
 a vote: many voters who each know little agree better than few who know more, so there are at least 200 of them, unless they
-would have fewer than 18 rows each.
+would have fewer than 25 rows each; down to 18 if that is what makes the noise small.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from ...guarantee import Guarantee
 SMALL_CURVE_NOISE = 0.02
 SMALL_RANKING_NOISE = 0.25
 FEWEST_ROWS = 50
-ENOUGH_VOTERS, FEWEST_ROWS_TO_VOTE = 200, 18
+ENOUGH_VOTERS = 200
+ROWS_TO_VOTE, FEWEST_ROWS_TO_VOTE = 25, 18
 FEWEST_ROWS_TO_TRAIN = 200
 TWO_SIDED_95 = 1.959963984540054
 
@@ -54,9 +55,11 @@ def choose_groups(
     >>> choose_groups(3_000_000, math.sqrt(20), 0.02, 0.2367, trains=False)  # noise of 2 % is reached before
     945
     """
-    most = n_rows_public // (FEWEST_ROWS_TO_TRAIN if trains else FEWEST_ROWS)
+    fewest, most = 2, n_rows_public // (FEWEST_ROWS_TO_TRAIN if trains else FEWEST_ROWS)
+    if votes and not trains:
+        fewest = max(2, min(ENOUGH_VOTERS, n_rows_public // ROWS_TO_VOTE))
+        most = max(most, min(ENOUGH_VOTERS, n_rows_public // FEWEST_ROWS_TO_VOTE))
     wanted = distance / (small_noise * mu)
-    fewest = 2 if trains or not votes else max(2, min(ENOUGH_VOTERS, n_rows_public // FEWEST_ROWS_TO_VOTE))
     return max(fewest, math.ceil(wanted) if wanted < most else most)
 
 

@@ -5,10 +5,7 @@ Shuffling a column would make a row's contribution depend on other rows. Here a 
 is as good as a draw (``shapley.permutations`` says why), and what a row contributes is a function of that row alone. The
 k-th of K donors is k/K further along, so that K of them are spread evenly over the distribution.
 
-The histogram's noise is as large as a bin where rows are few. Before it is drawn from, bins that do not stand out of it are
-smoothed: in the cosine spectrum of such bins the noise is equal everywhere, and what a histogram has to say is mostly in the
-first frequencies. Blocks of 1, 2, 4, ... frequencies are shrunk by 1 - noise/energy (James & Stein 1961), those that are all
-noise to zero; levels have no order, so there all frequencies are one block. Post-processing, as is everything here.
+The histogram is smoothed before it is drawn from (``explain.smoothing``). Post-processing, as is everything here.
 """
 
 from __future__ import annotations
@@ -17,17 +14,14 @@ import hashlib
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.fft
 
 from ...errors import InvalidInput
 from ...schema import Categorical, Schema
 from ..bins import Bins
 from ..effects.axes import Floats
-from ..marginals_result import Marginals, nearest_shares
+from ..marginals_result import Marginals
 from ..shapley.permutations import row_hashes
-
-STANDS_OUT = 3.0
-"""A bin is taken as it was measured if it holds more than this many standard deviations of its noise."""
+from ..smoothing import smoothed
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +62,7 @@ class Donor:
         known = marginals.total > 2 * marginals.total_sigma
         mass = marginals.total if known else float(marginals.n_rows_public)
         levels = isinstance(column, Categorical) or bins.edges is None
-        shares = smoothed(np.asarray(marginals.counts[name]) / mass, marginals.sigma / mass, ordered=not levels)
+        shares = smoothed(np.asarray(marginals.counts[name]) / mass, marginals.sigma / mass, ordered=not levels).shares
         if isinstance(column, Categorical) or bins.edges is None:
             return cls(place, _cumulated(shares), None, 0.0, len(bins) - 1.0, True, bins)
         edges = np.asarray(bins.edges)
@@ -107,34 +101,6 @@ class Donor:
     def identity(self) -> object:
         """What tells it from another."""
         return [self.column, self.cumulated.tolist(), None if self.edges is None else self.edges.tolist()]
-
-
-def smoothed(shares: Floats, sigma: float, *, ordered: bool = True) -> Floats:
-    """Shares of bins with noise of ``sigma`` on each, made smoother where the noise is larger than they are.
-
-    Examples
-    --------
-    >>> smoothed(np.array([0.1, 0.4, 0.4, 0.1]), 0.0).round(3).tolist()
-    [0.1, 0.4, 0.4, 0.1]
-    >>> smoothed(np.array([0.26, 0.24, 0.26, 0.24]), 0.1).round(3).tolist()
-    [0.25, 0.25, 0.25, 0.25]
-    """
-    found = np.array(shares, dtype=np.float64)
-    found += (1.0 - found.sum()) / len(found)  # shares add up to one: equal noise, so every bin gives as much
-    low = found <= STANDS_OUT * sigma
-    if not low.any():
-        return nearest_shares(found)
-    spectrum = np.asarray(scipy.fft.dct(found[low], norm="ortho"))
-    start, width = 1, 1 if ordered else len(found)
-    while start < len(spectrum):
-        block = spectrum[start : start + width]
-        energy = float(block @ block)
-        block *= max(0.0, 1.0 - len(block) * sigma**2 / energy) if energy > 0 else 0.0
-        start, width = start + width, 2 * width
-    # What the small bins hold together is known far better than each of them: it is kept when negative ones are cut off.
-    together = float(found[low].sum())
-    found[low] = together * nearest_shares(scipy.fft.idct(spectrum, norm="ortho") / together) if together > 0 else 0.0
-    return nearest_shares(found)
 
 
 def _cumulated(shares: Floats) -> Floats:
