@@ -95,6 +95,11 @@ def smoothed(shares: Floats, sigma: float, *, ordered: bool = True) -> Smoothed:
     return Smoothed(nearest_shares(found), sigma, low, factors)
 
 
+def as_measured(shares: Floats, sigma: float) -> Smoothed:
+    """The same without smoothing: every bin on its own."""
+    return Smoothed(nearest_shares(shares), sigma, np.zeros(len(shares), dtype=bool), np.ones(0))
+
+
 def smoothed_marginal(marginals: Marginals, name: str) -> Smoothed:
     """The histogram of one column of released marginals."""
     bins = next(one for one in marginals.bins if one.name == name)

@@ -25,6 +25,7 @@ from ...schema import Categorical, Schema
 from ...vault import BoundedSum, PrivateData, Release
 from ..marginals import marginals_bins, marginals_question
 from ..marginals_result import Marginals
+from ..smoothing import smoothed_marginal
 from ..trying import try_model
 from .accumulated import AccumulatedEffectsPart
 from .axes import Axis, Floats, column_of, fine_axis
@@ -114,6 +115,8 @@ class Prepared:
     mu: float
     spent: Cost
     focus: Marginals | None = None
+    rehearsed: bool = False
+    """Whether the marginals are a stand-in for those to be paid."""
 
     def histogram(self, name: str) -> Marginals:
         """The marginals that know a column best."""
@@ -261,7 +264,8 @@ class AccumulatedPlan:
         """Cut the columns by the marginals; ``weight``: the share of the joint sum that effects get."""
         schema = prepared.schema
         steps: tuple[Steps, ...] = tuple(
-            steps_of(schema, name, prepared.histogram(name), order=(orders or {}).get(name)) for name in features
+            steps_of(schema, name, prepared.histogram(name), order=(orders or {}).get(name), rehearsed=prepared.rehearsed)
+            for name in features
         )
         rows = reference_rows(schema, prepared.marginals, rows_affordable(sum(len(one.axis) for one in steps)))
         along = Along.of(prepared.model, schema, rows, [one.axis for one in steps])
@@ -324,11 +328,11 @@ class Promise:
 def curve_of(
     schema: Schema, axis: Axis, values: Floats, stds: Floats, kind: str, y_label: str, promise: Promise, marginals: Marginals
 ) -> Curve:
-    """A finished curve of one column, with the released histogram under it."""
+    """A finished curve of one column, with the released histogram under it, smoothed."""
     (name,) = axis.names
     column = schema[name]
     places = axis.values[:, 0]
-    shares = np.asarray(marginals.shares[name])
+    shares = smoothed_marginal(marginals, name).shares
     if isinstance(column, Categorical):
         order = places.astype(int)
         x: object = tuple(column.levels[index] for index in order)

@@ -120,7 +120,8 @@ def rehearsed(
         counts = MappingProxyType({each.name: np.full(len(each), data.n_rows_public / len(each)) for each in bins})
         found.append(Marginals(data.name, bins, counts, price.sigma, data.n_rows_public, price.cost, price.guarantee))
         spent += price.cost
-    return Prepared(data, model, found[0], rest_of(total_mu, spent), spent, found[1] if len(found) > 1 else None)
+    focused = found[1] if len(found) > 1 else None
+    return Prepared(data, model, found[0], rest_of(total_mu, spent), spent, focused, rehearsed=True)
 
 
 def with_rehearsed_clips(

@@ -20,7 +20,7 @@ from ...errors import InvalidInput
 from ...schema import Categorical, Numeric, Schema
 from ..bins import Bins
 from ..marginals_result import Marginals
-from ..smoothing import smoothed_marginal
+from ..smoothing import as_measured, smoothed_marginal
 from .axes import Axis, Floats, column_of
 from .clipping import MEMORY
 from .kriging import Prior, left_open
@@ -203,9 +203,18 @@ def _standing(shares: Floats, middles: Floats, edges: Floats) -> Floats:
 
 
 def steps_of(
-    schema: Schema, name: str, marginals: Marginals, *, order: Sequence[object] | None = None, most: int = MOST_STEPS
+    schema: Schema,
+    name: str,
+    marginals: Marginals,
+    *,
+    order: Sequence[object] | None = None,
+    most: int = MOST_STEPS,
+    rehearsed: bool = False,
 ) -> Steps:
-    """Cut a column into steps by its released histogram."""
+    """Cut a column into steps by its released histogram.
+
+    ``rehearsed``: the histogram is a stand-in, even everywhere, so how smooth it is says nothing about the one to come.
+    """
     column = column_of(schema, name)
     bins = next((one for one in marginals.bins if one.name == name), None)
     if bins is None:
@@ -222,6 +231,8 @@ def steps_of(
         noise = np.full(len(beside), marginals.sigma * np.sqrt(2))
         return Steps(axis, bins, group, beside, shares[ranked], True, noise, np.arange(len(beside)))
     histogram, uppers = smoothed_marginal(marginals, name), _uppers(column, bins)
+    if rehearsed:
+        histogram = as_measured(histogram.shares, histogram.sigma)
     shares, counts = histogram.shares, histogram.shares * rows
     group = _grouped(counts, uppers, column.low, 2 * marginals.sigma, most)
     last = np.array([np.flatnonzero(group == step)[-1] for step in range(group[-1] + 1)])

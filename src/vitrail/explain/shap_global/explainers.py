@@ -23,6 +23,7 @@ from ..effects.reference import reference_rows
 from ..effects.result import Effects
 from ..interactions.explainer import checked_count
 from ..marginals_result import Marginals
+from ..smoothing import smoothed_marginal
 from ..trying import after_charge
 from .parts import Cells, ShapDependencePart, ShapImportancePart
 from .rows import Background
@@ -217,7 +218,7 @@ def looked_at(prepared: Prepared, chains: int) -> tuple[Floats, Floats, Backgrou
 
 def _curve(prepared: Prepared, cells: Cells, values: Floats, stds: Floats, promise: Promise) -> Curve:
     column, marginals = prepared.schema[cells.name], prepared.marginals
-    shares = np.asarray(marginals.shares[cells.name])
+    shares = smoothed_marginal(marginals, cells.name).shares
     if isinstance(column, Categorical):
         x: object = tuple(column.levels)
         density = Density(None, shares)

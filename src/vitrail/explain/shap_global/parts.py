@@ -32,6 +32,7 @@ from ..effects.axes import Floats
 from ..effects.joint import BlockSpec
 from ..effects.steps import steps_of
 from ..marginals_result import Marginals
+from ..smoothing import smoothed_marginal
 from .rows import Background
 
 if TYPE_CHECKING:
@@ -110,18 +111,17 @@ class Cells:
     def of(cls, schema: Schema, name: str, marginals: Marginals) -> Cells:
         """Cut a column by its released histogram."""
         steps = steps_of(schema, name, marginals, most=MOST_BINS)
-        shares = np.asarray(marginals.shares[name])
+        histogram, rows = smoothed_marginal(marginals, name), float(marginals.n_rows_public)
         if isinstance(schema[name], Categorical):
-            group = np.arange(len(shares))
+            group = np.arange(len(histogram.shares))
             places = group.astype(np.float64)
         else:
             group = steps.group
             edges = steps.axis.values[:, 0]
             places = np.asarray((edges[1:] + edges[:-1]) / 2)
-        counts = np.bincount(group, shares, minlength=int(group[-1]) + 1) * marginals.n_rows_public
-        merged = np.bincount(group, minlength=len(counts))
-        std = marginals.sigma * np.sqrt(merged.astype(np.float64))
-        return cls(name, schema.column_index(name), steps.bins, group, counts.astype(np.float64), std, places)
+        counts = rows * np.bincount(group, histogram.shares, minlength=int(group[-1]) + 1)
+        std = rows * np.sqrt(histogram.variance_of(group))
+        return cls(name, schema.column_index(name), steps.bins, group, np.asarray(counts), std, places)
 
 
 @dataclass(frozen=True, eq=False)
