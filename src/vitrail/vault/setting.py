@@ -13,6 +13,7 @@ from ..schema import Schema
 
 SMALLEST_BLOCK_ROWS = 256
 LARGEST_BLOCK_ROWS = 4096
+FEWEST_BLOCKS, BLOCK_MULTIPLE = 8, 64
 
 
 @dataclass(frozen=True)
@@ -38,9 +39,18 @@ class Setting:
 
 
 def default_block_rows(n_rows_public: int) -> int:
-    """A power of two near an eighth of the declared rows: small data is not drowned in padding, large data not in calls."""
-    wanted = max(1, n_rows_public // 8)
-    return min(LARGEST_BLOCK_ROWS, max(SMALLEST_BLOCK_ROWS, 1 << (wanted - 1).bit_length()))
+    """So that eight blocks, or more of the largest size, hold the declared rows with next to no padding.
+
+    A multiple of 64: kernels that work on several rows at once then have no rest, which many of them add up differently.
+
+    Examples
+    --------
+    >>> default_block_rows(500), default_block_rows(30_162), default_block_rows(1_000_000)
+    (256, 3776, 4096)
+    """
+    blocks = max(FEWEST_BLOCKS, -(-n_rows_public // LARGEST_BLOCK_ROWS))
+    rows = -(-n_rows_public // blocks)
+    return min(LARGEST_BLOCK_ROWS, max(SMALLEST_BLOCK_ROWS, -(-rows // BLOCK_MULTIPLE) * BLOCK_MULTIPLE))
 
 
 def padded(raw: NDArray[np.float64], setting: Setting, rows: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:

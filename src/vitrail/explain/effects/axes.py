@@ -7,6 +7,7 @@ them. Elsewhere places are spread over the declared range, and denser where the 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,24 +38,43 @@ class Axis:
         Where they stand among the features' columns.
     values : array (places, columns)
         What they are exchanged for: raw values, levels as their index.
+    all_levels : bool
+        Whether the places are all the levels of one categorical column, in the order of the schema.
     """
 
     names: tuple[str, ...]
     columns: tuple[int, ...]
     values: Floats
+    all_levels: bool = False
 
     def __len__(self) -> int:
         return len(self.values)
 
     def at(self, places: NDArray[np.intp]) -> Axis:
         """Some of the places."""
-        return Axis(self.names, self.columns, self.values[places])
+        return Axis(self.names, self.columns, self.values[places], self.all_levels and len(places) == len(self))
 
     def altered(self, raw: Floats) -> Floats:
         """Rows with this axis' columns exchanged for the values of each place: (rows, places, columns)."""
         rows = np.repeat(raw[:, None, :], len(self), axis=1)
         rows[:, :, self.columns] = self.values
         return rows
+
+    def curves(self, raw: Floats, own: Floats, ask: Callable[[Floats], Floats]) -> Floats:
+        """The model along this axis: (rows, places). ``own``: its outputs for the rows as they are.
+
+        A row stands at one of all levels already: it is not asked about twice. Every row is asked as often as any other.
+        """
+        if not self.all_levels or len(self) < 2:
+            return ask(self.altered(raw))
+        here = raw[:, self.columns[0]].astype(np.intp)
+        others = (here[:, None] + np.arange(1, len(self))) % len(self)
+        rows = np.repeat(raw[:, None, :], len(self) - 1, axis=1)
+        rows[:, :, self.columns[0]] = others
+        found: Floats = np.empty((len(raw), len(self)))
+        np.put_along_axis(found, others, ask(rows), axis=1)
+        np.put_along_axis(found, here[:, None], own[:, None], axis=1)
+        return found
 
 
 def column_of(schema: Schema, name: object) -> Column:
@@ -92,7 +112,7 @@ def fine_axis(schema: Schema, name: str, marginals: Marginals | None, most: int 
             shares = np.linspace(0, 1, QUANTILE_PLACES + 2)[1:-1]
             where = np.array([marginals.quantile(name, share) for share in shares])
             values = np.unique(np.concatenate([values, np.clip(where, column.low, column.high)]))
-    return Axis((name,), (schema.column_index(name),), values[:, None])
+    return Axis((name,), (schema.column_index(name),), values[:, None], isinstance(column, Categorical))
 
 
 def pair_axis(schema: Schema, first: str, second: str, most_each: int) -> Axis:

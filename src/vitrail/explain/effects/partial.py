@@ -172,8 +172,8 @@ class PartialDependencePart:
 
     def contributions(self, block: Block) -> Floats:
         """Shapes, level differences and level of every row, less their public offsets."""
-        raw = block.values
-        curves = [block.outputs(self.model, axis.altered(raw)) for axis in self.axes]
+        raw, own = block.values, block.predictions(self.model)
+        curves = [axis.curves(raw, own, lambda altered: block.outputs(self.model, altered)) for axis in self.axes]
         shapes, levels = split_levels(curves)
         level = levels.mean(axis=1)
         parts = self.sent(shapes)

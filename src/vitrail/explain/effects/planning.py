@@ -28,7 +28,7 @@ from ..marginals_result import Marginals
 from ..smoothing import smoothed_marginal
 from ..trying import try_model
 from .accumulated import AccumulatedEffectsPart
-from .axes import Axis, Floats, column_of, fine_axis
+from .axes import MOST_FINE, Axis, Floats, column_of, fine_axis
 from .clipping import SizeHistogram, choose_clip
 from .joint import Joint, Part, per_unit_std
 from .kriging import informative_places
@@ -50,6 +50,8 @@ EXPECTED_CLIP = 6.0
 """The clip of local effects, in units of their typical size among reference rows, before it is bought."""
 MARGINALS_BINS = 100
 LEAST_PLACES, MOST_PLACES = 6, 64
+LEAST_FINE, FINE_PER_PLACE = 64, 4
+"""At how many places a curve is drawn whose resolution is given, at least, and for each place where it is measured."""
 
 CLIP_NOTE = (
     "Bands show the noise of the release and what the reference leaves open; sampling error of the rows and what clipping "
@@ -206,7 +208,8 @@ class PartialPlan:
     ) -> PartialPlan:
         """Choose the places so that what interpolation leaves open is about as small as the noise."""
         schema = prepared.schema
-        axes = [fine_axis(schema, name, prepared.marginals) for name in features]
+        drawn = MOST_FINE if resolution is None else min(MOST_FINE, max(LEAST_FINE, FINE_PER_PLACE * resolution))
+        axes = [fine_axis(schema, name, prepared.marginals, drawn) for name in features]
         count = rows_affordable(sum(map(len, (*axes, *pairs))))
         rows = reference_rows(schema, prepared.marginals, count)
         along = Along.of(prepared.model, schema, rows, (*axes, *pairs))
