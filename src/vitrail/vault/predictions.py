@@ -88,17 +88,17 @@ class Predictions:
         if altered.ndim == 2:
             return self.of(model, altered, None)
         rows, ways, columns = altered.shape
-        by_way = altered.transpose(1, 0, 2)
-        if rows != self._setting.block_rows or not self._in_packs.get(id(model), False):
-            return np.stack([self.of(model, np.ascontiguousarray(way), None) for way in by_way], axis=1)
-        outputs, whole = np.empty((ways, rows)), ways - ways % WAYS_AT_ONCE
+        outputs = np.empty((rows, ways))
+        packed = rows == self._setting.block_rows and self._in_packs.get(id(model), False)
+        whole = ways - ways % WAYS_AT_ONCE if packed else 0
         for start in range(0, whole, WAYS_AT_ONCE):
             pack = slice(start, start + WAYS_AT_ONCE)
-            stacked = np.ascontiguousarray(by_way[pack]).reshape(-1, columns)
-            outputs[pack] = model.predict(self._setting.feature_schema, stacked).reshape(-1, rows)
+            # Row by row: what is alike stands together, which trees answer a third faster.
+            stacked = np.ascontiguousarray(altered[:, pack]).reshape(-1, columns)
+            outputs[:, pack] = model.predict(self._setting.feature_schema, stacked).reshape(rows, -1)
         for way in range(whole, ways):
-            outputs[way] = self.of(model, np.ascontiguousarray(by_way[way]), None)
-        return np.ascontiguousarray(outputs.T)
+            outputs[:, way] = self.of(model, np.ascontiguousarray(altered[:, way]), None)
+        return outputs
 
     def forget(self) -> None:
         """Drop every stored prediction: the rows behind them changed."""

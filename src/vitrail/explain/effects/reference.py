@@ -83,7 +83,5 @@ class Along:
 
 def curves_at(model: Model, schema: Schema, rows: Floats, axis: Axis) -> Floats:
     """(rows, places): each row's output with the axis' columns exchanged."""
-    altered = np.repeat(rows[None], len(axis), axis=0)
-    altered[:, :, axis.columns] = axis.values[:, None, :]
-    outputs = model.predict_points(schema, altered.reshape(-1, rows.shape[1]))
-    return np.ascontiguousarray(outputs.reshape(len(axis), len(rows)).T)
+    outputs = model.predict_points(schema, axis.altered(rows).reshape(-1, rows.shape[1]))
+    return outputs.reshape(len(rows), len(axis))

@@ -159,10 +159,10 @@ class ImportancePart:
 def _expected(donor: Donor, rows: Floats, targets: Floats, loss: Loss, ask: Callable[[Floats], Floats]) -> Floats:
     """g_j: the reference's mean loss with a column set to each of its bins."""
     values = donor.middles
-    altered = np.repeat(rows[None], len(values), axis=0)  # all bins in one go: a call costs more than its rows
-    altered[:, :, donor.column] = values[:, None]
-    losses = loss(np.tile(targets, len(values)), ask(altered.reshape(-1, rows.shape[1])))
-    found: Floats = losses.reshape(len(values), -1).mean(axis=1)
+    altered = np.repeat(rows[:, None, :], len(values), axis=1)  # all bins in one go: a call costs more than its rows
+    altered[:, :, donor.column] = values
+    losses = loss(np.repeat(targets, len(values)), ask(altered.reshape(-1, rows.shape[1])))
+    found: Floats = losses.reshape(len(rows), -1).mean(axis=0)
     return found
 
 
