@@ -129,13 +129,13 @@ def our_errors(case: Case, kind: str, features: tuple[str, ...], epsilon: float,
     }
 
 
-def per_feature(bench: Bench, name: str, kind: str, epsilons: tuple[float, ...] = EPSILONS) -> list[Row]:
+def per_feature(bench: Bench, name: str, kind: str) -> list[Row]:
     """One column at a time, epsilon for that column alone: the paper's experiment 1."""
     case = bench.case(name)
     rows: list[Row] = []
     for feature in case.names:
         as_published = published_errors(case, kind, feature, EPSILONS)
-        for epsilon in epsilons:
+        for epsilon in EPSILONS:
             how = {"marginal_draws": case.scale.marginal_draws, "noise_draws": case.scale.noise_draws}
             found = our_errors(case, kind, (feature,), epsilon, **how)[feature]
             rows.append(
@@ -219,5 +219,5 @@ def wins(rows: list[Row]) -> list[Row]:
     return [
         {**row, "wins": bool(row["ours"] < row["printed"])}  # type: ignore[operator]
         for row in rows
-        if row["epsilon"] in (0.5, 1.0, 2.0) and int(row["grid_points"]) >= FEW_PLACES and "printed" in row  # type: ignore[call-overload]
+        if row["epsilon"] in COUNTED_EPSILONS and int(row["grid_points"]) >= FEW_PLACES and "printed" in row  # type: ignore[call-overload]
     ]

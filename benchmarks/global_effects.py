@@ -43,14 +43,15 @@ def win_shares(bench: Bench) -> Part:
     headline: dict[str, float] = {}
     rows: list[Row] = []
     for kind in KINDS:
-        found = [row for name in curves.CASES for row in curves.per_feature(bench, name, kind, curves.COUNTED_EPSILONS)]
+        found = [row for name in curves.CASES for row in curves.per_feature(bench, name, kind)]
         rows += found
         counted = curves.wins(found)
         if counted:
             headline[f"{kind}_win_share"] = float(np.mean([bool(row["wins"]) for row in counted]))
     how = (
         "epsilon 0.5, 1, 2 for one column alone, columns of five or more grid points, delta 1e-6, against printed means; "
-        "ours against the unclipped non-private curve of its convention; other columns in rows"
+        f"{bench.scale.marginal_draws} marginals x {bench.scale.noise_draws} noises, ours against the unclipped non-private "
+        "curve of its convention; other columns and epsilons 5, 10 in rows"
     )
     return Part(headline, rows, how)
 

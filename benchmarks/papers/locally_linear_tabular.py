@@ -30,15 +30,16 @@ import datasets
 DELTA = 1e-5
 SEEDS = 5
 SETTINGS = {"beta": 1.0, "steps": 150, "batch_size": 10**9, "learning_rate": 0.1, "clip": 1.0, "start": 0.03}
-LOGARITHMS = ("capital-gain", "capital-loss")
+LONG = 20
 
 
 def with_logarithms(frame: pd.DataFrame, schema: vt.Schema) -> tuple[pd.DataFrame, vt.Schema]:
+    """Counts and amounts, numbers declared from 0 to ``LONG`` or more, by their logarithms: most are near 0 as a rule."""
     made, columns = frame.copy(), dict(schema)
-    for name in LOGARITHMS:
-        if name in columns:
+    for name, column in schema.items():
+        if isinstance(column, vt.Numeric) and column.low == 0 and column.high >= LONG:
             made[name] = np.log1p(made[name].astype(float))
-            columns[name] = vt.Numeric(0, math.log1p(columns[name].high))
+            columns[name] = vt.Numeric(0, math.log1p(column.high))
     return made, vt.Schema(columns)
 
 
@@ -47,15 +48,16 @@ def tables(folder: Path) -> dict[str, tuple[pd.DataFrame, np.ndarray, pd.DataFra
     test, told = datasets.adult_test(folder, adult.schema)
     train, schema = with_logarithms(adult.frame, adult.schema)
     diabetes, people = datasets.diabetes(folder)
+    every, columns = with_logarithms(diabetes.frame, diabetes.schema)
     # one encounter per person, the first: one row is one person
     first = pd.Series(people).drop_duplicates().index.to_numpy()
-    frame, positive = diabetes.frame.iloc[first].reset_index(drop=True), diabetes.positive[first]
+    frame, positive = every.iloc[first].reset_index(drop=True), diabetes.positive[first]
     order = np.random.default_rng(0).permutation(len(frame))
     cut = int(0.8 * len(frame))
     there, here = order[:cut], order[cut:]
     return {
         "adult": (train, adult.positive, with_logarithms(test, adult.schema)[0], told, schema),
-        "diabetes": (frame.iloc[there], positive[there], frame.iloc[here], positive[here], diabetes.schema),
+        "diabetes": (frame.iloc[there], positive[there], frame.iloc[here], positive[here], columns),
     }
 
 
