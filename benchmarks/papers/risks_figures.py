@@ -167,12 +167,12 @@ def figure_5(bench: Bench) -> Part:
 def figure_6(bench: Bench) -> Part:
     """LIME and SmoothGrad beside gradients, on few people, because LIME is slow."""
     rows: list[dict[str, object]] = []
-    few = 30 if bench.quick else 300
+    few = 30 if bench.quick else 50
     case = replace(
         bench.case("location"),
         recipe=replace(bench.case("location").recipe, settings=Settings(samples=5 if bench.quick else 50)),
     )
-    rounds = train_rounds(case, 1 if bench.quick else 5, seed=6)
+    rounds = train_rounds(case, 1 if bench.quick else 3, seed=6)
     total = len(rounds.people) if not bench.quick else 1
     found: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
     for place in range(total):
