@@ -50,8 +50,8 @@ pixels in [0, 1] MNIST is lower.
 """
 
 TABULAR = """In place of the Henan hospital data, which is not public. AUC on test rows. Counts and sums of
-money, declared from 0 to 20 or more, enter as logarithms. Ours is ahead of DP-EBM on Adult and level with it on Diabetes 130, whose settings are
-Adult's and were not tuned. More maps than two bring nothing on either table."""
+money, declared from 0 to 20 or more, enter as logarithms. Ours is ahead of DP-EBM on Adult and level with it on Diabetes
+130, whose settings are Adult's and were not tuned. More maps than two bring nothing on either table."""
 
 PICTURES = """## Figures
 
