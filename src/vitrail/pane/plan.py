@@ -4,10 +4,10 @@
 with share s of the price has 1/s times the squared error that it would have alone, and over parts of that sort the worst of
 these ratios is least for equal shares. Local synopsis and the two kinds of curves are of that sort: 4.25 for the synopsis,
 5.5 for accumulated effects, 8 for partial dependence, where a method that answers one question is hardest to beat. *Private
-rows* get 3.75. They are used three times: for sharp local explanations, whose error hardly falls any more with the price
-(with 3 it was larger in some draws), as the histograms under all curves (which then cost nothing more), and as the places
-where counterfactuals are sought. *Importance* is read as an order and *counterfactuals* are checked by the public model, so
-that more noise changes less: 0.75 each. The numbers were chosen with Adult's figures in sight, not on other data.
+rows* get 3.75. They are used three times: for sharp local explanations, whose error hardly falls any more with the price, as
+the histograms under all curves (which then cost nothing more), and as the places where counterfactuals are sought.
+*Importance* is read as an order and *counterfactuals* are checked by the public model, so that more noise changes less: 0.75
+each. The numbers were chosen with Adult's figures in sight, not on other data.
 
 *What is possible* follows from public numbers as well. ``parts="all"`` leaves out importance where there is no target,
 private rows and synopsis where columns are too many for them, rows where n_rows_public * mu of their share is below 100
