@@ -161,7 +161,7 @@ class _Tuning:
         for settings in self.candidates:  # whichever wins, its last run must be fit to be accepted
             planned = self.candidate(settings, self.last)._settings()
             last = planned.training(n_features, n_classes, data.n_rows_public, data.neighbours)
-            last.check_width(n_features)
+            last.check_fits(n_features, data.neighbours)
         _refuse_what_does_not_fit(data, choice.event.cost() + last.event.cost())
         return int(data.train(choice, device=self.base.device).value[0])
 

@@ -1,20 +1,21 @@
 """Private training of locally linear maps: a fixed block of noisy clipped sums, charged before a row is read.
 
-*What is released.* At every step each row enters with probability ``sampling_rate``, on its own; the rows that entered
-give their clipped gradients (``map_gradients``: norm at most ``clip``, whatever the row); their sum gets Gaussian noise of
-standard deviation ``noise_multiplier * clip`` on every coordinate. Everything else (the step of the optimiser, the
-schedule, the average of the weights) is a function of these noisy sums and of public numbers, so the whole sequence of
-weights is covered.
+*What is released.* At every step each row enters with probability ``sampling_rate``, by a coin of its own; the rows
+that entered give their clipped gradients as integers (``map_gradients``: at most 2^B cells of clip / 2^B, whatever the
+row, and the same whatever the other rows are); the exact integer sum gets round(sigma Z) in every coordinate, sigma =
+noise_multiplier 2^B cells, from the operating system's generator. That is a function of the continuous Gaussian
+mechanism's output, as for every other question. Everything else (the step of the optimiser, the schedule, the average
+of the weights) is a function of these noisy sums and of public numbers, so the whole sequence of weights is covered.
 
 *What it costs.* ``steps`` Poisson-sampled Gaussian sums of sensitivity ``clip``, all fixed beforehand: the event
 ``FixedBlock``, whose (epsilon, delta) is that of the privacy loss distribution (``accounting.blocks``). For
 ``sampling_rate`` 1 they are Gaussian sums, and mu = sqrt(steps) / noise_multiplier exactly. The rate comes from the
 declared row count, the steps from nobody: no look at the rows decides when to stop.
 
-*Neighbours.* add-remove: the row's vector is there or not, distance ``clip``. replace-one is priced by the same accountant
-for that relation (the two vectors may point apart).
+*Neighbours.* add-remove: the row's vector is there or not, distance ``clip``. replace-one is priced by the same
+accountant for that relation (the two vectors may point apart).
 
-*Not counted*: how long it takes, and the last bits of floats (docs/guarantees.md).
+*Not counted*: how long it takes (docs/guarantees.md).
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,13 +32,18 @@ from numpy.typing import NDArray
 
 from ..accounting import FixedBlock, JsonValue
 from ..errors import InvalidInput
-from .map_gradients import Array, Weights, clipped_sum, safe_clip
-from .training_noise import Randomness, fresh_generator, randomness_on
+from .map_gradients import clipped_cells, row_coefficients, rows_that_stay_exact, summed_products
+from .row_arithmetic import Array
+from .training_checks import check_training, check_width
+from .training_noise import StepDraws, fresh_generator, open_draws, private_draws
 from .training_price import run_epsilon
+from .training_vectors import PublicMatrices, TrainingRows, training_vectors
 
 FloatArray = NDArray[np.float32]
-BLOCK_NUMBERS = 2**24
-"""Responses that are held at once on the CPU; eight times as many on an accelerator."""
+BLOCK_NUMBERS = 2**19
+"""Responses that are held at once on the CPU, where they should stay in the cache; 2^7 times as many on an accelerator."""
+
+FINEST_CELL_BITS, LARGEST_SIGMA_BITS = 36, 44
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,13 +112,7 @@ class MapTraining:
     row_length: float | None = None
 
     def __post_init__(self) -> None:
-        noisy = self.noise_multiplier > 0 and math.isfinite(self.clip) and self.clip > 0
-        if math.isfinite(self.epsilon) and not noisy:
-            raise InvalidInput("a private run needs a positive noise_multiplier and a finite, positive clip")
-        if not 0 < self.sampling_rate <= 1 or self.steps < 1:
-            raise InvalidInput(
-                f"sampling_rate is {self.sampling_rate!r} and steps {self.steps!r}; they must lie in (0, 1] and from 1 up"
-            )
+        check_training(self)
 
     @property
     def private(self) -> bool:
@@ -124,6 +123,11 @@ class MapTraining:
     def sigma(self) -> float:
         """Standard deviation of the noise on every coordinate of a step's sum."""
         return self.noise_multiplier * self.clip
+
+    @property
+    def cell_bits(self) -> int:
+        """B: a sum is counted in cells of clip / 2^B, finer than the noise by 2^B times the noise multiplier."""
+        return min(FINEST_CELL_BITS, LARGEST_SIGMA_BITS - math.ceil(math.log2(max(1.0, self.noise_multiplier))))
 
     @property
     def event(self) -> FixedBlock:
@@ -150,15 +154,9 @@ class MapTraining:
             "row_length": self.row_length,
         }
 
-    def check_width(self, n_features: int) -> None:
-        """Refuse a run that was planned for other features."""
-        given = self.filters if self.filters is not None else self.projections
-        if given is not None and given.shape[2] != n_features:
-            raise InvalidInput(f"the run is for {given.shape[2]} features; the schema has {n_features}. Nothing was charged")
-
     def check_fits(self, n_features: int, neighbours: str) -> None:
         """Refuse a run that does not fit the data, or whose noise does not pay for its epsilon: a bill must be true."""
-        self.check_width(n_features)
+        check_width(self, n_features)
         cost = run_epsilon(self.noise_multiplier, self.sampling_rate, self.steps, self.delta, neighbours)
         if not cost <= self.epsilon:
             raise InvalidInput(
@@ -202,117 +200,75 @@ def train_maps(
         raise InvalidInput(
             "a generator is given for a private run; noise that can be drawn again hides nothing: leave it out"
         )
-    with exact_products(features):
-        return _train(training, features, labels, advance, generator)
-
-
-def _train(
-    training: MapTraining,
-    features: Array,
-    labels: Array,
-    advance: Callable[[int], None] | None,
-    generator: np.random.Generator | None,
-) -> TrainedMaps:
-    xp = array_api_compat.array_namespace(features)
-    inputs = _inputs(xp, training, features)
-    # Zero times infinity is no number, and would show in every weight: a row that overflows says nothing there.
-    inputs = xp.where(xp.isfinite(inputs), inputs, xp.zeros_like(inputs))
-    projections = None if training.projections is None else _like(xp, training.projections, features)
-    lengths = _lengths(xp, inputs, projections)
-    targets = xp.astype(labels[:, None] == _arange(xp, training.n_classes, features)[None, :], xp.float32)
-    run = _Run(xp, training, inputs, targets, lengths, projections, randomness_on(features, generator), generator)
-    weights = run.weights(advance)
-    maps = weights.maps if projections is None else xp.matmul(weights.maps, projections)
-    if training.filters is not None:
-        maps = xp.matmul(maps, _like(xp, training.filters, features)[:, 0, :])
-    return TrainedMaps(_numpy(maps), _numpy(weights.biases))
-
-
-@contextmanager
-def exact_products(like: Array) -> Iterator[None]:
-    """32-bit products in all their bits, which the bound counts on: torch may have been told to be content with fewer."""
-    if isinstance(like, np.ndarray):
-        yield
-        return
-    import torch
-
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("highest")
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(before)
+    matrices = PublicMatrices.of(training.projections, training.filters, features.shape[1])
+    rows = training_vectors(features, labels, training.n_classes, matrices, training.row_length)
+    weights = _Run(training, rows, generator).weights(advance)
+    return TrainedMaps(matrices.back_to_features(weights[:, :, :-1]), np.ascontiguousarray(weights[:, :, -1]))
 
 
 @dataclass
 class _Run:
-    xp: Any
     training: MapTraining
-    inputs: Array
-    targets: Array
-    lengths: Array
-    projections: Array | None
-    randomness: Randomness
+    rows: TrainingRows
     generator: np.random.Generator | None = None
 
-    def weights(self, advance: Callable[[int], None] | None) -> Weights:
-        """Adam on noisy sums; the average of the last part of the way."""
-        xp, plan = self.xp, self.training
-        width = self.inputs.shape[-1] if self.projections is None else self.projections.shape[1]
-        maps = self._first((plan.n_maps, plan.n_classes, width))
-        biases = self._first((plan.n_maps, plan.n_classes))
-        state = [_Adam(xp, maps, plan.momentum), _Adam(xp, biases, plan.momentum)]
-        mean = [xp.zeros_like(maps), xp.zeros_like(biases)]
+    def weights(self, advance: Callable[[int], None] | None) -> NDArray[np.float64]:
+        """Adam on noisy sums; the average of the last part of the way. Shape (M, K, W), the biases last."""
+        plan = self.training
+        xp = array_api_compat.array_namespace(self.rows.unit)
+        shape = (plan.n_maps, plan.n_classes, int(self.rows.vectors.shape[3]))
+        generator = fresh_generator() if self.generator is None else self.generator
+        weights = _like(xp, generator.uniform(-plan.start, plan.start, shape), self.rows.unit)
+        decay = _like(xp, np.append(np.full(shape[2] - 1, plan.decay), 0.0), self.rows.unit)  # none on biases
+        adam, mean = _Adam(xp, weights, plan.momentum), xp.zeros_like(weights)
         averaged_from = plan.steps - max(1, round(plan.average * plan.steps))
-        clip = plan.clip
-        if math.isfinite(clip):
-            copies = self.inputs.shape[1] if self.inputs.ndim == 3 else 1
-            clip = safe_clip(clip, plan.n_maps, plan.n_classes, self.inputs.shape[-1], copies)
-        std = plan.noise_multiplier * plan.clip if plan.private else 0.0
-        for step in range(plan.steps):
-            self.randomness.begin_step()
-            towards = self._noisy_sum(maps, biases, clip, std)
-            rate = plan.learning_rate * _schedule(plan.schedule, step / plan.steps)
-            maps = maps - state[0].step(towards[0] / plan.expected_rows + plan.decay * maps, rate)
-            biases = biases - state[1].step(towards[1] / plan.expected_rows, rate)
+        for step, draws in enumerate(self.draws(math.prod(shape), generator)):
+            gradient = self.noisy_sum(weights, draws) / plan.expected_rows
+            weights = weights - adam.step(
+                gradient + decay * weights, plan.learning_rate * _schedule(plan.schedule, step / plan.steps)
+            )
             if step >= averaged_from:
-                share = 1 / (step - averaged_from + 1)
-                mean = [old + share * (new - old) for old, new in zip(mean, (maps, biases), strict=True)]
+                mean = mean + (weights - mean) / (step - averaged_from + 1)
             if advance is not None:
                 advance(1)
-        return Weights(mean[0], mean[1])
+        return _numpy(mean)
 
-    def _first(self, shape: tuple[int, ...]) -> Array:
-        """The first weights: public, but each run its own."""
-        generator = fresh_generator() if self.generator is None else self.generator
-        drawn = generator.uniform(-self.training.start, self.training.start, shape).astype(np.float32)
-        return _like(self.xp, drawn, self.inputs)
+    def draws(self, size: int, generator: np.random.Generator) -> Iterator[StepDraws]:
+        """What the steps draw; none of it depends on the rows' values."""
+        plan, n_rows = self.training, self.rows.n_rows
+        if not plan.private:
+            return open_draws(n_rows, plan.sampling_rate, plan.steps, generator)
+        sigma_cells = plan.noise_multiplier * 2.0**plan.cell_bits
+        threads = 1 if isinstance(self.rows.unit, np.ndarray) else 4
+        return private_draws(n_rows, plan.sampling_rate, sigma_cells, size, plan.steps, threads=threads)
 
-    def _noisy_sum(self, maps: Array, biases: Array, clip: float, std: float) -> list[Array]:
-        xp, plan = self.xp, self.training
-        acting = maps if self.projections is None else xp.matmul(maps, self.projections)
-        rows = self.inputs.shape[0]
-        places = None if plan.sampling_rate == 1 else self.randomness.sample(rows, plan.sampling_rate)
-        count = rows if places is None else places.shape[0]
-        copies = self.inputs.shape[1] if self.inputs.ndim == 3 else 1
-        room = BLOCK_NUMBERS * (1 if isinstance(self.inputs, np.ndarray) else 16)
-        at_once = max(1, room // (copies * plan.n_maps * plan.n_classes))
-        total_maps, total_biases = xp.zeros_like(acting), xp.zeros_like(biases)
+    def noisy_sum(self, weights: Array, draws: StepDraws) -> Array:
+        """The clipped sum over the rows that entered, with its noise; without privacy, the sum as it is."""
+        xp, plan = array_api_compat.array_namespace(weights), self.training
+        if not plan.private:
+            return sum((self._plain_sum(block, weights) for block in self._blocks(draws)), xp.zeros_like(weights))
+        assert draws.noise is not None
+        total = _like(xp, draws.noise.reshape(tuple(weights.shape)), weights)
+        for block in self._blocks(draws):
+            total = total + clipped_cells(block, weights, beta=plan.beta, clip=plan.clip, cell_bits=plan.cell_bits)
+        return xp.astype(total, xp.float64) * (plan.clip / 2.0**plan.cell_bits)
+
+    def _blocks(self, draws: StepDraws) -> Iterator[TrainingRows]:
+        plan, on_host = self.training, isinstance(self.rows.unit, np.ndarray)
+        xp, copies = array_api_compat.array_namespace(self.rows.unit), int(self.rows.vectors.shape[2])
+        room = BLOCK_NUMBERS * (1 if on_host else 2**7)
+        at_once = min(rows_that_stay_exact(plan.cell_bits, copies), max(64, room // (copies * plan.n_maps * plan.n_classes)))
+        count = self.rows.n_rows if draws.rows is None else len(draws.rows)
+        chosen = None if draws.rows is None else _like(xp, draws.rows, self.rows.unit)
         for start in range(0, count, at_once):
             here = slice(start, min(start + at_once, count))
-            if places is None:
-                inputs, targets, lengths = self.inputs[here], self.targets[here], self.lengths[here]
-            else:
-                taken = places[here]
-                inputs, targets, lengths = (xp.take(a, taken, axis=0) for a in (self.inputs, self.targets, self.lengths))
-            part = clipped_sum(inputs, targets, lengths, acting, biases, beta=plan.beta, clip=clip)
-            total_maps, total_biases = total_maps + part.maps, total_biases + part.biases
-        if self.projections is not None:
-            total_maps = xp.matmul(total_maps, xp.matrix_transpose(self.projections))
-        if std:
-            total_maps = total_maps + self.randomness.normal(tuple(maps.shape), std)
-            total_biases = total_biases + self.randomness.normal(tuple(biases.shape), std)
-        return [total_maps, total_biases]
+            yield self.rows.at(here if chosen is None else chosen[here])
+
+    def _plain_sum(self, block: TrainingRows, weights: Array) -> Array:
+        xp, copies = array_api_compat.array_namespace(weights), block.vectors.shape[2]
+        scale = xp.repeat(block.unit * block.counted / copies, copies)
+        plain = row_coefficients(block, weights, self.training.beta) * scale[:, None, None]
+        return summed_products(xp, plain, block, tuple(weights.shape))
 
 
 class _Adam:
@@ -337,39 +293,7 @@ def _schedule(name: str, progress: float) -> float:
     return float(0.8 ** math.floor(4 * progress))  # "steps": a fifth less after every quarter of the run
 
 
-def _inputs(xp: Any, training: MapTraining, features: Array) -> Array:
-    if training.row_length is not None:
-        lengths = xp.sqrt(xp.sum(features * features, axis=1, keepdims=True))
-        features = features * (training.row_length / xp.where(lengths > 0, lengths, xp.ones_like(lengths)))
-    if training.filters is None:
-        return features
-    filters = _like(xp, training.filters, features)  # (P, copies, P0)
-    width, copies, given = filters.shape
-    flat = xp.reshape(xp.permute_dims(filters, (1, 0, 2)), (copies * width, given))
-    made = xp.matmul(features, flat.T)
-    return made if copies == 1 else xp.reshape(made, (features.shape[0], copies, width))
-
-
-def _lengths(xp: Any, inputs: Array, projections: Array | None) -> Array:
-    """What clipping needs to know of every row: see ``clipped_sum``."""
-    if inputs.ndim == 3:
-        if projections is not None:
-            raise InvalidInput("copies of rows and a projection per map do not go together; leave one of them out")
-        return xp.matmul(inputs, xp.matrix_transpose(inputs))
-    if projections is None:
-        return xp.sum(inputs * inputs, axis=1, keepdims=True)
-    columns = []
-    for place in range(projections.shape[0]):
-        projected = xp.matmul(inputs, projections[place].T)
-        columns.append(xp.sum(projected * projected, axis=1))
-    return xp.stack(columns, axis=1)
-
-
-def _arange(xp: Any, count: int, like: Array) -> Array:
-    return xp.arange(count, device=array_api_compat.device(like))
-
-
-def _like(xp: Any, numbers: NDArray[np.float32], like: Array) -> Array:
+def _like(xp: Any, numbers: NDArray[Any], like: Array) -> Array:
     return xp.asarray(numbers, device=array_api_compat.device(like))
 
 

@@ -1,26 +1,27 @@
 """Choosing among training runs on private rows: all the looks are one fixed block, charged before a row is read.
 
-*What happens.* Every row tosses a coin of its own: it is a training row, or, with probability ``JUDGING_SHARE``, a judging
-row. All k runs train on the training rows, with the same noise, sampling rate and number of steps. Then one of them is
-drawn by the exponential mechanism on how many judging rows each gets right. Only its number is released.
+*What happens.* Every row tosses a coin of its own: it is a training row, or, with probability ``JUDGING_SHARE``, a
+judging row. All k runs train on the training rows, with the same noise, sampling rate and number of steps. Then one of
+them is drawn by the exponential mechanism on how many judging rows each gets right. Only its number is released.
 
 *What a row does.* A judging row moves each count by 0 or 1. Added or removed, it moves all of them one way, so P(j) ~
 exp(epsilon count_j) is epsilon-DP: the weight of j and the sum of the weights both change by a factor between 1 and
 e^epsilon. Exchanged for another (replace-one), it moves them by -1, 0 or 1, and P(j) ~ exp(epsilon count_j / 2) is. A
-training row enters k times as many Poisson-sampled Gaussian sums as one run has, priced as one block of k times the steps
-(noise grows with sqrt(k), not k), and the choice is a function of their result and of other rows.
+training row enters k times as many Poisson-sampled Gaussian sums as one run has, priced as one block of k times the
+steps (noise grows with sqrt(k), not k), and the choice is a function of their result and of other rows.
 
-*Why the two do not add up.* Fix a row and everybody's coins. If it is a training row, the choice is (epsilon, delta)-DP in
-it by the price of the block; if a judging row, the runs do not depend on it, and the choice is epsilon-DP. A row's coin
-knows nothing of the row, and mixing over it keeps (epsilon, delta). A row that is exchanged hands its coin on. Rows that
-the schema lets count zero are left out, each by its own values: such a row is a row that moves nothing.
+*Why the two do not add up.* Fix a row and everybody's coins. If it is a training row, the choice is (epsilon, delta)-DP
+in it by the price of the block; if a judging row, the runs do not depend on it, and the choice is epsilon-DP. A row's
+coin knows nothing of the row, and mixing over it keeps (epsilon, delta). A row that is exchanged hands its coin on.
+Rows that the schema lets count zero are left out, each by its own values: such a row is a row that moves nothing.
 
-*Whether a row is got right depends on that row alone*, bit for bit; otherwise one row could move many counts. Matrix
-products round differently with the rows beside them, so their factors are rounded first, to so few bits that every sum of
-products is exact (``_responses``); the rest is arithmetic on single numbers, in blocks of one constant shape. Counts are
-integers, and the draw is that of ``vault.select``, whose distance from the true law (below 2^-240) delta has room for.
+*Whether a row is got right depends on that row alone*, bit for bit; otherwise one row could move many counts. Rows are
+judged by the arithmetic they are trained with (``row_arithmetic``, ``map_gradients.exact_responses``), in which a row
+has the same bits whatever stands beside it. Counts are integers, and the draw is that of ``vault.select``, whose
+distance from the true law (below 2^-240) delta has room for.
 
-Tests: tests/models/test_map_choice.py, test_a_neighbour_moves_the_odds_by_epsilon and test_a_row_is_judged_by_its_own_bits.
+Tests: tests/models/test_map_choice.py, test_a_neighbour_moves_the_odds_by_epsilon and
+test_a_row_is_judged_by_its_own_bits.
 """
 
 from __future__ import annotations
@@ -35,19 +36,18 @@ from numpy.typing import NDArray
 
 from ..accounting import ADD_REMOVE, FixedBlock, JsonValue
 from ..errors import InvalidInput
-from .noise import random_integer_below
+from .map_gradients import exact_responses, scores_of
+from .noise import bernoulli, random_integer_below
 from .question import Answer
 from .select import UNIFORM_BITS, selection_weights
 from .training import MapTraining, TrainedMaps, train_maps
-from .training_noise import fresh_generator
+from .training_checks import check_width
 from .training_price import run_epsilon
 from .training_rows import on_device
+from .training_vectors import PublicMatrices, training_vectors
 
 JUDGING_SHARE = 0.2
-BLOCK_ROWS = 1024
-SIGNIFICANT_BITS = 53
-
-Floats = NDArray[np.float64]
+ROWS_AT_ONCE = 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +115,7 @@ class MapChoice:
     def check_fits(self, n_features: int, neighbours: str) -> None:
         """Refuse what does not fit the data, or whose noise does not pay for its epsilon."""
         for run in self.runs:
-            run.check_width(n_features)
+            check_width(run, n_features)
         event = self.event
         cost = run_epsilon(event.noise_multiplier, event.sampling_rate, event.steps, self.delta, neighbours)
         if not cost <= self.epsilon:
@@ -153,7 +153,7 @@ def choose_run(
 ) -> int:
     """The number of the chosen run. The rows are read here; the caller has charged for it, or holds the rows anyway."""
     uniform = random_integer_below(1 << UNIFORM_BITS)
-    judging = fresh_generator().random(len(features)) < JUDGING_SHARE
+    judging = bernoulli(JUDGING_SHARE, len(features))
     rows = on_device(np.ascontiguousarray(features[~judging]), labels[~judging], device)
     judged, truth = features[judging], labels[judging]
     counts = [count_right(run, train_maps(run, *rows, advance=advance), judged, truth) for run in choice.runs]
@@ -172,43 +172,13 @@ def count_right(run: MapTraining, found: TrainedMaps, features: NDArray[np.float
     """How many rows the maps get right: each row by its own bits alone."""
     if not (np.isfinite(found.maps).all() and np.isfinite(found.biases).all()):
         return 0
+    nothing = PublicMatrices.of(None, None, features.shape[1])
+    rows = training_vectors(features, labels, run.n_classes, nothing, run.row_length)
+    weights = np.concatenate([found.maps, found.biases[:, :, None]], axis=2)
     right = 0
-    for start in range(0, len(features), BLOCK_ROWS):
-        here = features[start : start + BLOCK_ROWS]
-        block = np.zeros((BLOCK_ROWS, features.shape[1]))
-        block[: len(here)] = here
-        right += int(np.count_nonzero(_said(run, found, block)[: len(here)] == labels[start : start + len(here)]))
-    return right
-
-
-def _said(run: MapTraining, found: TrainedMaps, block: Floats) -> NDArray[np.int64]:
-    """The class of the highest score, for every row of a block of the constant shape."""
     with np.errstate(all="ignore"):
-        if run.row_length is not None:
-            lengths = np.sqrt((block * block).sum(axis=1, keepdims=True))
-            block = block * (run.row_length / np.where(lengths > 0, lengths, 1.0))
-        responses = _responses(np.where(np.isfinite(block), block, 0.0), found)
-        raised = np.exp(run.beta * (responses - responses.max(axis=0)))
-        weights, scores = np.zeros(responses.shape[1:]), np.zeros(responses.shape[1:])
-        for weight, response in zip(raised, responses, strict=True):
-            weights += weight
-            scores += weight * response
-        return np.asarray(np.argmax(scores / weights, axis=1))
-
-
-def _responses(block: Floats, found: TrainedMaps) -> Floats:
-    """Responses (maps, rows, classes), each with the bits of its row alone.
-
-    A row is scaled by its own power of two, the maps by one of theirs, and both are rounded to whole numbers of at most b
-    bits. With P features and 2 b + log2 P <= 53, products and partial sums, in whatever order, are whole numbers below 2^53:
-    the matrix product is exact.
-    """
-    n_maps, n_classes, width = found.maps.shape
-    bits = (SIGNIFICANT_BITS - math.ceil(math.log2(max(2, width)))) // 2
-    row_powers = np.frexp(np.abs(block).max(axis=1, keepdims=True, initial=0.0))[1]
-    map_power = int(np.frexp(np.abs(found.maps).max(initial=0.0))[1])
-    rows = np.rint(np.ldexp(block, bits - row_powers))
-    maps = np.rint(np.ldexp(found.maps, bits - map_power)).reshape(n_maps * n_classes, width)
-    flat = np.ldexp(rows @ maps.T, row_powers + (map_power - 2 * bits))
-    by_map = flat.reshape(len(block), n_maps, n_classes).transpose(1, 0, 2) + found.biases[:, None, :]
-    return np.ascontiguousarray(by_map)
+        for start in range(0, rows.n_rows, ROWS_AT_ONCE):
+            some = rows.at(slice(start, start + ROWS_AT_ONCE))
+            said = np.argmax(scores_of(exact_responses(some, weights), run.beta).scores, axis=1)
+            right += int(np.count_nonzero((said == some.labels) & (some.counted > 0)))
+    return right

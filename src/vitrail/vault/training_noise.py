@@ -1,123 +1,75 @@
-"""Random numbers of a training run, on the device where the rows are.
+"""Random numbers of a training run: rounded Gaussians on the grid and exact coins, from the operating system's generator.
 
-*Poisson samples.* Every row enters a step with probability ``rate``, independently. That is the same law as: draw how many
-enter, N ~ Binomial(n, rate), then a set of N rows, all sets being equally likely. The second form needs no answer from the
-device before the next command is given, so it is what runs on an accelerator; on NumPy arrays every row tosses its own coin.
-
-*Noise* is a float: Box-Muller or a ziggurat in 32 bits, from generators that are no secure ones (PCG64, Philox), seeded
-with fresh bits of the operating system: 256 of them per run on the CPU and for the sizes of samples, 64 at every step on
-an accelerator. (torch's own generator on the CPU takes 32 bits only, so NumPy's draws for it.) That is weaker than what
-the rest of the vault does (integers from secure bits alone, ``vault.noise``), and docs/guarantees.md says so.
+The same draws as everywhere in the vault (``vault.noise``): the noise is round(sigma Z) in cells of the grid on which the
+sums are integers, so that no float of it is visible, and a row enters a step by a coin of its own whose probability is
+exactly the rate. They do not depend on rows, so they are made ahead of the steps that use them, in threads of their own:
+an accelerator does not wait for them.
 
 There is no seed. A run without a promise may be handed a generator from outside (``train_maps``), to be repeated bit for
-bit.
+bit; its samples come from there, and it has no noise.
 """
 
 from __future__ import annotations
 
 import os
-from typing import Any, Protocol
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ..errors import InvalidInput
-from .map_gradients import Array
+from .noise import bernoulli, rounded_gaussian
+
+STEPS_AHEAD = 6
+LARGEST_THREADS = 4
 
 
-class Randomness(Protocol):
-    """Draws for one run."""
+@dataclass(frozen=True)
+class StepDraws:
+    """What one step draws: the indices of the rows that enter (None for all of them), and the noise in cells (or None)."""
 
-    def begin_step(self) -> None:
-        """Take new bits of the operating system, where that is how it works."""
-        ...
-
-    def sample(self, n_rows: int, rate: float) -> Array:
-        """The places of a Poisson sample of ``n_rows`` rows."""
-        ...
-
-    def normal(self, shape: tuple[int, ...], std: float) -> Array:
-        """Gaussian floats."""
-        ...
+    rows: NDArray[np.int64] | None
+    noise: NDArray[np.int64] | None
 
 
 def fresh_generator() -> np.random.Generator:
-    """256 bits of the operating system."""
+    """256 bits of the operating system: for first weights and for samples that promise nothing."""
     return np.random.default_rng(int.from_bytes(os.urandom(32), "little"))
 
 
-def _fresh_bits() -> int:
-    return int.from_bytes(os.urandom(8), "little")
+def private_draws(
+    n_rows: int, rate: float, sigma_cells: float, size: int, steps: int, *, threads: int = 1
+) -> Iterator[StepDraws]:
+    """The draws of a private run, step by step, made a few steps ahead.
+
+    Parameters
+    ----------
+    n_rows : int
+        Rows that toss a coin.
+    rate, sigma_cells : float
+        Probability that a row enters; standard deviation of the noise in cells.
+    size, steps : int
+        Numbers in a sum; how many sums.
+    threads : int
+        How many steps are drawn at once.
+    """
+
+    def draw() -> StepDraws:
+        rows = None if rate == 1 else np.flatnonzero(bernoulli(rate, n_rows))
+        return StepDraws(rows, rounded_gaussian(sigma_cells, size))
+
+    with ThreadPoolExecutor(min(threads, LARGEST_THREADS, steps), "vitrail-draws") as pool:
+        waiting: deque[Future[StepDraws]] = deque(pool.submit(draw) for _ in range(min(steps, STEPS_AHEAD)))
+        for step in range(steps):
+            drawn = waiting.popleft().result()
+            if step + STEPS_AHEAD < steps:
+                waiting.append(pool.submit(draw))
+            yield drawn
 
 
-def randomness_on(like: Array, given: np.random.Generator | None = None) -> Randomness:
-    """Draws that live where ``like`` lives; from the operating system unless a generator is given."""
-    if isinstance(like, np.ndarray):
-        return NumpyRandomness(given)
-    if type(like).__module__.split(".")[0] == "torch":
-        return TorchCpuRandomness(given) if like.device.type == "cpu" else TorchRandomness(like.device, given)
-    raise InvalidInput(f"rows are {type(like).__name__}; a run takes NumPy arrays or torch tensors")
-
-
-class NumpyRandomness:
-    """On NumPy arrays."""
-
-    def __init__(self, given: np.random.Generator | None = None) -> None:
-        self._generator = fresh_generator() if given is None else given
-
-    def begin_step(self) -> None:
-        """Nothing to do: 256 bits last."""
-
-    def sample(self, n_rows: int, rate: float) -> Array:
-        """One coin per row."""
-        return np.flatnonzero(self._generator.random(n_rows) < rate)
-
-    def normal(self, shape: tuple[int, ...], std: float) -> Array:
-        """32-bit floats."""
-        return self._generator.standard_normal(shape, dtype=np.float32) * np.float32(std)
-
-
-class TorchCpuRandomness:
-    """On torch tensors in main memory: NumPy's draws."""
-
-    def __init__(self, given: np.random.Generator | None = None) -> None:
-        import torch
-
-        self._torch, self._draws = torch, NumpyRandomness(given)
-
-    def begin_step(self) -> None:
-        """Nothing to do."""
-
-    def sample(self, n_rows: int, rate: float) -> Array:
-        """One coin per row."""
-        return self._torch.from_numpy(self._draws.sample(n_rows, rate))
-
-    def normal(self, shape: tuple[int, ...], std: float) -> Array:
-        """32-bit floats."""
-        return self._torch.from_numpy(self._draws.normal(shape, std))
-
-
-class TorchRandomness:
-    """On torch tensors of an accelerator."""
-
-    def __init__(self, device: Any, given: np.random.Generator | None = None) -> None:
-        import torch
-
-        self._torch, self._device, self._fresh = torch, device, given is None
-        self._generator = torch.Generator(device=device)
-        self._sizes = fresh_generator() if given is None else given
-        self._generator.manual_seed(_fresh_bits() if given is None else int(given.integers(2**63)))
-
-    def begin_step(self) -> None:
-        """64 new bits, unless the run is to be reproduced."""
-        if self._fresh:
-            self._generator.manual_seed(_fresh_bits())
-
-    def sample(self, n_rows: int, rate: float) -> Array:
-        """How many, then which."""
-        size = int(self._sizes.binomial(n_rows, rate))
-        return self._torch.randperm(n_rows, generator=self._generator, device=self._device)[:size]
-
-    def normal(self, shape: tuple[int, ...], std: float) -> Array:
-        """32-bit floats."""
-        drawn = self._torch.randn(shape, generator=self._generator, device=self._device, dtype=self._torch.float32)
-        return drawn.mul_(std)
+def open_draws(n_rows: int, rate: float, steps: int, generator: np.random.Generator) -> Iterator[StepDraws]:
+    """The samples of a run without a promise."""
+    for _ in range(steps):
+        yield StepDraws(None if rate == 1 else np.flatnonzero(generator.random(n_rows) < rate), None)

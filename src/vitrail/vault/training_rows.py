@@ -6,9 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidInput
-from .map_gradients import Array
+from .row_arithmetic import Array
 from .rows import RowSource
 from .setting import Setting
+from .training_checks import check_products_are_exact
 
 
 def on_device(features: NDArray[np.float32], labels: NDArray[np.int64], device: str) -> tuple[Array, Array]:
@@ -24,6 +25,12 @@ def on_device(features: NDArray[np.float32], labels: NDArray[np.int64], device: 
 
 def check_device(device: object) -> str:
     """A device that is there: NumPy ("cpu"), "torch", "cuda"; "auto" is an accelerator if there is one. Reads no row."""
+    place = _known_device(device)
+    check_products_are_exact(place)
+    return place
+
+
+def _known_device(device: object) -> str:
     if device == "auto":
         return "cuda" if _has_cuda() else "cpu"
     if device == "cpu":
