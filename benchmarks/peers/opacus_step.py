@@ -17,8 +17,9 @@ import time
 import numpy as np
 import torch
 
-from vitrail.vault.map_gradients import clipped_sum
-from vitrail.vault.training_noise import NumpyRandomness
+from vitrail.vault import MapTraining
+from vitrail.vault.training import _Run
+from vitrail.vault.training_vectors import PublicMatrices, training_vectors
 
 BATCH, PIXELS, CLASSES, BETA, CLIP, SIGMA = 2000, 784, 10, 0.1, 1.0, 1.0
 
@@ -54,16 +55,24 @@ def opacus_seconds(n_maps: int, steps: int, x: np.ndarray, y: np.ndarray) -> lis
 
 def our_seconds(n_maps: int, steps: int, x: np.ndarray, y: np.ndarray) -> list[float]:
     rng = np.random.default_rng(0)
-    maps = rng.uniform(-0.03, 0.03, (n_maps, CLASSES, PIXELS)).astype(np.float32)
-    biases = np.zeros((n_maps, CLASSES), np.float32)
-    randomness = NumpyRandomness()
-    targets, lengths = np.eye(CLASSES, dtype=np.float32)[y], (x * x).sum(axis=1, keepdims=True)
-    taken = []
+    plan = MapTraining(
+        n_classes=CLASSES,
+        n_maps=n_maps,
+        noise_multiplier=SIGMA,
+        sampling_rate=1.0,
+        steps=steps,
+        epsilon=1e3,  # nobody is promised anything here
+        delta=1e-5,
+        expected_rows=BATCH,
+        beta=BETA,
+        clip=CLIP,
+    )
+    run = _Run(plan, training_vectors(x, y, CLASSES, PublicMatrices.of(None, None, PIXELS), None))
+    weights = rng.uniform(-0.03, 0.03, (n_maps, CLASSES, PIXELS + 1))
+    draws, taken = run.draws(weights.size, rng), []
     for _ in range(steps):
         started = time.perf_counter()
-        found = clipped_sum(x, targets, lengths, maps, biases, beta=BETA, clip=CLIP)
-        maps = maps - 0.01 / BATCH * (found.maps + randomness.normal(maps.shape, SIGMA * CLIP))
-        biases = biases - 0.01 / BATCH * (found.biases + randomness.normal(biases.shape, SIGMA * CLIP))
+        weights = weights - 0.01 / BATCH * run.noisy_sum(weights, next(draws))
         taken.append(time.perf_counter() - started)
     return taken
 

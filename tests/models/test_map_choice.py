@@ -9,9 +9,9 @@ import pytest
 
 from vitrail.errors import InvalidInput
 from vitrail.vault import MapChoice, MapTraining, TrainedMaps, choose_run, map_scores, noise_for, run_epsilon
-from vitrail.vault.training_choice import BLOCK_ROWS, _responses, choice_weights, count_right
-
-pytestmark = pytest.mark.chance
+from vitrail.vault.map_gradients import exact_responses
+from vitrail.vault.training_choice import choice_weights, count_right
+from vitrail.vault.training_vectors import PublicMatrices, training_vectors
 
 
 def run(n_maps=1, noise=5.0, steps=3, epsilon=1.0, n_classes=2, **changes):
@@ -64,6 +64,13 @@ def test_the_best_count_wins_as_often_as_it_should():
 # --- a row alone -------------------------------------------------------------------------------------------------------
 
 
+def responses(rows, found):
+    """(rows, maps, classes), by the arithmetic that rows are trained and judged with."""
+    width = rows.shape[1]
+    made = training_vectors(rows, np.zeros(len(rows), np.int64), 2, PublicMatrices.of(None, None, width), None)
+    return exact_responses(made.at(slice(None)), np.concatenate([found.maps, found.biases[:, :, None]], axis=2))
+
+
 @pytest.mark.parametrize(("n_maps", "n_classes", "width"), [(1, 2, 3), (3, 2, 103), (5, 7, 61), (4, 10, 784)])
 def test_a_row_is_judged_by_its_own_bits(n_maps, n_classes, width):
     """The same row at other places of the block, with other rows beside it, and its products summed in another order.
@@ -74,20 +81,20 @@ def test_a_row_is_judged_by_its_own_bits(n_maps, n_classes, width):
     found = maps_of(n_maps, n_classes, width)
     rows = rng.normal(size=(9, width)).astype(np.float32) * np.exp(rng.normal(0, 4, (9, 1))).astype(np.float32)
     seen = []
-    for _ in range(6):
-        block = rng.normal(size=(BLOCK_ROWS, width))
-        places = rng.choice(BLOCK_ROWS, len(rows), replace=False)
+    for size in (9, 10, 64, 333, 1024, 1027):
+        block = rng.normal(size=(size, width))
+        places = rng.choice(size, len(rows), replace=False)
         block[places] = rows
-        seen.append(_responses(block, found)[:, places])
+        seen.append(responses(block, found)[places])
     for other in seen[1:]:
         assert np.array_equal(seen[0], other)
     for full in (block, np.where(block > -9, 1 - 2.0**-30, block)):  # the second as large as numbers of so many bits get
         for _ in range(4):
             order = rng.permutation(width)
             turned = TrainedMaps(found.maps[:, :, order], found.biases)
-            assert np.array_equal(_responses(full[:, order], turned), _responses(full, found))
+            assert np.array_equal(responses(full[:, order], turned), responses(full, found))
     told = map_scores(rows.astype(np.float64), found.maps, found.biases, 1.0).responses
-    np.testing.assert_allclose(seen[0].transpose(1, 0, 2), told, rtol=1e-4, atol=1e-4 * np.abs(told).max())
+    np.testing.assert_allclose(seen[0], told, rtol=1e-3, atol=1e-3 * np.abs(told).max())
 
 
 def test_counts_of_parts_add_up_to_the_count_of_all():
@@ -103,7 +110,7 @@ def test_counts_of_parts_add_up_to_the_count_of_all():
         found.biases,
         0.7,
     ).scores.argmax(axis=1)
-    assert whole == np.count_nonzero(said == labels)
+    assert abs(whole - np.count_nonzero(said == labels)) <= 1  # rows on the edge: their vectors are rounded to 14 bits
     order = rng.permutation(2500)
     pieces = np.split(order, [1, 700, 701, 2300])
     assert sum(count_right(plan, found, rows[some], labels[some]) for some in pieces) == whole

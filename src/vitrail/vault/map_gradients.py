@@ -19,18 +19,18 @@ terms, wrong by less than 2^-44 of itself; y is multiplied by min(1, 2^B (1 - 2^
 which can only shorten it. So the integers obey sum_j |a_j|^2 |v_j|^2 <= 2^(2B). Squares that underflow belong to |y| <
 1: rounded to 0. A norm that overflows, a row that is not finite, a label that is none: the row counts zero.
 
-*The bound, with copies.* First each copy is shortened, by one factor for all, until |a_a| max_b |v_b| <= 2^B, and
-rounded to integers. Their Gram matrix is exact, as is that of the v, so the squared norm of what the row would add,
-sum_ab (a_a . a_b) (v_a . v_b), is a sum of A^2 terms of size at most 2^(2B), wrong by less than A^2 2^-46 2^(2B), which
-is *added* to it: terms may cancel. Where the norm exceeds the bound, a is multiplied by (2^B (1 - 2^-40) - slack) /
-norm and rounded towards zero again; that moves each a_a by at most sqrt(M K), hence the sum by at most slack = sqrt(M
-K) sum_a |v_a| (1 + 2^-20).
+*The bound, with copies.* First all copies are shortened, by one factor, until |a_a| max_b |v_b| <= 2^(B + 4), and rounded
+to integers. Their Gram matrix is exact, as is that of the v, so the squared norm of what the row would add, sum_ab (a_a .
+a_b) (v_a . v_b), is a sum of A^2 terms of size at most 2^(2B + 8), wrong by less than A^2 2^(2B + 8 - 46), which is
+*added* to it: terms may cancel. Where the norm exceeds the bound, a is multiplied by (2^B (1 - 2^-40) - slack) / norm and
+rounded towards zero again; that moves each a_a by at most sqrt(M K), hence the sum by at most slack = sqrt(M K) sum_a
+|v_a| (1 + 2^-20).
 
-*The sum* over rows of a (x) v is one matrix product per block. A row's products are at most 2^B each (A of them with
-copies), so ``rows_that_stay_exact`` rows sum to less than 2^53 and the product is exact in float64; blocks are added as
+*The sum* over rows of a (x) v is one matrix product per block. A row's products are at most 2^B (of copies, A times 2^(B
++ 4)), so ``rows_that_stay_exact`` rows sum to at most 2^53 and the product is exact in float64; blocks are added as
 int64. Hence adding or removing a row moves the integer sum by at most 2^B cells = clip: no rounding is left to regroup.
-int64 may wrap for more than 2^(63 - B) rows in a step; that loses accuracy, not privacy: S + noise mod 2^64 is a
-function of S + noise.
+int64 may wrap for more than 2^(63 - B) rows in a step; that loses accuracy, not privacy: S + noise mod 2^64 is a function
+of S + noise.
 
 *Same bits.* c comes from operations of ``row_arithmetic`` only: a row's integers do not depend on the other rows.
 
@@ -50,6 +50,8 @@ from .row_arithmetic import EXACT_BITS, Array, bits_left, integer_unit, softmax,
 from .training_vectors import VECTOR_BITS, TrainingRows
 
 NORM_SLACK = 1 - 2.0**-40
+COPY_ROOM_BITS = 4
+"""How much longer than the bound one copy's share may be before the sum over copies is clipped: 2^4 times."""
 
 
 @dataclass(frozen=True)
@@ -119,8 +121,9 @@ def row_coefficients(rows: TrainingRows, weights: Array, beta: float) -> Array:
 
 
 def rows_that_stay_exact(cell_bits: int, copies: int) -> int:
-    """How many rows may go into one product: each adds up to 2^cell_bits for every copy."""
-    return int(2 ** (EXACT_BITS - cell_bits)) // copies
+    """How many rows may go into one product: each adds up to 2^cell_bits, with copies 2^(cell_bits + 4) for each."""
+    room = 0 if copies == 1 else COPY_ROOM_BITS
+    return int(2 ** (EXACT_BITS - cell_bits - room)) // copies
 
 
 def clipped_cells(rows: TrainingRows, weights: Array, *, beta: float, clip: float, cell_bits: int) -> Array:
@@ -170,12 +173,13 @@ def _clipped_copies(xp: Any, cells: Array, rows: TrainingRows, bound: float) -> 
     cells = xp.reshape(cells, (count * copies, 1, n_coefficients))
     longest = xp.max(rows.squared_lengths, axis=1)  # (rows,): of all copies, so that a short one cannot hide a large a
     own = xp.reshape(summed(cells * cells, 2, xp), (count, copies)) * longest[:, None]
-    capped = _shrinking(xp, xp.max(own, axis=1), bound) * rows.counted
+    room = 2.0**COPY_ROOM_BITS * bound
+    capped = _shrinking(xp, xp.max(own, axis=1), room) * rows.counted
     whole = xp.reshape(_towards_zero(xp, cells, _per_copy(xp, capped, copies)), (count, copies, n_coefficients))
 
     inner = xp.matmul(whole, xp.matrix_transpose(whole)) * rows.gram
     squared = summed(xp.reshape(inner, (count, copies * copies)), 1, xp)
-    doubt = copies**2 * 2.0**-46 * bound * bound
+    doubt = copies**2 * 2.0**-46 * room * room
     norms = xp.sqrt(xp.where(squared > 0, squared, xp.zeros_like(squared)) + doubt)
     slack = summed(xp.sqrt(rows.squared_lengths), 1, xp) * (math.sqrt(n_coefficients) * (1 + 2.0**-20))
     inside = xp.where(slack < bound, bound - slack, xp.zeros_like(slack))

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from ..accounting import FixedBlock, JsonValue
 from ..errors import InvalidInput
-from .map_gradients import clipped_cells, row_coefficients, rows_that_stay_exact, summed_products
+from .map_gradients import COPY_ROOM_BITS, clipped_cells, row_coefficients, rows_that_stay_exact, summed_products
 from .row_arithmetic import Array
 from .training_checks import check_training, check_width
 from .training_noise import StepDraws, fresh_generator, open_draws, private_draws
@@ -127,7 +127,8 @@ class MapTraining:
     @property
     def cell_bits(self) -> int:
         """B: a sum is counted in cells of clip / 2^B, finer than the noise by 2^B times the noise multiplier."""
-        return min(FINEST_CELL_BITS, LARGEST_SIGMA_BITS - math.ceil(math.log2(max(1.0, self.noise_multiplier))))
+        finest = FINEST_CELL_BITS if self.filters is None else FINEST_CELL_BITS - COPY_ROOM_BITS
+        return min(finest, LARGEST_SIGMA_BITS - math.ceil(math.log2(max(1.0, self.noise_multiplier))))
 
     @property
     def event(self) -> FixedBlock:
