@@ -67,11 +67,12 @@ def test_full_batches_are_priced_by_gdp_and_agree_with_the_accountant(epsilon, s
     assert block_epsilon(sigma, 1.0, steps, 1e-5, neighbours) == pytest.approx(epsilon, rel=2e-3)
 
 
-def test_samples_are_poisson():
+@pytest.mark.parametrize("device", [None, "cpu"], ids=["numpy", "torch"])
+def test_samples_are_poisson(device):
     """Every row alike, and sizes with the binomial's law: a fixed size would have no spread at all. False alarms: 2e-10."""
     n_rows, rate, times = 40, 0.3, 4000
     inside, sizes = np.zeros(n_rows), np.zeros(n_rows + 1)
-    for drawn in private_draws(n_rows, rate, 1.0, 1, times, threads=2):
+    for drawn in private_draws(n_rows, rate, 1.0, 1, times, device=device):
         assert len(np.unique(drawn.rows)) == len(drawn.rows)
         inside[drawn.rows] += 1
         sizes[len(drawn.rows)] += 1

@@ -51,20 +51,21 @@ def summed(values: Array, axis: int, xp: Any) -> Array:
     parts = xp.moveaxis(values, axis, 0)
     if parts.shape[0] == 0:
         return xp.sum(parts, axis=0)
+    odd = None
     while parts.shape[0] > 1:
         half = parts.shape[0] // 2
-        pairs = parts[:half] + parts[half : 2 * half]
-        parts = pairs if parts.shape[0] == 2 * half else xp.concat([pairs, parts[2 * half :]], axis=0)
-    return parts[0]
+        if parts.shape[0] % 2:
+            odd = parts[-1] if odd is None else odd + parts[-1]
+        parts = parts[:half] + parts[half : 2 * half]
+    return parts[0] if odd is None else parts[0] + odd
 
 
-def exp_of_negative(values: Array, xp: Any) -> Array:
+def exp_of_negative(values: Array) -> Array:
     """exp(x) for x <= 0 to a relative error below 1e-8, by multiplications and additions alone; exp(-64) from there on.
 
     exp(x) = exp(x / 128)^128: a polynomial of degree 10 on [-1/2, 0], squared seven times.
     """
-    lowest = xp.asarray(_SMALLEST_EXPONENT, dtype=values.dtype, device=values.device)
-    small = xp.where(values > lowest, values, lowest) * 2.0**-_HALVINGS
+    small = values.clip(min=_SMALLEST_EXPONENT) * 2.0**-_HALVINGS
     raised = small * _EXP_COEFFICIENTS[-1]
     for coefficient in _EXP_COEFFICIENTS[-2:0:-1]:
         raised += coefficient
@@ -77,5 +78,5 @@ def exp_of_negative(values: Array, xp: Any) -> Array:
 
 def softmax(values: Array, axis: int, xp: Any) -> Array:
     """Shares that add up to one along ``axis``."""
-    raised = exp_of_negative(values - xp.max(values, axis=axis, keepdims=True), xp)
+    raised = exp_of_negative(values - xp.max(values, axis=axis, keepdims=True))
     return raised / xp.expand_dims(summed(raised, axis, xp), axis=axis)

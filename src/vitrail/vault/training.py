@@ -240,8 +240,8 @@ class _Run:
         if not plan.private:
             return open_draws(n_rows, plan.sampling_rate, plan.steps, generator)
         sigma_cells = plan.noise_multiplier * 2.0**plan.cell_bits
-        threads = 1 if isinstance(self.rows.unit, np.ndarray) else 4
-        return private_draws(n_rows, plan.sampling_rate, sigma_cells, size, plan.steps, threads=threads)
+        device = None if isinstance(self.rows.unit, np.ndarray) else self.rows.unit.device
+        return private_draws(n_rows, plan.sampling_rate, sigma_cells, size, plan.steps, device=device)
 
     def noisy_sum(self, weights: Array, draws: StepDraws) -> Array:
         """The clipped sum over the rows that entered, with its noise; without privacy, the sum as it is."""
@@ -249,7 +249,7 @@ class _Run:
         if not plan.private:
             return sum((self._plain_sum(block, weights) for block in self._blocks(draws)), xp.zeros_like(weights))
         assert draws.noise is not None
-        total = _like(xp, draws.noise.reshape(tuple(weights.shape)), weights)
+        total = xp.reshape(draws.noise, tuple(weights.shape))
         for block in self._blocks(draws):
             total = total + clipped_cells(block, weights, beta=plan.beta, clip=plan.clip, cell_bits=plan.cell_bits)
         return xp.astype(total, xp.float64) * (plan.clip / 2.0**plan.cell_bits)

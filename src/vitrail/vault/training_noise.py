@@ -2,8 +2,8 @@
 
 The same draws as everywhere in the vault (``vault.noise``): the noise is round(sigma Z) in cells of the grid on which the
 sums are integers, so that no float of it is visible, and a row enters a step by a coin of its own whose probability is
-exactly the rate. They do not depend on rows, so they are made ahead of the steps that use them, in threads of their own:
-an accelerator does not wait for them.
+exactly the rate. They do not depend on rows. For an accelerator the random bits are drawn ahead of the steps that use them,
+in threads of their own, and become noise there (``noise_on_device``).
 
 There is no seed. A run without a promise may be handed a generator from outside (``train_maps``), to be repeated bit for
 bit; its samples come from there, and it has no noise.
@@ -16,14 +16,18 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .noise import bernoulli, rounded_gaussian
+from .noise_on_device import rounded_gaussian_from
+from .row_arithmetic import Array
 
-STEPS_AHEAD = 6
-LARGEST_THREADS = 4
+STEPS_AHEAD = 16
+STEPS_AT_ONCE = 8
+"""On an accelerator the noise of so many steps is worked out together, and the host waits for it once."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +35,7 @@ class StepDraws:
     """What one step draws: the indices of the rows that enter (None for all of them), and the noise in cells (or None)."""
 
     rows: NDArray[np.int64] | None
-    noise: NDArray[np.int64] | None
+    noise: Array | None
 
 
 def fresh_generator() -> np.random.Generator:
@@ -40,7 +44,7 @@ def fresh_generator() -> np.random.Generator:
 
 
 def private_draws(
-    n_rows: int, rate: float, sigma_cells: float, size: int, steps: int, *, threads: int = 1
+    n_rows: int, rate: float, sigma_cells: float, size: int, steps: int, *, device: Any = None
 ) -> Iterator[StepDraws]:
     """The draws of a private run, step by step, made a few steps ahead.
 
@@ -52,21 +56,32 @@ def private_draws(
         Probability that a row enters; standard deviation of the noise in cells.
     size, steps : int
         Numbers in a sum; how many sums.
-    threads : int
-        How many steps are drawn at once.
+    device : torch.device, optional
+        Where the noise is wanted; NumPy arrays if not given.
     """
 
-    def draw() -> StepDraws:
-        rows = None if rate == 1 else np.flatnonzero(bernoulli(rate, n_rows))
-        return StepDraws(rows, rounded_gaussian(sigma_cells, size))
+    def entering() -> NDArray[np.int64] | None:
+        return None if rate == 1 else np.flatnonzero(bernoulli(rate, n_rows))
 
-    with ThreadPoolExecutor(min(threads, LARGEST_THREADS, steps), "vitrail-draws") as pool:
-        waiting: deque[Future[StepDraws]] = deque(pool.submit(draw) for _ in range(min(steps, STEPS_AHEAD)))
-        for step in range(steps):
-            drawn = waiting.popleft().result()
-            if step + STEPS_AHEAD < steps:
-                waiting.append(pool.submit(draw))
-            yield drawn
+    if device is None:
+        for _ in range(steps):
+            yield StepDraws(entering(), rounded_gaussian(sigma_cells, size))
+        return
+
+    def bits() -> tuple[NDArray[np.int64] | None, bytes]:
+        return entering(), os.urandom(8 * size)
+
+    with ThreadPoolExecutor(2, "vitrail-draws") as pool:
+        waiting: deque[Future[tuple[NDArray[np.int64] | None, bytes]]] = deque()
+        asked = 0
+        for start in range(0, steps, STEPS_AT_ONCE):
+            while asked < min(steps, start + STEPS_AHEAD):
+                waiting.append(pool.submit(bits))
+                asked += 1
+            drawn = [waiting.popleft().result() for _ in range(min(STEPS_AT_ONCE, steps - start))]
+            words = np.frombuffer(b"".join(some for _, some in drawn), np.int64).copy()
+            noise = rounded_gaussian_from(words, sigma_cells, device).reshape(len(drawn), size)
+            yield from (StepDraws(rows, noise[step]) for step, (rows, _) in enumerate(drawn))
 
 
 def open_draws(n_rows: int, rate: float, steps: int, generator: np.random.Generator) -> Iterator[StepDraws]:
