@@ -210,35 +210,48 @@ def timing_and_accuracy(images: str, out: Path, until: float) -> None:
                 work.ours("epsilon", dataset, epsilon, seed)
 
 
-def sizes(images: str, out: Path, until: float) -> None:
-    work = Work(images, out, "sizes", until)
-    while not (out / "timed").exists() and not work.late():
+def wait_for_timing(work: Work) -> None:
+    while not (work.out / "timed").exists() and not work.late():
         time.sleep(0.5)
+
+
+def map_counts(images: str, out: Path, until: float) -> None:
+    work = Work(images, out, "map_counts", until)
+    wait_for_timing(work)
     for n_maps in (1, 2, 5, 10, 20, 30, 60, 100):
         for epsilon in (2.0, math.inf):
             for seed in range(SEEDS):
                 if work.late():
                     return
                 work.ours("maps", "mnist", epsilon, seed, n_maps=n_maps)
-    for size in (4, 6, 8, 10, 12, 14, 16, 20, 24, 28):
-        for epsilon in (2.0, math.inf):
-            for seed in range(SEEDS):
-                if work.late():
-                    return
-                work.ours(
-                    "size",
-                    "mnist",
-                    epsilon,
-                    seed,
-                    filters=vt.PictureFilters(SHAPE, size=size, tilt=-0.25, even=0.1, shifts=4),
-                )
+
+
+def filter_sizes(images: str, out: Path, until: float, epsilon: float) -> None:
+    work = Work(images, out, f"filter_sizes_{epsilon:g}", until)
+    wait_for_timing(work)
+    for seed in range(SEEDS):
+        for size in (4, 6, 8, 10, 12, 14, 16, 20, 24, 28):
+            if work.late():
+                return
+            filters = vt.PictureFilters(SHAPE, size=size, tilt=-0.25, even=0.1, shifts=4)
+            work.ours("size", "mnist", epsilon, seed, filters=filters)
+
+
+def widths(images: str, out: Path, until: float, epsilon: float) -> None:
+    work = Work(images, out, f"widths_{epsilon:g}", until)
+    wait_for_timing(work)
+    sigma = noise_for(epsilon, DELTA, 500 / 60_000, 2400) if math.isfinite(epsilon) else 0.0
+    for seed in range(SEEDS):
+        for width in (25, 50, 100, 200, 300, 500):
+            if work.late():
+                return
+            work.as_published("width", "mnist", seed, "the paper's", sigma=sigma, width=width)
 
 
 def the_paper(images: str, out: Path, until: float) -> None:
     work = Work(images, out, "paper", until)
     kept: dict[str, np.ndarray] = {}
-    while not (out / "timed").exists() and not work.late():
-        time.sleep(0.5)
+    wait_for_timing(work)
 
     def keep(name: str, found) -> None:
         kept[f"{name}_maps"], kept[f"{name}_biases"] = found.maps.astype(np.float16), found.biases.astype(np.float32)
@@ -266,12 +279,6 @@ def the_paper(images: str, out: Path, until: float) -> None:
         )
         np.savez_compressed(out / "maps.npz", **kept)
         network(work, dataset, out)
-    for width in (25, 50, 100, 200, 300, 500):
-        for seed in range(SEEDS):
-            for sigma in (at_two, 0.0):
-                if work.late():
-                    return
-                work.as_published("width", "mnist", seed, "the paper's", sigma=sigma, width=width)
 
 
 def network(work: Work, dataset: str, out: Path) -> None:
@@ -328,17 +335,29 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("images")
     parser.add_argument("out", type=Path)
-    parser.add_argument("--seconds", type=float, default=330)
+    parser.add_argument("--seconds", type=float, default=430)
+    parser.add_argument("--only", nargs="*", default=None, help="some of the processes, after the timing was done")
     given = parser.parse_args()
     until = time.time() + given.seconds
+    crew = {
+        "accuracy": (timing_and_accuracy,),
+        "map_counts": (map_counts,),
+        "filter_sizes_2": (filter_sizes, 2.0),
+        "filter_sizes_inf": (filter_sizes, math.inf),
+        "paper": (the_paper,),
+        "widths_2": (widths, 2.0),
+        "widths_inf": (widths, math.inf),
+    }
+    if given.only is not None:
+        crew = {name: crew[name] for name in given.only}
+        (given.out / "timed").write_text("elsewhere")
     multiprocessing.set_start_method("spawn")
-    crew = [
-        multiprocessing.Process(target=one, args=(given.images, given.out, until))
-        for one in (timing_and_accuracy, sizes, the_paper)
+    running = [
+        multiprocessing.Process(target=work, args=(given.images, given.out, until, *more)) for work, *more in crew.values()
     ]
-    for one in crew:
+    for one in running:
         one.start()
-    for one in crew:
+    for one in running:
         one.join()
 
 
