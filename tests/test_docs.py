@@ -1,11 +1,13 @@
 """Code in the README and the tutorials runs as it stands; figures in pages have a source; tests that are named exist."""
 
+import ast
 import math
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -133,6 +135,30 @@ def test_numbers_that_look_measured_are_found(sentence: str) -> None:
 )
 def test_what_is_asked_for_declared_or_generated_is_let_through(sentence: str) -> None:
     assert list(marks.unmarked(f"Before.\n\n{sentence}\n\nAfter.")) == []
+
+
+BAR = re.compile(r"(?:>=|<=|<|>|at least|at most|under|below)\s")
+SETTINGS_OF_TABLES = {"1 %", "0.1 %", "95 %", "99.9 %", "0.5", "0.75", "0.4", "half the noise"}
+"""Rates and levels that are looked at, epsilons, facts of planted breaches: what a column is about, not what it found."""
+
+
+@pytest.mark.parametrize("maker", docs.MAKERS, ids=lambda maker: maker.__name__)
+def test_no_figure_is_typed_where_tables_are_made(maker: ModuleType) -> None:
+    """Behind a generated table no number is typed but bars, which figures are held to, and settings."""
+    tree = ast.parse(Path(str(maker.__file__)).read_text(encoding="utf-8"))
+    words = {
+        ast.get_docstring(node, clean=False) for node in ast.walk(tree) if isinstance(node, ast.Module | ast.FunctionDef)
+    }
+    strings = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    assert strings
+    typed = {
+        (text, number)
+        for text in strings
+        if text not in words and not BAR.match(text)
+        for _, number in marks.unmarked(text)
+        if number not in SETTINGS_OF_TABLES
+    }
+    assert not typed
 
 
 def test_a_figure_is_written_from_its_file(monkeypatch: pytest.MonkeyPatch) -> None:
