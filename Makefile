@@ -11,7 +11,7 @@ export PIP_BUILD_CONSTRAINT = $(PINS)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-gpu lint format bench docs clean
+.PHONY: help demo test test-slow test-gpu lint format bench figures docs clean
 .DELETE_ON_ERROR:
 
 help:  ## list the targets
@@ -41,8 +41,10 @@ format: $(VENV)/.stamp-lint  ## format the code and mend what can be mended
 bench: $(VENV)/.stamp-bench  ## speed of the vault; VITRAIL_DATA=FOLDER names the datasets
 	$(if $(VITRAIL_DATA),VITRAIL_DATA='$(VITRAIL_DATA)' )$(BIN)/python benchmarks/vault.py
 
-docs: $(VENV)/.stamp-docs  ## the documentation, as a site in site/
+figures: | $(BIN)/python  ## write every figure and table of every page from benchmarks/results
 	$(BIN)/python tools/make_docs_tables.py
+
+docs: figures $(VENV)/.stamp-docs  ## the documentation, as a site in site/
 	$(BIN)/mkdocs build --strict
 
 clean:  ## remove what the other targets write, except .venv

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -209,6 +210,8 @@ BREACHES: dict[str, tuple[Callable[[int, int], Breach], int, int]] = {
     "algorithm_2": (algorithm_2, 4000, 2000),
     "dpc_prototypes": (prototypes, 4000, 1000),
     "dpc_basis": (basis, 6000, 2000),
+    "dpc_basis_0.1": (partial(basis, epsilon=0.1), 6000, 2000),
+    "dpc_basis_1": (partial(basis, epsilon=1.0), 6000, 2000),
     "double_histogram": (double_histogram, 1_000_000, 400_000),
     "unique_categories": (unique_categories, 20_000, 2000),
     "halved_noise": (halved_noise, 200_000, 20_000),

@@ -12,7 +12,7 @@ import numpy as np
 import global_curves
 import vitrail as vt
 from global_curves import geometric
-from global_ranking import permutations
+from global_ranking import NEARLY_TIED, permutations
 from global_setup import mise
 from local_fidelity import Judge as FidelityJudge
 from pane_subject import BOOSTING, DELTA, EPSILON, FOREST, Bench, Part, shown
@@ -140,7 +140,7 @@ def importance(bench: Bench) -> Part:
     agreement = float(np.mean([float(row["agreement"]) for row in rows]))  # type: ignore[arg-type]
     how = (
         "share of pairs of columns in the order of the non-private ranking, mean over panes; that ranking is by the mean "
-        f"loss over {case.scale.permutations} permutations"
+        f"loss over {case.scale.permutations(case.name in NEARLY_TIED)} permutations"
     )
     return Part({"importance_agreement": agreement}, rows, how)
 

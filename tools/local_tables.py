@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
-RESULTS = Path(__file__).resolve().parent.parent / "benchmarks" / "results" / "local.json"
+from page_tables import Lines, Tables, held_to, how, rows_of, table
 
 HEADLINE = {
     "acs_gain_eps0.1": (
@@ -34,38 +31,52 @@ HEADLINE = {
 }
 
 
-def section() -> list[str]:
-    """Lines of the page."""
-    found = json.loads(RESULTS.read_text())
-    rows = found["rows"]
-    lines = ["## Local explanations", "", "| figure | held to | measured |", "|---|---|---|"]
-    lines += [f"| {what} | {bar} | {form.format(found['headline'][key])} |" for key, (what, bar, form) in HEADLINE.items()]
-    lines += ["", "Mean excess loss (hard labels, unit ball; 'published' is Algorithm 1 for one single explanation):", ""]
-    lines += ["| data | weight | method | eps | ours | published | gain |", "|---|---|---|---|---|---|---|"]
-    for row in rows:
-        if row["part"] in ("statistics", "synopsis", "cells", "synthetic") and "mean_excess_loss" in row:
+def losses() -> Lines:
+    lines = []
+    for row in rows_of("local", "statistics", "synopsis", "cells", "synthetic"):
+        if "mean_excess_loss" in row:
+            cells = (row["data"], row["weight"], row["method"], f"{row['epsilon']:g}", f"{row['mean_excess_loss']:.1e}")
             published = f"{row['published']:.1e}" if "published" in row else ""
-            gain = f"{row['gain']:.0f} x" if "gain" in row else ""
-            cells = [row["data"], row["weight"], row["method"], f"{row['epsilon']:g}", f"{row['mean_excess_loss']:.1e}"]
-            lines.append("| " + " | ".join([*cells, published, gain]) + " |")
-    lines += ["", "Fidelity: mean squared error against the model on the 200 nearest other rows:", ""]
-    lines += ["| data | eps | method | weight | error |", "|---|---|---|---|---|"]
-    for row in rows:
-        if row["part"] == "fidelity":
-            epsilon = "" if row["epsilon"] is None else f"{row['epsilon']:g}"
-            lines.append(f"| {row['data']} | {epsilon} | {row['method']} | {row['weight']} | {row['error']:.4f} |")
-    lines += ["", "Coverage of 95 % bands:", ""]
-    lines += ["| data | method | eps | points per release | coverage | worst column |", "|---|---|---|---|---|---|"]
-    for row in rows:
-        if row["part"] == "bands":
-            cells = [row["data"], row["method"], f"{row['epsilon']:g}", str(row["points_per_release"])]
-            lines.append("| " + " | ".join([*cells, f"{row['coverage']:.1%}", f"{row['worst_column']:.1%}"]) + " |")
-    lines += ["", "A stream of 3 x 1 500 queries over disjoint parts of ACS:", ""]
-    lines += ["| method | price factor | mean excess loss | epsilon spent |", "|---|---|---|---|"]
-    for row in rows:
-        if row["part"] == "adaptive":
-            factor = f"{row['price_factor']:g}" if "price_factor" in row else ""
-            lines.append(f"| {row['method']} | {factor} | {row['mean_excess_loss']:.1e} | {row['epsilon_spent']:.3g} |")
-    how = {name: text for name, text in found["how"].items() if isinstance(text, str)}
-    lines += ["", "How: " + "; ".join(f"*{name}*: {text}" for name, text in how.items()) + ".", ""]
-    return lines
+            lines.append((*cells, published, f"{row['gain']:.0f} x" if "gain" in row else ""))
+    return table(("data", "weight", "method", "eps", "ours", "published", "gain"), lines)
+
+
+def fidelity() -> Lines:
+    lines = []
+    for row in rows_of("local", "fidelity"):
+        epsilon = "" if row["epsilon"] is None else f"{row['epsilon']:g}"
+        lines.append((row["data"], epsilon, row["method"], row["weight"], f"{row['error']:.4f}"))
+    return table(("data", "eps", "method", "weight", "error"), lines)
+
+
+def bands() -> Lines:
+    lines = [
+        (
+            r["data"],
+            r["method"],
+            f"{r['epsilon']:g}",
+            str(r["points_per_release"]),
+            f"{r['coverage']:.1%}",
+            f"{r['worst_column']:.1%}",
+        )
+        for r in rows_of("local", "bands")
+    ]
+    return table(("data", "method", "eps", "points per release", "coverage", "worst column"), lines)
+
+
+def stream() -> Lines:
+    lines = []
+    for row in rows_of("local", "adaptive"):
+        factor = f"{row['price_factor']:g}" if "price_factor" in row else ""
+        lines.append((row["method"], factor, f"{row['mean_excess_loss']:.1e}", f"{row['epsilon_spent']:.3g}"))
+    return table(("method", "price factor", "mean excess loss", "epsilon spent"), lines)
+
+
+TABLES: Tables = {
+    "local.headline": lambda: held_to("local", HEADLINE),
+    "local.losses": losses,
+    "local.fidelity": fidelity,
+    "local.bands": bands,
+    "local.stream": stream,
+    "local.how": lambda: how("local"),
+}

@@ -1,62 +1,40 @@
-"""docs/papers/patel.md from benchmarks/results/patel.json: text here, every figure from the file."""
+"""The tables of docs/papers/patel.md, from benchmarks/results/patel.json."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import partial
 
-import patel_remarks as said
-
-ROOT = Path(__file__).resolve().parent.parent
-Row = Mapping[str, Any]
-
-OPENING = """# Model Explanations with Differential Privacy, reproduced
-
-Written by `tools/make_docs_tables.py` from `benchmarks/results/patel.json` (`python benchmarks/papers/patel.py`).
-
-Patel, Shokri and Zick explain a model at a point by the linear model that imitates it best on nearby private rows, found by
-noisy gradient descent (Algorithm 1), and save budget over a stream of questions (Algorithms 2 and 3). Here are their
-experiments, the published algorithms beside Vitrail's. *As published* is a baseline: several of its claims do not hold
-([errata](../errata.md)), so its epsilon is what it claims. The data are what is public and near: ACSIncome 2018 for ACS13,
-IMDB and 2 000 Amazon reviews for 8.8 million, FER2013 for the faces; pictures are shown on Fashion-MNIST.
-"""
+from page_marks import Row, number, stored
+from page_tables import Lines, Tables, rows_of, table
 
 NAMES = {"acs": "ACS", "text": "Text", "adult-forest": "Adult"}
 
 
-def number(value: object) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bool | str):
-        return str(value)
-    if isinstance(value, int):
-        return f"{value:,}".replace(",", " ")
-    assert isinstance(value, float)
-    if value == 0:
-        return "0"
-    return f"{value:.1e}" if abs(value) < 0.01 or abs(value) >= 1e5 else f"{value:.3g}"
+def table3(rows: Sequence[Row]) -> Lines:
+    """With how far a rerun is from what is printed, and how many times more the published algorithm loses than a method."""
 
+    def at(row: Row) -> tuple[object, ...]:
+        return (row["data"], row["epsilon"], "noise_of" in row)
 
-def table(head: Sequence[str], lines: Sequence[Sequence[object]]) -> list[str]:
-    made = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    made += ["| " + " | ".join(number(cell) for cell in line) + " |" for line in lines]
-    return [*made, ""]
-
-
-def table3(rows: Sequence[Row]) -> list[str]:
+    published = {at(row): row["mean_excess_loss"] for row in rows if row["method"] == "Algorithm 1 as published"}
     lines = []
     for row in rows:
         data = row["data"] + (", noise of the paper's row count" if "noise_of" in row else "")
-        found = f"{number(row['mean_excess_loss'])} ± {number(row['variance'])}"
-        published = row["method"] == "Algorithm 1 as published"
-        printed = f"{number(row['printed_mean'])} ± {number(row['printed_variance'])}" if published else ""
-        lines.append((data, row["epsilon"], row["method"], found, printed, f"{row['points']} x {row['draws']}"))
-    return table(("data", "epsilon", "method", "mean ± variance", "printed", "points x draws"), lines)
+        loss = row["mean_excess_loss"]
+        found = (data, row["epsilon"], row["method"], f"{number(loss)} ± {number(row['variance'])}")
+        printed = ratio = gain = ""
+        if row["method"] == "Algorithm 1 as published":
+            printed = f"{number(row['printed_mean'])} ± {number(row['printed_variance'])}"
+            ratio = f"{loss / row['printed_mean']:.2g}"
+        elif row["method"] in ("statistics", "descent"):
+            gain = f"{published[at(row)] / loss:.3g}"
+        lines.append((*found, printed, ratio, gain, f"{row['points']} x {row['draws']}"))
+    head = ("data", "epsilon", "method", "mean ± variance", "printed", "rerun over printed", "published over this")
+    return table((*head, "points x draws"), lines)
 
 
-def top5(rows: Sequence[Row]) -> list[str]:
+def top5(rows: Sequence[Row]) -> Lines:
     lines = [
         (row["method"], row.get("noise_of_rows"), row["shared_with_lime"], row["variance"], row["shared_with_the_optimum"])
         for row in rows
@@ -64,13 +42,13 @@ def top5(rows: Sequence[Row]) -> list[str]:
     return table(("method", "noise of rows", "shared with LIME", "variance", "shared with the optimum"), lines)
 
 
-def pictures(rows: Sequence[Row]) -> list[str]:
+def pictures(rows: Sequence[Row]) -> Lines:
     some = [row for row in rows if row["method"] != "the picture"]
     lines = [(r["method"], r["epsilon"], r["cosine_with_the_optimum"], r["mean_excess_loss"]) for r in some]
     return table(("method", "epsilon", "cosine with the optimum", "mean excess loss"), lines)
 
 
-def budget(rows: Sequence[Row]) -> list[str]:
+def budget(rows: Sequence[Row]) -> Lines:
     lines = [
         (NAMES[r["data"]], r["method"], r["queries"], r["epsilon_spent"], r["mean_excess_loss"], r.get("handed_on"))
         for r in rows
@@ -78,7 +56,7 @@ def budget(rows: Sequence[Row]) -> list[str]:
     return table(("data", "method", "queries", "epsilon spent", "mean excess loss", "handed on"), lines)
 
 
-def losses(rows: Sequence[Row]) -> list[str]:
+def losses(rows: Sequence[Row]) -> Lines:
     lines = [
         (NAMES[r["data"]], r["method"], r["queries"], r["mean_excess_loss"], r["median_excess_loss"])
         for r in rows
@@ -87,7 +65,7 @@ def losses(rows: Sequence[Row]) -> list[str]:
     return table(("data", "further questions, free", "queries", "mean excess loss", "median"), lines)
 
 
-def iterations(rows: Sequence[Row]) -> list[str]:
+def iterations(rows: Sequence[Row]) -> Lines:
     lines = [
         (
             NAMES[r["data"]],
@@ -104,7 +82,7 @@ def iterations(rows: Sequence[Row]) -> list[str]:
     return table(head, lines)
 
 
-def regimes(rows: Sequence[Row]) -> list[str]:
+def regimes(rows: Sequence[Row]) -> Lines:
     lines = [
         (
             r["figure"],
@@ -122,7 +100,7 @@ def regimes(rows: Sequence[Row]) -> list[str]:
     return table(head, lines)
 
 
-def training(rows: Sequence[Row]) -> list[str]:
+def training(rows: Sequence[Row]) -> Lines:
     lines = [
         (
             r["model"],
@@ -140,11 +118,11 @@ def training(rows: Sequence[Row]) -> list[str]:
     promised = [row for row in rows if row["method"] == "promise"]
     promises = [(r["model"], r["training_epsilon"], r["epsilon"], r["delta"], r["protects"]) for r in promised]
     made = table(head, lines)
-    made += ["Explained from its own training rows at epsilon 0.1, with `training_guarantee=`, the promise is:", ""]
+    made += ["", "Explained from its own training rows at epsilon 0.1, with `training_guarantee=`, the promise is:", ""]
     return made + table(("model", "epsilon of training", "epsilon in all", "delta in all", "protects"), promises)
 
 
-def subgroups(rows: Sequence[Row]) -> list[str]:
+def subgroups(rows: Sequence[Row]) -> Lines:
     lines = [
         (
             r["group"],
@@ -161,40 +139,54 @@ def subgroups(rows: Sequence[Row]) -> list[str]:
     return table(head, lines)
 
 
-def which(rows: Sequence[Row]) -> list[str]:
+def which(rows: Sequence[Row]) -> Lines:
     methods = ("statistics", "descent", "adaptive", "cells", "synopsis")
     lines = [
         (NAMES[r["data"]], r["epsilon"], r["explanations"], *(r.get(method) for method in methods), r["best"]) for r in rows
     ]
     made = table(("data", "total epsilon", "explanations", *methods, "best"), lines)
     ends = [r for r in rows if r["explanations"] == "unlimited"]
-    made += ["For scale, what no explanation at all and Algorithm 1 as published (for one single explanation) lose:", ""]
+    made += ["", "For scale, what no explanation at all and Algorithm 1 as published (for one single explanation) lose:", ""]
     keys = ("epsilon", "nothing released", "Algorithm 1 as published, one explanation")
     lines = [(NAMES[r["data"]], *(r[key] for key in keys)) for r in ends]
     return made + table(("data", "epsilon", "phi = 0", "Algorithm 1 as published"), lines)
 
 
-SECTIONS: dict[str, tuple[str, Callable[[Sequence[Row]], list[str]], Callable[[Sequence[Row]], str]]] = {
-    "table3": ("Table 3: what one explanation loses", table3, said.table3),
-    "top5": ("Top five words, shared with LIME", top5, said.top5),
-    "pictures": ("Figure 1: a picture at several epsilons", pictures, said.pictures),
-    "budget": ("Figures 2a and 3a: the budget of a stream", budget, said.budget),
-    "losses": ("Figures 2b and 3b: losses in the stream, and afterwards", losses, said.losses),
-    "iterations": ("Figure 5: gradients per question", iterations, said.iterations),
-    "regimes": ("Figure 9: where the questions are, and overfitted models", regimes, said.regimes),
-    "training": ("Section 6.3: models trained with differential privacy", training, said.training),
-    "subgroups": ("Who gets the worse explanations", subgroups, said.subgroups),
-    "which": ("Which method when", which, said.which),
+def gains() -> Lines:
+    """One explanation, and everybody's, against Algorithm 1 as published for one; and where paying per question ends."""
+    synopsis = {(row["data"], row["epsilon"]): row["gain"] for row in rows_of("local", "synopsis")}
+    published = "Algorithm 1 as published, one explanation"
+    lines = []
+    for row in rows_of("patel", "which"):
+        if row["explanations"] != 1:
+            continue
+        same = [one for one in rows_of("patel", "which") if (one["data"], one["epsilon"]) == (row["data"], row["epsilon"])]
+        (theirs,) = (one[published] for one in same if published in one)
+        best = max(one["explanations"] for one in same if one["best"] == "statistics")
+        everybody = synopsis.get((row["data"], row["epsilon"]))
+        shown = (NAMES[row["data"]], row["epsilon"], f"{theirs / row['statistics']:.0f} times", best)
+        lines.append((*shown, "" if everybody is None else f"{everybody:.0f} times"))
+    head = ("data", "total epsilon", "published over `statistics`, one explanation", "paying per question is best up to")
+    return table((*head, "published for one person over a synopsis for everybody (its own weight)"), lines)
+
+
+PARTS: dict[str, Callable[[Sequence[Row]], Lines]] = {
+    "table3": table3,
+    "top5": top5,
+    "pictures": pictures,
+    "budget": budget,
+    "losses": losses,
+    "iterations": iterations,
+    "regimes": regimes,
+    "training": training,
+    "subgroups": subgroups,
+    "which": which,
 }
 
 
-def page() -> str:
-    found = json.loads((ROOT / "benchmarks" / "results" / "patel.json").read_text())
-    lines = [OPENING]
-    for part, (title, make, say) in SECTIONS.items():
-        rows = [row for row in found["rows"] if row["part"] == part]
-        if not rows:
-            continue
-        lines += [f"## {title}", "", say(rows), "", f"![{title}](figures/patel_{part}.png)", ""]
-        lines += [*make(rows), f"How: {found['how'][part]}.", ""]
-    return "\n".join(lines).rstrip() + "\n"
+def part(name: str) -> Lines:
+    """The table of a part, and what the benchmark says of how it was measured."""
+    return [*PARTS[name](rows_of("patel", name)), "", f"How: {stored('patel')['how'][name]}."]
+
+
+TABLES: Tables = {"patel.gains": gains, **{f"patel.{name}": partial(part, name) for name in PARTS}}

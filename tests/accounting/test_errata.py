@@ -6,7 +6,7 @@ import math
 import pytest
 from scipy.optimize import minimize_scalar
 
-from vitrail.accounting import block_epsilon, mu_of
+from vitrail.accounting import block_epsilon, epsilon_of, mu_of
 
 
 def test_the_gaussian_weight_is_not_in_the_class_it_is_said_to_be_in() -> None:
@@ -48,3 +48,8 @@ def test_a_histogram_under_replace_one_needs_twice_the_laplace_scale() -> None:
 
 def test_harder_et_al_spent_less_than_they_claimed() -> None:
     assert block_epsilon(1.3, 500 / 60_000, 2400, 1e-5) == pytest.approx(1.47, abs=0.005)
+
+
+def test_without_credit_for_sampling_harder_et_al_spent_more() -> None:
+    """Shuffled batches: a row is in one batch of each of 20 epochs, so 20 Gaussian sums see it, whatever the others hold."""
+    assert epsilon_of(math.sqrt(20) / 1.3, 1e-5) == pytest.approx(19.94, abs=0.01)

@@ -15,7 +15,8 @@ Which bins: ``steps``. Several of them may be measured at once, as one *stretch*
 
 *Estimate*: the released sum of bin k is N_k (effect_k - reference_k) + noise, for the noisy count N_k of the marginals: a
 linear measurement, which ``kriging`` combines with what the model says about how effects vary. Bins with few rows lean on
-the reference instead of being divided by a count of almost nothing. Tests: tests/explain/effects/test_accumulated.py.
+the reference instead of being divided by a count of almost nothing. Tests: tests/explain/effects/test_effects_curves.py
+(the curve at a high price, steps) and test_effects_noise.py (stretches, what a row sends).
 """
 
 from __future__ import annotations

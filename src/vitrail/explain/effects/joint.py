@@ -5,7 +5,8 @@ row, and scaled by sqrt(share_b) / B_b. The whole vector of a row then has norm 
 normalised), so the sum is one :class:`BoundedSum` with bound 1 (2 under replace-one), which the vault enforces once more.
 Noise of standard deviation sigma on the sum is noise of sigma B_b / sqrt(share_b) on block b in its own units: a block pays
 for its bound and its share and for nothing else, exactly as if it had been asked alone at the price mu sqrt(share_b). One
-question instead of many makes one pass over the rows and one line on the bill. Test: tests/explain/effects/test_joint.py.
+question instead of many makes one pass over the rows and one line on the bill. Test:
+tests/explain/effects/test_effects_joint.py.
 """
 
 from __future__ import annotations

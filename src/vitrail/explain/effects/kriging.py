@@ -10,7 +10,7 @@ and fills in between the measured places along the model's own curves rather tha
 tau maximises the evidence on a grid, with a wide prior of its own: the measurements decide how far the reference can be
 trusted. It is at least 1/rows + 1/reference rows, the sampling error that would be there even if both came from one
 distribution. The result is biased towards the reference by less than its band; ``estimate="plain"`` gives unbiased values.
-Tests: tests/explain/effects/test_kriging.py (exactness without noise, calibration of bands over draws from the prior).
+Tests: tests/explain/effects/test_effects_kriging.py (exactness without noise, calibration of bands).
 """
 
 from __future__ import annotations
