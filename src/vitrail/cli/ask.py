@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 import typer
 
-from ..accounting import Cost, JsonValue
+from ..accounting import Cost, JsonValue, rounded_up
 from ..errors import InvalidInput, ModelError
 from ..explanation import Explanation
 from ..guarantee import Guarantee, check_epsilon_delta, check_neighbours, question_mu
@@ -181,8 +181,8 @@ def _print_quote(asked: Asked, data: PrivateData, statement: Statement, as_json:
         return
     points = "1 point" if asked.n_points == 1 else f"{asked.n_points} points together"
     print_line(
-        f"Explaining {points} by method {asked.method} costs epsilon {promise.epsilon:.4g} at delta {promise.delta:.3g} "
-        f"(mu {promise.mu:.4g}, neighbours {promise.neighbours})."
+        f"Explaining {points} by method {asked.method} costs epsilon {rounded_up(promise.epsilon)} at delta "
+        f"{rounded_up(promise.delta)} (mu {rounded_up(promise.mu)}, neighbours {promise.neighbours})."
     )
     if half_width is None:
         print_line(f"How wide the bands would be is not known beforehand with method {asked.method}.")

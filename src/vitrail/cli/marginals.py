@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..accounting import JsonValue
+from ..accounting import JsonValue, rounded_up
 from ..errors import InvalidInput
 from ..guarantee import Budget, check_epsilon_delta
 from ..schema import Schema
@@ -29,7 +29,7 @@ def quote(
     rows: options.Rows,
     delta: Annotated[
         float | None,
-        typer.Option("--delta", help=f"The account's delta; {options.DEFAULT_DELTA:g} if not given.", show_default=False),
+        typer.Option("--delta", help=f"The account's delta; {options.DEFAULT_DELTA} if not given.", show_default=False),
     ] = None,
     target: options.Target = None,
     neighbours: options.Neighbours = None,
@@ -62,8 +62,8 @@ def quote(
         return
     promise = found.guarantee
     print_line(
-        f"Marginals of {len(made)} columns with {sum(map(len, made))} bins cost epsilon {promise.epsilon:.4g} at delta "
-        f"{promise.delta:.3g} (mu {promise.mu:.4g}, neighbours {promise.neighbours})."
+        f"Marginals of {len(made)} columns with {sum(map(len, made))} bins cost epsilon {rounded_up(promise.epsilon)} "
+        f"at delta {rounded_up(promise.delta)} (mu {rounded_up(promise.mu)}, neighbours {promise.neighbours})."
     )
     print_line(
         f"Each count would be within {half:,.1f} of the true one with probability 95 %: {100 * half / rows:.2f} % of "

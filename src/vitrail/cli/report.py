@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..accounting import JsonValue
+from ..accounting import JsonValue, rounded_up
 from ..explanation.summary import printable
 from ..guarantee import Budget, check_epsilon_delta
 from . import options
@@ -144,8 +144,8 @@ def _print_quote(tag: EffectsQuote, statement: Statement, as_json: bool) -> None
         return
     promise = tag.price.guarantee
     print_line(
-        f"The report costs epsilon {promise.epsilon:.4g} at delta {promise.delta:.3g} (mu {promise.mu:.4g}, neighbours "
-        f"{promise.neighbours})."
+        f"The report costs epsilon {rounded_up(promise.epsilon)} at delta {rounded_up(promise.delta)} "
+        f"(mu {rounded_up(promise.mu)}, neighbours {promise.neighbours})."
     )
     widths = ", ".join(f"{part} ± {tag.half_width(part):.2g}" for part in tag.half_widths)
     print_line(f"95 % bands of about: {widths}. That is an estimate from public stand-in rows.")

@@ -106,10 +106,7 @@ class Marginals:
         )
 
     def __repr__(self) -> str:
-        return (
-            f"Marginals({self.dataset!r}, {len(self.bins)} columns, sigma={self.sigma:.4g}, "
-            f"epsilon={self.guarantee.epsilon:.4g} at delta={self.guarantee.delta:.3g})"
-        )
+        return f"Marginals({self.dataset!r}, {len(self.bins)} columns, sigma={self.sigma:.4g}, {self.guarantee.brief})"
 
     # --- the histograms ----------------------------------------------------------------------------------------------
 

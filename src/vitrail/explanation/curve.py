@@ -238,7 +238,7 @@ class Curve:
 
     def __repr__(self) -> str:
         points = f"{len(self)} {'level' if self.categorical else 'point'}{'s' if len(self) != 1 else ''}"
-        promise = f"epsilon={self.guarantee.epsilon:.4g} at delta={self.guarantee.delta:.3g}"
+        promise = self.guarantee.brief
         return f"Curve({self.kind} of {self.label}, {points}, {promise})"
 
     def _repr_html_(self) -> str:

@@ -299,7 +299,7 @@ class Explanation:
         points, columns = len(self.points), len(self.columns)
         return (
             f"Explanation({points} point{'s' if points != 1 else ''}, {columns} column{'s' if columns != 1 else ''}, "
-            f"method={self.method!r}, epsilon={self.guarantee.epsilon:.4g} at delta={self.guarantee.delta:.3g})"
+            f"method={self.method!r}, {self.guarantee.brief})"
         )
 
     def __str__(self) -> str:

@@ -225,7 +225,7 @@ class Ranking:
 
     def __repr__(self) -> str:
         shown = " > ".join(self.order[:3]) + (" > ..." if len(self) > 3 else "")
-        promise = f"epsilon={self.guarantee.epsilon:.4g} at delta={self.guarantee.delta:.3g}"
+        promise = self.guarantee.brief
         return f"Ranking({self.kind} of {len(self)} item{'s' if len(self) != 1 else ''}: {shown}, {promise})"
 
     def _repr_html_(self) -> str:

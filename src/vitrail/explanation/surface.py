@@ -165,7 +165,7 @@ class Surface:
 
     def __repr__(self) -> str:
         places = " x ".join(str(len(side)) for side in self.sides)
-        promise = f"epsilon={self.guarantee.epsilon:.4g} at delta={self.guarantee.delta:.3g}"
+        promise = self.guarantee.brief
         return f"Surface({self.kind} of {self.names[0]} and {self.names[1]}, {places} places, {promise})"
 
     def _repr_html_(self) -> str:

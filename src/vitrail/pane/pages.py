@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ..accounting import rounded_up
 from ..explanation.checks import shown_text
 from ..show import Report, Section, Table, privacy_label
 from ..show.label import PrivacyLabel
@@ -29,7 +30,7 @@ def inside_table(pane: Pane) -> Table:
 
 def bill_table(pane: Pane) -> Table:
     """The questions that were paid for."""
-    rows = tuple((str(line.entry), line.date, line.question, f"{line.epsilon:.3g}") for line in pane.bill)
+    rows = tuple((str(line.entry), line.date, line.question, rounded_up(line.epsilon)) for line in pane.bill)
     return Table(("entry", "day", "question", "ε by itself"), rows, numeric=(0, 3))
 
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..accounting import epsilon_of
+from ..accounting import epsilon_of, rounded_up
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
 from .bill import Bill
@@ -271,7 +271,7 @@ def cost_section(found: GlobalShape, guarantee: Guarantee) -> Section:
     """What each part took of the price, and what to know about all of them."""
     rows = []
     for part, share in found.shares.items():
-        alone = "" if share <= 0 else f"{epsilon_of(found.mu * math.sqrt(share), guarantee.delta):.3g}"
+        alone = "" if share <= 0 else rounded_up(epsilon_of(found.mu * math.sqrt(share), guarantee.delta))
         rows.append((PARTS.get(part, part), f"{100 * share:.1f} %" if share > 0 else "paid before", alone))
     text = (
         f"Everything above was bought together: {guarantee.sentence} Shares are of mu squared, in which costs add up; the "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..accounting import rounded_up
 from ..guarantee import Guarantee
 from .bill import Bill
 from .page import html_text
@@ -68,4 +69,4 @@ def privacy_label(guarantee: Guarantee, *, dataset: str, bill: Bill | None = Non
     if bill is not None:
         lines.append(("Bill", bill.sentence))
         lines.append(("Ledger head", bill.head))
-    return PrivacyLabel(f"ε = {guarantee.epsilon:.3g}, δ = {guarantee.delta:.3g}", tuple(lines))
+    return PrivacyLabel(f"ε = {rounded_up(guarantee.epsilon)}, δ = {rounded_up(guarantee.delta)}", tuple(lines))

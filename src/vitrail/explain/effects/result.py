@@ -76,7 +76,7 @@ class Effects(Mapping[str, Curve]):
 
     def __repr__(self) -> str:
         kind = [*(one.kind for one in self.curves.values()), *(one.kind for one in self.surfaces.values())][0]
-        promise = f"epsilon={self.guarantee.epsilon:.4g} at delta={self.guarantee.delta:.3g}"
+        promise = self.guarantee.brief
         counts = ((len(self), "column"), (len(self.surfaces), "pair"))
         what = " and ".join(f"{count} {one}{'s' if count > 1 else ''}" for count, one in counts if count)
         return f"Effects({kind} of {what}, {promise})"

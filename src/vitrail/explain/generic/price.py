@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...accounting import Cost, JsonValue
+from ...accounting import Cost, JsonValue, rounded_down, rounded_up
 from ...errors import InvalidInput
 from ...guarantee import Guarantee
 
@@ -112,9 +112,10 @@ class GenericQuote:
     def __str__(self) -> str:
         verdict = "It fits" if self.fits else "It does not fit"
         return (
-            f"epsilon {self.guarantee.epsilon:.4g} at delta {self.guarantee.delta:.3g}: {self.groups} groups of about "
-            f"{self.rows_per_group:.0f} rows, each number within +-{self.half_width:.3g} (95 %). "
-            f"{verdict}: the largest question the account can still pay for is epsilon {self.remaining_epsilon:.4g}."
+            f"epsilon {rounded_up(self.guarantee.epsilon)} at delta {rounded_up(self.guarantee.delta)}: "
+            f"{self.groups} groups of about {self.rows_per_group:.0f} rows, each number within "
+            f"+-{self.half_width:.3g} (95 %). {verdict}: the largest question the account can still pay for is epsilon "
+            f"{rounded_down(self.remaining_epsilon)}."
         )
 
     def to_json(self) -> dict[str, JsonValue]:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...accounting import Cost, epsilon_of
+from ...accounting import Cost, epsilon_of, rounded_down, rounded_up
 from ...accounting.cost import PICO
 from ...errors import BudgetExceeded, InvalidInput
 from ...explanation import Explanation
@@ -246,8 +246,9 @@ def _check_budget(answers: VaultAnswers, centres: Floats, mu: float, last_label:
             return
     wanted = epsilon_of(mu, answers.data.delta)
     raise BudgetExceeded(
-        f"this descent would cost epsilon {wanted:.4g} in all its gradients together, and the largest question the account "
-        f"can still pay for is epsilon {quote.remaining_epsilon:.4g}. Nothing was charged; ask for less",
+        f"this descent would cost epsilon {rounded_up(wanted)} in all its gradients together, and the largest question "
+        f"the account can still pay for is epsilon {rounded_down(quote.remaining_epsilon)}. Nothing was "
+        "charged; ask for less",
         requested_epsilon=wanted,
         remaining_epsilon=quote.remaining_epsilon,
     )

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...accounting import rounded_up
 from ...errors import InvalidInput, ModelError, SchemaError
 from ...explanation import Explanation
 from ...guarantee import Guarantee, question_mu
@@ -49,7 +50,7 @@ BANDS_NOTE = (
 )
 SPARSE_NOTE = "Only the {count} strongest columns of the released statistics were used; bands take that choice as given."
 TRAINING_NOTE = (
-    "The promise covers the model's training too: its own (epsilon = {epsilon:g}, delta = {delta:g}) is added to that of "
+    "The promise covers the model's training too: its own (epsilon = {epsilon}, delta = {delta}) is added to that of "
     "the explanation."
 )
 
@@ -347,7 +348,7 @@ def with_training(explanation: Explanation, training: tuple[float, float] | None
     epsilon, delta = training
     given = explanation.guarantee
     whole = Guarantee(given.epsilon + epsilon, given.delta + delta, 0.0, given.neighbours, "training-data")
-    note = TRAINING_NOTE.format(epsilon=epsilon, delta=delta)
+    note = TRAINING_NOTE.format(epsilon=rounded_up(epsilon), delta=rounded_up(delta))
     return replace(explanation, guarantee=whole, notes=(*explanation.notes, note))
 
 

@@ -136,7 +136,7 @@ class Synopsis:
 
     def __repr__(self) -> str:
         size = sum(part.size for part in self.parts)
-        promise = f"epsilon={self.guarantee.epsilon:.4g} at delta={self.guarantee.delta:.4g}"
+        promise = self.guarantee.brief
         return f"Synopsis({self.dataset!r}, {self.schema.n_columns} columns, {size} numbers, {promise})"
 
     # --- what it knows -----------------------------------------------------------------------------------------------

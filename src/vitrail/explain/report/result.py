@@ -76,7 +76,7 @@ class GlobalExplanation:
     shap: Ranking | None = None
 
     def __repr__(self) -> str:
-        promise = f"epsilon={self.guarantee.epsilon:.4g} at delta={self.guarantee.delta:.3g}"
+        promise = self.guarantee.brief
         return f"GlobalExplanation({self.model} on {self.dataset!r}: {', '.join(self.parts)}; {promise})"
 
     @property

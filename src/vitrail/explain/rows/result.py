@@ -95,7 +95,7 @@ class PrivateRows:
     def __repr__(self) -> str:
         return (
             f"PrivateRows({self.dataset!r}, {len(self.bins)} columns, {len(self.noisy_tables)} tables, "
-            f"epsilon={self.guarantee.epsilon:.4g} at delta={self.guarantee.delta:.3g})"
+            f"{self.guarantee.brief})"
         )
 
     # --- the model ---------------------------------------------------------------------------------------------------

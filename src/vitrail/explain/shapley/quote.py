@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...accounting import Cost, JsonValue
+from ...accounting import Cost, JsonValue, rounded_down, rounded_up
 from ...guarantee import Guarantee
 
 
@@ -41,9 +41,10 @@ class ShapleyQuote:
     def __str__(self) -> str:
         verdict = "It fits" if self.fits else "It does not fit"
         return (
-            f"epsilon {self.guarantee.epsilon:.4g} at delta {self.guarantee.delta:.3g}: values within "
+            f"epsilon {rounded_up(self.guarantee.epsilon)} at delta {rounded_up(self.guarantee.delta)}: values within "
             f"+-{self.half_width:.3g}, the base value within +-{self.base_half_width:.3g} (95 %, clip {self.clip:.4g}). "
-            f"{verdict}: the largest question the account can still pay for is epsilon {self.remaining_epsilon:.4g}."
+            f"{verdict}: the largest question the account can still pay for is epsilon "
+            f"{rounded_down(self.remaining_epsilon)}."
         )
 
     def to_json(self) -> dict[str, JsonValue]:

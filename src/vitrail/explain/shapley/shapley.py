@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from ...accounting import Cost, JsonValue
+from ...accounting import Cost, JsonValue, rounded_down, rounded_up
 from ...accounting.cost import PICO
 from ...errors import BudgetExceeded, InvalidInput
 from ...explanation import Explanation
@@ -265,8 +265,9 @@ class Shapley:
         )
         if first.fits and not paid_before:
             raise BudgetExceeded(
-                f"Shapley values with clip='auto' would cost epsilon {whole.guarantee.epsilon:.4g}, and the largest "
-                f"question the account can still pay for is epsilon {whole.remaining_epsilon:.4g}; nothing was charged",
+                f"Shapley values with clip='auto' would cost epsilon {rounded_up(whole.guarantee.epsilon)}, and the largest "
+                f"question the account can still pay for is epsilon {rounded_down(whole.remaining_epsilon)}; "
+                "nothing was charged",
                 requested_epsilon=whole.guarantee.epsilon,
                 remaining_epsilon=whole.remaining_epsilon,
             )
