@@ -15,7 +15,9 @@ from vitrail.accounting import rounded_down, rounded_up
 from vitrail.ledger.allowance import refusal
 
 SOURCES = sorted((Path(__file__).resolve().parents[2] / "src").rglob("*.py"))
-FLOATS = st.one_of(st.floats(0, 1e12), st.floats(0, 1e-5), st.floats(0.9, 1.1), st.floats(allow_nan=False, allow_infinity=False))
+FLOATS = st.one_of(
+    st.floats(0, 1e12), st.floats(0, 1e-5), st.floats(0.9, 1.1), st.floats(allow_nan=False, allow_infinity=False)
+)
 
 
 @given(FLOATS, st.integers(1, 17))

@@ -69,7 +69,7 @@ def _print_statement(statement: Statement) -> None:
             f"delta {rounded_up(spent[1])} spent, {rounded_down(left[1])} left"
         )
     for line in statement.analysts:
-        if line.cap is not None:
+        if line.cap is not None and line.remaining_epsilon is not None:
             print_line(
                 f"  analyst    {line.analyst}: epsilon {rounded_up(line.spent_epsilon)} of {rounded_up(line.cap.epsilon)}, "
                 f"up to {rounded_down(line.remaining_epsilon)} still fits"

@@ -28,6 +28,7 @@ from ..accounting import Cost, JsonValue
 from ..errors import InvalidInput, SchemaError
 from ..guarantee import Guarantee
 from ..schema.reading import did_you_mean
+from ..show.band_claim import TWO_SIDED_95
 from .bins import Bins
 
 if TYPE_CHECKING:
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
     from ..vault import Release
 
 FORMAT = "vitrail-marginals/1"
-TWO_SIDED_95 = 1.959963984540054
-"""A normal variable is within so many standard deviations of its mean in 95 % of all draws."""
 
 Floats = NDArray[np.float64]
 

@@ -85,7 +85,7 @@ def person_page(person: Person) -> Report:
 
 
 def _said(place: Place) -> str:
-    band = "" if place.half_width is None else f" ± {place.half_width:.2g}"
+    band = "" if place.half_width is None else f" ± {place.half_width:.2g} ({place.curve.band_claim.mark})"
     return f"At {shown_text(place.value)}: {place.output:.3g}{band}."
 
 

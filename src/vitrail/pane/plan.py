@@ -261,7 +261,7 @@ class Plan:
         if "global" in prices:
             tag = self.report(total).quote(mu=prices["global"], marginals=self._even(prices) if "rows" in shares else None)
             for part in tag.half_widths:
-                expected[part] = f"bands of about +-{tag.half_width(part):.2g}"
+                expected[part] = f"bands of about +-{tag.half_width(part):.2g} ({tag.claim(part).mark})"
         if "counterfactual" in shares:
             tags = self.counterfactual().quote(mu=prices["counterfactual"])
             expected["counterfactual"] = f"noise of about {100 * (tags.sigma_per_row or 0):.2g} % of all rows on a class"

@@ -49,7 +49,7 @@ REACH = 0.7
 FEWEST_ITERATIONS, MOST_ITERATIONS = 10, 100
 MEANS_SHARE = 0.1
 """Share of the price that goes to the weighted mean of the rows, where contributions need one."""
-BANDS_NOTE = "Bands are nominal: they cover the noise of the releases, not how far the descent still was from the optimum."
+BANDS_NOTE = "Bands cover the noise of the releases, not how far the descent still was from the optimum."
 REPLAYED_NOTE = "Every release was stored already: this time nothing was charged."
 
 

@@ -248,7 +248,7 @@ class PrivateRows:
         return tree_figure(self)
 
     def plot_marginals(self, *, across: int = 3) -> Figure:
-        """Draw the noisy histogram of every column, with 95 % noise bands."""
+        """Draw the noisy histogram of every column, with noise bands."""
         from ...show import Histogram, histograms_figure
 
         pieces = zip(self.bins, self.counts, strict=True)

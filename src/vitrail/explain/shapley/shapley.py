@@ -26,13 +26,15 @@ from ...errors import BudgetExceeded, InvalidInput
 from ...explanation import Explanation
 from ...guarantee import Guarantee, check_neighbours, question_mu
 from ...model import Model
+from ...show.band_claim import TWO_SIDED_95
+from ..band_claims import claim_of
 from . import clipping
 from .chains import Chains
 from .contributions import Clipped, Marginal, Scales
 from .notes import notes_of
 from .permutations import Floats
 from .quote import ShapleyQuote
-from .reconcile import TWO_SIDED_95, noise_of, reconcile
+from .reconcile import noise_of, reconcile
 
 if TYPE_CHECKING:
     from ...vault import BoundedSum, PrivateData, SampledSum
@@ -126,7 +128,7 @@ class Shapley:
         epsilon, mu : float
             The price of the question, in one of the two currencies.
         bands : bool
-            Give the values their 95 % noise bands.
+            Give the values their noise bands.
 
         Returns
         -------
@@ -167,6 +169,7 @@ class Shapley:
             guarantee=self._guarantee(cost),
             cost=cost,
             method="shapley",
+            band_claim=claim_of("shapley"),
             lower=found.values - half_width if bands else None,
             upper=found.values + half_width if bands else None,
             notes=notes_of(found, clip, self._data.n_rows_public, bands=bands, sampled=self._rate < 1),
