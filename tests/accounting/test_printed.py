@@ -14,7 +14,8 @@ from vitrail import Budget, Cost, Guarantee
 from vitrail.accounting import rounded_down, rounded_up
 from vitrail.ledger.allowance import refusal
 
-SOURCES = sorted((Path(__file__).resolve().parents[2] / "src").rglob("*.py"))
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = sorted([*(ROOT / "src").rglob("*.py"), *(ROOT / "examples").rglob("*.py")])
 FLOATS = st.one_of(
     st.floats(0, 1e12), st.floats(0, 1e-5), st.floats(0.9, 1.1), st.floats(allow_nan=False, allow_infinity=False)
 )
