@@ -236,7 +236,7 @@ class Explanation:
         ]
 
     def certain(self, point: int = 0) -> tuple[str, ...]:
-        """The columns whose noise band excludes zero, the largest contribution first: their sign is not noise alone."""
+        """The columns whose noise band excludes zero, the largest contribution first; as sure as ``band_claim`` says."""
         if self.lower is None:
             raise InvalidInput(
                 f"this explanation (method {self.method!r}) has no noise bands, so nothing is known of its signs"
