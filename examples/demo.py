@@ -22,6 +22,7 @@ from rich.table import Table
 from sklearn.ensemble import RandomForestClassifier
 
 import vitrail as vt
+from vitrail.accounting import rounded_up
 from vitrail.ledger import SqlLedger
 from vitrail.show import bill_of
 
@@ -115,7 +116,14 @@ def show_columns(pane: vt.Pane, model: vt.Model, truth: pd.DataFrame) -> None:
     inputs = pane.schema
     raw = inputs.read(truth.drop(columns="income"))
     table = Table(box=None, padding=(0, 2), header_style="dim")
-    for name in ("", "importance", "above the next", "model output at", "private", "true"):
+    for name in (
+        "",
+        f"importance ({pane.importance.band_claim.mark})",
+        "above the next",
+        "model output at",
+        "private",
+        "true",
+    ):
         table.add_column(name, justify="left" if name in ("", "model output at") else "right")
     ranked = pane.importance.frame()
     for place, name in enumerate(pane.importance.top(5)):
@@ -154,6 +162,7 @@ def show_person(person: vt.pane.Person) -> None:
     console.print(f"The model's output is {why.outputs[0]:.2f}, where 0.5 decides. What moves it most:")
     for one in why.top(3):
         console.print(f"  {one.column} = {person.point[one.column]}: {one.value:+.3f} ± {(one.upper - one.lower) / 2:.3f}")
+    console.print(why.band_claim.sentence())
     console.print("It would have been the other answer with:")
     for changes in person.counterfactuals.changes[0]:
         console.print("  " + ", ".join(f"{column} {after} (not {before})" for column, before, after in changes))
@@ -218,7 +227,7 @@ def main() -> None:
         lines.add_column(name, justify=justify)
     for line in bill_of(data.budget).lines:
         if line.paid:
-            lines.add_row(str(line.seq), line.what, f"{line.epsilon:.3g}", f"{line.so_far:.3g}")
+            lines.add_row(str(line.seq), line.what, rounded_up(line.epsilon), rounded_up(line.so_far))
     console.print(lines)
     console.print("Epsilons do not add up, squares of mu do: 0.9 and 0.2 together are less than 1.")
     verified = SqlLedger(ledger, must_exist=True).verify()

@@ -46,7 +46,7 @@ def main() -> None:
     e = explain(patches.rows(boot), epsilon=1.0)
     print(f"{len(e.certain())} of {len(e.columns)} patches speak louder than the noise. The loudest (line, column):")
     for one in e.top(3):
-        print(f"  {one.column}: {one.value:+.3f}, noise band {one.lower:+.3f} to {one.upper:+.3f}")
+        print(f"  {one.column}: {one.value:+.3f}, {e.band_claim.band} {one.lower:+.3f} to {one.upper:+.3f}")
     print("Promise:", e.guarantee)
 
     # Regions that follow the outlines of the explained picture, and all three classes from one release.
@@ -57,7 +57,7 @@ def main() -> None:
     print(f"\nWhat {found['ankle boot'].columns[place]} says for each class, all for epsilon 1.0 together:")
     for kind, one in found.items():
         print(f"  {kind}: {one.values[0, place]:+.3f}")
-    print(f"Spent: epsilon {data.budget.spent_epsilon:.3g}. Still possible: epsilon {data.budget.remaining_epsilon:.3g}.")
+    print(vt.show.bill_of(data.budget).sentence)
 
     if arguments.figure:
         found["ankle boot"].plot.image(regions, image=boot).savefig(arguments.figure)

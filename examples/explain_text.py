@@ -78,6 +78,7 @@ def main() -> None:
             print(
                 f"  {'' if one.shown == '1' else 'no '}{one.column}: {one.value:+.3f} ({one.lower:+.3f} to {one.upper:+.3f})"
             )
+    print(e.band_claim.sentence())
     print("\nPromise:", e.guarantee)
     if arguments.page:
         Path(arguments.page).write_text(str(e.plot.text(arguments.explain)), encoding="utf-8")

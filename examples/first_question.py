@@ -35,7 +35,7 @@ def main() -> None:
         print(f"Income {level}: {share:.1%}")
     print(f"Each count is within {found.half_width:.0f} of the true one with probability 95 %.")
     print("Promise:", found.guarantee)
-    print(f"Spent: epsilon {data.budget.spent_epsilon:.3g}. Still possible: epsilon {data.budget.remaining_epsilon:.3g}.")
+    print(vt.show.bill_of(data.budget).sentence)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import copy
 import pickle
 import subprocess
 import sys
+from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 import vitrail as vt
 from vitrail.errors import InvalidInput
 from vitrail.explanation import Contribution
+from vitrail.show import BandClaim
 
 COLUMNS = ("age", "sex", "hours")
 
@@ -176,7 +178,9 @@ def test_frames_have_a_line_per_point_and_column() -> None:
 
 
 def test_one_line_says_what_it_is() -> None:
-    assert repr(explanation()) == "Explanation(2 points, 3 columns, method='statistics', epsilon=0.8341 at delta=1e-06)"
+    said = "Explanation(2 points, 3 columns, method='statistics', epsilon=0.8342 at delta=1e-06"
+    assert repr(explanation()) == f"{said}, bands not calibrated)"
+    assert repr(explanation(lower=None, upper=None)) == f"{said})"
     assert repr(explanation()[0]).startswith("Explanation(1 point, 3 columns")
 
 
@@ -215,7 +219,9 @@ def test_the_html_is_escaped_and_carries_the_promise() -> None:
     assert "<script" not in html
     assert "&lt;script&gt;" in html
     assert made.guarantee.sentence in html
-    assert "95 % noise bands" in html
+    assert "noise bands, not calibrated" in html
+    assert "95 %" not in html
+    assert "95 % noise bands" in replace(made, band_claim=BandClaim.NOISE_LAW_95)._repr_html_()
     assert "noise bands" not in explanation(lower=None, upper=None, notes=())._repr_html_()
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Literal
 
-from .accounting import Cost, JsonValue, epsilon_of, mu_of
+from .accounting import Cost, JsonValue, epsilon_of, mu_of, rounded_up
 from .accounting.cost import PICO
 from .accounting.gdp import LARGEST_MU
 from .errors import InvalidInput
@@ -147,8 +147,14 @@ class Guarantee:
             "explanation-data": "of the data the explanation is computed from, given the model",
             "training-data": "of the data the model was trained on and the explanation is computed from",
         }[self.protects]
-        gdp = f", equal to {self.mu:.4g}-GDP" if self.mu else ""
-        return f"(epsilon = {self.epsilon:.4g}, delta = {self.delta:.4g})-differential privacy{gdp}, for {change} {whose}."
+        pair = f"(epsilon = {rounded_up(self.epsilon)}, delta = {rounded_up(self.delta)})"
+        gdp = f", equal to {rounded_up(self.mu)}-GDP" if self.mu else ""
+        return f"{pair}-differential privacy{gdp}, for {change} {whose}."
+
+    @property
+    def brief(self) -> str:
+        """Epsilon and delta in a few characters, rounded up."""
+        return f"epsilon={rounded_up(self.epsilon)} at delta={rounded_up(self.delta)}"
 
     def __str__(self) -> str:
         return self.sentence
@@ -168,10 +174,10 @@ def question_mu(epsilon: float | None, mu: float | None, delta: float) -> float:
         units = math.floor(Fraction(mu_of(epsilon, delta)) ** 2 * PICO)
         if units == 0:
             raise InvalidInput(
-                f"epsilon of a question is {epsilon}, too small to buy anything at delta {delta:.3g}; ask for more"
+                f"epsilon of a question is {epsilon}, too small to buy anything at delta {rounded_up(delta)}; ask for more"
             )
         return math.sqrt(units / PICO) * (1 - 2e-15)
     assert mu is not None
     if isinstance(mu, bool) or not isinstance(mu, int | float) or not (math.isfinite(mu) and 0 < mu <= LARGEST_MU):
-        raise InvalidInput(f"mu of a question is {mu!r}; it must be positive and at most {LARGEST_MU:g}")
+        raise InvalidInput(f"mu of a question is {mu!r}; it must be positive and at most {LARGEST_MU}")
     return float(mu)

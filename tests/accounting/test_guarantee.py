@@ -77,7 +77,7 @@ def test_guarantees_say_what_whose_and_against_which_change() -> None:
     promise = Guarantee.of_mu(0.5, 1e-6)
     assert promise.epsilon == epsilon_of(0.5, 1e-6)
     assert str(promise) == (
-        "(epsilon = 2.254, delta = 1e-06)-differential privacy, equal to 0.5-GDP, for adding or removing any one row of "
+        "(epsilon = 2.255, delta = 1e-06)-differential privacy, equal to 0.5-GDP, for adding or removing any one row of "
         "the data the explanation is computed from, given the model."
     )
     replaced = Guarantee.of_mu(0.5, 1e-6, "replace-one", "training-data").sentence

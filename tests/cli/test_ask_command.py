@@ -396,3 +396,31 @@ def test_a_terminal_gets_colours_and_bars(folder: Path) -> None:
     plain = " ".join(re.sub(r"\x1b\[[0-9;]*m", "", text).split())
     for piece in ("model.onnx says", "age = 50", "Promise (epsilon = 0.5", "Bill The answer cost epsilon 0.5"):
         assert piece in plain
+
+
+# --- bands that nobody calibrated ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["statistics", "synopsis"])
+def test_local_linear_bands_are_said_to_be_not_calibrated(run, method):
+    answered = run(*words(method=method, key="why"), "-o", "why.html", "-o", "why.json")
+    assert answered.code == 0, answered.err
+    page = Path("why.html").read_text()
+    assert "noise bands, not calibrated" in page
+    assert ">band, not calibrated</th>" in page
+    # The bill may say that a question took 95 % of the budget.
+    assert not re.search(r"95[\s\xa0]*%", page.split("<h2>The bill</h2>")[0])
+    assert json.loads(Path("why.json").read_text())["band_claim"] == "not calibrated"
+    assert vt.Explanation.load("why.json").band_claim is vt.show.BandClaim.NOT_CALIBRATED
+    printed = run(*words(method=method, key="why"))
+    assert "not calibrated on unseen data" in printed.out
+    assert not re.search(r"95[\s\xa0]*%", printed.out)
+
+
+def test_a_quote_says_what_its_bands_would_claim(run):
+    said = run(*words(method="statistics"), "--quote")
+    assert said.code == 0, said.err
+    assert "noise band (not calibrated) of about" in said.out
+    assert "95 %" not in said.out
+    assert json.loads(run(*words(method="statistics"), "--quote", "--json").out)["band_claim"] == "not calibrated"
+    assert "95 % noise band of about" in run(*words(method="shapley"), "--quote").out

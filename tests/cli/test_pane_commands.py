@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -89,8 +90,11 @@ def test_show_needs_the_file_alone(run):
         Path(name).unlink()
     shown = run("show", "people.pane")
     assert shown.code == 0, shown.err
-    for said in ("epsilon = 4", "private rows", "global report", "synopsis of 3 columns", "--model embedded", "95 % bands"):
+    for said in ("epsilon = 4", "private rows", "global report", "synopsis of 3 columns", "--model embedded"):
         assert said in shown.out
+    assert re.search(r"partial dependence of 3 columns ± \S+ \(95 %\)", shown.out)
+    assert re.search(r"accumulated effects of 3 columns ± \S+ \(not calibrated\)", shown.out)
+    assert re.search(r"importance of 3 columns ± \S+ \(not calibrated\)", shown.out)
     facts = json.loads(run("show", "people.pane", "--json").out)
     assert facts["parts"] == ["rows", "local", "pdp", "ale", "importance", "counterfactual"]
     assert facts["guarantee"]["epsilon"] == pytest.approx(4, rel=1e-6)
@@ -177,3 +181,28 @@ def test_too_dear_a_pane_is_refused_and_files_that_are_none(run):
         assert "it may have been cut" in run(*command, "people.pane").err
     assert "it may have been cut" in run("explain", "people.pane", "person.json").err
     assert "there is no pane" in run("show", "peple.pane").err
+
+
+# --- bands that nobody calibrated ---------------------------------------------------------------------------------------
+
+
+def test_an_explained_person_is_told_that_bands_are_not_calibrated(run):
+    Path("person.json").write_text(json.dumps(PERSON))
+    asked = ("explain", "people.pane", "person.json", "--model", "model.onnx")
+    printed = run(*asked, "-o", "why.html", "-o", "why.json")
+    assert printed.code == 0, printed.err
+    why = Path("why.html").read_text().split("<h2>Why</h2>")[1].split("</section>")[0]
+    assert "noise bands, not calibrated" in why
+    assert "not calibrated on unseen data" in why
+    assert "95 %" not in why
+    assert json.loads(Path("why.json").read_text())["explanation"]["band_claim"] == "not calibrated"
+    local = run(*asked).out.split("\n\ncolumn")[0]
+    assert "noise bands, not calibrated" in local
+    assert "95 %" not in local
+
+
+def test_a_report_from_a_pane_says_it_of_importance(run):
+    shown = run("report", "people.pane")
+    assert shown.code == 0, shown.err
+    assert "band, not calibrated" in shown.out
+    assert "Bands of permutation importance show the privacy noise only and are not calibrated" in shown.out

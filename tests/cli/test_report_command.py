@@ -183,3 +183,14 @@ def test_too_dear_a_report_is_refused_whole(run) -> None:  # type: ignore[no-unt
     assert ran.code == 2
     assert "nothing was charged" in ran.err
     assert json.loads(run("budget", "l.db", "--json").out)[0]["spent"]["pico_mu_squared"] == 0
+
+
+def test_bands_of_importance_and_accumulated_effects_are_said_to_be_not_calibrated(run):
+    quoted = run(*words(), "--quote")
+    for part in ("ale", "importance"):
+        assert quoted.out.split(f"{part} ± ")[1].split(")")[0].endswith("(not calibrated")
+    printed = run(*words())
+    assert printed.code == 0, printed.err
+    assert "band, not calibrated" in printed.out
+    assert "Bands of permutation importance show the privacy noise only and are not calibrated" in printed.out
+    assert json.loads(run(*words(), "--json").out)["importance"]["band_claim"] == "not calibrated"

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from vitrail.accounting import rounded_up
 from vitrail.errors import InvalidInput
 from vitrail.guarantee import Budget, Guarantee
 from vitrail.ledger import MemoryLedger
@@ -50,7 +51,7 @@ def test_with_importance_its_order_holds_and_noise_is_named() -> None:
     found = shape(importance=ranking)
     assert found.columns() == ("small", NASTY)
     first, second = columns_part(found).cards
-    assert first.text == "Place 1 of 2: loss 0.2 ± 0.1."
+    assert first.text == "Place 1 of 2: loss 0.2 ± 0.1 (not calibrated)."
     assert second.text.endswith("which may be noise alone.")
 
 
@@ -79,7 +80,7 @@ def test_of_many_levels_the_most_common_are_drawn_and_all_are_listed() -> None:
 def test_what_was_paid_before_is_not_priced_again() -> None:
     (table,) = cost_section(shape(shares={"marginals": 0.0, "pdp": 1.0}), PROMISE).tables
     assert table.rows[0] == ("histograms of all columns", "paid before", "")
-    assert table.rows[1] == ("partial dependence", "100.0 %", f"{PROMISE.epsilon:.3g}")
+    assert table.rows[1] == ("partial dependence", "100.0 %", rounded_up(PROMISE.epsilon))
 
 
 def test_the_bill_of_another_kind_of_account_is_refused() -> None:

@@ -5,6 +5,7 @@ import pytest
 
 import vitrail as vt
 from vitrail.errors import InvalidInput
+from vitrail.show import BandClaim
 from vitrail.show.images import figure_svg
 from vitrail.show.surfaces import SurfaceShape, surface_figure, surface_picture
 
@@ -52,7 +53,8 @@ def test_the_picture_shows_values_and_noise():
     np.testing.assert_allclose(np.asarray(panels[0].collections[0].get_array()).ravel(), VALUES.T.ravel())
     text = figure_svg(figure).decode()
     assert "se$x" in text
-    assert "95 % noise band" in text
+    assert "band, not calibrated" in text
+    assert "95 % noise band" in figure_svg(surface(band_claim=BandClaim.MEASURED_95).plot()).decode()
     assert len(surface(std=None).plot().axes) == 2  # the map and its scale
 
 

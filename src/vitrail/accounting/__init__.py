@@ -15,6 +15,7 @@ from .events import (
 )
 from .gdp import delta_of, epsilon_of, mu_of
 from .parallel import Spending, dearest, exposure, total_with
+from .printed import rounded_down, rounded_up
 
 __all__ = [
     "ADD_REMOVE",
@@ -39,5 +40,7 @@ __all__ = [
     "mu_of_bounded_range",
     "mu_of_pure",
     "noise_multiplier_for",
+    "rounded_down",
+    "rounded_up",
     "total_with",
 ]

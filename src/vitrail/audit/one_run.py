@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from ..accounting import JsonValue
+from ..accounting import JsonValue, rounded_down, rounded_up
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
 
@@ -82,15 +82,14 @@ class OneRunAudit:
     def summary(self) -> str:
         """The outcome in a sentence."""
         text = (
-            f"with confidence {self.confidence * 100:.6g} %, the mechanism is not (epsilon, {self.delta:.3g})-DP for any "
-            "epsilon "
-            f"below {self.epsilon_lower:.4g} ({self.right} of {self.guesses} guesses about {self.canaries} canaries were "
-            "right)"
+            f"with confidence {self.confidence * 100:.6g} %, the mechanism is not (epsilon, {rounded_down(self.delta)})-DP "
+            f"for any epsilon below {rounded_down(self.epsilon_lower)} ({self.right} of {self.guesses} guesses about "
+            f"{self.canaries} canaries were right)"
         )
         if not self.claimed_epsilon:
             return f"Measured: {text}."
         tight = f"tightness {self.tightness:.3g}"
-        return f"Claim {self.verdict}, {tight}: {text}; the claim was epsilon = {self.claimed_epsilon:.4g}."
+        return f"Claim {self.verdict}, {tight}: {text}; the claim was epsilon = {rounded_up(self.claimed_epsilon)}."
 
     def __str__(self) -> str:
         return self.summary()

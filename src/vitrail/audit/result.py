@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from ..accounting import JsonValue
+from ..accounting import JsonValue, rounded_down, rounded_up
 from ..guarantee import Guarantee
 from .bounds import clopper_pearson_lower, clopper_pearson_upper
 from .candidates import LOW_BITS
@@ -169,11 +169,12 @@ class Audit:
         """The outcome in a sentence."""
         sure = f"with confidence {self.confidence * 100:.6g} %"
         if self.tests_mu:
-            bound = f"the mechanism is not mu-GDP for any mu below {self.mu_lower:.4g}"
-            claim = f"mu = {self.claimed_mu:.4g}"
+            bound = f"the mechanism is not mu-GDP for any mu below {rounded_down(self.mu_lower)}"
+            claim = f"mu = {rounded_up(self.claimed_mu)}"
         else:
-            bound = f"the mechanism is not (epsilon, {self.delta:.3g})-DP for any epsilon below {self.epsilon_lower:.4g}"
-            claim = f"epsilon = {self.claimed_epsilon:.4g}"
+            proven, at = rounded_down(self.epsilon_lower), rounded_down(self.delta)
+            bound = f"the mechanism is not (epsilon, {at})-DP for any epsilon below {proven}"
+            claim = f"epsilon = {rounded_up(self.claimed_epsilon)}"
         seen = (
             f"{self.statistic}: {self.hits} hits and {self.false_alarms} false alarms in {self.trials} held-out draws "
             "on either dataset"
@@ -234,11 +235,11 @@ class Audit:
         grid = np.concatenate([[0.0], ndtr(np.linspace(-5, 5, 400)), [1.0]])
         if self.tests_mu:
             allowed = ndtr(ndtri(1 - grid) - self.claimed_mu)
-            label = f"claimed: mu = {self.claimed_mu:.3g}"
+            label = f"claimed: mu = {rounded_up(self.claimed_mu)}"
         else:
             growth = np.exp(self.claimed_epsilon)
             allowed = np.maximum.reduce([0 * grid, 1 - self.delta - growth * grid, (1 - self.delta - grid) / growth])
-            label = f"claimed: epsilon = {self.claimed_epsilon:.3g}, delta = {self.delta:.2g}"
+            label = f"claimed: epsilon = {rounded_up(self.claimed_epsilon)}, delta = {rounded_down(self.delta)}"
         ax.plot(grid, allowed, color="black", linewidth=1, label=label)
         if self.tradeoff.hits:
             trials, level = self.mu_event.trials, (1 - self.confidence) / 2

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from ..accounting import rounded_down, rounded_up
 from ..errors import InvalidInput, LedgerError
 from ..guarantee import Budget
 from ..schema import Schema
@@ -138,10 +139,10 @@ def declared_of(
 
 def bill_line(now: Statement, epsilon: float, *, replayed: bool) -> str:
     """What an answer cost, and what is left."""
-    paid = "was stored already and cost nothing" if replayed else f"cost epsilon {epsilon:.4g}"
+    paid = "was stored already and cost nothing" if replayed else f"cost epsilon {rounded_up(epsilon)}"
     return (
-        f"The answer {paid}. Spent so far: epsilon {now.spent_epsilon:.4g} of {now.budget.epsilon:.4g}; a question of up to "
-        f"epsilon {now.remaining_epsilon:.4g} still fits."
+        f"The answer {paid}. Spent so far: epsilon {rounded_up(now.spent_epsilon)} of {rounded_up(now.budget.epsilon)}; "
+        f"a question of up to epsilon {rounded_down(now.remaining_epsilon)} still fits."
     )
 
 
@@ -149,7 +150,7 @@ def fits_line(fits: bool, statement: Statement) -> str:
     """The last sentence of a quote."""
     return (
         f"It {'fits' if fits else 'does not fit'}: the largest question that account {statement.account!r} can still pay "
-        f"for is epsilon {statement.remaining_epsilon:.4g}. Nothing was charged."
+        f"for is epsilon {rounded_down(statement.remaining_epsilon)}. Nothing was charged."
     )
 
 

@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 import typer
 
-from ..accounting import Cost, JsonValue
+from ..accounting import Cost, JsonValue, rounded_up
 from ..errors import InvalidInput, ModelError
+from ..explain.band_claims import claim_of
 from ..explanation import Explanation
 from ..guarantee import Guarantee, check_epsilon_delta, check_neighbours, question_mu
 from ..model import Model
 from ..schema import Schema
 from ..schema.reading import did_you_mean
+from ..show.band_claim import BandClaim
 from . import options
 from .account import charged_since, declared_of, fits_line, with_notes
 from .ask_input import model_of, points_of, weight_of
@@ -47,6 +49,11 @@ class Asked:
     weight: Weight | None
     key: str | None
     epsilon: float
+
+    @property
+    def band_claim(self) -> BandClaim:
+        """What its bands will claim."""
+        return claim_of("shapley" if self.method == "shapley" else "local linear")
 
     def explain(self, data: PrivateData) -> Explanation:
         """Pay, and explain."""
@@ -174,6 +181,7 @@ def _print_quote(asked: Asked, data: PrivateData, statement: Statement, as_json:
             "pico_mu_squared": cost.pico_mu_squared,
             "guarantee": promise.to_json(),
             "half_width": half_width,
+            "band_claim": asked.band_claim.value,
             "fits": fits,
             "remaining_epsilon": statement.remaining_epsilon,
         }
@@ -181,15 +189,15 @@ def _print_quote(asked: Asked, data: PrivateData, statement: Statement, as_json:
         return
     points = "1 point" if asked.n_points == 1 else f"{asked.n_points} points together"
     print_line(
-        f"Explaining {points} by method {asked.method} costs epsilon {promise.epsilon:.4g} at delta {promise.delta:.3g} "
-        f"(mu {promise.mu:.4g}, neighbours {promise.neighbours})."
+        f"Explaining {points} by method {asked.method} costs epsilon {rounded_up(promise.epsilon)} at delta "
+        f"{rounded_up(promise.delta)} (mu {rounded_up(promise.mu)}, neighbours {promise.neighbours})."
     )
     if half_width is None:
         print_line(f"How wide the bands would be is not known beforehand with method {asked.method}.")
     else:
         guess = " That is an estimate from public stand-in rows." if asked.method == "statistics" else ""
         print_line(
-            f"Each contribution would have a 95 % band of about ± {half_width:.2g}, where outputs lie in "
+            f"Each contribution would have a {asked.band_claim.band} of about ± {half_width:.2g}, where outputs lie in "
             f"[{asked.model.lo:g}, {asked.model.hi:g}].{guess}"
         )
     print_line(fits_line(fits, statement))

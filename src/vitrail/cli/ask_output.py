@@ -86,7 +86,10 @@ def report_of(answer: Answer) -> Report:
         "lowers it."
     )
     if found.lower is not None:
-        reading += " Dark lines are 95 % noise bands; a pale bar's band includes 0, so that its sign may be noise alone."
+        reading += (
+            f" Dark lines are {found.band_claim.bands}; a pale bar's band includes 0, so that its sign may be noise alone. "
+            f"{found.band_claim.sentence()}"
+        )
     sections = []
     for place, one in enumerate(shown):
         title = f"Why {answer.model} says {_number(one)}" + (f" at point {place}" if len(found) > 1 else "")
@@ -128,7 +131,7 @@ def _numbers(one: Attribution) -> Table:
     )
     if one.lower is None:
         return Table(("column", "at the point", "contribution"), tuple(row[:3] for row in rows), numeric=(2,))
-    header = ("column", "at the point", "contribution", "95 % noise band", "sign is certain")
+    header = ("column", "at the point", "contribution", one.band_claim.column, "band excludes 0")
     return Table(header, rows, numeric=(2, 3))
 
 
@@ -154,7 +157,7 @@ def print_answer(answer: Answer) -> None:
     print_line()
     for place, one in enumerate(points):
         print_line(" ".join((f"Point {place}: {one.sentence}.", *_cautions(one))))
-    for sentence in (found.guarantee.sentence, *found.notes, answer.bill_line):
+    for sentence in (*found.sentences, answer.bill_line):
         print_line(printable(sentence))
 
 
@@ -181,6 +184,7 @@ def _print_coloured(answer: Answer) -> None:
         console.print(f"and {len(found) - len(points)} more points; -o e.json writes all of them")
     if found.lower is not None:
         console.print(Text("A pale line's band includes 0: its sign may be noise alone.", style="dim"))
+        console.print(Text(found.band_claim.sentence(), style="dim"))
     for note in found.notes:
         console.print(Text(printable(note), style="dim"))
     console.print()
@@ -202,7 +206,7 @@ def _print_bars(console: object, one: Attribution) -> None:
     table.add_column(f"{'lowers ':>{HALF_BAR}}│ raises", no_wrap=True)
     table.add_column("contribution", justify="right", no_wrap=True)
     if one.lower is not None:
-        table.add_column("95 % band", justify="right", no_wrap=True)
+        table.add_column(one.band_claim.column, justify="right", no_wrap=True)
     for bar, (value, band) in zip(bars, bar_numbers(bars), strict=True):
         style = (RAISES_STYLE if bar.value >= 0 else LOWERS_STYLE) if bar.certain else "dim"
         cells = [

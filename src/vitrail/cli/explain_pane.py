@@ -10,6 +10,7 @@ import typer
 from ..errors import InvalidInput
 from ..explanation.checks import shown_text
 from ..explanation.summary import printable
+from ..show.band_claim import weakest
 from . import options
 from .account import with_notes
 from .ask_input import model_of, points_of
@@ -98,7 +99,8 @@ def _print(found: Person) -> None:
             print_line(printable(f"  {one.messages[0]}"))
         print_line()
     if found.places:
-        header = ("column", "here", found.places[0].curve.kind, "band")
+        claim = weakest(one.curve.band_claim for one in found.places)
+        header = ("column", "here", found.places[0].curve.kind, claim.column)
         lines = [
             (
                 printable(one.column),
@@ -109,6 +111,7 @@ def _print(found: Person) -> None:
             for one in found.places
         ]
         print_table(header, lines, numeric=(2, 3))
+        print_line(claim.sentence(found.places[0].curve.kind))
         print_line()
     for note in found.notes:
         print_line(printable(note))

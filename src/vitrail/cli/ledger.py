@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..accounting import JsonValue
+from ..accounting import JsonValue, rounded_down, rounded_up
 from ..errors import InvalidInput
 from . import options
 from .output import chosen_accounts, open_existing_ledger, print_json, print_line, print_table
@@ -57,24 +57,27 @@ def _print_statement(statement: Statement) -> None:
 
     bill = bill_of(statement)
     print_line(f"Account {statement.account!r}, neighbours {statement.neighbours}")
-    print_line(f"  budget     epsilon {bill.budget_epsilon:.4g}, delta {bill.budget_delta:.4g}")
-    print_line(f"  spent      epsilon {statement.spent_epsilon:.4g} on {_counted(statement.n_questions, 'question')}")
-    print_line(f"  remaining  a question of up to epsilon {bill.remaining_epsilon:.4g}")
+    print_line(f"  budget     epsilon {rounded_up(bill.budget_epsilon)}, delta {rounded_up(bill.budget_delta)}")
+    print_line(
+        f"  spent      epsilon {rounded_up(statement.spent_epsilon)} on {_counted(statement.n_questions, 'question')}"
+    )
+    print_line(f"  remaining  a question of up to epsilon {rounded_down(bill.remaining_epsilon)}")
     if statement.capacity.pico_epsilon:
         spent, left = statement.training_spent, statement.training_remaining
         print_line(
-            f"  training   epsilon {spent[0]:.4g} spent, {left[0]:.4g} left; delta {spent[1]:.3g} spent, {left[1]:.3g} left"
+            f"  training   epsilon {rounded_up(spent[0])} spent, {rounded_down(left[0])} left; "
+            f"delta {rounded_up(spent[1])} spent, {rounded_down(left[1])} left"
         )
     for line in statement.analysts:
-        if line.cap is not None:
+        if line.cap is not None and line.remaining_epsilon is not None:
             print_line(
-                f"  analyst    {line.analyst}: epsilon {line.spent_epsilon:.4g} of {line.cap.epsilon:.4g}, "
-                f"up to {line.remaining_epsilon:.4g} still fits"
+                f"  analyst    {line.analyst}: epsilon {rounded_up(line.spent_epsilon)} of {rounded_up(line.cap.epsilon)}, "
+                f"up to {rounded_down(line.remaining_epsilon)} still fits"
             )
     for part in statement.parts:
         print_line(
-            f"  part       {str(part.part).removeprefix('part ')}: epsilon {part.spent_epsilon:.4g}, "
-            f"up to {part.remaining_epsilon:.4g} still fits"
+            f"  part       {str(part.part).removeprefix('part ')}: epsilon {rounded_up(part.spent_epsilon)}, "
+            f"up to {rounded_down(part.remaining_epsilon)} still fits"
         )
     if bill.lines:
         table = bill_table(bill)

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..accounting import JsonValue
+from ..accounting import JsonValue, rounded_up
 from ..errors import InvalidInput
+from ..explain.band_claims import claim_of
 from ..guarantee import Budget, check_epsilon_delta
 from ..schema import Schema
+from ..show.band_claim import TWO_SIDED_95
 from . import options
 from .account import bill_line, declared_of, fits_line
 from .output import check_writable, existing, one_account, open_existing_ledger, print_json, print_line, print_table
@@ -29,7 +31,7 @@ def quote(
     rows: options.Rows,
     delta: Annotated[
         float | None,
-        typer.Option("--delta", help=f"The account's delta; {options.DEFAULT_DELTA:g} if not given.", show_default=False),
+        typer.Option("--delta", help=f"The account's delta; {options.DEFAULT_DELTA} if not given.", show_default=False),
     ] = None,
     target: options.Target = None,
     neighbours: options.Neighbours = None,
@@ -49,7 +51,7 @@ def quote(
     budget, relation = _terms(statement, epsilon, delta, neighbours)
     found = _quote_without_rows(declared, target, rows, budget, relation, columns, bins, epsilon)
     assert found.sigma is not None
-    half = 1.959963984540054 * found.sigma
+    half, sure = TWO_SIDED_95 * found.sigma, claim_of("marginals").probability
     made = marginals_bins(declared, columns, bins)
     fits = None if statement is None else statement.spent + found.cost <= statement.capacity
     if as_json:
@@ -62,13 +64,10 @@ def quote(
         return
     promise = found.guarantee
     print_line(
-        f"Marginals of {len(made)} columns with {sum(map(len, made))} bins cost epsilon {promise.epsilon:.4g} at delta "
-        f"{promise.delta:.3g} (mu {promise.mu:.4g}, neighbours {promise.neighbours})."
+        f"Marginals of {len(made)} columns with {sum(map(len, made))} bins cost epsilon {rounded_up(promise.epsilon)} "
+        f"at delta {rounded_up(promise.delta)} (mu {rounded_up(promise.mu)}, neighbours {promise.neighbours})."
     )
-    print_line(
-        f"Each count would be within {half:,.1f} of the true one with probability 95 %: {100 * half / rows:.2f} % of "
-        f"{rows:,} rows."
-    )
+    print_line(f"Each count would be within {half:,.1f} of the true one {sure}: {100 * half / rows:.2f} % of {rows:,} rows.")
     if statement is not None:
         print_line(fits_line(bool(fits), statement))
     print_line()
@@ -165,5 +164,6 @@ def _write(found: Marginals, statement: Statement, output: Path, json_output: Pa
         json_output.write_text(json.dumps(found.to_json(), indent=1) + "\n", encoding="utf-8")
     replayed = found.release is not None and found.release.replayed
     print_line(bill_line(statement, found.guarantee.epsilon, replayed=replayed))
-    print_line(f"Each count is within {found.half_width:,.1f} of the true one with probability 95 %.")
+    sure = claim_of("marginals").probability
+    print_line(f"Each count is within {found.half_width:,.1f} of the true one {sure}.")
     print_line(f"Report: {output}" + ("" if json_output is None else f"\nNumbers: {json_output}"))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..accounting import JsonValue
+from ..accounting import JsonValue, rounded_up
 from ..explanation.summary import printable
 from ..guarantee import Budget, check_epsilon_delta
 from . import options
@@ -119,7 +119,7 @@ def print_report(found: GlobalExplanation) -> None:
     columns = ranking.order if ranking is not None else tuple(next(iter(effects.values())))
     header = ["column"]
     if ranking is not None:
-        header += [ranking.kind.replace("permutation ", ""), "band", "above the next"]
+        header += [ranking.kind.replace("permutation ", ""), ranking.band_claim.column, "above the next"]
         ranked = ranking.frame()
     header += [f"{kind} from lowest to highest" for kind in effects]
     lines = []
@@ -133,6 +133,9 @@ def print_report(found: GlobalExplanation) -> None:
         line += [f"{float(curves[column].y.max() - curves[column].y.min()):.3g}" for curves in effects.values()]
         lines.append(line)
     print_table(header, lines, numeric=range(1, len(header)))
+    if ranking is not None:
+        print_line()
+        print_line(ranking.band_claim.sentence(ranking.kind))
 
 
 def _print_quote(tag: EffectsQuote, statement: Statement, as_json: bool) -> None:
@@ -144,9 +147,8 @@ def _print_quote(tag: EffectsQuote, statement: Statement, as_json: bool) -> None
         return
     promise = tag.price.guarantee
     print_line(
-        f"The report costs epsilon {promise.epsilon:.4g} at delta {promise.delta:.3g} (mu {promise.mu:.4g}, neighbours "
-        f"{promise.neighbours})."
+        f"The report costs epsilon {rounded_up(promise.epsilon)} at delta {rounded_up(promise.delta)} "
+        f"(mu {rounded_up(promise.mu)}, neighbours {promise.neighbours})."
     )
-    widths = ", ".join(f"{part} ± {tag.half_width(part):.2g}" for part in tag.half_widths)
-    print_line(f"95 % bands of about: {widths}. That is an estimate from public stand-in rows.")
+    print_line(f"Bands of about: {tag.widths_text('± ')}. That is an estimate from public stand-in rows.")
     print_line(fits_line(fits, statement))

@@ -28,6 +28,7 @@ from ..accounting import Cost, JsonValue
 from ..errors import InvalidInput, SchemaError
 from ..guarantee import Guarantee
 from ..schema.reading import did_you_mean
+from ..show.band_claim import TWO_SIDED_95
 from .bins import Bins
 
 if TYPE_CHECKING:
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
     from ..vault import Release
 
 FORMAT = "vitrail-marginals/1"
-TWO_SIDED_95 = 1.959963984540054
-"""A normal variable is within so many standard deviations of its mean in 95 % of all draws."""
 
 Floats = NDArray[np.float64]
 
@@ -106,10 +105,7 @@ class Marginals:
         )
 
     def __repr__(self) -> str:
-        return (
-            f"Marginals({self.dataset!r}, {len(self.bins)} columns, sigma={self.sigma:.4g}, "
-            f"epsilon={self.guarantee.epsilon:.4g} at delta={self.guarantee.delta:.3g})"
-        )
+        return f"Marginals({self.dataset!r}, {len(self.bins)} columns, sigma={self.sigma:.4g}, {self.guarantee.brief})"
 
     # --- the histograms ----------------------------------------------------------------------------------------------
 

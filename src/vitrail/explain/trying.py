@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..accounting import Cost
+from ..accounting import Cost, rounded_up
 from ..errors import ModelError, VitrailError
 from ..guarantee import Guarantee, check_neighbours
 from ..model import Model
@@ -109,8 +109,8 @@ def telling_charge(data: PrivateData, charged: Cost) -> Iterator[None]:
             raise
         epsilon = Guarantee.of_mu(charged.mu, data.delta, check_neighbours(data.neighbours)).epsilon
         raise ModelError(
-            f"{error}. Epsilon {epsilon:.4g} was charged before that, and stays charged. What was released about the rows "
-            "alone is kept: asking again at the same price, with a model that answers, replays it free"
+            f"{error}. Epsilon {rounded_up(epsilon)} was charged before that, and stays charged. What was released about "
+            "the rows alone is kept: asking again at the same price, with a model that answers, replays it free"
         ) from error
 
 

@@ -15,7 +15,7 @@ class Contribution(NamedTuple):
     value : float
         How much, in units of the model's output.
     lower, upper : float or None
-        Ends of its 95 % noise band, where there is one.
+        Ends of its noise band, where there is one.
     shown : str
         What the explained point has there, as text.
 

@@ -280,7 +280,7 @@ class Counterfactuals:
 
     def __repr__(self) -> str:
         answered = sum(bool(some) for some in self.answers)
-        promise = f"epsilon={self.guarantee.epsilon:.4g} at delta={self.guarantee.delta:.3g}"
+        promise = self.guarantee.brief
         return f"Counterfactuals({self.model}, {answered} of {len(self)} people answered, {promise})"
 
     def _repr_html_(self) -> str:

@@ -1,8 +1,8 @@
 """A curve: what a model's output does as one column changes, with its noise band, promise and price.
 
 Partial dependence, accumulated local effects, and curves of any other explainer share it. Everything here is
-post-processing of releases. The band [lower, upper] holds the value that the explainer would have found without noise in
-95 % of all draws, for each point on its own; it does not speak of sampling error (``notes`` say so where it matters).
+post-processing of releases. The band [lower, upper] is for each point on its own, and ``band_claim`` says how often it holds
+the value without noise; it does not speak of sampling error (``notes`` say so where it matters).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from ..accounting import Cost, JsonValue
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
 from ..schema import Level
+from ..show.band_claim import TWO_SIDED_95, BandClaim
 from . import stored
 from .checks import Floats, checked_texts, frozen_numbers, plain_value
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from ..show.curves import CurveShape
 
 KIND, VERSION = "vitrail-curve", 1
-TWO_SIDED_95 = 1.959963984540054
 
 
 class Density(NamedTuple):
@@ -57,7 +57,7 @@ class Curve:
     cost : Cost
         What that release was charged.
     lower, upper : array of shape (points,), or None
-        Ends of the 95 % noise bands.
+        Ends of the noise bands.
     std : array of shape (points,), or None
         Standard deviation of the noise at each point.
     x_label, y_label : str
@@ -68,6 +68,8 @@ class Curve:
         Sentences a reader should know.
     categorical : bool
         Whether ``x`` are levels; if not given, they are where one of them is a text or a truth.
+    band_claim : BandClaim
+        How often the bands hold; ``NOT_CALIBRATED`` if not given.
 
     Examples
     --------
@@ -75,7 +77,7 @@ class Curve:
     >>> curve = vt.Curve("age", "any curve", x=np.array([20.0, 40.0, 60.0]), y=np.array([0.1, 0.3, 0.4]),
     ...     guarantee=vt.Guarantee.of_mu(0.2, 1e-6), cost=vt.Cost.of_mu(0.2), std=np.full(3, 0.01))
     >>> curve
-    Curve(any curve of age, 3 points, epsilon=0.8341 at delta=1e-06)
+    Curve(any curve of age, 3 points, epsilon=0.8342 at delta=1e-06, bands not calibrated)
     >>> float(curve(30).round(3)), curve.half_width.round(3).tolist()
     (0.2, [0.02, 0.02, 0.02])
     >>> vt.Curve.from_json(curve.to_json()).y.tolist()
@@ -96,9 +98,11 @@ class Curve:
     density: Density | None = None
     notes: tuple[str, ...] = ()
     categorical: bool | None = None
+    band_claim: BandClaim = BandClaim.NOT_CALIBRATED
 
     def __post_init__(self) -> None:
-        for field, kind in (("guarantee", Guarantee), ("cost", Cost), ("kind", str), ("x_label", str), ("y_label", str)):
+        texts = [(field, str) for field in ("kind", "x_label", "y_label")]
+        for field, kind in (("guarantee", Guarantee), ("cost", Cost), ("band_claim", BandClaim), *texts):
             if not isinstance(given := getattr(self, field), kind):
                 raise InvalidInput(f"{field} of a curve is {type(given).__name__}; it must be a {kind.__name__}")
         name = self.name if isinstance(self.name, str) else checked_texts(self.name, "names")
@@ -198,6 +202,7 @@ class Curve:
             "x_label": self.x_label,
             "y_label": self.y_label,
             "density": density,
+            "band_claim": self.band_claim.value,
         }
 
     @classmethod
@@ -222,6 +227,7 @@ class Curve:
             y_label=self.y_label,
             edges=None if density is None or density.edges is None else tuple(density.edges.tolist()),
             shares=None if density is None else tuple(density.shares.tolist()),
+            band_claim=self.band_claim,
         )
 
     def plot(self, ax: Axes | None = None) -> Figure:
@@ -238,13 +244,18 @@ class Curve:
 
     def __repr__(self) -> str:
         points = f"{len(self)} {'level' if self.categorical else 'point'}{'s' if len(self) != 1 else ''}"
-        promise = f"epsilon={self.guarantee.epsilon:.4g} at delta={self.guarantee.delta:.3g}"
-        return f"Curve({self.kind} of {self.label}, {points}, {promise})"
+        bands = "" if self.lower is None else f", {self.band_claim.brief}"
+        return f"Curve({self.kind} of {self.label}, {points}, {self.guarantee.brief}{bands})"
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What stands under every picture of it: the promise, what the band claims, the notes."""
+        return (self.guarantee.sentence, *(() if self.lower is None else (self.band_claim.sentence(),)), *self.notes)
 
     def _repr_html_(self) -> str:
         from ..show.curves import curve_html
 
-        return curve_html(self.shape(), repr(self), (self.guarantee.sentence, *self.notes))
+        return curve_html(self.shape(), repr(self), self.sentences)
 
 
 def _checked_places(x: object, categorical: bool | None) -> tuple[bool, Floats | tuple[Level, ...]]:
@@ -315,6 +326,7 @@ def _curve(fields: Mapping[str, JsonValue]) -> Curve:
         density=shown,
         notes=notes,
         categorical=categorical,
+        band_claim=stored.band_claim(fields),
     )
 
 

@@ -1,8 +1,8 @@
 """What an explainer returns: why the model says what it says at a few public points, how sure that is, and what it cost.
 
 Everything here is post-processing of releases: it may be stored, published and drawn without limit. A band [lower, upper]
-holds the value that the explainer would have found without noise in 95 % of all draws, for each number on its own; it does
-not speak of sampling error, nor of what clipping took away (``notes`` say so where it matters).
+is for each number on its own, and ``band_claim`` says how often it holds the value that the explainer would have found
+without noise; it does not speak of sampling error, nor of what clipping took away (``notes`` say so where it matters).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from ..accounting import Cost, JsonValue
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
 from ..show.attributions import Attribution, check_most
+from ..show.band_claim import BandClaim
 from . import files
 from .checks import Floats, checked_names, checked_texts, frozen_numbers, plain_points, shown_text
 from .contribution import Contribution
@@ -59,7 +60,7 @@ class Explanation:
     method : str
         How it was found, such as ``"statistics"``, ``"synopsis"``, ``"descent"`` or ``"shapley"``.
     lower, upper : array of shape (points, columns), or None
-        Ends of the 95 % bands of ``values``, from the noise law.
+        Ends of the noise bands of ``values``.
     coefficients : array of shape (points, features), or None
         Of the local linear model, for each encoded feature divided by the square root of the number of columns.
     intercepts : array of shape (points,), or None
@@ -68,6 +69,8 @@ class Explanation:
         The names of the encoded features.
     notes : tuple of str
         Sentences a reader should know.
+    band_claim : BandClaim
+        How often the bands hold; ``NOT_CALIBRATED`` if not given.
 
     Examples
     --------
@@ -78,7 +81,7 @@ class Explanation:
     ...     guarantee=vt.Guarantee.of_mu(0.2, 1e-6), cost=vt.Cost.of_mu(0.2), method="statistics",
     ...     lower=np.array([[0.1, -0.2]]), upper=np.array([[0.3, 0.1]]))
     >>> e
-    Explanation(1 point, 2 columns, method='statistics', epsilon=0.8341 at delta=1e-06)
+    Explanation(1 point, 2 columns, method='statistics', epsilon=0.8342 at delta=1e-06, bands not calibrated)
     >>> e.top(1)
     [Contribution(column='age', value=0.2, lower=0.1, upper=0.3, shown='39')]
     >>> e.certain()
@@ -101,6 +104,7 @@ class Explanation:
     intercepts: Floats | None = None
     features: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    band_claim: BandClaim = BandClaim.NOT_CALIBRATED
 
     def __post_init__(self) -> None:
         columns = checked_names(self.columns, "columns")
@@ -110,7 +114,7 @@ class Explanation:
         points = plain_points(self.points, columns)
         if not points:
             raise InvalidInput("points of an explanation are empty; it must explain at least one point")
-        for name, kind in (("guarantee", Guarantee), ("cost", Cost), ("method", str)):
+        for name, kind in (("guarantee", Guarantee), ("cost", Cost), ("method", str), ("band_claim", BandClaim)):
             if not isinstance(given := getattr(self, name), kind):
                 raise InvalidInput(f"{name} of an explanation is {type(given).__name__}; it must be a {kind.__name__}")
         if (self.lower is None) != (self.upper is None):
@@ -213,6 +217,7 @@ class Explanation:
             None if self.lower is None else tuple(self.lower[row].tolist()),
             None if self.upper is None else tuple(self.upper[row].tolist()),
             float(self.outputs[row]),
+            self.band_claim,
         )
 
     def top(self, k: int = 5, point: int = 0) -> list[Contribution]:
@@ -231,7 +236,7 @@ class Explanation:
         ]
 
     def certain(self, point: int = 0) -> tuple[str, ...]:
-        """The columns whose noise band excludes zero, the largest contribution first: their sign is not noise alone."""
+        """The columns whose noise band excludes zero, the largest contribution first; as sure as ``band_claim`` says."""
         if self.lower is None:
             raise InvalidInput(
                 f"this explanation (method {self.method!r}) has no noise bands, so nothing is known of its signs"
@@ -289,17 +294,23 @@ class Explanation:
         """Pictures: ``e.plot.bar()``, ``bars()``, ``waterfall()``, ``text()``, ``image()``."""
         return ExplanationPlots(self)
 
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What stands under every picture and text of it: the promise, what the bands claim, the notes."""
+        return (self.guarantee.sentence, *(() if self.lower is None else (self.band_claim.sentence(),)), *self.notes)
+
     def summary(self, k: int = 8) -> str:
         """The largest contributions as text with bars, for terminals."""
         check_most(k, "k")
         shown = [self.attribution(place) for place in range(min(len(self), MOST_SHOWN))]
-        return summary_text(repr(self), shown, len(self), k, (self.guarantee.sentence, *self.notes))
+        return summary_text(repr(self), shown, len(self), k, self.sentences)
 
     def __repr__(self) -> str:
         points, columns = len(self.points), len(self.columns)
+        bands = "" if self.lower is None else f", {self.band_claim.brief}"
         return (
             f"Explanation({points} point{'s' if points != 1 else ''}, {columns} column{'s' if columns != 1 else ''}, "
-            f"method={self.method!r}, epsilon={self.guarantee.epsilon:.4g} at delta={self.guarantee.delta:.3g})"
+            f"method={self.method!r}, {self.guarantee.brief}{bands})"
         )
 
     def __str__(self) -> str:
@@ -309,4 +320,4 @@ class Explanation:
         from ..show.attribution_html import attributions_html
 
         shown = [self.attribution(place) for place in range(min(len(self), MOST_SHOWN))]
-        return attributions_html(repr(self), shown, (self.guarantee.sentence, *self.notes), n_points=len(self))
+        return attributions_html(repr(self), shown, self.sentences, n_points=len(self))

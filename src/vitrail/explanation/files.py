@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from ..accounting import Cost, JsonValue
 from ..errors import InvalidInput
 from ..guarantee import Guarantee, Protects, check_neighbours
+from ..show.band_claim import BandClaim
 
 if TYPE_CHECKING:
     from .explanation import Explanation
@@ -43,6 +44,7 @@ def to_json(explanation: Explanation) -> dict[str, JsonValue]:
         fields[name] = None if numbers is None else numbers.tolist()
     fields["features"] = list(explanation.features)
     fields["notes"] = list(explanation.notes)
+    fields["band_claim"] = explanation.band_claim.value
     fields["guarantee"] = promise
     cost = explanation.cost
     fields["cost"] = dict(zip(_COSTS, (cost.pico_mu_squared, cost.pico_epsilon, str(cost.quecto_delta)), strict=True))
@@ -108,7 +110,15 @@ def _arguments(fields: Mapping[str, JsonValue]) -> dict[str, object]:
     method = fields["method"]
     if not isinstance(method, str):
         raise TypeError("'method' must be a text")
-    return {**made, "points": tuple(points), "method": method, "guarantee": _guarantee(fields), "cost": _cost(fields)}
+    promise = {"guarantee": _guarantee(fields), "cost": _cost(fields), "band_claim": _band_claim(fields)}
+    return {**made, **promise, "points": tuple(points), "method": method}
+
+
+def _band_claim(fields: Mapping[str, JsonValue]) -> BandClaim:
+    for claim in BandClaim:
+        if fields["band_claim"] == claim.value:
+            return claim
+    raise ValueError(f"'band_claim' must be one of {', '.join(repr(claim.value) for claim in BandClaim)}")
 
 
 def _guarantee(fields: Mapping[str, JsonValue]) -> Guarantee:

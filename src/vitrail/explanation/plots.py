@@ -99,7 +99,7 @@ class ExplanationPlots:
         one = self.explanation.attribution(point)
         values = self.explanation.points[self.explanation.place(point)]
         found, missed = words_of(one, values, words), absent_words_of(one, values, int(absent))
-        bands = "grey: the noise band includes 0; " if one.lower is not None else ""
+        bands = f"grey: the {one.band_claim.band} includes 0; " if one.lower is not None else ""
         return HighlightedText(found, one.sentence, f"{bands}red raises the output, blue lowers it", missed)
 
     def text_figure(self, words: str | Sequence[str] | None = None, *, point: int = 0, absent: int = 4) -> Figure:
@@ -149,7 +149,7 @@ class ExplanationPlots:
         if one.lower is not None and one.upper is not None:
             certain = known & ((np.array(one.lower)[owner] > 0) | (np.array(one.upper)[owner] < 0))
             unsure = len(one.values) - len(self.explanation.certain(point))
-            footer = f"{unsure} of {len(one.values)} {parts} have a noise band that includes 0 and no colour"
+            footer = f"{unsure} of {len(one.values)} {parts} have a {one.band_claim.band} that includes 0 and no colour"
         if image is None and superpixels is None:
             image = pixels_of_point(self.explanation.columns, self.explanation.points[self.explanation.place(point)], shape)
         outlines = owner if superpixels is not None and len(one.values) < owner.size else None

@@ -21,9 +21,9 @@ from ..accounting import Cost, JsonValue
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
 from ..show.attributions import check_most
+from ..show.band_claim import TWO_SIDED_95, BandClaim
 from . import stored
 from .checks import Floats, checked_names, checked_texts, frozen_numbers
-from .curve import TWO_SIDED_95
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,6 +58,8 @@ class Ranking:
         What the scores are.
     notes : tuple of str
         Sentences a reader should know.
+    band_claim : BandClaim
+        How often the bands hold; ``NOT_CALIBRATED`` if not given. It is said of the confidence in an order as well.
 
     Examples
     --------
@@ -69,7 +71,7 @@ class Ranking:
     >>> ranking.confidence.round(2).tolist()
     [0.92, 1.0]
     >>> ranking
-    Ranking(any ranking of 3 items: job > age > sex, epsilon=0.8341 at delta=1e-06)
+    Ranking(any ranking of 3 items: job > age > sex, epsilon=0.8342 at delta=1e-06, bands not calibrated)
     """
 
     items: tuple[str, ...]
@@ -81,9 +83,11 @@ class Ranking:
     own_std: Floats | None = None
     score_label: str = "score"
     notes: tuple[str, ...] = ()
+    band_claim: BandClaim = BandClaim.NOT_CALIBRATED
 
     def __post_init__(self) -> None:
-        for name, kind in (("guarantee", Guarantee), ("cost", Cost), ("kind", str), ("score_label", str)):
+        texts = [(name, str) for name in ("kind", "score_label")]
+        for name, kind in (("guarantee", Guarantee), ("cost", Cost), ("band_claim", BandClaim), *texts):
             if not isinstance(given := getattr(self, name), kind):
                 raise InvalidInput(f"{name} of a ranking is {type(given).__name__}; it must be a {kind.__name__}")
         items = checked_names(self.items, "items")
@@ -146,12 +150,12 @@ class Ranking:
 
     @property
     def lower(self) -> Floats | None:
-        """Lower ends of the scores' 95 % noise bands."""
+        """Lower ends of the scores' noise bands."""
         return None if self.std is None else np.asarray(self.scores - TWO_SIDED_95 * self.std)
 
     @property
     def upper(self) -> Floats | None:
-        """Upper ends of the scores' 95 % noise bands."""
+        """Upper ends of the scores' noise bands."""
         return None if self.std is None else np.asarray(self.scores + TWO_SIDED_95 * self.std)
 
     def frame(self) -> dict[str, NDArray[np.generic]]:
@@ -186,6 +190,7 @@ class Ranking:
             "std": None if self.std is None else self.std.tolist(),
             "own_std": None if self.own_std is None else self.own_std.tolist(),
             "score_label": self.score_label,
+            "band_claim": self.band_claim.value,
         }
 
     @classmethod
@@ -208,6 +213,7 @@ class Ranking:
             upper=None if upper is None else tuple(upper[places].tolist()),
             confidence=None if self.own_std is None else tuple(self.confidence.tolist()),
             score_label=self.score_label,
+            band_claim=self.band_claim,
         )
 
     def plot(self, ax: Axes | None = None, *, max_items: int = 20) -> Figure:
@@ -225,13 +231,18 @@ class Ranking:
 
     def __repr__(self) -> str:
         shown = " > ".join(self.order[:3]) + (" > ..." if len(self) > 3 else "")
-        promise = f"epsilon={self.guarantee.epsilon:.4g} at delta={self.guarantee.delta:.3g}"
-        return f"Ranking({self.kind} of {len(self)} item{'s' if len(self) != 1 else ''}: {shown}, {promise})"
+        said = self.guarantee.brief + ("" if self.std is None else f", {self.band_claim.brief}")
+        return f"Ranking({self.kind} of {len(self)} item{'s' if len(self) != 1 else ''}: {shown}, {said})"
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What stands under every picture of it: the promise, what the bands claim, the notes."""
+        return (self.guarantee.sentence, *(() if self.std is None else (self.band_claim.sentence(),)), *self.notes)
 
     def _repr_html_(self) -> str:
         from ..show.rankings import ranking_html
 
-        return ranking_html(self.shape(), repr(self), (self.guarantee.sentence, *self.notes))
+        return ranking_html(self.shape(), repr(self), self.sentences)
 
 
 def _ranking(fields: Mapping[str, JsonValue]) -> Ranking:
@@ -249,4 +260,5 @@ def _ranking(fields: Mapping[str, JsonValue]) -> Ranking:
         own_std=None if own_std is None else np.asarray(own_std, dtype=np.float64),
         score_label=stored.text(fields, "score_label"),
         notes=notes,
+        band_claim=stored.band_claim(fields),
     )

@@ -9,6 +9,7 @@ from typing import TypeVar
 from ..accounting import Cost, JsonValue
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
+from ..show.band_claim import BandClaim
 from . import files
 
 Made = TypeVar("Made")
@@ -58,6 +59,11 @@ def read(kind: str, version: int, fields: Mapping[str, JsonValue], make: Callabl
 def promise(fields: Mapping[str, JsonValue]) -> tuple[Guarantee, Cost, tuple[str, ...]]:
     """The promise, the price and the notes that ``header`` wrote."""
     return files._guarantee(fields), files._cost(fields), texts(fields, "notes")
+
+
+def band_claim(fields: Mapping[str, JsonValue]) -> BandClaim:
+    """What the bands claim."""
+    return files._band_claim(fields)
 
 
 def texts(fields: Mapping[str, JsonValue], name: str) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ def summary_text(
     if n_points > len(attributions):
         lines += ["", f"and {n_points - len(attributions)} more points"]
     if any(one.lower is not None for one in attributions):
-        lines += ["", "[ ]: 95 % noise bands; light bars: the band includes 0"]
+        lines += ["", f"[ ]: {attributions[0].band_claim.bands}; light bars: the band includes 0"]
     return "\n".join([*lines, *(printable(sentence) for sentence in sentences)])
 
 

@@ -13,9 +13,9 @@ from ..accounting import Cost, JsonValue
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
 from ..schema import Level
+from ..show.band_claim import TWO_SIDED_95, BandClaim
 from . import stored
 from .checks import Floats, checked_names, checked_texts, frozen_numbers, plain_value
-from .curve import TWO_SIDED_95
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,6 +51,8 @@ class Surface:
         What the values are.
     notes : tuple of str
         Sentences a reader should know.
+    band_claim : BandClaim
+        How often the bands hold; ``NOT_CALIBRATED`` if not given.
 
     Examples
     --------
@@ -58,7 +60,7 @@ class Surface:
     >>> surface = vt.Surface(("age", "sex"), "partial dependence", (np.array([20.0, 60.0]), ("f", "m")),
     ...     np.array([[0.1, 0.2], [0.3, 0.5]]), vt.Guarantee.of_mu(0.2, 1e-6), vt.Cost.of_mu(0.2), std=np.full((2, 2), 0.01))
     >>> surface
-    Surface(partial dependence of age and sex, 2 x 2 places, epsilon=0.8341 at delta=1e-06)
+    Surface(partial dependence of age and sex, 2 x 2 places, epsilon=0.8342 at delta=1e-06, bands not calibrated)
     >>> float(surface.upper[1, 1].round(3)), vt.Surface.from_json(surface.to_json()).sides[1]
     (0.52, ('f', 'm'))
     """
@@ -72,9 +74,11 @@ class Surface:
     std: Floats | None = None
     value_label: str = "model output"
     notes: tuple[str, ...] = ()
+    band_claim: BandClaim = BandClaim.NOT_CALIBRATED
 
     def __post_init__(self) -> None:
-        for field, kind in (("guarantee", Guarantee), ("cost", Cost), ("kind", str), ("value_label", str)):
+        texts = [(field, str) for field in ("kind", "value_label")]
+        for field, kind in (("guarantee", Guarantee), ("cost", Cost), ("band_claim", BandClaim), *texts):
             if not isinstance(given := getattr(self, field), kind):
                 raise InvalidInput(f"{field} of a surface is {type(given).__name__}; it must be a {kind.__name__}")
         names = checked_names(self.names, "names")
@@ -94,12 +98,12 @@ class Surface:
 
     @property
     def lower(self) -> Floats | None:
-        """Lower ends of the 95 % noise bands."""
+        """Lower ends of the noise bands."""
         return None if self.std is None else np.asarray(self.values - TWO_SIDED_95 * self.std)
 
     @property
     def upper(self) -> Floats | None:
-        """Upper ends of the 95 % noise bands."""
+        """Upper ends of the noise bands."""
         return None if self.std is None else np.asarray(self.values + TWO_SIDED_95 * self.std)
 
     def frame(self) -> dict[str, NDArray[np.generic]]:
@@ -126,6 +130,7 @@ class Surface:
             "values": self.values.tolist(),
             "std": None if self.std is None else self.std.tolist(),
             "value_label": self.value_label,
+            "band_claim": self.band_claim.value,
         }
 
     @classmethod
@@ -149,10 +154,11 @@ class Surface:
             values=tuple(tuple(row) for row in self.values.tolist()),
             half_widths=None if half is None else tuple(tuple(row) for row in half.tolist()),
             value_label=self.value_label,
+            band_claim=self.band_claim,
         )
 
     def plot(self, ax: Axes | None = None) -> Figure:
-        """Draw the surface as a heat map and, in a figure of its own, its 95 % noise beside it.
+        """Draw the surface as a heat map and, in a figure of its own, its noise beside it.
 
         Returns
         -------
@@ -165,13 +171,18 @@ class Surface:
 
     def __repr__(self) -> str:
         places = " x ".join(str(len(side)) for side in self.sides)
-        promise = f"epsilon={self.guarantee.epsilon:.4g} at delta={self.guarantee.delta:.3g}"
-        return f"Surface({self.kind} of {self.names[0]} and {self.names[1]}, {places} places, {promise})"
+        said = self.guarantee.brief + ("" if self.std is None else f", {self.band_claim.brief}")
+        return f"Surface({self.kind} of {self.names[0]} and {self.names[1]}, {places} places, {said})"
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What stands under every picture of it: the promise, what the bands claim, the notes."""
+        return (self.guarantee.sentence, *(() if self.std is None else (self.band_claim.sentence(),)), *self.notes)
 
     def _repr_html_(self) -> str:
         from ..show.surfaces import surface_html
 
-        return surface_html(self.shape(), repr(self), (self.guarantee.sentence, *self.notes))
+        return surface_html(self.shape(), repr(self), self.sentences)
 
 
 def _checked_side(side: object, name: str) -> Side:
@@ -207,4 +218,5 @@ def _surface(fields: Mapping[str, JsonValue]) -> Surface:
         std=None if std is None else np.asarray(std, dtype=np.float64),
         value_label=stored.text(fields, "value_label"),
         notes=notes,
+        band_claim=stored.band_claim(fields),
     )

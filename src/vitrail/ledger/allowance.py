@@ -10,9 +10,8 @@ the rows have no way in.
 from __future__ import annotations
 
 import math
-from decimal import ROUND_FLOOR, Decimal
 
-from ..accounting import Cost, epsilon_of, mu_of
+from ..accounting import Cost, epsilon_of, mu_of, rounded_down, rounded_up
 from ..accounting.cost import PICO
 from ..accounting.gdp import LARGEST_MU
 from ..errors import BudgetExceeded
@@ -58,9 +57,10 @@ def largest_epsilon(left: Cost, delta: float) -> float:
 
     Examples
     --------
+    >>> from vitrail.guarantee import question_mu
     >>> left = Cost.capacity(mu_of(0.5, 1e-6))
     >>> epsilon = largest_epsilon(left, 1e-6)
-    >>> round(epsilon, 6), Cost.of_mu(mu_of(epsilon, 1e-6)) <= left
+    >>> epsilon, Cost.of_mu(question_mu(epsilon, None, 1e-6)) <= left
     (0.5, True)
     """
     epsilon = epsilon_of(min(math.sqrt(left.pico_mu_squared / PICO), LARGEST_MU), delta)
@@ -70,25 +70,20 @@ def largest_epsilon(left: Cost, delta: float) -> float:
         if mu == 0:
             return 0.0
         if Cost.of_mu(mu).pico_mu_squared <= left.pico_mu_squared:
-            return epsilon
+            return _as_written(epsilon, left, delta)
         epsilon *= 1 - step
         step *= 4
     return 0.0
 
 
-def rounded_down(value: float, digits: int) -> str:
-    """The number to ``digits`` significant digits, never more than it is.
+def _as_written(epsilon: float, left: Cost, delta: float) -> float:
+    """The short decimal just above ``epsilon`` where a question of that price fits as well: 1.0, not 0.9999999999998.
 
-    Examples
-    --------
-    >>> rounded_down(0.11999, 3), rounded_down(0.5, 3), rounded_down(0.0, 3)
-    ('0.119', '0.5', '0')
+    A question is charged in whole units rounded down (``question_mu``); the search above stops a unit earlier, and all of
+    an untouched budget would read as a little less than it.
     """
-    if value <= 0:
-        return "0"
-    exact = Decimal(repr(value))  # as it is written: 0.3 is three tenths, not the binary number just below
-    floored = exact.quantize(Decimal(1).scaleb(exact.adjusted() - digits + 1), rounding=ROUND_FLOOR)
-    return f"{float(floored):.{digits}g}"
+    written = float(rounded_up(epsilon, 9))
+    return written if written > epsilon and Cost.capacity(mu_of(written, delta)) <= left else epsilon
 
 
 def refusal(
@@ -137,34 +132,26 @@ def refusal(
 
 
 def _question_text(requested: float, remaining: float, delta: float, whose: str) -> str:
-    asked, left = _told_apart(requested, remaining)
+    # One is rounded up and the other down, so that they never read alike, however close they are.
+    asked, left = rounded_up(requested), rounded_down(remaining)
     if remaining > 0:
         advice = f"A question of epsilon <= {rounded_down(remaining, 3)} would fit."
     else:
         advice = "No question with an epsilon above 0 fits any more; stored answers can still be replayed."
     return (
-        f"This question costs epsilon {asked} (at delta {delta:.4g}), but only {left} is left of {whose}. "
+        f"This question costs epsilon {asked} (at delta {rounded_up(delta)}), but only {left} is left of {whose}. "
         f"Nothing was charged. {advice}"
     )
 
 
-def _told_apart(requested: float, remaining: float) -> tuple[str, str]:
-    """Both numbers with as many digits as it takes for them to read differently."""
-    for digits in (4, 6, 9, 12, 17):
-        asked, left = f"{requested:.{digits}g}", rounded_down(remaining, digits)
-        if float(left) < float(asked):
-            break
-    return asked, left
-
-
 def _block_text(cost: Cost, left: Cost, capacity: Cost, whose: str) -> str:
-    asked = f"This training block costs epsilon {cost.block_epsilon:.4g} and delta {cost.block_delta:.4g}"
+    asked = f"This training block costs epsilon {rounded_up(cost.block_epsilon)} and delta {rounded_up(cost.block_delta)}"
     if capacity.pico_epsilon == 0:
         return (
             f"{asked}, but {whose} has no training purse. Nothing was charged. A training purse is set aside when a budget "
             "is made: Budget(epsilon, delta, training=(epsilon, delta))."
         )
-    epsilon, delta = rounded_down(left.block_epsilon, 4), rounded_down(left.block_delta, 4)
+    epsilon, delta = rounded_down(left.block_epsilon), rounded_down(left.block_delta)
     return (
         f"{asked}, but only epsilon {epsilon} and delta {delta} are left of the training purse of {whose}. Nothing was "
         f"charged. A block within these two would fit."

@@ -21,7 +21,7 @@ from decimal import ROUND_FLOOR, Decimal
 import numpy as np
 from sklearn.base import clone
 
-from ..accounting import ADD_REMOVE, Cost
+from ..accounting import ADD_REMOVE, Cost, rounded_down, rounded_up
 from ..errors import BudgetExceeded, InvalidInput
 from ..guarantee import Guarantee
 from ..vault import JUDGING_SHARE, MapChoice, MapTraining, PrivateData, check_device, choose_run, noise_for
@@ -206,8 +206,9 @@ def _refuse_what_does_not_fit(data: PrivateData, needed: Cost) -> None:
         left = gone.left_of(capacity)
         if needed.pico_epsilon > left.pico_epsilon or needed.quecto_delta > left.quecto_delta:
             raise BudgetExceeded(
-                f"The looks and the last run cost epsilon {needed.block_epsilon:.4g} and delta {needed.block_delta:.4g} "
-                f"together, and epsilon {left.block_epsilon:.4g} and delta {left.block_delta:.4g} are left of the training "
+                f"The looks and the last run cost epsilon {rounded_up(needed.block_epsilon)} and delta "
+                f"{rounded_up(needed.block_delta)} together, and epsilon {rounded_down(left.block_epsilon)} and delta "
+                f"{rounded_down(left.block_delta)} are left of the training "
                 f"purse of {whose}. Nothing was charged.",
                 requested_epsilon=needed.block_epsilon,
                 remaining_epsilon=left.block_epsilon,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ..accounting import rounded_up
 from ..explanation.checks import shown_text
 from ..show import Report, Section, Table, privacy_label
 from ..show.label import PrivacyLabel
@@ -29,7 +30,7 @@ def inside_table(pane: Pane) -> Table:
 
 def bill_table(pane: Pane) -> Table:
     """The questions that were paid for."""
-    rows = tuple((str(line.entry), line.date, line.question, f"{line.epsilon:.3g}") for line in pane.bill)
+    rows = tuple((str(line.entry), line.date, line.question, rounded_up(line.epsilon)) for line in pane.bill)
     return Table(("entry", "day", "question", "ε by itself"), rows, numeric=(0, 3))
 
 
@@ -84,7 +85,7 @@ def person_page(person: Person) -> Report:
 
 
 def _said(place: Place) -> str:
-    band = "" if place.half_width is None else f" ± {place.half_width:.2g}"
+    band = "" if place.half_width is None else f" ± {place.half_width:.2g} ({place.curve.band_claim.mark})"
     return f"At {shown_text(place.value)}: {place.output:.3g}{band}."
 
 

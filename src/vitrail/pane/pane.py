@@ -222,7 +222,7 @@ class Pane:
     def __repr__(self) -> str:
         known = ", ".join(name for name in self.parts if name not in self.unknown_parts)
         unknown = f"; not readable by this version: {', '.join(self.unknown_parts)}" if self.unknown_parts else ""
-        promise = f"epsilon={self.guarantee.epsilon:.4g} at delta={self.guarantee.delta:.3g}"
+        promise = self.guarantee.brief
         return f"Pane({self.dataset!r}, {self.made_for.name}: {known}{unknown}; {promise})"
 
     def _repr_html_(self) -> str:

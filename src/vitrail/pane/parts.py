@@ -29,6 +29,7 @@ from ..explain.rows.result import PrivateRows
 from ..explain.rows.storage import HEADER as ROWS_HEADER
 from ..explain.rows.storage import read_rows, write_rows
 from ..schema import Schema
+from ..show.band_claim import TWO_SIDED_95, weakest
 from .archive import DamagedPane, json_bytes, parsed_json
 
 MOST_CELLS = 10**6
@@ -164,15 +165,18 @@ def _global_accuracy(found: GlobalExplanation) -> str:
     said = []
     for name, effects in (("partial dependence", found.pdp), ("accumulated effects", found.ale)):
         widths = (
-            [] if effects is None else [1.96 * float(np.median(one.std)) for one in effects.values() if one.std is not None]
+            []
+            if effects is None
+            else [TWO_SIDED_95 * float(np.median(one.std)) for one in effects.values() if one.std is not None]
         )
         if effects is not None and widths:
-            said.append(f"{name} of {len(effects)} columns ± {float(np.median(widths)):.2g}")
+            mark = weakest(one.band_claim for one in effects.values()).mark
+            said.append(f"{name} of {len(effects)} columns ± {float(np.median(widths)):.2g} ({mark})")
     if found.importance is not None:
         table = found.importance.frame()
         width = float(np.median(table["upper"].astype(float) - table["lower"].astype(float))) / 2
-        said.append(f"importance of {len(found.importance)} columns ± {width:.2g}")
-    return "; ".join(said) + " (half-widths of 95 % bands, medians)"
+        said.append(f"importance of {len(found.importance)} columns ± {width:.2g} ({found.importance.band_claim.mark})")
+    return "; ".join(said) + "; half-widths of bands, medians"
 
 
 def _picture_of(files: Mapping[str, bytes], schema: Schema) -> ClassPicture:

@@ -38,7 +38,7 @@ class Place:
     output : float
         The curve at that value.
     half_width : float or None
-        Of its 95 % noise band there.
+        Of its noise band there; ``curve.band_claim`` says how often that holds.
     """
 
     column: str
@@ -88,6 +88,7 @@ class Person:
                 "kind": one.curve.kind,
                 "output": one.output,
                 "half_width": one.half_width,
+                "band_claim": one.curve.band_claim.value,
             }
             for one in self.places
         ]

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from ..accounting import Cost, JsonValue, epsilon_of
+from ..accounting import Cost, JsonValue, epsilon_of, rounded_up
 from ..errors import InvalidInput
 from ..explain.counterfactual.explainer import Counterfactual
 from ..explain.linear.coordinates import MOST_COORDINATES, Cells
@@ -99,7 +99,8 @@ class PaneQuote:
 
     def __str__(self) -> str:
         lines = [
-            f"  {part}: {100 * share:.1f} % of the price, epsilon {self.epsilons[part]:.3g} by itself; {self.expected[part]}"
+            f"  {part}: {100 * share:.1f} % of the price, epsilon {rounded_up(self.epsilons[part])} by itself; "
+            f"{self.expected[part]}"
             for part, share in self.shares.items()
         ]
         return "\n".join([f"A pane of {len(lines)} parts: {self.price}", *lines])
@@ -201,7 +202,7 @@ class Plan:
         units = math.floor(Fraction(mu) ** 2 * 10**12)
         priced = {name: math.floor(Fraction(share) * units) - 1 for name, share in bought.items()}
         if min(priced.values()) < LEAST_UNITS:
-            raise InvalidInput(f"the price of this pane is mu = {mu:.3g}, too small to buy anything; ask for more")
+            raise InvalidInput(f"the price of this pane is mu = {rounded_up(mu)}, too small to buy anything; ask for more")
         return {name: math.sqrt(part / 10**12) * (1 - 2e-15) for name, part in priced.items()}
 
     # --- explainers --------------------------------------------------------------------------------------------------
@@ -260,7 +261,7 @@ class Plan:
         if "global" in prices:
             tag = self.report(total).quote(mu=prices["global"], marginals=self._even(prices) if "rows" in shares else None)
             for part in tag.half_widths:
-                expected[part] = f"bands of about +-{tag.half_width(part):.2g}"
+                expected[part] = f"bands of about +-{tag.half_width(part):.2g} ({tag.claim(part).mark})"
         if "counterfactual" in shares:
             tags = self.counterfactual().quote(mu=prices["counterfactual"])
             expected["counterfactual"] = f"noise of about {100 * (tags.sigma_per_row or 0):.2g} % of all rows on a class"

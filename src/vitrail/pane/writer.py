@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..accounting import Cost, epsilon_of
+from ..accounting import Cost, epsilon_of, rounded_down, rounded_up
 from ..errors import BudgetExceeded, InvalidInput
 from ..explain.linear.synopsis import Synopsis
 from ..explain.rows.private_rows import private_rows
@@ -187,8 +187,8 @@ def _refuse_what_does_not_fit(plan: Plan, mu: float) -> None:
 def _refusal(needed: Cost, delta: float, left: float, whose: str, cap: str) -> BudgetExceeded:
     asked = epsilon_of(needed.mu, delta)
     return BudgetExceeded(
-        f"This pane would cost epsilon {asked:.4g}, and the largest question that {whose} can still pay for is epsilon "
-        f"{left:.4g}. Nothing was charged.",
+        f"This pane would cost epsilon {rounded_up(asked)}, and the largest question that {whose} can still pay for is "
+        f"epsilon {rounded_down(left)}. Nothing was charged.",
         requested_epsilon=asked,
         remaining_epsilon=left,
         cap=cap,

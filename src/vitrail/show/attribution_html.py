@@ -43,7 +43,7 @@ def attributions_html(
     if n_points is not None and n_points > len(attributions):
         parts.append(f"<div>and {n_points - len(attributions)} more points</div>")
     if any(one.lower is not None for one in attributions):
-        sentences = ["Lines are 95 % noise bands; a pale bar's band includes 0.", *sentences]
+        sentences = [f"Lines are {attributions[0].band_claim.bands}; a pale bar's band includes 0.", *sentences]
     parts += [f'<div style="font-size:12px;opacity:0.75;max-width:46rem">{html_text(text)}</div>' for text in sentences]
     return f'<div style="line-height:1.4">{"".join(parts)}</div>'
 

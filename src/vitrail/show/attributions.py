@@ -1,6 +1,6 @@
 """What each column contributed to one prediction: bars with their noise bands.
 
-A bar in full colour is one whose 95 % band excludes zero: the sign is known. A pale bar may be noise alone. Several columns
+A bar in full colour is one whose band excludes zero. A pale bar may be noise alone. Several columns
 drawn together in one bar have no band, because the noise of one column may go with that of another.
 """
 
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import InvalidInput
+from .band_claim import BandClaim
 from .histograms import shortened
 from .images import GLASS, INK, RULE, SOFT, new_figure, quiet
 
@@ -44,9 +45,11 @@ class Attribution:
     base_value, prediction : float
         Where the explanation starts, and where the contributions lead.
     lower, upper : tuple of float or None
-        Ends of the 95 % noise bands.
+        Ends of the noise bands.
     output : float or None
         What the model itself says.
+    band_claim : BandClaim
+        How often the bands hold.
 
     Examples
     --------
@@ -63,6 +66,7 @@ class Attribution:
     lower: tuple[float, ...] | None = None
     upper: tuple[float, ...] | None = None
     output: float | None = None
+    band_claim: BandClaim = BandClaim.NOT_CALIBRATED
 
     def __post_init__(self) -> None:
         for part in (self.values, self.shown, self.lower, self.upper):
@@ -242,7 +246,7 @@ def check_most(most: int, what: str) -> None:
 
 def put_footnote(figure: Figure, what: str, attribution: Attribution) -> None:
     """Say what the scale measures and what the lines are, across the foot of the figure."""
-    bands = "; lines: 95 % noise bands, pale: the band includes 0" if attribution.lower is not None else ""
+    bands = f"; lines: {attribution.band_claim.bands}; pale: the band includes 0" if attribution.lower is not None else ""
     figure.supxlabel(f"{what}{bands}", fontsize=8, color=SOFT, x=0.99, ha="right")
 
 

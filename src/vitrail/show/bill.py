@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ..accounting import Cost, JsonValue, Spending, epsilon_of
+from ..accounting import Cost, JsonValue, Spending, epsilon_of, rounded_down, rounded_up
 from ..guarantee import Budget, Guarantee, Neighbours
 
 
@@ -181,9 +181,9 @@ class Bill:
         replayed = len(self.lines) - paid
         again = f", {replayed} stored answer{'s' if replayed != 1 else ''} handed out again for nothing" if replayed else ""
         return (
-            f"{paid} question{'s' if paid != 1 else ''} paid{again}: ε = {self.spent_epsilon:.3g} spent of "
-            f"{self.budget_epsilon:.3g} (δ = {self.budget_delta:.3g}). The largest question that still fits is "
-            f"ε = {self.remaining_epsilon:.3g}."
+            f"{paid} question{'s' if paid != 1 else ''} paid{again}: ε = {rounded_up(self.spent_epsilon)} spent of "
+            f"{rounded_up(self.budget_epsilon)} (δ = {rounded_up(self.budget_delta)}). The largest question that still "
+            f"fits is ε = {rounded_down(self.remaining_epsilon)}."
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..accounting import rounded_up
 from .bill import Bill
 from .images import AMBER, GLASS, INK, SOFT, new_figure, quiet
 from .report import Picture, Section, Table
@@ -27,9 +28,17 @@ def budget_figure(bill: Bill) -> Figure:
     axes.plot([places[-1], places[-1] + 1], [heights[-1]] * 2, color=GLASS, linewidth=1.8)
     axes.fill_between([places[-1], places[-1] + 1], heights[-1], color=GLASS, alpha=0.25, linewidth=0)
     axes.axhline(bill.budget_epsilon, color=AMBER, linewidth=1.6)
-    axes.text(0, bill.budget_epsilon, f"budget ε = {bill.budget_epsilon:.3g}", color=AMBER, fontsize=8.5, va="bottom")
     axes.text(
-        places[-1] + 1, heights[-1], f"spent ε = {bill.spent_epsilon:.3g}", color=INK, fontsize=8.5, va="bottom", ha="right"
+        0, bill.budget_epsilon, f"budget ε = {rounded_up(bill.budget_epsilon)}", color=AMBER, fontsize=8.5, va="bottom"
+    )
+    axes.text(
+        places[-1] + 1,
+        heights[-1],
+        f"spent ε = {rounded_up(bill.spent_epsilon)}",
+        color=INK,
+        fontsize=8.5,
+        va="bottom",
+        ha="right",
     )
     axes.set_ylim(0, bill.budget_epsilon * 1.15)
     axes.set_xlim(0, places[-1] + 1)
@@ -51,8 +60,8 @@ def bill_table(bill: Bill) -> Table:
             line.time_utc[:19].replace("T", " "),
             line.analyst,
             line.what,
-            f"{line.epsilon:.3g}" if line.paid else "free",
-            f"{line.so_far:.3g}",
+            rounded_up(line.epsilon) if line.paid else "free",
+            rounded_up(line.so_far),
             f"{100 * line.share:.1f} %" if line.share else "",
         )
         for line in bill.lines

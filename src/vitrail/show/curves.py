@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import InvalidInput
 from .attributions import aligned_numbers, check_most
+from .band_claim import BandClaim
 from .histograms import shortened
 from .images import GLASS, INK, RULE, SOFT, new_figure, notebook_html, quiet
 from .report import Picture, Table
@@ -39,11 +40,13 @@ class CurveShape:
     y : tuple of float
         The curve.
     lower, upper : tuple of float or None
-        Ends of its 95 % noise band.
+        Ends of its noise band.
     x_label, y_label : str
         What the axes are called.
     edges, shares : tuple of float or None
         How the rows lie along it: shares between edges; over levels there are no edges.
+    band_claim : BandClaim
+        How often the band holds.
 
     Examples
     --------
@@ -60,6 +63,7 @@ class CurveShape:
     y_label: str = ""
     edges: tuple[float, ...] | None = None
     shares: tuple[float, ...] | None = None
+    band_claim: BandClaim = BandClaim.NOT_CALIBRATED
 
     def __post_init__(self) -> None:
         for part in (self.y, self.lower, self.upper):
@@ -178,12 +182,17 @@ def _draw_line(axes: Axes, curve: CurveShape, limits: tuple[float, float]) -> No
         ends = [*x, *curve.edges]
         axes.set_xlim(min(ends), max(ends))
     axes.set_ylim(low, high)
-    axes.set_xlabel(shortened(curve.x_label, 44), fontsize=8, color=SOFT, parse_math=False)
+    axes.set_xlabel(shortened(curve.x_label, 44) + _band_line(curve), fontsize=8, color=SOFT, parse_math=False)
     axes.set_ylabel(shortened(curve.y_label, 36), fontsize=8, color=SOFT, parse_math=False)
     axes.locator_params(axis="x", nbins=7)
     axes.locator_params(axis="y", nbins=5)
     axes.grid(axis="y", color=RULE, linewidth=0.6)
     axes.set_axisbelow(True)
+
+
+def _band_line(curve: CurveShape) -> str:
+    """What the band is, as a second line under the axis: a picture is sent around without its page."""
+    return "" if curve.lower is None else f"\nblue: {curve.band_claim.band}"
 
 
 def _draw_levels(axes: Axes, curve: CurveShape, limits: tuple[float, float]) -> None:
@@ -201,6 +210,7 @@ def _draw_levels(axes: Axes, curve: CurveShape, limits: tuple[float, float]) -> 
     axes.set_ylim(len(curve.x) - 0.4, -0.6)
     axes.set_xlim(*limits)
     label = shortened(curve.y_label, 36) + ("; grey: shares of rows" if curve.shares is not None else "")
+    label += _band_line(curve)
     axes.set_xlabel(label, fontsize=8, color=SOFT, parse_math=False)
     axes.locator_params(axis="x", nbins=5)
     axes.grid(axis="x", color=RULE, linewidth=0.6)
@@ -215,15 +225,15 @@ def curve_table(curve: CurveShape) -> Table:
         return Table((curve.x_label, curve.y_label), tuple(zip(names, values, strict=True)), numeric=(1,))
     half = [f"± {(high - low) / 2:.2g}" for low, high in zip(curve.lower, curve.upper, strict=True)]
     rows = tuple(zip(names, values, half, strict=True))
-    return Table((curve.x_label, curve.y_label, "95 % band"), rows, numeric=(1, 2))
+    return Table((curve.x_label, curve.y_label, curve.band_claim.column), rows, numeric=(1, 2))
 
 
 def curve_picture(curve: CurveShape) -> Picture:
     """The figure with its numbers, for a report."""
-    described = f"{curve.title}, with its noise band; the numbers follow."
+    described = f"{curve.title}, with its {curve.band_claim.band}; the numbers follow."
     return Picture(curve_figure(curve, titled=False), described, curve_table(curve), title=curve.title)
 
 
 def curve_html(curve: CurveShape, heading: str, sentences: Sequence[str]) -> str:
     """What a notebook shows: the picture, and the sentences under it."""
-    return notebook_html(heading, curve_figure(curve), f"{curve.title}, with its noise band", sentences)
+    return notebook_html(heading, curve_figure(curve), f"{curve.title}, with its {curve.band_claim.band}", sentences)

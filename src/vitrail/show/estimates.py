@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import InvalidInput
+from .band_claim import BandClaim, weakest
 from .images import GLASS, INK, RULE, new_figure, quiet
 from .report import Picture, Table
 
@@ -16,11 +17,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A released number and half the width of its 95 % noise band."""
+    """A released number, half the width of its noise band, and how often that holds."""
 
     name: str
     value: float
     half_width: float
+    band_claim: BandClaim = BandClaim.NOT_CALIBRATED
 
 
 def estimates_figure(estimates: Sequence[Estimate], *, limits: tuple[float, float] | None = None) -> Figure:
@@ -57,6 +59,6 @@ def estimates_picture(title: str, estimates: Sequence[Estimate], *, limits: tupl
     return Picture(
         estimates_figure(estimates, limits=limits),
         f"{title}: {spoken}",
-        Table(("", "value", "95 % band"), rows, numeric=(1, 2)),
+        Table(("", "value", weakest(one.band_claim for one in estimates).column), rows, numeric=(1, 2)),
         title=title,
     )

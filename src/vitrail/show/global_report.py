@@ -9,9 +9,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..accounting import epsilon_of
+from ..accounting import epsilon_of, rounded_up
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
+from .band_claim import weakest
 from .bill import Bill
 from .budget import bill_section
 from .curves import CurveShape, curve_table, draw_curve
@@ -158,13 +159,14 @@ def global_report(
     if found.importance is not None:
         text = (
             f"How much worse {found.model} predicts the target when a column's values are exchanged for values drawn from "
-            "its histogram. Bars are 95 % noise bands; a band that includes 0 says that the column may not matter at all."
+            f"its histogram. Bars are {found.importance.band_claim.bands}; a band that includes 0 says that the column may "
+            "not matter at all."
         )
         rankings.append(ranking_card(found.importance, text))
     if found.shap is not None:
         text = (
             f"How much a column moves single outputs of {found.model}: the mean size of its Shapley values over the rows, "
-            "against rows drawn from the histograms. Bars are 95 % noise bands."
+            f"against rows drawn from the histograms. Bars are {found.shap.band_claim.bands}."
         )
         rankings.append(ranking_card(found.shap, text))
     if rankings:
@@ -181,11 +183,13 @@ def global_report(
 
 def ranking_card(ranking: RankingShape, text: str) -> Card:
     """The ranking with its bands, and what it means."""
-    sure = ranking.confidence
-    if sure and len(ranking.items) > 1:
+    claim = ranking.band_claim
+    if ranking.lower is not None:
+        text += f" {claim.sentence()}"
+    if ranking.confidence and len(ranking.items) > 1:
         text += (
-            " The percentages on the right say how probable it is, after the noise, that of two neighbouring columns the "
-            "upper one is truly the more important one."
+            f" The percentages on the right say {claim.order}: that of two neighbouring columns the upper one is truly the "
+            "more important one."
         )
     shown = min(MOST_ITEMS, len(ranking.items))
     axes = new_figure(RANKING_INCHES, 0.9 + 0.32 * shown).add_subplot()
@@ -201,9 +205,10 @@ def ranking_card(ranking: RankingShape, text: str) -> Card:
 def columns_part(found: GlobalShape) -> Cards:
     """A card for every column, the most important first."""
     said = [
-        "Blue bands and bars are 95 % noise bands, for each point on its own. Grey shows where the rows are, noisy as well: "
-        "a curve means little where there is nobody."
+        "Blue shows the noise bands. Grey shows where the rows are, noisy as well: a curve means little where nobody is."
     ]
+    for kind, curves in found.effects.items():
+        said.append(weakest(curve.band_claim for curve in curves.values()).sentence(PARTS[kind]))
     if found.pdp:
         said.append("Partial dependence: the model's mean output over all rows, had they all this value in the column.")
     if found.ale:
@@ -232,7 +237,8 @@ def _importance_text(ranking: RankingShape | None, name: str) -> str:
     place = ranking.items.index(name)
     text = f"Place {place + 1} of {len(ranking.items)}: {ranking.score_label} {ranking.scores[place]:.3g}"
     if ranking.lower is not None and ranking.upper is not None:
-        text += f" ± {(ranking.upper[place] - ranking.lower[place]) / 2:.2g}"
+        half = (ranking.upper[place] - ranking.lower[place]) / 2
+        text += f" ± {half:.2g} ({ranking.band_claim.mark})"
         if ranking.lower[place] <= 0:
             text += ", which may be noise alone"
     return f"{text}."
@@ -248,7 +254,8 @@ def _picture(curve: CurveShape, kind: str, least_span: float) -> Picture:
     title = KINDS[kind]
     if len(shown.x) < len(curve.x):
         title += f", the {len(shown.x)} most common of {len(curve.x)} levels"
-    return Picture(figure, f"{curve.title}, with its noise band; the numbers follow.", curve_table(curve), title=title)
+    described = f"{curve.title}, with its {curve.band_claim.band}; the numbers follow."
+    return Picture(figure, described, curve_table(curve), title=title)
 
 
 def most_common(curve: CurveShape, most: int) -> CurveShape:
@@ -271,7 +278,7 @@ def cost_section(found: GlobalShape, guarantee: Guarantee) -> Section:
     """What each part took of the price, and what to know about all of them."""
     rows = []
     for part, share in found.shares.items():
-        alone = "" if share <= 0 else f"{epsilon_of(found.mu * math.sqrt(share), guarantee.delta):.3g}"
+        alone = "" if share <= 0 else rounded_up(epsilon_of(found.mu * math.sqrt(share), guarantee.delta))
         rows.append((PARTS.get(part, part), f"{100 * share:.1f} %" if share > 0 else "paid before", alone))
     text = (
         f"Everything above was bought together: {guarantee.sentence} Shares are of mu squared, in which costs add up; the "

@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from ..errors import InvalidInput
+from .band_claim import TWO_SIDED_95, BandClaim
 from .images import AMBER, GLASS, INK, RULE, new_figure, quiet
 from .report import Picture, Section, Table
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-TWO_SIDED_95 = 1.959963984540054
 MOST_BARS = 16
 MOST_ERROR_BARS = 40
 LONGEST_LABEL = 26
@@ -161,10 +161,10 @@ def histograms_section(
     histograms: Sequence[Histogram], *, total: float, total_sigma: float, title: str = "Who is in the data"
 ) -> Section:
     """Pictures of every column with their numbers underneath, for a report."""
-    half = TWO_SIDED_95 * histograms[0].sigma
+    half, claim = TWO_SIDED_95 * histograms[0].sigma, BandClaim.NOISE_LAW_95
     text = (
-        f"Noisy counts of every column, all from one question. Each count is within {half:,.0f} of the true one with "
-        "probability 95 % (the dark lines and bands); negative counts are noise and are drawn as zero. About "
+        f"Noisy counts of every column, all from one question. Each count is within {half:,.0f} of the true one "
+        f"{claim.probability} (the dark lines and bands); negative counts are noise and are drawn as zero. About "
         f"{total:,.0f} rows, give or take {TWO_SIDED_95 * total_sigma:,.0f}."
     )
     return Section(title, (text,), pictures=tuple(_picture(one) for one in histograms))
@@ -178,7 +178,7 @@ def _picture(histogram: Histogram) -> Picture:
     return Picture(
         histogram_figure(histogram),
         f"Histogram of {histogram.name} with noise bands; the numbers follow.",
-        Table(("bin", "noisy count", "95 % band"), rows, numeric=(1, 2)),
+        Table(("bin", "noisy count", BandClaim.NOISE_LAW_95.column), rows, numeric=(1, 2)),
         title=histogram.name,
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..accounting import rounded_up
 from ..guarantee import Guarantee
 from .bill import Bill
 from .page import html_text
@@ -13,7 +14,8 @@ KNOWN_LIMITS = (
     "What was declared beforehand is public: the schema, the row count, the model. The promise says nothing about them.",
     "The model is an input: what it learned from its own training rows is not covered, unless the line above says so.",
     "Timing, memory use and other side channels of the machine are not covered.",
-    "Bands show the noise that was added, at 95\u00a0% for each number on its own. They do not show sampling error.",
+    "Bands show the noise that was added, for each number on its own; beside them stands how often they hold, or that "
+    "nobody calibrated them. They do not show sampling error.",
 )
 
 _PROTECTS = {
@@ -68,4 +70,4 @@ def privacy_label(guarantee: Guarantee, *, dataset: str, bill: Bill | None = Non
     if bill is not None:
         lines.append(("Bill", bill.sentence))
         lines.append(("Ledger head", bill.head))
-    return PrivacyLabel(f"ε = {guarantee.epsilon:.3g}, δ = {guarantee.delta:.3g}", tuple(lines))
+    return PrivacyLabel(f"ε = {rounded_up(guarantee.epsilon)}, δ = {rounded_up(guarantee.delta)}", tuple(lines))

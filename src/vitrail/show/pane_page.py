@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from .attribution_html import bar_numbers
 from .attributions import Attribution, AttributionBar, bar_limits
+from .band_claim import weakest
 from .counterfactuals import WhatIfShape, what_if_table
 from .curves import CurveShape, curve_table, draw_curve
 from .global_report import CURVE_INCHES, MOST_LEVELS, Card, Cards, most_common
@@ -175,8 +176,8 @@ def _why(person: PersonShape, label: PrivacyLabel) -> PagePart:
     said.append(start)
     if one.lower is not None:
         said.append(
-            "Red pushes the output up, blue pulls it down. Lines are 95 % noise bands: a pale bar's band includes 0, so its "
-            "sign may be noise."
+            f"Red pushes the output up, blue pulls it down. Lines are {one.band_claim.bands}: a pale bar's band includes 0, "
+            f"so its sign may be noise. {one.band_claim.sentence()}"
         )
     said.append(promise)
     return Bars("Why", tuple(said), one)
@@ -184,9 +185,11 @@ def _why(person: PersonShape, label: PrivacyLabel) -> PagePart:
 
 def _standings(person: PersonShape) -> Cards:
     kinds = {one.curve.title.partition(":")[0] for one in person.standings}
+    claim = weakest(one.curve.band_claim for one in person.standings)
     said = (
         f"The {' and '.join(sorted(kinds))} of each column over all rows, and this person's place on it in amber. The "
-        "columns that contribute most come first. Blue bands are noise; grey shows where the rows are.",
+        f"columns that contribute most come first. Blue shows {claim.bands}; grey shows where the rows are.",
+        claim.sentence(),
     )
     cards = tuple(Card(one.column, one.text, (_picture(one),)) for one in person.standings)
     return Cards("Where this person stands", said, cards)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import InvalidInput
 from .attributions import aligned_numbers
+from .band_claim import BandClaim
 from .histograms import shortened
 from .images import AMBER, GLASS, INK, RULE, SOFT, new_figure, notebook_html, quiet
 from .report import Picture, Table
@@ -34,11 +35,13 @@ class RankingShape:
     scores : tuple of float
         Their scores, falling.
     lower, upper : tuple of float or None
-        Ends of the scores' 95 % noise bands.
+        Ends of the scores' noise bands.
     confidence : tuple of float or None
         How probable it is that an item truly stands above the next one; one fewer than there are items.
     score_label : str
         What the scores are.
+    band_claim : BandClaim
+        How often the bands hold.
 
     Examples
     --------
@@ -54,6 +57,7 @@ class RankingShape:
     upper: tuple[float, ...] | None = None
     confidence: tuple[float, ...] | None = None
     score_label: str = "score"
+    band_claim: BandClaim = BandClaim.NOT_CALIBRATED
 
     def __post_init__(self) -> None:
         for part in (self.scores, self.lower, self.upper):
@@ -83,7 +87,8 @@ def ranking_figure(ranking: RankingShape, axes: Axes | None = None, *, max_items
             1.01, place + 0.5, _per_cent(sure), transform=axes.get_yaxis_transform(),
             color=SOFT if sure >= SURE else AMBER, fontsize=7.5, va="center",
         )  # fmt: skip
-    label = ranking.score_label + ("; right: how sure the order of each pair is" if ranking.confidence else "")
+    label = ranking.score_label + (f"; blue: {ranking.band_claim.band}" if ranking.lower is not None else "")
+    label += f"\nright: {ranking.band_claim.order}" if ranking.confidence else ""
     axes.set_xlabel(label, fontsize=8, color=SOFT, parse_math=False)
     if titled:
         more = f" (the first {shown} of {len(ranking.items)})" if shown < len(ranking.items) else ""
@@ -104,7 +109,9 @@ def ranking_table(ranking: RankingShape) -> Table:
         half = [f"± {(high - low) / 2:.2g}" for low, high in zip(ranking.lower, ranking.upper, strict=True)]
     sure = [*(_per_cent(one) for one in ranking.confidence), ""] if ranking.confidence is not None else ["" for _ in scores]
     rows = tuple(zip(ranking.items, scores, half, sure, strict=True))
-    return Table(("item", ranking.score_label, "95 % band", "above the next"), rows, numeric=(1, 2, 3))
+    claim = ranking.band_claim
+    above = "above the next" if claim.calibrated else "above the next, by noise alone"
+    return Table(("item", ranking.score_label, claim.column, above), rows, numeric=(1, 2, 3))
 
 
 def ranking_picture(ranking: RankingShape) -> Picture:

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from ..accounting import Cost, epsilon_of
+from ..accounting import Cost, epsilon_of, rounded_up
 from ..errors import InvalidInput
-from .attributions import RAISES, check_most, number_text
+from .attributions import RAISES, check_most
 from .histograms import shortened
 from .images import AMBER, GLASS, INK, RULE, SOFT, new_figure, quiet
 
@@ -65,17 +65,17 @@ def budget_over_queries(
         spent = _spent(each, places, delta)
         style = "-" if number < len(_COLORS) else "--"
         axes.plot(places, spent, color=color, linewidth=1.8, linestyle=style, label=name)
-        ends.append((spent[-1], f"{shortened(name, 28)}  ε = {number_text(spent[-1])}", color))
+        ends.append((spent[-1], f"{shortened(name, 28)}  ε = {rounded_up(spent[-1])}", color))
     top = max(height for height, _, _ in ends)
     if budget_epsilon is not None:
         top = max(top, budget_epsilon)
         axes.axhline(budget_epsilon, color=AMBER, linewidth=1.4)
-        axes.text(0, budget_epsilon, f" budget ε = {budget_epsilon:.3g}", color=AMBER, fontsize=8.5, va="bottom")
+        axes.text(0, budget_epsilon, f" budget ε = {rounded_up(budget_epsilon)}", color=AMBER, fontsize=8.5, va="bottom")
     axes.set_ylim(0, 1.1 * top or 1.0)
     axes.set_xlim(0, max(1, n_queries))
     _name_lines(figure, ends)
     axes.set_xlabel("questions asked", fontsize=8.5, color=SOFT)
-    axes.set_ylabel(f"ε spent so far, at δ = {delta:.2g}", fontsize=8.5, color=SOFT)
+    axes.set_ylabel(f"ε spent so far, at δ = {rounded_up(delta)}", fontsize=8.5, color=SOFT)
     axes.xaxis.get_major_locator().set_params(integer=True)  # type: ignore[call-arg]
     axes.grid(axis="y", color=RULE, linewidth=0.6)
     axes.set_axisbelow(True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import InvalidInput
+from .band_claim import BandClaim
 from .histograms import shortened
 from .images import INK, SOFT, new_figure, notebook_html
 from .report import Picture, Table
@@ -36,9 +37,11 @@ class SurfaceShape:
     values : tuple of tuple of float
         One row for each place of the first column.
     half_widths : tuple of tuple of float, or None
-        Half widths of the 95 % noise bands.
+        Half widths of the noise bands.
     value_label : str
         What the values are.
+    band_claim : BandClaim
+        How often the bands hold.
 
     Examples
     --------
@@ -54,6 +57,7 @@ class SurfaceShape:
     values: Rows
     half_widths: Rows | None = None
     value_label: str = ""
+    band_claim: BandClaim = BandClaim.NOT_CALIBRATED
 
     def __post_init__(self) -> None:
         for part in (self.values, self.half_widths):
@@ -79,7 +83,7 @@ def surface_figure(surface: SurfaceShape, axes: Axes | None = None, *, titled: b
     figure = new_figure(4.2 * panels, height + (0.3 if titled else 0.0))
     _draw(figure.add_subplot(1, panels, 1), surface, surface.values, surface.value_label, "viridis")
     if surface.half_widths is not None:
-        _draw(figure.add_subplot(1, panels, 2), surface, surface.half_widths, "± of the 95 % noise band", "Greys")
+        _draw(figure.add_subplot(1, panels, 2), surface, surface.half_widths, f"± {surface.band_claim.column}", "Greys")
     if titled:
         figure.suptitle(shortened(surface.title, 80), fontsize=9.5, color=INK, x=0.02, ha="left", parse_math=False)
     return figure
@@ -129,15 +133,16 @@ def surface_table(surface: SurfaceShape) -> Table:
         for b, there in enumerate(surface.second):
             half = "" if surface.half_widths is None else f"± {surface.half_widths[a][b]:.2g}"
             rows.append((shown(here), shown(there), f"{surface.values[a][b]:.4g}", half))
-    return Table((*surface.names, surface.value_label or "value", "95 % band"), tuple(rows), numeric=(2, 3))
+    return Table((*surface.names, surface.value_label or "value", surface.band_claim.column), tuple(rows), numeric=(2, 3))
 
 
 def surface_picture(surface: SurfaceShape) -> Picture:
     """The figure with its numbers, for a report."""
-    described = f"{surface.title}, and how wide its noise bands are; the numbers follow."
+    described = f"{surface.title}, and the width of its {surface.band_claim.bands}; the numbers follow."
     return Picture(surface_figure(surface, titled=False), described, surface_table(surface), title=surface.title)
 
 
 def surface_html(surface: SurfaceShape, heading: str, sentences: Sequence[str]) -> str:
     """What a notebook shows: the picture, and the sentences under it."""
-    return notebook_html(heading, surface_figure(surface), f"{surface.title}, and how wide its noise bands are", sentences)
+    described = f"{surface.title}, and the width of its {surface.band_claim.bands}"
+    return notebook_html(heading, surface_figure(surface), described, sentences)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol, TypeVar, runtime_checkable
 
-from ..accounting import Cost, JsonValue
+from ..accounting import Cost, JsonValue, rounded_down, rounded_up
 from ..guarantee import Guarantee
 
 Tag = TypeVar("Tag", covariant=True)
@@ -71,12 +71,14 @@ class Quote:
             )
         if self.part is not None:
             added = self.cost if self.adds is None else self.adds
-            adding = f"mu {added.mu:.4g}" if added != Cost() else "nothing, another part being dearer so far,"
+            adding = f"mu {rounded_up(added.mu)}" if added != Cost() else "nothing, another part being dearer so far,"
             noise += f" It goes to {self.part}, and adds {adding} to what the account has spent."
         verdict = "It fits" if self.fits else "It does not fit"
         return (
-            f"epsilon {self.guarantee.epsilon:.4g} at delta {self.guarantee.delta:.3g} (mu {self.guarantee.mu:.4g}).{noise} "
-            f"{verdict}: the largest question the account can still pay for is epsilon {self.remaining_epsilon:.4g}."
+            f"epsilon {rounded_up(self.guarantee.epsilon)} at delta {rounded_up(self.guarantee.delta)} "
+            f"(mu {rounded_up(self.guarantee.mu)}).{noise} "
+            f"{verdict}: the largest question the account can still pay for is epsilon "
+            f"{rounded_down(self.remaining_epsilon)}."
         )
 
     def to_json(self) -> dict[str, JsonValue]:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..accounting import Cost, JsonValue
+from ..accounting import Cost, JsonValue, rounded_up
 from ..errors import LedgerCorrupted
 from ..guarantee import Guarantee
 
@@ -65,7 +65,8 @@ class Release:
     def __repr__(self) -> str:
         noise = "" if self.sigma is None else f", sigma={self.sigma:.4g}"
         kind = self.question.get("question", "answer")
-        return f"Release({kind} of {self.dataset!r}, shape {self.value.shape}{noise}, epsilon={self.guarantee.epsilon:.4g})"
+        price = f"epsilon={rounded_up(self.guarantee.epsilon)}"
+        return f"Release({kind} of {self.dataset!r}, shape {self.value.shape}{noise}, {price})"
 
     def _repr_html_(self) -> str:
         return f"<p><b>{html.escape(repr(self))}</b></p><p>{html.escape(self.guarantee.sentence)}</p>"

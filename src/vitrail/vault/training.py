@@ -30,7 +30,7 @@ import array_api_compat
 import numpy as np
 from numpy.typing import NDArray
 
-from ..accounting import FixedBlock, JsonValue
+from ..accounting import FixedBlock, JsonValue, rounded_down, rounded_up
 from ..errors import InvalidInput
 from .map_gradients import COPY_ROOM_BITS, clipped_cells, row_coefficients, rows_that_stay_exact, summed_products
 from .row_arithmetic import Array
@@ -161,8 +161,8 @@ class MapTraining:
         cost = run_epsilon(self.noise_multiplier, self.sampling_rate, self.steps, self.delta, neighbours)
         if not cost <= self.epsilon:
             raise InvalidInput(
-                f"noise_multiplier {self.noise_multiplier:.6g} makes this run cost epsilon {cost:.6g} at delta "
-                f"{self.delta:g} ({neighbours}); it says {self.epsilon:.6g}. Nothing was charged"
+                f"noise_multiplier {self.noise_multiplier:.6g} makes this run cost epsilon {rounded_up(cost)} at delta "
+                f"{rounded_up(self.delta)} ({neighbours}); it says {rounded_down(self.epsilon)}. Nothing was charged"
             )
 
 

@@ -34,7 +34,7 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from ..accounting import ADD_REMOVE, FixedBlock, JsonValue
+from ..accounting import ADD_REMOVE, FixedBlock, JsonValue, rounded_down, rounded_up
 from ..errors import InvalidInput
 from .map_gradients import exact_responses, scores_of
 from .noise import bernoulli, random_integer_below
@@ -120,8 +120,9 @@ class MapChoice:
         cost = run_epsilon(event.noise_multiplier, event.sampling_rate, event.steps, self.delta, neighbours)
         if not cost <= self.epsilon:
             raise InvalidInput(
-                f"noise_multiplier {event.noise_multiplier:.6g} makes these {len(self.runs)} runs cost epsilon {cost:.6g} "
-                f"at delta {self.delta:g} ({neighbours}); the choice says {self.epsilon:.6g}. Nothing was charged"
+                f"noise_multiplier {event.noise_multiplier:.6g} makes these {len(self.runs)} runs cost epsilon "
+                f"{rounded_up(cost)} at delta {rounded_up(self.delta)} ({neighbours}); the choice says "
+                f"{rounded_down(self.epsilon)}. Nothing was charged"
             )
 
 

@@ -98,7 +98,7 @@ def test_bands_hold_the_values_and_grow_with_the_price():
         assert (e.lower <= e.values).all()
         assert (e.values <= e.upper).all()
     assert (blunt.upper - blunt.lower).mean() > 2 * (sharp.upper - sharp.lower).mean()
-    assert any("nominally 95 %" in note for note in sharp.notes)
+    assert any("Bands are drawn from the noise" in note for note in sharp.notes)
     without = vt.LocalLinear(data, MODEL)(POINT, epsilon=1.0, bands=False)
     assert without.lower is None
 

@@ -107,7 +107,7 @@ def test_bands_come_with_replicates_only_and_say_what_they_are(rows: PrivateRows
     assert (banded.lower <= banded.values).all()
     assert (banded.values <= banded.upper).all()
     assert (banded.values == without.values).all()
-    assert any("nominal" in note for note in banded.notes)
+    assert any("Bands are the spread" in note for note in banded.notes)
 
 
 def test_anchors_change_one_column_and_do_not_follow_the_sampler() -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...accounting import Cost
+from ...accounting import Cost, rounded_up
 from ...errors import InvalidInput
 from ...guarantee import Guarantee, check_neighbours, question_mu
 from ...model import Model
@@ -252,7 +252,7 @@ def _prices(mu: float, asked: Sequence[str]) -> dict[str, float]:
     total = sum(SHARES[name] for name in asked)
     parts = {name: math.floor(SHARES[name] / total * units) for name in asked}
     if min(parts.values()) < 10:
-        raise InvalidInput(f"the price of this picture is mu = {mu:.3g}, too small to buy anything; ask for more")
+        raise InvalidInput(f"the price of this picture is mu = {rounded_up(mu)}, too small to buy anything; ask for more")
     if len(asked) == 1:
         return {asked[0]: mu}
     return {name: math.sqrt(part / 10**12) * (1 - 2e-15) for name, part in parts.items()}

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ...accounting import Cost
+from ...accounting import Cost, rounded_up
 from ...errors import InvalidInput
 from ...explanation.counterfactuals import Counterfactuals, WhatIf
 from ...guarantee import Guarantee
@@ -102,7 +102,7 @@ class Counterfactual:
         self._pools: dict[tuple[int, int], Pool] = {}
 
     def __repr__(self) -> str:
-        state = "not fitted" if self._picture is None else f"epsilon={self._picture.guarantee.epsilon:.4g}"
+        state = "not fitted" if self._picture is None else f"epsilon={rounded_up(self._picture.guarantee.epsilon)}"
         return f"Counterfactual({self._classes.name}, classes {', '.join(map(repr, self._classes.labels[:6]))}, {state})"
 
     @property

@@ -36,6 +36,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ...accounting import rounded_up
 from ...errors import InvalidInput
 from .moments import HAIR, Floats, shortened
 
@@ -242,7 +243,7 @@ def _pico(mu: float, steps: int) -> tuple[int, int]:
     whole = math.floor(mu**2 * 10**12 * (1 - 1e-9))
     each = math.floor(whole * (1 - MEAN_SHARE) / steps)
     if each < 10:
-        raise InvalidInput(f"the price of this network is mu = {mu:.3g}, too small for {steps} steps; ask for more")
+        raise InvalidInput(f"the price of this network is mu = {rounded_up(mu)}, too small for {steps} steps; ask for more")
     return whole - steps * each, each
 
 

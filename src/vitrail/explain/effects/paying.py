@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from ...accounting import Cost
+from ...accounting import Cost, rounded_down, rounded_up
 from ...accounting.cost import PICO
 from ...errors import BudgetExceeded
 from ...guarantee import Guarantee, check_neighbours
@@ -38,8 +38,8 @@ def refuse_what_does_not_fit(data: PrivateData, first: BoundedSum, first_mu: flo
         return
     asked = Guarantee.of_mu(whole.mu, data.delta, check_neighbours(data.neighbours)).epsilon
     raise BudgetExceeded(
-        f"{what} would cost epsilon {asked:.4g}, and the largest question the account can still pay for is epsilon "
-        f"{statement.remaining_epsilon:.4g}; nothing was charged",
+        f"{what} would cost epsilon {rounded_up(asked)}, and the largest question the account can still pay for is epsilon "
+        f"{rounded_down(statement.remaining_epsilon)}; nothing was charged",
         requested_epsilon=asked,
         remaining_epsilon=statement.remaining_epsilon,
     )

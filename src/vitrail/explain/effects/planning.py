@@ -23,6 +23,7 @@ from ...guarantee import Guarantee, check_neighbours
 from ...model import Model
 from ...schema import Categorical, Schema
 from ...vault import BoundedSum, PrivateData, Release
+from ..band_claims import claim_of
 from ..marginals import marginals_bins, marginals_question
 from ..marginals_result import Marginals
 from ..smoothing import smoothed_marginal
@@ -350,6 +351,7 @@ def curve_of(
         promise.guarantee,
         promise.cost,
         std=stds,
+        band_claim=claim_of(kind),
         y_label=y_label,
         density=density,
         notes=promise.notes,
@@ -375,6 +377,7 @@ def surface_of(schema: Schema, axis: Axis, values: Floats, stds: Floats, kind: s
         promise.guarantee,
         promise.cost,
         std=stds.reshape(shape),
+        band_claim=claim_of(f"{kind} of pairs"),
         value_label=label,
         notes=promise.notes,
     )

@@ -21,9 +21,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...accounting import Cost, JsonValue
-from ...explanation.curve import TWO_SIDED_95
 from ...guarantee import Guarantee, check_neighbours
 from ...model import Model
+from ...show.band_claim import TWO_SIDED_95, BandClaim
+from ...show.global_report import PARTS
+from ..band_claims import claim_of
 from ..marginals import marginals_bins, marginals_question
 from ..marginals_result import Marginals
 from . import partial, steps
@@ -49,7 +51,7 @@ class EffectsQuote:
     price : Quote
         Cost, guarantee, and whether it fits the account.
     half_widths : mapping of str to mapping of str to float
-        By part ("pdp", "ale", "importance") and column: expected (median) half-width of the 95 % bands. Curves are in units
+        By part ("pdp", "ale", "importance") and column: expected (median) half-width of the bands. Curves are in units
         of the model's output, importances in units of the loss. An estimate from public rows.
 
     Examples
@@ -76,18 +78,28 @@ class EffectsQuote:
         """The median over a part's columns."""
         return median(self.half_widths[part].values())
 
+    def claim(self, part: str) -> BandClaim:
+        """What the bands of a part would claim."""
+        pairs = any(" x " in name for name in self.half_widths[part])
+        return claim_of(PARTS.get(part, part) + (" of pairs" if pairs and part == "pdp" else ""))
+
+    def widths_text(self, sign: str) -> str:
+        """Every part's expected half-width, and what its bands would claim."""
+        return ", ".join(f"{part} {sign}{self.half_width(part):.2g} ({self.claim(part).mark})" for part in self.half_widths)
+
     def __str__(self) -> str:
-        widths = ", ".join(f"{part} +-{self.half_width(part):.2g}" for part in self.half_widths)
+        widths = self.widths_text("+-")
         columns = max(len(found) for found in self.half_widths.values())
         return (
             f"{columns} column{'s' if columns != 1 else ''} together: {replace(self.price, sigma=None)} Bands of about "
-            f"{widths} (95 %, an estimate from public stand-in rows)."
+            f"{widths}: an estimate from public stand-in rows."
         )
 
     def to_json(self) -> dict[str, JsonValue]:
         """The quote as plain JSON values."""
         widths: dict[str, JsonValue] = {part: dict(found) for part, found in self.half_widths.items()}
-        return {"price": self.price.to_json(), "half_widths": widths}
+        claims: dict[str, JsonValue] = {part: self.claim(part).value for part in self.half_widths}
+        return {"price": self.price.to_json(), "half_widths": widths, "band_claims": claims}
 
 
 def priced(data: PrivateData, total_mu: float, half_widths: Mapping[str, Mapping[str, float]]) -> EffectsQuote:

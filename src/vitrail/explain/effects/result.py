@@ -14,6 +14,7 @@ from ...accounting import Cost, JsonValue
 from ...errors import InvalidInput
 from ...explanation import Curve, Surface
 from ...guarantee import Guarantee
+from ...show.band_claim import BandClaim, weakest
 from ..marginals_result import Marginals
 
 if TYPE_CHECKING:
@@ -76,10 +77,15 @@ class Effects(Mapping[str, Curve]):
 
     def __repr__(self) -> str:
         kind = [*(one.kind for one in self.curves.values()), *(one.kind for one in self.surfaces.values())][0]
-        promise = f"epsilon={self.guarantee.epsilon:.4g} at delta={self.guarantee.delta:.3g}"
         counts = ((len(self), "column"), (len(self.surfaces), "pair"))
         what = " and ".join(f"{count} {one}{'s' if count > 1 else ''}" for count, one in counts if count)
-        return f"Effects({kind} of {what}, {promise})"
+        return f"Effects({kind} of {what}, {self.guarantee.brief}, {self.band_claim.brief})"
+
+    @property
+    def band_claim(self) -> BandClaim:
+        """What the bands of all curves and surfaces claim: the weakest claim among them."""
+        curves = [one.band_claim for one in self.curves.values()]
+        return weakest([*curves, *(one.band_claim for one in self.surfaces.values())])
 
     def to_json(self) -> dict[str, JsonValue]:
         """All curves as plain JSON values, and surfaces under both names."""

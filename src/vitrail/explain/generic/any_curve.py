@@ -24,8 +24,10 @@ from ...errors import InvalidInput
 from ...explanation import Curve
 from ...guarantee import Guarantee, question_mu
 from ...model import Model
+from ...show.band_claim import TWO_SIDED_95
+from ..band_claims import claim_of
 from .curve_output import CurveReader, checked_default, checked_range, grid_of, level_text
-from .price import SMALL_CURVE_NOISE, TWO_SIDED_95, GenericQuote, checked_groups, choose_groups
+from .price import SMALL_CURVE_NOISE, GenericQuote, checked_groups, choose_groups
 from .task import Explainer, Retrain, group_task
 
 if TYPE_CHECKING:
@@ -130,7 +132,7 @@ class AnyCurve:
         Returns
         -------
         Curve
-            With the 95 % band of its noise.
+            With the band of its noise.
 
         Raises
         ------
@@ -153,6 +155,7 @@ class AnyCurve:
             y=y,
             guarantee=self._guarantee(release.guarantee),
             cost=release.cost,
+            band_claim=claim_of("any curve"),
             lower=lower,
             upper=upper,
             std=np.full(len(grid), std),

@@ -25,8 +25,10 @@ from ...errors import InvalidInput
 from ...explanation import Ranking
 from ...guarantee import Guarantee, question_mu
 from ...model import Model
+from ...show.band_claim import TWO_SIDED_95
+from ..band_claims import claim_of
 from .any_curve import checked_key, group_notes, identity
-from .price import SMALL_RANKING_NOISE, TWO_SIDED_95, GenericQuote, checked_groups, choose_groups
+from .price import SMALL_RANKING_NOISE, GenericQuote, checked_groups, choose_groups
 from .ranking_output import RankingReader, checked_items
 from .task import Explainer, Retrain, group_task
 
@@ -130,6 +132,7 @@ class AnyRanking:
             scores=mean - mean.mean() + places.mean(),
             guarantee=self._guarantee(release.guarantee),
             cost=release.cost,
+            band_claim=claim_of("any ranking"),
             std=np.full(n_items, std * math.sqrt(1 - 1 / n_items)),
             own_std=np.full(n_items, std),
             score_label=f"mean points of a group ({places[0]:g} where it is first)",

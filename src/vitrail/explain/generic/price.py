@@ -15,9 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...accounting import Cost, JsonValue
+from ...accounting import Cost, JsonValue, rounded_down, rounded_up
 from ...errors import InvalidInput
 from ...guarantee import Guarantee
+from ..band_claims import claim_of
 
 SMALL_CURVE_NOISE = 0.02
 SMALL_RANKING_NOISE = 0.25
@@ -25,7 +26,6 @@ FEWEST_ROWS = 50
 ENOUGH_VOTERS = 200
 ROWS_TO_VOTE, FEWEST_ROWS_TO_VOTE = 25, 18
 FEWEST_ROWS_TO_TRAIN = 200
-TWO_SIDED_95 = 1.959963984540054
 
 
 def choose_groups(
@@ -89,7 +89,7 @@ class GenericQuote:
     std : float
         Standard deviation of the noise of one number of the result.
     half_width : float
-        Half the width of its 95 % band.
+        Half the width of its band.
     cost : Cost
         What would be charged.
     guarantee : Guarantee
@@ -110,11 +110,12 @@ class GenericQuote:
     remaining_epsilon: float
 
     def __str__(self) -> str:
-        verdict = "It fits" if self.fits else "It does not fit"
+        verdict, mark = "It fits" if self.fits else "It does not fit", claim_of("any curve").mark
         return (
-            f"epsilon {self.guarantee.epsilon:.4g} at delta {self.guarantee.delta:.3g}: {self.groups} groups of about "
-            f"{self.rows_per_group:.0f} rows, each number within +-{self.half_width:.3g} (95 %). "
-            f"{verdict}: the largest question the account can still pay for is epsilon {self.remaining_epsilon:.4g}."
+            f"epsilon {rounded_up(self.guarantee.epsilon)} at delta {rounded_up(self.guarantee.delta)}: "
+            f"{self.groups} groups of about {self.rows_per_group:.0f} rows, each number within "
+            f"+-{self.half_width:.3g} ({mark}). {verdict}: the largest question the account can still pay for is epsilon "
+            f"{rounded_down(self.remaining_epsilon)}."
         )
 
     def to_json(self) -> dict[str, JsonValue]:

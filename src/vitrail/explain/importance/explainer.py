@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 from ...errors import InvalidInput
 from ...explanation import Ranking
-from ...explanation.curve import TWO_SIDED_95
 from ...guarantee import question_mu
 from ...model import Model
+from ...show.band_claim import TWO_SIDED_95
+from ..band_claims import claim_of
 from ..effects.axes import Floats
 from ..effects.explainers import checked_rate
 from ..effects.planning import Prepared, Promise, ask_joint, checked_features, checked_inputs, prepare
@@ -188,6 +189,7 @@ def importance_ranking(part: ImportancePart, means: Floats, stds: Floats, promis
         promise.cost,
         kind=KIND,
         std=part.scores(stds),
+        band_claim=claim_of(KIND),
         score_label=f"increase of the mean {loss.name} loss",
         notes=tuple(notes),
     )

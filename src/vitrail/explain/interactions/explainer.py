@@ -16,6 +16,7 @@ from ...errors import InvalidInput, ModelError
 from ...explanation import Ranking
 from ...guarantee import question_mu
 from ...model import Model
+from ..band_claims import claim_of
 from ..effects.explainers import checked_rate
 from ..effects.joint import per_unit_std
 from ..effects.planning import Prepared, Promise, ask_joint, checked_features, checked_inputs, prepare
@@ -128,6 +129,7 @@ class Interactions:
             promise.cost,
             kind=KIND,
             std=np.array([one.std for one in found]),
+            band_claim=claim_of(KIND),
             score_label="H squared",
             notes=(NOTE,),
         )

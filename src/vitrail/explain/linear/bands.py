@@ -1,4 +1,4 @@
-"""95 % bands: how far noise of the known law would have moved the values.
+"""Bands: how far noise of the known law would have moved the values.
 
 Fresh noise is drawn from the law of the release, added to the released statistics, and the problem is solved again, 59
 times. The half-width is the 57th smallest of how far the value moved, spread and bias together: were the move from the truth

@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 
 MOST_NUMBERS = 2 * 10**8
 
-BANDS_NOTE = (
-    "Bands cover the noise of the release, nominally 95 %; sampling error is not in them, nor rows the vault clipped."
-)
+BANDS_NOTE = "Bands are drawn from the noise of the release; sampling error is not in them, nor rows the vault clipped."
 SPARSE_NOTE = "Only the {count} strongest columns of the released statistics were used; bands take that choice as given."
 
 

@@ -14,10 +14,9 @@ from ...accounting import Cost
 from ...explanation import Explanation
 from ...guarantee import Guarantee
 from ...schema import Numeric
+from ...show.band_claim import TWO_SIDED_95
+from ..band_claims import claim_of
 from .problem import Floats, LocalProblem
-
-BAND = 1.959963984540054
-"""Standard deviations to either side that hold 95 % of a normal law."""
 
 
 def explanation_of(
@@ -61,7 +60,7 @@ def explanation_of(
         intercepts = np.full(len(phi), middle)
     slices = list(schema.feature_slices.values())
     values = half * np.stack([parts[:, one].sum(axis=1) for one in slices], axis=1)
-    spread = BAND * half * np.sqrt(np.stack([variances[:, one].sum(axis=1) for one in slices], axis=1))
+    spread = TWO_SIDED_95 * half * np.sqrt(np.stack([variances[:, one].sum(axis=1) for one in slices], axis=1))
     return Explanation(
         values=values,
         base_values=intercepts - values.sum(axis=1) if problem.intercept else np.zeros(len(phi)),
@@ -71,6 +70,7 @@ def explanation_of(
         guarantee=guarantee,
         cost=cost,
         method=method,
+        band_claim=claim_of("local linear"),
         lower=None if phi_std is None else values - spread,
         upper=None if phi_std is None else values + spread,
         coefficients=half * slope,

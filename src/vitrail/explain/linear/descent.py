@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...accounting import Cost, epsilon_of
+from ...accounting import Cost, epsilon_of, rounded_down, rounded_up
 from ...accounting.cost import PICO
 from ...errors import BudgetExceeded, InvalidInput
 from ...explanation import Explanation
@@ -49,7 +49,7 @@ REACH = 0.7
 FEWEST_ITERATIONS, MOST_ITERATIONS = 10, 100
 MEANS_SHARE = 0.1
 """Share of the price that goes to the weighted mean of the rows, where contributions need one."""
-BANDS_NOTE = "Bands are nominal: they cover the noise of the releases, not how far the descent still was from the optimum."
+BANDS_NOTE = "Bands cover the noise of the releases, not how far the descent still was from the optimum."
 REPLAYED_NOTE = "Every release was stored already: this time nothing was charged."
 
 
@@ -246,8 +246,9 @@ def _check_budget(answers: VaultAnswers, centres: Floats, mu: float, last_label:
             return
     wanted = epsilon_of(mu, answers.data.delta)
     raise BudgetExceeded(
-        f"this descent would cost epsilon {wanted:.4g} in all its gradients together, and the largest question the account "
-        f"can still pay for is epsilon {quote.remaining_epsilon:.4g}. Nothing was charged; ask for less",
+        f"this descent would cost epsilon {rounded_up(wanted)} in all its gradients together, and the largest question "
+        f"the account can still pay for is epsilon {rounded_down(quote.remaining_epsilon)}. Nothing was "
+        "charged; ask for less",
         requested_epsilon=wanted,
         remaining_epsilon=quote.remaining_epsilon,
     )

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ...accounting import Cost, JsonValue
+from ...accounting import Cost, JsonValue, rounded_up
 from ...errors import InvalidInput
 from ...explanation import Explanation
 from ...guarantee import Guarantee
@@ -114,7 +114,7 @@ class History:
 
     def __repr__(self) -> str:
         fresh = sum(entry.computed for entry in self._entries)
-        return f"History({len(self)} points, {fresh} of them computed, mu={self.cost.mu:.4g})"
+        return f"History({len(self)} points, {fresh} of them computed, mu={rounded_up(self.cost.mu)})"
 
     @property
     def problem(self) -> LocalProblem:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...accounting import rounded_up
 from ...errors import InvalidInput, ModelError, SchemaError
 from ...explanation import Explanation
 from ...guarantee import Guarantee, question_mu
@@ -44,12 +45,10 @@ MOST_FEATURES = 1500
 """Beyond it "auto" means descent: statistics take n^2 numbers per point."""
 MOST_NUMBERS = 2 * 10**8
 
-BANDS_NOTE = (
-    "Bands cover the noise of the release, nominally 95 %; sampling error is not in them, nor rows the vault clipped."
-)
+BANDS_NOTE = "Bands are drawn from the noise of the release; sampling error is not in them, nor rows the vault clipped."
 SPARSE_NOTE = "Only the {count} strongest columns of the released statistics were used; bands take that choice as given."
 TRAINING_NOTE = (
-    "The promise covers the model's training too: its own (epsilon = {epsilon:g}, delta = {delta:g}) is added to that of "
+    "The promise covers the model's training too: its own (epsilon = {epsilon}, delta = {delta}) is added to that of "
     "the explanation."
 )
 
@@ -347,7 +346,7 @@ def with_training(explanation: Explanation, training: tuple[float, float] | None
     epsilon, delta = training
     given = explanation.guarantee
     whole = Guarantee(given.epsilon + epsilon, given.delta + delta, 0.0, given.neighbours, "training-data")
-    note = TRAINING_NOTE.format(epsilon=epsilon, delta=delta)
+    note = TRAINING_NOTE.format(epsilon=rounded_up(epsilon), delta=rounded_up(delta))
     return replace(explanation, guarantee=whole, notes=(*explanation.notes, note))
 
 

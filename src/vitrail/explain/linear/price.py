@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...accounting import JsonValue
+from ..band_claims import claim_of
 from .bands import expected_width
 from .problem import Floats, LocalProblem
 from .statistics import LocalStatistics, Scales, radius_of, scales_of, statistics_question
@@ -34,7 +35,7 @@ class LocalQuote:
     price : Quote
         Cost, guarantee, noise, and whether it fits the account.
     half_width : float
-        Expected (median) half-width of the 95 % bands, in units of the model's output. An estimate from public rows.
+        Expected (median) half-width of the bands, in units of the model's output. An estimate from public rows.
     n_points : int
         How many points are explained together.
     """
@@ -45,11 +46,19 @@ class LocalQuote:
 
     def __str__(self) -> str:
         points = "1 point" if self.n_points == 1 else f"{self.n_points} points together"
-        return f"{points}: {self.price} Bands of about +-{self.half_width:.2g} (an estimate from public stand-in rows)."
+        mark = claim_of("local linear").mark
+        return (
+            f"{points}: {self.price} Bands of about +-{self.half_width:.2g} ({mark}; an estimate from public stand-in rows)."
+        )
 
     def to_json(self) -> dict[str, JsonValue]:
         """The quote as plain JSON values."""
-        return {"price": self.price.to_json(), "half_width": self.half_width, "n_points": self.n_points}
+        return {
+            "price": self.price.to_json(),
+            "half_width": self.half_width,
+            "band_claim": claim_of("local linear").value,
+            "n_points": self.n_points,
+        }
 
 
 def quote_statistics(

@@ -16,7 +16,7 @@ unit ball.
 points and releases that were not used for choosing are clearly larger; only those are fit to be quoted.
 
 *Bands*, if asked for: the released tables are given a second helping of their own noise, several times; explanations from
-each differ from the first as much as that one, to first order, differs from the one without noise. Nominal, and blind to
+each differ from the first as much as that one, to first order, differs from the one without noise. Blind to
 what the model of the joint distribution leaves out.
 """
 
@@ -61,7 +61,7 @@ ROWS_NOTE = (
     "columns leaves out is an error that no band shows."
 )
 BANDS_NOTE = (
-    "Bands are nominal: the spread over {count} models from tables with their noise added a second time. The choice of "
+    "Bands are the spread over {count} models from tables with their noise added a second time. The choice of "
     "tables is taken as given."
 )
 NO_BANDS_NOTE = "No bands were computed; ask for replicates= to get them."

@@ -36,6 +36,7 @@ from ...explanation import Explanation
 from ...guarantee import Guarantee
 from ...model import Model
 from ...schema import Numeric, Schema
+from ..band_claims import claim_of
 from .coordinates import Cells, Coordinates
 from .problem import Labels
 from .shrinkage import shrink
@@ -54,7 +55,7 @@ RADIUS_SCALE = 0.6
 """See ``Synopsis.default_radius``."""
 AT_ONCE = 256
 """Points solved in one batch: large enough for the matrix products, small enough for memory."""
-NOTE_BANDS = "The bands are nominal: they come from the known law of the noise and hold no sampling error."
+NOTE_BANDS = "The bands come from the known law of the noise and hold no sampling error."
 NOTE_SHRUNK = "Released sums were shrunk towards independence: the bands do not hold what that moves."
 NOTE_NO_MODEL = "The model was not at hand: the outputs shown are the explanation's own predictions."
 
@@ -136,7 +137,7 @@ class Synopsis:
 
     def __repr__(self) -> str:
         size = sum(part.size for part in self.parts)
-        promise = f"epsilon={self.guarantee.epsilon:.4g} at delta={self.guarantee.delta:.4g}"
+        promise = self.guarantee.brief
         return f"Synopsis({self.dataset!r}, {self.schema.n_columns} columns, {size} numbers, {promise})"
 
     # --- what it knows -----------------------------------------------------------------------------------------------
@@ -248,6 +249,7 @@ class Synopsis:
             guarantee=self.guarantee,
             cost=self.cost,
             method="synopsis",
+            band_claim=claim_of("local linear"),
             lower=None if half_widths is None else values - half_widths,
             upper=None if half_widths is None else values + half_widths,
             coefficients=half * solution.slopes @ self.coordinates.embedding.T,

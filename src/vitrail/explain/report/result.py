@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from ...accounting import Cost, JsonValue
 from ...explanation import Ranking, files, stored
 from ...guarantee import Guarantee
+from ...show.band_claim import BandClaim
+from ...show.global_report import PARTS as SHOWN_PARTS
 from ..effects.result import Effects
 from ..marginals_result import Marginals
 
@@ -76,7 +78,7 @@ class GlobalExplanation:
     shap: Ranking | None = None
 
     def __repr__(self) -> str:
-        promise = f"epsilon={self.guarantee.epsilon:.4g} at delta={self.guarantee.delta:.3g}"
+        promise = self.guarantee.brief
         return f"GlobalExplanation({self.model} on {self.dataset!r}: {', '.join(self.parts)}; {promise})"
 
     @property
@@ -187,6 +189,15 @@ class GlobalExplanation:
         rankings = [ranking for ranking in (self.importance, self.shap) if ranking is not None]
         return tuple(dict.fromkeys((*found, *(note for ranking in rankings for note in ranking.notes))))
 
+    @property
+    def band_claims(self) -> Mapping[str, BandClaim]:
+        """What the bands of each part claim, by its name in ``parts``."""
+        claims = {
+            part: effects.band_claim for part, effects in (("pdp", self.pdp), ("ale", self.ale)) if effects is not None
+        }
+        rankings = (("importance", self.importance), ("shap", self.shap))
+        return claims | {part: ranking.band_claim for part, ranking in rankings if ranking is not None}
+
     def _repr_html_(self) -> str:
         from ...show import figure_image, html_text
 
@@ -197,7 +208,8 @@ class GlobalExplanation:
         for effects in (self.pdp, self.ale):
             if effects is not None:
                 pictures.append(figure_image(effects.plot(), repr(effects)))
-        words = (self.whole_guarantee.sentence, *self._notes())
+        claims = (claim.sentence(SHOWN_PARTS[part]) for part, claim in self.band_claims.items())
+        words = (self.whole_guarantee.sentence, *claims, *self._notes())
         said = "".join(f"<p>{html_text(one)}</p>" for one in words)
         return f"<p><b>{html_text(repr(self))}</b></p>{''.join(pictures)}{said}"
 

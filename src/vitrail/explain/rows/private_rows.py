@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...accounting import Cost
+from ...accounting import Cost, rounded_down, rounded_up
 from ...errors import BudgetExceeded, InvalidInput
 from ...guarantee import Guarantee, check_neighbours, question_mu
 from ...schema import Schema
@@ -190,7 +190,9 @@ def _parts(mu: float, shares: Sequence[Fraction]) -> list[float]:
     units = math.floor(Fraction(mu) ** 2 * 10**12)
     parts = [math.floor(share * units) for share in shares]
     if min(parts) < 1:
-        raise InvalidInput(f"the price of these private rows is mu = {mu:.3g}, too small to buy anything; ask for more")
+        raise InvalidInput(
+            f"the price of these private rows is mu = {rounded_up(mu)}, too small to buy anything; ask for more"
+        )
     return [math.sqrt(part / 10**12) * (1 - 2e-15) for part in parts]
 
 
@@ -210,8 +212,8 @@ def _check_affordable(data: PrivateData, first: Question, prices: Sequence[float
         return
     requested = Guarantee.of_mu(needed.mu, data.delta).epsilon
     raise BudgetExceeded(
-        f"These private rows cost epsilon {requested:.4g} (at delta {data.delta:.4g}), but only "
-        f"{statement.remaining_epsilon:.4g} is left of account {statement.account!r}. Nothing was charged.",
+        f"These private rows cost epsilon {rounded_up(requested)} (at delta {rounded_up(data.delta)}), but only "
+        f"{rounded_down(statement.remaining_epsilon)} is left of account {statement.account!r}. Nothing was charged.",
         requested_epsilon=requested,
         remaining_epsilon=statement.remaining_epsilon,
     )

@@ -95,7 +95,7 @@ class PrivateRows:
     def __repr__(self) -> str:
         return (
             f"PrivateRows({self.dataset!r}, {len(self.bins)} columns, {len(self.noisy_tables)} tables, "
-            f"epsilon={self.guarantee.epsilon:.4g} at delta={self.guarantee.delta:.3g})"
+            f"{self.guarantee.brief})"
         )
 
     # --- the model ---------------------------------------------------------------------------------------------------
@@ -248,7 +248,7 @@ class PrivateRows:
         return tree_figure(self)
 
     def plot_marginals(self, *, across: int = 3) -> Figure:
-        """Draw the noisy histogram of every column, with 95 % noise bands."""
+        """Draw the noisy histogram of every column, with noise bands."""
         from ...show import Histogram, histograms_figure
 
         pieces = zip(self.bins, self.counts, strict=True)

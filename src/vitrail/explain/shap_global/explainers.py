@@ -16,6 +16,7 @@ from ...explanation.curve import Density
 from ...guarantee import question_mu
 from ...model import Model
 from ...schema import Categorical
+from ..band_claims import claim_of
 from ..effects.axes import Floats
 from ..effects.explainers import checked_rate
 from ..effects.planning import Prepared, Promise, ask_joint, checked_features, checked_inputs, prepare
@@ -197,6 +198,7 @@ def shap_ranking(part: ShapImportancePart, names: Sequence[str], means: Floats, 
         promise.cost,
         kind="SHAP importance",
         std=stds,
+        band_claim=claim_of("SHAP importance"),
         score_label="mean size of the Shapley value",
         notes=(NOTE, SIZE_NOTE),
     )
@@ -232,6 +234,7 @@ def _curve(prepared: Prepared, cells: Cells, values: Floats, stds: Floats, promi
         promise.guarantee,
         promise.cost,
         std=stds,
+        band_claim=claim_of("SHAP dependence"),
         y_label="mean Shapley value",
         density=density,
         notes=(NOTE,),

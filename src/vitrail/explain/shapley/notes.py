@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .reconcile import TWO_SIDED_95, Reconciled
+from ...show.band_claim import TWO_SIDED_95
+from .reconcile import Reconciled
 
 GAP_TO_MENTION = 4.0
 """Standard deviations of the noise by which released numbers may fail to add up before the notes say so."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...accounting import Cost, JsonValue
+from ...accounting import Cost, JsonValue, rounded_down, rounded_up
 from ...guarantee import Guarantee
+from ..band_claims import claim_of
 
 
 @dataclass(frozen=True)
@@ -15,7 +16,7 @@ class ShapleyQuote:
     Attributes
     ----------
     half_width : float
-        Half the width of a value's 95 % band, in units of the model's output.
+        Half the width of a value's band, in units of the model's output.
     base_half_width : float
         The same for the base value.
     clip : float
@@ -39,11 +40,12 @@ class ShapleyQuote:
     remaining_epsilon: float
 
     def __str__(self) -> str:
-        verdict = "It fits" if self.fits else "It does not fit"
+        verdict, mark = "It fits" if self.fits else "It does not fit", claim_of("shapley").mark
         return (
-            f"epsilon {self.guarantee.epsilon:.4g} at delta {self.guarantee.delta:.3g}: values within "
-            f"+-{self.half_width:.3g}, the base value within +-{self.base_half_width:.3g} (95 %, clip {self.clip:.4g}). "
-            f"{verdict}: the largest question the account can still pay for is epsilon {self.remaining_epsilon:.4g}."
+            f"epsilon {rounded_up(self.guarantee.epsilon)} at delta {rounded_up(self.guarantee.delta)}: values within "
+            f"+-{self.half_width:.3g}, the base value within +-{self.base_half_width:.3g} ({mark}, clip {self.clip:.4g}). "
+            f"{verdict}: the largest question the account can still pay for is epsilon "
+            f"{rounded_down(self.remaining_epsilon)}."
         )
 
     def to_json(self) -> dict[str, JsonValue]:

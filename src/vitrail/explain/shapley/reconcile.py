@@ -26,8 +26,6 @@ import numpy as np
 from .contributions import Scales
 from .permutations import Floats
 
-TWO_SIDED_95 = 1.959963984540054
-
 
 @dataclass(frozen=True, eq=False)
 class Reconciled:

@@ -20,19 +20,21 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from ...accounting import Cost, JsonValue
+from ...accounting import Cost, JsonValue, rounded_down, rounded_up
 from ...accounting.cost import PICO
 from ...errors import BudgetExceeded, InvalidInput
 from ...explanation import Explanation
 from ...guarantee import Guarantee, check_neighbours, question_mu
 from ...model import Model
+from ...show.band_claim import TWO_SIDED_95
+from ..band_claims import claim_of
 from . import clipping
 from .chains import Chains
 from .contributions import Clipped, Marginal, Scales
 from .notes import notes_of
 from .permutations import Floats
 from .quote import ShapleyQuote
-from .reconcile import TWO_SIDED_95, noise_of, reconcile
+from .reconcile import noise_of, reconcile
 
 if TYPE_CHECKING:
     from ...vault import BoundedSum, PrivateData, SampledSum
@@ -126,7 +128,7 @@ class Shapley:
         epsilon, mu : float
             The price of the question, in one of the two currencies.
         bands : bool
-            Give the values their 95 % noise bands.
+            Give the values their noise bands.
 
         Returns
         -------
@@ -167,6 +169,7 @@ class Shapley:
             guarantee=self._guarantee(cost),
             cost=cost,
             method="shapley",
+            band_claim=claim_of("shapley"),
             lower=found.values - half_width if bands else None,
             upper=found.values + half_width if bands else None,
             notes=notes_of(found, clip, self._data.n_rows_public, bands=bands, sampled=self._rate < 1),
@@ -265,8 +268,9 @@ class Shapley:
         )
         if first.fits and not paid_before:
             raise BudgetExceeded(
-                f"Shapley values with clip='auto' would cost epsilon {whole.guarantee.epsilon:.4g}, and the largest "
-                f"question the account can still pay for is epsilon {whole.remaining_epsilon:.4g}; nothing was charged",
+                f"Shapley values with clip='auto' would cost epsilon {rounded_up(whole.guarantee.epsilon)}, and the largest "
+                f"question the account can still pay for is epsilon {rounded_down(whole.remaining_epsilon)}; "
+                "nothing was charged",
                 requested_epsilon=whole.guarantee.epsilon,
                 remaining_epsilon=whole.remaining_epsilon,
             )

@@ -1,0 +1,109 @@
+"""What a band claims: how often it holds the value that the explainer would have found without noise. All words for it.
+
+A band is two numbers; that it holds 95 % of the time is a claim, and a claim needs either a law or a measurement on data
+that nobody tuned on. So every result carries one of three, ``NOT_CALIBRATED`` unless its explainer says otherwise
+(``explain.band_claims`` is the table, with reasons), and every picture, page, file and command asks here how to say it. The
+words "95 %" stand nowhere else in what is shown; a test looks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+TWO_SIDED_95 = 1.959963984540054
+"""A normal variable is within so many standard deviations of its mean in 95 % of all draws."""
+
+
+class BandClaim(StrEnum):
+    """How often a band holds what it is drawn around. The values are what files say.
+
+    Examples
+    --------
+    >>> BandClaim.NOT_CALIBRATED.column, BandClaim.NOISE_LAW_95.column
+    ('band, not calibrated', '95 % noise band')
+    """
+
+    MEASURED_95 = "95 %, measured"
+    """Nominally 95 %, and a benchmark says how often it held."""
+    NOISE_LAW_95 = "95 % of the noise"
+    """The noise is Gaussian of known width on the very number that is shown; nothing else is claimed."""
+    NOT_CALIBRATED = "not calibrated"
+    """Drawn from the noise; on data nobody tuned on it holds more rarely, or nobody has looked."""
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether it says 95 %."""
+        return self is not BandClaim.NOT_CALIBRATED
+
+    @property
+    def column(self) -> str:
+        """The title of a column of half-widths."""
+        return "95 % noise band" if self.calibrated else "band, not calibrated"
+
+    @property
+    def bands(self) -> str:
+        """What lines and bars are, inside a sentence."""
+        return "95 % noise bands" if self.calibrated else "noise bands, not calibrated"
+
+    @property
+    def band(self) -> str:
+        """One of them."""
+        return "95 % noise band" if self.calibrated else "noise band (not calibrated)"
+
+    @property
+    def brief(self) -> str:
+        """The last words of a result in one line."""
+        return "95 % noise bands" if self.calibrated else "bands not calibrated"
+
+    @property
+    def mark(self) -> str:
+        """In brackets behind a half-width."""
+        return "95 %" if self.calibrated else "not calibrated"
+
+    @property
+    def order(self) -> str:
+        """How sure the order of two scores is, where a ranking says so."""
+        return "how sure the order of each pair is" + ("" if self.calibrated else ", by the noise alone (not calibrated)")
+
+    @property
+    def probability(self) -> str:
+        """Behind "within so much of the true one"."""
+        return "with probability 95 %" if self.calibrated else "by the noise alone (not calibrated)"
+
+    def sentence(self, what: str = "") -> str:
+        """The claim in full; ``what`` the bands are of, where there are several kinds.
+
+        Examples
+        --------
+        >>> BandClaim.NOISE_LAW_95.sentence().split(",")[0]
+        'Bands hold the privacy noise in 95 % of all draws'
+        >>> BandClaim.NOT_CALIBRATED.sentence("accumulated effects").split(" only")[0]
+        'Bands of accumulated effects show the privacy noise'
+        """
+        bands = f"Bands of {what}" if what else "Bands"
+        if self is BandClaim.NOT_CALIBRATED:
+            return (
+                f"{bands} show the privacy noise only and are not calibrated on unseen data: the value without noise can "
+                "lie outside more often than they suggest."
+            )
+        if self is BandClaim.NOISE_LAW_95:
+            return (
+                f"{bands} hold the privacy noise in 95 % of all draws, for each number on its own; nothing else that moves "
+                "a value is in them."
+            )
+        return (
+            f"{bands} are nominal 95 % noise bands, for each number on its own; how often they held is measured in the "
+            "benchmarks."
+        )
+
+
+def weakest(claims: Iterable[BandClaim]) -> BandClaim:
+    """What can be said of several together.
+
+    Examples
+    --------
+    >>> weakest([BandClaim.NOISE_LAW_95, BandClaim.NOT_CALIBRATED]).value
+    'not calibrated'
+    """
+    return max(claims, key=list(BandClaim).index)

@@ -1,0 +1,66 @@
+"""What a pane says of its bands: a person's contributions are not calibrated, on pages, in files, and after a round trip."""
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+from pane_setup import PERSON, opened
+
+import vitrail as vt
+from vitrail.pane.plan import Plan
+from vitrail.show import BandClaim
+
+SAYS_95 = re.compile(r"95[\s\xa0]*%")
+
+
+@pytest.mark.parametrize("method", ["moments", "rows"])
+def test_local_bands_are_not_calibrated(made, method):
+    pane = vt.Pane.from_bytes(made.content, model=made.model)
+    found = pane.local(PERSON, method=method, bands=True)
+    assert found.lower is not None
+    assert found.band_claim is BandClaim.NOT_CALIBRATED
+    for text in (repr(found), str(found), found._repr_html_()):
+        assert "not calibrated" in text
+        assert not SAYS_95.search(text)
+
+
+def test_a_persons_page_and_file_say_so(made, tmp_path):
+    person = vt.Pane.from_bytes(made.content, model=made.model).explain(PERSON)
+    why = person.page().sections[0].to_html()
+    assert "Lines are noise bands, not calibrated" in why
+    assert BandClaim.NOT_CALIBRATED.sentence() in why
+    assert not SAYS_95.search(why)
+    stored = json.loads(person.save(tmp_path / "person.json").read_text())
+    assert stored["explanation"]["band_claim"] == "not calibrated"
+    assert {place["band_claim"] for place in stored["places"]} == {person.places[0].curve.band_claim.value}
+
+
+def test_a_page_whose_only_curves_are_accumulated_says_no_95(made):
+    person = vt.Pane.from_bytes(made.content, model=made.model).explain(PERSON)
+    ale = vt.Pane.from_bytes(made.content).report.ale
+    standing = [type(one)(one.column, one.value, ale[one.column], one.output, one.half_width) for one in person.places]
+    page = replace(person, places=tuple(standing)).to_html()
+    assert "(not calibrated)" in page
+    assert page.count(BandClaim.NOT_CALIBRATED.sentence()) >= 2
+    assert not SAYS_95.search(page)
+
+
+def test_the_claims_are_in_the_file(made):
+    again = vt.Pane.from_bytes(made.content)
+    assert dict(again.report.band_claims) == {
+        "pdp": BandClaim.MEASURED_95,
+        "ale": BandClaim.NOT_CALIBRATED,
+        "importance": BandClaim.NOT_CALIBRATED,
+    }
+    accuracy = again.accuracy()["global report"]
+    assert accuracy.count("(not calibrated)") == 2
+    assert accuracy.count("(95 %)") == 1
+
+
+def test_a_plan_says_what_its_bands_would_claim(made):
+    quoted = opened().quote(Plan(opened(), made.model), epsilon=1.0)
+    assert "(95 %)" in quoted.expected["pdp"]
+    for part in ("ale", "importance"):
+        assert "(not calibrated)" in quoted.expected[part]
+        assert not SAYS_95.search(quoted.expected[part])

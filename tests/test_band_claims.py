@@ -1,0 +1,197 @@
+"""What bands claim: four explainers are not calibrated, and nothing they say or write down says 95 %."""
+
+import ast
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import vitrail as vt
+from vitrail.errors import InvalidInput
+from vitrail.explain.band_claims import CLAIMS, claim_of
+from vitrail.show import BandClaim
+from vitrail.show.band_claim import weakest
+from vitrail.show.global_report import ranking_card
+from vitrail.show.images import figure_svg
+
+SOURCES = Path(__file__).resolve().parents[1] / "src/vitrail"
+# Percentages beside a ranking are drawn numbers, and any of them may happen to be 95; a claim speaks of bands.
+SAYS_95 = re.compile(r"95[\s\xa0]*%[^.;:<]{0,12}bands?\b|bands?\b[^.;:<]{0,12}95[\s\xa0]*%|nominal|probability[\s\xa0]+95")
+
+SCHEMA = vt.Schema({"age": vt.Numeric(0, 100), "job": vt.Categorical(["a", "b"]), "rich": vt.Categorical(["no", "yes"])})
+POINT = {"age": 70, "job": "b"}
+N_ROWS = 600
+MODEL = vt.Model(lambda x: 0.1 + 0.6 * x[:, 0] + 0.2 * x[:, 2], range=(0, 1), name="risk")
+
+
+@pytest.fixture(scope="module")
+def data() -> vt.PrivateData:
+    generator = np.random.default_rng(4)
+    rows = {
+        "age": generator.uniform(0, 100, N_ROWS),
+        "job": generator.choice(["a", "b"], N_ROWS),
+        "rich": generator.choice(["no", "yes"], N_ROWS),
+    }
+    return vt.PrivateData(rows, SCHEMA, name="staff", n_rows_public=N_ROWS, target="rich", budget=vt.Budget(50_000.0, 1e-6))
+
+
+LOCAL = {
+    "statistics": lambda data: vt.LocalLinear(data, MODEL)(POINT, mu=2.0),
+    "sparse": lambda data: vt.LocalLinear(data, MODEL)(POINT, mu=2.0, max_features=1),
+    "descent": lambda data: vt.LocalLinear(data, MODEL)(POINT, mu=2.0, method="descent"),
+    "moments": lambda data: vt.LocalLinear(data, MODEL).fit(mu=2.0, kind="moments")(POINT),
+    "rows": lambda data: vt.LocalLinear(data, MODEL).fit(mu=2.0, kind="rows", replicates=4)(POINT),
+    "classes": lambda data: next(iter(vt.explain_classes(data, [MODEL], POINT, mu=2.0).values())),
+}
+
+
+def assert_not_calibrated(text: str) -> None:
+    assert "not calibrated" in text
+    assert not SAYS_95.search(text), SAYS_95.search(text)
+
+
+def pictures_of(e: vt.Explanation) -> list[str]:
+    figures = [e.plot.bar(), e.plot.bars([0]), e.plot.waterfall(style="vitrail")]
+    return [figure_svg(figure).decode() for figure in figures]
+
+
+def test_the_search_finds_what_it_is_for() -> None:
+    for claim in (BandClaim.MEASURED_95, BandClaim.NOISE_LAW_95):
+        for said in (claim.column, claim.bands, claim.band, claim.brief, claim.probability):
+            assert SAYS_95.search(said), said
+    assert SAYS_95.search("Bands cover the noise of the release, nominally 95 %; sampling error is not in them")
+    for said in ("0.95rem", ">95 %<", BandClaim.NOT_CALIBRATED.sentence()):
+        assert not SAYS_95.search(said)
+
+
+@pytest.mark.parametrize("method", LOCAL)
+def test_local_linear_explanations_say_so_everywhere(method, data) -> None:
+    e = LOCAL[method](data)
+    assert e.lower is not None
+    assert e.band_claim is BandClaim.NOT_CALIBRATED
+    for text in (repr(e), str(e), e.summary(), e._repr_html_(), " ".join(e.sentences), *pictures_of(e)):
+        assert_not_calibrated(text)
+    assert not SAYS_95.search(" ".join(e.notes))
+    again = vt.Explanation.from_json(json.loads(json.dumps(e.to_json())))
+    assert again.band_claim is e.band_claim
+    assert again[0].band_claim is e.band_claim
+
+
+def test_permutation_importance_says_so_everywhere(data) -> None:
+    ranking = vt.PermutationImportance(data, MODEL)(mu=2.0)
+    assert ranking.band_claim is BandClaim.NOT_CALIBRATED
+    card = ranking_card(ranking.shape(), "").to_html()
+    for text in (
+        repr(ranking),
+        ranking._repr_html_(),
+        figure_svg(ranking.plot()).decode(),
+        card,
+        " ".join(ranking.sentences),
+    ):
+        assert_not_calibrated(text)
+    assert vt.Ranking.from_json(json.loads(json.dumps(ranking.to_json()))).band_claim is ranking.band_claim
+
+
+@pytest.mark.parametrize("estimate", ["smooth", "plain"])
+def test_accumulated_effects_say_so_everywhere(estimate, data) -> None:
+    effects = vt.AccumulatedEffects(data, MODEL, estimate=estimate)(mu=2.0)
+    assert effects.band_claim is BandClaim.NOT_CALIBRATED
+    assert_not_calibrated(repr(effects))
+    assert_not_calibrated(figure_svg(effects.plot()).decode())
+    for curve in effects.values():
+        assert curve.band_claim is BandClaim.NOT_CALIBRATED
+        for text in (repr(curve), curve._repr_html_(), figure_svg(curve.plot()).decode(), " ".join(curve.sentences)):
+            assert_not_calibrated(text)
+        assert vt.Curve.from_json(json.loads(json.dumps(curve.to_json()))).band_claim is curve.band_claim
+
+
+def test_a_report_says_of_each_part_what_it_claims(data, tmp_path) -> None:
+    report = vt.GlobalReport(data, MODEL, parts=["pdp", "ale", "importance"])(mu=2.0)
+    again = vt.GlobalExplanation.load(report.save(tmp_path / "report.json"))
+    for found in (report, again):
+        assert dict(found.band_claims) == {
+            "pdp": BandClaim.MEASURED_95,
+            "ale": BandClaim.NOT_CALIBRATED,
+            "importance": BandClaim.NOT_CALIBRATED,
+        }
+        page, notebook = found.to_html(), found._repr_html_()
+        for text in (page, notebook):
+            assert BandClaim.MEASURED_95.sentence("partial dependence") in text
+            assert BandClaim.NOT_CALIBRATED.sentence("accumulated effects") in text
+        assert BandClaim.NOT_CALIBRATED.sentence() in page  # the card of the importance
+        assert "± " in page
+        assert "(not calibrated)" in page
+
+
+def test_the_page_of_accumulated_effects_alone_claims_nothing(data) -> None:
+    """Histograms on the page keep their own claim, so the part about columns is looked at by itself."""
+    shape = vt.GlobalReport(data, MODEL, parts=["ale"])(mu=2.0)
+    columns = [one for one in shape.report().sections if getattr(one, "title", "") == "Column by column"]
+    assert_not_calibrated(columns[0].to_html())
+
+
+def test_quotes_say_what_the_bands_would_claim(data) -> None:
+    local = vt.LocalLinear(data, MODEL).quote(POINT, mu=2.0)
+    assert_not_calibrated(str(local))
+    assert local.to_json()["band_claim"] == "not calibrated"
+    assert_not_calibrated(str(vt.PermutationImportance(data, MODEL).quote(mu=2.0)))
+    assert_not_calibrated(str(vt.AccumulatedEffects(data, MODEL).quote(mu=2.0)))
+    report = vt.GlobalReport(data, MODEL, parts=["pdp", "ale"]).quote(mu=2.0)
+    assert re.search(r"pdp \+-\S+ \(95 %\), ale \+-\S+ \(not calibrated\)", str(report))
+    pairs = vt.PartialDependence(data, MODEL).quote([("age", "job")], mu=2.0)
+    assert pairs.claim("pdp") is BandClaim.NOT_CALIBRATED
+
+
+def test_what_keeps_its_claim_still_says_it(data) -> None:
+    curve = vt.PartialDependence(data, MODEL)("age", mu=2.0)["age"]
+    values = vt.Shapley(data, MODEL)(POINT, mu=2.0)
+    for found, claim in ((curve, BandClaim.MEASURED_95), (values, BandClaim.NOISE_LAW_95)):
+        assert found.band_claim is claim
+        assert SAYS_95.search(repr(found))
+        assert claim.sentence() in found._repr_html_()
+        assert type(found).from_json(found.to_json()).band_claim is claim
+
+
+def test_who_says_nothing_claims_nothing() -> None:
+    """A result made by hand, or by an explainer that the table does not know."""
+    made = vt.Curve("x", "mine", np.arange(3.0), np.zeros(3), vt.Guarantee.of_mu(0.2, 1e-6), vt.Cost(), std=np.ones(3))
+    assert made.band_claim is BandClaim.NOT_CALIBRATED
+    assert claim_of("mine") is BandClaim.NOT_CALIBRATED
+    assert weakest([BandClaim.NOISE_LAW_95, BandClaim.NOT_CALIBRATED, BandClaim.MEASURED_95]) is BandClaim.NOT_CALIBRATED
+    assert weakest([BandClaim.MEASURED_95, BandClaim.NOISE_LAW_95]).calibrated
+    with pytest.raises(InvalidInput, match="band_claim of a curve is str; it must be a BandClaim"):
+        replace(made, band_claim="95 %")
+    for wrong in ("95 %", None, 3):
+        with pytest.raises(InvalidInput, match="'band_claim' must be one of"):
+            vt.Curve.from_json({**made.to_json(), "band_claim": wrong})
+
+
+def test_the_four_are_in_the_table_as_what_they_are() -> None:
+    for kind in ("local linear", "permutation importance", "accumulated effects"):
+        assert CLAIMS[kind] is BandClaim.NOT_CALIBRATED
+
+
+# --- the class stays closed -------------------------------------------------------------------------------------------
+
+ROOMS = ("show", "cli", "pane", "explanation", "explain/linear", "explain/effects", "explain/importance", "explain/report")
+WORDS = re.compile(r"95(?:[\s\xa0]|\\u00a0)*(?:%|per ?cent)|nominal(?:ly)?\b", re.IGNORECASE)
+
+
+def test_no_room_words_the_claim_by_itself() -> None:
+    files = [path for room in ROOMS for path in sorted((SOURCES / room).rglob("*.py"))]
+    assert len(files) > 100
+    found = [str(path.relative_to(SOURCES)) for path in files if WORDS.search(path.read_text(encoding="utf-8"))]
+    assert found == ["show/band_claim.py"]
+
+
+def test_the_width_of_a_band_is_written_once() -> None:
+    number = re.compile(r"1\.9(?:6|5996\d*)")
+    found = []
+    for path in sorted(SOURCES.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, float) and number.fullmatch(repr(node.value)):
+                found.append(str(path.relative_to(SOURCES)))
+    assert found == ["show/band_claim.py"]
