@@ -85,6 +85,12 @@ def check_width(plan: MapTraining, n_features: int) -> None:
         raise InvalidInput(f"there are {n_features} features; training takes at most {largest_width()}. Nothing was charged")
 
 
+def _spread_integers(shape: tuple[int, int]) -> NDArray[np.int64]:
+    """Integers of 22 bits and a sign, fixed ones, whose bits are well mixed."""
+    numbers = np.arange(1, math.prod(shape) + 1, dtype=np.int64) * 2_654_435_761
+    return ((numbers ^ (numbers >> 13)) % 2**23 - 2**22).reshape(shape)
+
+
 @cache
 def check_products_are_exact(device: str) -> None:
     """Refuse a device whose float64 matrix products round where they need not: the bound counts on exact integers.
@@ -92,8 +98,7 @@ def check_products_are_exact(device: str) -> None:
     IEEE products and sums of integers below 2^53 are exact. A library may be told to emulate float64 by shorter numbers;
     that would show here, on public numbers, before anything is charged.
     """
-    rng = np.random.default_rng(20_260_101)
-    left, right = rng.integers(-(2**22), 2**22, (96, 512)), rng.integers(-(2**22), 2**22, (512, 80))
+    left, right = _spread_integers((96, 512)), _spread_integers((512, 80))
     left[:8], right[:, :8] = 2**22, 2**22
     factors = left.astype(np.float64), right.astype(np.float64)
     if device == "cpu":
