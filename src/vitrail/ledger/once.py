@@ -25,8 +25,9 @@ def warn_once(what: str, text: str) -> None:
 
 
 def _callers_level() -> int:
-    """How far up the first frame outside this package is, counted from ``warn_once``."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and str(Path(frame.f_code.co_filename)).startswith(_PACKAGE):
+    """How far up the caller of this package is, counted from ``warn_once``: the package's own frames have others between."""
+    level, found, frame = 1, 1, sys._getframe(1)
+    while frame.f_back is not None:
+        found = level if frame.f_code.co_filename.startswith(_PACKAGE) else found
         level, frame = level + 1, frame.f_back
-    return level
+    return found + 1
