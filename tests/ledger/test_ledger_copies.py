@@ -321,8 +321,7 @@ def test_where_no_record_can_be_kept_it_is_said_once(tmp_path, monkeypatch):
     monkeypatch.setenv("VITRAIL_STATE", str(tmp_path / "file"))
     monkeypatch.setattr(once, "_SAID", set())
     with pytest.warns(LedgerWarning, match="an older copy of a ledger would not be noticed") as caught:
-        ledger = opened(tmp_path / "ledger.db")
-        charge(ledger, 3)
+        charge(ledger := opened(tmp_path / "ledger.db"), 3)
     assert len(caught) == 1
     assert caught[0].filename == __file__
     assert ledger.statement("adult").n_questions == 3

@@ -127,6 +127,8 @@ def test_data_without_a_ledger_says_once_that_its_bill_is_forgotten(tmp_path):
     script.write_text(FORGETFUL)
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
     (line,) = done.stdout.splitlines()
-    assert line.startswith(f"LedgerWarning {script} 6 This data has no ledger, so what is spent is forgotten when this process")
+    assert line.startswith(
+        f"LedgerWarning {script} 6 This data has no ledger, so what is spent is forgotten when this process"
+    )
     assert "ledger='sqlite:///ledger.db'" in line
     assert "ledger='memory'" in line

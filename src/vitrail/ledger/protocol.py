@@ -77,6 +77,8 @@ class Ledger(Protocol):
         ------
         BudgetExceeded
             If the account or the analyst's cap does not allow it. Nothing was charged; a cheaper question may fit.
+        LedgerRolledBack
+            If the account is known to have come further than this ledger says: replays are refused then, too.
         LedgerError
             If there is no such account, or the key belongs to a question with another event or to another part.
         """
