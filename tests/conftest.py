@@ -7,14 +7,6 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))  # for benchmark_scripts, which is no package
 
 
-@pytest.fixture(autouse=True)
-def state_folder(tmp_path_factory, monkeypatch):
-    """What the library remembers of ledgers, apart for every test and never in the home of whoever runs them."""
-    folder = tmp_path_factory.mktemp("state")
-    monkeypatch.setenv("VITRAIL_STATE", str(folder))
-    return folder
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem):
     """A test marked ``chance`` measures fresh noise and fails if it fails twice in a row: a bound that is broken, or an
