@@ -251,8 +251,10 @@ class SqlLedger:
                 self._refuse_older_copy(book, mark)
             yield book
         if (row := book.written) is not None:  # committed
-            opening = self._openings.setdefault(account, row.head) if opening is None else opening
-            self._marks.keep(mark_of(row, opening, self._address, data))
+            if opening is None and row.seq == 1:
+                opening = self._openings[account] = row.head
+            if opening is not None:  # else the first entry was removed, which verify names
+                self._marks.keep(mark_of(row, opening, self._address, data))
 
     def _refuse_older_copy(self, book: SqlBook, mark: HighWater) -> None:
         if (refusal := contradiction(book, mark, self._place, self._marks.file(mark.opening))) is not None:
