@@ -174,6 +174,9 @@ def stream(folder: str, rows: int, columns: int) -> None:
 
 def charges(count: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
+        os.environ["VITRAIL_STATE"] = str(
+            Path(folder) / "state"
+        )  # its record is written with every charge, and goes with it
         ledger = open_ledger(Path(folder) / "ledger.db")
         ledger.open_account("bench", vt.Budget(10.0, DELTA), "add-remove")
         event = GaussianSum(sensitivity=1.0, sigma=1e4)

@@ -11,6 +11,8 @@ The customers are the Adult census extract, which is public, so that the demo ca
 
 import json
 import math
+import os
+import shutil
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -90,8 +92,10 @@ def fresh_ledger() -> Path:
     ledger = OUTPUT / "ledger.db"
     if ledger.exists():
         console.print(f"Removing the ledger of the last demo, {ledger} (with real data this would be a breach).")
-    for suffix in ("", "-wal", "-shm"):
-        Path(f"{ledger}{suffix}").unlink(missing_ok=True)
+    ledger.unlink(missing_ok=True)
+    # The library writes down outside the ledger how far it has come, and would refuse the new one. The demo has that apart.
+    os.environ["VITRAIL_STATE"] = str(OUTPUT / "state")
+    shutil.rmtree(OUTPUT / "state", ignore_errors=True)
     return ledger
 
 

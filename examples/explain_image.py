@@ -39,6 +39,7 @@ def main() -> None:
         name="shoes",
         n_rows_public=2000,
         budget=vt.Budget(epsilon=4.0, delta=1e-6),
+        ledger="memory",  # public data: the bill may be forgotten
     )
     model = vt.Model(network, output="ankle boot", inputs="features")
     explain = vt.LocalLinear(data, model, view=patches)

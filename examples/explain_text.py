@@ -67,6 +67,7 @@ def main() -> None:
         name="reviews",
         n_rows_public=arguments.rows,
         budget=vt.Budget(epsilon=2.0, delta=1e-6),
+        ledger="memory",  # public data: the bill may be forgotten
     )
     explain = vt.LocalLinear(data, vt.Model(classifier, inputs="features", name="will come again"), view=words)
     point = words.rows(arguments.explain)

@@ -21,6 +21,7 @@ def main() -> None:
         target="income",
         n_rows_public=30_000,  # declared: a round number that everybody may know
         budget=vt.Budget(epsilon=1.0, delta=1e-6),
+        ledger="memory",  # public data: the bill may be forgotten
     )
 
     # A quote reads no row and costs nothing.

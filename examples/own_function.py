@@ -31,6 +31,7 @@ def main() -> None:
         name="adult",
         n_rows_public=30_000,
         budget=vt.Budget(epsilon=1.0, delta=1e-6),
+        ledger="memory",  # public data: the bill may be forgotten
     )
     # One of the two sexes is 1, the other 0, so a row is (h, 1) with h <= 1 and zeros: its norm is at most sqrt(2).
     question = vt.BoundedSum(hours_by_sex, size=4, l2_bound=math.sqrt(2), key="hours by sex, version 1")

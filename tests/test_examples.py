@@ -49,7 +49,7 @@ def test_the_demo_releases_is_refused_replays_verifies_and_explains(tmp_path: Pa
     assert "Replayed: True; the same bytes: True" in said
     assert "The ledger holds." in said
     assert "It would have been the other answer with:" in said
-    made = ["customers.pane", "ledger.db", "person.html", "person.json", "report.html"]
+    made = ["customers.pane", "ledger.db", "person.html", "person.json", "report.html", "state"]
     assert sorted(path.name for path in output.iterdir()) == made
     for name in ("customers.pane", "person.html", "report.html"):
         assert f"demo-output/{name}" in said.replace("\\", "/")

@@ -1,7 +1,8 @@
 """What can go wrong, in sentences: what was given, what is allowed, what to do.
 
-Every error here is raised before anything is charged and is a function of public input alone. What goes wrong on a
-private row is never reported: the message would be data.
+Every error here is a function of public input and of the ledger alone, and is raised before anything is charged, but for
+one: an answer that cannot be stored was paid for, and its message says so. What goes wrong on a private row is never
+reported: the message would be data.
 
 Examples
 --------
@@ -42,6 +43,14 @@ class LedgerError(VitrailError):
 
 class LedgerCorrupted(LedgerError):
     """The ledger's chain does not verify: an entry was changed, removed or put in from outside."""
+
+
+class LedgerRolledBack(LedgerError):
+    """The ledger is an older copy, or another one in its place: its history does not pass through the recorded head."""
+
+
+class LedgerWarning(UserWarning):
+    """The bill is kept in a way that can forget what was spent."""
 
 
 class BudgetExceeded(VitrailError):

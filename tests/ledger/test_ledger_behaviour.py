@@ -145,7 +145,7 @@ def test_refusal_says_requested_remaining_and_what_fits(adult):
         ask(adult, 0.5)
     refused = caught.value
     assert str(refused).startswith("This question costs epsilon 0.5 (at delta 6e-07), but only 0.3")
-    assert "is left of account 'adult'. Nothing was charged. A question of epsilon <= 0.3" in str(refused)
+    assert "is left of account 'adult'. Nothing was charged for it. A question of epsilon <= 0.3" in str(refused)
     assert refused.cap == "dataset"
     assert refused.requested_epsilon == pytest.approx(0.5, rel=1e-6)
     assert refused.remaining_epsilon == before.remaining_epsilon
@@ -191,7 +191,7 @@ def test_refusal_of_a_block_speaks_of_the_training_purse(adult):
         ask(adult, event=block(0.35, 1e-7))
     assert str(caught.value) == (
         "This training block costs epsilon 0.35 and delta 1e-07, but only epsilon 0.3 and delta 3e-07 are left of the "
-        "training purse of account 'adult'. Nothing was charged. A block within these two would fit."
+        "training purse of account 'adult'. Nothing was charged for it. A block within these two would fit."
     )
     assert (caught.value.requested_epsilon, caught.value.remaining_epsilon) == (0.35, 0.3)
     with pytest.raises(BudgetExceeded, match=r"delta 4e-07, but only epsilon 0\.3 and delta 3e-07"):

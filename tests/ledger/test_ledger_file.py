@@ -19,19 +19,24 @@ def charge(ledger):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="POSIX permissions")
-def test_files_are_readable_by_their_owner_only(tmp_path):
+def test_files_are_readable_by_their_owner_only(tmp_path, state_folder):
     ledger = SqlLedger(tmp_path / "ledger.db")
     ledger.open_account("adult", BUDGET, "add-remove")
-    modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()}
+    with ledger._transaction(read_only=False) as connection:
+        connection.exec_driver_sql("UPDATE vitrail_accounts SET n_questions = n_questions + 1")  # now there is a journal
+        modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()}
     ledger.close()
-    assert modes == dict.fromkeys(["ledger.db", "ledger.db-wal", "ledger.db-shm"], 0o600)
+    assert modes == dict.fromkeys(["ledger.db", "ledger.db-journal"], 0o600)
+    records = list(state_folder.iterdir())
+    assert len(records) == 2  # the account's and the lock
+    assert {stat.S_IMODE(file.stat().st_mode) for file in records} == {0o600}
 
 
 def test_every_connection_is_durable(tmp_path):
     ledger = SqlLedger(tmp_path / "ledger.db")
     with ledger._transaction(read_only=False) as connection:
-        assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
-        assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2
+        assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "delete"
+        assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 3
         other = sqlite3.connect(tmp_path / "ledger.db", timeout=0, isolation_level=None)
         with pytest.raises(sqlite3.OperationalError, match="locked"):
             other.execute("BEGIN IMMEDIATE")

@@ -142,7 +142,7 @@ def test_the_refusal_names_the_part_and_what_would_fit(adult):
     ask(adult, third(1), room - 9000)
     with pytest.raises(BudgetExceeded) as caught:
         ask(adult, third(1), 20_000)
-    assert "is left of account 'adult' for part 2 of 3 of 'thirds'. Nothing was charged." in str(caught.value)
+    assert "is left of account 'adult' for part 2 of 3 of 'thirds'. Nothing was charged for it." in str(caught.value)
     line = adult.statement("adult").of_part(third(1))
     assert caught.value.remaining_epsilon == line.remaining_epsilon > adult.statement("adult").remaining_epsilon
     ask(adult, third(1), 8990)

@@ -242,12 +242,15 @@ def test_an_entry_without_a_meaning_is_named(path, change, expected):
     assert expected in problems(path)
 
 
-def test_a_history_rewritten_throughout_is_only_seen_against_a_published_head(path):
+def test_a_history_rewritten_throughout_is_only_seen_against_a_head_that_was_kept_elsewhere(path, state_folder):
     ledger = SqlLedger(path, must_exist=True)
     published = ledger.verify().heads
     ledger.close()
     rewrite(path, 6, lambda fields: fields["body"].update(question={"kind": "innocent"}), forge_digests=True)
     ledger = SqlLedger(path, must_exist=True)
+    assert "has another history; a record outside the ledger knows 9 entries" in ledger.verify().problems[0]
+    for record in state_folder.glob("*.json"):
+        record.unlink()
     assert ledger.verify().ok  # the stated limit: nothing inside the file can tell
     assert "does not pass through the head that was published" in ledger.verify(published).problems[0]
     ledger.close()

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from ..accounting import rounded_down, rounded_up
-from ..errors import InvalidInput, LedgerError
+from ..errors import InvalidInput, LedgerError, LedgerWarning
 from ..guarantee import Budget
 from ..schema import Schema
 from .ask_input import private_rows_of
@@ -61,7 +61,7 @@ class Declared:
 
     def rehearsal(self) -> PrivateData:
         """No rows, and a ledger that is forgotten: whatever is wrong with the options is found here."""
-        return self._opened({column: [] for column in self.schema}, None)
+        return self._opened({column: [] for column in self.schema}, "memory")
 
     def opened(self) -> PrivateData:
         """The rows, with their account."""
@@ -70,7 +70,7 @@ class Declared:
             print_note(
                 f"Note: {self.ledger} is a new ledger. If this data was asked about before, use the ledger that knows of it."
             )
-        return self._opened(source, self.ledger)
+        return with_notes(lambda: self._opened(source, self.ledger))
 
     def statement(self, expected: Statement) -> Statement:
         """The account as it stands, or ``expected`` where it was not opened yet: a quote opens none."""
@@ -89,7 +89,7 @@ class Declared:
             )
         return found
 
-    def _opened(self, source: object, ledger: str | None) -> PrivateData:
+    def _opened(self, source: object, ledger: str) -> PrivateData:
         from ..vault import PrivateData
 
         return PrivateData(
@@ -159,8 +159,9 @@ def with_notes(explain: Callable[[], Found]) -> Found:
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         found = explain()
-    ours = [one for one in seen if Path(one.filename).is_relative_to(PACKAGE)]
-    for text in dict.fromkeys(str(one.message) for one in ours if one.category is UserWarning):
+    ours = [one for one in seen if one.category is UserWarning and Path(one.filename).is_relative_to(PACKAGE)]
+    ours += [one for one in seen if one.category is LedgerWarning]  # it names the line that called the library
+    for text in dict.fromkeys(str(one.message) for one in ours):
         print_note(f"Note: {text}")
     return found
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..accounting import JsonValue, rounded_down, rounded_up
 from ..errors import InvalidInput
+from ..ledger import FILE_ENDINGS
 from . import options
 from .output import chosen_accounts, open_existing_ledger, print_json, print_line, print_table
 
 if TYPE_CHECKING:
-    from ..ledger import Statement
+    from ..ledger import Statement, VerifiedAccount
 
 
 def budget(ledger: options.LedgerToRead, account: options.OnlyAccount = None, as_json: options.Json = False) -> None:
@@ -93,7 +95,7 @@ def verify(
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Walk every chain, price every charge afresh, and name what does not hold (exit code 1)."""
+    """Walk every chain, price every charge afresh, compare with the records outside; what does not hold is exit code 1."""
     heads = dict(_head(text) for text in published or ())
     with closing(open_existing_ledger(ledger)) as opened:
         found = opened.verify(heads or None)
@@ -106,6 +108,7 @@ def verify(
                 "n_releases": one.n_releases,
                 "pico_mu_squared": one.spent.pico_mu_squared,
                 "head": one.head,
+                "recorded_entries": one.recorded,
             }
             for one in found.accounts
         ]
@@ -116,11 +119,37 @@ def verify(
         for one in found.accounts:
             counted = f"{_counted(one.n_entries, 'entry', 'entries')}, {_counted(one.n_questions, 'question')}"
             print_line(f"Account {one.account!r}: {counted}, {_counted(one.n_releases, 'release')}, head {one.head}")
+            print_line(f"  {_recorded(one)}")
         print_line(
             "The ledger holds." if found.ok else f"The ledger does not hold: {_counted(len(found.problems), 'problem')}."
         )
     if not found.ok:
         raise typer.Exit(1)
+
+
+def _recorded(found: VerifiedAccount) -> str:
+    if found.recorded is None:
+        return "This user has no record of it outside the ledger: an older copy in its place would not be noticed."
+    return f"This user's record outside the ledger knows {_counted(found.recorded, 'entry', 'entries')} of it."
+
+
+def backup(
+    ledger: options.LedgerToRead,
+    destination: Annotated[Path, typer.Argument(metavar="COPY.db", help="The file to write.")],
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file if it is there.")] = False,
+) -> None:
+    """Copy a ledger, also while it is used, and verify the copy.
+
+    A copy is for the day that the ledger is lost. As long as the ledger goes on, the copy is refused for spending: what was
+    charged since is not in it.
+    """
+    if destination.suffix not in FILE_ENDINGS:
+        raise InvalidInput(f"the copy is {str(destination)!r}; its name must end in {' or '.join(FILE_ENDINGS)}")
+    with closing(open_existing_ledger(ledger)) as opened:
+        found = opened.backup(destination, overwrite=overwrite)
+    for one in found.accounts:
+        print_line(f"Account {one.account!r}: {_counted(one.n_entries, 'entry', 'entries')}, head {one.head}")
+    print_line(f"The copy {destination} holds what the ledger held.")
 
 
 def entries(ledger: options.LedgerToRead, account: options.OnlyAccount = None, as_json: options.Json = False) -> None:

@@ -110,7 +110,16 @@ def _quote_without_rows(
     from ..vault import PrivateData
 
     nobody: dict[str, list[float]] = {name: [] for name in schema}
-    data = PrivateData(nobody, schema, name="quote", target=target, n_rows_public=rows, budget=budget, neighbours=neighbours)
+    data = PrivateData(
+        nobody,
+        schema,
+        name="quote",
+        target=target,
+        n_rows_public=rows,
+        budget=budget,
+        neighbours=neighbours,
+        ledger="memory",
+    )
     return data.quote(marginals_question(schema, columns, bins), epsilon=epsilon)
 
 

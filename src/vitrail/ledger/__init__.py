@@ -32,7 +32,8 @@ __all__ = [
     "open_ledger",
 ]
 
-_FILE_ENDINGS = (".db", ".sqlite", ".sqlite3")
+FILE_ENDINGS = (".db", ".sqlite", ".sqlite3")
+"""How the name of a ledger file ends."""
 
 
 def open_ledger(where: str | Path | Ledger | None) -> Ledger:
@@ -58,10 +59,10 @@ URL such as 'sqlite:///ledger.db'
         return MemoryLedger()
     if isinstance(where, str | Path):
         is_url = isinstance(where, str) and "://" in where
-        if not is_url and Path(where).suffix not in _FILE_ENDINGS:
+        if not is_url and Path(where).suffix not in FILE_ENDINGS:
             raise InvalidInput(
-                f'the ledger is {str(where)!r}; give "memory", a path ending in {", ".join(_FILE_ENDINGS[:-1])} or '
-                f"{_FILE_ENDINGS[-1]}, or a URL such as 'sqlite:///ledger.db'"
+                f'the ledger is {str(where)!r}; give "memory", a path ending in {", ".join(FILE_ENDINGS[:-1])} or '
+                f"{FILE_ENDINGS[-1]}, or a URL such as 'sqlite:///ledger.db'"
             )
         from .sql import SqlLedger
 

@@ -140,7 +140,7 @@ def _question_text(requested: float, remaining: float, delta: float, whose: str)
         advice = "No question with an epsilon above 0 fits any more; stored answers can still be replayed."
     return (
         f"This question costs epsilon {asked} (at delta {rounded_up(delta)}), but only {left} is left of {whose}. "
-        f"Nothing was charged. {advice}"
+        f"Nothing was charged for it. {advice}"
     )
 
 
@@ -148,11 +148,11 @@ def _block_text(cost: Cost, left: Cost, capacity: Cost, whose: str) -> str:
     asked = f"This training block costs epsilon {rounded_up(cost.block_epsilon)} and delta {rounded_up(cost.block_delta)}"
     if capacity.pico_epsilon == 0:
         return (
-            f"{asked}, but {whose} has no training purse. Nothing was charged. A training purse is set aside when a budget "
-            "is made: Budget(epsilon, delta, training=(epsilon, delta))."
+            f"{asked}, but {whose} has no training purse. Nothing was charged for it. A training purse is set aside when a "
+            "budget is made: Budget(epsilon, delta, training=(epsilon, delta))."
         )
     epsilon, delta = rounded_down(left.block_epsilon), rounded_down(left.block_delta)
     return (
         f"{asked}, but only epsilon {epsilon} and delta {delta} are left of the training purse of {whose}. Nothing was "
-        f"charged. A block within these two would fit."
+        f"charged for it. A block within these two would fit."
     )

@@ -22,6 +22,8 @@ def locked(book: Book, account: str) -> AccountRow:
     last = book.entry(account, row.seq)
     if last is None or digest_of(last.record) != row.head:
         raise corrupted(account, f"its last entry (number {row.seq}) is missing or changed")
+    if book.entry(account, row.seq + 1) is not None:  # half of a transaction: the file was copied while it was written
+        raise corrupted(account, f"entries follow its head (number {row.seq})")
     return row
 
 
@@ -44,6 +46,6 @@ def entry_of(book: Book, account: str, seq: int) -> Entry | None:
 def corrupted(account: str, what: str) -> LedgerCorrupted:
     """A chain that does not hold, in a sentence."""
     return LedgerCorrupted(
-        f"The chain of account {account!r} does not hold: {what}. Nothing was charged. Run verify() for the full list, and "
-        "go back to a copy of the ledger that verifies."
+        f"The chain of account {account!r} does not hold: {what}. Run verify() for the full list, and go back to a copy of "
+        "the ledger that verifies."
     )

@@ -19,6 +19,7 @@ from ..guarantee import Budget, Neighbours
 from . import artefacts, operations, verification
 from .book import AccountRow, AnalystRow, KeptRow, PartRow, ReleaseRow
 from .entries import RawEntry
+from .outcome import NOTHING_CHARGED, answer_lost, outcome
 from .parts import Part
 from .results import Account, Charge, Replay, Statement, Verification
 
@@ -59,14 +60,14 @@ class MemoryLedger:
         self._pid = os.getpid()
         self._closed = False
 
-    def open_account(self, account: str, budget: Budget, neighbours: Neighbours) -> Account:
-        """See :meth:`Ledger.open_account`."""
-        with self._transaction() as book:
+    def open_account(self, account: str, budget: Budget, neighbours: Neighbours, *, data: str | None = None) -> Account:
+        """See :meth:`Ledger.open_account`. Nothing remembers it, so where the rows are makes no difference."""
+        with outcome(NOTHING_CHARGED), self._transaction() as book:
             return operations.open_account(book, account, budget, neighbours)
 
     def cap_analyst(self, account: str, analyst: str, budget: Budget) -> None:
         """See :meth:`Ledger.cap_analyst`."""
-        with self._transaction() as book:
+        with outcome(NOTHING_CHARGED), self._transaction() as book:
             operations.cap_analyst(book, account, analyst, budget)
 
     def charge(
@@ -80,17 +81,17 @@ class MemoryLedger:
         part: Part | None = None,
     ) -> Charge | Replay:
         """See :meth:`Ledger.charge`."""
-        with self._transaction() as book:
+        with outcome(NOTHING_CHARGED), self._transaction() as book:
             return operations.charge(book, account, analyst, event, question, key, part)
 
     def store(self, charge: Charge, release: bytes) -> None:
         """See :meth:`Ledger.store`."""
-        with self._transaction() as book:
+        with outcome(answer_lost(charge)), self._transaction() as book:
             operations.store(book, charge, release)
 
     def keep(self, account: str, *, analyst: str, name: str, content: bytes) -> None:
         """See :meth:`Ledger.keep`."""
-        with self._transaction() as book:
+        with outcome(NOTHING_CHARGED), self._transaction() as book:
             artefacts.keep(book, account, analyst, name, content)
 
     def kept(self, account: str, *, analyst: str, name: str) -> bytes | None:

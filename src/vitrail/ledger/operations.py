@@ -115,13 +115,13 @@ def _replay(book: Book, row: AccountRow, analyst: str, event: Event, stored: Rel
         raise LedgerError(
             f"The key {stored.key} names entry {charged.seq} of account {row.account!r}, a question with the event "
             f"{charged.body['event']}; now it comes with {event_to_json(event)}. A key must name one question: give this "
-            "one another key. Nothing was charged."
+            "one another key."
         )
     if charged.part != part:
         raise LedgerError(
             f"The key {stored.key} names entry {charged.seq} of account {row.account!r}, which asked "
             f"{charged.part or 'the whole data'}; now it comes for {part or 'the whole data'}. A key must name one "
-            "question: give this one another key. Nothing was charged."
+            "question: give this one another key."
         )
     seen = book.has_seen(row.account, charged.seq, analyst)
     counted = Cost() if seen else charged.cost
@@ -207,7 +207,7 @@ def _spend(
         if wrong := [one.part for one in rows.values() if (one.part.name, one.part.count) != (part.name, part.count)]:
             raise LedgerError(
                 f"The partition {part.partition[:12]} of account {row.account!r} is known as {wrong[0].name!r} with "
-                f"{wrong[0].count} parts; now it comes as {part.name!r} with {part.count}. Nothing was charged."
+                f"{wrong[0].count} parts; now it comes as {part.name!r} with {part.count}."
             )
         by_part = {index: one.spent for index, one in rows.items()}
         exposed, after = exposure(spent, by_part, part.index), total_with(spent, by_part, part.index, cost)

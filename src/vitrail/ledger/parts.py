@@ -65,7 +65,7 @@ def check_part(part: Part, neighbours: Neighbours) -> Part:
     if neighbours != "add-remove":
         raise LedgerError(
             f"Disjoint parts share a budget under add-remove neighbours only; this account has {neighbours!r}, where the "
-            "row that is exchanged may turn up in another part. Nothing was charged."
+            "row that is exchanged may turn up in another part."
         )
     return part
 

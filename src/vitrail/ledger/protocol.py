@@ -15,11 +15,25 @@ from .results import Account, Charge, Replay, Statement, Verification
 class Ledger(Protocol):
     """Who spent what. Charge, then look; nothing is ever refunded."""
 
-    def open_account(self, account: str, budget: Budget, neighbours: Neighbours) -> Account:
+    def open_account(self, account: str, budget: Budget, neighbours: Neighbours, *, data: str | None = None) -> Account:
         """Create the account, or return it as it was opened.
+
+        Parameters
+        ----------
+        account : str
+            Its name.
+        budget : Budget
+            The most it may ever spend.
+        neighbours : {"add-remove", "replace-one"}
+            The neighbour relation.
+        data : str, optional
+            Where the rows are, if they are in files: a ledger that keeps a record outside itself then notices when an older
+            copy, or an empty one, is opened for the same rows.
 
         Raises
         ------
+        LedgerRolledBack
+            If the account is known to have come further than this ledger says.
         LedgerError
             If it was opened with another budget or neighbour relation.
         """
@@ -63,13 +77,21 @@ class Ledger(Protocol):
         ------
         BudgetExceeded
             If the account or the analyst's cap does not allow it. Nothing was charged; a cheaper question may fit.
+        LedgerRolledBack
+            If the account is known to have come further than this ledger says: replays are refused then, too.
         LedgerError
             If there is no such account, or the key belongs to a question with another event or to another part.
         """
         ...
 
     def store(self, charge: Charge, release: bytes) -> None:
-        """Bind a release to the charge that paid for it, so that it can be replayed."""
+        """Bind a release to the charge that paid for it, so that it can be replayed.
+
+        Raises
+        ------
+        LedgerError
+            If it cannot be stored. The charge stands and the rows were read; only the answer is lost.
+        """
         ...
 
     def keep(self, account: str, *, analyst: str, name: str, content: bytes) -> None:

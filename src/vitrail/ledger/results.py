@@ -291,6 +291,8 @@ class VerifiedAccount:
         Its charges, added up afresh.
     head : str
         The digest of its last entry: publish it, and this history can no longer be rewritten unseen.
+    recorded : int or None
+        How many entries this user's own record, outside the ledger, knows of; None where there is no record.
     """
 
     account: str
@@ -299,6 +301,7 @@ class VerifiedAccount:
     n_releases: int
     spent: Cost
     head: str
+    recorded: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sqlalchemy import Connection, Row, and_, insert, select, union, update
+from sqlalchemy import Connection, Row, and_, bindparam, insert, select, union, update
 
 from ..accounting import Cost
 from ..errors import InvalidInput, LedgerCorrupted
@@ -29,6 +29,15 @@ from .sql_tables import (
 
 _BATCH = 1000
 
+# The statements of every charge, built once: building one takes longer than SQLite takes to run it.
+_ACCOUNT = select(ACCOUNTS).where(ACCOUNTS.c.account == bindparam("name"))
+_ACCOUNT_LOCKED = _ACCOUNT.with_for_update()
+_PUT_ACCOUNT = update(ACCOUNTS).where(ACCOUNTS.c.account == bindparam("name"))
+_ANALYST = select(ANALYSTS).where(ANALYSTS.c.account == bindparam("name"), ANALYSTS.c.analyst == bindparam("who"))
+_PUT_ANALYST = update(ANALYSTS).where(ANALYSTS.c.account == bindparam("name"), ANALYSTS.c.analyst == bindparam("who"))
+_ENTRY = select(ENTRIES).where(ENTRIES.c.account == bindparam("name"), ENTRIES.c.seq == bindparam("number"))
+_APPEND = insert(ENTRIES)
+
 
 class SqlBook:
     """A :class:`~vitrail.ledger.book.Book` over an open SQLAlchemy transaction.
@@ -40,6 +49,9 @@ class SqlBook:
         self._connection = connection
         self._for_update = for_update
         self._complete = complete
+        self._row: AccountRow | None = None
+        self.written: AccountRow | None = None
+        """The account's row as this transaction left it, for the record that follows the commit."""
 
     def names(self) -> tuple[str, ...]:
         """See :meth:`Book.names`."""
@@ -48,12 +60,15 @@ class SqlBook:
         return tuple(sorted(str(name) for (name,) in self._connection.execute(everywhere)))
 
     def account(self, account: str) -> AccountRow | None:
-        """See :meth:`Book.account`."""
-        wanted = select(ACCOUNTS).where(ACCOUNTS.c.account == account)
-        if self._for_update:
-            # PostgreSQL: the row lock serialises writers to this account. SQLite leaves it out: BEGIN IMMEDIATE did it.
-            wanted = wanted.with_for_update()
-        found = self._connection.execute(wanted).one_or_none()
+        """See :meth:`Book.account`. Read once: for a writer the row is locked, and a reader has one snapshot."""
+        if self._row is None or self._row.account != account:
+            self._row = self._read_account(account)
+        return self._row
+
+    def _read_account(self, account: str) -> AccountRow | None:
+        # PostgreSQL: the row lock serialises writers to this account. SQLite leaves it out: BEGIN IMMEDIATE did it.
+        wanted = _ACCOUNT_LOCKED if self._for_update else _ACCOUNT
+        found = self._connection.execute(wanted, {"name": account}).one_or_none()
         if found is None:
             return None
         try:
@@ -81,15 +96,15 @@ class SqlBook:
             "seq": row.seq,
             "head": row.head,
         }
+        self.written = self._row = row
         if new:
             self._connection.execute(insert(ACCOUNTS).values(account=row.account, **values))
         else:
-            self._connection.execute(update(ACCOUNTS).where(ACCOUNTS.c.account == row.account).values(**values))
+            self._connection.execute(_PUT_ACCOUNT, {"name": row.account, **values})
 
     def analyst(self, account: str, analyst: str) -> AnalystRow | None:
         """See :meth:`Book.analyst`."""
-        wanted = select(ANALYSTS).where(ANALYSTS.c.account == account, ANALYSTS.c.analyst == analyst)
-        found = self._connection.execute(wanted).one_or_none()
+        found = self._connection.execute(_ANALYST, {"name": account, "who": analyst}).one_or_none()
         return None if found is None else _analyst_row(found)
 
     def analysts(self, account: str) -> list[AnalystRow]:
@@ -107,8 +122,7 @@ class SqlBook:
         if new:
             self._connection.execute(insert(ANALYSTS).values(account=row.account, analyst=row.analyst, **values))
         else:
-            here = and_(ANALYSTS.c.account == row.account, ANALYSTS.c.analyst == row.analyst)
-            self._connection.execute(update(ANALYSTS).where(here).values(**values))
+            self._connection.execute(_PUT_ANALYST, {"name": row.account, "who": row.analyst, **values})
 
     def parts_of(self, account: str, analyst: str, partition: str) -> list[PartRow]:
         """See :meth:`Book.parts_of`."""
@@ -139,8 +153,7 @@ class SqlBook:
 
     def entry(self, account: str, seq: int) -> RawEntry | None:
         """See :meth:`Book.entry`."""
-        wanted = select(ENTRIES).where(ENTRIES.c.account == account, ENTRIES.c.seq == seq)
-        found = self._connection.execute(wanted).one_or_none()
+        found = self._connection.execute(_ENTRY, {"name": account, "number": seq}).one_or_none()
         return None if found is None else RawEntry(found.seq, found.digest, found.record)
 
     def entries(self, account: str) -> Iterator[RawEntry]:
@@ -151,9 +164,8 @@ class SqlBook:
 
     def append(self, account: str, entry: RawEntry) -> None:
         """See :meth:`Book.append`."""
-        self._connection.execute(
-            insert(ENTRIES).values(account=account, seq=entry.seq, digest=entry.digest, record=entry.record)
-        )
+        values = {"account": account, "seq": entry.seq, "digest": entry.digest, "record": entry.record}
+        self._connection.execute(_APPEND, values)
 
     def release_under(self, account: str, key: str, analyst: str) -> ReleaseRow | None:
         """See :meth:`Book.release_under`."""

@@ -1,11 +1,19 @@
 """Connections that keep the promise of durability.
 
-*SQLite.* Write-ahead log and ``synchronous=FULL``: a commit returns after its log is on the disk. The driver's own idea of
-when a transaction starts is switched off, and every writing transaction starts with ``BEGIN IMMEDIATE``, which takes the
-one write lock before anything is read: what was read is what is decided upon. The file is made here, readable by its
-owner only, and connections are opened with ``mode=rw``, so that a file that disappears is an error and never a new, empty
-ledger. The path is made absolute, so that a change of directory does not lead to another file. Write-ahead logs need
-shared memory: keep the file on a local disk, not on a network share.
+*SQLite.* A rollback journal that is deleted at the commit, and ``synchronous=EXTRA``: when a charge returns, all of it is in
+the one file, on the disk, and the journal's removal too (without that, a power cut could bring the journal back, which would
+undo the charge). So a plain copy of the file between two charges holds every charge, and one that is made in the middle of a
+commit is torn: its head is no longer its last entry, which is found before anything is appended. A write-ahead log is faster
+and keeps charges in a second file, where a copy of the first is a ledger that has spent nothing; checkpoints after every
+commit would not help, because a reader can hold them up. Ledgers with such a log are changed when they are opened. Readers
+and writers wait for each other now, up to ``BUSY_SECONDS``.
+
+The driver's own idea of when a transaction starts is switched off, and every writing transaction starts with ``BEGIN
+IMMEDIATE``, which takes the one write lock before anything is read: what was read is what is decided upon. The file is made
+here, readable by its owner only, its name brought to the disk (SQLite does that for journals and not for the file), and
+connections are opened with ``mode=rw``, so that a file that disappears is an error and never a new, empty ledger. The path
+is made absolute, so that a change of directory does not lead to another file. SQLite's locks need a local disk, not a
+network share.
 
 *PostgreSQL.* Read committed, the account's row locked with ``FOR UPDATE`` (see ``sql_book``), ``synchronous_commit`` on.
 
@@ -16,8 +24,10 @@ untested rule is a way to overspend.
 from __future__ import annotations
 
 import os
+import secrets
 import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 
 from sqlalchemy import URL, Connection, Engine, QueuePool, create_engine, event, make_url
@@ -29,6 +39,8 @@ from ..errors import LedgerError
 
 BUSY_SECONDS = 60.0
 """How long a connection waits for another's write before it gives up."""
+
+_JOURNAL = bytes.fromhex("d9d505f920a163d7")  # how a rollback journal begins
 
 READ_ONLY = "vitrail_read_only"
 """The execution option of transactions that only read: they take a snapshot and block nobody."""
@@ -76,15 +88,14 @@ def connect(url: URL) -> Engine:
     return engine
 
 
-def make_file(url: URL, *, must_exist: bool) -> None:
+def make_file(path: Path, *, must_exist: bool) -> None:
     """Create the file of a SQLite ledger, readable by its owner only, unless it is there."""
-    if url.get_backend_name() != "sqlite":
-        return
-    path = Path(str(url.database))
     if path.is_file():
+        _refuse_emptied(path)
         return
     if path.exists():
         raise LedgerError(f"The ledger {path} is not a file.")
+    _refuse_emptied(path)
     if must_exist:
         raise LedgerError(f"There is no ledger at {path}. Check the path, or create the ledger with open_ledger.")
     if not path.parent.is_dir():
@@ -93,14 +104,67 @@ def make_file(url: URL, *, must_exist: bool) -> None:
         )
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     except FileExistsError:
         return  # another process made it between the question and the answer
     except OSError as error:
         raise LedgerError(f"The ledger {path} cannot be created ({error.strerror}).") from error
 
 
-def _sync_folder(folder: Path) -> None:
+def is_empty(path: Path) -> bool:
+    """Whether nothing was ever written to the file, or it is not there."""
+    return not path.exists() or path.stat().st_size == 0
+
+
+def _refuse_emptied(path: Path) -> None:
+    """Refuse a file that is empty or gone while a log beside it knows of pages. SQLite would delete the log."""
+    if not is_empty(path):
+        return
+    journal = _head_of(Path(f"{path}-journal"), 20)
+    # Bytes 16 to 19 of a journal say how many pages the file had: none, where another process is creating it just now.
+    lost = [f"{path}-journal"] if journal.startswith(_JOURNAL) and journal[16:] > bytes(4) else []
+    lost += [f"{path}-wal"] if _head_of(Path(f"{path}-wal"), 33)[32:] else []
+    if lost:
+        raise LedgerError(
+            f"The ledger {path} is empty or gone, and {lost[0]} says that it was not. Put the file back beside its log. If "
+            "there never was a ledger, delete the log."
+        )
+
+
+def leave_write_ahead_log(path: Path) -> None:
+    """Give a ledger that has a write-ahead log a rollback journal instead; all its charges are then in its file.
+
+    The change needs the file to itself. A connection that tries and fails stands in the way of the next one, so each try has
+    its own, and the tries of several processes fall out of step.
+    """
+    give_up_at = time.monotonic() + BUSY_SECONDS
+    while _head_of(path, 20)[18:] == b"\x02\x02" and os.access(path, os.W_OK):  # the format versions of a file with a log
+        try:
+            with closing(
+                sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, timeout=0, isolation_level=None)
+            ) as connection:
+                connection.execute("PRAGMA synchronous=EXTRA")
+                connection.execute("PRAGMA journal_mode=DELETE")
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > give_up_at:
+                raise LedgerError(
+                    f"The ledger {path} has a write-ahead log, which this version does not use, and it could not be changed "
+                    f"({error}). Close whatever else uses it, and open it again."
+                ) from error
+            time.sleep(0.01 + 0.04 * secrets.randbelow(1000) / 1000)
+        except sqlite3.DatabaseError:
+            return  # not a database: opening it says so
+
+
+def _head_of(path: Path, size: int) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(size)
+    except OSError:
+        return b""
+
+
+def sync_folder(folder: Path) -> None:
     """Make the new name durable: a ledger lost with its folder's cache would come back with its budget whole."""
     if os.name == "posix":
         handle = os.open(folder, os.O_RDONLY)
@@ -128,27 +192,9 @@ def _prepare_sqlite(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None
     assert isinstance(connection, sqlite3.Connection)
     connection.isolation_level = None  # the driver starts no transaction of its own; _begin_sqlite does
     cursor = connection.cursor()
-    cursor.execute("PRAGMA synchronous=FULL")
+    cursor.execute("PRAGMA synchronous=EXTRA")
     cursor.execute("PRAGMA fullfsync=ON")  # macOS: an fsync that reaches the disk
-    cursor.execute("PRAGMA checkpoint_fullfsync=ON")
-    _switch_to_wal(cursor)
     cursor.close()
-
-
-def _switch_to_wal(cursor: sqlite3.Cursor) -> None:
-    """Turn the write-ahead log on. The switch does not wait its turn as other statements do, so it is tried again."""
-    give_up_at = time.monotonic() + BUSY_SECONDS
-    while True:
-        try:
-            (mode,) = cursor.execute("PRAGMA journal_mode=WAL").fetchone()
-        except sqlite3.OperationalError as error:
-            if "locked" not in str(error) or time.monotonic() > give_up_at:
-                raise
-            time.sleep(0.01)
-            continue
-        if mode != "wal":
-            raise sqlite3.OperationalError(f"the file system does not allow a write-ahead log (journal mode {mode!r})")
-        return
 
 
 def _begin_sqlite(connection: Connection) -> None:

@@ -6,23 +6,31 @@ chain; every stored release, and everything that analysts keep, against its reco
 reported on, never raised about.
 
 What cannot be seen from inside: somebody who can rewrite the whole file can rewrite the whole history, heads and all, or
-put an older copy in its place. The defence is to publish the heads (:attr:`Verification.heads`) from time to time and to
-pass them back as ``published``: a history that no longer passes through a published head is named.
+put an older copy in its place. The defence is a head that is kept elsewhere: a history that no longer passes through it is
+named. A user's own records (``high_water``) are such heads, and are compared where there are any. Heads that were published
+(:attr:`Verification.heads`) and are passed back as ``published`` convince others, too.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ..errors import LedgerCorrupted
 from .book import Book, ReleaseRow
 from .entries import decode
+from .high_water import HighWater
 from .results import Verification, VerifiedAccount
 from .tally import Tally
 
 
-def verify(book: Book, published: Mapping[str, str] | None = None) -> Verification:
+def verify(
+    book: Book,
+    published: Mapping[str, str] | None = None,
+    *,
+    records: Sequence[HighWater] = (),
+    place: str | None = None,
+) -> Verification:
     """Walk every chain that the book holds.
 
     Parameters
@@ -31,6 +39,10 @@ def verify(book: Book, published: Mapping[str, str] | None = None) -> Verificati
         An open transaction.
     published : mapping of str to str, optional
         Heads that were published earlier, by account.
+    records : sequence of HighWater
+        What is known from outside about these accounts, and about others, which are passed over.
+    place : str, optional
+        Where this ledger is: an account that was recorded there must be there.
     """
     problems: list[str] = []
     found: list[VerifiedAccount] = []
@@ -53,10 +65,29 @@ def verify(book: Book, published: Mapping[str, str] | None = None) -> Verificati
             tally.problems.append(f"Account {name!r} cannot be read to its end ({_reason(error)}).")
         if name in wanted and wanted.pop(name) not in digests:
             tally.problems.append(f"The history of account {name!r} does not pass through the head that was published.")
+        recorded = [one for one in records if one.account == name and (one.opening in digests or one.ledger == place)]
+        tally.problems += [_older(tally, one) for one in recorded if one.head not in digests]
         problems += tally.problems
-        found.append(VerifiedAccount(name, tally.seq, tally.n_questions, len(tally.releases), tally.spent, tally.head))
+        longest = max((one.seq for one in recorded), default=None)
+        found.append(
+            VerifiedAccount(name, tally.seq, tally.n_questions, len(tally.releases), tally.spent, tally.head, longest)
+        )
+    problems += [
+        f"Account {one.account!r}, recorded in this ledger with {one.seq} entries, is missing."
+        for one in records
+        if one.ledger == place and one.account not in names
+    ]
     problems += [f"Account {name!r}, whose head was published, is not in this ledger." for name in wanted]
     return Verification(tuple(problems), tuple(found))
+
+
+def _older(tally: Tally, recorded: HighWater) -> str:
+    """What is wrong with a history that a record outside the ledger contradicts."""
+    found = f"ends at entry {tally.seq}" if tally.seq < recorded.seq else "has another history"
+    return (
+        f"Account {tally.account!r} {found}; a record outside the ledger knows {recorded.seq} entries of it, in "
+        f"{recorded.ledger}. This is an older copy or another ledger, and must not be spent from."
+    )
 
 
 def _walk(book: Book, tally: Tally, digests: set[str]) -> None:

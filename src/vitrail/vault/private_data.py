@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import NoReturn, overload
 
@@ -12,6 +13,7 @@ from ..accounting import JsonValue, dearest
 from ..errors import InvalidInput, SchemaError
 from ..guarantee import Budget, Guarantee, check_neighbours, question_mu
 from ..ledger import Ledger, Part, Replay, Statement, open_ledger
+from ..ledger.forgetful import check_forgetful
 from ..progress import progress
 from ..schema import Categorical, Schema
 from .parts import check_partition_allowed, part_row_count, partition
@@ -52,7 +54,8 @@ class PrivateData:
     neighbours : {"add-remove", "replace-one"}
         What the promise is about: a row more or less, or a row exchanged.
     ledger : str, Path, Ledger, optional
-        Where the bill is kept: ``"sqlite:///ledger.db"``, a path ending in ``.db``; in memory if not given.
+        Where the bill is kept: ``"sqlite:///ledger.db"``, a path ending in ``.db``. If not given, the bill ends with the
+        process, which is warned of once; ``"memory"`` says that it may.
     analyst : str
         Who asks. Caps may be set per analyst.
     account : str, optional
@@ -137,8 +140,11 @@ class PrivateData:
         self.__part: Part | None = None
         self.__rows: RowSource = open_rows(rows, schema)
         self.__predictions = Predictions(self.__setting)
+        place = str(Path(rows).resolve()) if isinstance(rows, str | Path) else None
+        if ledger is None:
+            check_forgetful(account or name, place)
         self.__ledger: Ledger = open_ledger(ledger)  # type: ignore[arg-type]
-        self.__account = self.__ledger.open_account(account or name, budget, self.__setting.neighbours)
+        self.__account = self.__ledger.open_account(account or name, budget, self.__setting.neighbours, data=place)
 
     def __repr__(self) -> str:
         return f"PrivateData({self.__name!r}, {len(self.schema)} columns, declared rows {self.n_rows_public})"

@@ -1,0 +1,281 @@
+"""How far an account is known to have come, written down outside its ledger, so that an older copy is noticed.
+
+A ledger file vouches for its own history and cannot know whether there is a longer one: a backup put back, a copy, an empty
+file in its place all verify, and all have budget that was spent. So after every charge (and opening, cap and replay that
+counts) the chain's length, its head and what was spent are written to a small file in a folder of the user's:
+``$VITRAIL_STATE``, or ``vitrail`` in ``$XDG_STATE_HOME``, or ``~/.local/state/vitrail``. Before anything is appended to an
+account, its record is looked up, and the history must pass through the recorded head; otherwise the ledger refuses.
+
+*The record never leads.* It is written after the commit and read before the chain, so a crash in between, or another process
+that charges meanwhile, leaves a record that lags: the history then goes on from the recorded head, which is fine. Of two
+records the longer holds (they are compared and replaced under a lock; where the file system has no locks, a race makes the
+record lag, and the next charge mends it). A head is a hash of everything before it, so one comparison is enough.
+
+*Which record.* An account's record has the digest of its first entry as its name, which a copy takes along wherever it goes.
+An account that is not there has none, so it is also looked up by its name together with the ledger's place, or with the file
+that the rows are in.
+
+*What is refused.* Everything that would append, replays included: a replay counts against an analyst's cap, and an older
+copy does not know what the analyst was told since. Reading the bill and verifying it stay possible.
+
+*What it cannot notice.* A copy that is used where this folder is not: on another machine, by another user, in a container
+without it. And an owner who deletes the record, which is how an owner decides that an older copy goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ..accounting import Cost, JsonValue
+from ..errors import LedgerCorrupted, LedgerError, LedgerRolledBack
+from .allowance import question_epsilon
+from .book import AccountRow, Book
+from .entries import canonical_json, cost_from_json, cost_to_json
+from .once import warn_once
+
+try:
+    import fcntl
+except ImportError:  # Windows: see "The record never leads"
+    fcntl = None  # type: ignore[assignment]
+
+FORMAT = "vitrail-high-water/1"
+_FIELDS = {"format", "account", "opening", "seq", "head", "spent", "delta", "ledger", "data"}
+
+
+@dataclass(frozen=True, slots=True)
+class HighWater:
+    """How far an account is known to have come.
+
+    Parameters
+    ----------
+    account : str
+        Its name.
+    opening : str
+        The digest of its first entry, which is its own and of all its copies.
+    seq : int
+        How many entries it had.
+    head : str
+        The digest of the last of them.
+    spent : Cost
+        What it had spent.
+    delta : float
+        The account's ``question_delta``, at which an epsilon is stated.
+    ledger : str
+        Where it was seen last.
+    data : tuple of str
+        The files or folders of the rows that it pays for, where they are known.
+
+    Examples
+    --------
+    >>> mark = HighWater("adult", "ab" * 32, 3, "cd" * 32, Cost(5), 1e-6, "ledger.db", ("adult.parquet",))
+    >>> HighWater.from_json(mark.to_json()) == mark
+    True
+    """
+
+    account: str
+    opening: str
+    seq: int
+    head: str
+    spent: Cost
+    delta: float
+    ledger: str
+    data: tuple[str, ...] = ()
+
+    @property
+    def spent_epsilon(self) -> float:
+        """Epsilon of all questions that were paid for."""
+        return question_epsilon(self.spent, self.delta)
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The record as plain JSON values; a dataset's declaration may hold them as well as a file may."""
+        return {
+            "format": FORMAT,
+            "account": self.account,
+            "opening": self.opening,
+            "seq": self.seq,
+            "head": self.head,
+            "spent": cost_to_json(self.spent),
+            "delta": self.delta,
+            "ledger": self.ledger,
+            "data": list(self.data),
+        }
+
+    @classmethod
+    def from_json(cls, fields: JsonValue) -> HighWater:
+        """The record that ``to_json`` wrote, or :class:`LedgerCorrupted`."""
+        if not isinstance(fields, dict) or set(fields) != _FIELDS or fields["format"] != FORMAT:
+            raise LedgerCorrupted("it is no record of an account")
+        account, opening, head, ledger = (fields[name] for name in ("account", "opening", "head", "ledger"))
+        seq, delta, data = fields["seq"], fields["delta"], fields["data"]
+        if (
+            not (isinstance(account, str) and isinstance(opening, str) and isinstance(head, str) and isinstance(ledger, str))
+            or type(seq) is not int
+            or not isinstance(delta, float)
+            or not isinstance(data, list)
+        ):
+            raise LedgerCorrupted("it is no record of an account")
+        return cls(account, opening, seq, head, cost_from_json(fields["spent"]), delta, ledger, tuple(map(str, data)))
+
+
+def mark_of(row: AccountRow, opening: str, ledger: str, data: str | None = None) -> HighWater:
+    """The record of an account as it was committed."""
+    known = () if data is None else (data,)
+    return HighWater(row.account, opening, row.seq, row.head, row.spent, row.budget.question_delta, ledger, known)
+
+
+def state_folder() -> Path | None:
+    """Where this user's records are; None where the user has no home."""
+    if given := os.environ.get("VITRAIL_STATE"):
+        return Path(given).absolute()
+    if base := os.environ.get("XDG_STATE_HOME"):
+        return Path(base).absolute() / "vitrail"
+    try:
+        return Path.home() / ".local" / "state" / "vitrail"
+    except RuntimeError:
+        return None
+
+
+class HighWaterMarks:
+    """The records in a folder, one file for each account.
+
+    Parameters
+    ----------
+    folder : Path or None
+        It is made with the first record. None keeps no records, and warns.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+
+    def file(self, opening: str) -> Path | None:
+        """The file of the record of the account that was opened so."""
+        return None if self._folder is None else self._folder / f"{opening}.json"
+
+    def of(self, opening: str) -> HighWater | None:
+        """The record of the account that was opened so."""
+        file = self.file(opening)
+        return None if file is None else _read(file)
+
+    def all(self) -> tuple[HighWater, ...]:
+        """Every record."""
+        if self._folder is None:
+            return ()
+        try:
+            files = sorted(self._folder.glob("*.json"))
+        except OSError:
+            return ()
+        return tuple(mark for mark in map(_read, files) if mark is not None)
+
+    def known(self, account: str, ledger: str | None, data: str | None) -> tuple[HighWater, ...]:
+        """The records of accounts of this name that were in this ledger, or paid for these rows."""
+        return tuple(
+            mark
+            for mark in self.all()
+            if mark.account == account and (mark.ledger == ledger or (data is not None and data in mark.data))
+        )
+
+    def keep(self, mark: HighWater) -> None:
+        """Write the record, unless it is behind the one that is there.
+
+        It is called after a commit, so it must not fail: an error here would take an answer from somebody who has paid.
+        """
+        file = self.file(mark.opening)
+        if file is None:
+            _warn_unwatched(None, "this user has no home")
+            return
+        try:
+            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with _locked(file.parent):
+                before = _read(file)
+                after = mark if before is None else _longer(before, mark)
+                if after != before:
+                    _write(file, after)
+        except (OSError, LedgerError) as error:
+            _warn_unwatched(file.parent, str(getattr(error, "strerror", None) or error))
+
+
+def contradiction(book: Book, mark: HighWater, place: str, file: Path | None) -> LedgerRolledBack | None:
+    """Why the book's account is not the recorded one, or none that went on from it; None where it is."""
+    row = book.account(mark.account)
+    if row is None:
+        found = f"The ledger {place} has no account {mark.account!r}"
+    elif row.seq < mark.seq:
+        spent = question_epsilon(row.spent, row.budget.question_delta)
+        found = f"The ledger {place} has account {mark.account!r} with {row.seq} entries (epsilon {spent:.4g} spent)"
+    else:
+        # Of the last entry the row's head is compared, whose own entry is checked with every operation (``chain.locked``).
+        last = None if row.seq == mark.seq else book.entry(mark.account, mark.seq)
+        if mark.head == (row.head if row.seq == mark.seq else None if last is None else last.digest):
+            return None
+        found = f"The ledger {place} has account {mark.account!r} with another history"
+    rows = f", for the rows in {', '.join(mark.data)}" if mark.data else ""
+    return LedgerRolledBack(
+        f"{found}; the record {file} says that it had {mark.seq} entries (epsilon {mark.spent_epsilon:.4g} spent) in the "
+        f"ledger {mark.ledger}{rows}. So this is an older copy, or another ledger in its place, and has budget that was "
+        "spent already. Use the ledger that holds all entries. If that is lost, the owner may decide to go on with this one "
+        "by deleting the record: what was charged since can then be spent a second time."
+    )
+
+
+def _longer(before: HighWater, mark: HighWater) -> HighWater:
+    """The longer of two records of one account, with the rows that either knows and the ledger that is used now."""
+    longer = mark if mark.seq > before.seq else before
+    return replace(longer, ledger=mark.ledger, data=tuple(sorted({*before.data, *mark.data})))
+
+
+def _read(file: Path) -> HighWater | None:
+    try:
+        text = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        _warn_unwatched(file.parent, str(error.strerror))
+        return None
+    try:
+        return HighWater.from_json(json.loads(text))
+    except (ValueError, LedgerCorrupted) as error:
+        raise LedgerError(
+            f"The record {file} of how far an account has come cannot be read. Delete it if you know that this ledger is "
+            "the newest there is; it is then written anew."
+        ) from error
+
+
+def _write(file: Path, mark: HighWater) -> None:
+    """Replace the file as a whole. It is on the disk before it gets its name: no power cut leaves half a record."""
+    handle, name = tempfile.mkstemp(dir=file.parent, prefix=".", suffix=".tmp")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            stream.write(canonical_json(mark.to_json()))
+            stream.flush()
+            os.fsync(stream.fileno())
+        Path(name).replace(file)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    handle = os.open(folder / "lock", os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        if fcntl is not None:
+            with suppress(OSError):  # a file system without locks: see "The record never leads"
+                fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _warn_unwatched(folder: Path | None, reason: str) -> None:
+    where = "" if folder is None else f" in {folder}"
+    warn_once(
+        "unwatched",
+        f"No record of how far accounts have come can be kept{where} ({reason}), so an older copy of a ledger would not be "
+        "noticed. Name a folder that can be written in the environment variable VITRAIL_STATE.",
+    )
