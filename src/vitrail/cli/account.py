@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from ..accounting import Cost, epsilon_of
 from ..errors import InvalidInput, LedgerError
 from ..guarantee import Budget
 from ..schema import Schema
@@ -136,8 +137,9 @@ def declared_of(
     )
 
 
-def bill_line(now: Statement, epsilon: float, *, replayed: bool) -> str:
-    """What an answer cost, and what is left."""
+def bill_line(now: Statement, cost: Cost, *, replayed: bool) -> str:
+    """What an answer cost, and what is left. What it reveals may be more, and is its promise."""
+    epsilon = epsilon_of(cost.mu, now.delta)
     paid = "was stored already and cost nothing" if replayed else f"cost epsilon {epsilon:.4g}"
     return (
         f"The answer {paid}. Spent so far: epsilon {now.spent_epsilon:.4g} of {now.budget.epsilon:.4g}; a question of up to "

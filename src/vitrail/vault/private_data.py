@@ -8,7 +8,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import NoReturn, overload
 
-from ..accounting import JsonValue, dearest
+from ..accounting import Basis, JsonValue, dearest
 from ..errors import InvalidInput, SchemaError
 from ..guarantee import Budget, Guarantee, check_neighbours, question_mu
 from ..ledger import Ledger, Part, Replay, Statement, open_ledger
@@ -305,7 +305,7 @@ class PrivateData:
             adds = statement.spent.left_of(dearest((statement.spent, exposed + cost)))
         return Quote(
             cost,
-            self.__guarantee(plan),
+            Guarantee.of_mu(cost.mu, self.delta, self.__setting.neighbours),
             sigma,
             None if sigma is None else sigma / self.n_rows_public,
             exposed + cost <= statement.capacity,
@@ -368,7 +368,7 @@ class PrivateData:
             answer.value,
             plan.sigma,
             charge.cost,
-            self.__guarantee(plan),
+            Guarantee.of(Basis.new(charge.cost), self.delta, self.__setting.neighbours),
             question.describe(),
             self.__name,
             MappingProxyType(answer.parts),
@@ -408,7 +408,14 @@ class PrivateData:
             answer.value,
             training.sigma,
             charge.cost,
-            Guarantee(training.epsilon, training.delta, 0.0, self.__setting.neighbours, "training-data"),
+            Guarantee(
+                training.epsilon,
+                training.delta,
+                0.0,
+                self.__setting.neighbours,
+                "training-data",
+                Basis.new(charge.cost),
+            ),
             training.describe(),
             self.__name,
             MappingProxyType(answer.parts),
@@ -430,9 +437,6 @@ class PrivateData:
                 f"not {type(question).__name__}"
             )
         return question.plan(question_mu(epsilon, mu, self.delta), self.__setting)
-
-    def __guarantee(self, plan: Plan) -> Guarantee:
-        return Guarantee.of_mu(plan.event.cost().mu, self.delta, self.__setting.neighbours)
 
     def __key(self, question: Question, plan: Plan) -> str | None:
         identity = question.identity()

@@ -150,7 +150,7 @@ class PermutationImportance:
             part = importance_part(prepared, names, self._loss, self._repeats, self._clip)
         label = f"{KIND} of {len(names)} columns"
         release, ((means, stds),) = ask_joint(prepared, [part], [1.0], label, rate=self._rate, key=self._key)
-        return importance_ranking(part, means, stds, Promise.of(self._data, release.cost + prepared.spent, plain=True))
+        return importance_ranking(part, means, stds, Promise.of(prepared, release, plain=True))
 
 
 def importance_widths(part: ImportancePart, stds: Floats) -> dict[str, float]:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from ...accounting import Cost, JsonValue
+from ...accounting import NOTHING, Basis, Cost, JsonValue
 from ...errors import InvalidInput, ModelError, SchemaError
 from .problem import Floats, LocalProblem
 
@@ -58,6 +58,7 @@ class NoisyGradient:
     sigma: float
     cost: Cost
     replayed: bool = False
+    basis: Basis = NOTHING
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ class Choice:
     index: int
     cost: Cost
     replayed: bool = False
+    basis: Basis = NOTHING
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,7 @@ class WeightedMeans:
     std: Floats
     cost: Cost
     replayed: bool = False
+    basis: Basis = NOTHING
 
 
 class Answers(Protocol):
@@ -275,13 +278,13 @@ class VaultAnswers:
         mean = release.value.reshape(phi.shape) / rows
         if self.gradients.problem.intercept:
             mean[:, 0] *= INTERCEPT_UNIT  # a step in units of the intercept, as a step of the intercept itself
-        return NoisyGradient(mean, release.sigma / rows, release.cost, release.replayed)
+        return NoisyGradient(mean, release.sigma / rows, release.cost, release.replayed, release.guarantee.behind)
 
     def choose(self, centre: Floats, starts: Floats, *, mu: float) -> Choice:
         """See :meth:`Answers.choose`."""
         question = self.gradients.choice_question(centre, starts, label=f"{self.run}: choice among {len(starts)} starts")
         release = self.data.ask(question, mu=mu)
-        return Choice(int(release.value[0]), release.cost, release.replayed)
+        return Choice(int(release.value[0]), release.cost, release.replayed, release.guarantee.behind)
 
     def means(self, centres: Floats, *, mu: float) -> WeightedMeans:
         """See :meth:`Answers.means`."""
@@ -291,7 +294,7 @@ class VaultAnswers:
         mass = np.maximum(sums[:, 0], release.sigma)  # a mass below its own noise says nothing
         nearest, farthest = -centres, 1 / self.gradients.problem.scale - centres  # where x - z can be at all
         mean = np.clip(sums[:, 1:] / mass[:, None], nearest, farthest)
-        return WeightedMeans(mean, release.sigma / mass, release.cost, release.replayed)
+        return WeightedMeans(mean, release.sigma / mass, release.cost, release.replayed, release.guarantee.behind)
 
 
 def checked_centres(problem: LocalProblem, data: PrivateData, raw_points: Floats) -> Floats:

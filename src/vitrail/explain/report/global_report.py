@@ -212,7 +212,7 @@ class GlobalReport:
         release, split = ask_joint(prepared, list(asked.values()), weights, label, rate=self._rate, key=self._key)
         found = dict(zip(asked, split, strict=True))
         plain = self._estimate == "plain"
-        promise = Promise.of(data, release.cost + prepared.spent, plain=plain)
+        promise = Promise.of(prepared, release, plain=plain)
         ranking: Ranking | None = None
         if importance is not None:
             ranking = importance_ranking(importance, *found["importance"], promise)

@@ -26,6 +26,7 @@ from ...errors import BudgetExceeded, InvalidInput
 from ...explanation import Explanation
 from ...guarantee import Guarantee, check_neighbours, question_mu
 from ...model import Model
+from ..promises import basis_of, guarantee_of
 from . import clipping
 from .chains import Chains
 from .contributions import Clipped, Marginal, Scales
@@ -35,7 +36,7 @@ from .quote import ShapleyQuote
 from .reconcile import TWO_SIDED_95, noise_of, reconcile
 
 if TYPE_CHECKING:
-    from ...vault import BoundedSum, PrivateData, SampledSum
+    from ...vault import BoundedSum, PrivateData, Release, SampledSum
 
 VERSION = 1
 MOST_NUMBERS = 10_000
@@ -139,15 +140,18 @@ class Shapley:
             If too little is left. Nothing was charged, and a cheaper question may still fit.
         """
         marginal = self._marginal(points)
-        clip, paid = self._clip, Cost()
+        clip = self._clip
+        asked: list[Release] = []
         if clip == "auto":
             total = question_mu(epsilon, mu, self._data.delta)
             self._refuse_what_does_not_fit(marginal, total)
-            clip, paid = self._auto_clip(marginal, total)
-            epsilon, mu = None, _rest(total, paid)
+            clip, histogram = self._auto_clip(marginal, total)
+            asked.append(histogram)
+            epsilon, mu = None, _rest(total, histogram.cost)
         question = self._question(marginal, clip)
         release = self._data.ask(question, epsilon=epsilon, mu=mu)
         assert release.sigma is not None
+        asked.append(release)
         found = reconcile(
             release.value,
             release.sigma,
@@ -156,7 +160,6 @@ class Shapley:
             self._middle,
             marginal.point_outputs,
         )
-        cost = release.cost + paid
         half_width = TWO_SIDED_95 * found.values_std
         return Explanation(
             values=found.values,
@@ -164,8 +167,8 @@ class Shapley:
             columns=self._data.feature_schema.names,
             points=_original(self._data, marginal.points),
             outputs=marginal.point_outputs,
-            guarantee=self._guarantee(cost),
-            cost=cost,
+            guarantee=guarantee_of(self._data, basis_of(asked)),
+            cost=sum((one.cost for one in asked), Cost()),
             method="shapley",
             lower=found.values - half_width if bands else None,
             upper=found.values + half_width if bands else None,
@@ -187,7 +190,7 @@ class Shapley:
             base_half_width=TWO_SIDED_95 * base_std,
             clip=clip,
             cost=cost,
-            guarantee=self._guarantee(cost),
+            guarantee=Guarantee.of_mu(cost.mu, self._data.delta, check_neighbours(self._data.neighbours)),
             fits=statement.spent + cost <= statement.capacity,
             remaining_epsilon=quote.remaining_epsilon,
         )
@@ -240,12 +243,12 @@ class Shapley:
             return SampledSum(fn, len(edges), 1.0, rate=rate, key=key, label=label)
         return BoundedSum(fn, len(edges), 1.0, replace_bound=math.nextafter(math.sqrt(2), 2), key=key, label=label)
 
-    def _auto_clip(self, marginal: Marginal, total: float) -> tuple[float, Cost]:
+    def _auto_clip(self, marginal: Marginal, total: float) -> tuple[float, Release]:
         price = math.sqrt(clipping.PRICE_SHARE) * total
         release = self._data.ask(question := self._histogram(marginal, price), mu=price)
         edges = clipping.clip_edges(self._model.width, self._data.feature_schema.n_columns)
         assert question.size == len(edges)
-        return clipping.choose_clip(release.value, edges, self._data.n_rows_public), release.cost
+        return clipping.choose_clip(release.value, edges, self._data.n_rows_public), release
 
     def _refuse_what_does_not_fit(self, marginal: Marginal, total: float) -> None:
         """Refuse both questions together, before the first is paid.
@@ -288,9 +291,6 @@ class Shapley:
             **rest,
         }
         return json.dumps(parts, sort_keys=True)
-
-    def _guarantee(self, cost: Cost) -> Guarantee:
-        return Guarantee.of_mu(cost.mu, self._data.delta, check_neighbours(self._data.neighbours))
 
 
 def _checked_clip(clip: object, model: Model) -> float | Literal["auto"]:
