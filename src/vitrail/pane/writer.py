@@ -198,7 +198,7 @@ def _refusal(needed: Cost, delta: float, left: float, whose: str, cap: str) -> B
 
 def _identity(plan: Plan, mu: float) -> str | None:
     """A name for this release, by which it is known again; None where the model has none."""
-    model = plan.model.digest() if plan.key is None else plan.key
+    model = plan.model.identity(plan.data.feature_schema, plan.key)
     if model is None:
         return None
     said = [model, plan.prices(mu), plan.shares(mu), plan.threshold]

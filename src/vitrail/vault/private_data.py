@@ -346,6 +346,7 @@ class PrivateData:
         (True, True)
         """
         plan = self.__plan(question, epsilon, mu)
+        self.__predictions.begin()
         block_rows = question.probe(self.__setting, self.__predictions)
         self.__check_split()
         charge = self.__ledger.charge(

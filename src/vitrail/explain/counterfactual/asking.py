@@ -202,15 +202,15 @@ class Asking:
             return classes.of_block(block) if levels is None else levels[block.target.astype(np.intp)]
 
         sums = ClassSums(of, len(classes), made, self.scale, bins)
-        digests = [one.digest() for one in classes.models]
+        models = [one.identity(self.schema, self.key) for one in classes.models] if levels is None else None
         identity = {
             "by": self.by,
-            "models": digests if levels is None else None,
+            "models": models,
             "threshold": classes.threshold,
             "levels": None if levels is None else levels.tolist(),
             "key": self.key,
         }
-        return sums, sums.question(identity, levels is not None or self.key is not None or None not in digests)
+        return sums, sums.question(identity, models is None or None not in models)
 
 
 def _label_classes(data: PrivateData, classes: Classes) -> Indices:

@@ -288,7 +288,7 @@ class AccumulatedPlan:
         columns = len(self.part.steps)
         histogram = SizeHistogram(self.part.sizes, columns, prepared.model.width)
         release = prepared.data.ask(
-            histogram.question(identity_of(prepared.model, key, ["sizes", self.part.identity()])),
+            histogram.question(identity_of(prepared, key, ["sizes", self.part.identity()])),
             mu=math.sqrt(CLIPS_SHARE) * total_mu,
         )
         assert release.sigma is not None
@@ -390,15 +390,15 @@ def ask_joint(
 ) -> tuple[Release, tuple[tuple[Floats, Floats], ...]]:
     """Ask for all parts in one question; returns the release and per part its means and their noise."""
     joint = Joint(tuple(parts), tuple(weights))
-    identity = identity_of(prepared.model, key, [[part.identity() for part in parts], list(weights)])
+    identity = identity_of(prepared, key, [[part.identity() for part in parts], list(weights)])
     release = prepared.data.ask(joint.question(identity, label, rate), mu=prepared.mu)
     return release, joint.split(release, prepared.n_rows)
 
 
-def identity_of(model: Model, key: str | None, content: object) -> str | None:
+def identity_of(prepared: Prepared, key: str | None, content: object) -> str | None:
     """A name for a question about a model, or None where the model has no stable one."""
-    digest = model.digest()
-    if digest is None and key is None:
+    model = prepared.model.identity(prepared.schema, key)
+    if model is None:
         return None
-    parts = [digest, key, content, model.lo, model.hi]
+    parts = [model, content]
     return "effects " + hashlib.sha256(json.dumps(parts).encode()).hexdigest()

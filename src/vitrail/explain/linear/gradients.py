@@ -192,9 +192,14 @@ class Gradients:
             _MeanRows(self.problem, centres), size, float(norm), key=self._key("means", centres=centres), label=label
         )
 
+    @cached_property
+    def _model(self) -> str | None:
+        """What the model is known by, computed once for all questions of a descent: hashing a large one takes time."""
+        return self.problem.model_identity(self.model_key)
+
     def _key(self, kind: str, *, step: int = 0, **arrays: Floats) -> str | None:
         """A stable name; None where the model has no content hash and was given no name."""
-        model = self.problem.model.digest() or self.model_key
+        model = self._model
         if model is None:
             return None
         identity: dict[str, JsonValue] = {
@@ -327,14 +332,16 @@ def radius_of(problem: LocalProblem) -> float:
 
 
 def problem_identity(problem: LocalProblem) -> dict[str, JsonValue]:
-    """Schema, weight, labels and form; a weight of the user's own enters by its values on public distances."""
+    """Schema, weight, labels and form. A weight enters by its values on public distances too: anybody can use a name.
+
+    To a billionth, because last bits may differ between machines.
+    """
     weight = problem.weight
-    known = bool(weight.parameters) or weight.name == "polynomial"
-    values = None if known else digest_of(weight(np.linspace(0.0, problem.largest_distance, 1001)))
+    values = np.rint(weight(np.linspace(0.0, problem.largest_distance, 1001)) * 1e9) + 0.0
     return {
         "schema": problem.schema_digest(),
         "weight": weight.to_json(),
-        "weight_values": values,
+        "weight_values": digest_of(np.nan_to_num(values)),
         "labels": problem.labels,
         "intercept": problem.intercept,
     }

@@ -250,7 +250,7 @@ def _floats(stored: object) -> Floats:
 
 
 def _identity(problem: LocalProblem) -> dict[str, JsonValue]:
-    return {**problem_identity(problem), "model": problem.model.digest()}
+    return {**problem_identity(problem), "model": problem.model.fingerprint(problem.row_schema)}
 
 
 # --- Algorithm 4 ------------------------------------------------------------------------------------------------------

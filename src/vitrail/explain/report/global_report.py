@@ -112,7 +112,7 @@ class GlobalReport:
         self._weights = _checked_weights(weights, self._parts)
         self._loss = None
         if "importance" in self._parts:
-            self._loss = loss_of(loss, loss_bound, model, data.schema, data.target, None)
+            self._loss = loss_of(loss, loss_bound, model, data.schema, data.target, None).known_by(key)
         self._orders = checked_orders(data, orders)
         self._estimate, self._rate = checked_estimate(estimate), checked_rate(sampling_rate)
 

@@ -206,6 +206,7 @@ class Shapley:
     def _marginal(self, points: object) -> Marginal:
         """Read the points strictly: whatever is wrong with them is said before anything is charged."""
         schema = self._data.feature_schema
+        self._model.check(schema)
         raw = schema.read_points(points)
         if not 1 <= raw.size <= MOST_NUMBERS:
             raise InvalidInput(
@@ -275,16 +276,14 @@ class Shapley:
             )
 
     def _identity(self, marginal: Marginal, **rest: object) -> str | None:
-        digest = self._model.digest()
-        if digest is None and self._key is None:
+        model = self._model.identity(self._data.feature_schema, self._key)
+        if model is None:
             return None
         content = np.ascontiguousarray(marginal.points, dtype="<f8")
         parts = {
             "kind": "shapley",
             "version": VERSION,
-            "model": digest,
-            "key": self._key,
-            "range": [self._model.lo, self._model.hi],
+            "model": model,
             "points": [*content.shape, hashlib.sha256(content.tobytes()).hexdigest()],
             "n_permutations": self._n_permutations,
             "seed": self._seed,
