@@ -238,6 +238,18 @@ def test_other_classes_after_a_refit_are_refused() -> None:
         vt.Shapley(private(), model)
 
 
+def test_a_function_that_counts_its_calls_is_still_itself() -> None:
+    calls: list[int] = []
+
+    def counting(x: np.ndarray) -> np.ndarray:
+        calls.append(len(x))
+        return 0.5 * x[:, 0]
+
+    data, model = private(), vt.Model(counting, range=(0, 1))
+    assert [charges(data, lambda: vt.Shapley(data, model, key=KEY)(POINT, epsilon=1.0)) for _ in range(2)] == [1, 0]
+    assert calls
+
+
 def test_a_torch_module_is_copied_and_its_training_changes_nothing() -> None:
     torch = pytest.importorskip("torch")
     module = torch.nn.Sequential(torch.nn.Linear(2, 1), torch.nn.Sigmoid())

@@ -213,9 +213,9 @@ class Model:
     def fingerprint(self, schema: Schema) -> str:
         """What tells this model, as it is now, from others: its digest, or as much as can be known of a function.
 
-        Of a function that is its code, constants and closure, and its outputs on public probe rows (to a billionth of the
-        range, because last bits may differ between machines). Two functions that agree on all of these and differ on other
-        rows are not told apart: for them, and only for them, a ``key`` of its own for each is needed.
+        Of a function that is its code, constants and closure as they were when the model was made, and its outputs now on
+        public probe rows (to a billionth of the range, because last bits may differ between machines). Two functions that
+        agree on all of these and differ on other rows are not told apart: they need a ``key`` each.
         """
         if (digest := self.digest()) is not None:
             return digest

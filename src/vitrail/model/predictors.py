@@ -78,6 +78,11 @@ class FunctionPredictor:
     expected_width: int | None = None
     classes: tuple[Level, ...] | None = None
     gives_probabilities: bool = False
+    _sketch: str = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        # Before the first call: a function may keep counts or a cache in what it closes over.
+        object.__setattr__(self, "_sketch", sketch(self.function))
 
     @property
     def label(self) -> str:
@@ -96,8 +101,8 @@ class FunctionPredictor:
         """Nothing to do: the function is called as it is."""
 
     def sketch(self) -> str:
-        """Instructions, constants, and what it closes over."""
-        return sketch(self.function)
+        """Instructions, constants, and what it closed over when the model was made."""
+        return self._sketch
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -27,7 +27,7 @@ from ...model import Model
 from ...model.contents import sketch
 from .curve_output import CurveReader, checked_default, checked_range, grid_of, level_text
 from .price import SMALL_CURVE_NOISE, TWO_SIDED_95, GenericQuote, checked_groups, choose_groups
-from .task import Explainer, GroupTask, Retrain, group_task
+from .task import Explainer, Retrain, group_task
 
 if TYPE_CHECKING:
     from ...vault import GroupedSum, PrivateData
@@ -113,7 +113,7 @@ class AnyCurve:
         self._data, self._key, self._trains = data, checked_key(key), retrain is not None
         self._name, self._y_label = axis if name is None else str(name), str(y_label)
         self._isolation, self._timeout_seconds = isolation, timeout_seconds
-        self._model = model
+        self._model, self._functions = model, sketch((explainer, retrain))
         self._task = group_task(data, explainer, model, retrain, CurveReader(self._grid, self._default), "AnyCurve")
         self._question(1.0)  # what is wrong with the other options is said now
 
@@ -203,7 +203,7 @@ class AnyCurve:
             default=np.array(self._default),
             isolation=self._isolation,
             timeout_seconds=self._timeout_seconds,
-            key=identity(self._data, self._key, "any curve", list(places or ()), self._model, self._task),
+            key=identity(self._data, self._key, "any curve", list(places or ()), self._model, self._functions),
             label=f"any curve: {self._name}",
         )
 
@@ -215,7 +215,7 @@ def checked_key(key: str | None) -> str | None:
     return key
 
 
-def identity(data: PrivateData, key: str | None, kind: str, places: object, model: object, task: GroupTask) -> str | None:
+def identity(data: PrivateData, key: str | None, kind: str, places: object, model: object, functions: str) -> str | None:
     """What makes two questions the same, where the caller gave a name for what cannot be compared.
 
     The name never stands in for what can: the model (``Model.identity``; an object of another library by what can be known
@@ -224,7 +224,6 @@ def identity(data: PrivateData, key: str | None, kind: str, places: object, mode
     if key is None:
         return None
     known = model.identity(data.feature_schema, key) if isinstance(model, Model) else sketch(model)
-    functions = [sketch(task.explainer), None if task.retrain is None else sketch(task.retrain)]
     parts = {"kind": kind, "version": VERSION, "key": key, "places": places, "model": known, "functions": functions}
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 

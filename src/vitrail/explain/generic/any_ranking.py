@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from ...errors import InvalidInput
 from ...explanation import Ranking
 from ...guarantee import Guarantee, question_mu
+from ...model.contents import sketch
 from .any_curve import checked_key, group_notes, identity
 from .price import SMALL_RANKING_NOISE, TWO_SIDED_95, GenericQuote, checked_groups, choose_groups
 from .ranking_output import RankingReader, checked_items
@@ -89,7 +90,7 @@ class AnyRanking:
         self._groups = checked_groups(groups, data.n_rows_public, "AnyRanking")
         self._data, self._key, self._trains = data, checked_key(key), retrain is not None
         self._isolation, self._timeout_seconds = isolation, timeout_seconds
-        self._model = model
+        self._model, self._functions = model, sketch((ranker, retrain))
         self._task = group_task(data, ranker, model, retrain, RankingReader(self._items), "AnyRanking")
         self._question(1.0, None)  # what is wrong with the other options is said now
 
@@ -177,7 +178,7 @@ class AnyRanking:
             groups=groups,
             isolation=self._isolation,
             timeout_seconds=self._timeout_seconds,
-            key=identity(self._data, self._key, "any ranking", list(self._items), self._model, self._task),
+            key=identity(self._data, self._key, "any ranking", list(self._items), self._model, self._functions),
             label=f"any ranking of {len(self._items)} items",
             places=places,
         )
