@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, get_args
 
-from .accounting import Cost, JsonValue, epsilon_of, mu_of, rounded_up
+from .accounting import NOTHING, Basis, Cost, JsonValue, epsilon_of, mu_of, rounded_up
 from .accounting.cost import PICO
 from .accounting.gdp import LARGEST_MU
 from .errors import InvalidInput
@@ -102,7 +103,10 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Guarantee:
-    """A promise about one release, or about everything an account has released.
+    """A promise about what one release, one result or one account reveals.
+
+    The promise of a result covers *every* release it was computed from, also those that were paid for by an earlier call
+    (``marginals=`` that were given, private rows, a history). What a call was charged is its ``cost``, and may be less.
 
     Parameters
     ----------
@@ -114,12 +118,22 @@ class Guarantee:
         What "one person's data" means: a row added or removed, or a row replaced.
     protects : {"explanation-data", "training-data"}
         Whose rows: those the explainer reads given the model, or those the model was trained on as well.
+    basis : Basis
+        The releases that it covers, by name and price. Two promises with the same numbers are equal whatever they cover.
+
+    Raises
+    ------
+    InvalidInput
+        If the numbers promise more than the releases behind them keep.
 
     Examples
     --------
     >>> promise = Guarantee.of_mu(0.23670, 1e-6)
     >>> promise.sentence.split(", for ")[0]
     '(epsilon = 1, delta = 1e-06)-differential privacy, equal to 0.2367-GDP'
+    >>> histogram, curve = Basis.of("a", Cost.of_mu(0.3)), Basis.of("b", Cost.of_mu(0.4))
+    >>> round(Guarantee.of(histogram | curve | histogram, 1e-6).mu, 6)
+    0.5
     """
 
     epsilon: float
@@ -127,6 +141,20 @@ class Guarantee:
     mu: float
     neighbours: Neighbours = "add-remove"
     protects: Protects = "explanation-data"
+    basis: Basis = field(default=NOTHING, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.basis and not self._keeps(self.basis.cost):
+            raise InvalidInput(
+                f"a promise of epsilon {self.epsilon:.4g} at delta {self.delta:.3g} (mu {self.mu:.4g}) says less than the "
+                f"releases behind it cost together, mu {self.basis.cost.mu:.4g}; it must cover all of them"
+            )
+
+    def _keeps(self, cost: Cost) -> bool:
+        if self.mu:
+            return cost.mu <= self.mu * (1 + 1e-9) and cost.block_epsilon == 0 == cost.block_delta
+        needed = _epsilon_at(cost, max(self.delta - cost.block_delta, 0.0))
+        return needed <= self.epsilon * (1 + 1e-9) and cost.block_delta <= self.delta * (1 + 1e-9)
 
     @classmethod
     def of_mu(
@@ -136,8 +164,34 @@ class Guarantee:
         neighbours: Neighbours = "add-remove",
         protects: Protects = "explanation-data",
     ) -> Guarantee:
-        """The guarantee of a mu-GDP release, stated at ``delta``."""
+        """The guarantee of a mu-GDP question before it is asked, stated at ``delta``: for quotes, which name no release."""
         return cls(epsilon_of(mu, delta), delta, mu, neighbours, protects)
+
+    @classmethod
+    def of(
+        cls,
+        basis: Basis,
+        delta: float,
+        neighbours: Neighbours = "add-remove",
+        protects: Protects = "explanation-data",
+    ) -> Guarantee:
+        """The promise for everything that these releases reveal together, its Gaussian part stated at ``delta``."""
+        cost = basis.cost
+        at = delta if cost.mu else 0.0
+        mu = 0.0 if cost.block_epsilon or cost.block_delta else cost.mu
+        return cls(_epsilon_at(cost, at), at + cost.block_delta, mu, neighbours, protects, basis)
+
+    @property
+    def behind(self) -> Basis:
+        """The releases that it covers; where they are not named, one of this price that is like no other.
+
+        So a promise that was written by hand, or read from a file that names no releases, is added in full.
+        """
+        if self.basis or not self.epsilon:
+            return self.basis
+        if not math.isfinite(self.epsilon):
+            raise InvalidInput("there is no promise for what was released without noise; nothing can be added to it")
+        return Basis.new(Cost.of_mu(self.mu) if self.mu else Cost.of_block(self.epsilon, self.delta))
 
     @property
     def sentence(self) -> str:
@@ -161,7 +215,46 @@ class Guarantee:
 
     def to_json(self) -> dict[str, JsonValue]:
         """The guarantee as plain JSON values, the sentence included."""
-        return {**asdict(self), "sentence": self.sentence}
+        # A reference without noise has an infinite epsilon, which JSON cannot write as a number.
+        numbers: dict[str, JsonValue] = {
+            name: "inf" if math.isinf(number) else number
+            for name, number in (("epsilon", self.epsilon), ("delta", self.delta), ("mu", self.mu))
+        }
+        words: dict[str, JsonValue] = {"neighbours": self.neighbours, "protects": self.protects}
+        return numbers | words | {"releases": self.basis.to_json(), "sentence": self.sentence}
+
+    @classmethod
+    def from_json(cls, fields: object) -> Guarantee:
+        """Read back what ``to_json`` wrote; ValueError, TypeError or KeyError where it is something else.
+
+        Examples
+        --------
+        >>> promise = Guarantee.of(Basis.of("a", Cost.of_mu(0.3)), 1e-6)
+        >>> back = Guarantee.from_json(promise.to_json())
+        >>> back == promise, back.basis == promise.basis
+        (True, True)
+        """
+        if not isinstance(fields, Mapping):
+            raise TypeError("'guarantee' must be an object")
+        epsilon, delta, mu = (_at_least_zero(fields[name], name) for name in ("epsilon", "delta", "mu"))
+        basis = Basis.from_json(fields.get("releases", []))
+        for protects in get_args(Protects):
+            if fields["protects"] == protects:
+                return cls(epsilon, delta, mu, check_neighbours(str(fields["neighbours"])), protects, basis)
+        raise ValueError(f"'protects' must be one of {', '.join(map(repr, get_args(Protects)))}")
+
+
+def _epsilon_at(cost: Cost, delta: float) -> float:
+    """Epsilon of questions at ``delta``, and what fixed blocks took."""
+    return (epsilon_of(cost.mu, delta) if cost.mu else 0.0) + cost.block_epsilon
+
+
+def _at_least_zero(value: object, name: str) -> float:
+    known = isinstance(value, int | float) and not isinstance(value, bool)
+    number = math.inf if value == "inf" else float(value) if known else math.nan  # type: ignore[arg-type]
+    if not number >= 0:
+        raise ValueError(f"{name!r} of the guarantee must be a number of at least 0")
+    return number
 
 
 def question_mu(epsilon: float | None, mu: float | None, delta: float) -> float:

@@ -94,7 +94,7 @@ def test_a_guarantee_carries_its_sentence_into_json() -> None:
     promise = Guarantee.of_mu(0.5, 1e-6)
     fields = json.loads(json.dumps(promise.to_json()))
     assert fields.pop("sentence") == promise.sentence
-    assert Guarantee(**fields) == promise
+    assert Guarantee.from_json(fields) == promise
 
 
 @pytest.mark.parametrize("given_relation", ["add_remove", "", "Add-Remove", "bounded"])

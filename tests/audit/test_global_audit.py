@@ -49,7 +49,7 @@ def prepared():
     data = vt.PrivateData(CROWD, SCHEMA, name="crowd", target="t", n_rows_public=300, budget=vt.Budget(1e4, 1e-6))
     with mock.patch("vitrail.vault.bounded_sum.rounded_gaussian", lambda sigma, size: np.zeros(size, np.int64)):
         marginals = vt.marginals(data, mu=5.0, bins=10)
-    return Prepared(data, MODEL, marginals, MU, vt.Cost())
+    return Prepared(data, MODEL, marginals, MU, vt.Cost(), marginals.guarantee.behind)
 
 
 def part_of(name):

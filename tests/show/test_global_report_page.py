@@ -37,7 +37,7 @@ def shape(**changed: object) -> GlobalShape:
 
 
 def test_names_are_escaped_and_nothing_is_loaded() -> None:
-    page = global_report(shape(), PROMISE, PROMISE).to_html()
+    page = global_report(shape(), PROMISE).to_html()
     assert "<script" not in page
     assert not re.search(r"url\(|@import|https?://", re.sub(r"data:image[^\"]*", "", page))
 
@@ -87,4 +87,4 @@ def test_the_bill_of_another_kind_of_account_is_refused() -> None:
     ledger = MemoryLedger()
     ledger.open_account("a", Budget(1.0, 1e-6), "replace-one")
     with pytest.raises(InvalidInput, match="give the bill of the account that paid"):
-        global_report(shape(), PROMISE, PROMISE, bill=bill_of(ledger.statement("a")))
+        global_report(shape(), PROMISE, bill=bill_of(ledger.statement("a")))

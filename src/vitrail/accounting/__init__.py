@@ -1,5 +1,6 @@
 """Pure mathematics of spending: GDP, conversions, integer costs, events, disjoint parts. No input or output, no data."""
 
+from .basis import NOTHING, Basis
 from .blocks import ADD_REMOVE, REPLACE_ONE, block_epsilon, noise_multiplier_for
 from .conversions import bounded_range_epsilon_of, mu_of_bounded_range, mu_of_pure
 from .cost import Cost
@@ -19,7 +20,9 @@ from .printed import rounded_down, rounded_up
 
 __all__ = [
     "ADD_REMOVE",
+    "NOTHING",
     "REPLACE_ONE",
+    "Basis",
     "Cost",
     "Event",
     "FixedBlock",

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from ..accounting import rounded_down, rounded_up
+from ..accounting import Cost, epsilon_of, rounded_down, rounded_up
 from ..errors import InvalidInput, LedgerError, LedgerWarning
 from ..guarantee import Budget
 from ..schema import Schema
@@ -137,8 +137,9 @@ def declared_of(
     )
 
 
-def bill_line(now: Statement, epsilon: float, *, replayed: bool) -> str:
-    """What an answer cost, and what is left."""
+def bill_line(now: Statement, cost: Cost, *, replayed: bool) -> str:
+    """What an answer cost, and what is left. What it reveals may be more, and is its promise."""
+    epsilon = epsilon_of(cost.mu, now.delta)
     paid = "was stored already and cost nothing" if replayed else f"cost epsilon {rounded_up(epsilon)}"
     return (
         f"The answer {paid}. Spent so far: epsilon {rounded_up(now.spent_epsilon)} of {rounded_up(now.budget.epsilon)}; "

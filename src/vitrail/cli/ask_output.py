@@ -46,7 +46,7 @@ class Answer:
     @property
     def bill_line(self) -> str:
         """What it cost, and what is left."""
-        return bill_line(self.statement, self.explanation.guarantee.epsilon, replayed=self.replayed)
+        return bill_line(self.statement, self.explanation.cost, replayed=self.replayed)
 
     def attributions(self, most: int) -> list[Attribution]:
         """What pictures of the first points need to know."""

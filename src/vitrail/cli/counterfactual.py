@@ -133,7 +133,7 @@ def counterfactual(
         explainer.save(save)
     found = asked.answered(explainer)
     after = private.budget
-    bill = bill_line(after, found.guarantee.epsilon, replayed=not charged_since(after, last))
+    bill = bill_line(after, found.cost, replayed=not charged_since(after, last))
     _write(found, after, declared.name, bill, files)
     if as_json:
         print_json(found.to_json())

@@ -172,7 +172,7 @@ def _write(found: Marginals, statement: Statement, output: Path, json_output: Pa
     if json_output is not None:
         json_output.write_text(json.dumps(found.to_json(), indent=1) + "\n", encoding="utf-8")
     replayed = found.release is not None and found.release.replayed
-    print_line(bill_line(statement, found.guarantee.epsilon, replayed=replayed))
+    print_line(bill_line(statement, found.cost, replayed=replayed))
     sure = claim_of("marginals").probability
     print_line(f"Each count is within {found.half_width:,.1f} of the true one {sure}.")
     print_line(f"Report: {output}" + ("" if json_output is None else f"\nNumbers: {json_output}"))

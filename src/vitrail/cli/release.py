@@ -129,7 +129,7 @@ def release(
         print_json({"file": str(file), "parts": list(pane.parts), "guarantee": pane.guarantee.to_json()})
         return
     print_line(repr(pane))
-    print_line(bill_line(after, pane.guarantee.epsilon, replayed=not charged_since(after, last)))
+    print_line(bill_line(after, pane.cost, replayed=not charged_since(after, last)))
     print_line(f"Written: {file} ({file.stat().st_size / 1024:.0f} KiB). `vitrail show {file}` says what is inside.")
 
 

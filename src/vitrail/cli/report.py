@@ -99,14 +99,14 @@ def report(
         ".html": lambda file: found.to_html(file, bill_of(after)),
     }
     write_files(files, writers, "the report", STILL_PAID)
-    line = bill_line(after, found.guarantee.epsilon, replayed=not charged_since(after, last))
+    line = bill_line(after, found.cost, replayed=not charged_since(after, last))
     if as_json:
         print_json(found.to_json())
         return
     if not files:
         print_report(found)
         print_line()
-        print_line(printable(found.whole_guarantee.sentence))
+        print_line(printable(found.guarantee.sentence))
     print_line(line)
     if files:
         print_written(files)

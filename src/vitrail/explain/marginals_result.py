@@ -223,7 +223,6 @@ class Marginals:
 
     def to_json(self) -> dict[str, JsonValue]:
         """The marginals as plain JSON values; shares and bands follow from them."""
-        guarantee = self.guarantee.to_json()
         columns: list[JsonValue] = [{**one.to_json(), "counts": self.counts[one.name].tolist()} for one in self.bins]
         return {
             "format": FORMAT,
@@ -231,7 +230,7 @@ class Marginals:
             "n_rows_public": self.n_rows_public,
             "sigma": self.sigma,
             "pico_mu_squared": self.cost.pico_mu_squared,
-            "guarantee": guarantee,
+            "guarantee": self.guarantee.to_json(),
             "columns": columns,
         }
 
@@ -319,10 +318,9 @@ def _frozen(values: Floats) -> Floats:
 
 
 def _from_fields(fields: dict[str, JsonValue]) -> Marginals:
-    guarantee, columns = fields["guarantee"], fields["columns"]
-    if not isinstance(guarantee, dict) or not isinstance(columns, list) or not columns:
-        raise TypeError("'guarantee' and 'columns' are an object and a list")
-    promise = {name: guarantee[name] for name in ("epsilon", "delta", "mu", "neighbours", "protects")}
+    columns = fields["columns"]
+    if not isinstance(columns, list) or not columns:
+        raise TypeError("'columns' is a list")
     bins: list[Bins] = []
     counts: dict[str, Floats] = {}
     for column in columns:
@@ -343,5 +341,5 @@ def _from_fields(fields: dict[str, JsonValue]) -> Marginals:
         float(fields["sigma"]),  # type: ignore[arg-type]
         int(fields["n_rows_public"]),  # type: ignore[arg-type]
         Cost(int(fields["pico_mu_squared"])),  # type: ignore[arg-type]
-        Guarantee(**promise),  # type: ignore[arg-type]
+        Guarantee.from_json(fields["guarantee"]),
     )

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..accounting import Cost, rounded_up
+from ..accounting import Cost, epsilon_of, rounded_up
 from ..errors import ModelError, VitrailError
-from ..guarantee import Guarantee, check_neighbours
 from ..model import Model
 from ..schema import FloatArray, Numeric, Schema
 
@@ -107,7 +106,7 @@ def telling_charge(data: PrivateData, charged: Cost) -> Iterator[None]:
     except ModelError as error:
         if charged == Cost():
             raise
-        epsilon = Guarantee.of_mu(charged.mu, data.delta, check_neighbours(data.neighbours)).epsilon
+        epsilon = epsilon_of(charged.mu, data.delta)
         raise ModelError(
             f"{error}. Epsilon {rounded_up(epsilon)} was charged before that, and stays charged. What was released about "
             "the rows alone is kept: asking again at the same price, with a model that answers, replays it free"

@@ -53,9 +53,9 @@ class Curve:
     y : array of shape (points,)
         The curve.
     guarantee : Guarantee
-        The promise of the release it was computed from.
+        The promise of all releases it was computed from, histograms that were paid for before included.
     cost : Cost
-        What that release was charged.
+        The price of the questions that were asked for it.
     lower, upper : array of shape (points,), or None
         Ends of the noise bands.
     std : array of shape (points,), or None

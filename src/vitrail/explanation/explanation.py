@@ -54,9 +54,9 @@ class Explanation:
     outputs : array of shape (points,)
         The model's own output at the points.
     guarantee : Guarantee
-        The promise for all the points together.
+        The promise for all the points together, and for everything released before that they rest on.
     cost : Cost
-        What was charged for all of them together.
+        The price of the questions that were asked for them.
     method : str
         How it was found, such as ``"statistics"``, ``"synopsis"``, ``"descent"`` or ``"shapley"``.
     lower, upper : array of shape (points, columns), or None

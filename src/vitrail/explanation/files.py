@@ -7,17 +7,16 @@ whole numbers that may pass 2**53, where other languages' readers round; the lar
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeGuard, get_args
+from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..accounting import Cost, JsonValue
 from ..errors import InvalidInput
-from ..guarantee import Guarantee, Protects, check_neighbours
+from ..guarantee import Guarantee
 from ..show.band_claim import BandClaim
 
 if TYPE_CHECKING:
@@ -32,10 +31,6 @@ _COSTS = ("pico_mu_squared", "pico_epsilon", "quecto_delta")
 
 def to_json(explanation: Explanation) -> dict[str, JsonValue]:
     """The explanation as plain JSON values."""
-    promise = explanation.guarantee.to_json()
-    for name in ("epsilon", "mu"):  # a reference without noise has an infinite epsilon, which JSON cannot write as a number
-        if isinstance(number := promise[name], float) and math.isinf(number):
-            promise[name] = "inf"
     fields: dict[str, JsonValue] = {"format": f"{KIND}/{VERSION}", "method": explanation.method}
     fields["columns"] = list(explanation.columns)
     fields["points"] = [dict(point) for point in explanation.points]  # type: ignore[arg-type]
@@ -45,7 +40,7 @@ def to_json(explanation: Explanation) -> dict[str, JsonValue]:
     fields["features"] = list(explanation.features)
     fields["notes"] = list(explanation.notes)
     fields["band_claim"] = explanation.band_claim.value
-    fields["guarantee"] = promise
+    fields["guarantee"] = explanation.guarantee.to_json()
     cost = explanation.cost
     fields["cost"] = dict(zip(_COSTS, (cost.pico_mu_squared, cost.pico_epsilon, str(cost.quecto_delta)), strict=True))
     return fields
@@ -110,8 +105,14 @@ def _arguments(fields: Mapping[str, JsonValue]) -> dict[str, object]:
     method = fields["method"]
     if not isinstance(method, str):
         raise TypeError("'method' must be a text")
-    promise = {"guarantee": _guarantee(fields), "cost": _cost(fields), "band_claim": _band_claim(fields)}
-    return {**made, **promise, "points": tuple(points), "method": method}
+    return {
+        **made,
+        "points": tuple(points),
+        "method": method,
+        "guarantee": Guarantee.from_json(fields["guarantee"]),
+        "cost": _cost(fields),
+        "band_claim": _band_claim(fields),
+    }
 
 
 def _band_claim(fields: Mapping[str, JsonValue]) -> BandClaim:
@@ -119,17 +120,6 @@ def _band_claim(fields: Mapping[str, JsonValue]) -> BandClaim:
         if fields["band_claim"] == claim.value:
             return claim
     raise ValueError(f"'band_claim' must be one of {', '.join(repr(claim.value) for claim in BandClaim)}")
-
-
-def _guarantee(fields: Mapping[str, JsonValue]) -> Guarantee:
-    promise = fields["guarantee"]
-    if not isinstance(promise, dict):
-        raise TypeError("'guarantee' must be an object")
-    epsilon, delta, mu = (_at_least_zero(promise[name], name) for name in ("epsilon", "delta", "mu"))
-    for protects in get_args(Protects):
-        if promise["protects"] == protects:
-            return Guarantee(epsilon, delta, mu, check_neighbours(str(promise["neighbours"])), protects)
-    raise ValueError(f"'protects' must be one of {', '.join(map(repr, get_args(Protects)))}")
 
 
 def _cost(fields: Mapping[str, JsonValue]) -> Cost:
@@ -145,13 +135,6 @@ def _cost(fields: Mapping[str, JsonValue]) -> Cost:
             raise ValueError(f"{name!r} of the cost must be a whole number of at least 0")
         parts.append(part)
     return Cost(*parts)
-
-
-def _at_least_zero(value: JsonValue, name: str) -> float:
-    number = math.inf if value == "inf" else float(value) if _is_number(value) else math.nan
-    if not number >= 0:
-        raise ValueError(f"{name!r} of the guarantee must be a number of at least 0")
-    return number
 
 
 def _texts(value: JsonValue, name: str) -> tuple[str, ...]:

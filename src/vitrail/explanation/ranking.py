@@ -45,9 +45,9 @@ class Ranking:
     scores : array of shape (items,)
         Their noisy scores.
     guarantee : Guarantee
-        The promise of the release it was computed from.
+        The promise of all releases it was computed from, histograms that were paid for before included.
     cost : Cost
-        What that release was charged.
+        The price of the questions that were asked for it.
     kind : str
         ``"any ranking"``, ``"permutation importance"``.
     std : array of shape (items,), or None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
@@ -17,13 +16,9 @@ Made = TypeVar("Made")
 
 def header(kind: str, version: int, guarantee: Guarantee, cost: Cost, notes: tuple[str, ...]) -> dict[str, JsonValue]:
     """What every stored result begins with: its format, promise, price and notes."""
-    promise = guarantee.to_json()
-    for name in ("epsilon", "mu"):  # a reference without noise has an infinite epsilon, which JSON cannot write as a number
-        if isinstance(number := promise[name], float) and math.isinf(number):
-            promise[name] = "inf"
     return {
         "format": f"{kind}/{version}",
-        "guarantee": promise,
+        "guarantee": guarantee.to_json(),
         # Whole numbers beyond 2**53 are written as text: other languages' readers would round them.
         "cost": {
             "pico_mu_squared": cost.pico_mu_squared,
@@ -58,7 +53,7 @@ def read(kind: str, version: int, fields: Mapping[str, JsonValue], make: Callabl
 
 def promise(fields: Mapping[str, JsonValue]) -> tuple[Guarantee, Cost, tuple[str, ...]]:
     """The promise, the price and the notes that ``header`` wrote."""
-    return files._guarantee(fields), files._cost(fields), texts(fields, "notes")
+    return Guarantee.from_json(fields["guarantee"]), files._cost(fields), texts(fields, "notes")
 
 
 def band_claim(fields: Mapping[str, JsonValue]) -> BandClaim:

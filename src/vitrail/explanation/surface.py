@@ -42,9 +42,9 @@ class Surface:
     values : array of shape (first side, second side)
         The surface.
     guarantee : Guarantee
-        The promise of the release it was computed from.
+        The promise of all releases it was computed from, histograms that were paid for before included.
     cost : Cost
-        What that release was charged.
+        The price of the questions that were asked for it.
     std : array of the same shape, or None
         Standard deviation of the noise in every place.
     value_label : str

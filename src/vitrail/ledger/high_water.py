@@ -32,7 +32,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..accounting import Cost, JsonValue
+from ..accounting import Cost, JsonValue, rounded_up
 from ..errors import LedgerCorrupted, LedgerError, LedgerRolledBack
 from .allowance import question_epsilon
 from .book import AccountRow, Book
@@ -207,7 +207,7 @@ def contradiction(book: Book, mark: HighWater, place: str, file: Path | None) ->
         found = f"The ledger {place} has no account {mark.account!r}"
     elif row.seq < mark.seq:
         spent = question_epsilon(row.spent, row.budget.question_delta)
-        found = f"The ledger {place} has account {mark.account!r} with {row.seq} entries (epsilon {spent:.4g} spent)"
+        found = f"The ledger {place} has account {mark.account!r} with {row.seq} entries (epsilon {rounded_up(spent)} spent)"
     else:
         # Of the last entry the row's head is compared, whose own entry is checked with every operation (``chain.locked``).
         last = None if row.seq == mark.seq else book.entry(mark.account, mark.seq)
@@ -216,8 +216,8 @@ def contradiction(book: Book, mark: HighWater, place: str, file: Path | None) ->
         found = f"The ledger {place} has account {mark.account!r} with another history"
     rows = f", for the rows in {', '.join(mark.data)}" if mark.data else ""
     return LedgerRolledBack(
-        f"{found}; the record {file} says that it had {mark.seq} entries (epsilon {mark.spent_epsilon:.4g} spent) in the "
-        f"ledger {mark.ledger}{rows}. So this is an older copy, or another ledger in its place, and has budget that was "
+        f"{found}; the record {file} says that it had {mark.seq} entries (epsilon {rounded_up(mark.spent_epsilon)} spent) "
+        f"in the ledger {mark.ledger}{rows}. So this is an older copy, or another ledger in its place, and has budget that was "
         "spent already. Use the ledger that holds all entries. If that is lost, the owner may decide to go on with this one "
         "by deleting the record: what was charged since can then be spent a second time."
     )

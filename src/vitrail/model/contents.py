@@ -3,15 +3,22 @@
 A plain pickle is not stable: it writes "the same object as before" where two attributes happen to share one, which a
 save and a load change. So nothing is memoised here, and arrays and tensors enter by type, shape and bytes. Classes and
 functions enter by name only; what is defined in ``__main__`` has no name that means the same tomorrow, hence no hash.
+
+A bare function has no such hash: what it reaches through its globals cannot be followed. What *can* be known of it, its
+instructions, constants, defaults and the values it closes over, is its *sketch*. A sketch never makes a question known by
+itself. It keeps two functions apart that were given one name (``key=``). Another version of Python compiles other
+instructions; the same question is then charged again, which is the safe side of being wrong.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import io
 import pickle
 import sys
 import types
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -54,3 +61,76 @@ def content_digest(predictor: object) -> str | None:
         kind = type(predictor)
         return hashlib.sha256(f"{kind.__module__}.{kind.__qualname__}\0".encode() + stream.getvalue()).hexdigest()
     return None
+
+
+_MODELS = ("predict", "predict_proba", "transform", "state_dict")
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...))
+
+
+def sketch(given: object) -> str:
+    """SHA-256 of what can be known of a function, or of anything else: equal for equal ones, and often different for others.
+
+    Examples
+    --------
+    >>> def above(limit):
+    ...     return lambda x: x > limit
+    >>> sketch(above(1)) == sketch(above(1)), sketch(above(1)) == sketch(above(2))
+    (True, False)
+    """
+    try:
+        told = repr(_Sketch().of(given))
+    except Exception:  # an object that objects to being looked at, whatever it raises, is known by its class
+        told = repr((type(given).__module__, type(given).__qualname__))
+    return hashlib.sha256(told.encode()).hexdigest()
+
+
+class _Sketch:
+    """Texts and tuples of them that tell what is given. What is met again is not followed again: it may lead to itself."""
+
+    def __init__(self) -> None:
+        self._met: dict[int, object] = {}  # holding an object keeps its id from being reused
+
+    def of(self, given: object) -> object:
+        if isinstance(given, _PLAIN):
+            return type(given).__name__, repr(given)
+        if isinstance(given, types.CodeType):
+            # Neither file names nor line numbers: a function that moves is the same function.
+            names = given.co_names, given.co_varnames, given.co_freevars
+            return given.co_code.hex(), self._each(given.co_consts), names
+        if isinstance(given, tuple):
+            return "tuple", self._each(given)
+        if isinstance(given, set | frozenset):  # in an order that does not change from one process to the next
+            return type(given).__name__, tuple(sorted(map(repr, self._each(given))))
+        if id(given) in self._met:
+            return "met before", type(given).__qualname__
+        self._met[id(given)] = given
+        if isinstance(given, types.FunctionType):
+            cells = [_content_of(cell) for cell in given.__closure__ or ()]
+            return self._each((given.__code__, given.__defaults__, given.__kwdefaults__, *cells))
+        if isinstance(given, types.MethodType):
+            return self._each((given.__func__, given.__self__))
+        if isinstance(given, functools.partial):
+            return self._each((given.func, given.args, given.keywords))
+        if isinstance(given, list):
+            return "list", self._each(given)
+        if isinstance(given, dict):
+            return "dict", self._each(given), self._each(given.values())
+        kind = type(given).__module__, type(given).__qualname__, str(getattr(given, "__name__", ""))
+        like_a_model = isinstance(given, np.ndarray | np.generic) or any(hasattr(given, name) for name in _MODELS)
+        if like_a_model and (content := content_digest(given)) is not None:
+            return kind, content
+        if isinstance(given, type | types.ModuleType) or not callable(given):
+            return kind  # whatever else a function reaches is no model, and not looked into
+        called = [vars(one).get("__call__") for one in type(given).__mro__ if "__call__" in vars(one)]
+        told = called[0] if called and isinstance(called[0], types.FunctionType) else None
+        return kind, self._each((told, getattr(given, "__dict__", None)))
+
+    def _each(self, many: Iterable[object]) -> tuple[object, ...]:
+        return tuple(self.of(one) for one in many)
+
+
+def _content_of(cell: types.CellType) -> object:
+    try:
+        return cell.cell_contents
+    except ValueError:  # a name that was not bound yet
+        return None

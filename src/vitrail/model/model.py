@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..errors import ModelError
+from ..errors import InvalidInput, ModelError
 from ..schema import FloatArray, Level, Schema
 from .feeding import INPUTS, Feed, Inputs, feed_of
 from .predictors import Predictor, predictor_of
@@ -23,6 +23,7 @@ from .purity import adds_up_leaves, is_row_wise, leaves_add_up
 N_PROBE_ROWS = 256
 RANGE_TOLERANCE = 1e-6
 """Share of the range by which probe outputs may miss it: single-precision probabilities do, by rounding."""
+FINGERPRINT_STEPS = 1e9
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +86,8 @@ class Model:
         self._inputs = inputs
         self._lo, self._hi = _checked_range(range, self._predictor.gives_probabilities, self._name)
         self._column, self._output_name = _checked_output(output, self._predictor.classes, self._name)
+        self._classes = self._predictor.classes
         self._bindings: dict[Schema, _Binding] = {}
-        self._content: str | None = None
 
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_bindings": {}}
@@ -136,7 +137,8 @@ class Model:
         return self._hi - self._lo
 
     def check(self, schema: Schema) -> None:
-        """Try the model on public probe rows; raise ``ModelError`` if it cannot be used with this schema."""
+        """Try the model, as it is now, on public probe rows; raise ``ModelError`` if it cannot be used with this schema."""
+        self._look_again()
         outputs = self._outputs(schema, schema.probe_rows(N_PROBE_ROWS), self._bind(schema))
         if not np.isfinite(outputs).all():
             raise ModelError(
@@ -200,13 +202,68 @@ class Model:
         return is_row_wise(lambda raw: self.predict(schema, raw), schema, block_rows)
 
     def digest(self) -> str | None:
-        """A stable hash of the model's content, output, range and inputs; None where there is none (functions)."""
-        if self._content is None:
-            self._content = self._predictor.content()
-        if self._content is None:
-            return None
-        parts = [self._content, self._column, self._lo, self._hi, self._inputs]
-        return hashlib.sha256(json.dumps(["vitrail model 1", *parts]).encode()).hexdigest()
+        """A stable hash of the model's content, output, range and inputs; None where there is none (functions).
+
+        It is computed anew every time: an estimator that was fitted again is another model.
+        """
+        self._look_again()
+        content = self._predictor.content()
+        return None if content is None else self._hashed("vitrail model 1", content)
+
+    def fingerprint(self, schema: Schema) -> str:
+        """What tells this model, as it is now, from others: its digest, or as much as can be known of a function.
+
+        Of a function that is its code, constants and closure as they were when the model was made, and its outputs now on
+        public probe rows (to a billionth of the range, because last bits may differ between machines). Two functions that
+        agree on all of these and differ on other rows are not told apart: they need a ``key`` each.
+        """
+        if (digest := self.digest()) is not None:
+            return digest
+        outputs = self._outputs(schema, schema.probe_rows(N_PROBE_ROWS), self._bind(schema))
+        steps = np.rint((outputs - self._lo) / self.width * FINGERPRINT_STEPS) + 0.0
+        said = np.nan_to_num(steps, nan=-1e300, posinf=1e300, neginf=-1e301).tobytes()
+        return self._hashed("vitrail function 1", self._predictor.sketch(), hashlib.sha256(said).hexdigest())
+
+    def identity(self, schema: Schema, key: str | None = None) -> str | None:
+        """A name for this model in a question, by which a stored answer is found again; None where it has none.
+
+        Every question about a model is known by this and nothing less: what the model is (:meth:`fingerprint`: content,
+        output, range, inputs) *and* the caller's key. A key never stands in for content. It makes functions, which have no
+        content hash, known at all, and tells two questions apart that would otherwise be one.
+
+        Parameters
+        ----------
+        schema : Schema
+            The columns of the rows that the model is asked about.
+        key : str, optional
+            The caller's own name for it.
+
+        Examples
+        --------
+        >>> from vitrail.schema import Numeric
+        >>> schema = Schema({"x": Numeric(0, 10)})
+        >>> one, other = (Model(lambda x, slope=slope: slope * x[:, 0], range=(0, 1)) for slope in (0.5, 0.6))
+        >>> one.identity(schema) is None, one.identity(schema, "score") == other.identity(schema, "score")
+        (True, False)
+        """
+        if key is not None and (not isinstance(key, str) or not key):
+            raise InvalidInput(f"key is {key!r}; it must be a non-empty text that names the model")
+        if key is None:
+            return self.digest()
+        return hashlib.sha256(json.dumps(["vitrail key 1", self.fingerprint(schema), key]).encode()).hexdigest()
+
+    def _hashed(self, *content: str) -> str:
+        parts = [*content, self._column, self._lo, self._hi, self._inputs]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+    def _look_again(self) -> None:
+        """Take the predictor as it is now; what was decided about how to call it is decided anew."""
+        self._predictor.look_again()
+        if self._predictor.classes != self._classes:
+            raise ModelError(
+                f"{self._name} was fitted again and has other classes now; wrap it anew, so that output= is one of them"
+            )
+        self._bindings.clear()
 
     def _bind(self, schema: Schema) -> _Binding:
         """Decide on public rows what the model is given and which column of its output is meant; remember it."""

@@ -1,4 +1,8 @@
-"""Adapters: what each family of models expects, returns and is called like. Each holds its own copy of the model.
+"""Adapters: what each family of models expects, returns and is called like.
+
+A torch module is copied, an ONNX file is read: what happens to them later changes nothing. An estimator is *followed*: it
+may be fitted again after the model was made, and is taken as it is when a question begins (``look_again``), never in the
+middle of one. A function is called as it is.
 
 A prediction must be a function of its row alone and the same on every call. So forests run on one thread (threads add
 their trees' votes in the order they finish), torch modules run in evaluation mode (batch normalisation and dropout look
@@ -21,7 +25,7 @@ from numpy.typing import NDArray
 
 from ..errors import ModelError
 from ..schema import FloatArray, Level
-from .contents import content_digest
+from .contents import content_digest, sketch
 from .forests import agrees, mean_of_trees, trees_of
 from .threads import on_one_thread
 
@@ -55,8 +59,14 @@ class Predictor(Protocol):
     def __call__(self, inputs: ModelInput) -> object:
         """The outputs for a block of rows."""
 
+    def look_again(self) -> None:
+        """Take what it stands for as it is now."""
+
     def content(self) -> str | None:
-        """A stable hash of everything that decides the outputs, or None."""
+        """A stable hash of everything that decides the outputs, as it was at the last look, or None."""
+
+    def sketch(self) -> str:
+        """What can be known where ``content`` is None."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,6 +78,11 @@ class FunctionPredictor:
     expected_width: int | None = None
     classes: tuple[Level, ...] | None = None
     gives_probabilities: bool = False
+    _sketch: str = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        # Before the first call: a function may keep counts or a cache in what it closes over.
+        object.__setattr__(self, "_sketch", sketch(self.function))
 
     @property
     def label(self) -> str:
@@ -82,14 +97,37 @@ class FunctionPredictor:
         """None: code has no stable hash."""
         return None
 
+    def look_again(self) -> None:
+        """Nothing to do: the function is called as it is."""
+
+    def sketch(self) -> str:
+        """Instructions, constants, and what it closed over when the model was made."""
+        return self._sketch
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EstimatorPredictor:
     """A fitted estimator in the manner of scikit-learn, on one thread."""
 
-    estimator: Any
+    given: Any
     gives_probabilities: bool
-    _trees: list[tuple[Any, ...] | None] = field(default_factory=list)
+    _seen: list[_SeenEstimator] = field(default_factory=list)
+
+    def look_again(self) -> None:
+        """Take the caller's estimator as it is now. A call that is under way keeps what it began with."""
+        self._seen[:] = [_SeenEstimator(on_one_thread(self.given))]
+
+    @property
+    def seen(self) -> _SeenEstimator:
+        """The estimator as it was at the last look."""
+        if not self._seen:
+            self.look_again()
+        return self._seen[0]
+
+    @property
+    def estimator(self) -> Any:
+        """The same, bare."""
+        return self.seen.estimator
 
     @property
     def label(self) -> str:
@@ -126,21 +164,34 @@ class EstimatorPredictor:
 
     def __call__(self, inputs: ModelInput) -> object:
         """Probabilities of a classifier, values of a regressor."""
-        if isinstance(inputs, np.ndarray) and (trees := self._fast_trees(inputs)) is not None:
+        seen = self.seen
+        if isinstance(inputs, np.ndarray) and (trees := self._fast_trees(seen, inputs)) is not None:
             return mean_of_trees(trees, inputs, probabilities=self.gives_probabilities)
-        return self.estimator.predict_proba(inputs) if self.gives_probabilities else self.estimator.predict(inputs)
+        return seen.estimator.predict_proba(inputs) if self.gives_probabilities else seen.estimator.predict(inputs)
 
-    def _fast_trees(self, inputs: FloatArray) -> tuple[Any, ...] | None:
+    def _fast_trees(self, seen: _SeenEstimator, inputs: FloatArray) -> tuple[Any, ...] | None:
         """The trees, where asking them directly gives the same bits; decided at the first call, which is on public rows."""
-        if not self._trees:
-            trees = trees_of(self.estimator)
-            same = trees is not None and agrees(trees, self.estimator, inputs, probabilities=self.gives_probabilities)
-            self._trees.append(trees if same else None)
-        return self._trees[0]
+        if not seen.trees:
+            trees = trees_of(seen.estimator)
+            same = trees is not None and agrees(trees, seen.estimator, inputs, probabilities=self.gives_probabilities)
+            seen.trees.append(trees if same else None)
+        return seen.trees[0]
 
     def content(self) -> str | None:
         """A hash of the fitted estimator."""
         return content_digest(self.estimator)
+
+    def sketch(self) -> str:
+        """Its class; what it holds could not be hashed."""
+        return sketch(type(self.estimator))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _SeenEstimator:
+    """An estimator on one thread, and its trees once they were tried."""
+
+    estimator: Any
+    trees: list[tuple[Any, ...] | None] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -169,6 +220,13 @@ class TorchPredictor:
     def content(self) -> str | None:
         """A hash of the module's class, structure and tensors."""
         return content_digest(self.module)
+
+    def look_again(self) -> None:
+        """Nothing to do: it is a copy of its own."""
+
+    def sketch(self) -> str:
+        """Its class; what it holds could not be hashed."""
+        return sketch(type(self.module))
 
 
 class OnnxPredictor:
@@ -256,6 +314,13 @@ class OnnxPredictor:
         """A hash of the file."""
         return hashlib.sha256(self._bytes).hexdigest()
 
+    def look_again(self) -> None:
+        """Nothing to do: the bytes were read when it was made."""
+
+    def sketch(self) -> str:
+        """The same as its content."""
+        return hashlib.sha256(self._bytes).hexdigest()
+
 
 def _onnx_array(values: NDArray[np.generic], kind: str) -> NDArray[np.generic]:
     dtypes: dict[str, type] = {"tensor(double)": np.float64, "tensor(int64)": np.int64, "tensor(bool)": np.bool_}
@@ -284,14 +349,14 @@ def predictor_of(given: object) -> Predictor:
     if torch is not None and isinstance(given, torch.nn.Module):
         return _torch_predictor(given)
     if hasattr(given, "predict_proba"):
-        return EstimatorPredictor(on_one_thread(given), gives_probabilities=True)
+        return EstimatorPredictor(given, gives_probabilities=True)
     if hasattr(given, "predict"):
         if hasattr(given, "classes_"):
             raise ModelError(
                 f"{type(given).__name__} is a classifier without predict_proba; calibrate it (CalibratedClassifierCV), or "
                 "give a function, such as its decision_function, with range="
             )
-        return EstimatorPredictor(on_one_thread(given), gives_probabilities=False)
+        return EstimatorPredictor(given, gives_probabilities=False)
     if callable(given):
         return FunctionPredictor(given)
     raise ModelError(

@@ -52,7 +52,9 @@ def usable_bins(bins: Bins, column: Column) -> Bins:
 
 
 def marginals_of(rows: PrivateRows) -> Marginals:
-    """The histograms of all columns of private rows. Their cost is that of the rows, of which they are a part.
+    """The histograms of all columns of private rows. Their cost and promise are those of the rows, of which they are a part.
+
+    The histograms alone are one of the rows' releases. But who has them from a pane or a file has the rows as well.
 
     Examples
     --------

@@ -297,7 +297,8 @@ class Pane:
     def _picture(self) -> ClassPicture:
         picture: ClassPicture = self._part("counterfactual")
         if "rows" in self._manifest.parts and picture.rows is None:
-            return replace(picture, rows=self.private_rows)
+            # It searches near rows that another part released: its promise is that of both.
+            return replace(picture, rows=self.private_rows, guarantee=self.guarantee, cost=self.cost)
         return picture
 
     # --- explanations ------------------------------------------------------------------------------------------------

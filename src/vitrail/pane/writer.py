@@ -23,10 +23,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from ..accounting import Cost, epsilon_of, rounded_down, rounded_up
 from ..errors import BudgetExceeded, InvalidInput
 from ..explain.linear.synopsis import Synopsis
+from ..explain.promises import basis_of, guarantee_of
 from ..explain.rows.private_rows import private_rows
 from ..explain.trying import telling_charge
 from ..explanation import stored
-from ..guarantee import Guarantee, check_neighbours, question_mu
+from ..guarantee import question_mu
 from ..model import Model
 from ..show import bill_of
 from .archive import MOST_BYTES, digest, json_bytes, parsed_json
@@ -197,7 +198,7 @@ def _refusal(needed: Cost, delta: float, left: float, whose: str, cap: str) -> B
 
 def _identity(plan: Plan, mu: float) -> str | None:
     """A name for this release, by which it is known again; None where the model has none."""
-    model = plan.model.digest() if plan.key is None else plan.key
+    model = plan.model.identity(plan.data.feature_schema, plan.key)
     if model is None:
         return None
     said = [model, plan.prices(mu), plan.shares(mu), plan.threshold]
@@ -248,7 +249,7 @@ def _written(
     if content is not None:
         files[MODEL_FILE] = content
         about["sha256"] = digest(content)
-    guarantee = Guarantee.of_mu(cost.mu, data.delta, check_neighbours(data.neighbours))
+    guarantee = guarantee_of(data, basis_of(bought.values()))
     promise = stored.header(FORMAT, VERSION, guarantee, cost, ())
     fields = {
         "format": FORMAT,

@@ -126,7 +126,6 @@ class Cards:
 def global_report(
     found: GlobalShape,
     guarantee: Guarantee,
-    whole: Guarantee,
     *,
     bill: Bill | None = None,
     title: str | None = None,
@@ -139,8 +138,6 @@ def global_report(
     found : GlobalShape
         What was found.
     guarantee : Guarantee
-        The promise for what was paid for here.
-    whole : Guarantee
         The promise for everything on the page; with a bill the label states that of the whole account.
     bill : Bill, optional
         What the account has paid for.
@@ -177,7 +174,7 @@ def global_report(
     parts.append(cost_section(found, guarantee))
     if bill is not None:
         parts.append(bill_section(bill))
-    label = privacy_label(whole if bill is None else bill.guarantee, dataset=found.dataset, bill=bill)
+    label = privacy_label(guarantee if bill is None else bill.guarantee, dataset=found.dataset, bill=bill)
     return Report(title or f"{found.model}, explained from {found.dataset}", label, tuple(parts))
 
 
@@ -280,9 +277,11 @@ def cost_section(found: GlobalShape, guarantee: Guarantee) -> Section:
     for part, share in found.shares.items():
         alone = "" if share <= 0 else rounded_up(epsilon_of(found.mu * math.sqrt(share), guarantee.delta))
         rows.append((PARTS.get(part, part), f"{100 * share:.1f} %" if share > 0 else "paid before", alone))
+    earlier = any(share <= 0 for share in found.shares.values())
     text = (
-        f"Everything above was bought together: {guarantee.sentence} Shares are of mu squared, in which costs add up; the "
-        "last column is what a part would have cost by itself."
+        f"Everything above together{', what was paid for before included' if earlier else ''}: {guarantee.sentence} Shares "
+        f"are of the mu squared that was paid here, {found.mu**2:.3g}, in which costs add up; the last column is what a "
+        "part would have cost by itself."
     )
     table = Table(("part", "share of the price", "ε by itself"), tuple(rows), numeric=(1, 2))
     return Section("What each part cost, and what to know", (text, *found.notes), (table,))

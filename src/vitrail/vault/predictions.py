@@ -30,16 +30,36 @@ class Predictions:
     def __init__(self, setting: Setting) -> None:
         self._setting = setting
         self._admitted: dict[int, tuple[Model, bool]] = {}
+        self._fingerprints: dict[int, str] = {}
+        self._looked_at: set[int] = set()
         self._in_packs: dict[int, bool] = {}
         self._cache: dict[tuple[int, int, int], NDArray[np.float64]] = {}
         self._bytes = 0
         self._lock = threading.Lock()
 
+    def begin(self) -> None:
+        """A new question: every model it uses is looked at anew, because it may have been fitted again since the last."""
+        self._looked_at.clear()
+
+    def _same_as_before(self, model: Model) -> bool:
+        """Whether the model is what it was when it was admitted; what another model said under its name is dropped."""
+        found = model.fingerprint(self._setting.feature_schema)
+        same = self._fingerprints.get(id(model)) == found
+        if not same:
+            self._admitted.pop(id(model), None)
+            self._in_packs.pop(id(model), None)
+            with self._lock:
+                for key in [key for key in self._cache if key[0] == id(model)]:
+                    self._bytes -= self._cache.pop(key).nbytes
+        self._fingerprints[id(model)] = found
+        self._looked_at.add(id(model))
+        return same
+
     def admit(self, model: Model) -> None:
-        """Probe a model on public rows, once; raise ModelError before anything is charged."""
+        """Probe a model on public rows, once for each state it is in; raise ModelError before anything is charged."""
         if not isinstance(model, Model):
             raise InvalidInput(f"block.predictions needs a vitrail.Model, not {type(model).__name__}; wrap it: Model(...)")
-        if id(model) in self._admitted:
+        if (id(model) in self._looked_at or self._same_as_before(model)) and id(model) in self._admitted:
             return
         schema = self._setting.feature_schema
         model.check(schema)

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NoReturn, overload
 
-from ..accounting import JsonValue, dearest
+from ..accounting import Basis, JsonValue, dearest
 from ..errors import InvalidInput, SchemaError
 from ..guarantee import Budget, Guarantee, check_neighbours, question_mu
 from ..ledger import Ledger, Part, Replay, Statement, open_ledger
@@ -311,7 +311,7 @@ class PrivateData:
             adds = statement.spent.left_of(dearest((statement.spent, exposed + cost)))
         return Quote(
             cost,
-            self.__guarantee(plan),
+            Guarantee.of_mu(cost.mu, self.delta, self.__setting.neighbours),
             sigma,
             None if sigma is None else sigma / self.n_rows_public,
             exposed + cost <= statement.capacity,
@@ -352,6 +352,7 @@ class PrivateData:
         (True, True)
         """
         plan = self.__plan(question, epsilon, mu)
+        self.__predictions.begin()
         block_rows = question.probe(self.__setting, self.__predictions)
         self.__check_split()
         charge = self.__ledger.charge(
@@ -374,7 +375,7 @@ class PrivateData:
             answer.value,
             plan.sigma,
             charge.cost,
-            self.__guarantee(plan),
+            Guarantee.of(Basis.new(charge.cost), self.delta, self.__setting.neighbours),
             question.describe(),
             self.__name,
             MappingProxyType(answer.parts),
@@ -414,7 +415,14 @@ class PrivateData:
             answer.value,
             training.sigma,
             charge.cost,
-            Guarantee(training.epsilon, training.delta, 0.0, self.__setting.neighbours, "training-data"),
+            Guarantee(
+                training.epsilon,
+                training.delta,
+                0.0,
+                self.__setting.neighbours,
+                "training-data",
+                Basis.new(charge.cost),
+            ),
             training.describe(),
             self.__name,
             MappingProxyType(answer.parts),
@@ -436,9 +444,6 @@ class PrivateData:
                 f"not {type(question).__name__}"
             )
         return question.plan(question_mu(epsilon, mu, self.delta), self.__setting)
-
-    def __guarantee(self, plan: Plan) -> Guarantee:
-        return Guarantee.of_mu(plan.event.cost().mu, self.delta, self.__setting.neighbours)
 
     def __key(self, question: Question, plan: Plan) -> str | None:
         identity = question.identity()

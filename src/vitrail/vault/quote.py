@@ -29,7 +29,7 @@ class Quote:
     cost : Cost
         What would be charged.
     guarantee : Guarantee
-        The promise the release would carry.
+        The promise the release would carry: for what is charged, without results paid for before that are used beside it.
     sigma : float or None
         Noise standard deviation of one coordinate of the sum.
     sigma_per_row : float or None

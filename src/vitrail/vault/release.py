@@ -16,7 +16,7 @@ from ..accounting import Cost, JsonValue, rounded_up
 from ..errors import LedgerCorrupted
 from ..guarantee import Guarantee
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class Release:
     cost : Cost
         What was charged to the dataset's account.
     guarantee : Guarantee
-        The promise for this release alone.
+        The promise for this release alone; its ``basis`` names the release, the same whenever it is replayed.
     question : mapping
         The public description of what was asked.
     dataset : str
@@ -73,12 +73,11 @@ class Release:
 
     def to_bytes(self) -> bytes:
         """The release as a NumPy archive without pickles."""
-        guarantee = {name: getattr(self.guarantee, name) for name in ("epsilon", "delta", "mu", "neighbours", "protects")}
         header: dict[str, object] = {
             "format": FORMAT_VERSION,
             "sigma": self.sigma,
             "cost": [self.cost.pico_mu_squared, self.cost.pico_epsilon, str(self.cost.quecto_delta)],
-            "guarantee": guarantee,
+            "guarantee": self.guarantee.to_json(),
             "question": self.question,
             "dataset": self.dataset,
             "parts": list(self.parts),
@@ -108,7 +107,7 @@ class Release:
                     archive["value"] if fields["value"] is None else parts[fields["value"]],
                     fields["sigma"],
                     Cost(int(mu_squared), int(epsilon), int(delta)),
-                    Guarantee(**fields["guarantee"]),
+                    Guarantee.from_json(fields["guarantee"]),
                     fields["question"],
                     fields["dataset"],
                     MappingProxyType(parts),

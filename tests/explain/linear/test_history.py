@@ -123,7 +123,7 @@ def test_a_file_about_another_problem_or_damaged_is_refused(tmp_path):
             history.check(other)
     fields = json.loads(path.read_text())
     broken = [
-        {**fields, "version": 2},
+        {**fields, "version": 3},
         {**fields, "format": "something else"},
         {**fields, "entries": [{"raw": [1]}]},
         {**fields, "entries": [{**fields["entries"][0], "phi": [0.0]}]},

@@ -18,11 +18,12 @@ import numpy as np
 
 from ...accounting import Cost, rounded_up
 from ...errors import InvalidInput
-from ...guarantee import Guarantee, check_neighbours, question_mu
+from ...guarantee import question_mu
 from ...model import Model
 from ...schema import Schema
 from ..bins import Bins
 from ..effects.paying import refuse_what_does_not_fit
+from ..promises import basis_of, guarantee_of
 from ..rows.cuts import fine_bins
 from ..rows.private_rows import MOST_COLUMNS, private_rows
 from .classes import Classes, Indices
@@ -152,7 +153,7 @@ class Asking:
             rows=rows,
             n_rows_public=data.n_rows_public,
             cost=cost,
-            guarantee=Guarantee.of_mu(cost.mu, data.delta, check_neighbours(data.neighbours)),
+            guarantee=guarantee_of(data, basis_of(releases if rows is None else (*releases, rows))),
             by=self.by,
             models=tuple(one.digest() for one in self.classes.models),
         )
@@ -201,15 +202,15 @@ class Asking:
             return classes.of_block(block) if levels is None else levels[block.target.astype(np.intp)]
 
         sums = ClassSums(of, len(classes), made, self.scale, bins)
-        digests = [one.digest() for one in classes.models]
+        models = [one.identity(self.schema, self.key) for one in classes.models] if levels is None else None
         identity = {
             "by": self.by,
-            "models": digests if levels is None else None,
+            "models": models,
             "threshold": classes.threshold,
             "levels": None if levels is None else levels.tolist(),
             "key": self.key,
         }
-        return sums, sums.question(identity, levels is not None or self.key is not None or None not in digests)
+        return sums, sums.question(identity, models is None or None not in models)
 
 
 def _label_classes(data: PrivateData, classes: Classes) -> Indices:

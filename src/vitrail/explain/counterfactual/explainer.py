@@ -184,6 +184,7 @@ class Counterfactual:
             Every answer was scored by the model itself. Who has none has a message.
         """
         picture, schema, classes = self.picture, self._schema, self._classes
+        _check_models(classes, picture)
         total, seed = _whole("total_CFs", total_CFs, 1, MOST_ANSWERS), _whole("seed", seed, 0, 2**32 - 1)
         if isinstance(plausibility_weight, bool) or not isinstance(plausibility_weight, int | float | np.floating):
             raise InvalidInput(f"plausibility_weight is {plausibility_weight!r}; it must be a number of at least 0")
@@ -293,15 +294,23 @@ class Counterfactual:
                 f"the file is about the classes {', '.join(map(repr, picture.labels[:12]))}, and the model has "
                 f"{', '.join(map(repr, classes.labels[:12]))}; give the model that it was fitted for"
             )
-        both = zip((one.digest() for one in classes.models), picture.models, strict=False)
-        if picture.by == "predictions" and any(None not in pair and pair[0] != pair[1] for pair in both):
-            raise InvalidInput("the file was fitted for the classes of another model; give that one, or fit again")
+        _check_models(classes, picture)
         for one in classes.models:
             one.check(picture.schema)
         made = cls.__new__(cls)
         made._asking, made._classes, made._schema = None, classes, picture.schema
         made._picture, made._pools = picture, {}
         return made
+
+
+def _check_models(classes: Classes, picture: ClassPicture) -> None:
+    """Refuse a picture of the classes of another model, or of what this one was before it was fitted again."""
+    both = zip((one.digest() for one in classes.models), picture.models, strict=False)
+    if picture.by == "predictions" and any(None not in pair and pair[0] != pair[1] for pair in both):
+        raise InvalidInput(
+            "the picture of the classes was made for another model, or before this one was fitted again; give the model "
+            "that it was made for, or fit again"
+        )
 
 
 def _whole(name: str, given: object, least: int, most: int) -> int:

@@ -27,7 +27,6 @@ MOST_BYTES = 2**31
 """A file that claims to hold more is refused before it is unpacked."""
 _FIXED_DATE = (1980, 1, 1, 0, 0, 0)
 _CODE = ("encoder", "decoder", "base", "spread")
-_PROMISE = ("epsilon", "delta", "mu", "neighbours", "protects")
 
 
 def write_picture(picture: ClassPicture, path: str | Path) -> None:
@@ -48,7 +47,7 @@ def write_picture(picture: ClassPicture, path: str | Path) -> None:
         "n_rows_public": picture.n_rows_public,
         "by": picture.by,
         "models": list(picture.models),
-        "guarantee": {name: getattr(picture.guarantee, name) for name in _PROMISE},
+        "guarantee": picture.guarantee.to_json(),
         "cost": [cost.pico_mu_squared, cost.pico_epsilon, str(cost.quecto_delta)],
     }
     members = {HEADER: json.dumps(header, indent=1, allow_nan=False).encode(), "sums.npy": _bytes(picture.sums)}
@@ -133,7 +132,7 @@ def _picture(header: dict[str, Any], archive: zipfile.ZipFile) -> ClassPicture:
         rows=rows,
         n_rows_public=int(header["n_rows_public"]),
         cost=Cost(int(mu_squared), int(epsilon), int(delta)),
-        guarantee=Guarantee(**{name: header["guarantee"][name] for name in _PROMISE}),
+        guarantee=Guarantee.from_json(header["guarantee"]),
         by=str(header["by"]),
         models=tuple(None if one is None else str(one) for one in header["models"]),
     )

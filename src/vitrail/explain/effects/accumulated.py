@@ -124,7 +124,10 @@ class AccumulatedEffectsPart:
         """Everything public that makes the question what it is."""
         return [
             "accumulated effects",
-            [[one.name, one.axis.values.tolist(), one.group.tolist(), one.stretch.tolist()] for one in self.steps],
+            [
+                [one.name, one.axis.values.tolist(), one.bins.to_json(), one.group.tolist(), one.stretch.tolist()]
+                for one in self.steps
+            ],
             [offset.tolist() for offset in self.offsets],
             [size.tolist() for size in self.sizes_of_rests],
             list(self.clips),

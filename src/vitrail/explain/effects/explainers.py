@@ -157,7 +157,7 @@ class PartialDependence:
         label = f"partial dependence of {len(names)} columns" + (f" and {len(axes)} pairs" if axes else "")
         release, ((means, stds),) = ask_joint(prepared, [plan.part], [1.0], label, rate=self._rate, key=self._key)
         plain = self._estimate == "plain"
-        promise = Promise.of(self._data, release.cost + prepared.spent, plain=plain)
+        promise = Promise.of(prepared, release, plain=plain)
         return effects_of(prepared, plan.curves(prepared, means, stds, plain=plain), PDP, promise)
 
 
@@ -253,7 +253,7 @@ class AccumulatedEffects:
         label = f"accumulated effects of {len(names)} columns"
         release, ((means, stds),) = ask_joint(prepared, [plan.part], [1.0], label, rate=self._rate, key=self._key)
         plain = self._estimate == "plain"
-        promise = Promise.of(self._data, release.cost + prepared.spent, plain=plain)
+        promise = Promise.of(prepared, release, plain=plain)
         return effects_of(prepared, plan.curves(prepared, means, stds, plain=plain), ALE, promise)
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from ...accounting import Cost, rounded_down, rounded_up
+from ...accounting import Cost, epsilon_of, rounded_down, rounded_up
 from ...accounting.cost import PICO
 from ...errors import BudgetExceeded
-from ...guarantee import Guarantee, check_neighbours
 
 if TYPE_CHECKING:
     from ...vault import BoundedSum, PrivateData
@@ -36,7 +35,7 @@ def refuse_what_does_not_fit(data: PrivateData, first: BoundedSum, first_mu: flo
     )
     if paid_before or not price.fits:
         return
-    asked = Guarantee.of_mu(whole.mu, data.delta, check_neighbours(data.neighbours)).epsilon
+    asked = epsilon_of(whole.mu, data.delta)
     raise BudgetExceeded(
         f"{what} would cost epsilon {rounded_up(asked)}, and the largest question the account can still pay for is epsilon "
         f"{rounded_down(statement.remaining_epsilon)}; nothing was charged",

@@ -15,17 +15,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ...accounting import Cost
+from ...accounting import Basis, Cost
 from ...errors import InvalidInput
 from ...explanation import Curve, Surface
 from ...explanation.curve import Density
-from ...guarantee import Guarantee, check_neighbours
+from ...guarantee import Guarantee
 from ...model import Model
 from ...schema import Categorical, Schema
-from ...vault import BoundedSum, PrivateData, Release
+from ...vault import BoundedSum, PrivateData, Quote, Release
 from ..band_claims import claim_of
 from ..marginals import marginals_bins, marginals_question
 from ..marginals_result import Marginals
+from ..promises import basis_of, check_same_neighbours, guarantee_of
 from ..smoothing import smoothed_marginal
 from ..trying import try_model
 from .accumulated import AccumulatedEffectsPart
@@ -110,13 +111,14 @@ def checked_inputs(data: object, model: object) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A dataset with its marginals paid for, and what is left of the price."""
+    """A dataset with its marginals paid for, what is left of the price, and the releases used so far."""
 
     data: PrivateData
     model: Model
     marginals: Marginals
     mu: float
     spent: Cost
+    basis: Basis
     focus: Marginals | None = None
     rehearsed: bool = False
     """Whether the marginals are a stand-in for those to be paid."""
@@ -130,9 +132,10 @@ class Prepared:
         """The columns that the model sees."""
         return self.data.feature_schema
 
-    def paid(self, cost: Cost) -> Prepared:
-        """The same after another question."""
-        return replace(self, mu=rest_of(self.mu, cost), spent=self.spent + cost)
+    def paid(self, asked: Release | Quote) -> Prepared:
+        """The same after another question, or after its rehearsal."""
+        used = basis_of([asked]) if isinstance(asked, Release) else Basis()
+        return replace(self, mu=rest_of(self.mu, asked.cost), spent=self.spent + asked.cost, basis=self.basis | used)
 
     @property
     def n_rows(self) -> float:
@@ -155,7 +158,8 @@ def prepare(
     if marginals is not None:
         if not isinstance(marginals, Marginals):
             raise InvalidInput(f"marginals is {type(marginals).__name__}; give what vt.marginals(data, ...) returned")
-        return Prepared(data, model, marginals, total_mu, Cost())
+        check_same_neighbours(data, marginals, "marginals")
+        return Prepared(data, model, marginals, total_mu, Cost(), basis_of([marginals]))
     wanted = histograms_wanted(data, share, focus)
     refuse_what_does_not_fit(data, wanted[0].question(data), wanted[0].price * total_mu, total_mu, what)
     found, spent = [], Cost()
@@ -163,7 +167,8 @@ def prepare(
         release = data.ask(one.question(data), mu=one.price * total_mu)
         found.append(Marginals.of_release(release, marginals_bins(data.schema, one.columns, one.bins), data.n_rows_public))
         spent += release.cost
-    return Prepared(data, model, found[0], rest_of(total_mu, spent), spent, found[1] if len(found) > 1 else None)
+    focused = found[1] if len(found) > 1 else None
+    return Prepared(data, model, found[0], rest_of(total_mu, spent), spent, basis_of(found), focused)
 
 
 @dataclass(frozen=True)
@@ -284,11 +289,11 @@ class AccumulatedPlan:
         columns = len(self.part.steps)
         histogram = SizeHistogram(self.part.sizes, columns, prepared.model.width)
         release = prepared.data.ask(
-            histogram.question(identity_of(prepared.model, key, ["sizes", self.part.identity()])),
+            histogram.question(identity_of(prepared, key, ["sizes", self.part.identity()])),
             mu=math.sqrt(CLIPS_SHARE) * total_mu,
         )
         assert release.sigma is not None
-        paid = prepared.paid(release.cost)
+        paid = prepared.paid(release)
         return self.with_clips(paid, weight, histogram.edges, release.value.reshape(columns, -1), release.sigma), paid
 
     def with_clips(self, paid: Prepared, weight: float, edges: Floats, counts: Floats, sigma: float) -> AccumulatedPlan:
@@ -316,17 +321,17 @@ class AccumulatedPlan:
 
 @dataclass(frozen=True)
 class Promise:
-    """What a result says about its release."""
+    """What a result says about what it reveals (``guarantee``) and about what its call cost (``cost``)."""
 
     guarantee: Guarantee
     cost: Cost
     notes: tuple[str, ...]
 
     @classmethod
-    def of(cls, data: PrivateData, cost: Cost, *, plain: bool) -> Promise:
-        """The promise of everything that was paid."""
-        guarantee = Guarantee.of_mu(cost.mu, data.delta, check_neighbours(data.neighbours))
-        return cls(guarantee, cost, (PLAIN_NOTE if plain else CLIP_NOTE,))
+    def of(cls, prepared: Prepared, release: Release, *, plain: bool) -> Promise:
+        """The promise of everything that was used, histograms that were given included; the price of what was asked."""
+        guarantee = guarantee_of(prepared.data, prepared.basis | basis_of([release]))
+        return cls(guarantee, prepared.spent + release.cost, (PLAIN_NOTE if plain else CLIP_NOTE,))
 
 
 def curve_of(
@@ -388,15 +393,15 @@ def ask_joint(
 ) -> tuple[Release, tuple[tuple[Floats, Floats], ...]]:
     """Ask for all parts in one question; returns the release and per part its means and their noise."""
     joint = Joint(tuple(parts), tuple(weights))
-    identity = identity_of(prepared.model, key, [[part.identity() for part in parts], list(weights)])
+    identity = identity_of(prepared, key, [[part.identity() for part in parts], list(weights)])
     release = prepared.data.ask(joint.question(identity, label, rate), mu=prepared.mu)
     return release, joint.split(release, prepared.n_rows)
 
 
-def identity_of(model: Model, key: str | None, content: object) -> str | None:
+def identity_of(prepared: Prepared, key: str | None, content: object) -> str | None:
     """A name for a question about a model, or None where the model has no stable one."""
-    digest = model.digest()
-    if digest is None and key is None:
+    model = prepared.model.identity(prepared.schema, key)
+    if model is None:
         return None
-    parts = [digest, key, content, model.lo, model.hi]
+    parts = [model, content]
     return "effects " + hashlib.sha256(json.dumps(parts).encode()).hexdigest()

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...accounting import Cost, JsonValue
+from ...accounting import Basis, Cost, JsonValue
 from ...guarantee import Guarantee, check_neighbours
 from ...model import Model
 from ...show.band_claim import TWO_SIDED_95, BandClaim
@@ -123,7 +123,7 @@ def rehearsed(
     """What ``planning.prepare`` returns, without paying: the given marginals, or even ones."""
     model.check(data.feature_schema)
     if marginals is not None:
-        return Prepared(data, model, marginals, total_mu, Cost())
+        return Prepared(data, model, marginals, total_mu, Cost(), Basis())
     found, spent = [], Cost()
     for one in histograms_wanted(data, share, focus):
         price = data.quote(one.question(data), mu=one.price * total_mu)
@@ -133,7 +133,7 @@ def rehearsed(
         found.append(Marginals(data.name, bins, counts, price.sigma, data.n_rows_public, price.cost, price.guarantee))
         spent += price.cost
     focused = found[1] if len(found) > 1 else None
-    return Prepared(data, model, found[0], rest_of(total_mu, spent), spent, focused, rehearsed=True)
+    return Prepared(data, model, found[0], rest_of(total_mu, spent), spent, Basis(), focused, rehearsed=True)
 
 
 def with_rehearsed_clips(
@@ -151,7 +151,7 @@ def with_rehearsed_clips(
         # Every reference row speaks for every step, in proportion to the rows that the step has.
         shares = np.broadcast_to(one.gathered @ np.maximum(one.counts, 0.0) / len(curve), bins.shape)
         counts[place] = np.bincount(bins.ravel(), shares.ravel(), minlength=len(histogram.edges))
-    paid = prepared.paid(price.cost)
+    paid = prepared.paid(price)
     return plan.with_clips(paid, weight, histogram.edges, counts, price.sigma), paid
 
 

@@ -35,9 +35,9 @@ class Effects(Mapping[str, Curve]):
     marginals : Marginals
         The released histograms that lie under the curves.
     guarantee : Guarantee
-        The promise for all of it, marginals included where they were paid for here.
+        The promise for all of it, marginals included, whether they were paid for here or before.
     cost : Cost
-        What was charged for all of it.
+        The price of what was asked for these curves; marginals that were given are not in it.
 
     Examples
     --------

@@ -24,6 +24,7 @@ from ...errors import InvalidInput
 from ...explanation import Curve
 from ...guarantee import Guarantee, question_mu
 from ...model import Model
+from ...model.contents import sketch
 from ...show.band_claim import TWO_SIDED_95
 from ..band_claims import claim_of
 from .curve_output import CurveReader, checked_default, checked_range, grid_of, level_text
@@ -114,7 +115,7 @@ class AnyCurve:
         self._data, self._key, self._trains = data, checked_key(key), retrain is not None
         self._name, self._y_label = axis if name is None else str(name), str(y_label)
         self._isolation, self._timeout_seconds = isolation, timeout_seconds
-        self._model_digest = model.digest() if isinstance(model, Model) else None
+        self._model, self._functions = model, sketch((explainer, retrain))
         self._task = group_task(data, explainer, model, retrain, CurveReader(self._grid, self._default), "AnyCurve")
         self._question(1.0)  # what is wrong with the other options is said now
 
@@ -205,7 +206,7 @@ class AnyCurve:
             default=np.array(self._default),
             isolation=self._isolation,
             timeout_seconds=self._timeout_seconds,
-            key=identity(self._key, "any curve", list(places or ()), self._model_digest, trains=self._trains),
+            key=identity(self._data, self._key, "any curve", list(places or ()), self._model, self._functions),
             label=f"any curve: {self._name}",
         )
 
@@ -217,11 +218,16 @@ def checked_key(key: str | None) -> str | None:
     return key
 
 
-def identity(key: str | None, kind: str, places: object, model_digest: str | None, *, trains: bool) -> str | None:
-    """What makes two questions the same, where the caller gave a name for what cannot be compared."""
+def identity(data: PrivateData, key: str | None, kind: str, places: object, model: object, functions: str) -> str | None:
+    """What makes two questions the same, where the caller gave a name for what cannot be compared.
+
+    The name never stands in for what can: the model (``Model.identity``; an object of another library by what can be known
+    of it), and the code of the explainer and of ``retrain``.
+    """
     if key is None:
         return None
-    parts = {"kind": kind, "version": VERSION, "key": key, "places": places, "model": model_digest, "trains": trains}
+    known = model.identity(data.feature_schema, key) if isinstance(model, Model) else sketch(model)
+    parts = {"kind": kind, "version": VERSION, "key": key, "places": places, "model": known, "functions": functions}
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from ...errors import InvalidInput
 from ...explanation import Ranking
 from ...guarantee import Guarantee, question_mu
-from ...model import Model
+from ...model.contents import sketch
 from ...show.band_claim import TWO_SIDED_95
 from ..band_claims import claim_of
 from .any_curve import checked_key, group_notes, identity
@@ -92,7 +92,7 @@ class AnyRanking:
         self._groups = checked_groups(groups, data.n_rows_public, "AnyRanking")
         self._data, self._key, self._trains = data, checked_key(key), retrain is not None
         self._isolation, self._timeout_seconds = isolation, timeout_seconds
-        self._model_digest = model.digest() if isinstance(model, Model) else None
+        self._model, self._functions = model, sketch((ranker, retrain))
         self._task = group_task(data, ranker, model, retrain, RankingReader(self._items), "AnyRanking")
         self._question(1.0, None)  # what is wrong with the other options is said now
 
@@ -181,7 +181,7 @@ class AnyRanking:
             groups=groups,
             isolation=self._isolation,
             timeout_seconds=self._timeout_seconds,
-            key=identity(self._key, "any ranking", list(self._items), self._model_digest, trains=self._trains),
+            key=identity(self._data, self._key, "any ranking", list(self._items), self._model, self._functions),
             label=f"any ranking of {len(self._items)} items",
             places=places,
         )

@@ -100,7 +100,7 @@ class Donor:
 
     def identity(self) -> object:
         """What tells it from another."""
-        return [self.column, self.cumulated.tolist(), None if self.edges is None else self.edges.tolist()]
+        return [self.column, self.cumulated.tolist(), self.bins.to_json()]
 
 
 def _cumulated(shares: Floats) -> Floats:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ...errors import InvalidInput
@@ -90,7 +89,7 @@ class PermutationImportance:
     ) -> None:
         checked_inputs(data, model)
         made = loss_of(loss, loss_bound, model, data.schema, data.target, positive)
-        self._loss = made if key is None else replace(made, token="")
+        self._loss = made.known_by(key)
         self._data, self._model, self._key = data, model, key
         self._repeats = checked_repeats(n_repeats, data.n_rows_public)
         self._clip, self._rate = checked_clip(clip), checked_rate(sampling_rate)
@@ -151,7 +150,7 @@ class PermutationImportance:
             part = importance_part(prepared, names, self._loss, self._repeats, self._clip)
         label = f"{KIND} of {len(names)} columns"
         release, ((means, stds),) = ask_joint(prepared, [part], [1.0], label, rate=self._rate, key=self._key)
-        return importance_ranking(part, means, stds, Promise.of(self._data, release.cost + prepared.spent, plain=True))
+        return importance_ranking(part, means, stds, Promise.of(prepared, release, plain=True))
 
 
 def importance_widths(part: ImportancePart, stds: Floats) -> dict[str, float]:

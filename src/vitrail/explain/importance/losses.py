@@ -10,13 +10,14 @@ from __future__ import annotations
 import math
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
 
 from ...errors import InvalidInput
 from ...model import Model
+from ...model.contents import sketch
 from ...schema import Categorical, Level, Schema
 from ..effects.axes import Floats
 
@@ -43,7 +44,8 @@ class Loss:
     binary : bool
         Whether the target is 0 or 1.
     token : str
-        Tells a loss of the caller's own from every other: two functions may have one name.
+        Tells a loss of the caller's own from every other: two functions may have one name. With a ``key`` it is what can be
+        known of the function (``model.contents.sketch``), so that asking again replays; without, every loss is new.
     """
 
     name: str
@@ -52,6 +54,10 @@ class Loss:
     binary: bool
     _function: LossFunction
     token: str = ""
+
+    def known_by(self, key: str | None) -> Loss:
+        """The same for a question that the caller gave this name, or none."""
+        return self if key is None or not self.token else replace(self, token=sketch(self._function))
 
     def numbers(self, target: Floats) -> Floats:
         """The target as numbers: as it is, or 1 where it is the positive level and 0 elsewhere."""

@@ -120,7 +120,7 @@ class Interactions:
             part = plan_part(prepared, names, pairs, self._n_pairs, self._grid)
         label = f"interactions of {len(part.pairs)} pairs"
         release, ((means, stds),) = ask_joint(prepared, [part], [1.0], label, rate=self._rate, key=self._key)
-        promise = Promise.of(self._data, release.cost + prepared.spent, plain=True)
+        promise = Promise.of(prepared, release, plain=True)
         found = part.strengths(means, stds)
         return Ranking(
             tuple(f"{part.grids[j].name} x {part.grids[k].name}" for j, k in part.pairs),

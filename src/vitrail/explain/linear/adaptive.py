@@ -37,11 +37,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...accounting import Cost
+from ...accounting import Basis, Cost
 from ...accounting.cost import PICO
 from ...errors import InvalidInput
 from ...explanation import Explanation
 from ...guarantee import question_mu
+from ..promises import guarantee_of
 from .contributions import explanation_of
 from .descent import (
     BANDS_NOTE,
@@ -51,7 +52,6 @@ from .descent import (
     REPLAYED_NOTE,
     Pace,
     descend,
-    guarantee_of,
     mu_of_units,
     pace_of,
     split_units,
@@ -176,7 +176,7 @@ def _computed(
 ) -> Past:
     """Moves (b) to (d); a full descent from zero where nothing is known yet."""
     centres, zero, share_mu = centre[None], np.zeros((1, gradients.size)), mu_of_units(rules.share_units)
-    cost, replayed, means = Cost(), True, None
+    cost, replayed, means, choice = Cost(), True, None, None
     if gradients.problem.intercept:
         means = answers.means(centres, mu=mu_of_units(rules.means_units))
         cost, replayed = means.cost, means.replayed
@@ -210,6 +210,7 @@ def _computed(
         len(sizes),
         cost + ended.cost,
         replayed and ended.replayed,
+        Basis.union(one.basis for one in (means, choice, ended) if one is not None).bundled(),
     )
 
 
@@ -247,7 +248,8 @@ def _handed_on(problem: LocalProblem, past: Past, shift: Floats, raw: Floats) ->
     """Move (a): the same linear model, seen from another point."""
     mean = None if past.mean is None else past.mean - shift
     phi = _moved(problem, past.phi, shift)
-    return Past(np.array(raw, dtype=np.float64), phi, False, past.noise_std, mean, past.mean_std, 0, Cost(), past.replayed)
+    here = np.array(raw, dtype=np.float64)
+    return Past(here, phi, False, past.noise_std, mean, past.mean_std, 0, Cost(), past.replayed, past.basis)
 
 
 def _moved(problem: LocalProblem, phi: Floats, shift: Floats) -> Floats:
@@ -356,7 +358,7 @@ def explain(
         phi_std=np.array([past.noise_std for past in found]),
         means=np.array([past.mean for past in found]) if problem.intercept else None,
         means_std=np.array([past.mean_std for past in found]),
-        guarantee=guarantee_of(data, history.cost),
+        guarantee=guarantee_of(data, history.basis),
         cost=cost,
         method=method,
         notes=(*_notes(found, history), *unkept),

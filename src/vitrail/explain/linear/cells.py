@@ -34,8 +34,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ...guarantee import Guarantee, check_neighbours
 from ...schema import Schema
+from ..promises import basis_of, guarantee_of
 from .coordinates import Cells, Coordinates
 from .moments import check_schema, expected_gradient_noise, question, roomy
 from .moments import fit as fit_moments
@@ -107,8 +107,7 @@ def fit(
     shares = explained_shares(problem.schema, release.parts["0"], release.sigma)
     chosen = choose_columns(problem, math.sqrt(rest), data.n_rows_public, shares)
     made = fit_moments(problem, data, math.sqrt(rest), key=key, cells=chosen)
-    cost = made.cost + release.cost
-    return replace(made, cost=cost, guarantee=Guarantee.of_mu(cost.mu, data.delta, check_neighbours(data.neighbours)))
+    return replace(made, cost=made.cost + release.cost, guarantee=guarantee_of(data, basis_of([made, release])))
 
 
 def pays(problem: LocalProblem, mu: float, n_rows_public: int) -> bool:

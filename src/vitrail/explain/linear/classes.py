@@ -36,6 +36,7 @@ from ...model import Model
 from ...schema import Level, View
 from .bands import DRAWS
 from .batch import check_options, explained
+from .gradients import digest_of, problem_identity
 from .local import LocalLinear
 from .problem import Floats, LocalProblem
 from .statistics import NAMED_WEIGHTS, LocalStatistics, Scales, scales_of
@@ -211,19 +212,16 @@ def classes_question(problems: Sequence[LocalProblem], raw_points: Floats, *, ke
 
 def _identity(problems: Sequence[LocalProblem], points: Floats, scales: Scales, key: str | None) -> str | None:
     problem = problems[0]
-    models = [one.model.digest() for one in problems]
-    if key is None and (None in models or problem.weight.name not in NAMED_WEIGHTS):
+    models = [one.model_identity(key) for one in problems]
+    if None in models or (key is None and problem.weight.name not in NAMED_WEIGHTS):
         return None
     parts = {
         "kind": "local classes",
         "version": VERSION,
-        "weight": problem.weight.to_json(),
+        **problem_identity(problem),
         "scales": [scales.intercept, scales.label],
         "models": models,
-        "outputs": [str(one.model.output) for one in problems],
-        "schema": problem.schema_digest(),
-        "points": hashlib.sha256(np.ascontiguousarray(points).tobytes()).hexdigest(),
-        "key": key,
+        "points": digest_of(points),
     }
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 

@@ -24,11 +24,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...accounting import Cost, epsilon_of, rounded_down, rounded_up
+from ...accounting import NOTHING, Basis, Cost, epsilon_of, rounded_down, rounded_up
 from ...accounting.cost import PICO
 from ...errors import BudgetExceeded, InvalidInput
 from ...explanation import Explanation
-from ...guarantee import Guarantee, check_neighbours, question_mu
+from ...guarantee import question_mu
+from ..promises import guarantee_of
 from .contributions import explanation_of
 from .gradients import (
     MOST_NUMBERS,
@@ -90,6 +91,7 @@ class Descended:
     noise_std: float
     cost: Cost
     replayed: bool
+    basis: Basis = NOTHING
 
 
 def descend(
@@ -107,12 +109,14 @@ def descend(
     array([[0.5, 0.5]])
     """
     phi, variance, cost, replayed = start, 0.0, Cost(), True
+    used: list[Basis] = []
     for step, eta in enumerate(sizes):
         gradient = ask(step, phi)
         phi = project(phi - eta * gradient.mean)
         variance += float(eta * gradient.sigma) ** 2
         cost, replayed = cost + gradient.cost, replayed and gradient.replayed
-    return Descended(phi, math.sqrt(variance), cost, replayed)
+        used.append(gradient.basis)
+    return Descended(phi, math.sqrt(variance), cost, replayed, Basis.union(used))
 
 
 def split_units(units: int, shares: Sequence[float]) -> list[int]:
@@ -214,7 +218,7 @@ def explain(
         phi_std=np.concatenate([np.full(len(one.phi), one.noise_std) for one in ended]),
         means=np.concatenate([one.mean for one in means]) if means else None,
         means_std=np.concatenate([one.std for one in means]) if means else None,
-        guarantee=guarantee_of(data, cost),
+        guarantee=guarantee_of(data, Basis.union(one.basis for one in parts).bundled()),
         cost=cost,
         method="descent",
         notes=(f"Found by {steps} noisy gradients per point.", BANDS_NOTE, *replayed),
@@ -225,11 +229,6 @@ def _run_name(gradients: Gradients, centres: Floats, mu: float, steps: int) -> s
     """A short name for a descent in the bill: the same for the same descent, and for no other where keys are stable."""
     first = gradients.gradient_question(centres, np.zeros((len(centres), gradients.size))).key or digest_of(centres)
     return hashlib.sha256(f"{first} {mu!r} {steps}".encode()).hexdigest()[:12]
-
-
-def guarantee_of(data: PrivateData, cost: Cost) -> Guarantee:
-    """The promise of releases that cost this much together."""
-    return Guarantee.of_mu(cost.mu, data.delta, check_neighbours(data.neighbours))
 
 
 def _check_budget(answers: VaultAnswers, centres: Floats, mu: float, last_label: str) -> None:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from ...accounting import Cost, JsonValue
+from ...accounting import NOTHING, Basis, Cost, JsonValue
 from ...errors import InvalidInput, ModelError, SchemaError
 from .problem import Floats, LocalProblem
 
@@ -58,6 +58,7 @@ class NoisyGradient:
     sigma: float
     cost: Cost
     replayed: bool = False
+    basis: Basis = NOTHING
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ class Choice:
     index: int
     cost: Cost
     replayed: bool = False
+    basis: Basis = NOTHING
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,7 @@ class WeightedMeans:
     std: Floats
     cost: Cost
     replayed: bool = False
+    basis: Basis = NOTHING
 
 
 class Answers(Protocol):
@@ -189,9 +192,14 @@ class Gradients:
             _MeanRows(self.problem, centres), size, float(norm), key=self._key("means", centres=centres), label=label
         )
 
+    @cached_property
+    def _model(self) -> str | None:
+        """What the model is known by, computed once for all questions of a descent: hashing a large one takes time."""
+        return self.problem.model_identity(self.model_key)
+
     def _key(self, kind: str, *, step: int = 0, **arrays: Floats) -> str | None:
         """A stable name; None where the model has no content hash and was given no name."""
-        model = self.problem.model.digest() or self.model_key
+        model = self._model
         if model is None:
             return None
         identity: dict[str, JsonValue] = {
@@ -275,13 +283,13 @@ class VaultAnswers:
         mean = release.value.reshape(phi.shape) / rows
         if self.gradients.problem.intercept:
             mean[:, 0] *= INTERCEPT_UNIT  # a step in units of the intercept, as a step of the intercept itself
-        return NoisyGradient(mean, release.sigma / rows, release.cost, release.replayed)
+        return NoisyGradient(mean, release.sigma / rows, release.cost, release.replayed, release.guarantee.behind)
 
     def choose(self, centre: Floats, starts: Floats, *, mu: float) -> Choice:
         """See :meth:`Answers.choose`."""
         question = self.gradients.choice_question(centre, starts, label=f"{self.run}: choice among {len(starts)} starts")
         release = self.data.ask(question, mu=mu)
-        return Choice(int(release.value[0]), release.cost, release.replayed)
+        return Choice(int(release.value[0]), release.cost, release.replayed, release.guarantee.behind)
 
     def means(self, centres: Floats, *, mu: float) -> WeightedMeans:
         """See :meth:`Answers.means`."""
@@ -291,7 +299,7 @@ class VaultAnswers:
         mass = np.maximum(sums[:, 0], release.sigma)  # a mass below its own noise says nothing
         nearest, farthest = -centres, 1 / self.gradients.problem.scale - centres  # where x - z can be at all
         mean = np.clip(sums[:, 1:] / mass[:, None], nearest, farthest)
-        return WeightedMeans(mean, release.sigma / mass, release.cost, release.replayed)
+        return WeightedMeans(mean, release.sigma / mass, release.cost, release.replayed, release.guarantee.behind)
 
 
 def checked_centres(problem: LocalProblem, data: PrivateData, raw_points: Floats) -> Floats:
@@ -324,14 +332,16 @@ def radius_of(problem: LocalProblem) -> float:
 
 
 def problem_identity(problem: LocalProblem) -> dict[str, JsonValue]:
-    """Schema, weight, labels and form; a weight of the user's own enters by its values on public distances."""
+    """Schema, weight, labels and form. A weight enters by its values on public distances too: anybody can use a name.
+
+    To a billionth, because last bits may differ between machines.
+    """
     weight = problem.weight
-    known = bool(weight.parameters) or weight.name == "polynomial"
-    values = None if known else digest_of(weight(np.linspace(0.0, problem.largest_distance, 1001)))
+    values = np.rint(weight(np.linspace(0.0, problem.largest_distance, 1001)) * 1e9) + 0.0
     return {
         "schema": problem.schema_digest(),
         "weight": weight.to_json(),
-        "weight_values": values,
+        "weight_values": digest_of(np.nan_to_num(values)),
         "labels": problem.labels,
         "intercept": problem.intercept,
     }

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ...accounting import Cost, JsonValue, rounded_up
+from ...accounting import NOTHING, Basis, Cost, JsonValue, rounded_up
 from ...errors import InvalidInput
 from ...explanation import Explanation
 from ...guarantee import Guarantee
@@ -29,7 +29,7 @@ from .problem import Floats, LocalProblem
 from .solve import in_eigenbasis
 
 FORMAT = "vitrail-history"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +57,8 @@ class Past:
         What was charged for it.
     replayed : bool
         Whether all its answers were stored already, so that nothing was charged this time. Not kept in files.
+    basis : Basis
+        The releases that phi rests on, bundled; those of the neighbour where phi was handed on.
     """
 
     raw: Floats
@@ -68,6 +70,12 @@ class Past:
     gradients: int
     cost: Cost
     replayed: bool = False
+    basis: Basis = NOTHING
+
+    @property
+    def behind(self) -> Basis:
+        """The releases; where none is named, one of this price that is like no other."""
+        return self.basis or Basis.new(self.cost)
 
     def to_json(self) -> dict[str, JsonValue]:
         """Plain JSON values; floats are written so that they read back bit for bit."""
@@ -80,6 +88,7 @@ class Past:
             "mean_std": self.mean_std,
             "gradients": self.gradients,
             "pico_mu_squared": self.cost.pico_mu_squared,
+            "releases": self.basis.to_json(),
         }
 
 
@@ -125,6 +134,11 @@ class History:
     def cost(self) -> Cost:
         """What all of it cost."""
         return sum((entry.cost for entry in self._entries), Cost())
+
+    @property
+    def basis(self) -> Basis:
+        """The releases behind all of it, each once."""
+        return Basis.union(entry.behind for entry in self._entries)
 
     @property
     def raw_points(self) -> Floats:
@@ -224,6 +238,7 @@ def _past_of(stored: Mapping[str, object]) -> Past:
         numbers["mean_std"],
         int(str(stored["gradients"])),
         Cost(int(str(stored["pico_mu_squared"]))),
+        basis=Basis.from_json(stored["releases"]),
     )
 
 
@@ -235,7 +250,7 @@ def _floats(stored: object) -> Floats:
 
 
 def _identity(problem: LocalProblem) -> dict[str, JsonValue]:
-    return {**problem_identity(problem), "model": problem.model.digest()}
+    return {**problem_identity(problem), "model": problem.model.fingerprint(problem.row_schema)}
 
 
 # --- Algorithm 4 ------------------------------------------------------------------------------------------------------
@@ -285,7 +300,7 @@ def explain(history: History, raw_points: Floats) -> Explanation:
         raw,
         np.array([phi for phi, _ in fitted]),
         means=np.array([mean for _, mean in fitted]),
-        guarantee=Guarantee(0.0, 0.0, 0.0),
+        guarantee=Guarantee.of(Basis(), 0.0),  # no release is used: the points and the model are public
         cost=Cost(),
         method="history",
         notes=(

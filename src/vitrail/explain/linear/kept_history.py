@@ -5,7 +5,8 @@ a digest of the problem: schema, model, weight, labels, intercept; the dataset, 
 are in it by way of the vault. It is kept after every point, in pieces of some dozens of points: a long stream does not write
 all of its past again and again.
 
-A model without a content hash is known by ``key=``; without either, its history ends with the call. Two runs of one analyst
+A model without a content hash is kept under its ``key=`` and what can be known of it (``Model.identity``); without a key its
+history ends with the call. Two runs of one analyst
 at the same time take in what the other has kept before they keep their own; if both keep in the same instant, the points of
 one may be missing afterwards. The answers that were paid for are in the ledger in any case, and asking the same again
 replays them. Test: tests/explain/linear/test_history_kept.py.
@@ -39,7 +40,7 @@ class Keeper:
     data : PrivateData
         Whose ledger keeps it, for the analyst who asks.
     model : str
-        The model's content hash, or the name it was given.
+        What the model is known by.
     """
 
     def __init__(self, problem: LocalProblem, data: PrivateData, model: str) -> None:
@@ -87,7 +88,7 @@ class Keeper:
 
 def keeper_of(problem: LocalProblem, data: PrivateData, model_key: str | None) -> Keeper | None:
     """Where the problem's history is kept; None for a model that has neither content hash nor name."""
-    model = problem.model.digest() or model_key
+    model = problem.model_identity(model_key)
     return None if model is None else Keeper(problem, data, model)
 
 

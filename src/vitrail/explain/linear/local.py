@@ -345,7 +345,7 @@ def with_training(explanation: Explanation, training: tuple[float, float] | None
         return explanation
     epsilon, delta = training
     given = explanation.guarantee
-    whole = Guarantee(given.epsilon + epsilon, given.delta + delta, 0.0, given.neighbours, "training-data")
+    whole = Guarantee(given.epsilon + epsilon, given.delta + delta, 0.0, given.neighbours, "training-data", given.basis)
     note = TRAINING_NOTE.format(epsilon=rounded_up(epsilon), delta=rounded_up(delta))
     return replace(explanation, guarantee=whole, notes=(*explanation.notes, note))
 

@@ -67,7 +67,7 @@ def fit(
     mu : float
         The price.
     key : str, optional
-        A name for the model, where it has no content hash of its own; asking again then replays the stored release.
+        A name for a model that is a bare function; asking again about the same one then replays the stored release.
     cells : tuple of str
         Categorical columns by whose levels the rows are cut; each cell has moments of its own.
 
@@ -131,8 +131,8 @@ def question(problem: LocalProblem, *, key: str | None = None, cells: tuple[str,
     scales = choose_scales(partition, problem.weight)
     rows = _Rows(problem, partition, scales)
     sizes, bounds = rows.sizes(), rows.bounds()
-    digest = problem.model.digest() if key is None else key
-    identity = {"kind": "moments", "version": VERSION, "labels": problem.labels, "model": digest}
+    model = problem.model_identity(key)
+    identity = {"kind": "moments", "version": VERSION, "labels": problem.labels, "model": model}
     identity |= {"scales": dict(scales), "cells": list(cells)}
     return ProductSum(
         rows,
@@ -140,7 +140,7 @@ def question(problem: LocalProblem, *, key: str | None = None, cells: tuple[str,
         rights=tuple(size for _, size in sizes),
         left_bounds=tuple(roomy(bound, size) for (bound, _), (size, _) in zip(bounds, sizes, strict=True)),
         right_bounds=tuple(roomy(bound, size) for (_, bound), (_, size) in zip(bounds, sizes, strict=True)),
-        key=None if digest is None else json.dumps(identity, sort_keys=True),
+        key=None if model is None else json.dumps(identity, sort_keys=True),
         label=f"synopsis of {problem.schema.n_columns} columns for explanations of {problem.model.name}",
     )
 

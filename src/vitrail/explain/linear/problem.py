@@ -108,6 +108,10 @@ class LocalProblem:
         """f of public points."""
         return self.label(self.model.predict_points(self.row_schema, raw))
 
+    def model_identity(self, key: str | None = None) -> str | None:
+        """What the model is known by in a question about it (``Model.identity``); None where it has no name."""
+        return self.model.identity(self.row_schema, key)
+
     def schema_digest(self) -> str:
         """What tells apart the columns that explain: the schema, and the view where there is one."""
         if self.view is None:

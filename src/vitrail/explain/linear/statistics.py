@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InvalidInput
+from .gradients import problem_identity
 from .problem import LocalProblem
 from .solve import solve_affine, solve_in_ball
 from .structure import Structure
@@ -162,19 +163,15 @@ def statistics_question(
 
 def _identity(problem: LocalProblem, scales: Scales, key: str | None) -> str | None:
     """What makes two questions about the same points the same; None where a function has no name."""
-    model = problem.model.digest()
-    if key is None and (model is None or problem.weight.name not in NAMED_WEIGHTS):
+    model = problem.model_identity(key)
+    if model is None or (key is None and problem.weight.name not in NAMED_WEIGHTS):
         return None
     parts = {
         "kind": "local statistics",
         "version": VERSION,
-        "weight": problem.weight.to_json(),
-        "labels": problem.labels,
+        **problem_identity(problem),
         "scales": [scales.intercept, scales.label],
-        "range": [problem.model.lo, problem.model.hi],
         "model": model,
-        "schema": problem.schema_digest(),
-        "key": key,
     }
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 

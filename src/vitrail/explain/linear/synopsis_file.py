@@ -30,7 +30,6 @@ _FIXED_DATE = (1980, 1, 1, 0, 0, 0)
 
 def write_synopsis(synopsis: Synopsis, path: str | Path) -> None:
     """Write the file; the same synopsis gives the same bytes."""
-    guarantee = {name: getattr(synopsis.guarantee, name) for name in ("epsilon", "delta", "mu", "neighbours", "protects")}
     cost = synopsis.cost
     header = {
         "format": FORMAT,
@@ -44,7 +43,7 @@ def write_synopsis(synopsis: Synopsis, path: str | Path) -> None:
         "scales": dict(synopsis.scales),
         "sigma": synopsis.sigma,
         "n_rows_public": synopsis.n_rows_public,
-        "guarantee": guarantee,
+        "guarantee": synopsis.guarantee.to_json(),
         "cost": [cost.pico_mu_squared, cost.pico_epsilon, str(cost.quecto_delta)],
         "parts": len(synopsis.parts),
     }
@@ -96,7 +95,7 @@ def _fields(header: dict[str, Any], parts: tuple[NDArray[np.float64], ...], weig
         "parts": parts,
         "sigma": float(header["sigma"]),
         "n_rows_public": int(header["n_rows_public"]),
-        "guarantee": Guarantee(**header["guarantee"]),
+        "guarantee": Guarantee.from_json(header["guarantee"]),
         "cost": Cost(pico_mu_squared, pico_epsilon, quecto_delta),
         "dataset": str(header["dataset"]),
     }

@@ -112,7 +112,7 @@ class GlobalReport:
         self._weights = _checked_weights(weights, self._parts)
         self._loss = None
         if "importance" in self._parts:
-            self._loss = loss_of(loss, loss_bound, model, data.schema, data.target, None)
+            self._loss = loss_of(loss, loss_bound, model, data.schema, data.target, None).known_by(key)
         self._orders = checked_orders(data, orders)
         self._estimate, self._rate = checked_estimate(estimate), checked_rate(sampling_rate)
 
@@ -212,7 +212,7 @@ class GlobalReport:
         release, split = ask_joint(prepared, list(asked.values()), weights, label, rate=self._rate, key=self._key)
         found = dict(zip(asked, split, strict=True))
         plain = self._estimate == "plain"
-        promise = Promise.of(data, release.cost + prepared.spent, plain=plain)
+        promise = Promise.of(prepared, release, plain=plain)
         ranking: Ranking | None = None
         if importance is not None:
             ranking = importance_ranking(importance, *found["importance"], promise)

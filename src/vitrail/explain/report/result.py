@@ -47,9 +47,9 @@ class GlobalExplanation:
     shares : mapping of str to float
         What share of the price (of mu squared) each part took.
     guarantee : Guarantee
-        The promise for all that was paid for here.
+        The promise for everything that is shown here: histograms that were paid for before are part of it.
     cost : Cost
-        What was charged for it.
+        The price of what this report asked for.
 
     Examples
     --------
@@ -85,14 +85,6 @@ class GlobalExplanation:
     def parts(self) -> tuple[str, ...]:
         """Which explanations are here."""
         return tuple(name for name in PARTS if getattr(self, name) is not None)
-
-    @property
-    def whole_guarantee(self) -> Guarantee:
-        """The promise for everything that is shown here: marginals that were paid for before are part of it."""
-        if self.shares.get("marginals"):
-            return self.guarantee
-        whole, here = self.cost + self.marginals.cost, self.guarantee
-        return Guarantee.of_mu(whole.mu, here.delta, here.neighbours, here.protects)
 
     def frame(self) -> dict[str, NDArray[np.generic]]:
         """All curves and importances as one tidy table of columns: ``pandas.DataFrame(found.frame())``.
@@ -175,7 +167,7 @@ class GlobalExplanation:
             mu=self.cost.mu,
             notes=self._notes(),
         )
-        return global_report(shape, self.guarantee, self.whole_guarantee, bill=bill, title=title, before=tuple(before))
+        return global_report(shape, self.guarantee, bill=bill, title=title, before=tuple(before))
 
     def to_html(self, path: str | Path | None = None, bill: Bill | None = None) -> str:
         """One page that stands alone, for people; written to ``path`` if one is given. See :meth:`report`."""
@@ -209,7 +201,7 @@ class GlobalExplanation:
             if effects is not None:
                 pictures.append(figure_image(effects.plot(), repr(effects)))
         claims = (claim.sentence(SHOWN_PARTS[part]) for part, claim in self.band_claims.items())
-        words = (self.whole_guarantee.sentence, *claims, *self._notes())
+        words = (self.guarantee.sentence, *claims, *self._notes())
         said = "".join(f"<p>{html_text(one)}</p>" for one in words)
         return f"<p><b>{html_text(repr(self))}</b></p>{''.join(pictures)}{said}"
 

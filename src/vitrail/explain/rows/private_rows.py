@@ -23,12 +23,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...accounting import Cost, rounded_down, rounded_up
+from ...accounting import Cost, epsilon_of, rounded_down, rounded_up
 from ...errors import BudgetExceeded, InvalidInput
-from ...guarantee import Guarantee, check_neighbours, question_mu
+from ...guarantee import question_mu
 from ...schema import Schema
 from ..bins import Bins
 from ..marginals_result import nearest_shares
+from ..promises import basis_of, guarantee_of
 from .consistency import agreed_shares, shrunken_table, total_of
 from .cuts import Floats, Indices, fine_bins, groups_of
 from .questions import counts_question, tables_of, tables_question
@@ -148,7 +149,7 @@ def private_rows(
         tables_sigma=tables_sigma,
         n_rows_public=data.n_rows_public,
         cost=cost,
-        guarantee=Guarantee.of_mu(cost.mu, data.delta, check_neighbours(data.neighbours)),
+        guarantee=guarantee_of(data, basis_of(releases)),
     )
 
 
@@ -210,7 +211,7 @@ def _check_affordable(data: PrivateData, first: Question, prices: Sequence[float
     charged = [entry for entry in statement.entries if entry.kind == "charged" and entry.cost == cost]
     if any(entry.body.get("question") == asked for entry in charged):
         return
-    requested = Guarantee.of_mu(needed.mu, data.delta).epsilon
+    requested = epsilon_of(needed.mu, data.delta)
     raise BudgetExceeded(
         f"These private rows cost epsilon {rounded_up(requested)} (at delta {rounded_up(data.delta)}), but only "
         f"{rounded_down(statement.remaining_epsilon)} is left of account {statement.account!r}. Nothing was charged.",

@@ -25,7 +25,6 @@ HEADER = "rows.json"
 MOST_BYTES = 2**31
 """A file that claims to hold more is refused before it is unpacked."""
 _FIXED_DATE = (1980, 1, 1, 0, 0, 0)
-_PROMISE = ("epsilon", "delta", "mu", "neighbours", "protects")
 
 
 def write_rows(rows: PrivateRows, path: str | Path) -> None:
@@ -43,7 +42,7 @@ def write_rows(rows: PrivateRows, path: str | Path) -> None:
         "counts_sigma": rows.counts_sigma,
         "tables_sigma": rows.tables_sigma,
         "n_rows_public": rows.n_rows_public,
-        "guarantee": {name: getattr(rows.guarantee, name) for name in _PROMISE},
+        "guarantee": rows.guarantee.to_json(),
         "cost": [cost.pico_mu_squared, cost.pico_epsilon, str(cost.quecto_delta)],
     }
     arrays = {f"counts_{j}": counts for j, counts in enumerate(rows.counts)}
@@ -110,7 +109,7 @@ def _rows_of(header: dict[str, Any], archive: zipfile.ZipFile) -> PrivateRows:
         tables_sigma=float(header["tables_sigma"]),
         n_rows_public=int(header["n_rows_public"]),
         cost=Cost(int(mu_squared), int(epsilon), int(delta)),
-        guarantee=Guarantee(**{name: header["guarantee"][name] for name in _PROMISE}),
+        guarantee=Guarantee.from_json(header["guarantee"]),
     )
 
 

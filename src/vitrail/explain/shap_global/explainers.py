@@ -93,7 +93,7 @@ class ShapImportance:
         names = prepared.schema.names
         label = f"SHAP importance of {len(names)} columns"
         release, ((means, stds),) = ask_joint(prepared, [part], [1.0], label, rate=self._rate, key=self._key)
-        promise = Promise.of(self._data, release.cost + prepared.spent, plain=True)
+        promise = Promise.of(prepared, release, plain=True)
         return shap_ranking(part, names, means, stds, promise)
 
 
@@ -175,7 +175,7 @@ class ShapDependence:
         part = ShapDependencePart.of(self._model, background, cells, rows, seen)
         label = f"SHAP dependence of {len(names)} columns"
         release, ((means, stds),) = ask_joint(prepared, [part], [1.0], label, rate=self._rate, key=self._key)
-        promise = Promise.of(self._data, release.cost + prepared.spent, plain=True)
+        promise = Promise.of(prepared, release, plain=True)
         found = part.curves(means, stds, prepared.n_rows)
         curves = {one.name: _curve(prepared, one, *pair, promise) for one, pair in zip(cells, found, strict=True)}
         if isinstance(features, str):

@@ -176,7 +176,7 @@ class ShapDependencePart:
         return [
             "shap dependence",
             self.background.identity(),
-            [[one.name, one.group.tolist()] for one in self.cells],
+            [[one.name, one.bins.to_json(), one.group.tolist()] for one in self.cells],
             [offset.tolist() for offset in self.offsets],
             list(self.clips),
         ]

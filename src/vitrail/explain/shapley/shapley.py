@@ -28,6 +28,7 @@ from ...guarantee import Guarantee, check_neighbours, question_mu
 from ...model import Model
 from ...show.band_claim import TWO_SIDED_95
 from ..band_claims import claim_of
+from ..promises import basis_of, guarantee_of
 from . import clipping
 from .chains import Chains
 from .contributions import Clipped, Marginal, Scales
@@ -37,7 +38,7 @@ from .quote import ShapleyQuote
 from .reconcile import noise_of, reconcile
 
 if TYPE_CHECKING:
-    from ...vault import BoundedSum, PrivateData, SampledSum
+    from ...vault import BoundedSum, PrivateData, Release, SampledSum
 
 VERSION = 1
 MOST_NUMBERS = 10_000
@@ -141,15 +142,18 @@ class Shapley:
             If too little is left. Nothing was charged, and a cheaper question may still fit.
         """
         marginal = self._marginal(points)
-        clip, paid = self._clip, Cost()
+        clip = self._clip
+        asked: list[Release] = []
         if clip == "auto":
             total = question_mu(epsilon, mu, self._data.delta)
             self._refuse_what_does_not_fit(marginal, total)
-            clip, paid = self._auto_clip(marginal, total)
-            epsilon, mu = None, _rest(total, paid)
+            clip, histogram = self._auto_clip(marginal, total)
+            asked.append(histogram)
+            epsilon, mu = None, _rest(total, histogram.cost)
         question = self._question(marginal, clip)
         release = self._data.ask(question, epsilon=epsilon, mu=mu)
         assert release.sigma is not None
+        asked.append(release)
         found = reconcile(
             release.value,
             release.sigma,
@@ -158,7 +162,6 @@ class Shapley:
             self._middle,
             marginal.point_outputs,
         )
-        cost = release.cost + paid
         half_width = TWO_SIDED_95 * found.values_std
         return Explanation(
             values=found.values,
@@ -166,8 +169,8 @@ class Shapley:
             columns=self._data.feature_schema.names,
             points=_original(self._data, marginal.points),
             outputs=marginal.point_outputs,
-            guarantee=self._guarantee(cost),
-            cost=cost,
+            guarantee=guarantee_of(self._data, basis_of(asked)),
+            cost=sum((one.cost for one in asked), Cost()),
             method="shapley",
             band_claim=claim_of("shapley"),
             lower=found.values - half_width if bands else None,
@@ -190,7 +193,7 @@ class Shapley:
             base_half_width=TWO_SIDED_95 * base_std,
             clip=clip,
             cost=cost,
-            guarantee=self._guarantee(cost),
+            guarantee=Guarantee.of_mu(cost.mu, self._data.delta, check_neighbours(self._data.neighbours)),
             fits=statement.spent + cost <= statement.capacity,
             remaining_epsilon=quote.remaining_epsilon,
         )
@@ -206,6 +209,7 @@ class Shapley:
     def _marginal(self, points: object) -> Marginal:
         """Read the points strictly: whatever is wrong with them is said before anything is charged."""
         schema = self._data.feature_schema
+        self._model.check(schema)
         raw = schema.read_points(points)
         if not 1 <= raw.size <= MOST_NUMBERS:
             raise InvalidInput(
@@ -243,12 +247,12 @@ class Shapley:
             return SampledSum(fn, len(edges), 1.0, rate=rate, key=key, label=label)
         return BoundedSum(fn, len(edges), 1.0, replace_bound=math.nextafter(math.sqrt(2), 2), key=key, label=label)
 
-    def _auto_clip(self, marginal: Marginal, total: float) -> tuple[float, Cost]:
+    def _auto_clip(self, marginal: Marginal, total: float) -> tuple[float, Release]:
         price = math.sqrt(clipping.PRICE_SHARE) * total
         release = self._data.ask(question := self._histogram(marginal, price), mu=price)
         edges = clipping.clip_edges(self._model.width, self._data.feature_schema.n_columns)
         assert question.size == len(edges)
-        return clipping.choose_clip(release.value, edges, self._data.n_rows_public), release.cost
+        return clipping.choose_clip(release.value, edges, self._data.n_rows_public), release
 
     def _refuse_what_does_not_fit(self, marginal: Marginal, total: float) -> None:
         """Refuse both questions together, before the first is paid.
@@ -276,25 +280,20 @@ class Shapley:
             )
 
     def _identity(self, marginal: Marginal, **rest: object) -> str | None:
-        digest = self._model.digest()
-        if digest is None and self._key is None:
+        model = self._model.identity(self._data.feature_schema, self._key)
+        if model is None:
             return None
         content = np.ascontiguousarray(marginal.points, dtype="<f8")
         parts = {
             "kind": "shapley",
             "version": VERSION,
-            "model": digest,
-            "key": self._key,
-            "range": [self._model.lo, self._model.hi],
+            "model": model,
             "points": [*content.shape, hashlib.sha256(content.tobytes()).hexdigest()],
             "n_permutations": self._n_permutations,
             "seed": self._seed,
             **rest,
         }
         return json.dumps(parts, sort_keys=True)
-
-    def _guarantee(self, cost: Cost) -> Guarantee:
-        return Guarantee.of_mu(cost.mu, self._data.delta, check_neighbours(self._data.neighbours))
 
 
 def _checked_clip(clip: object, model: Model) -> float | Literal["auto"]:
