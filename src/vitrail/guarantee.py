@@ -146,8 +146,9 @@ class Guarantee:
     def __post_init__(self) -> None:
         if self.basis and not self._keeps(self.basis.cost):
             raise InvalidInput(
-                f"a promise of epsilon {self.epsilon:.4g} at delta {self.delta:.3g} (mu {self.mu:.4g}) says less than the "
-                f"releases behind it cost together, mu {self.basis.cost.mu:.4g}; it must cover all of them"
+                f"a promise of epsilon {rounded_up(self.epsilon)} at delta {rounded_up(self.delta)} (mu "
+                f"{rounded_up(self.mu)}) says less than the releases behind it cost together, mu "
+                f"{rounded_up(self.basis.cost.mu)}; it must cover all of them"
             )
 
     def _keeps(self, cost: Cost) -> bool:
