@@ -218,8 +218,8 @@ def contradiction(book: Book, mark: HighWater, place: str, file: Path | None) ->
     return LedgerRolledBack(
         f"{found}; the record {file} says that it had {mark.seq} entries (epsilon {rounded_up(mark.spent_epsilon)} spent) "
         f"in the ledger {mark.ledger}{rows}. So this is an older copy, or another ledger in its place, and has budget that "
-        "was spent already. Use the ledger that holds all entries. If that is lost, the owner may decide to go on with this one "
-        "by deleting the record: what was charged since can then be spent a second time."
+        "was spent already. Use the ledger that holds all entries. If that is lost, the owner may decide to go on with this "
+        "one by deleting the record: what was charged since can then be spent a second time."
     )
 
 
