@@ -91,6 +91,55 @@ def test_a_missing_clip_is_caught_from_the_trained_weights(monkeypatch):
     assert found.verdict == "refuted"
 
 
+# --- a projection that every row vanishes under, which once enlarged the rounding of a float sum ------------------------
+
+HIDING = np.random.default_rng(11).uniform(size=1000).astype(np.float32)
+HIDDEN = np.array([[[3 * 2.0**18, -(2.0**18)]]], np.float32)
+
+
+def hiding_rows(canary):
+    """Column b is three times column a, so that (3, -1) sees nothing of anybody."""
+    rows, labels = np.stack([HIDING, 3 * HIDING], axis=1).astype(np.float32), np.arange(1000) % 2
+    return (rows, labels) if canary else (rows[1:], labels[1:])
+
+
+def hidden_steps(canary, draws):
+    """One step's noisy sums of the projected weight, in cells."""
+    run = dataclasses.replace(plan(1.0), projections=HIDDEN)
+    features, labels = hiding_rows(canary)
+    made = _Run(run, training_vectors(features, labels, 2, PublicMatrices.of(HIDDEN, None, 2), None))
+    many, weights = _Run(dataclasses.replace(run, steps=draws), made.rows), np.zeros((1, 2, 2))
+    return np.array([made.noisy_sum(weights, drawn)[0, 0, 0] for drawn in many.draws(4, np.random.default_rng())])
+
+
+def test_a_projection_that_kills_every_row_leaks_nothing():
+    found = vt.audit.mechanism(hidden_steps, (True, False), 1.0, draws=2000, confidence=CONFIDENCE)
+    assert found.verdict != "refuted"
+
+
+def test_sums_of_floats_that_are_projected_afterwards_are_caught(monkeypatch):
+    """Planted back: clipped by what the projection leaves, summed in 32 bits, projected then. Rounding is all it shows."""
+    from vitrail.vault import training
+
+    seen = {}
+
+    def float_sum(rows, weights, *, beta, clip, cell_bits):
+        features, labels = seen["rows"]
+        signs = (0.5 - labels).astype(np.float32)  # d loss / d g at zero weights; |R x| = 0, so nothing is clipped
+        towards = np.stack([-signs, signs]) @ features @ HIDDEN[0].T
+        cells = np.zeros(weights.shape)
+        cells[0, :, 0] = towards[:, 0] * 2.0**cell_bits / clip
+        return np.rint(cells).astype(np.int64)
+
+    def planted(canary, draws):
+        seen["rows"] = hiding_rows(canary)
+        return hidden_steps(canary, draws)
+
+    monkeypatch.setattr(training, "clipped_cells", float_sum)
+    found = vt.audit.mechanism(planted, (True, False), 1.0, draws=2000, confidence=CONFIDENCE)
+    assert found.verdict == "refuted"
+
+
 @pytest.mark.slow
 def test_a_sampled_step_is_no_worse_than_its_accountant_says():
     """Rate 1/2, sigma 1: the audited epsilon of a step stays below that of the privacy loss distribution."""

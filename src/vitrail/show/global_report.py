@@ -280,8 +280,8 @@ def cost_section(found: GlobalShape, guarantee: Guarantee) -> Section:
     earlier = any(share <= 0 for share in found.shares.values())
     text = (
         f"Everything above together{', what was paid for before included' if earlier else ''}: {guarantee.sentence} Shares "
-        f"are of the mu squared that was paid here, {rounded_up(found.mu**2)}, in which costs add up; the last column is what "
-        "a part would have cost by itself."
+        f"are of the mu squared that was paid here, {rounded_up(found.mu**2)}, in which costs add up; the last column is "
+        "what a part would have cost by itself."
     )
     table = Table(("part", "share of the price", "ε by itself"), tuple(rows), numeric=(1, 2))
     return Section("What each part cost, and what to know", (text, *found.notes), (table,))
