@@ -1,7 +1,7 @@
 """What can go wrong, in sentences: what was given, what is allowed, what to do.
 
-Every error here is raised before anything is charged and is a function of public input alone. What goes wrong on a
-private row is never reported: the message would be data.
+Every error here is raised before anything is charged (but for ``Unanswered``) and is a function of public input alone. What
+goes wrong on a private row is never reported: the message would be data. ``nothing_escapes`` lists what may be said.
 
 Examples
 --------
@@ -34,6 +34,10 @@ class ModelError(InvalidInput):
 
 class ImpureFunction(InvalidInput):
     """A function that would run on private rows depends on more than its row (seen on public probe rows)."""
+
+
+class Unanswered(VitrailError):
+    """A question was charged and could not be answered: a file is damaged, or something about which nothing may be said."""
 
 
 class LedgerError(VitrailError):
