@@ -44,7 +44,8 @@ def attempt(work: Callable[[], Result], otherwise: Otherwise) -> Result | Otherw
         if main:
             INTERRUPTS.calling = True
         try:
-            return work()
+            if not INTERRUPTS.happened():  # nothing more is begun after an interrupt
+                return work()
         finally:
             if main:
                 INTERRUPTS.calling = False
@@ -86,7 +87,7 @@ def _behind_the_door(work: Callable[[], Result], rule: tuple[type[VitrailError],
     result: list[Result] = []
     failure: BaseException | None = None
     before = _HERE.inside
-    with INTERRUPTS as interrupts, QUIET:
+    with INTERRUPTS, QUIET:
         _HERE.inside = True
         try:
             result.append(work())
@@ -94,11 +95,10 @@ def _behind_the_door(work: Callable[[], Result], rule: tuple[type[VitrailError],
             failure = error if rule is None else _public_form(error, *rule)
         finally:
             _HERE.inside = before
-        interrupted = interrupts.happened()
         if _failed.is_set() and not before:
             _failed.clear()
             gc.collect()  # what a failing row left in circles ends in silence too
-    if interrupted and not before:
+    if not before and INTERRUPTS.ended_it():
         failure = None
         signal.raise_signal(signal.SIGINT)
         raise KeyboardInterrupt  # for a handler of the caller's that only takes note: there is no answer to return

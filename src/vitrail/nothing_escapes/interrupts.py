@@ -28,7 +28,7 @@ class Interrupts:
     def __init__(self) -> None:
         self._before: Any = None
         self._users = 0
-        self.seen = False
+        self.seen = self.left = False
         self.calling = False
 
     def __enter__(self) -> Interrupts:
@@ -45,8 +45,10 @@ class Interrupts:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if in_main_thread():
             self._users -= 1
-            if self._users == 0 and self._before is not None:
-                signal.signal(signal.SIGINT, self._before)
+            if self._users == 0:
+                if self._before is not None:
+                    signal.signal(signal.SIGINT, self._before)
+                self.left, self.seen = self.seen, False  # from here on the handler of before hears the user itself
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         first, self.seen = not self.seen, True
@@ -55,8 +57,15 @@ class Interrupts:
             raise KeyboardInterrupt
 
     def happened(self) -> bool:
-        """Whether the user interrupted this thread's work."""
+        """Whether the user interrupted this thread's work that is going on."""
         return self.seen and in_main_thread()
+
+    def ended_it(self) -> bool:
+        """Whether the user interrupted this thread's work that has just ended; said once."""
+        said = self.left and in_main_thread()
+        if said:
+            self.left = False
+        return said
 
 
 INTERRUPTS = Interrupts()

@@ -57,8 +57,10 @@ class Quiet:
                 self._restore()
 
     def _silence(self) -> None:
-        if self._nowhere is None:  # never closed: a library may keep the stream that it saw first
-            self._nowhere = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8", errors="replace")
+        if self._nowhere is None or self._nowhere.closed:
+            # Its descriptor is never closed: a library may keep the stream that it saw first.
+            descriptor = os.open(os.devnull, os.O_WRONLY)
+            self._nowhere = os.fdopen(descriptor, "w", encoding="utf-8", errors="replace", closefd=False)
         self._python = {
             "stdout": sys.stdout,
             "stderr": sys.stderr,

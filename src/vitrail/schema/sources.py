@@ -129,6 +129,8 @@ def _of_vector(vector: NDArray[Any]) -> Source:
 
 def _of_series(series: Series) -> Source:
     native: Any = series.to_native()
+    if getattr(native, "dtype", None) == np.dtype(object):  # pandas: narwhals would guess a dtype from the values
+        return _one_by_one(native, native.to_list)
     if series.implementation.is_pandas_like():
         found = attempt(lambda: _of_pandas(native), None)
     elif series.dtype == nw.Object:  # Polars would give Arrow the addresses of the objects
@@ -167,7 +169,8 @@ def _one_by_one(holder: Any, all_at_once: Callable[[], list[object]]) -> Values:
     """The values as Python objects; one that cannot become one is missing, and the others are what they are."""
     values = attempt(all_at_once, None)
     if values is None:
-        values = [attempt(lambda row=row: holder[row], None) for row in range(len(holder))]  # type: ignore[misc]
+        by_place = getattr(holder, "iloc", holder)
+        values = [attempt(lambda row=row: by_place[row], None) for row in range(len(holder))]  # type: ignore[misc]
     return Values(values)
 
 

@@ -166,7 +166,7 @@ class BagOfWords:
         made = np.zeros((len(distinct) + 1, len(self.vocabulary)), dtype=np.float32)
         made[-1] = np.nan
         for row, text in enumerate(distinct):
-            found = attempt(lambda text=text: words_in(text), None) if isinstance(text, str) else None  # type: ignore[misc]
+            found = attempt(lambda text=text: words_in(text) if isinstance(text, str) else None, None)  # type: ignore[misc]
             if found is None:  # no text, or one that cannot be taken apart
                 made[row] = np.nan
             else:
