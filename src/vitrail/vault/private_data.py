@@ -429,7 +429,7 @@ class PrivateData:
     def __check_rows(self, *, stored_may_exist: bool) -> None:
         """What is plain about the files before a row is looked at; a stored release needs no files."""
         if not stored_may_exist:
-            opening(self.__rows.check)
+            self.__rows.check()
         if isinstance(self.__rows, PartRows) and self.__rows.changed():
             raise InvalidInput(
                 "the files were written after they were split, and a row that changed may have changed parts; open the data "

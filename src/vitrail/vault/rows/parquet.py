@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ...errors import InvalidInput, SchemaError, Unanswered
 from ...nothing_escapes import attempt
 from ...schema import Schema
+from ..sealing import opening
 
 BATCH_BYTES = 32 * 2**20
 
@@ -58,6 +59,9 @@ class ParquetRows:
 
     def check(self) -> None:
         """Look at the files' footers if one was written since they were looked at last."""
+        opening(self._check)
+
+    def _check(self) -> None:
         now = attempt(self.fingerprint, None)
         if now is None:
             raise InvalidInput("a file of these rows is gone; open the data again. Nothing was charged")
