@@ -1,8 +1,8 @@
 """What can go wrong, in sentences: what was given, what is allowed, what to do.
 
 Every error here is a function of public input and of the ledger alone, and is raised before anything is charged, but for
-one: an answer that cannot be stored was paid for, and its message says so. What goes wrong on a private row is never
-reported: the message would be data.
+two: ``Unanswered``, and an answer that cannot be stored; both were paid for, and their messages say so. What goes wrong on a
+private row is never reported: the message would be data. ``nothing_escapes`` lists what may be said.
 
 Examples
 --------
@@ -35,6 +35,10 @@ class ModelError(InvalidInput):
 
 class ImpureFunction(InvalidInput):
     """A function that would run on private rows depends on more than its row (seen on public probe rows)."""
+
+
+class Unanswered(VitrailError):
+    """A question was charged and could not be answered: a file is damaged, or something about which nothing may be said."""
 
 
 class LedgerError(VitrailError):

@@ -7,7 +7,7 @@ import pytest
 
 import vitrail as vt
 import vitrail.vault.noise
-from vitrail.errors import BudgetExceeded, InvalidInput
+from vitrail.errors import BudgetExceeded, InvalidInput, Unanswered
 from vitrail.ledger import MemoryLedger
 from vitrail.vault.rows.memory import MemoryRows
 from vitrail.vault.rows.parquet import ParquetRows
@@ -132,8 +132,9 @@ def test_a_crash_in_the_pass_leaves_the_charge(monkeypatch, question_of):
 
     monkeypatch.setattr(MemoryRows, "chunks", broken)
     question = question_of(key="fragile")
-    with pytest.raises(OSError, match="disk"):
+    with pytest.raises(Unanswered, match="stays on the bill") as caught:
         data.ask(question, mu=0.5)
+    assert (caught.value.__cause__, caught.value.__context__) == (None, None)
     spent = data.budget.spent
     assert spent == data.quote(question, mu=0.5).cost
     assert log == ["charged"]
@@ -143,19 +144,20 @@ def test_a_crash_in_the_pass_leaves_the_charge(monkeypatch, question_of):
     assert data.budget.spent == spent + spent
 
 
-def test_a_file_that_is_gone_is_noticed_after_the_charge_and_costs_it(tmp_path):
-    """The file's disappearance is only seen by looking, and looking comes after paying."""
+@pytest.mark.parametrize("key", [None, "named"])
+def test_a_file_that_is_gone_is_noticed_before_the_charge_unless_a_release_may_be_stored(tmp_path, key):
+    """Looking at a file's name is no look at rows. A question with a key is charged or replayed before files matter."""
     pq = pytest.importorskip("pyarrow.parquet")
     pa = pytest.importorskip("pyarrow")
     path = tmp_path / "rows.parquet"
     pq.write_table(pa.table(ROWS), path)
     data = vt.PrivateData(path, UNIT, name="file", n_rows_public=40, budget=vt.Budget(9, 1e-6))
     path.unlink()
-    question = vt.BoundedSum(features, 1, 1.0)
-    assert data.quote(question, mu=0.5).fits
-    with pytest.raises(OSError):  # noqa: PT011 - the system's own words about a path
+    question = vt.BoundedSum(features, 1, 1.0, key=key)
+    cost = data.quote(question, mu=0.5).cost
+    with pytest.raises(InvalidInput if key is None else Unanswered):
         data.ask(question, mu=0.5)
-    assert data.budget.spent == data.quote(question, mu=0.5).cost
+    assert data.budget.spent.pico_mu_squared == (cost.pico_mu_squared if key else 0)
 
 
 def test_quotes_and_refusals_do_not_open_the_file(tmp_path, monkeypatch):

@@ -3,7 +3,8 @@
 ``membership`` attacks explanations of people who were, or were not, in the training data; ``reconstruction`` pulls training
 rows out of example-based explanations; ``extraction`` copies a model and ``attribute`` infers a hidden column;
 ``mechanism``, ``search`` and ``one_run`` measure a privacy claim against draws. ``targets`` makes explainers of other
-libraries attackable, ``shadow`` trains many models at once, ``influence`` holds the example-based explanations.
+libraries attackable, ``shadow`` trains many models at once, ``influence`` holds the example-based explanations. ``escapes``
+listens whether anything but an answer tells of a row; ``MISDEEDS`` and ``odd_values`` give it something to hear.
 
 Examples
 --------
@@ -17,10 +18,12 @@ Examples
 
 from . import influence, shadow, targets
 from .attribute import AttributeAudit, attribute
+from .escapes import Escape, EscapeAudit, escapes
 from .extraction import ExtractionAudit, extraction
 from .instrument import mechanism
 from .membership import membership
 from .membership_result import AttackRow, MembershipAudit
+from .misdeeds import MISDEEDS, odd_values
 from .one_run import OneRunAudit, one_run
 from .reconstruction import ReconstructionAudit, reconstruction
 from .result import Audit
@@ -28,9 +31,12 @@ from .roc import Interval
 from .search import NeighbourSearch, search
 
 __all__ = [
+    "MISDEEDS",
     "AttackRow",
     "AttributeAudit",
     "Audit",
+    "Escape",
+    "EscapeAudit",
     "ExtractionAudit",
     "Interval",
     "MembershipAudit",
@@ -38,10 +44,12 @@ __all__ = [
     "OneRunAudit",
     "ReconstructionAudit",
     "attribute",
+    "escapes",
     "extraction",
     "influence",
     "mechanism",
     "membership",
+    "odd_values",
     "one_run",
     "reconstruction",
     "search",

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..errors import SchemaError
 from .columns import Categorical, Column, Level, Numeric
-from .sources import Coded, Numbers, Refused, Source, Values
+from .plain_columns import Coded, Numbers, Refused, Source, Values
 
 
 def infer_column(name: str, source: Source, max_levels: int) -> Column:

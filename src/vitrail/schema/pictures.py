@@ -19,11 +19,13 @@ import json
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidInput, SchemaError
+from ..nothing_escapes import attempt, hushed
 from .columns import Numeric
 from .layout import FloatArray
 from .schema import Schema
@@ -148,19 +150,33 @@ class Picture:
         Parameters
         ----------
         images : array (rows, height, width), (rows, height * width) or (height, width)
-            Numbers from 0 (black) to ``high`` (white).
+            Numbers from 0 (black) to ``high`` (white). A picture of a list that is no such array becomes missing.
         """
-        array = np.asarray(images)
+        array = hushed(lambda: self._array(images))
         size = self.shape[0] * self.shape[1]
         if array.shape == self.shape:
             array = array[None]
         if array.dtype.kind not in "biuf" or array.shape[1:] not in (self.shape, (size,)):
             raise SchemaError(
-                f"pictures are {array.dtype} of shape {array.shape}; they must be numbers of shape (rows, {self.shape[0]}, "
-                f"{self.shape[1]}) or (rows, {size})"
+                f"pictures are {array.dtype} with dimensions {array.shape[1:]} each; they must be numbers, each of shape "
+                f"{self.shape} or {(size,)}"
             )
         pixels = np.ascontiguousarray(array.reshape(len(array), size).T)
         return dict(zip(self._pixel_names, pixels, strict=True))
+
+    def _array(self, images: object) -> NDArray[Any]:
+        """One array; of a list in which a picture has another shape or holds something else, picture by picture."""
+        array = attempt(lambda: np.asarray(images), None)
+        if array is not None and (array.dtype.kind in "biuf" or not isinstance(images, list | tuple)):
+            return array
+        if not isinstance(images, list | tuple):
+            raise SchemaError(f"pictures are given as {type(images).__name__}; give an array")
+        made = np.full((len(images), *self.shape), np.nan)
+        for row, image in enumerate(images):
+            one = attempt(lambda image=image: np.asarray(image), None)  # type: ignore[misc]
+            if one is not None and one.dtype.kind in "biuf" and one.size == made[row].size:
+                made[row] = one.reshape(self.shape)
+        return made
 
     # --- the view ----------------------------------------------------------------------------------------------------
 

@@ -8,16 +8,17 @@ that names the column, the row, the value and what is allowed.
 from __future__ import annotations
 
 import difflib
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
 import numpy as np
 
 from ..errors import SchemaError
+from ..nothing_escapes import hushed
 from .columns import Categorical, Column
 from .layout import FloatArray, Layout, tidy
-from .sources import Refused, Source, Values, is_pandas_row, is_scalar, sources_of
+from .plain_columns import Refused, Source, Values
+from .sources import is_pandas_row, is_scalar, sources_of
 from .values import can_match_numbers, measure
 
 ROWS_PER_STRIP = 4096
@@ -47,8 +48,11 @@ def read_private(names: Sequence[str], layout: Layout, frame: object) -> FloatAr
     array of float64, shape (rows, n_columns)
         Within the schema: clipped, rounded, NaN for missing.
     """
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
+    return hushed(lambda: _read_private(names, layout, frame))
+
+
+def _read_private(names: Sequence[str], layout: Layout, frame: object) -> FloatArray:
+    with np.errstate(all="ignore"):
         found = sources_of(frame, names, [can_match_numbers(column) for column in layout.columns])
         check_names(names, found, strict=False)
         columns = [measure(name, column, found[name]) for name, column in zip(names, layout.columns, strict=True)]
@@ -92,6 +96,12 @@ def read_public(names: Sequence[str], layout: Layout, points: object) -> FloatAr
     array of float64, shape (points, n_columns)
         Complete: no NaN.
     """
+    return hushed(
+        lambda: _read_public(names, layout, points)
+    )  # so that no interrupt is taken for a value that has no meaning
+
+
+def _read_public(names: Sequence[str], layout: Layout, points: object) -> FloatArray:
     found = _point_sources(names, layout, points)
     check_names(names, found, strict=True)
     columns = [measure(name, column, found[name]) for name, column in zip(names, layout.columns, strict=True)]

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ..accounting import JsonValue
 from ..errors import InvalidInput, SchemaError
+from ..nothing_escapes import hushed
 from . import layout as _layout
 from .columns import Categorical, Column, Numeric, column_from_json
 from .inference import infer_column
@@ -96,7 +97,7 @@ class Schema(Mapping[str, Column]):
         """
         if isinstance(public_frame, np.ndarray) and public_frame.dtype.names is None:
             raise SchemaError("public_frame is an array without column names; give a data frame or a dictionary of columns")
-        found = sources_of(public_frame, (), ())
+        found = hushed(lambda: sources_of(public_frame, (), ()))
         return cls({name: infer_column(name, source, max_levels) for name, source in found.items()})
 
     # --- the mapping -------------------------------------------------------------------------------------------------

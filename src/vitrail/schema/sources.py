@@ -4,14 +4,16 @@
 same values in forms of different speed. Which one a column arrives in may depend on its dtype, and a data-frame library
 may pick a dtype because of a single row; so every value means the same in all three (tested), and no row's meaning
 depends on another's. A dtype that cannot hold a number or a level at all (dates, lists) is structure, not data: it is
-carried as ``Refused`` and raises. Messages name columns and dtypes, never values or counts of rows.
+carried as ``Refused`` and raises. Messages say what may be said (``nothing_escapes``): columns and dtypes, never values.
+
+Reading is total: the dtype of a column chooses how it is read, and no value makes that raise. Where a library of frames
+would raise all the same, values are taken one by one, and one that cannot be had is missing.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
 import narwhals as nw
@@ -21,79 +23,11 @@ from narwhals.exceptions import NarwhalsError
 from numpy.typing import NDArray
 
 from ..errors import SchemaError
+from ..nothing_escapes import attempt
+from .arrow_columns import source_of_arrow
 from .columns import Level
-from .layout import FloatArray, IndexArray
+from .plain_columns import Coded, Numbers, Refused, Source, Values, coded
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Numbers:
-    """Float64 values, NaN for missing. ``whole`` says that the dtype holds integers only."""
-
-    values: FloatArray
-    whole: bool = False
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def value(self, row: int) -> object:
-        """The value in a row, for messages about public points."""
-        number = float(self.values[row])
-        return int(number) if self.whole and np.isfinite(number) else number
-
-    def distinct_values(self) -> list[object]:
-        """Every value that occurs."""
-        return list(np.unique(self.values))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Coded:
-    """Indices into distinct values, -1 for missing."""
-
-    codes: IndexArray
-    distinct: list[object]
-
-    def __len__(self) -> int:
-        return len(self.codes)
-
-    def value(self, row: int) -> object:
-        """The value in a row, for messages about public points."""
-        return None if self.codes[row] < 0 else self.distinct[self.codes[row]]
-
-    def distinct_values(self) -> list[object]:
-        """Every value that may occur."""
-        return self.distinct
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Values:
-    """Python objects of any kind."""
-
-    values: Sequence[object]
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def value(self, row: int) -> object:
-        """The value in a row, for messages about public points."""
-        return self.values[row]
-
-    def distinct_values(self) -> list[object]:
-        """Every value that occurs, with repetitions."""
-        return list(self.values)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Refused:
-    """A dtype that holds neither numbers nor levels."""
-
-    dtype: str
-    n_rows: int
-
-    def __len__(self) -> int:
-        return self.n_rows
-
-
-Source: TypeAlias = Numbers | Coded | Values | Refused
 Series: TypeAlias = "nw.Series[Any]"
 Frame: TypeAlias = "nw.DataFrame[Any]"
 
@@ -168,6 +102,8 @@ def source_of_column(column: object) -> Source:
         return _of_vector(column)
     if isinstance(column, list | tuple | range):
         return Values(column)
+    if isinstance(column, pa.Array | pa.ChunkedArray):
+        return source_of_arrow(column)
     wrapped: object = nw.from_native(cast(Any, column), pass_through=True, allow_series=True)
     if isinstance(wrapped, nw.Series):
         return _of_series(wrapped)
@@ -178,44 +114,64 @@ def _of_vector(vector: NDArray[Any]) -> Source:
     if vector.ndim != 1:
         raise SchemaError(f"a column is an array with {vector.ndim} dimensions; it must have one")
     kind = vector.dtype.kind
+    if kind == "c":  # one complex value makes all of them complex; those that lie on the line are the numbers they were
+        vector, kind = np.where(vector.imag == 0, vector.real, np.nan), "f"
+    if isinstance(vector, np.ma.MaskedArray):
+        return Values(vector.tolist())
     if kind == "b":
         return Coded(vector.astype(np.intp), [False, True])
     if kind in "fiu":
         return Numbers(vector.astype(np.float64, copy=False), whole=kind in "iu")
     if kind in "OUST":
-        return Values(vector.tolist())
+        return _one_by_one(vector, vector.tolist)
     return Refused(str(vector.dtype), len(vector))
 
 
 def _of_series(series: Series) -> Source:
+    native: Any = series.to_native()
+    if getattr(native, "dtype", None) == np.dtype(object):  # pandas: narwhals would guess a dtype from the values
+        return _one_by_one(native, native.to_list)
+    if series.implementation.is_pandas_like():
+        found = attempt(lambda: _of_pandas(native), None)
+    elif series.dtype == nw.Object:  # Polars would give Arrow the addresses of the objects
+        found = None
+    else:
+        found = attempt(lambda: source_of_arrow(native if isinstance(native, pa.ChunkedArray) else series.to_arrow()), None)
     dtype = series.dtype
-    try:
-        if dtype == nw.Boolean:
-            ones = series.cast(nw.Float64).to_numpy()
-            return Coded(np.where(np.isnan(ones), -1, ones).astype(np.intp), [False, True])
-        if dtype.is_numeric():
-            return Numbers(np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64), whole=dtype.is_integer())
-        if dtype in (nw.String, nw.Categorical, nw.Enum):
-            coded = _of_arrow(series.to_arrow())
-            if coded is not None:
-                return coded
-    except Exception:  # noqa: S110 - whatever a library dislikes about some value, values are taken one by one below
-        pass
-    if dtype.is_temporal() or dtype in (nw.List, nw.Array, nw.Struct, nw.Binary):
-        return Refused(str(dtype), len(series))
-    return Values(series.to_list())
+    if isinstance(found, Refused) or dtype.is_temporal() or dtype in (nw.List, nw.Array, nw.Struct, nw.Binary):
+        return Refused(found.dtype if isinstance(found, Refused) and dtype == nw.Unknown else str(dtype), len(series))
+    return _one_by_one(series, series.to_list) if found is None else found
 
 
-def _of_arrow(array: pa.Array) -> Coded | None:
-    """Texts and dictionaries as codes. Anything else was coerced to one type on the way, which mixes rows: None."""
-    if not pa.types.is_dictionary(array.type):
-        if not any(
-            is_text(array.type) for is_text in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-        ):
-            return None
-        array = array.dictionary_encode()
-    codes = array.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
-    return Coded(codes.astype(np.intp, copy=False), array.dictionary.to_pylist())
+def _of_pandas(series: Any) -> Source | None:
+    """A pandas series by its dtype; None for one whose values have to be taken one by one."""
+    array = series.array
+    if isinstance(series.dtype, np.dtype):
+        return _of_vector(series.to_numpy())
+    if hasattr(series, "cat"):
+        categories = series.cat.categories
+        meanings = _of_pandas(categories.to_series())
+        if meanings is None:
+            meanings = _one_by_one(categories, categories.tolist)
+        return coded(series.cat.codes.to_numpy().astype(np.intp), meanings)
+    if hasattr(array, "_pa_array"):
+        return source_of_arrow(array.__arrow_array__())
+    if hasattr(array, "_mask") and series.dtype.kind in "biuf":
+        if series.dtype.kind == "b":
+            return Coded(series.to_numpy(dtype=np.int64, na_value=-1).astype(np.intp), [False, True])
+        return Numbers(series.to_numpy(dtype=np.float64, na_value=np.nan), whole=series.dtype.kind in "iu")
+    if hasattr(series, "sparse"):
+        return _of_vector(np.asarray(series.sparse.to_dense()))
+    return None
+
+
+def _one_by_one(holder: Any, all_at_once: Callable[[], list[object]]) -> Values:
+    """The values as Python objects; one that cannot become one is missing, and the others are what they are."""
+    values = attempt(all_at_once, None)
+    if values is None:
+        by_place = getattr(holder, "iloc", holder)
+        values = [attempt(lambda row=row: by_place[row], None) for row in range(len(holder))]  # type: ignore[misc]
+    return Values(values)
 
 
 def is_pandas_row(value: object) -> bool:

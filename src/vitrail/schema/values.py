@@ -1,4 +1,7 @@
-"""What one value means: the number it is, or the index of the level it matches. Total functions: they never raise."""
+"""What one value means: the number it is, or the index of the level it matches.
+
+Total functions: they never raise. Bytes mean the text they encode; bytes that are no UTF-8 are no number and no level.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,10 @@ from numbers import Real
 import numpy as np
 
 from ..errors import SchemaError
+from ..nothing_escapes import calls
 from .columns import Categorical, Column, Numeric
 from .layout import FloatArray
-from .sources import Coded, Numbers, Refused, Source, Values
+from .plain_columns import Coded, Numbers, Refused, Source, Values
 
 
 def number_of(value: object) -> float:
@@ -22,10 +26,14 @@ def number_of(value: object) -> float:
         if type(value) is float:  # the common case, several times faster than the abstract test below
             return value
         if isinstance(value, bytes):
-            return float(value.decode("utf-8", "replace"))
+            return float(value.decode())
         if isinstance(value, str | Real | Decimal | np.bool_):
             return float(value)
-    except Exception:  # values of private rows come in every shape, and none of them may be reported
+        if isinstance(
+            value, complex | np.complexfloating
+        ):  # one makes a column complex; what lies on the line is the number it was
+            return float(value.real) if value.imag == 0 else math.nan
+    except calls.FAILURES:  # values of private rows come in every shape, and none of them may be reported
         return math.nan
     return math.nan
 
@@ -49,7 +57,7 @@ class Matcher:
         """The index of the level, NaN when there is none."""
         try:
             if isinstance(value, bytes):
-                value = value.decode("utf-8", "replace")
+                value = value.decode()
             if isinstance(value, str):
                 code = self.texts.get(value)
                 code = self.number_levels.get(number_of(value)) if code is None else code
@@ -57,7 +65,7 @@ class Matcher:
                 code = self.numbers.get(number_of(value))
                 if code is None and isinstance(value, bool | np.bool_):
                     code = self.texts.get(str(bool(value)))
-        except Exception:
+        except calls.FAILURES:
             return math.nan
         return math.nan if code is None else float(code)
 

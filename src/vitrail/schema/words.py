@@ -31,10 +31,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidInput, SchemaError
+from ..nothing_escapes import attempt, hushed
 from .columns import Numeric
 from .layout import FloatArray
+from .plain_columns import Coded, Values
 from .schema import Schema
-from .sources import Coded, Values, source_of_column
+from .sources import source_of_column
 
 WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 
@@ -156,15 +158,19 @@ class BagOfWords:
         texts : str, list or series of str
             One text or many. What is no text becomes missing, and such a row counts as zero in every question.
         """
+        return hushed(lambda: self._rows(texts))
+
+    def _rows(self, texts: object) -> dict[str, NDArray[np.generic]]:
         distinct, codes = _texts(texts)
         places = {word: place for place, word in enumerate(self.vocabulary)}
         made = np.zeros((len(distinct) + 1, len(self.vocabulary)), dtype=np.float32)
         made[-1] = np.nan
         for row, text in enumerate(distinct):
-            if isinstance(text, str):
-                made[row, [places[word] for word in words_in(text) if word in places]] = 1
-            else:
+            found = attempt(lambda text=text: words_in(text) if isinstance(text, str) else None, None)  # type: ignore[misc]
+            if found is None:  # no text, or one that cannot be taken apart
                 made[row] = np.nan
+            else:
+                made[row, [places[word] for word in found if word in places]] = 1
         taken = np.ascontiguousarray(made[codes].T)
         whole = not np.isnan(taken[0]).any()
         return {
@@ -211,8 +217,8 @@ class BagOfWords:
 
 
 def _texts(texts: object) -> tuple[Sequence[object], NDArray[np.intp]]:
-    """Distinct texts, and which of them stands in each row; -1 for none."""
-    source = source_of_column([texts] if isinstance(texts, str) else texts)
+    """Distinct texts, and which of them stands in each row; -1 for none. Bytes that are no UTF-8 are no text."""
+    source = hushed(lambda: source_of_column([texts] if isinstance(texts, str) else texts))
     if isinstance(source, Coded):
         return source.distinct, source.codes
     if isinstance(source, Values):

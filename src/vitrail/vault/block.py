@@ -89,7 +89,9 @@ class Block:
         return self._predict(model, self.values)
 
     def outputs(self, model: Model, altered: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The model's output for altered rows, in the place of the row each was made from; NaN where the model fails.
+        """The model's output for altered rows, in the place of the row each was made from.
+
+        A row of which the model cannot be asked some altered form counts zero in the question.
 
         Parameters
         ----------

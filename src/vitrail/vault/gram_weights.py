@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .row_function import FAILURES
+from ..nothing_escapes import attempt
+from .failing_rows import in_halves
 
 Floats = NDArray[np.float64]
 
@@ -18,17 +18,26 @@ FLOAT_SLACK = 1 - 2.0**-40
 
 def weights_at(weight: Callable[[Floats], Floats], distances: Floats) -> Floats:
     """A caller's weights of private distances, in [0, 1]. Where the function fails the row counts zero, and nobody hears."""
-    with suppress(*FAILURES):
-        given = np.asarray(weight(distances.copy()), dtype=np.float64)
-        if given.shape == distances.shape:
-            return clipped_weights(given)
+    whole = _weights(weight, distances)
+    if whole is not None:
+        return clipped_weights(whole)
     given = np.zeros_like(distances)
-    for row in range(len(distances)):
+
+    def passes(part: slice) -> bool:
         alone = np.zeros_like(distances)  # a public distance, at which the function was tried
-        alone[row] = distances[row]
-        with suppress(*FAILURES):
-            given[row] = np.asarray(weight(alone), dtype=np.float64)[row]
+        alone[part] = distances[part]
+        found = _weights(weight, alone)
+        if found is not None:
+            given[part] = found[part]
+        return found is not None
+
+    in_halves(len(distances), passes)
     return clipped_weights(given)
+
+
+def _weights(weight: Callable[[Floats], Floats], distances: Floats) -> Floats | None:
+    given = attempt(lambda: np.asarray(weight(distances.copy()), dtype=np.float64), None)
+    return given if given is not None and given.shape == distances.shape else None
 
 
 def clipped_weights(weights: Floats) -> Floats:

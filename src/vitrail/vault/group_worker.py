@@ -6,6 +6,10 @@ group. The child draws a seed of its own, has no standard output or error, compu
 ends; what takes longer than the time limit is killed. This isolates groups from each other; it is no sandbox against
 hostile code.
 
+One group must not fail another: if the server itself is lost while a group runs (the group used up all memory, or killed
+what it could), or a call breaks off half-way, that group has failed and the next one finds a new server. The server
+stands in a session of its own, so that the user's Ctrl-C reaches the caller alone, which decides.
+
 The server is a process of its own rather than a fork of the caller, because forking a program with running threads is
 unsafe, and rather than `multiprocessing`, because that would import the user's main script again.
 """
@@ -49,16 +53,23 @@ class GroupServer:
                 f"the group function cannot be sent to a process of its own ({error}); avoid open files, locks and "
                 "connections in it, or choose isolation='none'"
             ) from error
+        self._task = task
+        self._start()
+
+    def _start(self) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-c", "from vitrail.vault.group_worker import serve_parent; serve_parent()"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
             env={**os.environ, **_ONE_THREAD, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+            start_new_session=True,
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._to, self._from = self._process.stdin, self._process.stdout
-        _send(self._to, task)
+        self._lost = False
+        _send(self._to, self._task)
         answer = _receive(self._from)
         if answer != b"ready":
             self._process.kill()
@@ -70,17 +81,27 @@ class GroupServer:
 
     def run(self, raw: NDArray[np.float64]) -> NDArray[np.float64] | None:
         """The function's result for one group, or None when it failed or took too long."""
+        if self._lost:
+            self._end()
+            self._start()
+        self._lost = True  # until the whole answer is here: after half of one, the next group would get the other half
         try:
             _send(self._to, np.ascontiguousarray(raw).tobytes(), raw.shape[1])
             answer = _receive(self._from)
         except OSError:  # the server is gone; who did that must not be known
             return None
+        self._lost = answer is None
         return None if not answer else np.frombuffer(answer, dtype=np.float64)
 
     def __enter__(self) -> GroupServer:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._end()
+
+    def _end(self) -> None:
+        if self._lost:
+            self._process.kill()
         with suppress(OSError):
             self._to.close()
         try:
@@ -106,7 +127,8 @@ def _receive_with_columns(stream: IO[bytes]) -> tuple[bytes, int] | None:
     if len(header) < 2 * _LENGTH.size:
         return None
     (length,), (columns,) = _LENGTH.unpack(header[: _LENGTH.size]), _LENGTH.unpack(header[_LENGTH.size :])
-    return stream.read(length), columns
+    payload = stream.read(length)
+    return None if len(payload) < length else (payload, columns)
 
 
 def serve(requests: IO[bytes], answers: IO[bytes]) -> None:

@@ -29,6 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..accounting import GaussianSum, JsonValue
 from ..errors import ImpureFunction, InvalidInput, VitrailError
 from ..model import Model
+from ..nothing_escapes import attempt, hushed, stop_if_interrupted
 from ..progress import progress
 from .block import Block
 from .grid import power_of_two_below
@@ -37,7 +38,6 @@ from .noise import rounded_gaussian, uniform_below
 from .places import checked_places, largest_distance, points_of
 from .predictions import Predictions
 from .question import Answer, array_digest, check_callable, check_count, check_noise_fits, check_positive, sigma_for
-from .row_function import FAILURES, silence
 from .row_pass import RowPass
 from .setting import Setting
 
@@ -252,20 +252,24 @@ class GroupedSumPlan:
 
     def exact_cells(self, rows: RowPass, block_rows: int, draws: int) -> NDArray[np.int64]:
         """The sums over groups in cells from the middle, (draws, size). Never leaves the vault."""
+        return hushed(lambda: self._exact_cells(rows, block_rows, draws))
+
+    def _exact_cells(self, rows: RowPass, block_rows: int, draws: int) -> NDArray[np.int64]:
         question = self.question
         everything = _all_rows(rows, block_rows)
         said = np.full((draws, question.groups, question.size), np.nan)
         with (
-            silence(),
-            _runner(question, rows.setting) as run,
             progress("explaining groups", draws * question.groups) as advance,
+            _runner(question, rows.setting) as run,
         ):
             for draw in said:
                 for group, members in enumerate(_assigned(everything, question.groups)):
-                    result = run(members) if len(members) else None  # an empty group is not run
+                    # An empty group is not run; one that fails says its default, and why it failed would be data.
+                    result = attempt(lambda members=members: run(members), None) if len(members) else None  # type: ignore[misc]
                     if result is not None and result.shape == (question.size,):
                         draw[group] = result
                     advance(1)
+                    stop_if_interrupted()
         return np.asarray(self._on_grid(said).sum(axis=1))
 
     def _on_grid(self, said: Floats) -> NDArray[np.int64]:
@@ -315,17 +319,10 @@ def _assigned(raw: Floats, groups: int) -> Iterator[Floats]:
 
 @contextmanager
 def _runner(question: GroupedSum, setting: Setting) -> Iterator[Callable[[Floats], Floats | None]]:
-    """What runs one group and returns its result, or None when it fails."""
+    """What runs one group and returns its result; None, or whatever it raises, when it fails."""
     call = _group_call(question.fn, setting)
     if question.isolation == "none":
-        yield lambda members: _quietly(call, members)
+        yield call
         return
     with GroupServer(call, question.timeout_seconds) as server:
         yield server.run
-
-
-def _quietly(call: Callable[[Floats], Floats], group: Floats) -> Floats | None:
-    try:
-        return call(group)
-    except FAILURES:  # the group says its default; why it failed would be data
-        return None

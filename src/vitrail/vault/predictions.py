@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 
 from ..errors import InvalidInput, ModelError
 from ..model import Model
+from ..nothing_escapes import attempt
+from .failing_rows import in_halves
 from .setting import Setting
 
 CACHE_BYTES = 512 * 2**20
@@ -34,6 +36,7 @@ class Predictions:
         self._looked_at: set[int] = set()
         self._in_packs: dict[int, bool] = {}
         self._cache: dict[tuple[int, int, int], NDArray[np.float64]] = {}
+        self._of_fillers: dict[tuple[int, int], float] = {}
         self._bytes = 0
         self._lock = threading.Lock()
 
@@ -82,18 +85,47 @@ class Predictions:
         key = (id(model), len(values), -1 if block_index is None else block_index)
         if block_index is not None and key in self._cache:
             return self._cache[key].copy()  # the function it goes to may work in place
-        admitted, row_wise = self._admitted[id(model)]
-        schema = self._setting.feature_schema
-        if row_wise:
-            outputs = admitted.predict(schema, values)
-        else:
-            outputs = np.concatenate([_one(admitted, self._setting, values[i : i + 1]) for i in range(len(values))])
+        outputs = self._one_block(*self._admitted[id(model)], values)
         if block_index is not None:
             with self._lock:
                 if self._bytes + outputs.nbytes <= CACHE_BYTES and key not in self._cache:
                     self._cache[key] = outputs.copy()
                     self._bytes += outputs.nbytes
         return outputs
+
+    def _one_block(self, model: Model, row_wise: bool, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """NaN where the model fails. Kept like any other prediction, so that a failing row is looked for once."""
+        if not row_wise:
+            return self._row_by_row(model, values)
+        schema, outputs = self._setting.feature_schema, np.full(len(values), np.nan)
+        whole = attempt(lambda: model.predict(schema, values), None)
+        if whole is not None:
+            return whole
+
+        def passes(part: slice) -> bool:
+            alone = np.repeat(schema.filler(), len(values), axis=0)
+            alone[part] = values[part]
+            said = attempt(lambda: model.predict(schema, alone), None)
+            if said is not None:
+                outputs[part] = said[part]
+            return said is not None
+
+        in_halves(len(values), passes)
+        return outputs
+
+    def _row_by_row(self, model: Model, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        schema, fails = self._setting.feature_schema, np.full(1, np.nan)
+        ones = (values[row : row + 1] for row in range(len(values)))
+        return np.concatenate([attempt(lambda one=one: model.predict(schema, one), fails) for one in ones])  # type: ignore[misc]
+
+    def of_filler(self, model: Model, block_rows: int) -> float:
+        """The prediction for the public row that fills blocks, in a block of fillers."""
+        key = id(model), block_rows
+        if key not in self._of_fillers:
+            admitted, row_wise = self._admitted[id(model)]
+            block = np.repeat(self._setting.feature_schema.filler(), block_rows if row_wise else 1, axis=0)
+            self._of_fillers[key] = float(self._one_block(admitted, row_wise, block)[0])
+        return self._of_fillers[key]
 
     def admit_packs(self, model: Model) -> None:
         """Probe whether altered blocks may be packed into larger calls, again of one constant shape; once per model."""
@@ -104,9 +136,16 @@ class Predictions:
             self._in_packs[id(model)] = row_wise and model.is_row_wise(self._setting.feature_schema, rows)
 
     def of_altered(self, model: Model, altered: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Predictions for rows altered in one way (rows, columns) or several (rows, ways, columns)."""
+        """Predictions for rows altered in one way (rows, columns) or several (rows, ways, columns).
+
+        What the model raises is raised: the function that altered the rows is halved then, and the model with it. Halving
+        both would multiply what a failing row costs.
+        """
+        admitted, row_wise = self._admitted[id(model)]
         if altered.ndim == 2:
-            return self.of(model, altered, None)
+            if not row_wise:
+                return self._row_by_row(admitted, altered)
+            return admitted.predict(self._setting.feature_schema, altered)
         rows, ways, columns = altered.shape
         outputs = np.empty((rows, ways))
         packed = rows == self._setting.block_rows and self._in_packs.get(id(model), False)
@@ -117,7 +156,7 @@ class Predictions:
             stacked = np.ascontiguousarray(altered[:, pack]).reshape(-1, columns)
             outputs[:, pack] = model.predict(self._setting.feature_schema, stacked).reshape(rows, -1)
         for way in range(whole, ways):
-            outputs[:, way] = self.of(model, np.ascontiguousarray(altered[:, way]), None)
+            outputs[:, way] = self.of_altered(model, np.ascontiguousarray(altered[:, way]))
         return outputs
 
     def forget(self) -> None:
@@ -125,10 +164,3 @@ class Predictions:
         with self._lock:
             self._cache.clear()
             self._bytes = 0
-
-
-def _one(model: Model, setting: Setting, values: NDArray[np.float64]) -> NDArray[np.float64]:
-    try:
-        return model.predict(setting.feature_schema, values)
-    except (Exception, SystemExit):  # a failing row counts zero and is not reported: the message would be data
-        return np.full(1, np.nan)

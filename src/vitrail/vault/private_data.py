@@ -14,17 +14,18 @@ from ..errors import InvalidInput, SchemaError
 from ..guarantee import Budget, Guarantee, check_neighbours, question_mu
 from ..ledger import Ledger, Part, Replay, Statement, open_ledger
 from ..ledger.forgetful import check_forgetful
+from ..nothing_escapes import stop_if_interrupted
 from ..progress import progress
 from ..schema import Categorical, Schema
 from .parts import check_partition_allowed, part_row_count, partition
 from .predictions import Predictions
-from .question import Plan, Question, check_count
+from .question import Answer, Plan, Question, check_count
 from .quote import Priced, Quote, Tag
 from .release import Release
-from .row_function import silence
 from .row_pass import RowPass
 from .rows import RowSource, open_rows
 from .rows.part import PartRows
+from .sealing import answering, opening
 from .setting import Setting, default_block_rows
 from .training import MapTraining
 from .training_choice import MapChoice, trained
@@ -138,7 +139,7 @@ class PrivateData:
         )
         self.__name, self.__analyst, self.__version = name, analyst, version
         self.__part: Part | None = None
-        self.__rows: RowSource = open_rows(rows, schema)
+        self.__rows: RowSource = opening(lambda: open_rows(rows, schema))
         self.__predictions = Predictions(self.__setting)
         place = str(Path(rows).resolve()) if isinstance(rows, str | Path) else None
         if ledger is None:
@@ -354,7 +355,8 @@ class PrivateData:
         plan = self.__plan(question, epsilon, mu)
         self.__predictions.begin()
         block_rows = question.probe(self.__setting, self.__predictions)
-        self.__check_split()
+        key = self.__key(question, plan)
+        self.__check_rows(stored_may_exist=key is not None)
         charge = self.__ledger.charge(
             self.__account.name,
             analyst=self.__analyst,
@@ -364,13 +366,13 @@ class PrivateData:
                 **question.describe(),
                 **({"label": question.label} if question.label else {}),
             },
-            key=self.__key(question, plan),
+            key=key,
             part=self.__part,
         )
         if isinstance(charge, Replay):
             return Release.from_bytes(charge.release, replayed=True)
         rows = RowPass(self.__rows, self.__setting, self.__predictions)
-        answer = plan.shape(plan.answers(rows, block_rows, draws=1)[0])
+        answer = plan.shape(answering(lambda: plan.answers(rows, block_rows, draws=1)[0]))
         release = Release(
             answer.value,
             plan.sigma,
@@ -398,7 +400,7 @@ class PrivateData:
             )
         training.check_fits(self.feature_schema.n_features, self.neighbours)
         place = check_device(device)
-        self.__check_split()
+        self.__check_rows(stored_may_exist=False)
         charge = self.__ledger.charge(
             self.__account.name,
             analyst=self.__analyst,
@@ -408,9 +410,17 @@ class PrivateData:
             part=self.__part,
         )
         assert not isinstance(charge, Replay)
-        with silence(), progress("training", training.event.steps) as advance:
-            rows = training_rows(self.__rows, self.__setting)
-            answer = trained(training, *rows, device=place, neighbours=self.neighbours, advance=advance)
+        with progress("training", training.event.steps) as advance:
+
+            def step(units: int) -> None:
+                advance(units)
+                stop_if_interrupted()
+
+            def run() -> Answer:
+                rows = training_rows(self.__rows, self.__setting)
+                return trained(training, *rows, device=place, neighbours=self.neighbours, advance=step)
+
+            answer = answering(run)
         release = Release(
             answer.value,
             training.sigma,
@@ -430,7 +440,10 @@ class PrivateData:
         self.__ledger.store(charge, release.to_bytes())
         return release
 
-    def __check_split(self) -> None:
+    def __check_rows(self, *, stored_may_exist: bool) -> None:
+        """What is plain about the files before a row is looked at; a stored release needs no files."""
+        if not stored_may_exist:
+            self.__rows.check()
         if isinstance(self.__rows, PartRows) and self.__rows.changed():
             raise InvalidInput(
                 "the files were written after they were split, and a row that changed may have changed parts; open the data "

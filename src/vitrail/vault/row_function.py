@@ -4,8 +4,8 @@ What a sum adds for a row must depend on that row alone, bit for bit; otherwise 
 everybody else's contribution and no bound on a single row would bound the sum. So
 
 - every call has one constant shape, padded with a public row;
-- when a block raises, its rows are re-run one at a time in blocks of that same shape, at the same place, and only the
-  failing row counts zero;
+- when a block raises, it is halved in blocks of that same shape, each row at its place, until only the failing rows are left
+  (``failing_rows``), and they count zero;
 - before anything is charged the function is probed on public rows: block = permuted block = each row among fillers,
   in every bit. A function that fails this is run on one row at a time (again a constant shape); one that does not
   even give the same answer twice is refused. What the probe cannot show is a stated assumption: the owner approves
@@ -14,10 +14,8 @@ everybody else's contribution and no bound on a single row would bound the sum. 
 
 from __future__ import annotations
 
-import threading
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,14 +23,13 @@ from numpy.typing import NDArray
 
 from ..errors import ImpureFunction, InvalidInput, VitrailError
 from ..model import Model, is_row_wise
-from .block import Block
+from ..nothing_escapes import attempt
+from .block import Block, Predict
+from .failing_rows import in_halves
 from .predictions import Predictions
 from .setting import Setting
 
 Arrays = tuple[NDArray[np.float64], ...]
-
-FAILURES = (Exception, SystemExit)
-"""What a function may throw on a private row without anybody noticing. KeyboardInterrupt is the user's own."""
 
 
 @dataclass(frozen=True)
@@ -66,67 +63,47 @@ class RowFunction:
         return array
 
 
-class _Quiet:
-    """Warning filters belong to the whole process: the first pass to start puts them aside, the last restores them."""
-
-    def __init__(self) -> None:
-        self._lock, self._passes, self._aside = threading.Lock(), 0, warnings.catch_warnings()
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if self._passes == 0:
-                self._aside = warnings.catch_warnings()
-                self._aside.__enter__()
-                warnings.simplefilter("ignore")
-            self._passes += 1
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._passes -= 1
-            if self._passes == 0:
-                self._aside.__exit__(None, None, None)
-
-
-_QUIET = _Quiet()
-
-
-@contextmanager
-def silence() -> Iterator[None]:
-    """No warning that a private row causes may be seen, also when several passes overlap in threads."""
-    with _QUIET, np.errstate(all="ignore"):
-        yield
-
-
 def evaluate(
     function: RowFunction, raw: NDArray[np.float64], setting: Setting, predictions: Predictions, block_index: int | None
 ) -> Arrays:
     """Run on private rows: never raises for what a row does, and NaN stands for a row that failed."""
+    asked: dict[int, NDArray[np.float64]] = {}
 
     def predict_here(model: Model, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        return predictions.of(model, values, block_index)
+        if id(model) not in asked:
+            asked[id(model)] = predictions.of(model, values, block_index)
+        return asked[id(model)].copy()  # the function may work in place
 
-    def predict_altered(model: Model, altered: NDArray[np.float64]) -> NDArray[np.float64]:
-        return predictions.of_altered(model, altered)
+    def call(rows: NDArray[np.float64], predict: Predict) -> Arrays | None:
+        return attempt(lambda: function(Block(rows, setting, predict, predictions.of_altered)), None)
 
     with np.errstate(all="ignore"):
-        try:
-            return function(Block(raw, setting, predict_here, predict_altered))
-        except FAILURES:
-            return _row_by_row(function, raw, setting, predictions)
+        whole = call(raw, predict_here)
+        if whole is not None:
+            return whole
+        results = tuple(np.full((len(raw), *shape), np.nan) for shape in function.row_shapes)
+        values = Block(raw, setting, predict_here).values
+
+        def passes(part: slice) -> bool:
+            def predict_part(model: Model, _: NDArray[np.float64]) -> NDArray[np.float64]:
+                """These rows' predictions are known, and a filler's too: asking again would give the same bits, slowly."""
+                outputs = np.full(len(raw), predictions.of_filler(model, len(raw)))
+                outputs[part] = predict_here(model, values)[part]
+                return outputs
+
+            returned = call(_among_fillers(raw, part, setting), predict_part)
+            for result, found in zip(results, returned or (), strict=False):
+                result[part] = found[part]
+            return returned is not None
+
+        in_halves(len(raw), passes)
+        return results
 
 
-def _row_by_row(function: RowFunction, raw: NDArray[np.float64], setting: Setting, predictions: Predictions) -> Arrays:
-    def predict_alone(model: Model, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        return predictions.of(model, values, None)
-
-    results = tuple(np.full((len(raw), *shape), np.nan) for shape in function.row_shapes)
-    for row in range(len(raw)):
-        alone = np.repeat(setting.schema.filler(), len(raw), axis=0)
-        alone[row] = raw[row]
-        with suppress(*FAILURES):  # a failing row counts zero; saying why would be data
-            for result, part in zip(results, function(Block(alone, setting, predict_alone)), strict=True):
-                result[row] = part[row]
-    return results
+def _among_fillers(raw: NDArray[np.float64], part: slice, setting: Setting) -> NDArray[np.float64]:
+    block = np.repeat(setting.schema.filler(), len(raw), axis=0)
+    block[part] = raw[part]
+    return block
 
 
 def row_hashes(rows: NDArray[np.float64]) -> NDArray[np.uint64]:

@@ -11,9 +11,10 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..nothing_escapes import hushed, stop_if_interrupted
 from ..progress import progress
 from .predictions import Predictions
-from .row_function import Arrays, RowFunction, evaluate, silence
+from .row_function import Arrays, RowFunction, evaluate
 from .rows import RowSource
 from .setting import Setting, padded
 
@@ -44,6 +45,16 @@ class RowPass:
         ``reduce`` may run in several threads; ``add`` runs in one. Partials are exact integers, so their order is of no
         consequence.
         """
+        hushed(lambda: self._fold(function, reduce, add, block_rows, label))
+
+    def _fold(
+        self,
+        function: RowFunction,
+        reduce: Reduce[Partial],
+        add: Callable[[Partial], None],
+        block_rows: int,
+        label: str,
+    ) -> None:
         if self.source.changed():
             self.predictions.forget()
 
@@ -53,10 +64,11 @@ class RowPass:
             with np.errstate(all="ignore"):
                 return reduce(arrays, valid)
 
-        with silence(), progress(label, self.setting.n_rows_public) as advance:
+        with progress(label, self.setting.n_rows_public) as advance:
             for partial in _in_order(work, self._jobs(block_rows), self.setting.threads):
                 add(partial)
                 advance(block_rows)
+                stop_if_interrupted()
 
     def _jobs(self, block_rows: int) -> Iterator[_Job]:
         for index, chunk in enumerate(self.source.chunks(block_rows)):
@@ -68,7 +80,8 @@ def _in_order(work: Callable[[_Job], Partial], jobs: Iterator[_Job], threads: in
     if threads == 1:
         yield from map(work, jobs)
         return
-    with ThreadPoolExecutor(threads) as pool:
+    pool = ThreadPoolExecutor(threads)
+    try:
         running: deque[Future[Partial]] = deque()
         for job in jobs:  # a short queue: memory stays bounded however many blocks there are
             running.append(pool.submit(work, job))
@@ -76,3 +89,5 @@ def _in_order(work: Callable[[_Job], Partial], jobs: Iterator[_Job], threads: in
                 yield running.popleft().result()
         while running:
             yield running.popleft().result()
+    finally:  # also when the user interrupts: no block is begun after that
+        pool.shutdown(cancel_futures=True)

@@ -171,3 +171,6 @@ class _Sample:
 
     def changed(self) -> bool:
         return self.source.changed()
+
+    def check(self) -> None:
+        self.source.check()

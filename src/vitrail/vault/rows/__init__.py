@@ -28,6 +28,10 @@ class RowSource(Protocol):
         """Whether the rows may have changed since the last walk."""
         ...
 
+    def check(self) -> None:
+        """Raise InvalidInput, before anything is charged, where it is plain already that a walk would fail. Reads no row."""
+        ...
+
 
 def open_rows(rows: object, schema: Schema) -> RowSource:
     """Rows from a data frame, a NumPy array, or the path of a Parquet file or folder."""

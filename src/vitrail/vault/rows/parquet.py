@@ -1,4 +1,9 @@
-"""Rows in Parquet files, streamed: data bigger than memory works."""
+"""Rows in Parquet files, streamed: data bigger than memory works.
+
+What a value is never raises (``schema/arrow_columns``). A file may still be damaged, gone, or written anew with other
+columns: its footer is read before a question is charged, which finds most of that; a damaged page is found only when it
+is read, and is reported in a sentence of ours, as Arrow's may quote what it could not read.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +14,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import InvalidInput, SchemaError
+from ...errors import InvalidInput, SchemaError, Unanswered
+from ...nothing_escapes import attempt
 from ...schema import Schema
+from ..sealing import opening
 
 BATCH_BYTES = 32 * 2**20
 
@@ -23,23 +30,20 @@ class ParquetRows:
     def __init__(self, path: Path, schema: Schema) -> None:
         self._path, self._schema = path, schema
         self._files = _files(path)
+        self._state = self._checked = self.fingerprint()
         self._check_columns()
-        self._state = self.fingerprint()
 
     def __repr__(self) -> str:
         return "ParquetRows(private)"
 
     def _check_columns(self) -> None:
-        import pyarrow as pa
         import pyarrow.parquet as pq
 
         for file in self._files:
-            try:
-                columns = pq.read_schema(file)
-                present = set(columns.names)
-            except pa.ArrowException as error:
-                raise InvalidInput(f"{file} cannot be read as Parquet; write it with to_parquet, or pass a frame") from error
-            missing = [name for name in self._schema.names if name not in present]
+            columns = attempt(lambda file=file: pq.read_schema(file), None)  # type: ignore[misc]
+            if columns is None:
+                raise InvalidInput(f"{file} cannot be read as Parquet; write it with to_parquet, or pass a frame")
+            missing = [name for name in self._schema.names if name not in columns.names]
             if missing:
                 raise SchemaError(f"{file.name} has no column {', '.join(map(repr, missing))} that the schema declares")
             self._schema.read(columns.empty_table())  # a dtype that holds no numbers is refused now, not after a charge
@@ -52,6 +56,18 @@ class ParquetRows:
         """Whether a file was written since the last time this was asked."""
         before, self._state = self._state, self.fingerprint()
         return before != self._state
+
+    def check(self) -> None:
+        """Look at the files' footers if one was written since they were looked at last."""
+        opening(self._check)
+
+    def _check(self) -> None:
+        now = attempt(self.fingerprint, None)
+        if now is None:
+            raise InvalidInput("a file of these rows is gone; open the data again. Nothing was charged")
+        if now != self._checked:
+            self._check_columns()
+            self._checked = now
 
     def chunks(self, rows: int) -> Iterator[NDArray[np.float64]]:
         """Chunks of exactly ``rows`` rows (the last may be shorter), however the files are cut."""
@@ -75,11 +91,27 @@ class ParquetRows:
         import pyarrow.parquet as pq
 
         batch_rows = max(1024, BATCH_BYTES // (8 * self._schema.n_columns))
+        names = list(self._schema.names)
         for file in self._files:
-            with pq.ParquetFile(file, pre_buffer=False, buffer_size=2**20) as opened:
-                batch: Any
-                for batch in opened.iter_batches(batch_size=batch_rows, columns=list(self._schema.names)):
+            opened = attempt(lambda file=file: pq.ParquetFile(file, pre_buffer=False, buffer_size=2**20), None)  # type: ignore[misc]
+            if opened is None:
+                raise _damaged(file)
+            with opened:
+                batches: Iterator[Any] = opened.iter_batches(batch_size=batch_rows, columns=names)
+                while (batch := attempt(lambda batches=batches: next(batches, None), _DAMAGED)) is not None:  # type: ignore[misc]
+                    if batch is _DAMAGED:
+                        raise _damaged(file)
                     yield self._schema.read(pa.Table.from_batches([batch]))
+
+
+_DAMAGED = object()
+
+
+def _damaged(file: Path) -> Unanswered:
+    return Unanswered(
+        f"{file.name} cannot be read to its end: it is damaged, or was written while it was read. Write it again, and ask "
+        "again under a new version=; the question stays on the bill, because rows were looked at"
+    )
 
 
 def _files(path: Path) -> list[Path]:

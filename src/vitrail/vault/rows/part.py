@@ -88,6 +88,10 @@ class PartRows:
         """Whether the source was written since this part was made."""
         return _state_of(self._source) != self._state
 
+    def check(self) -> None:
+        """As the source does."""
+        self._source.check()
+
 
 def _recut(pieces: Iterator[NDArray[np.float64]], rows: int) -> Iterator[NDArray[np.float64]]:
     """The same rows in chunks of exactly ``rows``; the last may be shorter."""

@@ -1,0 +1,249 @@
+"""Whether anything but the answer tells one set of rows from another: exceptions, warnings, log lines, screens.
+
+The test needs no statistics. ``ask`` is called on ordinary rows and on rows in which something odd happens, and *everything
+that can be heard* while it runs is written down: what it raised (with causes and contexts), warnings, log records of every
+level, standard output and standard error down to the file descriptors and C's own buffers, failing threads and destructors,
+and what it returned, if it returns something that must not change. Whatever differs from the ordinary case was caused by
+the odd rows, and has escaped. What is heard in both cases (a warning about public rows, say) has not.
+
+It hears what a program hears in its own process. It does not hear time, files and sockets.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import io
+import logging
+import os
+import re
+import sys
+import tempfile
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import InvalidInput
+
+Heard = dict[str, list[str]]
+SHOWN = 200
+"""Characters of what escaped that are shown."""
+
+
+@dataclass(frozen=True)
+class Escape:
+    """Something that was heard about odd rows and not about ordinary ones.
+
+    Attributes
+    ----------
+    case : str
+        Which odd rows.
+    channel : str
+        How it came out: ``"exception"``, ``"warning"``, ``"log"``, ``"output"``, ``"thread"``, ``"destructor"`` or
+        ``"result"``.
+    heard : str
+        What was heard.
+    """
+
+    case: str
+    channel: str
+    heard: str
+
+
+@dataclass(frozen=True)
+class EscapeAudit:
+    """What :func:`escapes` heard.
+
+    Attributes
+    ----------
+    cases : tuple of str
+        The odd rows that were tried.
+    found : tuple of Escape
+        What escaped.
+    """
+
+    cases: tuple[str, ...]
+    found: tuple[Escape, ...]
+
+    @property
+    def refuted(self) -> bool:
+        """Whether something escaped."""
+        return bool(self.found)
+
+    def summary(self) -> str:
+        """A sentence, and a line for each escape."""
+        if not self.found:
+            return f"Nothing escaped in {len(self.cases)} cases."
+        lines = [f"  {one.case}: {one.channel}: {one.heard}" for one in self.found]
+        return "\n".join([f"{len(self.found)} escapes in {len(self.cases)} cases:", *lines])
+
+
+def escapes(ask: Callable[[Any], object], ordinary: object, odd: Mapping[str, object]) -> EscapeAudit:
+    """Listen to ``ask`` on ordinary and on odd rows, and report every difference.
+
+    Parameters
+    ----------
+    ask : callable
+        Takes rows and does what is to be tested: opens them and asks a question. What it returns is compared bit by bit,
+        so let it return None where noise is in it, or an exact result that odd rows must not change.
+    ordinary : object
+        Rows on which nothing odd happens.
+    odd : mapping of str to rows
+        Rows on which something does, by a name for the report.
+
+    Returns
+    -------
+    EscapeAudit
+
+    Notes
+    -----
+    Listening changes the process (its standard streams, hooks and log handlers) while it lasts: nothing else should run.
+
+    Examples
+    --------
+    >>> import vitrail as vt  # and escapes = vt.audit.escapes
+    >>> def careless(rows):
+    ...     return sum(1 for value in rows if value > 0)
+    >>> print(escapes(careless, [1, -1], {"a text": [1, "Ada's income"]}).summary())
+    1 escapes in 1 cases:
+      a text: exception: TypeError: '>' not supported between instances of 'str' and 'int'
+
+    A question of Vitrail's, on rows one of which makes the model write on the screen and then fail:
+
+    >>> def model(x):
+    ...     if (x[:, 0] == 0.3).any():
+    ...         print("a row is 0.3")
+    ...         raise SystemExit("0.3")
+    ...     return x[:, 0]
+    >>> def ask(values):
+    ...     schema = vt.Schema({"x": vt.Numeric(0, 1)})
+    ...     data = vt.PrivateData({"x": values}, schema, name="x", n_rows_public=3, budget=vt.Budget(1, 1e-6))
+    ...     predictor = vt.Model(model, range=(0, 1))
+    ...     data.ask(vt.BoundedSum(lambda block: block.predictions(predictor), 1, 1.0), epsilon=0.5)
+    >>> escapes(ask, [0.1, 0.2, 0.4], {"0.3": [0.1, 0.3, 0.4]}).refuted
+    False
+    """
+    if not callable(ask):
+        raise InvalidInput(f"ask is {type(ask).__name__}; it must be a function of rows")
+    if not isinstance(odd, Mapping) or not odd:
+        raise InvalidInput("odd is empty; give at least one name and rows on which something odd happens")
+    usual = _listen(ask, ordinary)
+    found = []
+    for case, rows in odd.items():
+        heard = _listen(ask, rows)
+        for channel in usual:
+            if heard[channel] != usual[channel] and not (channel == "result" and heard["exception"]):
+                told = "; ".join(heard[channel]) or "silence, where ordinary rows are not silent"
+                found.append(Escape(str(case), channel, told[:SHOWN]))
+    return EscapeAudit(tuple(map(str, odd)), tuple(found))
+
+
+def _listen(ask: Callable[[Any], object], rows: object) -> Heard:
+    """All that can be heard of one call."""
+    heard: Heard = {"exception": [], "result": []}
+    with ExitStack() as ears:
+        for listener in (_outputs, _warnings, _logs, _hooks):
+            ears.enter_context(listener(heard))
+        try:
+            heard["result"].append(_bits(ask(rows)))
+        except BaseException as error:  # whatever it is, it is what a caller would have got
+            heard["exception"] = [_plain(line) for line in _chain(error)]
+            del error
+        gc.collect()  # what was left in circles speaks now or never
+    return heard
+
+
+def _bits(result: object) -> str:
+    if isinstance(result, np.ndarray):
+        return f"{result.dtype} {result.shape} {np.ascontiguousarray(result).tobytes().hex()}"
+    return _plain(repr(result))
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"0x[0-9a-fA-F]+", "0x", text)
+
+
+def _chain(error: BaseException) -> Iterator[str]:
+    following: BaseException | None = error
+    while following is not None:
+        try:
+            yield f"{type(following).__name__}: {following}"
+        except BaseException:
+            yield f"{type(following).__name__}, which cannot be shown"
+        following = following.__cause__ or following.__context__
+
+
+@contextmanager
+def _warnings(heard: Heard) -> Iterator[None]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    heard["warning"] = [_plain(f"{one.category.__name__}: {one.message}") for one in caught]
+
+
+@contextmanager
+def _logs(heard: Heard) -> Iterator[None]:
+    lines: list[str] = []
+
+    class Ear(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            lines.append(_plain(f"{record.name}: {record.getMessage()}"))
+
+    ear, root = Ear(level=0), logging.getLogger()
+    level, disabled = root.level, root.manager.disable
+    root.addHandler(ear)
+    root.setLevel(1)
+    logging.disable(logging.NOTSET)
+    try:
+        yield
+    finally:
+        root.removeHandler(ear)
+        root.setLevel(level)
+        logging.disable(disabled)
+        heard["log"] = lines
+
+
+@contextmanager
+def _hooks(heard: Heard) -> Iterator[None]:
+    threads: list[str] = []
+    destructors: list[str] = []
+    before = threading.excepthook, sys.unraisablehook
+    threading.excepthook = lambda told: threads.append(f"{told.exc_type.__name__}: {told.exc_value}")
+    sys.unraisablehook = lambda told: destructors.append(f"{told.exc_type.__name__}: {told.exc_value}")
+    try:
+        yield
+    finally:
+        threading.excepthook, sys.unraisablehook = before
+        heard["thread"], heard["destructor"] = threads, destructors
+
+
+@contextmanager
+def _outputs(heard: Heard) -> Iterator[None]:
+    """Standard output and error: Python's, what libraries write past it, and what C has not written yet."""
+    python = io.StringIO()
+    _push_out()
+    with tempfile.TemporaryFile() as below, ExitStack() as restored:
+        for descriptor in (1, 2):
+            kept = os.dup(descriptor)
+            restored.callback(os.close, kept)
+            restored.callback(os.dup2, kept, descriptor)
+            os.dup2(below.fileno(), descriptor)
+        with redirect_stdout(python), redirect_stderr(python):
+            yield
+        _push_out()
+        below.seek(0)
+        written = python.getvalue() + below.read().decode(errors="backslashreplace")
+    heard["output"] = [_plain(written)] if written else []
+
+
+def _push_out() -> None:
+    for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
+        with suppress(Exception):
+            stream.flush()  # type: ignore[union-attr]
+    with suppress(OSError, TypeError, AttributeError):
+        ctypes.CDLL(None).fflush(None)
