@@ -16,8 +16,6 @@ from vitrail.explain.linear.statistics import scales_of, statistics_question
 from vitrail.explain.linear.weights import exponential, polynomial, stable
 from vitrail.vault import rehearse
 
-pytestmark = pytest.mark.chance
-
 SCHEMA = vt.Schema({"a": vt.Numeric(0, 1), "b": vt.Numeric(0, 1), "c": vt.Categorical(["no", "yes"])})
 POINT = {"a": 0.8, "b": 0.3, "c": "yes"}
 

@@ -16,8 +16,6 @@ from vitrail.explain.linear.weights import stable
 from vitrail.schema import View
 from vitrail.schema.words import words_in
 
-pytestmark = pytest.mark.chance
-
 PRAISE = ("friendly", "clean", "quiet")
 BLAME = ("rude", "dirty", "loud")
 OTHER = ("room", "staff", "breakfast", "town")

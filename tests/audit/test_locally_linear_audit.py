@@ -9,8 +9,6 @@ from vitrail.vault import MapTraining, noise_for, run_epsilon, train_maps, train
 from vitrail.vault.training import _lengths, _Run
 from vitrail.vault.training_noise import randomness_on
 
-pytestmark = pytest.mark.chance
-
 CONFIDENCE = 0.999999
 CROWD = np.zeros((6, 2), np.float32)
 CANARY = np.array([[1e4, -1e4]], np.float32)  # its gradient is ten thousand times as long as the clip

@@ -6,8 +6,6 @@ import pytest
 import vitrail as vt
 from vitrail.errors import InvalidInput
 
-pytestmark = pytest.mark.chance
-
 N = 3000
 RNG = np.random.default_rng(8)
 SCHEMA = vt.Schema(

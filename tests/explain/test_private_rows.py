@@ -17,8 +17,6 @@ from vitrail.explain.rows.cuts import fine_bins, groups_of, values_in
 from vitrail.explain.rows.network import fit_network
 from vitrail.explain.rows.structure import choose_structure, complete_structure, pairs_of
 
-pytestmark = pytest.mark.chance
-
 SCHEMA = vt.Schema(
     {
         "age": vt.Numeric(0, 9, integer=True),

@@ -14,8 +14,6 @@ from vitrail.explain.rows.cuts import fine_bins, groups_of
 from vitrail.explain.rows.questions import counts_question, stars_of, tables_question
 from vitrail.vault import rehearse
 
-pytestmark = pytest.mark.chance
-
 SCHEMA = vt.Schema(
     {
         "age": vt.Numeric(0, 9, integer=True),

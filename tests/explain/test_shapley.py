@@ -16,8 +16,6 @@ from vitrail.explain.shapley.contributions import Scales
 from vitrail.explain.shapley.reconcile import noise_of, reconcile
 from vitrail.vault import rehearse
 
-pytestmark = pytest.mark.chance
-
 SCHEMA = vt.Schema({"a": vt.Numeric(0, 10), "b": vt.Numeric(0, 1), "c": vt.Categorical(["x", "y", "z"])})
 POINT = {"a": 9.0, "b": 0.2, "c": "z"}
 N = 3000

@@ -6,8 +6,6 @@ import pytest
 import vitrail as vt
 from vitrail.explain.smoothing import smoothed, smoothed_marginal
 
-pytestmark = pytest.mark.chance
-
 
 def test_smoothing_takes_noise_away_and_leaves_spikes():
     generator = np.random.default_rng(1)

@@ -11,8 +11,6 @@ from vitrail.errors import InvalidInput
 from vitrail.vault import MapChoice, MapTraining, TrainedMaps, choose_run, map_scores, noise_for, run_epsilon
 from vitrail.vault.training_choice import BLOCK_ROWS, _responses, choice_weights, count_right
 
-pytestmark = pytest.mark.chance
-
 
 def run(n_maps=1, noise=5.0, steps=3, epsilon=1.0, n_classes=2, **changes):
     return MapTraining(

@@ -12,8 +12,6 @@ from vitrail.accounting import block_epsilon
 from vitrail.vault import MapTraining, noise_for, run_epsilon, train_maps
 from vitrail.vault.training_noise import NumpyRandomness, TorchCpuRandomness, TorchRandomness
 
-pytestmark = pytest.mark.chance
-
 SCHEMA = vt.Schema(
     {"age": vt.Numeric(0, 100), "smoker": vt.Categorical(["no", "yes"]), "ill": vt.Categorical(["yes", "no"], missing="no")}
 )

@@ -13,8 +13,6 @@ from vitrail.vault.bounded_sum import exact_sum
 from vitrail.vault.grid import to_grid
 from vitrail.vault.sampled_sum import _Sample
 
-pytestmark = pytest.mark.chance
-
 NASTY = [0.0, -0.0, 5e-324, 1.0, -0.3, 1e154, -1e200, 1.7e308, math.nan, math.inf, -math.inf]
 floats = st.one_of(st.sampled_from(NASTY), st.floats(), st.floats(-1, 1))
 

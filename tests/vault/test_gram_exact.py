@@ -15,8 +15,6 @@ from vitrail.errors import InvalidInput
 from vitrail.vault.gram_direct import DirectProducts
 from vitrail.vault.gram_shared import UNIT_BITS, WEIGHT_BITS, SharedProduct
 
-pytestmark = pytest.mark.chance
-
 NASTY = [0.0, -0.0, 5e-324, 1e-9, 1.0, -1.0, 1e154, -1e200, 1.7e308, math.nan, math.inf]
 nasty_floats = st.one_of(st.sampled_from(NASTY), st.floats(), st.floats(-2, 2))
 

@@ -18,8 +18,6 @@ from vitrail.errors import InvalidInput
 from vitrail.vault.group_worker import GroupServer
 from vitrail.vault.grouped_sum import _group_call
 
-pytestmark = pytest.mark.chance
-
 UNIT = vt.Schema({"x": vt.Numeric(0, 1)})
 
 

@@ -6,8 +6,6 @@ from scipy import stats
 
 from vitrail.vault.noise import rounded_gaussian
 
-pytestmark = pytest.mark.chance
-
 N = 1_000_000
 SIGNIFICANCE = 1e-6
 

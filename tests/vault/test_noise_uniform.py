@@ -11,8 +11,6 @@ from vitrail.errors import InvalidInput
 from vitrail.vault import noise
 from vitrail.vault.noise import bernoulli, random_integer_below, uniform_below
 
-pytestmark = pytest.mark.chance
-
 
 def tape(*words: int, order: str = "little"):
     """Chosen 64-bit words, served in turn whatever the size of the request."""

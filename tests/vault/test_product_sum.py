@@ -15,8 +15,6 @@ from vitrail.vault.row_pass import RowPass
 from vitrail.vault.rows import open_rows
 from vitrail.vault.setting import Setting
 
-pytestmark = pytest.mark.chance
-
 WIDTH = 4
 SCHEMA = vt.Schema({f"x{i}": vt.Numeric(-10.0, 10.0) for i in range(WIDTH)})
 

@@ -19,8 +19,6 @@ from vitrail.vault import rehearse
 from vitrail.vault.select import WEIGHT_BITS, exp_minus, selection_weights
 from vitrail.vault.setting import Setting
 
-pytestmark = pytest.mark.chance
-
 UNIT = vt.Schema({"x": vt.Numeric(0, 1)})
 
 

@@ -14,8 +14,6 @@ from vitrail.explain.counterfactual import network
 from vitrail.explain.counterfactual.network import NetworkCode, first_code, step_question, trained
 from vitrail.vault import rehearse
 
-pytestmark = pytest.mark.chance
-
 FEATURES, UNITS = 6, 4
 SCHEMA = vt.Schema({f"x{place}": vt.Numeric(0, 1) for place in range(FEATURES)})
 MODEL = vt.Model(lambda x: (x[:, 0] > 0.5).astype(float), range=(0, 1), name="bank")

@@ -10,8 +10,6 @@ from vitrail.explain.effects.planning import AccumulatedPlan, PartialPlan, prepa
 from vitrail.explain.effects.reference import reference_rows
 from vitrail.explain.effects.steps import steps_of
 
-pytestmark = pytest.mark.chance
-
 SCHEMA = vt.Schema(
     {
         "age": vt.Numeric(20, 60, integer=True),

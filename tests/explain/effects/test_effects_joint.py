@@ -13,8 +13,6 @@ from vitrail.errors import InvalidInput
 from vitrail.explain.effects.joint import BlockSpec, Joint
 from vitrail.vault import rehearse
 
-pytestmark = pytest.mark.chance
-
 SCHEMA = vt.Schema({"x": vt.Numeric(0, 1)})
 
 

@@ -15,8 +15,6 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 import vitrail as vt
 from vitrail.explain.generic import from_partial_dependence, from_permutation_importance, from_shap
 
-pytestmark = pytest.mark.chance
-
 DATA = Path(__file__).parents[3] / "examples" / "data"
 NUMBERS = ["age", "hours-per-week", "education-num"]
 COLUMNS = [*NUMBERS, "sex"]

@@ -11,8 +11,6 @@ from vitrail.errors import InvalidInput, ModelError, SchemaError
 from vitrail.explain.generic.curve_output import CurveGrid, CurveReader
 from vitrail.explain.generic.price import choose_groups
 
-pytestmark = pytest.mark.chance
-
 SCHEMA = vt.Schema(
     {
         "age": vt.Numeric(0, 100),

@@ -11,8 +11,6 @@ import vitrail as vt
 from vitrail.errors import InvalidInput
 from vitrail.explain.generic.ranking_output import RankingReader
 
-pytestmark = pytest.mark.chance
-
 NAMES = ("age", "dose", "height", "noise")
 SCHEMA = vt.Schema({**{name: vt.Numeric(0, 1) for name in NAMES}, "risk": vt.Numeric(0, 2)})
 X = np.random.default_rng(3).random((4000, 4))

@@ -8,8 +8,6 @@ import pytest
 import vitrail as vt
 from vitrail.errors import BudgetExceeded, InvalidInput
 
-pytestmark = pytest.mark.chance
-
 N = 4000
 RNG = np.random.default_rng(2)
 SCHEMA = vt.Schema(

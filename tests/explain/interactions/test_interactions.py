@@ -6,8 +6,6 @@ import pytest
 import vitrail as vt
 from vitrail.errors import InvalidInput
 
-pytestmark = pytest.mark.chance
-
 N = 4000
 RNG = np.random.default_rng(3)
 SCHEMA = vt.Schema({name: vt.Numeric(0, 1) for name in "abcde"} | {"kind": vt.Categorical(["x", "y"])})

@@ -14,8 +14,6 @@ from vitrail.explain.linear.problem import LocalProblem
 from vitrail.explain.linear.solve import excess_loss
 from vitrail.explain.linear.weights import stable
 
-pytestmark = pytest.mark.chance
-
 WIDTH = 6
 SCHEMA = vt.Schema({f"x{i}": vt.Numeric(0, 1) for i in range(WIDTH)})
 

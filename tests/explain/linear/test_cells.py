@@ -15,8 +15,6 @@ from vitrail.explain.linear.synopsis import Synopsis
 from vitrail.explain.linear.weights import exponential, polynomial, stable
 from vitrail.vault.setting import Setting
 
-pytestmark = pytest.mark.chance
-
 SCHEMA = vt.Schema(
     {
         "x": vt.Numeric(0, 1),

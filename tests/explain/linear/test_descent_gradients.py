@@ -12,8 +12,6 @@ from vitrail.explain.linear.problem import LocalProblem
 from vitrail.explain.linear.weights import custom, exponential, inverse_quadratic, polynomial, stable
 from vitrail.vault import rehearse
 
-pytestmark = pytest.mark.chance
-
 SCHEMA = vt.Schema(
     {"a": vt.Numeric(0, 1), "b": vt.Numeric(-1, 1), "team": vt.Categorical(["red", "blue", "green"]), "c": vt.Numeric(0, 9)}
 )

@@ -8,8 +8,6 @@ from vitrail.errors import BudgetExceeded, InvalidInput, ModelError, SchemaError
 from vitrail.explain.linear.statistics import scales_of
 from vitrail.explain.linear.weights import exponential
 
-pytestmark = pytest.mark.chance
-
 SCHEMA = vt.Schema(
     {
         "age": vt.Numeric(0, 100),

@@ -14,8 +14,6 @@ from vitrail.explain.linear.weights import exponential, polynomial, stable
 from vitrail.vault import rehearse
 from vitrail.vault.setting import Setting
 
-pytestmark = pytest.mark.chance
-
 SCHEMA = vt.Schema(
     {
         "a": vt.Numeric(-1, 3),

@@ -15,8 +15,6 @@ from vitrail.explain.linear.sharp import LEAST_WEIGHT, LabelledRows, anchors, ex
 from vitrail.explain.linear.weights import exponential, stable
 from vitrail.explain.rows.result import PrivateRows
 
-pytestmark = pytest.mark.chance
-
 DATA = Path(__file__).resolve().parents[3] / "examples" / "data"
 SCHEMA = vt.Schema(
     {

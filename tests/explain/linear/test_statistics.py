@@ -13,8 +13,6 @@ from vitrail.explain.linear.structure import Structure
 from vitrail.explain.linear.weights import custom, exponential, stable
 from vitrail.vault import rehearse
 
-pytestmark = pytest.mark.chance
-
 SCHEMA = vt.Schema(
     {
         "a": vt.Numeric(0, 10),

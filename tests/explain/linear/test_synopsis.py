@@ -18,8 +18,6 @@ from vitrail.explain.linear.solve import excess_loss
 from vitrail.explain.linear.synopsis import Synopsis
 from vitrail.explain.linear.weights import custom, exponential, polynomial
 
-pytestmark = pytest.mark.chance
-
 SCHEMA = vt.Schema(
     {
         "dose": vt.Numeric(0, 10),

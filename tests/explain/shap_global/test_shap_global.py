@@ -6,8 +6,6 @@ import pytest
 import vitrail as vt
 from vitrail.errors import InvalidInput
 
-pytestmark = pytest.mark.chance
-
 N = 4000
 RNG = np.random.default_rng(6)
 SCHEMA = vt.Schema({"age": vt.Numeric(0, 100), "pay": vt.Numeric(0, 1), "job": vt.Categorical(["clerk", "smith", "baker"])})
