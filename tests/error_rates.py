@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from unittest import mock
 
 from scipy.special import ndtri
-from scipy.stats import binom, chi2
+from scipy.stats import binom, chi2, t
 
 from vitrail.vault import noise
 
@@ -38,6 +38,12 @@ def std_ratio_bounds(draws: int, of: int = 1) -> tuple[float, float]:
     """Between which lies the standard deviation (``ddof=1``) of normal draws, in units of the true one."""
     low, high = square_sum_bounds(draws - 1, of)
     return math.sqrt(low / (draws - 1)), math.sqrt(high / (draws - 1))
+
+
+def correlation_bound(draws: int, of: int = 1) -> float:
+    """What the sample correlation of independent normal variables does not exceed in size."""
+    quantile = float(t.isf(ERROR_RATE / (2 * of), draws - 2))
+    return quantile / math.sqrt(draws - 2 + quantile**2)
 
 
 def count_bounds(trials: int, rate: float, of: int = 1) -> tuple[int, int]:

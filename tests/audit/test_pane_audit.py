@@ -25,7 +25,7 @@ from error_rates import CONFIDENCE, planted_noise
 
 DRAWS = 1_000
 MU = 3.0
-"""A thousand draws cannot show more than mu = 3.4 with that confidence, however much a release leaks: the promise is below."""
+"""A thousand draws cannot show more than mu = 3.4 with that confidence, however much a release leaks."""
 FEW_DRAWS = 60
 FEW_MU = 0.5
 """Of the short audit, which cannot show more than mu = 1."""

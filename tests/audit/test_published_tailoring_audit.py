@@ -1,7 +1,6 @@
 """Two breaches of the published code for global explanations, caught by the same audit that ours pass (docs/errata.md)."""
 
 import numpy as np
-import pytest
 
 import vitrail as vt
 from error_rates import CONFIDENCE, planted_noise

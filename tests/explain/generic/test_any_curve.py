@@ -158,7 +158,7 @@ def test_retraining_protects_the_training_data():
     curve = explainer(mu=90.0)
     assert curve.guarantee.protects == "training-data"
     assert "was trained on" in curve.guarantee.sentence
-    assert (np.abs(curve.y - LINE) < normal_bound(of=5) * curve.std).all()
+    assert (np.abs(curve.y - LINE) < normal_bound(of=10) * curve.std).all()
     assert any("models" in note for note in curve.notes)
     assert curve_of(line, model=np.array([0.005, 0.0])).guarantee.protects == "explanation-data"
     assert explainer.quote(mu=90.0).guarantee.protects == "training-data"
