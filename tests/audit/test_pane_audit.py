@@ -157,6 +157,7 @@ def test_a_few_releases_with_too_little_noise_do():
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("known_to_be_row_wise")
 @pytest.mark.parametrize("relation", PAIRS)
 def test_the_whole_pane_keeps_its_promise(relation):
     found = audit(relation, MU)
@@ -164,6 +165,7 @@ def test_the_whole_pane_keeps_its_promise(relation):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("known_to_be_row_wise")
 def test_a_pane_that_cost_more_than_it_says_is_caught():
     expected("add-remove")
     with planted_noise():

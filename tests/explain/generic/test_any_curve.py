@@ -108,13 +108,13 @@ def test_the_band_is_the_noise_law_and_covers():
     explainer = vt.AnyCurve(
         dataset(), lambda model, X: np.full(200, 0.5), np.arange(200.0), (-9, 10), groups=50, isolation="none"
     )
-    curves = [explainer(mu=10.0) for _ in range(10)]
+    curves = [explainer(mu=10.0) for _ in range(25)]
     covered = np.sum([(c.lower <= 0.5) & (c.upper >= 0.5) for c in curves])
-    fewest, most = count_bounds(10 * 200, 0.95, of=2)
+    fewest, most = count_bounds(25 * 200, 0.95, of=2)
     assert fewest <= covered <= most
     std = 19 * math.sqrt(200) / (50 * 10.0)
     assert curves[0].std == pytest.approx(np.full(200, std), rel=1e-2)
-    low, high = square_sum_bounds(10 * 200, of=2)
+    low, high = square_sum_bounds(25 * 200, of=2)
     assert low < np.sum([((c.y - 0.5) / c.std) ** 2 for c in curves]) < high
 
 
