@@ -1,6 +1,17 @@
-"""For the tests, and for the examples in docstrings: nothing that runs here may write into a user's home."""
+"""For the tests, and for the examples in docstrings: nothing is written into a user's home.
+
+Examples run on planted noise (``tests/error_rates.py``): what they print is the same in every run.
+"""
+
+import sys
+from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent / "tests"))
+
+from error_rates import planted_noise
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -17,3 +28,9 @@ def state_folder(tmp_path_factory, monkeypatch):
     folder = tmp_path_factory.mktemp("state")
     monkeypatch.setenv("VITRAIL_STATE", str(folder))
     return folder
+
+
+@pytest.fixture(autouse=True)
+def _examples_on_planted_noise(request):
+    with planted_noise() if isinstance(request.node, pytest.DoctestItem) else nullcontext():
+        yield

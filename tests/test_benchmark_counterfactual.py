@@ -72,6 +72,7 @@ def test_ratios_are_over_people_whom_both_answered():
     assert adult.ratio(mine, theirs, np.array([True, False, True])) == pytest.approx(0.5)
 
 
+@pytest.mark.usefixtures("planted_noise")
 def test_ours_on_a_small_case_and_the_mean_over_fits(case):
     found = [adult.ours(case, case.people(30), 1.0, None, 1.25) for _ in range(2)]
     row = adult.mean_row(found)

@@ -160,6 +160,7 @@ def test_what_is_remembered_is_what_the_model_says(case):
     assert model(strange) == pytest.approx(predict(strange), abs=1e-6)
 
 
+@pytest.mark.usefixtures("planted_noise")
 def test_rehearsed_curves_of_ours_are_near_the_truth(case):
     for kind in ("pdp", "ale"):
         drawn = list(ours.drawn(case, kind, case.names, 50.0, marginal_draws=1, noise_draws=2))

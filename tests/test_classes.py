@@ -16,8 +16,6 @@ from vitrail.explain.linear.statistics import scales_of, statistics_question
 from vitrail.explain.linear.weights import exponential, polynomial, stable
 from vitrail.vault import rehearse
 
-pytestmark = pytest.mark.chance
-
 SCHEMA = vt.Schema({"a": vt.Numeric(0, 1), "b": vt.Numeric(0, 1), "c": vt.Categorical(["no", "yes"])})
 POINT = {"a": 0.8, "b": 0.3, "c": "yes"}
 
@@ -86,6 +84,7 @@ def test_the_vault_holds_a_row_to_the_bound_even_if_classes_are_no_probabilities
     assert np.linalg.norm(flat) <= question.l2_bound * 1.001
 
 
+@pytest.mark.usefixtures("planted_noise")
 def test_classes_together_agree_with_each_alone() -> None:
     data = data_of(epsilon=300)
     together = vt.explain_classes(data, models(), POINT, epsilon=40.0, radius=3.0)
@@ -101,6 +100,7 @@ def test_classes_together_agree_with_each_alone() -> None:
     assert any("3 classes together" in note for note in together[1].notes)
 
 
+@pytest.mark.usefixtures("planted_noise")
 def test_bands_of_classes_cover_what_a_release_without_noise_would_say() -> None:
     data = vt.PrivateData(rows(4000), SCHEMA, name="three", n_rows_public=4000, budget=vt.Budget(3000, 1e-6))
     exact = vt.explain_classes(data, models(), POINT, epsilon=800.0, radius=2.0, bands=False)
@@ -146,6 +146,7 @@ def test_a_fitted_classifier_is_asked_once_and_then_replayed() -> None:
     assert data.budget.spent_epsilon > spent
 
 
+@pytest.mark.usefixtures("planted_noise")
 def test_classes_can_be_seen_through_a_view() -> None:
     picture = vt.Picture((4, 4), patches=(2, 2), high=1)
     images = np.random.default_rng(0).random((6000, 4, 4))

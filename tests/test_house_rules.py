@@ -33,6 +33,11 @@ REGISTRY_HOSTS = re.compile(
 SEEDED_NOISE = re.compile(r"(default_rng\(|np\.random\.seed|RandomState\()(?!.*os\.urandom\()")
 
 
+SECOND_CHANCES = {"chance", "flaky", "reruns"}
+TAKEN_OVER = {"pytest_pyfunc_call", "pytest_runtest_protocol"}  # the hooks by which a test can be run again
+RERUNS = re.compile("re" + r"run(s|failures)|fla" + r"ky")
+
+
 def published_text_files() -> list[Path]:
     """What git tracks or would track, without binary files."""
     listing = subprocess.run(
@@ -88,6 +93,48 @@ def test_release_code_draws_noise_from_the_operating_system_only() -> None:
     release_code = [path for path in SOURCES if {"vault", "ledger"} & set(path.relative_to(ROOT / "src/vitrail").parts)]
     assert release_code
     assert lines_matching(SEEDED_NOISE, release_code) == []
+
+
+def second_chances(source: str) -> list[str]:
+    """What in a test file lets a test fail once: marks for reruns, hooks that call tests, failures that are caught."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Attribute) and node.attr in SECOND_CHANCES and ast.unparse(node.value).endswith("mark"):
+            found.append(f"{node.lineno}: {ast.unparse(node)}")
+        elif isinstance(node, ast.Name) and node.id in SECOND_CHANCES - {"chance"}:
+            found.append(f"{node.lineno}: {node.id}")
+        elif isinstance(node, ast.FunctionDef) and node.name in TAKEN_OVER:
+            found.append(f"{node.lineno}: {node.name}")
+        elif isinstance(node, ast.ExceptHandler) and "AssertionError" in ast.unparse(node.type or ast.Constant("")):
+            found.append(f"{node.lineno}: except AssertionError")
+        elif isinstance(node, ast.Call) and ast.unparse(node).startswith(("contextlib.suppress(Ass", "suppress(Ass")):
+            found.append(f"{node.lineno}: {ast.unparse(node)}")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("source", "guilty"),
+    [
+        ("@pytest.mark.fla" + "ky(reruns=2)\ndef test_it(): ...", True),
+        ("pytestmark = pytest.mark.chance", True),
+        ("for _ in range(3):\n    try:\n        check()\n    except AssertionError:\n        continue", True),
+        ("try:\n    check()\nexcept (ValueError, AssertionError):\n    check()", True),
+        ("with contextlib.suppress(AssertionError):\n    check()", True),
+        ("def pytest_pyfunc_call(pyfuncitem): ...", True),
+        ("@flaky\ndef test_it(): ...", True),
+        ("chance = found.chance\nwith pytest.raises(AssertionError):\n    check()", False),
+        ("try:\n    read()\nexcept OSError:\n    pass", False),
+    ],
+)
+def test_second_chances_are_seen(source: str, guilty: bool) -> None:
+    assert bool(second_chances(source)) is guilty
+
+
+def test_no_test_is_run_twice() -> None:
+    """A bug that shows every second time would pass; a statistical test has an error rate instead (``error_rates``)."""
+    tests = sorted((ROOT / "tests").rglob("*.py"))
+    assert {str(path): found for path in tests if (found := second_chances(path.read_text()))} == {}
+    assert lines_matching(RERUNS, [ROOT / "pyproject.toml", ROOT / "Makefile", ROOT / "constraints.txt"]) == []
 
 
 def test_every_public_name_shows_how_it_is_used() -> None:

@@ -181,6 +181,7 @@ def test_the_vault_holds_a_row_to_the_bound_even_if_the_view_does_not(view: View
 # --- explanations ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("planted_noise")
 @pytest.mark.parametrize("how", ["patches", "superpixels"])
 @pytest.mark.parametrize("method", ["statistics", "descent"])
 def test_an_explanation_points_at_the_shaft_of_a_boot(how: str, method: str) -> None:
@@ -217,6 +218,7 @@ def test_pixels_explain_too_and_a_digest_tells_pictures_apart() -> None:
         e.plot.image(picture, superpixels=patches[0].region_of_pixels)
 
 
+@pytest.mark.usefixtures("planted_noise")
 def test_without_a_view_pictures_are_ordinary_rows() -> None:
     picture = vt.Picture((2, 2), high=1)
     images = np.random.default_rng(0).random((4000, 2, 2))

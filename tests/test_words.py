@@ -16,8 +16,6 @@ from vitrail.explain.linear.weights import stable
 from vitrail.schema import View
 from vitrail.schema.words import words_in
 
-pytestmark = pytest.mark.chance
-
 PRAISE = ("friendly", "clean", "quiet")
 BLAME = ("rude", "dirty", "loud")
 OTHER = ("room", "staff", "breakfast", "town")
@@ -157,6 +155,7 @@ def test_rows_are_never_longer_than_the_bound_and_distances_never_larger(
 # --- explanations ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("planted_noise")
 @pytest.mark.parametrize("method", ["statistics", "descent"])
 def test_an_explanation_finds_the_words_that_count(method: str) -> None:
     words = vt.BagOfWords(WORDS.vocabulary, most_words=5)

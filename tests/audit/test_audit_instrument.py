@@ -15,8 +15,6 @@ from vitrail.audit import Audit, mechanism
 from vitrail.errors import InvalidInput
 from vitrail.guarantee import Guarantee
 
-pytestmark = pytest.mark.chance
-
 mpl.use("Agg")
 
 GRID = 2.0**-20

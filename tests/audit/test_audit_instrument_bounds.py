@@ -16,8 +16,6 @@ from vitrail.audit.bounds import (
     two_interval_bound,
 )
 
-pytestmark = pytest.mark.chance
-
 TRIALS = 24
 RATES = [0.001, 0.02, 0.1, 0.25, 0.5, 0.7, 0.9, 0.99]
 

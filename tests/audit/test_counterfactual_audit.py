@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import vitrail as vt
+from error_rates import CONFIDENCE
 from vitrail.explain.counterfactual import moments, prototypes
 from vitrail.explain.counterfactual.explainer import Counterfactual
 from vitrail.explain.counterfactual.moments import linear_code, moments_question
@@ -25,14 +26,9 @@ from vitrail.vault.row_pass import RowPass
 from vitrail.vault.rows import open_rows
 from vitrail.vault.setting import Setting
 
-pytestmark = pytest.mark.chance
-
 ROOT = Path(__file__).resolve().parents[2]
-CONFIDENCE = 0.999999
 DRAWS = 40_000
 SCHEMA = vt.Schema({"c": vt.Categorical(["a", "b"])})
-BOTH = 0.4
-"""Both releases together: 22 repetitions had mean 0.75 and standard deviation 0.05, none below 0.62."""
 NOBODY, FIRST, SECOND = {"c": []}, {"c": ["a"]}, {"c": ["b"]}
 MODEL = vt.Model(lambda features: features[:, 1], range=(0, 1), name="second level")
 
@@ -73,20 +69,26 @@ CASES = {
     "network, a step, a row more": (a_step, (NOBODY, FIRST), "add-remove"),
     "network, a step, a row exchanged": (a_step, (FIRST, SECOND), "replace-one"),
 }
-# Measured over 20 repetitions each: mean 0.93, standard deviation 0.012 to 0.023. Exchanged rows are not as far apart as the
-# vault charges (moments: sqrt 6 for 4, mean 0.54; gradients that do not point apart: 0.74; standard deviations below 0.02).
-# Thresholds lie at least seven standard deviations below.
+# Exchanged rows are not as far apart as the vault charges (moments: sqrt 6 for 4; gradients that do not point apart).
 TIGHT = {"moments, a row exchanged": 0.4, "network, a step, a row exchanged": 0.6}
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_one_row_is_told_as_well_as_promised_and_no_better(name):
+def test_one_row_is_told_no_better_than_promised(name):
     make, neighbours, relation = CASES[name]
     found = audit(make(), neighbours, relation)
     assert not found.refuted, str(found)
+
+
+@pytest.mark.usefixtures("planted_noise")
+@pytest.mark.parametrize("name", CASES)
+def test_one_row_is_told_as_well_as_promised(name):
+    make, neighbours, relation = CASES[name]
+    found = audit(make(), neighbours, relation)
     assert found.tightness >= TIGHT.get(name, 0.75), str(found)
 
 
+@pytest.mark.usefixtures("planted_noise")
 def test_marginals_weighted_twice_are_caught(monkeypatch):
     real = prototypes.Weights.of
     monkeypatch.setattr(
@@ -102,6 +104,7 @@ def test_marginals_weighted_twice_are_caught(monkeypatch):
     assert vt.audit.mechanism(run, (NOBODY, FIRST), 1.0, draws=DRAWS, confidence=CONFIDENCE).refuted
 
 
+@pytest.mark.usefixtures("planted_noise")
 def test_a_step_without_its_clip_is_caught():
     question = a_step()
     unclipped = replace(question, l2_bound=50.0, left_bounds=(50.0, 50.0), right_bounds=(50.0, 50.0))
@@ -141,7 +144,12 @@ def two_releases(rows, draws, mu=1.0):
 def test_both_releases_together_keep_the_promise():
     found = vt.audit.mechanism(two_releases, (NOBODY, FIRST), 1.0, draws=4_000, confidence=CONFIDENCE)
     assert not found.refuted, str(found)
-    assert found.tightness > BOTH, str(found)
+
+
+@pytest.mark.usefixtures("planted_noise")
+def test_both_releases_together_use_the_promise():
+    found = vt.audit.mechanism(two_releases, (NOBODY, FIRST), 1.0, draws=4_000, confidence=CONFIDENCE)
+    assert found.tightness > 0.4, str(found)
 
 
 def published():

@@ -1,13 +1,11 @@
 """Two breaches of the published code for global explanations, caught by the same audit that ours pass (docs/errata.md)."""
 
 import numpy as np
-import pytest
 
 import vitrail as vt
+from error_rates import CONFIDENCE, planted_noise
 from vitrail.audit import mechanism
 from vitrail.guarantee import Guarantee
-
-pytestmark = pytest.mark.chance
 
 EPSILON = 1.5
 GRID = 2.0**-20
@@ -94,6 +92,6 @@ def test_ours_on_the_same_neighbours_is_not_caught():
         )
 
     neighbours = (np.array(["A", "B", "Holand-Netherlands"]), np.array(["A", "B", "B"]))
-    audit = mechanism(run, neighbours, claimed=1.0, draws=20_000)
-    assert not audit.refuted
-    assert audit.tightness > 0.8
+    assert not mechanism(run, neighbours, claimed=1.0, draws=20_000, confidence=CONFIDENCE).refuted
+    with planted_noise():
+        assert mechanism(run, neighbours, claimed=1.0, draws=20_000).tightness > 0.8

@@ -67,6 +67,7 @@ def words(tmp_path):
     return of
 
 
+@pytest.mark.usefixtures("planted_noise")
 def test_a_pipe_gets_changes_the_promise_and_the_bill(run, words):
     code, out, err = run(*words(desired_class=1))
     assert code == 0, err
@@ -80,6 +81,7 @@ def test_a_pipe_gets_changes_the_promise_and_the_bill(run, words):
     assert "The answer cost epsilon 1. Spent so far: epsilon 1 of 3" in out
 
 
+@pytest.mark.usefixtures("planted_noise")
 def test_other_people_are_free_and_files_are_written(run, words, tmp_path):
     assert run(*words())[0] == 0
     others = json.dumps([POINT, {**POINT, "age": 55}])
@@ -100,6 +102,7 @@ def test_other_people_are_free_and_files_are_written(run, words, tmp_path):
     assert loaded(POINT).validity.all()
 
 
+@pytest.mark.usefixtures("planted_noise")
 def test_constraints_are_kept(run, words):
     code, out, err = run(*words("--vary", "age", "--vary", "marital-status", "--permit", "age=35:50", "--json"))
     assert code == 0, err

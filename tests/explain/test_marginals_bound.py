@@ -12,8 +12,6 @@ import vitrail as vt
 from vitrail.explain.marginals import marginals_bins, marginals_question
 from vitrail.vault import rehearse
 
-pytestmark = pytest.mark.chance
-
 COLUMNS = {
     "age": vt.Numeric(0, 9, integer=True),
     "weight": vt.Numeric(-1.0, 1.0),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import vitrail as vt
+from error_rates import normal_bound
 from vitrail.errors import BudgetExceeded, InvalidInput, SchemaError
 from vitrail.explain.bins import bins_of
 from vitrail.explain.marginals_result import Marginals, nearest_shares
@@ -122,8 +123,7 @@ def test_bands_hold_the_truth_as_often_as_they_say() -> None:
     found = vt.marginals(data, epsilon=0.9)
     exact = np.bincount(np.random.default_rng(1).integers(0, 10, 4000), minlength=10)
     assert found.half_width == pytest.approx(1.959964 * found.sigma)
-    # Ten bands of 95 %; at most six standard deviations off, which happens once in 10**8 runs.
-    assert (np.abs(found.counts["age"] - exact) < 6 * found.sigma).all()
+    assert (np.abs(found.counts["age"] - exact) < normal_bound(of=10) * found.sigma).all()
     assert (found.upper["age"] - found.lower["age"]).tolist() == pytest.approx([2 * found.half_width] * 10)
 
 

@@ -6,8 +6,6 @@ import pytest
 import vitrail as vt
 from vitrail.errors import InvalidInput
 
-pytestmark = pytest.mark.chance
-
 N = 3000
 RNG = np.random.default_rng(8)
 SCHEMA = vt.Schema(
@@ -48,6 +46,7 @@ def exact(surface):
     return found
 
 
+@pytest.mark.usefixtures("planted_noise")
 @pytest.mark.parametrize("estimate", ["smooth", "plain"])
 def test_surfaces_are_right_at_a_high_price(estimate):
     effects = vt.PartialDependence(private(), MODEL, estimate=estimate)(["age", ("age", "pay"), ("job", "age")], mu=80.0)
@@ -62,6 +61,7 @@ def test_surfaces_are_right_at_a_high_price(estimate):
         effects["pay", "age"]
 
 
+@pytest.mark.usefixtures("planted_noise")
 def test_pairs_alone_will_do_and_resolution_counts_for_them():
     data = private(budget=2.0)
     effects = vt.PartialDependence(data, MODEL, resolution=4)([("age", "pay")], epsilon=1.0)
@@ -76,6 +76,7 @@ def test_pairs_alone_will_do_and_resolution_counts_for_them():
         effects.frame()
 
 
+@pytest.mark.usefixtures("planted_noise")
 def test_bands_hold_the_truth():
     marginals = vt.marginals(private(), mu=20.0)
     inside = []

@@ -10,14 +10,13 @@ import pytest
 from scipy.stats import chisquare
 
 import vitrail as vt
+from error_rates import planted_noise
 from vitrail.errors import BudgetExceeded, InvalidInput, SchemaError
 from vitrail.explain.bins import Bins
 from vitrail.explain.rows.consistency import agreed_table, mutual_information, rake
 from vitrail.explain.rows.cuts import fine_bins, groups_of, values_in
 from vitrail.explain.rows.network import fit_network
 from vitrail.explain.rows.structure import choose_structure, complete_structure, pairs_of
-
-pytestmark = pytest.mark.chance
 
 SCHEMA = vt.Schema(
     {
@@ -51,13 +50,15 @@ def private(epsilon: float = 1.0, **kwargs: object) -> vt.PrivateData:
 
 @pytest.fixture(scope="module")
 def made() -> vt.PrivateRows:
-    return vt.private_rows(private(), epsilon=1.0)
+    with planted_noise():
+        return vt.private_rows(private(), epsilon=1.0)
 
 
 @pytest.fixture(scope="module")
 def exact() -> vt.PrivateRows:
     """So little noise that every table is the true one."""
-    return vt.private_rows(private(5000.0), mu=50.0)
+    with planted_noise():
+        return vt.private_rows(private(5000.0), mu=50.0)
 
 
 def group_of(made: vt.PrivateRows, name: str, raw: np.ndarray) -> np.ndarray:

@@ -6,8 +6,6 @@ import pytest
 import vitrail as vt
 from vitrail.explain.smoothing import smoothed, smoothed_marginal
 
-pytestmark = pytest.mark.chance
-
 
 def test_smoothing_takes_noise_away_and_leaves_spikes():
     generator = np.random.default_rng(1)
@@ -55,6 +53,7 @@ def test_without_noise_nothing_changes():
     assert not found.variance_of(np.arange(30)).any()
 
 
+@pytest.mark.usefixtures("planted_noise")
 def test_levels_have_no_order():
     """What is left of the noise in many rare levels is the same wherever they stand."""
     rows = {"city": np.array([f"c{number % 40}" for number in range(4000)])}

@@ -13,8 +13,6 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import vitrail as vt
 
-pytestmark = pytest.mark.chance
-
 
 def blobs(n=400, seed=0):
     """Two classes, one of them in two places: no single linear map tells them apart."""

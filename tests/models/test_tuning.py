@@ -10,8 +10,6 @@ from vitrail.accounting import Cost, event_from_json
 from vitrail.models.tuning import _split
 from vitrail.vault import run_epsilon
 
-pytestmark = pytest.mark.chance
-
 CANDIDATES = [{"n_maps": 1}, {"n_maps": 3}, {"n_maps": 2, "clip": 1.0}]
 NAMES = [f"x{place}" for place in range(4)]
 HOPELESS = [{"clip": 1e-6}, {"clip": 0.3}]

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from error_rates import planted_noise
+
 sys.path.insert(0, str(Path(__file__).parent))  # for pane_setup, which is no package
 
 
@@ -12,4 +14,5 @@ sys.path.insert(0, str(Path(__file__).parent))  # for pane_setup, which is no pa
 def made():
     from pane_setup import make
 
-    return make()
+    with planted_noise():
+        return make()

@@ -9,11 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import vitrail as vt
+from error_rates import count_bounds
 from vitrail.vault.bounded_sum import exact_sum
 from vitrail.vault.grid import to_grid
 from vitrail.vault.sampled_sum import _Sample
-
-pytestmark = pytest.mark.chance
 
 NASTY = [0.0, -0.0, 5e-324, 1.0, -0.3, 1e154, -1e200, 1.7e308, math.nan, math.inf, -math.inf]
 floats = st.one_of(st.sampled_from(NASTY), st.floats(), st.floats(-1, 1))
@@ -79,10 +78,8 @@ def test_a_poisson_sample_is_made_of_whole_rows_each_at_most_once(walk, indexed,
     assert all(len(chunk) == block_rows for chunk in chunks[:-1])
     taken = np.concatenate([np.empty((0, 1)), *chunks])[:, 0]
     assert np.array_equal(taken, np.unique(taken))
-    if rate == 1.0:
-        assert len(taken) == 900
-    else:
-        assert abs(len(taken) - 900 * rate) < 10 * math.sqrt(900 * rate)
+    fewest, most = count_bounds(900, rate)
+    assert fewest <= len(taken) <= most
 
 
 def test_a_sample_larger_than_a_chunk_of_the_source_is_cut_into_whole_blocks(walk, indexed):
@@ -90,7 +87,8 @@ def test_a_sample_larger_than_a_chunk_of_the_source_is_cut_into_whole_blocks(wal
     source = walk(rows(np.arange(10_000) % 1000)).source
     sizes = [len(chunk) for chunk in _Sample(source, 0.9).chunks(64)]
     assert set(sizes[:-1]) == {64}
-    assert abs(sum(sizes) - 9000) < 10 * 30
+    fewest, most = count_bounds(10_000, 0.9)
+    assert fewest <= sum(sizes) <= most
 
 
 # Select

@@ -15,8 +15,6 @@ from vitrail.vault import noise
 from vitrail.vault.noise import LARGEST_SIGMA_GRID, TOTAL_VARIATION_PER_DRAW, rounded_gaussian
 from vitrail.vault.normal_exact import FIRST_BITS, LAST_BITS
 
-pytestmark = pytest.mark.chance
-
 SIGMAS = [1e-200, 0.3, 1.0, 7.5, 1234.567, 2.0**20, 1.1 * 2.0**30, 2.0**40 / 3, 2.0**45]
 
 

@@ -1,15 +1,21 @@
-"""A million real draws against the law they claim, at a significance (1e-6) that does not flake."""
+"""A million real draws against the law they claim: counts of what has a known probability, each within its exact bounds."""
 
 import numpy as np
 import pytest
 from scipy import stats
 
+from error_rates import ERROR_RATE, count_bounds, normal_bound, square_sum_bounds, std_ratio_bounds
 from vitrail.vault.noise import rounded_gaussian
 
-pytestmark = pytest.mark.chance
-
 N = 1_000_000
-SIGNIFICANCE = 1e-6
+
+
+def assert_counts(counts, trials, rates, of):
+    """Every event is seen as often as its probability says, in independent trials."""
+    rates = np.broadcast_to(rates, len(counts)).tolist()
+    for count, rate in zip(np.asarray(counts).tolist(), rates, strict=True):
+        low, high = count_bounds(trials, rate, of)
+        assert low <= count <= high, (count, trials * rate)
 
 
 def cell_probabilities(sigma: float, largest: int) -> np.ndarray:
@@ -25,41 +31,50 @@ def cell_probabilities(sigma: float, largest: int) -> np.ndarray:
 def test_every_integer_has_its_probability(sigma, largest):
     drawn = rounded_gaussian(sigma, N)
     observed = np.bincount(np.clip(drawn, -largest, largest) + largest, minlength=2 * largest + 1)
-    expected = N * cell_probabilities(sigma, largest)
-    assert expected.min() > 20
-    assert stats.chisquare(observed, expected).pvalue > SIGNIFICANCE
+    rates = cell_probabilities(sigma, largest)
+    # Single integers, and all up to one of them: too wide or too narrow noise shows in the latter.
+    of = 2 * len(rates)
+    assert_counts(observed, N, rates, of)
+    assert_counts(observed.cumsum()[:-1], N, rates.cumsum()[:-1], of)
 
 
 @pytest.mark.parametrize("sigma", [2.0**20, 2.0**33 / 3, 2.0**40])
 def test_wide_noise_is_normal_and_has_its_variance(sigma):
     n = N if sigma < 2.0**39 else 200_000
     standard = rounded_gaussian(sigma, n) / sigma
-    assert stats.kstest(standard, "norm").pvalue > SIGNIFICANCE
-    assert abs(standard.var() - 1) < 5.5 * np.sqrt(2 / n)
-    assert abs((standard**4).mean() - 3) < 5.5 * np.sqrt(96 / n)
-    assert abs(standard.mean()) < 5.5 / np.sqrt(n)
-    for z in (3.0, 3.5, 4.0):
-        assert stats.binomtest(int((np.abs(standard) > z).sum()), n, 2 * stats.norm.sf(z)).pvalue > SIGNIFICANCE
+    assert stats.kstest(standard, "norm").pvalue > ERROR_RATE / 4
+    low, high = square_sum_bounds(n, of=4)
+    assert low < np.square(standard).sum() < high
+    assert abs(standard.mean()) < normal_bound(of=4) / np.sqrt(n)
+    beyond = np.array([0.5, 1.0, 2.0, 3.0, 3.5, 4.0, 4.5, 5.0])
+    counts = [(side * standard > z).sum() for z in beyond for side in (-1, 1)]
+    assert_counts(counts, n, np.repeat(stats.norm.sf(beyond), 2), of=4 * len(counts))
 
 
 def test_low_digits_are_uniform():
     drawn = rounded_gaussian(2.0**30, N)
-    assert stats.chisquare(np.bincount(drawn & 255, minlength=256)).pvalue > SIGNIFICANCE
+    assert_counts(np.bincount(drawn & 255, minlength=256), N, 1 / 256, of=256)
 
 
 def test_sign_is_independent_of_magnitude_and_of_the_draw_before():
     drawn = rounded_gaussian(2.0**20, N)
     octile = np.digitize(np.abs(drawn) / 2.0**20, stats.halfnorm.ppf(np.arange(1, 8) / 8))
-    counts = np.histogram2d(octile, drawn > 0, bins=(8, 2))[0]
-    assert stats.chi2_contingency(counts).pvalue > SIGNIFICANCE
-    assert stats.chi2_contingency(np.histogram2d(drawn[1:] > 0, drawn[:-1] > 0, bins=2)[0]).pvalue > SIGNIFICANCE
-    assert stats.chi2_contingency(np.histogram2d(octile[1:], octile[:-1], bins=8)[0]).pvalue > SIGNIFICANCE
+    positive = (drawn > 0).astype(int)
+    before, after = slice(0, None, 2), slice(1, None, 2)  # pairs that share no draw: independent trials
+    counts = [
+        np.bincount(2 * octile + positive, minlength=16),
+        np.bincount(2 * positive[before] + positive[after], minlength=4),
+        np.bincount(8 * octile[before] + octile[after], minlength=64),
+    ]
+    for seen, trials in zip(counts, (N, N // 2, N // 2), strict=True):
+        assert_counts(seen, trials, 1 / len(seen), of=16 + 4 + 64)
 
 
 def test_scale_per_draw_has_the_right_variance_in_each_place():
-    scales = np.tile([1000.0, 1000.0 / np.sqrt(2), 2.0**35], 100_000)
+    scales = np.tile([1000.0, 1000.0 / np.sqrt(2), 2.0**35], 300_000)
     drawn = rounded_gaussian(scales, scales.size).reshape(-1, 3) / scales[:3]
-    assert np.all(np.abs(drawn.var(axis=0) - 1) < 5.5 * np.sqrt(2 / 100_000) + 1e-6)
+    low, high = std_ratio_bounds(300_000, of=3)
+    assert low < drawn.std(axis=0, ddof=1).min() <= drawn.std(axis=0, ddof=1).max() < high
 
 
 def test_two_calls_differ():

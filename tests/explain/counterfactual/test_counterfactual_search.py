@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from sklearn.ensemble import RandomForestClassifier
 
 import vitrail as vt
+from error_rates import planted_noise
 from vitrail.errors import BudgetExceeded, InvalidInput, ModelError, SchemaError
 from vitrail.explain.counterfactual.classes import Classes
 from vitrail.explain.counterfactual.rules import Rules
@@ -54,7 +55,8 @@ POOR = {"age": 30, "debt": 20.0, "income": 30.0, "job": "clerk", "sex": "f"}
 
 @pytest.fixture(scope="module")
 def fitted():
-    return vt.Counterfactual(private(), MODEL, key="credit").fit(epsilon=2.0)
+    with planted_noise():
+        return vt.Counterfactual(private(), MODEL, key="credit").fit(epsilon=2.0)
 
 
 people = st.fixed_dictionaries(
@@ -242,6 +244,7 @@ def test_nothing_is_said_before_it_is_paid():
         vt.Counterfactual(private(), MODEL)(POOR)
 
 
+@pytest.mark.usefixtures("planted_noise")
 @pytest.mark.parametrize("latent", ["none", "linear", "sigmoid"])
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
 def test_every_code_finds_prototypes_and_answers(latent, relation):
@@ -255,6 +258,7 @@ def test_every_code_finds_prototypes_and_answers(latent, relation):
     assert made.guarantee.neighbours == relation
 
 
+@pytest.mark.usefixtures("planted_noise")
 def test_prototypes_without_noise_are_class_means():
     made = vt.Counterfactual(private(1e6), MODEL, latent="none", rows=False).fit(epsilon=1e5)
     features = SCHEMA.features(SCHEMA.read(rows()))[0]
@@ -264,6 +268,7 @@ def test_prototypes_without_noise_are_class_means():
         assert made.picture.counts[place] == pytest.approx(mine.sum(), abs=2)
 
 
+@pytest.mark.usefixtures("planted_noise")
 def test_labels_have_prototypes_of_their_own():
     schema = vt.Schema({"x": vt.Numeric(0, 1), "z": vt.Numeric(0, 1), "y": vt.Categorical(["no", "yes"])})
     x = np.linspace(0, 1, 2000)
@@ -286,6 +291,7 @@ def forest():
     return RandomForestClassifier(12, max_depth=6, random_state=0).fit(features, label)
 
 
+@pytest.mark.usefixtures("planted_noise")
 def test_several_classes_of_a_forest(forest, tmp_path):
     models = [vt.Model(forest, output=k) for k in (0, 1, 2)]
     classes, probes = Classes.of(models, 0.5), SCHEMA.probe_rows(50)
@@ -326,6 +332,7 @@ def test_broken_files_are_refused(fitted, tmp_path):
             vt.Counterfactual.load(tmp_path / name, model=MODEL)
 
 
+@pytest.mark.usefixtures("planted_noise")
 def test_a_stored_picture_explains_where_there_is_no_vault(forest, tmp_path):
     made = vt.Counterfactual(private(), vt.Model(forest, output=2)).fit(epsilon=3.0)
     made.save(tmp_path / "cf.zip")
@@ -355,6 +362,7 @@ def test_names_of_sides():
     assert Classes.of(zero, 0.5).place(0) == 1
 
 
+@pytest.mark.usefixtures("planted_noise")
 def test_torch_models_are_searched_with_gradients():
     torch = pytest.importorskip("torch")
     from vitrail.explain.counterfactual.classes import Classes
@@ -409,6 +417,7 @@ def test_pictures_are_drawn(fitted):
     assert any("No permitted change" in text for text in texts)
 
 
+@pytest.mark.usefixtures("planted_noise")
 def test_pictures_of_pixels():
     picture = vt.Picture((3, 4), high=1)
     images = np.random.default_rng(0).uniform(size=(3000, 3, 4))
@@ -422,6 +431,7 @@ def test_pictures_of_pixels():
         out.plot(picture=vt.Picture((5, 5)))
 
 
+@pytest.mark.usefixtures("planted_noise")
 def test_answers_that_say_the_same_are_not_told_twice():
     generator = np.random.default_rng(5)
     schema = vt.Schema({"gain": vt.Numeric(0, 100_000, integer=True), "years": vt.Numeric(0, 20, integer=True)})

@@ -10,8 +10,6 @@ from vitrail.explain.effects.planning import AccumulatedPlan, PartialPlan, prepa
 from vitrail.explain.effects.reference import reference_rows
 from vitrail.explain.effects.steps import steps_of
 
-pytestmark = pytest.mark.chance
-
 SCHEMA = vt.Schema(
     {
         "age": vt.Numeric(20, 60, integer=True),
@@ -50,6 +48,7 @@ def exact_pdp(column, values):
     return np.array(found)
 
 
+@pytest.mark.usefixtures("planted_noise")
 @pytest.mark.parametrize("estimate", ["smooth", "plain"])
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
 def test_partial_dependence_is_right_at_a_high_price(estimate, neighbours):
@@ -65,6 +64,7 @@ def test_partial_dependence_is_right_at_a_high_price(estimate, neighbours):
     assert effects.cost.mu <= 60.0 + 1e-9
 
 
+@pytest.mark.usefixtures("planted_noise")
 def test_the_smooth_estimate_draws_between_measured_places_as_the_model_does():
     data = private()
     few = vt.PartialDependence(data, MODEL, resolution=3)(["pay"], mu=60.0)["pay"]
@@ -88,6 +88,7 @@ def exact_ale(edges):
     return curve - (counts / N) @ (curve[1:] + curve[:-1]) / 2
 
 
+@pytest.mark.usefixtures("planted_noise")
 @pytest.mark.parametrize("estimate", ["smooth", "plain"])
 def test_accumulated_effects_are_right_at_a_high_price(estimate):
     effects = vt.AccumulatedEffects(private(), MODEL, estimate=estimate)(mu=80.0)
@@ -100,6 +101,7 @@ def test_accumulated_effects_are_right_at_a_high_price(estimate):
     assert job.y[2] - job.y[1] == pytest.approx(-0.2 - 0.2 * FEATURES[smiths_and_bakers, 0].mean(), abs=1e-2)
 
 
+@pytest.mark.usefixtures("planted_noise")
 def test_levels_can_be_stepped_through_in_another_order():
     order = ["baker", "clerk", "smith"]
     effects = vt.AccumulatedEffects(private(), MODEL, orders={"job": order})(["job"], mu=80.0)
@@ -107,6 +109,7 @@ def test_levels_can_be_stepped_through_in_another_order():
     assert effects["job"].y[1] - effects["job"].y[0] == pytest.approx(0.1, abs=1e-2)
 
 
+@pytest.mark.usefixtures("planted_noise")
 def test_steps_cover_every_value_and_have_rows():
     marginals = vt.marginals(private(), mu=20.0, bins=100)
     for name in ("age", "pay"):
@@ -177,6 +180,7 @@ def test_given_marginals_are_not_paid_for_again():
     assert effects.marginals is marginals
 
 
+@pytest.mark.usefixtures("planted_noise")
 def test_sampled_rows_give_the_same_curve_with_more_noise():
     effects = vt.PartialDependence(private(), MODEL, sampling_rate=0.5)(["job"], mu=60.0)
     np.testing.assert_allclose(effects["job"].y, exact_pdp(2, np.arange(3)), atol=0.03)
@@ -211,6 +215,7 @@ def test_bad_input_is_named_and_costs_nothing(call, message):
     assert data.budget.n_questions == 0
 
 
+@pytest.mark.usefixtures("planted_noise")
 def test_reference_rows_follow_the_marginals():
     marginals = vt.marginals(private(), mu=50.0, bins=100)
     rows = reference_rows(SCHEMA, marginals, 2000)

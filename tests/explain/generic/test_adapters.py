@@ -15,8 +15,6 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 import vitrail as vt
 from vitrail.explain.generic import from_partial_dependence, from_permutation_importance, from_shap
 
-pytestmark = pytest.mark.chance
-
 DATA = Path(__file__).parents[3] / "examples" / "data"
 NUMBERS = ["age", "hours-per-week", "education-num"]
 COLUMNS = [*NUMBERS, "sex"]
@@ -45,6 +43,7 @@ def private(adult, **options):
     return vt.PrivateData(frame, schema, **options)
 
 
+@pytest.mark.usefixtures("planted_noise")
 def test_partial_dependence_of_numbers_and_levels(adult, estimator):
     frame = adult[0][COLUMNS]
     data = private(adult)
@@ -62,6 +61,7 @@ def test_partial_dependence_of_numbers_and_levels(adult, estimator):
     assert np.abs(by_sex(levels) - exact["average"][0]).max() < 0.03
 
 
+@pytest.mark.usefixtures("planted_noise")
 def test_partial_dependence_of_a_model_of_ours(adult, estimator):
     model = vt.Model(estimator, output=1 if not hasattr(estimator, "classes_") else estimator.classes_[1])
     explainer = from_partial_dependence("age", grid_resolution=10)
@@ -72,9 +72,10 @@ def test_partial_dependence_of_a_model_of_ours(adult, estimator):
     assert np.abs(curve.y - exact["average"][0]).max() < 0.05
 
 
+@pytest.mark.usefixtures("planted_noise")
 def test_permutation_importance(adult, estimator):
     frame, _, target = adult
-    ranker = from_permutation_importance(n_repeats=2)
+    ranker = from_permutation_importance(n_repeats=2, random_state=0)
     ranking = vt.AnyRanking(private(adult), ranker, model=estimator, groups=6, isolation="none")(mu=30.0)
     exact = permutation_importance(estimator, frame[COLUMNS], frame[target], n_repeats=5, random_state=0)
     best = COLUMNS[int(np.argmax(exact.importances_mean))]
@@ -82,6 +83,7 @@ def test_permutation_importance(adult, estimator):
     assert ranking.order[0] == best
 
 
+@pytest.mark.usefixtures("planted_noise")
 def test_shap_of_trees_that_every_group_trains(adult):
     """The recipe that protects the training data: a forest per group, its SHAP values ranked."""
     shap = pytest.importorskip("shap")

@@ -6,8 +6,6 @@ import pytest
 import vitrail as vt
 from vitrail.errors import InvalidInput
 
-pytestmark = pytest.mark.chance
-
 N = 4000
 RNG = np.random.default_rng(3)
 SCHEMA = vt.Schema({name: vt.Numeric(0, 1) for name in "abcde"} | {"kind": vt.Categorical(["x", "y"])})
@@ -30,6 +28,7 @@ def private(budget=1e4, **more):
     return vt.PrivateData(ROWS, SCHEMA, name="rows", n_rows_public=N, budget=vt.Budget(budget, 1e-6), **more)
 
 
+@pytest.mark.usefixtures("planted_noise")
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
 def test_planted_pairs_come_first(neighbours):
     found = vt.Interactions(private(neighbours=neighbours), MODEL, n_pairs=4)(epsilon=2.0)
@@ -39,12 +38,14 @@ def test_planted_pairs_come_first(neighbours):
     assert found.lower[found.items.index("b x c")] > 0.7
 
 
+@pytest.mark.usefixtures("planted_noise")
 def test_an_additive_model_has_none():
     found = vt.Interactions(private(), PLAIN)(["a", "b", "d", "kind"], epsilon=2.0)
     assert len(found) == 6
     assert found.scores.max() < 0.05
 
 
+@pytest.mark.usefixtures("planted_noise")
 def test_named_pairs_are_measured_as_named():
     found = vt.Interactions(private(), MODEL)([("c", "b"), ("a", "e")], mu=20.0)
     assert found.items == ("c x b", "a x e")
@@ -52,6 +53,7 @@ def test_named_pairs_are_measured_as_named():
     assert found.scores[1] < 0.01
 
 
+@pytest.mark.usefixtures("planted_noise")
 def test_the_bands_hold_what_noise_does():
     marginals = vt.marginals(private(), mu=100.0)  # the same for all: they decide how places are weighted
     exact = vt.Interactions(private(), MODEL)([("d", "kind")], mu=100.0, marginals=marginals).scores[0]

@@ -15,8 +15,6 @@ from vitrail.explain.linear.synopsis import Synopsis
 from vitrail.explain.linear.weights import exponential, polynomial, stable
 from vitrail.vault.setting import Setting
 
-pytestmark = pytest.mark.chance
-
 SCHEMA = vt.Schema(
     {
         "x": vt.Numeric(0, 1),
@@ -95,6 +93,7 @@ def test_more_money_never_means_fewer_cells() -> None:
     assert counts[-1] == 48
 
 
+@pytest.mark.usefixtures("planted_noise")
 def test_the_survey_is_charged_and_everything_stays_within_the_price() -> None:
     data = private(20.0)
     made = cells.fit(problem_of(exponential(0.2)), data, 1.0)
@@ -132,6 +131,7 @@ def test_no_row_exceeds_the_norm_of_the_survey() -> None:
     assert norms.min() >= (1 - 1e-4) * asked.l2_bound
 
 
+@pytest.mark.usefixtures("planted_noise")
 def test_cells_follow_a_sharp_weight_where_a_line_cannot() -> None:
     sharp = problem_of(exponential(0.05))
     points = {"x": [0.2, 0.8], "useless": ["a", "b"], "useful": ["a", "b"], "y": [0.5, 0.5]}

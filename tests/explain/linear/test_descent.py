@@ -11,8 +11,6 @@ from vitrail.explain.linear.problem import LocalProblem
 from vitrail.explain.linear.solve import excess_loss, solve_affine
 from vitrail.explain.linear.weights import stable
 
-pytestmark = pytest.mark.chance
-
 SCHEMA = vt.Schema({"a": vt.Numeric(0, 1), "b": vt.Numeric(0, 1), "team": vt.Categorical(["red", "blue"])})
 MODEL = vt.Model(lambda x: np.clip(0.1 + 0.8 * x[:, 0] * x[:, 1], 0, 1), range=(0, 1), name="toy")
 
@@ -52,6 +50,7 @@ def rows():
     return random_rows(2000)
 
 
+@pytest.mark.usefixtures("planted_noise")
 def test_with_little_noise_it_reaches_the_optimum(rows):
     problem = LocalProblem(SCHEMA, MODEL, stable(), "soft", intercept=False)
     found = descent.explain(problem, private(rows), POINTS, mu=90.0, iterations=300)
@@ -63,6 +62,7 @@ def test_with_little_noise_it_reaches_the_optimum(rows):
     assert found.outputs == pytest.approx(MODEL.predict_points(SCHEMA, POINTS))
 
 
+@pytest.mark.usefixtures("planted_noise")
 def test_it_is_exact_projected_gradient_descent_plus_its_noise(rows):
     problem = LocalProblem(SCHEMA, MODEL, stable(), "hard", intercept=False)
     gradients = Gradients(problem)
@@ -78,6 +78,7 @@ def test_it_is_exact_projected_gradient_descent_plus_its_noise(rows):
     assert std.max() < 1e-3
 
 
+@pytest.mark.usefixtures("planted_noise")
 def test_bands_hold_what_noise_does(rows):
     """Many runs at a price where noise is felt: the spread of phi is no larger than the bands say, nor far smaller."""
     problem = LocalProblem(SCHEMA, MODEL, stable(), "soft", intercept=False)
@@ -89,6 +90,7 @@ def test_bands_hold_what_noise_does(rows):
     assert spread.max() > 0.4 * claimed
 
 
+@pytest.mark.usefixtures("planted_noise")
 def test_an_intercept_is_found_and_contributions_add_up(rows):
     problem = LocalProblem(SCHEMA, MODEL, stable(), "soft", intercept=True)
     data = private(rows)
@@ -136,6 +138,7 @@ def test_units_are_split_without_loss():
         assert min(parts) >= 0
 
 
+@pytest.mark.usefixtures("planted_noise")
 def test_two_thousand_features():
     """Wide rows, as of text: the point of descent is that nothing of size n^2 is ever made."""
     words = 2000

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import vitrail as vt
+from error_rates import normal_bound, square_sum_bounds
 from vitrail.errors import InvalidInput
 from vitrail.explain.linear.gradients import INTERCEPT_UNIT, Gradients, VaultAnswers, checked_centres, problem_identity
 from vitrail.explain.linear.problem import LocalProblem
 from vitrail.explain.linear.weights import custom, exponential, inverse_quadratic, polynomial, stable
 from vitrail.vault import rehearse
-
-pytestmark = pytest.mark.chance
+from vitrail.vault.setting import Setting
 
 SCHEMA = vt.Schema(
     {"a": vt.Numeric(0, 1), "b": vt.Numeric(-1, 1), "team": vt.Categorical(["red", "blue", "green"]), "c": vt.Numeric(0, 9)}
@@ -87,13 +87,18 @@ def test_the_vault_sums_the_gradients_of_all_points_in_one_pass(intercept):
     rows = random_rows(200)
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # a function that is not row-wise would be run one row at a time, with a warning
-        sums = rehearse(gradients.gradient_question(centres, phi), rows, SCHEMA, mu=100.0, n_rows_public=200, draws=400)
+        question = gradients.gradient_question(centres, phi)
+        sums = rehearse(question, rows, SCHEMA, mu=100.0, n_rows_public=200, draws=400)
     expected = exact_gradients(problem, rows, centres, phi).sum(axis=0).ravel()
-    noise = np.linalg.norm(gradients.bounds(phi)) / 100.0
-    assert np.abs(sums.mean(axis=0) - expected).max() < 5 * noise / np.sqrt(400)
-    assert sums.std(axis=0).mean() == pytest.approx(noise, rel=0.05)
+    noise = question.plan(100.0, Setting(SCHEMA, None, 200, "add-remove", 8)).sigma
+    assert noise == pytest.approx(np.linalg.norm(gradients.bounds(phi)) / 100.0, rel=1e-3)
+    of = 2 * (sums.shape[1] + 1)  # twice, for the grid: it moves a mean by 0.06 of its standard deviation
+    assert np.abs(sums.mean(axis=0) - expected).max() < normal_bound(of) * noise / np.sqrt(400)
+    low, high = square_sum_bounds(sums.shape[1] * 399, of)
+    assert low < np.square((sums - sums.mean(axis=0)) / noise).sum() < high
 
 
+@pytest.mark.usefixtures("planted_noise")
 def test_the_choice_prefers_short_gradients():
     problem = problem_of(labels="soft")
     gradients = Gradients(problem)
@@ -107,6 +112,7 @@ def test_the_choice_prefers_short_gradients():
     assert (chosen == np.argmin(lengths)).mean() > 0.9
 
 
+@pytest.mark.usefixtures("planted_noise")
 def test_weighted_means_are_released_with_an_intercept():
     problem = problem_of(intercept=True)
     rows = random_rows(500)

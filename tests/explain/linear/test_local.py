@@ -8,8 +8,6 @@ from vitrail.errors import BudgetExceeded, InvalidInput, ModelError, SchemaError
 from vitrail.explain.linear.statistics import scales_of
 from vitrail.explain.linear.weights import exponential
 
-pytestmark = pytest.mark.chance
-
 SCHEMA = vt.Schema(
     {
         "age": vt.Numeric(0, 100),
@@ -53,6 +51,7 @@ def forest(seed=0, classes=2):
     return RandomForestClassifier(5, max_depth=4, random_state=seed).fit(schema.features(raw)[0], target)
 
 
+@pytest.mark.usefixtures("planted_noise")
 def test_a_linear_model_is_its_own_explanation():
     """Without noise worth the name, coefficients, values, base and prediction are those of the model."""
     e = vt.LocalLinear(private(), MODEL)(POINT, mu=90.0)
@@ -69,6 +68,7 @@ def test_a_linear_model_is_its_own_explanation():
     assert e.method == "statistics"
 
 
+@pytest.mark.usefixtures("planted_noise")
 def test_values_compare_the_point_with_the_local_average():
     e = vt.LocalLinear(private(), MODEL)(POINT, mu=90.0)
     schema = SCHEMA.without("rich")
@@ -91,6 +91,7 @@ def test_the_centred_form_has_the_slope_at_the_point_and_no_base():
     assert np.linalg.norm(e.coefficients[0] / 0.5) <= 1 + 1e-9  # the paper's unit ball
 
 
+@pytest.mark.usefixtures("planted_noise")
 def test_bands_hold_the_values_and_grow_with_the_price():
     data = private()
     sharp, blunt = (vt.LocalLinear(data, MODEL)(POINT, epsilon=epsilon) for epsilon in (5.0, 0.3))
@@ -111,6 +112,7 @@ def test_a_batch_costs_what_one_point_costs():
     assert data.budget.spent == e.cost
 
 
+@pytest.mark.usefixtures("planted_noise")
 def test_few_columns_are_a_post_processing():
     e = vt.LocalLinear(private(), MODEL)([POINT, {**POINT, "age": 10}], mu=50.0, max_features=1)
     assert ((np.abs(e.values) > 1e-9).sum(axis=1) == 1).all()
@@ -136,6 +138,7 @@ def test_functions_are_replayed_by_key_only():
         vt.LocalLinear(data, MODEL)(POINT, epsilon=0.9)
 
 
+@pytest.mark.usefixtures("planted_noise")
 def test_one_class_of_several_is_explained():
     estimator = forest(classes=3)
     data = private()
@@ -145,6 +148,7 @@ def test_one_class_of_several_is_explained():
     assert last.values[0, 0] > 0.05 > first.values[0, 0]
 
 
+@pytest.mark.usefixtures("planted_noise")
 def test_sharper_weights_and_own_functions():
     data = private()
     assert vt.LocalLinear(data, MODEL, weight=exponential(0.3))(POINT, mu=50.0).values.shape == (1, 3)
@@ -266,6 +270,7 @@ def test_the_training_guarantee_is_added():
     assert any("1.5" in note for note in both.notes)
 
 
+@pytest.mark.usefixtures("planted_noise")
 def test_a_quote_is_the_price_and_free():
     data = private(epsilon=1.0)
     local = vt.LocalLinear(data, MODEL)
@@ -283,6 +288,7 @@ def test_a_quote_is_the_price_and_free():
     assert quote.half_width / 4 < seen < 4 * quote.half_width  # an estimate from uniform rows
 
 
+@pytest.mark.usefixtures("planted_noise")
 @pytest.mark.parametrize("kind", ["auto", "moments", "cells", "rows"])
 def test_paying_once_explains_anyone(kind):
     data = private()

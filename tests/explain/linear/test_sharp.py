@@ -9,13 +9,12 @@ import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 import vitrail as vt
+from error_rates import planted_noise
 from vitrail.errors import InvalidInput, ModelError, SchemaError
 from vitrail.explain.linear.problem import LocalProblem
 from vitrail.explain.linear.sharp import LEAST_WEIGHT, LabelledRows, anchors, explain_on, fit, solve_at
 from vitrail.explain.linear.weights import exponential, stable
 from vitrail.explain.rows.result import PrivateRows
-
-pytestmark = pytest.mark.chance
 
 DATA = Path(__file__).resolve().parents[3] / "examples" / "data"
 SCHEMA = vt.Schema(
@@ -52,7 +51,8 @@ def problem(model: vt.Model | None = None, **options: object) -> LocalProblem:
 
 @pytest.fixture(scope="module")
 def rows() -> PrivateRows:
-    return vt.private_rows(private(), epsilon=1.0)
+    with planted_noise():
+        return vt.private_rows(private(), epsilon=1.0)
 
 
 def test_a_linear_model_is_recovered(rows: PrivateRows) -> None:
@@ -157,6 +157,7 @@ def test_bad_points_are_named(rows: PrivateRows) -> None:
         explain_on(problem(), partial)
 
 
+@pytest.mark.usefixtures("planted_noise")
 @pytest.mark.slow
 def test_on_adult_it_is_more_faithful_than_the_global_linear_fit() -> None:
     schema = vt.Schema.load(DATA / "adult.schema.json")

@@ -59,6 +59,7 @@ def test_it_says_when_it_does_not_fit() -> None:
     assert data.budget.spent_epsilon == 0
 
 
+@pytest.mark.usefixtures("planted_noise")
 def test_widths_are_of_the_right_size_and_shrink_with_the_price() -> None:
     data = private()
     report = vt.GlobalReport(data, MODEL)

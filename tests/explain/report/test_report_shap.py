@@ -19,6 +19,7 @@ def private() -> vt.PrivateData:
     return vt.PrivateData(rows, SCHEMA, name="trial", n_rows_public=6000, budget=vt.Budget(4, 1e-6))
 
 
+@pytest.mark.usefixtures("planted_noise")
 def test_shap_importance_is_bought_with_the_rest_and_comes_back_from_a_file(tmp_path) -> None:
     data = private()
     found = vt.GlobalReport(data, MODEL, parts=["pdp", "shap"])(epsilon=2.0)

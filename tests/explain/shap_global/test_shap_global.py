@@ -6,8 +6,6 @@ import pytest
 import vitrail as vt
 from vitrail.errors import InvalidInput
 
-pytestmark = pytest.mark.chance
-
 N = 4000
 RNG = np.random.default_rng(6)
 SCHEMA = vt.Schema({"age": vt.Numeric(0, 100), "pay": vt.Numeric(0, 1), "job": vt.Categorical(["clerk", "smith", "baker"])})
@@ -35,6 +33,7 @@ def centred():
     return {name: part - part.mean() for name, part in parts.items()}
 
 
+@pytest.mark.usefixtures("planted_noise")
 def test_importance_is_the_mean_size():
     found = vt.ShapImportance(private(), MODEL, chains=64)(mu=100.0)
     expected = np.array([np.abs(part).mean() for part in centred().values()])
@@ -43,6 +42,7 @@ def test_importance_is_the_mean_size():
     assert found.kind == "SHAP importance"
 
 
+@pytest.mark.usefixtures("planted_noise")
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
 def test_dependence_follows_the_column(neighbours):
     curves = vt.ShapDependence(private(neighbours=neighbours), MODEL)(["age", "job"], mu=60.0)
@@ -54,6 +54,7 @@ def test_dependence_follows_the_column(neighbours):
     np.testing.assert_allclose(curves["job"].y, 0.3 * np.array([-smith, 1 - smith, -smith]), atol=0.02)
 
 
+@pytest.mark.usefixtures("planted_noise")
 def test_one_name_gives_one_curve_with_a_band_that_holds():
     marginals = vt.marginals(private(), mu=60.0)
     exact = vt.ShapDependence(private(), MODEL)("age", mu=100.0, marginals=marginals)
