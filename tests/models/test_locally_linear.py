@@ -12,6 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import check_estimator
 
 import vitrail as vt
+from error_rates import planted_noise
 
 
 def blobs(n=400, seed=0):
@@ -92,6 +93,7 @@ def test_projections_and_filters_end_in_maps_of_the_input(changes):
     assert span <= (6 if "projection" in changes else 9)
 
 
+@planted_noise()
 def test_a_private_model_learns_and_says_what_it_took_as_public():
     X, y = halves(3000)
     clf = vt.LocallyLinearClassifier(4.0, 1e-5, bounds=(0, 1), n_maps=3, steps=100, batch_size=3000).fit(X, y)

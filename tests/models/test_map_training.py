@@ -8,6 +8,7 @@ from dp_accounting import pld
 from scipy import stats
 
 import vitrail as vt
+from error_rates import planted_noise
 from vitrail.accounting import block_epsilon
 from vitrail.vault import MapTraining, noise_for, run_epsilon, train_maps
 from vitrail.vault.training import _Run
@@ -137,6 +138,7 @@ def test_two_private_runs_draw_different_noise():
 # --- the ledger --------------------------------------------------------------------------------------------------------
 
 
+@planted_noise()
 def test_fit_on_private_data_is_charged_as_a_fixed_block_and_learns():
     data = private()
     clf = vt.LocallyLinearClassifier(epsilon=4.0, delta=1e-5, n_maps=2, steps=60, batch_size=600).fit(data)

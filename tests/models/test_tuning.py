@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import vitrail as vt
+from error_rates import planted_noise
 from vitrail.accounting import Cost, event_from_json
 from vitrail.models.tuning import _split
 from vitrail.vault import run_epsilon
@@ -88,6 +89,7 @@ def test_a_split_price_adds_up_in_the_ledgers_integers():
         assert b > 0
 
 
+@planted_noise()
 @pytest.mark.parametrize("place", ["arrays", "private data"])
 def test_what_is_hopeless_is_not_chosen(place):
     """Of some 600 judging rows the hopeless one gets 144 +- 14 fewer right (150 runs); at epsilon 2.4 that decides."""
