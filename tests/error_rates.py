@@ -52,11 +52,6 @@ def count_bounds(trials: int, rate: float, of: int = 1) -> tuple[int, int]:
     return int(binom.ppf(tail, trials, rate)), int(binom.isf(tail, trials, rate))
 
 
-def least_count(trials: int, rate: float, of: int = 1) -> int:
-    """How often an event of probability at least ``rate`` is seen at the least: one side, all of the error."""
-    return int(binom.ppf(ERROR_RATE / of, trials, rate))
-
-
 def largest_count(trials: int, rate: float, of: int = 1) -> int:
     """How often an event of probability at most ``rate`` is seen at the most: one side, all of the error."""
     return int(binom.isf(ERROR_RATE / of, trials, rate))
