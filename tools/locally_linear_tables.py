@@ -7,10 +7,10 @@ from page_tables import Lines, Tables, how, rows_of, table
 
 NAME = "locally_linear"
 BARS = {
-    ("mnist", "2"): ("MNIST", 95.0, 96.0),
-    ("mnist", "0.5"): ("MNIST", 92.5, 94.2),
-    ("fashion", "2"): ("Fashion-MNIST", 84.5, 86.0),
-    ("fashion", "0.5"): ("Fashion-MNIST", 82.5, 84.0),
+    ("mnist", "2"): ("MNIST", 96.0, 96.0),
+    ("mnist", "0.5"): ("MNIST", 93.5, 94.2),
+    ("fashion", "2"): ("Fashion-MNIST", 85.2, 86.0),
+    ("fashion", "0.5"): ("Fashion-MNIST", 82.8, 84.0),
 }
 """What accuracies were to reach, set before they were measured: the least, and the aim."""
 HELD_TO = {
