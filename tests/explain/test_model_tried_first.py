@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import vitrail as vt
-from vitrail.accounting import Cost, epsilon_of
+from vitrail.accounting import Cost, epsilon_of, rounded_up
 from vitrail.errors import ModelError
 from vitrail.explain.trying import MOST_ROWS, edge_rows, try_model
 
@@ -157,7 +157,7 @@ def test_a_release_says_what_its_other_parts_cost(parts):
     charges = [entry.cost for entry in data.budget.entries if entry.kind == "charged"]
     before = charges if "rows" in parts else charges[:1]  # the other one is that of the marginals, which are told apart
     epsilon = epsilon_of(sum(before, Cost()).mu, data.delta)
-    assert f"Epsilon {epsilon:.4g} was charged before that, and stays charged" in str(told.value)
+    assert f"Epsilon {rounded_up(epsilon)} was charged before that, and stays charged" in str(told.value)
 
 
 def test_every_end_and_every_level_is_tried_in_several_surroundings():

@@ -149,4 +149,4 @@ def test_nothing_can_be_explained_from_nothing():
 
 
 def test_it_shows_counts_and_no_numbers():
-    assert repr(filled(problem_of(), 6)) == "History(6 points, 4 of them computed, mu=0.02449)"
+    assert repr(filled(problem_of(), 6)) == "History(6 points, 4 of them computed, mu=0.0245)"
