@@ -161,6 +161,8 @@ def run(benchmark: Benchmark[Bench], options: argparse.Namespace, bench_of: Call
     if not options.quick:
         if not benchmark.partial and len(parts) < len(benchmark.figures):
             return
+        if lost := _lost(benchmark, parts):
+            raise SystemExit(f"{benchmark.results.name} has {', '.join(lost)}, which this cache lacks: nothing was written")
         write(benchmark, parts, rows)
     if benchmark.draw:
         benchmark.draw(rows, folder if options.quick else PICTURES)
@@ -227,6 +229,14 @@ def write(benchmark: Benchmark[Bench], parts: Mapping[str, Stored], rows: Sequen
     benchmark.results.parent.mkdir(exist_ok=True)
     benchmark.results.write_text(text + "\n")
     print(f"wrote {benchmark.results.name}", json.dumps(headline, indent=2))
+
+
+def _lost(benchmark: Benchmark[Bench], parts: Mapping[str, Stored]) -> list[str]:
+    """Parts of the results file that would be gone if these took its place: measured before, with another cache."""
+    if not benchmark.results.exists():
+        return []
+    before = json.loads(benchmark.results.read_text())["how"].get("seconds", {})
+    return sorted(set(before) & set(benchmark.figures) - set(parts))
 
 
 def _machine() -> str:

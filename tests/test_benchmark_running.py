@@ -127,3 +127,12 @@ def test_parts_on_torch_say_where_they_ran(tmp_path, results):
     assert how["first"]["text"] == "how first was measured"
     assert how["first"]["device"]
     assert "machine" not in how
+
+
+def test_a_part_measured_with_another_cache_is_not_lost(tmp_path, results):
+    benchmark = small([], partial=True)
+    run(benchmark, tmp_path, "--only", "first", "second")
+    before = results.read_text()
+    with pytest.raises(SystemExit, match="small.json has first, which this cache lacks"):
+        run(benchmark, tmp_path / "elsewhere", "--only", "second")
+    assert results.read_text() == before
