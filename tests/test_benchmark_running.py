@@ -133,6 +133,6 @@ def test_a_part_measured_with_another_cache_is_not_lost(tmp_path, results):
     benchmark = small([], partial=True)
     run(benchmark, tmp_path, "--only", "first", "second")
     before = results.read_text()
-    with pytest.raises(SystemExit, match="small.json has first, which this cache lacks"):
+    with pytest.raises(SystemExit, match=r"small\.json has first, which this cache lacks"):
         run(benchmark, tmp_path / "elsewhere", "--only", "second")
     assert results.read_text() == before

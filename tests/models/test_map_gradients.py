@@ -310,6 +310,7 @@ def test_a_private_run_takes_no_generator_and_no_infinite_clip():
         ({"filters": "wide"}, "array of numbers"),
         ({"filters": np.ones((2, 1, 4)), "projections": np.ones((1, 3, 4))}, "do not go together"),
         ({"steps": 0}, "steps"),
+        ({"epsilon": float("nan")}, "epsilon"),
         ({"schedule": "never"}, "schedule"),
     ],
 )

@@ -202,8 +202,9 @@ def train_maps(
             "a generator is given for a private run; noise that can be drawn again hides nothing: leave it out"
         )
     matrices = PublicMatrices.of(training.projections, training.filters, features.shape[1])
-    rows = training_vectors(features, labels, training.n_classes, matrices, training.row_length)
-    weights = _Run(training, rows, generator).weights(advance)
+    with np.errstate(all="ignore"):  # what overflows belongs to a row that counts zero
+        rows = training_vectors(features, labels, training.n_classes, matrices, training.row_length)
+        weights = _Run(training, rows, generator).weights(advance)
     return TrainedMaps(matrices.back_to_features(weights[:, :, :-1]), np.ascontiguousarray(weights[:, :, -1]))
 
 

@@ -41,6 +41,11 @@ def check_training(plan: MapTraining) -> None:
             continue
         if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not least <= value <= most:
             raise InvalidInput(f"{name} of {what} is {value!r}; it must lie between {least:g} and {most:g}")
+    if not plan.epsilon > 0 or not 0 <= plan.delta < 1:
+        raise InvalidInput(
+            f"epsilon is {plan.epsilon!r} and delta {plan.delta!r}; epsilon must be positive (infinite for no promise), and "
+            "delta lie in [0, 1)"
+        )
     if not 0 < plan.sampling_rate <= 1:
         raise InvalidInput(f"sampling_rate is {plan.sampling_rate!r}; it must lie in (0, 1]")
     if not 0 <= plan.momentum < 1 or not 0 < plan.average <= 1:
