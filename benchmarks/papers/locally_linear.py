@@ -82,7 +82,7 @@ def main() -> None:
         "of 100 maps and of some widths and sizes fewer seeds were run (the column says how many)",
         "delta": 1e-5,
         "gpu": "NVIDIA H200, torch 2.11; a run is fit() on arrays in main memory, accounting included",
-        "opacus": "opacus 1.6.0, torch 2.13, CPU seconds of all threads, medians, on a machine with other work",
+        "opacus": "opacus 1.6.0, torch 2.13, CPU seconds of all threads, medians",
         "tabular": "numbers declared from 0 to 20 or more enter by their logarithms, for both methods; that rule was found "
         "while looking at Diabetes 130, whose figures it improves, on the rows that it is tested on; Adult's columns are as "
         "before",

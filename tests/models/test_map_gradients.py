@@ -217,6 +217,29 @@ def test_blocks_of_a_step_are_added_exactly(monkeypatch):
     assert np.array_equal(*found)
 
 
+@pytest.mark.parametrize("kind", ["plain", "copies", "projections"])
+def test_rows_that_do_not_fit_are_made_again_with_the_same_bits(kind, monkeypatch):
+    """What a step sums is the same whether vectors were kept or are made for it."""
+    from vitrail.vault import training_vectors as vectors
+
+    rng = np.random.default_rng(10)
+    matrices = PublicMatrices.of(*(shapes(kind, rng, 2, 7).get(name) for name in ("projections", "filters")), 7)
+    features, labels = rng.normal(size=(900, 7)).astype(np.float32), rng.integers(3, size=900)
+    plan = MapTraining(
+        n_classes=3, n_maps=2, noise_multiplier=1.0, sampling_rate=0.5, steps=1, epsilon=9.0, delta=1e-5, expected_rows=5
+    )
+    kept = training_vectors(features, labels, 3, matrices, 2.0)
+    monkeypatch.setattr(vectors, "MOST_NUMBERS_KEPT", 0)
+    made_again = training_vectors(features, labels, 3, matrices, 2.0)
+    assert isinstance(made_again, vectors.RowsMadeAgain)
+    weights = rng.normal(size=(2, 3, kept.width))
+    for chosen in (None, np.flatnonzero(rng.random(900) < 0.5)):
+        draws = StepDraws(chosen, np.zeros(weights.size, np.int64))
+        found = [_Run(plan, rows).noisy_sum(weights, draws) for rows in (kept, made_again)]
+        assert np.array_equal(*found)
+        assert np.abs(found[0]).max() > 1
+
+
 def test_blocks_are_no_longer_than_stays_exact():
     assert rows_that_stay_exact(36, 1) * 2**36 <= 2**53
     assert rows_that_stay_exact(32, 5) * 5 * 16 * 2**32 <= 2**53

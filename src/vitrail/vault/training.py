@@ -37,7 +37,7 @@ from .row_arithmetic import Array
 from .training_checks import check_training, check_width
 from .training_noise import StepDraws, fresh_generator, open_draws, private_draws
 from .training_price import run_epsilon
-from .training_vectors import PublicMatrices, TrainingRows, training_vectors
+from .training_vectors import PublicMatrices, RowsMadeAgain, TrainingRows, training_vectors
 
 FloatArray = NDArray[np.float32]
 BLOCK_NUMBERS = 2**19
@@ -211,17 +211,17 @@ def train_maps(
 @dataclass
 class _Run:
     training: MapTraining
-    rows: TrainingRows
+    rows: TrainingRows | RowsMadeAgain
     generator: np.random.Generator | None = None
 
     def weights(self, advance: Callable[[int], None] | None) -> NDArray[np.float64]:
         """Adam on noisy sums; the average of the last part of the way. Shape (M, K, W), the biases last."""
         plan = self.training
-        xp = array_api_compat.array_namespace(self.rows.unit)
-        shape = (plan.n_maps, plan.n_classes, int(self.rows.vectors.shape[3]))
+        xp = array_api_compat.array_namespace(self.rows.place)
+        shape = (plan.n_maps, plan.n_classes, self.rows.width)
         generator = fresh_generator() if self.generator is None else self.generator
-        weights = _like(xp, generator.uniform(-plan.start, plan.start, shape), self.rows.unit)
-        decay = _like(xp, np.append(np.full(shape[2] - 1, plan.decay), 0.0), self.rows.unit)  # none on biases
+        weights = _like(xp, generator.uniform(-plan.start, plan.start, shape), self.rows.place)
+        decay = _like(xp, np.append(np.full(shape[2] - 1, plan.decay), 0.0), self.rows.place)  # none on biases
         adam, mean = _Adam(xp, weights, plan.momentum), xp.zeros_like(weights)
         averaged_from = plan.steps - max(1, round(plan.average * plan.steps))
         for step, draws in enumerate(self.draws(math.prod(shape), generator)):
@@ -241,7 +241,7 @@ class _Run:
         if not plan.private:
             return open_draws(n_rows, plan.sampling_rate, plan.steps, generator)
         sigma_cells = plan.noise_multiplier * 2.0**plan.cell_bits
-        device = None if isinstance(self.rows.unit, np.ndarray) else self.rows.unit.device
+        device = None if isinstance(self.rows.place, np.ndarray) else self.rows.place.device
         return private_draws(n_rows, plan.sampling_rate, sigma_cells, size, plan.steps, device=device)
 
     def noisy_sum(self, weights: Array, draws: StepDraws) -> Array:
@@ -256,12 +256,16 @@ class _Run:
         return xp.astype(total, xp.float64) * (plan.clip / 2.0**plan.cell_bits)
 
     def _blocks(self, draws: StepDraws) -> Iterator[TrainingRows]:
-        plan, on_host = self.training, isinstance(self.rows.unit, np.ndarray)
-        xp, copies = array_api_compat.array_namespace(self.rows.unit), int(self.rows.vectors.shape[2])
+        plan, on_host = self.training, isinstance(self.rows.place, np.ndarray)
+        xp, copies = array_api_compat.array_namespace(self.rows.place), self.rows.n_copies
         room = BLOCK_NUMBERS * (1 if on_host else 2**7)
-        at_once = min(rows_that_stay_exact(plan.cell_bits, copies), max(64, room // (copies * plan.n_maps * plan.n_classes)))
+        groups = 1 if plan.projections is None else plan.n_maps
+        numbers = copies * max(
+            plan.n_maps * plan.n_classes, groups * self.rows.width // 4
+        )  # of a row; vectors are used twice
+        at_once = min(rows_that_stay_exact(plan.cell_bits, copies), max(64, room // numbers))
         count = self.rows.n_rows if draws.rows is None else len(draws.rows)
-        chosen = None if draws.rows is None else _like(xp, draws.rows, self.rows.unit)
+        chosen = None if draws.rows is None else _like(xp, draws.rows, self.rows.place)
         for start in range(0, count, at_once):
             here = slice(start, min(start + at_once, count))
             yield self.rows.at(here if chosen is None else chosen[here])

@@ -31,6 +31,8 @@ from .row_arithmetic import EXACT_BITS, Array, bits_left, integer_unit
 VECTOR_BITS = 14
 FEATURE_BITS = 20
 _NUMBERS_AT_ONCE = 2**22
+MOST_NUMBERS_KEPT = 2**31
+"""Of all rows' vectors, 16 bits each. Where there would be more, they are made for every step again, with the same bits."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,21 @@ class TrainingRows:
     def n_rows(self) -> int:
         """How many, those that do not count included."""
         return int(self.vectors.shape[1])
+
+    @property
+    def n_copies(self) -> int:
+        """Copies of a row."""
+        return int(self.vectors.shape[2])
+
+    @property
+    def width(self) -> int:
+        """W: numbers in a vector, the 1 included."""
+        return int(self.vectors.shape[3])
+
+    @property
+    def place(self) -> Array:
+        """An array that lies where the rows do."""
+        return self.unit
 
     def at(self, chosen: Array | slice) -> TrainingRows:
         """Some of the rows, by their indices, with vectors in float64."""
@@ -122,10 +139,81 @@ def feature_bits(n_features: int) -> int:
     return min(FEATURE_BITS, bits_left(n_features) // 2)
 
 
+@dataclass(frozen=True)
+class RowMaker:
+    """How features become vectors: public numbers alone."""
+
+    n_classes: int
+    matrices: PublicMatrices
+    row_length: float | None
+
+    def all_of(self, features: Array, labels: Array) -> TrainingRows:
+        """All rows, made in blocks; where a block ends is of no consequence."""
+        xp = array_api_compat.array_namespace(features)
+        at_once = max(1, _NUMBERS_AT_ONCE // (features.shape[1] + self.numbers_in_a_row(features.shape[1])))
+        starts = range(0, max(1, features.shape[0]), at_once)
+        blocks = [self.block(features[start : start + at_once], labels[start : start + at_once]) for start in starts]
+        joined = {
+            field.name: xp.concat([getattr(block, field.name) for block in blocks], axis=int(field.name == "vectors"))
+            for field in fields(TrainingRows)
+        }
+        return TrainingRows(**joined)
+
+    def numbers_in_a_row(self, n_features: int) -> int:
+        """In all vectors of a row."""
+        return self.matrices.groups * self.matrices.copies * (self.matrices.width(n_features) + 1)
+
+    def block(self, features: Array, labels: Array) -> TrainingRows:
+        """Some rows at once."""
+        xp = array_api_compat.array_namespace(features)
+        matrices = self.matrices
+        whole = None if matrices.whole is None else xp.asarray(matrices.whole, device=array_api_compat.device(features))
+        features = xp.astype(features, xp.float64)
+        return _block_vectors(xp, features, labels, self.n_classes, matrices, whole, self.row_length)
+
+
+@dataclass(frozen=True)
+class RowsMadeAgain:
+    """Rows whose vectors would not fit into memory: made from their features whenever some are asked for."""
+
+    features: Array
+    labels: Array
+    maker: RowMaker
+
+    @property
+    def n_rows(self) -> int:
+        """How many, those that do not count included."""
+        return int(self.features.shape[0])
+
+    @property
+    def n_copies(self) -> int:
+        """Copies of a row."""
+        return self.maker.matrices.copies
+
+    @property
+    def width(self) -> int:
+        """W: numbers in a vector, the 1 included."""
+        return self.maker.matrices.width(int(self.features.shape[1])) + 1
+
+    @property
+    def place(self) -> Array:
+        """An array that lies where the rows do."""
+        return self.features
+
+    def at(self, chosen: Array | slice) -> TrainingRows:
+        """Some of the rows, by their indices, with vectors in float64."""
+        xp = array_api_compat.array_namespace(self.features)
+        if isinstance(chosen, slice):
+            some = self.features[chosen], self.labels[chosen]
+        else:
+            some = xp.take(self.features, chosen, axis=0), xp.take(self.labels, chosen, axis=0)
+        return self.maker.block(*some).at(slice(None))
+
+
 def training_vectors(
     features: Array, labels: Array, n_classes: int, matrices: PublicMatrices, row_length: float | None
-) -> TrainingRows:
-    """All rows, made in blocks; where a block ends is of no consequence.
+) -> TrainingRows | RowsMadeAgain:
+    """The rows of a run.
 
     Parameters
     ----------
@@ -135,20 +223,10 @@ def training_vectors(
     n_classes, matrices, row_length
         Public.
     """
-    xp = array_api_compat.array_namespace(features)
-    where = array_api_compat.device(features)
-    whole = None if matrices.whole is None else xp.asarray(matrices.whole, device=where)
-    count, n_features = features.shape
-    at_once = max(1, _NUMBERS_AT_ONCE // (n_features + matrices.groups * matrices.copies * matrices.width(n_features)))
-    blocks = []
-    for start in range(0, max(1, count), at_once):
-        block = xp.astype(features[start : start + at_once], xp.float64)
-        blocks.append(_block_vectors(xp, block, labels[start : start + at_once], n_classes, matrices, whole, row_length))
-    joined = {
-        field.name: xp.concat([getattr(block, field.name) for block in blocks], axis=int(field.name == "vectors"))
-        for field in fields(TrainingRows)
-    }
-    return TrainingRows(**joined)
+    maker = RowMaker(n_classes, matrices, row_length)
+    if features.shape[0] * maker.numbers_in_a_row(features.shape[1]) > MOST_NUMBERS_KEPT:
+        return RowsMadeAgain(features, labels, maker)
+    return maker.all_of(features, labels)
 
 
 def _block_vectors(
