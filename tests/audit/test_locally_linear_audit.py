@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import vitrail as vt
+from error_rates import CONFIDENCE, planted_noise
 from vitrail.vault import MapTraining, map_gradients, noise_for, run_epsilon, train_maps
 from vitrail.vault.training import _Run
 from vitrail.vault.training_vectors import PublicMatrices, training_vectors
 
-CONFIDENCE = 1 - 1e-9
 CROWD = np.zeros((6, 2), np.float32)
 CANARY = np.array([[1e4, -1e4]], np.float32)  # its gradient is ten thousand times as long as the clip
 
@@ -54,13 +54,18 @@ def no_clip(monkeypatch):
     monkeypatch.setattr(map_gradients, "_shrinking", lambda xp, norms, bound: np.ones_like(norms))
 
 
-def test_one_step_leaks_what_is_promised_and_no_more():
-    """Full batch, sigma 1: one row is worth mu = 1, and the worst row comes close to it."""
+def test_one_step_leaks_no_more_than_is_promised():
+    """Full batch, sigma 1: one row is worth mu = 1. False alarms: 1e-9."""
     found = vt.audit.mechanism(steps_drawn, (True, False), 1.0, draws=4000, confidence=CONFIDENCE)
     assert found.verdict != "refuted"
-    assert found.mu_lower > 0.2  # typically 0.7, standard deviation 0.07
 
 
+@planted_noise()
+def test_the_worst_row_comes_close_to_what_is_promised():
+    assert vt.audit.mechanism(steps_drawn, (True, False), 1.0, draws=4000, confidence=CONFIDENCE).mu_lower > 0.5
+
+
+@planted_noise()
 def test_a_missing_clip_is_caught_in_one_step(monkeypatch):
     no_clip(monkeypatch)
     found = vt.audit.mechanism(steps_drawn, (True, False), 1.0, draws=2000, confidence=CONFIDENCE)
@@ -85,6 +90,7 @@ def test_whole_runs_with_a_canary_keep_their_promise():
     assert found.verdict != "refuted"
 
 
+@planted_noise()
 def test_a_missing_clip_is_caught_from_the_trained_weights(monkeypatch):
     no_clip(monkeypatch)
     found = vt.audit.mechanism(runs, (True, False), CLAIM, draws=1500, confidence=CONFIDENCE)
@@ -117,6 +123,7 @@ def test_a_projection_that_kills_every_row_leaks_nothing():
     assert found.verdict != "refuted"
 
 
+@planted_noise()
 def test_sums_of_floats_that_are_projected_afterwards_are_caught(monkeypatch):
     """Planted back: clipped by what the projection leaves, summed in 32 bits, projected then. Rounding is all it shows."""
     from vitrail.vault import training
