@@ -17,6 +17,8 @@ import vitrail as vt
 from vitrail.errors import InvalidInput, ModelError
 from vitrail.explain.linear.history import History
 from vitrail.explain.linear.weights import custom
+from vitrail.vault.predictions import Predictions
+from vitrail.vault.setting import Setting
 
 ROWS = 2000
 SCHEMA = vt.Schema({"age": vt.Numeric(0, 1), "dose": vt.Numeric(0, 1), "ill": vt.Numeric(0, 1, integer=True)})
@@ -198,6 +200,17 @@ def test_predictions_kept_in_the_vault_are_dropped_when_the_model_is_fitted_agai
     assert abs(mean() - 0.1) < 0.05
     estimator.fit(x, np.full(500, 0.9))
     assert abs(mean() - 0.9) < 0.05
+
+
+def test_what_was_said_of_the_filling_row_is_dropped_too() -> None:
+    estimator, x = tree(3), np.random.default_rng(2).uniform(size=(500, 2))
+    model = vt.Model(estimator, range=(0, 1), inputs="values")
+    predictions = Predictions(Setting(SCHEMA, "ill", 500, "add-remove", 64))
+    for level in (0.1, 0.9):
+        estimator.fit(x, np.full(500, level))
+        predictions.begin()
+        predictions.admit(model)
+        assert predictions.of_filler(model, 64) == pytest.approx(level)
 
 
 def test_predictions_of_a_function_are_dropped_when_what_it_asks_is_fitted_again() -> None:

@@ -54,6 +54,7 @@ class Predictions:
             with self._lock:
                 for key in [key for key in self._cache if key[0] == id(model)]:
                     self._bytes -= self._cache.pop(key).nbytes
+                self._of_fillers = {key: said for key, said in self._of_fillers.items() if key[0] != id(model)}
         self._fingerprints[id(model)] = found
         self._looked_at.add(id(model))
         return same
