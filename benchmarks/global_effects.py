@@ -10,7 +10,7 @@ from global_curves import KINDS, Row, geometric
 from global_setup import DELTA, Bench, Case, Part, mise
 from vitrail.accounting import mu_of
 from vitrail.explain.effects.planning import AccumulatedPlan
-from vitrail.explanation.curve import TWO_SIDED_95
+from vitrail.results.curve import TWO_SIDED_95
 
 PEER_PLACES = 60
 """At how many of the values that occur the peer's partial dependence of a wide column is computed."""

@@ -12,8 +12,8 @@ import pytest
 import vitrail as vt
 from vitrail.errors import InvalidInput
 from vitrail.explain.band_claims import CLAIMS, claim_of
+from vitrail.results.band_claim import weakest
 from vitrail.show import BandClaim
-from vitrail.show.band_claim import weakest
 from vitrail.show.global_report import ranking_card
 from vitrail.show.images import figure_svg
 
@@ -176,7 +176,7 @@ def test_the_four_are_in_the_table_as_what_they_are() -> None:
 
 # --- the class stays closed -------------------------------------------------------------------------------------------
 
-ROOMS = ("show", "cli", "pane", "explanation", "explain/linear", "explain/effects", "explain/importance", "explain/report")
+ROOMS = ("show", "cli", "pane", "results", "explain/linear", "explain/effects", "explain/importance", "explain/report")
 WORDS = re.compile(r"95(?:[\s\xa0]|\\u00a0)*(?:%|per ?cent)|nominal(?:ly)?\b", re.IGNORECASE)
 
 
@@ -184,7 +184,7 @@ def test_no_room_words_the_claim_by_itself() -> None:
     files = [path for room in ROOMS for path in sorted((SOURCES / room).rglob("*.py"))]
     assert len(files) > 100
     found = [str(path.relative_to(SOURCES)) for path in files if WORDS.search(path.read_text(encoding="utf-8"))]
-    assert found == ["show/band_claim.py"]
+    assert found == ["results/band_claim.py"]
 
 
 def test_the_width_of_a_band_is_written_once() -> None:
@@ -194,4 +194,4 @@ def test_the_width_of_a_band_is_written_once() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Constant) and isinstance(node.value, float) and number.fullmatch(repr(node.value)):
                 found.append(str(path.relative_to(SOURCES)))
-    assert found == ["show/band_claim.py"]
+    assert found == ["results/band_claim.py"]

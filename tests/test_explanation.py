@@ -12,7 +12,7 @@ import pytest
 
 import vitrail as vt
 from vitrail.errors import InvalidInput
-from vitrail.explanation import Contribution
+from vitrail.results import Contribution
 from vitrail.show import BandClaim
 
 COLUMNS = ("age", "sex", "hours")

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from .explain.rows.private_rows import PrivateRows, private_rows
     from .explain.shap_global.explainers import ShapDependence, ShapImportance
     from .explain.shapley import Shapley
-    from .explanation import Curve, Explanation, Ranking, Surface
-    from .explanation.counterfactuals import Counterfactuals
     from .guarantee import Budget, Guarantee
+    from .maps import LocallyLinearClassifier, PictureFilters, TunedMaps, tune_locally_linear
     from .model import Model
-    from .models import LocallyLinearClassifier, PictureFilters, TunedMaps, tune_locally_linear
     from .pane.pane import Pane
     from .pane.writer import release
+    from .results import Curve, Explanation, Ranking, Surface
+    from .results.counterfactuals import Counterfactuals
     from .schema import BagOfWords, Categorical, Numeric, Picture, Schema
     from .vault import Block, BoundedSum, GramSum, GroupedSum, PrivateData, ProductSum, Quote, Release, SampledSum, Select
 
@@ -49,10 +49,10 @@ _HOMES = {
     "Categorical": "schema",
     "Cost": "accounting",
     "Counterfactual": "explain.counterfactual.explainer",
-    "Counterfactuals": "explanation.counterfactuals",
-    "Curve": "explanation",
+    "Counterfactuals": "results.counterfactuals",
+    "Curve": "results",
     "Effects": "explain.effects.result",
-    "Explanation": "explanation",
+    "Explanation": "results",
     "GlobalExplanation": "explain.report.result",
     "GlobalReport": "explain.report.global_report",
     "GramSum": "vault",
@@ -60,7 +60,7 @@ _HOMES = {
     "Guarantee": "guarantee",
     "Interactions": "explain.interactions.explainer",
     "LocalLinear": "explain.linear.local",
-    "LocallyLinearClassifier": "models",
+    "LocallyLinearClassifier": "maps",
     "Marginals": "explain.marginals",
     "Model": "model",
     "Numeric": "schema",
@@ -68,26 +68,26 @@ _HOMES = {
     "PartialDependence": "explain.effects.explainers",
     "PermutationImportance": "explain.importance.explainer",
     "Picture": "schema",
-    "PictureFilters": "models",
+    "PictureFilters": "maps",
     "PrivateData": "vault",
     "PrivateRows": "explain.rows.result",
     "ProductSum": "vault",
     "Quote": "vault",
-    "Ranking": "explanation",
-    "Release": "vault",
+    "Ranking": "results",
+    "Release": "releases",
     "SampledSum": "vault",
     "Schema": "schema",
     "Select": "vault",
     "ShapDependence": "explain.shap_global.explainers",
     "ShapImportance": "explain.shap_global.explainers",
     "Shapley": "explain.shapley",
-    "Surface": "explanation",
-    "TunedMaps": "models",
+    "Surface": "results",
+    "TunedMaps": "maps",
     "explain_classes": "explain.linear.classes",
     "marginals": "explain.marginals",
     "private_rows": "explain.rows.private_rows",
     "release": "pane.writer",
-    "tune_locally_linear": "models",
+    "tune_locally_linear": "maps",
 }
 _ROOMS = ("audit", "errors", "flow", "pane", "show")
 

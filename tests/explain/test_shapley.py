@@ -15,7 +15,7 @@ from vitrail.errors import BudgetExceeded, InvalidInput, ModelError, VitrailErro
 from vitrail.explain.shapley.clipping import choose_clip, clip_edges
 from vitrail.explain.shapley.contributions import Scales
 from vitrail.explain.shapley.reconcile import noise_of, reconcile
-from vitrail.show.band_claim import TWO_SIDED_95
+from vitrail.results.band_claim import TWO_SIDED_95
 from vitrail.vault import rehearse
 
 SCHEMA = vt.Schema({"a": vt.Numeric(0, 10), "b": vt.Numeric(0, 1), "c": vt.Categorical(["x", "y", "z"])})

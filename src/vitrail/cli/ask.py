@@ -15,12 +15,12 @@ import typer
 from ..accounting import Cost, JsonValue, rounded_up
 from ..errors import InvalidInput, ModelError
 from ..explain.band_claims import claim_of
-from ..explanation import Explanation
 from ..guarantee import Guarantee, check_epsilon_delta, check_neighbours, question_mu
 from ..model import Model
+from ..results import Explanation
+from ..results.band_claim import BandClaim
 from ..schema import Schema
 from ..schema.reading import did_you_mean
-from ..show.band_claim import BandClaim
 from . import options
 from .account import charged_since, declared_of, fits_line, with_notes
 from .ask_input import model_of, points_of, weight_of

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..explanation import Explanation
-from ..explanation.summary import printable
+from ..results import Explanation
+from ..results.summary import printable
 from ..show.attribution_html import bar_numbers
 from ..show.attributions import MOST_POINTS, Attribution, AttributionBar, aligned_numbers
 from .account import STILL_PAID, bill_line

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import BudgetExceeded, InvalidInput
-from ..explanation.counterfactuals import Counterfactuals
-from ..explanation.summary import printable
 from ..guarantee import check_epsilon_delta
+from ..results.counterfactuals import Counterfactuals
+from ..results.summary import printable
 from ..schema import Level, Numeric, Schema
 from . import options
 from .account import STILL_PAID, bill_line, charged_since, declared_of, with_notes

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import InvalidInput
-from ..explanation.checks import shown_text
-from ..explanation.summary import printable
-from ..show.band_claim import weakest
+from ..results.band_claim import weakest
+from ..results.checks import shown_text
+from ..results.summary import printable
 from . import options
 from .account import with_notes
 from .ask_input import model_of, points_of

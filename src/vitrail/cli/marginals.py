@@ -13,8 +13,8 @@ from ..accounting import JsonValue, rounded_up
 from ..errors import InvalidInput
 from ..explain.band_claims import claim_of
 from ..guarantee import Budget, check_epsilon_delta
+from ..results.band_claim import TWO_SIDED_95
 from ..schema import Schema
-from ..show.band_claim import TWO_SIDED_95
 from . import options
 from .account import bill_line, declared_of, fits_line
 from .output import check_writable, existing, one_account, open_existing_ledger, print_json, print_line, print_table

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..accounting import JsonValue, rounded_up
-from ..explanation.summary import printable
 from ..guarantee import Budget, check_epsilon_delta
+from ..results.summary import printable
 from . import options
 from .account import STILL_PAID, bill_line, charged_since, declared_of, fits_line, with_notes
 from .ask_input import model_of

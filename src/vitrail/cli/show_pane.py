@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..accounting import JsonValue
-from ..explanation.summary import printable
+from ..results.summary import printable
 from . import options
 from .output import check_files, existing, print_json, print_line, print_table, print_written, write_files
 from .report import SUFFIXES, print_report

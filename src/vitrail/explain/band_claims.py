@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from ..show.band_claim import BandClaim
+from ..results.band_claim import BandClaim
 
 CLAIMS: Mapping[str, BandClaim] = MappingProxyType(
     {

@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 from ..accounting import Cost, JsonValue
 from ..errors import InvalidInput, SchemaError
 from ..guarantee import Guarantee
+from ..results.band_claim import TWO_SIDED_95
 from ..schema.reading import did_you_mean
-from ..show.band_claim import TWO_SIDED_95
 from .bins import Bins
 
 if TYPE_CHECKING:

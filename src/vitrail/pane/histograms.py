@@ -21,8 +21,8 @@ from ..explain.effects.result import Effects
 from ..explain.marginals_result import Marginals
 from ..explain.report.result import GlobalExplanation
 from ..explain.rows.result import PrivateRows
-from ..explanation import Curve
-from ..explanation.curve import Density
+from ..results import Curve
+from ..results.curve import Density
 from ..schema import Column, Numeric
 
 WIDTH_AT_BOUND = 1e-6

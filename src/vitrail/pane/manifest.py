@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 
 from ..accounting import Cost, JsonValue
 from ..errors import InvalidInput, VitrailError
-from ..explanation import stored
 from ..guarantee import Guarantee
+from ..results import stored
 from ..schema import Level, Schema
 from .archive import DamagedPane, digest
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..accounting import rounded_up
-from ..explanation.checks import shown_text
+from ..results.checks import shown_text
 from ..show import Report, Section, Table, privacy_label
 from ..show.label import PrivacyLabel
 from ..show.pane_page import PersonShape, Standing, person_report

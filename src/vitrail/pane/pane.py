@@ -31,9 +31,9 @@ from ..explain.linear.weights import polynomial
 from ..explain.marginals_result import Marginals
 from ..explain.report.result import GlobalExplanation
 from ..explain.rows.result import PrivateRows
-from ..explanation import Explanation, Ranking
 from ..guarantee import Guarantee
 from ..model import Model
+from ..results import Explanation, Ranking
 from ..schema import Level, Schema
 from . import archive
 from .histograms import marginals_of
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from ..explain.counterfactual.explainer import Counterfactual
     from ..explain.effects.result import Effects
-    from ..explanation.counterfactuals import Counterfactuals
+    from ..results.counterfactuals import Counterfactuals
     from .person import Person
 
 Method = Literal["auto", "moments", "rows"]

@@ -28,8 +28,8 @@ from ..explain.report.result import GlobalExplanation
 from ..explain.rows.result import PrivateRows
 from ..explain.rows.storage import HEADER as ROWS_HEADER
 from ..explain.rows.storage import read_rows, write_rows
+from ..results.band_claim import TWO_SIDED_95, weakest
 from ..schema import Schema
-from ..show.band_claim import TWO_SIDED_95, weakest
 from .archive import DamagedPane, json_bytes, parsed_json
 
 MOST_CELLS = 10**6

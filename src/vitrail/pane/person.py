@@ -11,9 +11,9 @@ import numpy as np
 
 from ..accounting import JsonValue
 from ..errors import InvalidInput
-from ..explanation import Curve, Explanation
-from ..explanation.checks import plain_value
-from ..explanation.counterfactuals import Counterfactuals
+from ..results import Curve, Explanation
+from ..results.checks import plain_value
+from ..results.counterfactuals import Counterfactuals
 
 if TYPE_CHECKING:
     from ..schema import Level

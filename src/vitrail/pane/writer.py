@@ -26,9 +26,9 @@ from ..explain.linear.synopsis import Synopsis
 from ..explain.promises import basis_of, guarantee_of
 from ..explain.rows.private_rows import private_rows
 from ..explain.trying import telling_charge
-from ..explanation import stored
 from ..guarantee import question_mu
 from ..model import Model
+from ..results import stored
 from ..show import bill_of
 from .archive import MOST_BYTES, digest, json_bytes, parsed_json
 from .histograms import marginals_of, with_drawn_densities

@@ -12,9 +12,9 @@ Examples
 1
 """
 
+from ..results.band_claim import BandClaim
 from .attribution_html import attribution_table, attributions_html
 from .attributions import Attribution, attribution_figure, attributions_figure
-from .band_claim import BandClaim
 from .bill import Bill, BillLine, bill_of
 from .budget import bill_section, budget_figure
 from .curves import CurveShape, curve_figure, curve_picture, curves_figure

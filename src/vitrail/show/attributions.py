@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import InvalidInput
-from .band_claim import BandClaim
+from ..results.band_claim import BandClaim
 from .histograms import shortened
 from .images import GLASS, INK, RULE, SOFT, new_figure, quiet
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..errors import InvalidInput
+from ..results.band_claim import BandClaim
 from .attributions import aligned_numbers, check_most
-from .band_claim import BandClaim
 from .histograms import shortened
 from .images import GLASS, INK, RULE, SOFT, new_figure, notebook_html, quiet
 from .report import Picture, Table

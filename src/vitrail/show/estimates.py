@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import InvalidInput
-from .band_claim import BandClaim, weakest
+from ..results.band_claim import BandClaim, weakest
 from .images import GLASS, INK, RULE, new_figure, quiet
 from .report import Picture, Table
 

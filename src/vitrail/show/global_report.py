@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ..accounting import epsilon_of, rounded_up
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
-from .band_claim import weakest
+from ..results.band_claim import weakest
 from .bill import Bill
 from .budget import bill_section
 from .curves import CurveShape, curve_table, draw_curve

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from ..errors import InvalidInput
-from .band_claim import TWO_SIDED_95, BandClaim
+from ..results.band_claim import TWO_SIDED_95, BandClaim
 from .images import AMBER, GLASS, INK, RULE, new_figure, quiet
 from .report import Picture, Section, Table
 

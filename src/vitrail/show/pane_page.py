@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from ..results.band_claim import weakest
 from .attribution_html import bar_numbers
 from .attributions import Attribution, AttributionBar, bar_limits
-from .band_claim import weakest
 from .counterfactuals import WhatIfShape, what_if_table
 from .curves import CurveShape, curve_table, draw_curve
 from .global_report import CURVE_INCHES, MOST_LEVELS, Card, Cards, most_common

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import InvalidInput
+from ..results.band_claim import BandClaim
 from .attributions import aligned_numbers
-from .band_claim import BandClaim
 from .histograms import shortened
 from .images import AMBER, GLASS, INK, RULE, SOFT, new_figure, notebook_html, quiet
 from .report import Picture, Table

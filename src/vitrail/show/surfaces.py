@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import InvalidInput
-from .band_claim import BandClaim
+from ..results.band_claim import BandClaim
 from .histograms import shortened
 from .images import INK, SOFT, new_figure, notebook_html
 from .report import Picture, Table

@@ -1,5 +1,6 @@
 """TRUSTED. The only room with raw rows: the questions that can be asked of them, exact sums, noise, and the charge first."""
 
+from ..releases import Release
 from .block import Block
 from .bounded_sum import BoundedSum
 from .gram_sum import GramSum
@@ -10,7 +11,6 @@ from .product_sum import ProductSum
 from .question import Question
 from .quote import Quote
 from .rehearsal import rehearse
-from .release import Release
 from .sampled_sum import SampledSum
 from .select import Select
 from .training import MapTraining, TrainedMaps, train_maps

@@ -34,7 +34,7 @@ of S + noise.
 
 *Same bits.* c comes from operations of ``row_arithmetic`` only: a row's integers do not depend on the other rows.
 
-Tests: tests/models/test_map_gradients.py::test_no_row_moves_the_sum_further_than_clip (exact integers, any row),
+Tests: tests/maps/test_map_gradients.py::test_no_row_moves_the_sum_further_than_clip (exact integers, any row),
 test_copies_that_cancel_are_clipped_all_the_same, test_a_row_adds_the_same_integers_whatever_stands_beside_it.
 """
 

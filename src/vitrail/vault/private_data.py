@@ -16,12 +16,12 @@ from ..ledger import Ledger, Part, Replay, Statement, open_ledger
 from ..ledger.forgetful import check_forgetful
 from ..nothing_escapes import stop_if_interrupted
 from ..progress import progress
+from ..releases import Release
 from ..schema import Categorical, Schema
 from .parts import check_partition_allowed, part_row_count, partition
 from .predictions import Predictions
 from .question import Answer, Plan, Question, check_count
 from .quote import Priced, Quote, Tag
-from .release import Release
 from .row_pass import RowPass
 from .rows import RowSource, open_rows
 from .rows.part import PartRows

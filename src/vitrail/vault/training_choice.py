@@ -20,7 +20,7 @@ judged by the arithmetic they are trained with (``row_arithmetic``, ``map_gradie
 has the same bits whatever stands beside it. Counts are integers, and the draw is that of ``vault.select``, whose
 distance from the true law (below 2^-240) delta has room for.
 
-Tests: tests/models/test_map_choice.py, test_a_neighbour_moves_the_odds_by_epsilon and
+Tests: tests/maps/test_map_choice.py, test_a_neighbour_moves_the_odds_by_epsilon and
 test_a_row_is_judged_by_its_own_bits.
 """
 

@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 
 import vitrail as vt
 from vitrail.errors import InvalidInput
-from vitrail.explanation import Density
+from vitrail.results import Density
 from vitrail.show.curves import CurveShape, curve_picture, curves_figure
 from vitrail.show.rankings import ranking_picture
 

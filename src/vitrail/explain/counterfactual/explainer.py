@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from ...accounting import Cost, rounded_up
 from ...errors import InvalidInput
-from ...explanation.counterfactuals import Counterfactuals, WhatIf
 from ...guarantee import Guarantee
 from ...model import Model
+from ...results.counterfactuals import Counterfactuals, WhatIf
 from ...schema import FloatArray, Level
 from .asking import Asking
 from .classes import OPPOSITE, Classes, Indices

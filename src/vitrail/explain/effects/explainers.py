@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from ...errors import InvalidInput
-from ...explanation import Curve, Surface
 from ...guarantee import question_mu
 from ...model import Model
+from ...results import Curve, Surface
 from ...schema import Categorical
 from ..marginals_result import Marginals
 from ..trying import after_charge

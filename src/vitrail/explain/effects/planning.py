@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from ...accounting import Basis, Cost
 from ...errors import InvalidInput
-from ...explanation import Curve, Surface
-from ...explanation.curve import Density
 from ...guarantee import Guarantee
 from ...model import Model
+from ...results import Curve, Surface
+from ...results.curve import Density
 from ...schema import Categorical, Schema
 from ...vault import BoundedSum, PrivateData, Quote, Release
 from ..band_claims import claim_of

@@ -23,7 +23,7 @@ import numpy as np
 from ...accounting import Basis, Cost, JsonValue
 from ...guarantee import Guarantee, check_neighbours
 from ...model import Model
-from ...show.band_claim import TWO_SIDED_95, BandClaim
+from ...results.band_claim import TWO_SIDED_95, BandClaim
 from ...show.global_report import PARTS
 from ..band_claims import claim_of
 from ..marginals import marginals_bins, marginals_question

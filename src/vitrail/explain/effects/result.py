@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from ...accounting import Cost, JsonValue
 from ...errors import InvalidInput
-from ...explanation import Curve, Surface
 from ...guarantee import Guarantee
-from ...show.band_claim import BandClaim, weakest
+from ...results import Curve, Surface
+from ...results.band_claim import BandClaim, weakest
 from ..marginals_result import Marginals
 
 if TYPE_CHECKING:

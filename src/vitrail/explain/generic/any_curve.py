@@ -21,11 +21,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...errors import InvalidInput
-from ...explanation import Curve
 from ...guarantee import Guarantee, question_mu
 from ...model import Model
 from ...model.contents import sketch
-from ...show.band_claim import TWO_SIDED_95
+from ...results import Curve
+from ...results.band_claim import TWO_SIDED_95
 from ..band_claims import claim_of
 from .curve_output import CurveReader, checked_default, checked_range, grid_of, level_text
 from .price import SMALL_CURVE_NOISE, GenericQuote, checked_groups, choose_groups

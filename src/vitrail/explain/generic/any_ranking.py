@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InvalidInput
-from ...explanation import Ranking
 from ...guarantee import Guarantee, question_mu
 from ...model.contents import sketch
-from ...show.band_claim import TWO_SIDED_95
+from ...results import Ranking
+from ...results.band_claim import TWO_SIDED_95
 from ..band_claims import claim_of
 from .any_curve import checked_key, group_notes, identity
 from .price import SMALL_RANKING_NOISE, GenericQuote, checked_groups, choose_groups

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ...errors import InvalidInput
-from ...explanation import Ranking
 from ...guarantee import question_mu
 from ...model import Model
-from ...show.band_claim import TWO_SIDED_95
+from ...results import Ranking
+from ...results.band_claim import TWO_SIDED_95
 from ..band_claims import claim_of
 from ..effects.axes import Floats
 from ..effects.explainers import checked_rate

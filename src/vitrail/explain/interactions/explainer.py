@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...errors import InvalidInput, ModelError
-from ...explanation import Ranking
 from ...guarantee import question_mu
 from ...model import Model
+from ...results import Ranking
 from ..band_claims import claim_of
 from ..effects.explainers import checked_rate
 from ..effects.joint import per_unit_std

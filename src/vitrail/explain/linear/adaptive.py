@@ -40,8 +40,8 @@ import numpy as np
 from ...accounting import Basis, Cost
 from ...accounting.cost import PICO
 from ...errors import InvalidInput
-from ...explanation import Explanation
 from ...guarantee import question_mu
+from ...results import Explanation
 from ..promises import guarantee_of
 from .contributions import explanation_of
 from .descent import (

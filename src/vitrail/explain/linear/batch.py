@@ -12,8 +12,8 @@ import numpy as np
 
 from ...accounting import Cost
 from ...errors import InvalidInput
-from ...explanation import Explanation
 from ...guarantee import Guarantee
+from ...results import Explanation
 from .bands import DRAWS, FEWEST_DRAWS, bands_of
 from .contributions import explanation_of
 from .problem import Floats, LocalProblem

@@ -30,9 +30,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...errors import InvalidInput, ModelError
-from ...explanation import Explanation
 from ...guarantee import question_mu
 from ...model import Model
+from ...results import Explanation
 from ...schema import Level, View
 from .bands import DRAWS
 from .batch import check_options, explained

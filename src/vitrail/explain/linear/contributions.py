@@ -11,10 +11,10 @@ from __future__ import annotations
 import numpy as np
 
 from ...accounting import Cost
-from ...explanation import Explanation
 from ...guarantee import Guarantee
+from ...results import Explanation
+from ...results.band_claim import TWO_SIDED_95
 from ...schema import Numeric
-from ...show.band_claim import TWO_SIDED_95
 from ..band_claims import claim_of
 from .problem import Floats, LocalProblem
 

@@ -27,8 +27,8 @@ import numpy as np
 from ...accounting import NOTHING, Basis, Cost, epsilon_of, rounded_down, rounded_up
 from ...accounting.cost import PICO
 from ...errors import BudgetExceeded, InvalidInput
-from ...explanation import Explanation
 from ...guarantee import question_mu
+from ...results import Explanation
 from ..promises import guarantee_of
 from .contributions import explanation_of
 from .gradients import (

@@ -21,8 +21,8 @@ import numpy as np
 
 from ...accounting import NOTHING, Basis, Cost, JsonValue, rounded_up
 from ...errors import InvalidInput
-from ...explanation import Explanation
 from ...guarantee import Guarantee
+from ...results import Explanation
 from .contributions import explanation_of
 from .gradients import problem_identity, radius_of
 from .problem import Floats, LocalProblem

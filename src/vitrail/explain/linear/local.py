@@ -23,9 +23,9 @@ import numpy as np
 
 from ...accounting import rounded_up
 from ...errors import InvalidInput, ModelError, SchemaError
-from ...explanation import Explanation
 from ...guarantee import Guarantee, question_mu
 from ...model import Model
+from ...results import Explanation
 from ...schema import Numeric, Schema, View
 from .price import LocalQuote, quote_statistics
 from .problem import Floats, Labels, LocalProblem

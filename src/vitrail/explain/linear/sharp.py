@@ -30,7 +30,7 @@ import numpy as np
 from scipy.stats import t as student
 
 from ...errors import InvalidInput, ModelError, SchemaError
-from ...explanation import Explanation
+from ...results import Explanation
 from ...schema import Numeric, Schema
 from ..rows.result import PrivateRows
 from ..trying import after_charge, try_model

@@ -32,9 +32,9 @@ from numpy.typing import NDArray
 
 from ...accounting import Cost
 from ...errors import InvalidInput
-from ...explanation import Explanation
 from ...guarantee import Guarantee
 from ...model import Model
+from ...results import Explanation
 from ...schema import Numeric, Schema
 from ..band_claims import claim_of
 from .coordinates import Cells, Coordinates

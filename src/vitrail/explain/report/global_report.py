@@ -13,10 +13,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ...errors import InvalidInput
-from ...explanation import Ranking
 from ...guarantee import question_mu
 from ...model import Model
-from ...show.band_claim import TWO_SIDED_95
+from ...results import Ranking
+from ...results.band_claim import TWO_SIDED_95
 from ..effects.explainers import ALE, PDP, checked_estimate, checked_orders, checked_rate, effects_of
 from ..effects.joint import Part
 from ..effects.planning import (

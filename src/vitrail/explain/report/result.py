@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...accounting import Cost, JsonValue
-from ...explanation import Ranking, files, stored
 from ...guarantee import Guarantee
-from ...show.band_claim import BandClaim
+from ...results import Ranking, files, stored
+from ...results.band_claim import BandClaim
 from ...show.global_report import PARTS as SHOWN_PARTS
 from ..effects.result import Effects
 from ..marginals_result import Marginals

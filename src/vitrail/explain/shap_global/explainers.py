@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, overload
 import numpy as np
 
 from ...errors import ModelError
-from ...explanation import Curve, Ranking
-from ...explanation.curve import Density
 from ...guarantee import question_mu
 from ...model import Model
+from ...results import Curve, Ranking
+from ...results.curve import Density
 from ...schema import Categorical
 from ..band_claims import claim_of
 from ..effects.axes import Floats

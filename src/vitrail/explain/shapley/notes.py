@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...show.band_claim import TWO_SIDED_95
+from ...results.band_claim import TWO_SIDED_95
 from .reconcile import Reconciled
 
 GAP_TO_MENTION = 4.0

@@ -23,10 +23,10 @@ import numpy as np
 from ...accounting import Cost, JsonValue, rounded_down, rounded_up
 from ...accounting.cost import PICO
 from ...errors import BudgetExceeded, InvalidInput
-from ...explanation import Explanation
 from ...guarantee import Guarantee, check_neighbours, question_mu
 from ...model import Model
-from ...show.band_claim import TWO_SIDED_95
+from ...results import Explanation
+from ...results.band_claim import TWO_SIDED_95
 from ..band_claims import claim_of
 from ..promises import basis_of, guarantee_of
 from . import clipping

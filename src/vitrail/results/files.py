@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ..accounting import Cost, JsonValue
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
-from ..show.band_claim import BandClaim
+from .band_claim import BandClaim
 
 if TYPE_CHECKING:
     from .explanation import Explanation

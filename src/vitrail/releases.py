@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..accounting import Cost, JsonValue, rounded_up
-from ..errors import LedgerCorrupted
-from ..guarantee import Guarantee
+from .accounting import Cost, JsonValue, rounded_up
+from .errors import LedgerCorrupted
+from .guarantee import Guarantee
 
 FORMAT_VERSION = 2
 

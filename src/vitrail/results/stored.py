@@ -8,8 +8,8 @@ from typing import TypeVar
 from ..accounting import Cost, JsonValue
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
-from ..show.band_claim import BandClaim
 from . import files
+from .band_claim import BandClaim
 
 Made = TypeVar("Made")
 

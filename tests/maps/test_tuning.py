@@ -8,7 +8,7 @@ import pytest
 import vitrail as vt
 from error_rates import planted_noise
 from vitrail.accounting import Cost, event_from_json
-from vitrail.models.tuning import _split
+from vitrail.maps.tuning import _split
 from vitrail.vault import run_epsilon
 
 CANDIDATES = [{"n_maps": 1}, {"n_maps": 3}, {"n_maps": 2, "clip": 1.0}]

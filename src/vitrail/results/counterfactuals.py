@@ -92,7 +92,7 @@ class Counterfactuals:
     Examples
     --------
     >>> import vitrail as vt
-    >>> from vitrail.explanation.counterfactuals import WhatIf
+    >>> from vitrail.results.counterfactuals import WhatIf
     >>> older = WhatIf({"age": 45, "sex": "f"}, distance=0.2, plausibility=0.1, output=0.7)
     >>> found = vt.Counterfactuals(("age", "sex"), ({"age": 31, "sex": "f"},), (0.3,), (0,), (1,), ((older,),), ("",), 1,
     ...     vt.Guarantee.of_mu(0.2, 1e-6), vt.Cost.of_mu(0.2))

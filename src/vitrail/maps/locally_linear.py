@@ -16,9 +16,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..errors import InvalidInput, SchemaError
-from ..explanation import Explanation
 from ..guarantee import Guarantee
 from ..progress import progress
+from ..results import Explanation
 from ..schema import Categorical, Schema
 from ..vault import MapTraining, PrivateData, check_device, on_device, train_maps
 from .bank import ActiveMap, MapBank

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..accounting import Cost
-from ..explanation import Explanation
+from ..results import Explanation
 from ..schema import Schema
 from ..vault import MapScores, map_scores
 from .bank import ActiveMap

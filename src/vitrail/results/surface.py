@@ -13,8 +13,8 @@ from ..accounting import Cost, JsonValue
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
 from ..schema import Level
-from ..show.band_claim import TWO_SIDED_95, BandClaim
 from . import stored
+from .band_claim import TWO_SIDED_95, BandClaim
 from .checks import Floats, checked_names, checked_texts, frozen_numbers, plain_value
 
 if TYPE_CHECKING:

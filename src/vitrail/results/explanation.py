@@ -20,8 +20,8 @@ from ..accounting import Cost, JsonValue
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
 from ..show.attributions import Attribution, check_most
-from ..show.band_claim import BandClaim
 from . import files
+from .band_claim import BandClaim
 from .checks import Floats, checked_names, checked_texts, frozen_numbers, plain_points, shown_text
 from .contribution import Contribution
 from .plots import ExplanationPlots
