@@ -17,7 +17,7 @@ import numpy as np
 
 import vitrail as vt
 from papers import patel_published, yang_published
-from vitrail.explain.linear.weights import stable
+from vitrail.solve.linear.weights import stable
 from vitrail.vault import grouped_sum, rehearse
 
 GRID = 2.0**-20

@@ -126,7 +126,7 @@ def any_ranking(case: Case, epsilon: float) -> tuple[np.ndarray, int]:
 def ours(case: Case, epsilon: float) -> np.ndarray:
     """vt.PermutationImportance's scores: (draws, columns), several noises for each draw of the marginals."""
     from vitrail.explain.importance.explainer import checked_repeats, importance_part
-    from vitrail.explain.importance.losses import loss_of
+    from vitrail.solve.curves.losses import loss_of
 
     model, found = case.model, []
     for _ in range(case.scale.marginal_draws):

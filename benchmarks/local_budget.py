@@ -19,7 +19,7 @@ from papers.patel_published import Algorithm3, algorithm_1
 from vitrail.accounting import Cost, epsilon_of, mu_of
 from vitrail.explain.linear.gradients import Gradients
 from vitrail.explain.linear.problem import LocalProblem
-from vitrail.explain.linear.weights import stable
+from vitrail.solve.linear.weights import stable
 
 EPSILON_PER_QUERY = 0.01
 PRICE_FACTORS = (1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 6.0)

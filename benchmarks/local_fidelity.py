@@ -19,7 +19,7 @@ from vitrail.explain.linear import cells, moments
 from vitrail.explain.linear.problem import LocalProblem
 from vitrail.explain.linear.sharp import explain_on
 from vitrail.explain.linear.statistics import radius_of, statistics_question
-from vitrail.explain.linear.weights import Weight, custom, exponential, polynomial, stable
+from vitrail.solve.linear.weights import Weight, custom, exponential, polynomial, stable
 
 NON_PRIVATE: tuple[tuple[str, Weight], ...] = (
     ("sharp kernel exp(-d^2/0.05)", exponential(0.05)),

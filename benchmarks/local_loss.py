@@ -23,7 +23,7 @@ from vitrail.explain.linear import cells as moments_by_cell
 from vitrail.explain.linear import moments
 from vitrail.explain.linear.problem import LocalProblem
 from vitrail.explain.linear.statistics import LocalStatistics, statistics_question
-from vitrail.explain.linear.weights import Weight, polynomial, stable
+from vitrail.solve.linear.weights import Weight, polynomial, stable
 
 
 class Judge:

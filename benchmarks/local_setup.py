@@ -20,7 +20,7 @@ import datasets
 import exact
 import vitrail as vt
 from running import Part
-from vitrail.explain.linear.weights import Weight
+from vitrail.solve.linear.weights import Weight
 
 __all__ = ["DELTA", "Bench", "Cache", "Case", "Part", "Scale", "load"]
 

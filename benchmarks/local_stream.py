@@ -22,10 +22,10 @@ from vitrail.accounting import Cost
 from vitrail.explain.linear.adaptive import explain_point, rules_of
 from vitrail.explain.linear.descent import descend, mu_of_units, pace_of
 from vitrail.explain.linear.gradients import Gradients
-from vitrail.explain.linear.history import History, Past
 from vitrail.explain.linear.problem import LocalProblem
 from vitrail.explain.linear.statistics import LocalStatistics, radius_of, scales_of
-from vitrail.explain.linear.weights import stable
+from vitrail.solve.linear.history import History, Past
+from vitrail.solve.linear.weights import stable
 
 PARTS = 3
 AT_ONCE = 10**7

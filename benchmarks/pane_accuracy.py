@@ -21,9 +21,9 @@ from papers.tailoring_published import concordant
 from vitrail.accounting import mu_of
 from vitrail.explain.linear.problem import LocalProblem
 from vitrail.explain.linear.sharp import explain_on
-from vitrail.explain.linear.weights import polynomial
 from vitrail.pane.pane import SAMPLED
 from vitrail.pane.plan import ROW_BINS, Plan
+from vitrail.solve.linear.weights import polynomial
 
 KINDS = ("pdp", "ale")
 Row = dict[str, object]

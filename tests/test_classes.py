@@ -13,7 +13,7 @@ from vitrail.errors import InvalidInput, ModelError, SchemaError
 from vitrail.explain.linear.classes import Shifted, classes_question
 from vitrail.explain.linear.problem import LocalProblem
 from vitrail.explain.linear.statistics import scales_of, statistics_question
-from vitrail.explain.linear.weights import exponential, polynomial, stable
+from vitrail.solve.linear.weights import exponential, polynomial, stable
 from vitrail.vault import rehearse
 
 SCHEMA = vt.Schema({"a": vt.Numeric(0, 1), "b": vt.Numeric(0, 1), "c": vt.Categorical(["no", "yes"])})

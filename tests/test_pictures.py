@@ -12,8 +12,8 @@ import vitrail as vt
 from vitrail.errors import InvalidInput, SchemaError
 from vitrail.explain.linear.problem import LocalProblem
 from vitrail.explain.linear.statistics import scales_of, statistics_question
-from vitrail.explain.linear.weights import stable
 from vitrail.schema import View
+from vitrail.solve.linear.weights import stable
 from vitrail.vault import rehearse
 
 SHOES = Path(__file__).resolve().parents[1] / "examples" / "data" / "shoes.parquet"

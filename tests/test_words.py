@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 import vitrail as vt
 from vitrail.errors import InvalidInput, SchemaError
 from vitrail.explain.linear.problem import LocalProblem
-from vitrail.explain.linear.weights import stable
 from vitrail.schema import View
 from vitrail.schema.words import words_in
+from vitrail.solve.linear.weights import stable
 
 PRAISE = ("friendly", "clean", "quiet")
 BLAME = ("rude", "dirty", "loud")

@@ -16,7 +16,7 @@ from papers.counterfactual_cases import Case, Verdict, judged, of_schema, outlie
 from papers.counterfactual_scale import Bench
 from papers.yang_published import PublishedDPC, published_dpc, published_search
 from vitrail.explain.counterfactual.moments import moments_question
-from vitrail.explain.counterfactual.picture import code_of
+from vitrail.results.class_picture import code_of
 
 EPSILONS = (0.025, 0.1, 0.75)
 MSE_EPSILONS = (0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0)

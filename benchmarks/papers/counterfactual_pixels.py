@@ -17,8 +17,8 @@ from papers.counterfactual_several import Asked, Several, asked
 from papers.yang_published import published_dpc, published_search
 from vitrail.explain.counterfactual.moments import moments_question, shortened
 from vitrail.explain.counterfactual.network import trained
-from vitrail.explain.counterfactual.picture import code_of
 from vitrail.guarantee import question_mu
+from vitrail.results.class_picture import code_of
 
 CLIP = 10.0
 """Length that rows are cut to; nine of ten test images outside the queries are shorter than 11, the mean is 8.9."""

@@ -27,7 +27,7 @@ from papers.patel_published import algorithm_1
 from vitrail.accounting import mu_of
 from vitrail.explain.linear.gradients import Gradients
 from vitrail.explain.linear.problem import LocalProblem
-from vitrail.explain.linear.weights import polynomial, stable
+from vitrail.solve.linear.weights import polynomial, stable
 
 EPSILONS = (0.01, 0.1)
 PRINTED = {

@@ -27,10 +27,11 @@ from local_stream import (
 from papers.patel_cases import problem_of, text_case, text_thirds
 from papers.patel_published import Algorithm3, algorithm_1, composed_epsilon
 from vitrail.accounting import epsilon_of, mu_of
-from vitrail.explain.linear import cells, history
+from vitrail.explain.linear import cells
 from vitrail.explain.linear.gradients import Gradients
-from vitrail.explain.linear.history import History
 from vitrail.explain.linear.problem import LocalProblem
+from vitrail.solve.linear import history
+from vitrail.solve.linear.history import History
 
 DELTA_STREAM = 1e-7
 ITERATIONS = 300

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from .accounting import Cost
     from .explain.counterfactual.explainer import Counterfactual
     from .explain.effects.explainers import AccumulatedEffects, PartialDependence
-    from .explain.effects.result import Effects
     from .explain.generic import AnyCurve, AnyRanking
     from .explain.importance.explainer import PermutationImportance
     from .explain.interactions.explainer import Interactions
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from .explain.linear.local import LocalLinear
     from .explain.marginals import Marginals, marginals
     from .explain.report.global_report import GlobalReport
-    from .explain.report.result import GlobalExplanation
     from .explain.rows.private_rows import PrivateRows, private_rows
     from .explain.shap_global.explainers import ShapDependence, ShapImportance
     from .explain.shapley import Shapley
@@ -33,6 +31,8 @@ if TYPE_CHECKING:
     from .pane.writer import release
     from .results import Curve, Explanation, Ranking, Surface
     from .results.counterfactuals import Counterfactuals
+    from .results.effects import Effects
+    from .results.report import GlobalExplanation
     from .schema import BagOfWords, Categorical, Numeric, Picture, Schema
     from .vault import Block, BoundedSum, GramSum, GroupedSum, PrivateData, ProductSum, Quote, Release, SampledSum, Select
 
@@ -51,9 +51,9 @@ _HOMES = {
     "Counterfactual": "explain.counterfactual.explainer",
     "Counterfactuals": "results.counterfactuals",
     "Curve": "results",
-    "Effects": "explain.effects.result",
+    "Effects": "results.effects",
     "Explanation": "results",
-    "GlobalExplanation": "explain.report.result",
+    "GlobalExplanation": "results.report",
     "GlobalReport": "explain.report.global_report",
     "GramSum": "vault",
     "GroupedSum": "vault",
@@ -70,7 +70,7 @@ _HOMES = {
     "Picture": "schema",
     "PictureFilters": "maps",
     "PrivateData": "vault",
-    "PrivateRows": "explain.rows.result",
+    "PrivateRows": "results.private_rows",
     "ProductSum": "vault",
     "Quote": "vault",
     "Ranking": "results",

@@ -27,9 +27,9 @@ from error_rates import CONFIDENCE
 from vitrail.accounting import bounded_range_epsilon_of
 from vitrail.explain.linear import adaptive
 from vitrail.explain.linear.gradients import Gradients, VaultAnswers
-from vitrail.explain.linear.history import History
 from vitrail.explain.linear.problem import LocalProblem
-from vitrail.explain.linear.weights import stable
+from vitrail.solve.linear.history import History
+from vitrail.solve.linear.weights import stable
 
 spec = importlib.util.spec_from_file_location(
     "patel_published", Path(__file__).resolve().parents[2] / "benchmarks" / "papers" / "patel_published.py"

@@ -17,10 +17,10 @@ from error_rates import CONFIDENCE, planted_noise
 from vitrail.explain.effects.joint import Joint
 from vitrail.explain.effects.planning import AccumulatedPlan, PartialPlan, Prepared
 from vitrail.explain.importance.explainer import importance_part
-from vitrail.explain.importance.losses import loss_of
 from vitrail.explain.interactions.explainer import plan_part
 from vitrail.explain.shap_global.explainers import looked_at
 from vitrail.explain.shap_global.parts import Cells, ShapDependencePart, ShapImportancePart
+from vitrail.solve.curves.losses import loss_of
 from vitrail.vault import rehearse
 from vitrail.vault.block import Block
 from vitrail.vault.predictions import Predictions

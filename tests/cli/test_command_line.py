@@ -264,7 +264,7 @@ def test_an_unexpected_error_shows_no_message(run, files: Path, monkeypatch: pyt
     def fails(*_: object, **__: object) -> None:
         raise RuntimeError("row 17 holds the name Ada")
 
-    monkeypatch.setattr("vitrail.explain.marginals_result.Marginals.of_release", fails)
+    monkeypatch.setattr("vitrail.results.marginals.Marginals.of_release", fails)
     ran = ask(run, "--epsilon", 0.3)
     assert ran.code == 70
     assert "RuntimeError" in ran.err

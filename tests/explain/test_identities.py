@@ -15,8 +15,8 @@ from sklearn.tree import DecisionTreeRegressor
 
 import vitrail as vt
 from vitrail.errors import InvalidInput, ModelError
-from vitrail.explain.linear.history import History
-from vitrail.explain.linear.weights import custom
+from vitrail.solve.linear.history import History
+from vitrail.solve.linear.weights import custom
 from vitrail.vault.predictions import Predictions
 from vitrail.vault.setting import Setting
 

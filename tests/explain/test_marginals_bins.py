@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from vitrail import Categorical, Numeric, Schema
 from vitrail.errors import InvalidInput, SchemaError
-from vitrail.explain.bins import bins_of
 from vitrail.explain.marginals import MOST_BINS, marginals_bins, marginals_question
+from vitrail.schema.bins import bins_of
 
 SCHEMA = Schema(
     {

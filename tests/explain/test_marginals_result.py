@@ -13,9 +13,9 @@ from hypothesis.extra.numpy import arrays
 import vitrail as vt
 from error_rates import normal_bound
 from vitrail.errors import BudgetExceeded, InvalidInput, SchemaError
-from vitrail.explain.bins import bins_of
-from vitrail.explain.marginals_result import Marginals, nearest_shares
 from vitrail.guarantee import Guarantee
+from vitrail.results.marginals import Marginals, nearest_shares
+from vitrail.schema.bins import bins_of
 
 SCHEMA = vt.Schema(
     {

@@ -12,11 +12,11 @@ from scipy.stats import chisquare
 import vitrail as vt
 from error_rates import planted_noise
 from vitrail.errors import BudgetExceeded, InvalidInput, SchemaError
-from vitrail.explain.bins import Bins
-from vitrail.explain.rows.consistency import agreed_table, mutual_information, rake
-from vitrail.explain.rows.cuts import fine_bins, groups_of, values_in
-from vitrail.explain.rows.network import fit_network
-from vitrail.explain.rows.structure import choose_structure, complete_structure, pairs_of
+from vitrail.schema.bins import Bins
+from vitrail.solve.rows.consistency import agreed_table, mutual_information, rake
+from vitrail.solve.rows.cuts import fine_bins, groups_of, values_in
+from vitrail.solve.rows.network import fit_network
+from vitrail.solve.rows.structure import choose_structure, complete_structure, pairs_of
 
 SCHEMA = vt.Schema(
     {

@@ -12,7 +12,7 @@ import pytest
 import vitrail as vt
 from vitrail.accounting import Basis
 from vitrail.errors import InvalidInput
-from vitrail.explain.linear.history import History
+from vitrail.solve.linear.history import History
 
 ROWS = 3000
 SCHEMA = vt.Schema(

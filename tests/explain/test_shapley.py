@@ -14,8 +14,8 @@ from error_rates import CONFIDENCE, count_bounds, normal_bound, planted_noise, s
 from vitrail.errors import BudgetExceeded, InvalidInput, ModelError, VitrailError
 from vitrail.explain.shapley.clipping import choose_clip, clip_edges
 from vitrail.explain.shapley.contributions import Scales
-from vitrail.explain.shapley.reconcile import noise_of, reconcile
 from vitrail.results.band_claim import TWO_SIDED_95
+from vitrail.solve.shapley.reconcile import noise_of, reconcile
 from vitrail.vault import rehearse
 
 SCHEMA = vt.Schema({"a": vt.Numeric(0, 10), "b": vt.Numeric(0, 1), "c": vt.Categorical(["x", "y", "z"])})

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import vitrail as vt
-from vitrail.explain.shapley.chains import Chains
 from vitrail.explain.shapley.contributions import Clipped, Marginal, Scales, norms_of
-from vitrail.explain.shapley.permutations import point_key, ranks_of
+from vitrail.solve.shapley.chains import Chains
+from vitrail.solve.shapley.permutations import point_key, ranks_of
 from vitrail.vault.block import Block
 from vitrail.vault.predictions import Predictions
 from vitrail.vault.setting import Setting

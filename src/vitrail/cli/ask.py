@@ -14,11 +14,11 @@ import typer
 
 from ..accounting import Cost, JsonValue, rounded_up
 from ..errors import InvalidInput, ModelError
-from ..explain.band_claims import claim_of
 from ..guarantee import Guarantee, check_epsilon_delta, check_neighbours, question_mu
 from ..model import Model
 from ..results import Explanation
 from ..results.band_claim import BandClaim
+from ..results.claims import claim_of
 from ..schema import Schema
 from ..schema.reading import did_you_mean
 from . import options
@@ -28,8 +28,8 @@ from .ask_output import SUFFIXES, Answer, print_answer, write_answer
 from .output import check_files, print_json, print_line, print_written
 
 if TYPE_CHECKING:
-    from ..explain.linear.weights import Weight
     from ..ledger import Statement
+    from ..solve.linear.weights import Weight
     from ..vault import PrivateData
 
 METHODS = ("auto", "statistics", "descent", "synopsis", "private-rows", "shapley")

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import InvalidInput, ModelError
-from ..explain.linear.weights import Weight, exponential, inverse_quadratic, polynomial, stable
 from ..model import Model
 from ..model.feeding import INPUTS
 from ..schema import Schema
 from ..schema.reading import did_you_mean
+from ..solve.linear.weights import Weight, exponential, inverse_quadratic, polynomial, stable
 from .output import existing
 
 if TYPE_CHECKING:

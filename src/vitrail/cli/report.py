@@ -24,8 +24,8 @@ from .output import check_files, existing, print_json, print_line, print_table, 
 
 if TYPE_CHECKING:
     from ..explain.effects.quote import EffectsQuote
-    from ..explain.report.result import GlobalExplanation
     from ..ledger import Statement
+    from ..results.report import GlobalExplanation
 
 SUFFIXES = (".html", ".json")
 

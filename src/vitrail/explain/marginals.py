@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidInput
+from ..results.marginals import Marginals
 from ..schema import Schema
-from .bins import Bins, bins_of
-from .marginals_result import Marginals
+from ..schema.bins import Bins, bins_of
 
 if TYPE_CHECKING:
     from ..vault import Block, BoundedSum, PrivateData

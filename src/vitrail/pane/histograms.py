@@ -16,14 +16,14 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from ..explain.bins import Bins
-from ..explain.effects.result import Effects
-from ..explain.marginals_result import Marginals
-from ..explain.report.result import GlobalExplanation
-from ..explain.rows.result import PrivateRows
 from ..results import Curve
 from ..results.curve import Density
+from ..results.effects import Effects
+from ..results.marginals import Marginals
+from ..results.private_rows import PrivateRows
+from ..results.report import GlobalExplanation
 from ..schema import Column, Numeric
+from ..schema.bins import Bins
 
 WIDTH_AT_BOUND = 1e-6
 """Of the range."""
@@ -38,7 +38,7 @@ def usable_bins(bins: Bins, column: Column) -> Bins:
 
     Examples
     --------
-    >>> from vitrail.explain.rows.cuts import fine_bins
+    >>> from vitrail.solve.rows.cuts import fine_bins
     >>> column = Numeric(0, 10)
     >>> [round(edge, 6) for edge in usable_bins(fine_bins("dose", column, 4), column).edges]
     [0.0, 1e-05, 5.0, 9.99999, 10.0]

@@ -22,19 +22,19 @@ from numpy.typing import NDArray
 from ..accounting import Cost
 from ..errors import InvalidInput
 from ..explain.counterfactual.classes import OPPOSITE
-from ..explain.counterfactual.picture import ClassPicture
-from ..explain.counterfactual.search import PLAUSIBILITY_WEIGHT
 from ..explain.linear.problem import LocalProblem
 from ..explain.linear.sharp import SharpRows, explain_on
-from ..explain.linear.synopsis import Synopsis
-from ..explain.linear.weights import polynomial
-from ..explain.marginals_result import Marginals
-from ..explain.report.result import GlobalExplanation
-from ..explain.rows.result import PrivateRows
 from ..guarantee import Guarantee
 from ..model import Model
 from ..results import Explanation, Ranking
+from ..results.class_picture import ClassPicture
+from ..results.marginals import Marginals
+from ..results.private_rows import PrivateRows
+from ..results.report import GlobalExplanation
+from ..results.synopsis import Synopsis
 from ..schema import Level, Schema
+from ..solve.counterfactual.search import PLAUSIBILITY_WEIGHT
+from ..solve.linear.weights import polynomial
 from . import archive
 from .histograms import marginals_of
 from .manifest import Line, MadeFor, Manifest
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ..explain.counterfactual.explainer import Counterfactual
-    from ..explain.effects.result import Effects
     from ..results.counterfactuals import Counterfactuals
+    from ..results.effects import Effects
     from .person import Person
 
 Method = Literal["auto", "moments", "rows"]

@@ -29,18 +29,18 @@ import numpy as np
 from ..accounting import Cost, JsonValue, epsilon_of, rounded_up
 from ..errors import InvalidInput
 from ..explain.counterfactual.explainer import Counterfactual
-from ..explain.linear.coordinates import MOST_COORDINATES, Cells
 from ..explain.linear.local import LocalLinear
 from ..explain.linear.moments import expected_gradient_noise
-from ..explain.linear.weights import polynomial
-from ..explain.marginals_result import Marginals
 from ..explain.report.global_report import GlobalReport
-from ..explain.rows.cuts import fine_bins
 from ..explain.rows.private_rows import MOST_COLUMNS
 from ..explain.trying import try_model
 from ..guarantee import Guarantee, check_neighbours, question_mu
 from ..model import Model
+from ..results.marginals import Marginals
 from ..schema.reading import did_you_mean
+from ..solve.linear.coordinates import MOST_COORDINATES, Cells
+from ..solve.linear.weights import polynomial
+from ..solve.rows.cuts import fine_bins
 from .histograms import usable_bins
 from .manifest import MOST_FEATURES
 

@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ..accounting import Cost, epsilon_of, rounded_down, rounded_up
 from ..errors import BudgetExceeded, InvalidInput
-from ..explain.linear.synopsis import Synopsis
 from ..explain.promises import basis_of, guarantee_of
 from ..explain.rows.private_rows import private_rows
 from ..explain.trying import telling_charge
 from ..guarantee import question_mu
 from ..model import Model
 from ..results import stored
+from ..results.synopsis import Synopsis
 from ..show import bill_of
 from .archive import MOST_BYTES, digest, json_bytes, parsed_json
 from .histograms import marginals_of, with_drawn_densities
@@ -281,8 +281,8 @@ def _tool() -> str:
 def _format_of(name: str) -> str:
     from ..explain.counterfactual.storage import FORMAT as PICTURE
     from ..explain.linear.synopsis_file import FORMAT as SYNOPSIS
-    from ..explain.report.result import KIND
-    from ..explain.report.result import VERSION as REPORT
     from ..explain.rows.storage import FORMAT as ROWS
+    from ..results.report import KIND
+    from ..results.report import VERSION as REPORT
 
     return {"rows": ROWS, "local": SYNOPSIS, "global": f"{KIND}/{REPORT}", "counterfactual": PICTURE}[name]

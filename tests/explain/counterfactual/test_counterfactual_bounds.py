@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 import vitrail as vt
 from vitrail.explain.counterfactual.moments import Code, Moments, identity_code, linear_code, moments_question, shortened
 from vitrail.explain.counterfactual.prototypes import ClassSums, Weights
-from vitrail.explain.counterfactual.sigmoid import sigmoid_code, taylor_loss
-from vitrail.explain.rows.cuts import fine_bins
+from vitrail.solve.counterfactual.sigmoid import sigmoid_code, taylor_loss
+from vitrail.solve.rows.cuts import fine_bins
 from vitrail.vault.block import Block
 from vitrail.vault.setting import Setting
 

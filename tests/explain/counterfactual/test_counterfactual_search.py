@@ -15,7 +15,7 @@ import vitrail as vt
 from error_rates import planted_noise
 from vitrail.errors import BudgetExceeded, InvalidInput, ModelError, SchemaError
 from vitrail.explain.counterfactual.classes import Classes
-from vitrail.explain.counterfactual.rules import Rules
+from vitrail.solve.counterfactual.rules import Rules
 
 SCHEMA = vt.Schema(
     {
@@ -366,7 +366,7 @@ def test_names_of_sides():
 def test_torch_models_are_searched_with_gradients():
     torch = pytest.importorskip("torch")
     from vitrail.explain.counterfactual.classes import Classes
-    from vitrail.explain.counterfactual.gradient import eq18, gradients_of
+    from vitrail.solve.counterfactual.gradient import eq18, gradients_of
 
     torch.manual_seed(0)
     module = torch.nn.Sequential(torch.nn.Linear(SCHEMA.n_features, 1), torch.nn.Sigmoid())

@@ -3,7 +3,7 @@
 import numpy as np
 
 import vitrail as vt
-from vitrail.explain.effects.axes import fine_axis
+from vitrail.solve.curves.axes import fine_axis
 
 
 def test_a_row_is_not_asked_about_at_its_own_level():

@@ -5,10 +5,10 @@ import pytest
 
 import vitrail as vt
 from vitrail.errors import BudgetExceeded, InvalidInput, ModelError
-from vitrail.explain.effects.axes import fine_axis, pair_axis
 from vitrail.explain.effects.planning import AccumulatedPlan, PartialPlan, prepare
-from vitrail.explain.effects.reference import reference_rows
-from vitrail.explain.effects.steps import steps_of
+from vitrail.solve.curves.axes import fine_axis, pair_axis
+from vitrail.solve.curves.reference import reference_rows
+from vitrail.solve.curves.steps import steps_of
 
 SCHEMA = vt.Schema(
     {

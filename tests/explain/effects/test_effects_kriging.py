@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from vitrail.explain.effects.kriging import Prior, informative_places, krige, most_likely_scale
+from vitrail.solve.curves.kriging import Prior, informative_places, krige, most_likely_scale
 
 GENERATOR = np.random.default_rng(0)
 GRID = np.linspace(0, 1, 40)

@@ -7,12 +7,12 @@ import pytest
 
 import vitrail as vt
 from vitrail.accounting import Cost
-from vitrail.explain.bins import bins_of
-from vitrail.explain.effects.kriging import Prior, left_open
 from vitrail.explain.effects.partial import balanced_shares, noise_directions, turned
-from vitrail.explain.effects.steps import steps_of, stretched
-from vitrail.explain.marginals_result import Marginals
 from vitrail.guarantee import Guarantee
+from vitrail.results.marginals import Marginals
+from vitrail.schema.bins import bins_of
+from vitrail.solve.curves.kriging import Prior, left_open
+from vitrail.solve.curves.steps import steps_of, stretched
 
 SCHEMA = vt.Schema({"age": vt.Numeric(0, 60, integer=True), "sex": vt.Categorical(["f", "m"])})
 

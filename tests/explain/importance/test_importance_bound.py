@@ -9,9 +9,9 @@ from hypothesis.extra.numpy import arrays
 import vitrail as vt
 from vitrail.errors import InvalidInput
 from vitrail.explain.effects.joint import Joint
-from vitrail.explain.importance.donors import Donor
-from vitrail.explain.importance.losses import SMALLEST_PROBABILITY, loss_of
 from vitrail.explain.importance.part import ImportancePart
+from vitrail.solve.curves.donors import Donor
+from vitrail.solve.curves.losses import SMALLEST_PROBABILITY, loss_of
 from vitrail.vault.block import Block
 from vitrail.vault.predictions import Predictions
 from vitrail.vault.setting import Setting

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 import vitrail as vt
 from vitrail.explain.effects.joint import Joint
 from vitrail.explain.interactions.explainer import plan_part
-from vitrail.explain.interactions.grids import grid_of
 from vitrail.explain.interactions.part import ask_public, blocks_of, strength
+from vitrail.solve.curves.pair_grids import grid_of
 from vitrail.vault.block import Block
 from vitrail.vault.predictions import Predictions
 from vitrail.vault.setting import Setting

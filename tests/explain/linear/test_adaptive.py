@@ -9,10 +9,10 @@ import vitrail as vt
 from vitrail.errors import BudgetExceeded, InvalidInput
 from vitrail.explain.linear import adaptive, descent
 from vitrail.explain.linear.gradients import Gradients
-from vitrail.explain.linear.history import History
 from vitrail.explain.linear.problem import LocalProblem
-from vitrail.explain.linear.solve import excess_loss
-from vitrail.explain.linear.weights import stable
+from vitrail.solve.linear.history import History
+from vitrail.solve.linear.least_squares import excess_loss
+from vitrail.solve.linear.weights import stable
 
 WIDTH = 6
 SCHEMA = vt.Schema({f"x{i}": vt.Numeric(0, 1) for i in range(WIDTH)})

@@ -9,10 +9,10 @@ import vitrail as vt
 from vitrail.accounting import Cost
 from vitrail.errors import BudgetExceeded, InvalidInput, ModelError
 from vitrail.explain.linear import cells, moments
-from vitrail.explain.linear.coordinates import Cells, Coordinates
 from vitrail.explain.linear.problem import LocalProblem
-from vitrail.explain.linear.synopsis import Synopsis
-from vitrail.explain.linear.weights import exponential, polynomial, stable
+from vitrail.results.synopsis import Synopsis
+from vitrail.solve.linear.coordinates import Cells, Coordinates
+from vitrail.solve.linear.weights import exponential, polynomial, stable
 from vitrail.vault.setting import Setting
 
 SCHEMA = vt.Schema(

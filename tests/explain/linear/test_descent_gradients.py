@@ -10,7 +10,7 @@ from error_rates import normal_bound, square_sum_bounds
 from vitrail.errors import InvalidInput
 from vitrail.explain.linear.gradients import INTERCEPT_UNIT, Gradients, VaultAnswers, checked_centres, problem_identity
 from vitrail.explain.linear.problem import LocalProblem
-from vitrail.explain.linear.weights import custom, exponential, inverse_quadratic, polynomial, stable
+from vitrail.solve.linear.weights import custom, exponential, inverse_quadratic, polynomial, stable
 from vitrail.vault import rehearse
 from vitrail.vault.setting import Setting
 

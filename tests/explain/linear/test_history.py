@@ -7,11 +7,11 @@ import pytest
 
 import vitrail as vt
 from vitrail.errors import InvalidInput
-from vitrail.explain.linear import history as algorithm_4
-from vitrail.explain.linear.history import History, Past
 from vitrail.explain.linear.problem import LocalProblem
-from vitrail.explain.linear.solve import solve_affine, solve_in_ball
-from vitrail.explain.linear.weights import stable
+from vitrail.solve.linear import history as algorithm_4
+from vitrail.solve.linear.history import History, Past
+from vitrail.solve.linear.least_squares import solve_affine, solve_in_ball
+from vitrail.solve.linear.weights import stable
 
 SCHEMA = vt.Schema({"a": vt.Numeric(0, 1), "b": vt.Numeric(0, 1), "team": vt.Categorical(["red", "blue"])})
 

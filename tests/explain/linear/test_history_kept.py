@@ -10,9 +10,9 @@ import pytest
 import vitrail as vt
 from vitrail.errors import BudgetExceeded, InvalidInput
 from vitrail.explain.linear import adaptive, kept_history
-from vitrail.explain.linear.history import History
-from vitrail.explain.linear.weights import exponential
 from vitrail.ledger import open_ledger
+from vitrail.solve.linear.history import History
+from vitrail.solve.linear.weights import exponential
 
 SCHEMA = vt.Schema({"a": vt.Numeric(0, 1), "b": vt.Numeric(0, 1), "c": vt.Numeric(0, 1)})
 

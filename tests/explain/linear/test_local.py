@@ -6,7 +6,7 @@ import pytest
 import vitrail as vt
 from vitrail.errors import BudgetExceeded, InvalidInput, ModelError, SchemaError
 from vitrail.explain.linear.statistics import scales_of
-from vitrail.explain.linear.weights import exponential
+from vitrail.solve.linear.weights import exponential
 
 SCHEMA = vt.Schema(
     {

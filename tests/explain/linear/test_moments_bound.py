@@ -11,7 +11,7 @@ import vitrail as vt
 from error_rates import CONFIDENCE, planted_noise
 from vitrail.explain.linear import moments
 from vitrail.explain.linear.problem import LocalProblem
-from vitrail.explain.linear.weights import exponential, polynomial, stable
+from vitrail.solve.linear.weights import exponential, polynomial, stable
 from vitrail.vault import rehearse
 from vitrail.vault.setting import Setting
 

@@ -13,8 +13,8 @@ from error_rates import planted_noise
 from vitrail.errors import InvalidInput, ModelError, SchemaError
 from vitrail.explain.linear.problem import LocalProblem
 from vitrail.explain.linear.sharp import LEAST_WEIGHT, LabelledRows, anchors, explain_on, fit, solve_at
-from vitrail.explain.linear.weights import exponential, stable
-from vitrail.explain.rows.result import PrivateRows
+from vitrail.results.private_rows import PrivateRows
+from vitrail.solve.linear.weights import exponential, stable
 
 DATA = Path(__file__).resolve().parents[3] / "examples" / "data"
 SCHEMA = vt.Schema(

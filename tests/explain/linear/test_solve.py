@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as hnp
 from scipy.optimize import minimize
 
 from vitrail.errors import InvalidInput
-from vitrail.explain.linear.solve import excess_loss, loss, solve_affine, solve_in_ball, without_intercept
+from vitrail.solve.linear.least_squares import excess_loss, loss, solve_affine, solve_in_ball, without_intercept
 
 
 def random_problem(seed, queries=3, n=4, definite=False):

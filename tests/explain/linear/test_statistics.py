@@ -10,8 +10,8 @@ from error_rates import CONFIDENCE, normal_bound, planted_noise
 from vitrail import audit
 from vitrail.explain.linear.problem import LocalProblem
 from vitrail.explain.linear.statistics import LocalStatistics, Scales, radius_of, scales_of, statistics_question, unscaled
-from vitrail.explain.linear.structure import Structure
-from vitrail.explain.linear.weights import custom, exponential, stable
+from vitrail.solve.linear.one_hot import Structure
+from vitrail.solve.linear.weights import custom, exponential, stable
 from vitrail.vault import rehearse
 
 SCHEMA = vt.Schema(

@@ -15,9 +15,9 @@ from error_rates import planted_noise
 from vitrail.errors import BudgetExceeded, InvalidInput, SchemaError
 from vitrail.explain.linear import moments
 from vitrail.explain.linear.problem import LocalProblem
-from vitrail.explain.linear.solve import excess_loss
-from vitrail.explain.linear.synopsis import Synopsis
-from vitrail.explain.linear.weights import custom, exponential, polynomial
+from vitrail.results.synopsis import Synopsis
+from vitrail.solve.linear.least_squares import excess_loss
+from vitrail.solve.linear.weights import custom, exponential, polynomial
 
 SCHEMA = vt.Schema(
     {
@@ -209,7 +209,7 @@ def test_reading_needs_neither_vault_nor_ledger(synopsis: Synopsis, tmp_path: Pa
     synopsis.save(tmp_path / "patients.synopsis")
     program = (
         "import sys\n"
-        "from vitrail.explain.linear.synopsis import Synopsis\n"
+        "from vitrail.results.synopsis import Synopsis\n"
         f"e = Synopsis.load({str(tmp_path / 'patients.synopsis')!r})({{'dose': 3, 'ward': 'A', 'age': 9}})\n"
         "print(e.values.shape, [name for name in ('vitrail.vault', 'vitrail.ledger', 'sqlalchemy') if name in sys.modules])"
     )

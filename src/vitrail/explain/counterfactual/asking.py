@@ -20,16 +20,16 @@ from ...accounting import Cost, rounded_up
 from ...errors import InvalidInput
 from ...guarantee import question_mu
 from ...model import Model
+from ...results.class_picture import ClassPicture, code_of
 from ...schema import Schema
-from ..bins import Bins
+from ...schema.bins import Bins
+from ...solve.rows.cuts import fine_bins
 from ..effects.paying import refuse_what_does_not_fit
 from ..promises import basis_of, guarantee_of
-from ..rows.cuts import fine_bins
 from ..rows.private_rows import MOST_COLUMNS, private_rows
 from .classes import Classes, Indices
 from .moments import Code, identity_code, moments_question
 from .network import MOST_FEATURES, NetworkCode, mean_price, mean_question, trained
-from .picture import ClassPicture, code_of
 from .prototypes import ClassSums
 
 if TYPE_CHECKING:

@@ -23,15 +23,15 @@ from ...accounting import Cost, rounded_up
 from ...errors import InvalidInput
 from ...guarantee import Guarantee
 from ...model import Model
+from ...results.class_picture import ClassPicture
 from ...results.counterfactuals import Counterfactuals, WhatIf
 from ...schema import FloatArray, Level
+from ...solve.counterfactual.gradient import eq18, gradients_of
+from ...solve.counterfactual.pool import NEIGHBOURS, Pool, pool_of
+from ...solve.counterfactual.rules import Rules
+from ...solve.counterfactual.search import PLAUSIBILITY_WEIGHT, Search, find
 from .asking import Asking
 from .classes import OPPOSITE, Classes, Indices
-from .gradient import eq18, gradients_of
-from .picture import ClassPicture
-from .pool import NEIGHBOURS, Pool, pool_of
-from .rules import Rules
-from .search import PLAUSIBILITY_WEIGHT, Search, find
 
 if TYPE_CHECKING:
     from ...vault import PrivateData, Quote

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ..bins import Bins
+from ...schema.bins import Bins
 from .moments import HAIR, Code, shortened
 from .network import NetworkCode
 

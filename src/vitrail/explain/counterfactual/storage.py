@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from ...accounting import Cost
 from ...errors import InvalidInput, SchemaError
 from ...guarantee import Guarantee
+from ...results.class_picture import ClassPicture
 from ...schema import Schema
-from ..bins import Bins
+from ...schema.bins import Bins
 from ..rows.storage import read_rows, write_rows
 from .moments import Code, identity_code
 from .network import MOST_FEATURES, NetworkCode, network_arrays
-from .picture import ClassPicture
 
 FORMAT = "vitrail-counterfactual/1"
 HEADER = "picture.json"

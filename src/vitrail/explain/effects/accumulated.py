@@ -29,12 +29,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...model import Model
-from .axes import Floats
+from ...solve.curves.axes import Floats
+from ...solve.curves.kriging import Posterior, krige
+from ...solve.curves.reference import Along
+from ...solve.curves.steps import EXPECTED_SCALE, SMALLEST_SIZE, Steps, prior_of_steps, unlike
 from .clipping import MEMORY
 from .joint import BlockSpec
-from .kriging import Posterior, krige
-from .reference import Along
-from .steps import EXPECTED_SCALE, SMALLEST_SIZE, Steps, prior_of_steps, unlike
 
 if TYPE_CHECKING:
     from ...vault import Block

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...solve.curves.axes import Floats
 from ..marginals import root_up
-from .axes import Floats
 
 if TYPE_CHECKING:
     from ...vault import Block, BoundedSum

@@ -13,10 +13,11 @@ from ...errors import InvalidInput
 from ...guarantee import question_mu
 from ...model import Model
 from ...results import Curve, Surface
+from ...results.effects import Effects
+from ...results.marginals import Marginals
 from ...schema import Categorical
-from ..marginals_result import Marginals
+from ...solve.curves.axes import Axis, Floats, pair_axis
 from ..trying import after_charge
-from .axes import Axis, Floats, pair_axis
 from .planning import (
     REFERENCE_SHARE,
     AccumulatedPlan,
@@ -31,7 +32,6 @@ from .planning import (
     prepare,
     surface_of,
 )
-from .result import Effects
 
 if TYPE_CHECKING:
     from ...vault import PrivateData

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from ...errors import InvalidInput
-from .axes import Floats
+from ...solve.curves.axes import Floats
 
 if TYPE_CHECKING:
     from ...vault import Block, BoundedSum, PrivateData, Release, SampledSum

@@ -33,10 +33,10 @@ import numpy as np
 import scipy.linalg
 
 from ...model import Model
-from .axes import Axis, Floats
+from ...solve.curves.axes import Axis, Floats
+from ...solve.curves.kriging import Posterior, Prior, krige
+from ...solve.curves.reference import Along
 from .joint import BlockSpec
-from .kriging import Posterior, Prior, krige
-from .reference import Along
 
 if TYPE_CHECKING:
     from ...vault import Block

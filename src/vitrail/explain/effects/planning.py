@@ -20,24 +20,24 @@ from ...errors import InvalidInput
 from ...guarantee import Guarantee
 from ...model import Model
 from ...results import Curve, Surface
+from ...results.claims import claim_of
 from ...results.curve import Density
+from ...results.marginals import Marginals
 from ...schema import Categorical, Schema
+from ...solve.curves.axes import MOST_FINE, Axis, Floats, column_of, fine_axis
+from ...solve.curves.kriging import informative_places
+from ...solve.curves.reference import Along, reference_rows, rows_affordable
+from ...solve.curves.smoothing import smoothed_marginal
+from ...solve.curves.steps import Steps, noise_against_bias, steps_of, stretched
 from ...vault import BoundedSum, PrivateData, Quote, Release
-from ..band_claims import claim_of
 from ..marginals import marginals_bins, marginals_question
-from ..marginals_result import Marginals
 from ..promises import basis_of, check_same_neighbours, guarantee_of
-from ..smoothing import smoothed_marginal
 from ..trying import try_model
 from .accumulated import AccumulatedEffectsPart
-from .axes import MOST_FINE, Axis, Floats, column_of, fine_axis
 from .clipping import SizeHistogram, choose_clip
 from .joint import Joint, Part, per_unit_std
-from .kriging import informative_places
 from .partial import EXPECTED_SCALE, PartialDependencePart
 from .paying import refuse_what_does_not_fit, rest_of
-from .reference import Along, reference_rows, rows_affordable
-from .steps import Steps, noise_against_bias, steps_of, stretched
 
 MARGINALS_SHARE = 0.12
 """Of mu squared: the histogram of all columns needs little, and everything else leans on it."""

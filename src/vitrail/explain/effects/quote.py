@@ -24,12 +24,13 @@ from ...accounting import Basis, Cost, JsonValue
 from ...guarantee import Guarantee, check_neighbours
 from ...model import Model
 from ...results.band_claim import TWO_SIDED_95, BandClaim
+from ...results.claims import claim_of
+from ...results.marginals import Marginals
 from ...show.global_report import PARTS
-from ..band_claims import claim_of
+from ...solve.curves import steps
+from ...solve.curves.axes import Axis, Floats
 from ..marginals import marginals_bins, marginals_question
-from ..marginals_result import Marginals
-from . import partial, steps
-from .axes import Axis, Floats
+from . import partial
 from .clipping import SizeHistogram
 from .joint import Joint, Part
 from .paying import rest_of

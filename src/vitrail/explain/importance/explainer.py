@@ -15,13 +15,13 @@ from ...guarantee import question_mu
 from ...model import Model
 from ...results import Ranking
 from ...results.band_claim import TWO_SIDED_95
-from ..band_claims import claim_of
-from ..effects.axes import Floats
+from ...results.claims import claim_of
+from ...results.marginals import Marginals
+from ...solve.curves.axes import Floats
+from ...solve.curves.losses import Loss, LossFunction, loss_of
 from ..effects.explainers import checked_rate
 from ..effects.planning import Prepared, Promise, ask_joint, checked_features, checked_inputs, prepare
-from ..marginals_result import Marginals
 from ..trying import after_charge
-from .losses import Loss, LossFunction, loss_of
 from .part import ImportancePart
 
 if TYPE_CHECKING:

@@ -40,13 +40,13 @@ import numpy as np
 
 from ...errors import ModelError
 from ...model import Model
+from ...results.marginals import Marginals
 from ...schema import Schema
-from ..effects.axes import Floats
+from ...solve.curves.axes import Floats
+from ...solve.curves.donors import Donor
+from ...solve.curves.losses import Loss
+from ...solve.curves.reference import reference_rows
 from ..effects.joint import BlockSpec
-from ..effects.reference import reference_rows
-from ..marginals_result import Marginals
-from .donors import Donor
-from .losses import Loss
 
 if TYPE_CHECKING:
     from ...vault import Block

@@ -16,14 +16,14 @@ from ...errors import InvalidInput, ModelError
 from ...guarantee import question_mu
 from ...model import Model
 from ...results import Ranking
-from ..band_claims import claim_of
+from ...results.claims import claim_of
+from ...results.marginals import Marginals
+from ...solve.curves.pair_grids import Grid, grid_of
+from ...solve.curves.reference import reference_rows
 from ..effects.explainers import checked_rate
 from ..effects.joint import per_unit_std
 from ..effects.planning import Prepared, Promise, ask_joint, checked_features, checked_inputs, prepare
-from ..effects.reference import reference_rows
-from ..marginals_result import Marginals
 from ..trying import after_charge
-from .grids import Grid, grid_of
 from .part import InteractionPart, ask_public, blocks_of
 
 if TYPE_CHECKING:

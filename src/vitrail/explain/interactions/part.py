@@ -35,9 +35,9 @@ import numpy as np
 
 from ...model import Model
 from ...schema import Schema
-from ..effects.axes import Floats
+from ...solve.curves.axes import Floats
+from ...solve.curves.pair_grids import Grid
 from ..effects.joint import BlockSpec
-from .grids import Grid
 
 if TYPE_CHECKING:
     from ...vault import Block

@@ -42,8 +42,9 @@ from ...accounting.cost import PICO
 from ...errors import InvalidInput
 from ...guarantee import question_mu
 from ...results import Explanation
+from ...solve.linear.contributions import explanation_of
+from ...solve.linear.history import History, Past
 from ..promises import guarantee_of
-from .contributions import explanation_of
 from .descent import (
     BANDS_NOTE,
     MEANS_SHARE,
@@ -57,7 +58,6 @@ from .descent import (
     split_units,
 )
 from .gradients import Answers, Gradients, NoisyGradient, VaultAnswers, check_iterations, checked_centres
-from .history import History, Past
 from .kept_history import NOT_KEPT_NOTE, keeper_of
 from .problem import Floats, LocalProblem
 
@@ -313,7 +313,7 @@ def explain(
     Examples
     --------
     >>> import vitrail as vt
-    >>> from vitrail.explain.linear.weights import stable
+    >>> from vitrail.solve.linear.weights import stable
     >>> schema = vt.Schema({"age": vt.Numeric(0, 100), "dose": vt.Numeric(0, 1)})
     >>> spread = np.random.default_rng(0).uniform(size=(2, 4000))
     >>> data = vt.PrivateData({"age": 100 * spread[0], "dose": spread[1]}, schema, name="trial", n_rows_public=4000,

@@ -14,8 +14,8 @@ from ...accounting import Cost
 from ...errors import InvalidInput
 from ...guarantee import Guarantee
 from ...results import Explanation
-from .bands import DRAWS, FEWEST_DRAWS, bands_of
-from .contributions import explanation_of
+from ...solve.linear.bands import DRAWS, FEWEST_DRAWS, bands_of
+from ...solve.linear.contributions import explanation_of
 from .problem import Floats, LocalProblem
 from .statistics import LocalStatistics, radius_of, scales_of, statistics_question
 

@@ -34,14 +34,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ...results.synopsis import Synopsis
 from ...schema import Schema
+from ...solve.linear.coordinates import Cells, Coordinates
+from ...solve.linear.tensors import typical_line
 from ..promises import basis_of, guarantee_of
-from .coordinates import Cells, Coordinates
 from .moments import check_schema, expected_gradient_noise, question, roomy
 from .moments import fit as fit_moments
 from .problem import LocalProblem
-from .synopsis import Synopsis
-from .tensors import typical_line
 
 if TYPE_CHECKING:
     from ...vault import Block, PrivateData, ProductSum
@@ -85,7 +85,7 @@ def fit(
     Examples
     --------
     >>> import numpy as np, vitrail as vt
-    >>> from vitrail.explain.linear.weights import exponential
+    >>> from vitrail.solve.linear.weights import exponential
     >>> schema = vt.Schema({"dose": vt.Numeric(0, 1), "ward": vt.Categorical(["A", "B"])})
     >>> rows = {"dose": np.linspace(0, 1, 90_000), "ward": np.array(["A", "B"] * 45_000)}
     >>> data = vt.PrivateData(rows, schema, name="patients", n_rows_public=90_000, budget=vt.Budget(2, 1e-6))

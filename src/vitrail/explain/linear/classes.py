@@ -34,13 +34,13 @@ from ...guarantee import question_mu
 from ...model import Model
 from ...results import Explanation
 from ...schema import Level, View
-from .bands import DRAWS
+from ...solve.linear.bands import DRAWS
+from ...solve.linear.weights import Weight
 from .batch import check_options, explained
 from .gradients import digest_of, problem_identity
 from .local import LocalLinear
 from .problem import Floats, LocalProblem
 from .statistics import NAMED_WEIGHTS, LocalStatistics, Scales, scales_of
-from .weights import Weight
 
 if TYPE_CHECKING:
     from ...vault import Block, PrivateData, ProductSum

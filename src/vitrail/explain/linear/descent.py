@@ -29,8 +29,8 @@ from ...accounting.cost import PICO
 from ...errors import BudgetExceeded, InvalidInput
 from ...guarantee import question_mu
 from ...results import Explanation
+from ...solve.linear.contributions import explanation_of
 from ..promises import guarantee_of
-from .contributions import explanation_of
 from .gradients import (
     MOST_NUMBERS,
     Gradients,
@@ -175,7 +175,7 @@ def explain(
     Examples
     --------
     >>> import vitrail as vt
-    >>> from vitrail.explain.linear.weights import stable
+    >>> from vitrail.solve.linear.weights import stable
     >>> schema = vt.Schema({"age": vt.Numeric(0, 100), "dose": vt.Numeric(0, 1)})
     >>> spread = np.random.default_rng(0).uniform(size=(2, 4000))
     >>> data = vt.PrivateData({"age": 100 * spread[0], "dose": spread[1]}, schema, name="trial", n_rows_public=4000,

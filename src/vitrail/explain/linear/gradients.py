@@ -104,7 +104,7 @@ class Gradients:
 
     Examples
     --------
-    >>> from vitrail.explain.linear.weights import stable
+    >>> from vitrail.solve.linear.weights import stable
     >>> from vitrail.model import Model
     >>> from vitrail.schema import Numeric, Schema
     >>> schema = Schema({"age": Numeric(0, 100), "dose": Numeric(0, 1)})

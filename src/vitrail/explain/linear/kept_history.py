@@ -19,8 +19,8 @@ import json
 from typing import TYPE_CHECKING
 
 from ...errors import InvalidInput
+from ...solve.linear.history import History, Past, decode, encode
 from .gradients import problem_identity
-from .history import History, Past, decode, encode
 from .problem import LocalProblem
 
 if TYPE_CHECKING:

@@ -27,20 +27,20 @@ from ...guarantee import Guarantee, question_mu
 from ...model import Model
 from ...results import Explanation
 from ...schema import Numeric, Schema, View
+from ...solve.linear.weights import Weight, custom, polynomial, stable
 from .price import LocalQuote, quote_statistics
 from .problem import Floats, Labels, LocalProblem
-from .weights import Weight, custom, polynomial, stable
 
 if TYPE_CHECKING:
+    from ...results.synopsis import Synopsis
     from ...vault import PrivateData
     from .sharp import SharpRows
-    from .synopsis import Synopsis
 
 VIEW_METHODS = ("auto", "statistics", "descent")
 METHODS = ("auto", "statistics", "descent", "adaptive", "enhanced", "history")
-_METHOD_MODULES = {"statistics": "batch", "descent": "descent", "adaptive": "adaptive", "enhanced": "adaptive"}
+_METHOD_MODULES = {"statistics": ".batch", "descent": ".descent", "adaptive": ".adaptive", "enhanced": ".adaptive"}
 KINDS = ("auto", "moments", "cells", "rows")
-_KIND_MODULES = {"moments": "moments", "cells": "cells", "rows": "sharp"}
+_KIND_MODULES = {"moments": ".moments", "cells": ".cells", "rows": ".sharp"}
 MOST_FEATURES = 1500
 """Beyond it "auto" means descent: statistics take n^2 numbers per point."""
 MOST_NUMBERS = 2 * 10**8
@@ -178,7 +178,7 @@ class LocalLinear:
                 from .kept_history import existing
 
                 options = {**options, "history": existing(self._problem, self._data, key)}
-            explain = _function("explain", "history", f"method {method!r}", options)
+            explain = _function("explain", "...solve.linear.history", f"method {method!r}", options)
             return with_training(explain(raw_points=raw, **options), self._training)
         price = question_mu(epsilon, mu, self._data.delta)
         explain = _function("explain", _METHOD_MODULES[method], f"method {method!r}", options)
@@ -306,7 +306,7 @@ class LocalLinear:
 
 def _function(name: str, module: str, what: str, options: dict[str, object]) -> Callable[..., Any]:
     """The function behind a method or kind. Options that it does not know are refused, before anything is charged."""
-    function: Callable[..., Any] = getattr(import_module(f".{module}", __package__), name)
+    function: Callable[..., Any] = getattr(import_module(module, __package__), name)
     parameters = inspect.signature(function).parameters.values()
     internal = ("problem", "data", "raw_points", "mu", "key", "model_key", "enhanced")
     known = [one.name for one in parameters if one.name not in internal]

@@ -36,11 +36,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import SchemaError
-from .coordinates import Cells
+from ...results.synopsis import Synopsis
+from ...solve.linear.coordinates import Cells
+from ...solve.linear.tensors import middles, part_shapes, typical_line, typical_squares
+from ...solve.linear.weights import Weight
 from .problem import LocalProblem
-from .synopsis import Synopsis
-from .tensors import middles, part_shapes, typical_line, typical_squares
-from .weights import Weight
 
 if TYPE_CHECKING:
     from ...vault import Block, PrivateData, ProductSum
@@ -78,7 +78,7 @@ def fit(
     Examples
     --------
     >>> import numpy as np, vitrail as vt
-    >>> from vitrail.explain.linear.weights import polynomial
+    >>> from vitrail.solve.linear.weights import polynomial
     >>> schema = vt.Schema({"dose": vt.Numeric(0, 1), "ward": vt.Categorical(["A", "B"])})
     >>> rows = {"dose": np.linspace(0, 1, 90_000), "ward": np.array(["A", "B"] * 45_000)}
     >>> data = vt.PrivateData(rows, schema, name="patients", n_rows_public=90_000, budget=vt.Budget(2, 1e-6))
@@ -118,7 +118,7 @@ def question(problem: LocalProblem, *, key: str | None = None, cells: tuple[str,
     Examples
     --------
     >>> import vitrail as vt
-    >>> from vitrail.explain.linear.weights import polynomial
+    >>> from vitrail.solve.linear.weights import polynomial
     >>> schema = vt.Schema({"dose": vt.Numeric(0, 1), "ward": vt.Categorical(["A", "B"])})
     >>> asked = question(LocalProblem(schema, vt.Model(lambda x: x[:, 0], range=(0, 1)), polynomial()))
     >>> asked.lefts, asked.rights

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...accounting import JsonValue
-from ..band_claims import claim_of
-from .bands import expected_width
+from ...results.claims import claim_of
+from ...solve.linear.bands import expected_width
 from .problem import Floats, LocalProblem
 from .statistics import LocalStatistics, Scales, radius_of, scales_of, statistics_question
 

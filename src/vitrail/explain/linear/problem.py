@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from ...model import Model
 from ...schema import Numeric, Schema, View
-from .weights import Weight
+from ...solve.linear.weights import Weight
 
 if TYPE_CHECKING:
     from ...vault import Block
@@ -40,7 +40,7 @@ class LocalProblem:
 
     Examples
     --------
-    >>> from vitrail.explain.linear.weights import stable
+    >>> from vitrail.solve.linear.weights import stable
     >>> from vitrail.schema import Categorical
     >>> schema = Schema({"age": Numeric(0, 100), "sex": Categorical(["Female", "Male"])})
     >>> problem = LocalProblem(schema, Model(lambda x: x[:, 0], range=(0, 1)), stable())

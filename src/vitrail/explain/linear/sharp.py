@@ -31,14 +31,14 @@ from scipy.stats import t as student
 
 from ...errors import InvalidInput, ModelError, SchemaError
 from ...results import Explanation
+from ...results.private_rows import PrivateRows
 from ...schema import Numeric, Schema
-from ..rows.result import PrivateRows
+from ...solve.linear.blas_threads import one_blas_thread
+from ...solve.linear.contributions import explanation_of
+from ...solve.linear.least_squares import solve_in_ball
+from ...solve.linear.weights import Weight, exponential
 from ..trying import after_charge, try_model
-from .contributions import explanation_of
 from .problem import Floats, LocalProblem
-from .solve import solve_in_ball
-from .threads import one_blas_thread
-from .weights import Weight, exponential
 
 if TYPE_CHECKING:
     from ...vault import PrivateData

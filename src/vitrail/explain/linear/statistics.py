@@ -28,11 +28,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InvalidInput
+from ...solve.linear.least_squares import solve_affine, solve_in_ball
+from ...solve.linear.one_hot import Structure
+from ...solve.linear.weights import Weight
 from .gradients import problem_identity
 from .problem import LocalProblem
-from .solve import solve_affine, solve_in_ball
-from .structure import Structure
-from .weights import Weight
 
 if TYPE_CHECKING:
     from ...vault import Block, GramSum, Release
@@ -57,7 +57,7 @@ class Scales:
 
     Examples
     --------
-    >>> from vitrail.explain.linear.weights import stable
+    >>> from vitrail.solve.linear.weights import stable
     >>> round(Scales.bounded(0.0, 1.0, stable(), 2.0).l2_bound, 3)
     0.39
     """

@@ -15,10 +15,10 @@ from ...accounting import Cost
 from ...errors import InvalidInput
 from ...guarantee import Guarantee
 from ...schema import Schema
-from .weights import Weight, exponential, inverse_quadratic, polynomial, stable
+from ...solve.linear.weights import Weight, exponential, inverse_quadratic, polynomial, stable
 
 if TYPE_CHECKING:
-    from .synopsis import Synopsis
+    from ...results.synopsis import Synopsis
 
 FORMAT = "vitrail-synopsis/1"
 HEADER = "synopsis.json"

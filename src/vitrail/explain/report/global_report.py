@@ -17,6 +17,9 @@ from ...guarantee import question_mu
 from ...model import Model
 from ...results import Ranking
 from ...results.band_claim import TWO_SIDED_95
+from ...results.marginals import Marginals
+from ...results.report import GlobalExplanation
+from ...solve.curves.losses import LossFunction, loss_of
 from ..effects.explainers import ALE, PDP, checked_estimate, checked_orders, checked_rate, effects_of
 from ..effects.joint import Part
 from ..effects.planning import (
@@ -31,13 +34,10 @@ from ..effects.planning import (
     prepare,
 )
 from ..importance.explainer import checked_repeats, importance_part, importance_ranking, importance_widths
-from ..importance.losses import LossFunction, loss_of
 from ..importance.part import ImportancePart
-from ..marginals_result import Marginals
 from ..shap_global.explainers import shap_part, shap_ranking
 from ..shap_global.parts import ShapImportancePart
 from ..trying import after_charge
-from .result import GlobalExplanation
 
 if TYPE_CHECKING:
     from ...vault import PrivateData

@@ -26,15 +26,15 @@ import numpy as np
 from ...accounting import Cost, epsilon_of, rounded_down, rounded_up
 from ...errors import BudgetExceeded, InvalidInput
 from ...guarantee import question_mu
+from ...results.marginals import nearest_shares
+from ...results.private_rows import PrivateRows
 from ...schema import Schema
-from ..bins import Bins
-from ..marginals_result import nearest_shares
+from ...schema.bins import Bins
+from ...solve.rows.consistency import agreed_shares, shrunken_table, total_of
+from ...solve.rows.cuts import Floats, Indices, fine_bins, groups_of
+from ...solve.rows.structure import Link, choose_structure, complete_structure, pairs_of
 from ..promises import basis_of, guarantee_of
-from .consistency import agreed_shares, shrunken_table, total_of
-from .cuts import Floats, Indices, fine_bins, groups_of
 from .questions import counts_question, tables_of, tables_question
-from .result import PrivateRows
-from .structure import Link, choose_structure, complete_structure, pairs_of
 
 if TYPE_CHECKING:
     from ...vault import PrivateData, Question, Release

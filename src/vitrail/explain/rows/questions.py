@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ..bins import Bins
+from ...schema.bins import Bins
 
 if TYPE_CHECKING:
     from ...vault import Block, BoundedSum, ProductSum, Release

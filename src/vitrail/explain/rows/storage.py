@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from ...accounting import Cost
 from ...errors import InvalidInput, SchemaError
 from ...guarantee import Guarantee
+from ...results.private_rows import PrivateRows
 from ...schema import Schema
-from ..bins import Bins
-from .result import PrivateRows
-from .structure import Link
+from ...schema.bins import Bins
+from ...solve.rows.structure import Link
 
 FORMAT = "vitrail-private-rows/1"
 HEADER = "rows.json"

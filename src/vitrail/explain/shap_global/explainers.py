@@ -14,17 +14,17 @@ from ...errors import ModelError
 from ...guarantee import question_mu
 from ...model import Model
 from ...results import Curve, Ranking
+from ...results.claims import claim_of
 from ...results.curve import Density
+from ...results.effects import Effects
+from ...results.marginals import Marginals
 from ...schema import Categorical
-from ..band_claims import claim_of
-from ..effects.axes import Floats
+from ...solve.curves.axes import Floats
+from ...solve.curves.reference import reference_rows
+from ...solve.curves.smoothing import smoothed_marginal
 from ..effects.explainers import checked_rate
 from ..effects.planning import Prepared, Promise, ask_joint, checked_features, checked_inputs, prepare
-from ..effects.reference import reference_rows
-from ..effects.result import Effects
 from ..interactions.explainer import checked_count
-from ..marginals_result import Marginals
-from ..smoothing import smoothed_marginal
 from ..trying import after_charge
 from .parts import Cells, ShapDependencePart, ShapImportancePart
 from .rows import Background

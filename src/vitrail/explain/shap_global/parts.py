@@ -26,13 +26,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...model import Model
+from ...results.marginals import Marginals
 from ...schema import Categorical, Schema
-from ..bins import Bins
-from ..effects.axes import Floats
+from ...schema.bins import Bins
+from ...solve.curves.axes import Floats
+from ...solve.curves.smoothing import smoothed_marginal
+from ...solve.curves.steps import steps_of
 from ..effects.joint import BlockSpec
-from ..effects.steps import steps_of
-from ..marginals_result import Marginals
-from ..smoothing import smoothed_marginal
 from .rows import Background
 
 if TYPE_CHECKING:

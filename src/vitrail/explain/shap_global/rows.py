@@ -19,8 +19,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..effects.axes import Floats
-from ..shapley.permutations import ranks_of, row_hashes
+from ...solve.curves.axes import Floats
+from ...solve.shapley.permutations import ranks_of, row_hashes
 
 Ask = Callable[[Floats], Floats]
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...solve.shapley.permutations import Floats
 from .contributions import Marginal, norms_of
-from .permutations import Floats
 
 if TYPE_CHECKING:
     from ...vault import Block

@@ -24,8 +24,8 @@ import numpy as np
 
 from ...model import Model
 from ...schema import Schema
-from .chains import Chains
-from .permutations import Floats, point_key, ranks_of
+from ...solve.shapley.chains import Chains
+from ...solve.shapley.permutations import Floats, point_key, ranks_of
 from .public_rows import PublicRows
 
 if TYPE_CHECKING:

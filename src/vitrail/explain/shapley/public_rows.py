@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...schema import Schema
-from .permutations import Floats, row_hashes
+from ...solve.shapley.permutations import Floats, row_hashes
 
 FEWEST_ROWS = 3
 """The vault's probe has at least these many rows, however small a block is."""

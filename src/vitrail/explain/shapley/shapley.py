@@ -27,15 +27,15 @@ from ...guarantee import Guarantee, check_neighbours, question_mu
 from ...model import Model
 from ...results import Explanation
 from ...results.band_claim import TWO_SIDED_95
-from ..band_claims import claim_of
+from ...results.claims import claim_of
+from ...solve.shapley.chains import Chains
+from ...solve.shapley.notes import notes_of
+from ...solve.shapley.permutations import Floats
+from ...solve.shapley.reconcile import noise_of, reconcile
 from ..promises import basis_of, guarantee_of
 from . import clipping
-from .chains import Chains
 from .contributions import Clipped, Marginal, Scales
-from .notes import notes_of
-from .permutations import Floats
 from .quote import ShapleyQuote
-from .reconcile import noise_of, reconcile
 
 if TYPE_CHECKING:
     from ...vault import BoundedSum, PrivateData, Release, SampledSum

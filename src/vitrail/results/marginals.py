@@ -1,0 +1,345 @@
+"""What :func:`vitrail.marginals` returns: noisy counts and what follows from them. No rows, no vault, no ledger.
+
+Every count carries independent Gaussian noise of standard deviation sigma. What is computed here is post-processing:
+
+- *total*: the bins of each column add up to the number of rows that count, with noise of variance k_j sigma^2 for k_j bins.
+  The d sums are independent, so the best unbiased combination weighs them by 1/k_j and has variance sigma^2 / sum_j 1/k_j.
+- *shares*: the point of the simplex {s >= 0, sum s = 1} nearest to counts/total. For equal independent Gaussian noise that
+  is the most likely distribution given the counts and the total.
+- *mean*: with m the mean of the shares, m + sum_i (x_i - m) c_i / total over midpoints x_i and noisy counts c_i. The shares
+  alone are biased towards the middle of the range (they cannot go below zero); this is not, to first order,
+  and its noise has standard deviation sigma |x - m| / total.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..accounting import Cost, JsonValue
+from ..errors import InvalidInput, SchemaError
+from ..guarantee import Guarantee
+from ..schema.bins import Bins
+from ..schema.reading import did_you_mean
+from .band_claim import TWO_SIDED_95
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from ..releases import Release
+    from ..show import Histogram
+
+FORMAT = "vitrail-marginals/1"
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Marginals:
+    """Private histograms of several columns, from one release.
+
+    Attributes
+    ----------
+    dataset : str
+        Whose.
+    bins : tuple of Bins
+        How each column is cut.
+    counts : mapping of str to array
+        The noisy count of every bin, by column. A count may be negative: that is noise.
+    sigma : float
+        Standard deviation of the noise on every count.
+    n_rows_public : int
+        The declared row count.
+    cost : Cost
+        What was charged for all of it.
+    guarantee : Guarantee
+        The promise for all of it.
+    release : Release or None
+        What the vault handed out; None where the marginals were read from a file.
+
+    Examples
+    --------
+    >>> import numpy as np, vitrail as vt
+    >>> schema = vt.Schema({"smoker": vt.Categorical(["no", "yes"])})
+    >>> rows = {"smoker": np.array(["yes"] * 800 + ["no"] * 3200)}
+    >>> data = vt.PrivateData(rows, schema, name="patients", n_rows_public=4000, budget=vt.Budget(1, 1e-6))
+    >>> found = vt.marginals(data, epsilon=0.9)
+    >>> bool(abs(found.total - 4000) < 100), [round(float(share), 1) for share in found.shares["smoker"]]
+    (True, [0.8, 0.2])
+    >>> vt.Marginals.from_json(found.to_json()).total == found.total
+    True
+    """
+
+    dataset: str
+    bins: tuple[Bins, ...]
+    counts: Mapping[str, Floats]
+    sigma: float
+    n_rows_public: int
+    cost: Cost
+    guarantee: Guarantee
+    release: Release | None = field(default=None, repr=False)
+
+    @classmethod
+    def of_release(cls, release: Release, bins: tuple[Bins, ...], n_rows_public: int) -> Marginals:
+        """Cut a released vector into its columns."""
+        assert release.sigma is not None
+        ends = np.cumsum([len(one) for one in bins])
+        counts = {one.name: _frozen(part) for one, part in zip(bins, np.split(release.value, ends[:-1]), strict=True)}
+        return cls(
+            release.dataset,
+            bins,
+            MappingProxyType(counts),
+            release.sigma,
+            n_rows_public,
+            release.cost,
+            release.guarantee,
+            release,
+        )
+
+    def __repr__(self) -> str:
+        return f"Marginals({self.dataset!r}, {len(self.bins)} columns, sigma={self.sigma:.4g}, {self.guarantee.brief})"
+
+    # --- the histograms ----------------------------------------------------------------------------------------------
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(one.name for one in self.bins)
+
+    @property
+    def labels(self) -> Mapping[str, tuple[str, ...]]:
+        """The name of every bin, by column."""
+        return MappingProxyType({one.name: one.labels for one in self.bins})
+
+    @property
+    def edges(self) -> Mapping[str, Floats]:
+        """Where the numeric columns are cut, by column; columns with levels are not here."""
+        return MappingProxyType({one.name: np.array(one.edges) for one in self.bins if one.edges is not None})
+
+    @property
+    def half_width(self) -> float:
+        """Half the width of a count's 95 % noise band."""
+        return TWO_SIDED_95 * self.sigma
+
+    @property
+    def lower(self) -> Mapping[str, Floats]:
+        """Lower ends of the counts' 95 % noise bands, each on its own."""
+        return MappingProxyType({name: counts - self.half_width for name, counts in self.counts.items()})
+
+    @property
+    def upper(self) -> Mapping[str, Floats]:
+        """Upper ends of the counts' 95 % noise bands, each on its own."""
+        return MappingProxyType({name: counts + self.half_width for name, counts in self.counts.items()})
+
+    # --- what follows from them --------------------------------------------------------------------------------------
+
+    @cached_property
+    def total(self) -> float:
+        """The estimated number of rows that count, from all columns together."""
+        weights = np.array([1 / len(one) for one in self.bins])
+        totals = np.array([self.counts[one.name].sum() for one in self.bins])
+        return float(weights @ totals / weights.sum())
+
+    @property
+    def total_sigma(self) -> float:
+        """Standard deviation of the noise on ``total``."""
+        return float(self.sigma / np.sqrt(sum(1 / len(one) for one in self.bins)))
+
+    @cached_property
+    def shares(self) -> Mapping[str, Floats]:
+        """The estimated distribution of every column: at least 0, adding up to 1."""
+        return MappingProxyType({name: _frozen(nearest_shares(counts / self._mass)) for name, counts in self.counts.items()})
+
+    @property
+    def _mass(self) -> float:
+        """What counts are divided by: the total or, where that drowns in noise, the declared row count."""
+        return self.total if self.total > 2 * self.total_sigma else float(self.n_rows_public)
+
+    def mean(self, name: str) -> float:
+        """The estimated mean of a numeric column, every value taken as the middle of its bin."""
+        middles = self._bins(name).midpoints
+        near = float(middles @ self.shares[name])
+        found = near + float((middles - near) @ self.counts[name]) / self._mass
+        return float(np.clip(found, middles[0], middles[-1]))
+
+    def mean_sigma(self, name: str) -> float:
+        """Standard deviation of the noise on ``mean(name)``, to first order. That of binning is not in it."""
+        middles = self._bins(name).midpoints
+        return float(self.sigma * np.linalg.norm(middles - middles @ self.shares[name]) / self._mass)
+
+    def quantile(self, name: str, q: float) -> float:
+        """The estimated value below which a share ``q`` of a numeric column lies.
+
+        Where a bin holds one whole number, that number; within a wider bin values are taken as evenly spread.
+        """
+        if isinstance(q, bool) or not isinstance(q, int | float | np.number) or not 0 <= q <= 1:
+            raise InvalidInput(f"q is {q!r}; a quantile is asked for a share between 0 and 1, such as 0.5 for the median")
+        bins = self._bins(name)
+        middles, shares = bins.midpoints, self.shares[name]
+        assert bins.edges is not None
+        reached = np.cumsum(shares)
+        # The first bin that reaches q and holds anything; rounding must not carry past the last one.
+        index = min(int(np.searchsorted(reached, max(q, 1e-12) * (1 - 1e-12))), len(bins) - 1)
+        low, high = bins.edges[index], bins.edges[index + 1]
+        if bins.integer and high - low == 1:
+            return float(middles[index])
+        before = float(reached[index] - shares[index])
+        inside = float(np.clip((q - before) / shares[index], 0, 1)) if shares[index] > 0 else 0.5
+        return low + inside * (high - low)
+
+    def _bins(self, name: str) -> Bins:
+        for one in self.bins:
+            if one.name == name:
+                return one
+        raise SchemaError(
+            f"column {name!r} is not among these marginals, which have {', '.join(map(repr, self.columns))}."
+            f"{did_you_mean(name, self.columns)}"
+        )
+
+    # --- files and frames --------------------------------------------------------------------------------------------
+
+    def frame(self) -> dict[str, NDArray[np.generic]]:
+        """One line per bin, as columns that any data frame library takes: ``pandas.DataFrame(found.frame())``."""
+        sizes = [len(one) for one in self.bins]
+        every = [edges if (edges := one.edges) is not None else (np.nan,) * (len(one) + 1) for one in self.bins]
+        return {
+            "column": np.repeat(np.array(self.columns), sizes),
+            "bin": np.array([label for one in self.bins for label in one.labels]),
+            "low": np.concatenate([edges[:-1] for edges in every]),
+            "high": np.concatenate([edges[1:] for edges in every]),
+            "count": np.concatenate([self.counts[name] for name in self.columns]),
+            "lower": np.concatenate([self.lower[name] for name in self.columns]),
+            "upper": np.concatenate([self.upper[name] for name in self.columns]),
+            "share": np.concatenate([self.shares[name] for name in self.columns]),
+        }
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The marginals as plain JSON values; shares and bands follow from them."""
+        columns: list[JsonValue] = [{**one.to_json(), "counts": self.counts[one.name].tolist()} for one in self.bins]
+        return {
+            "format": FORMAT,
+            "dataset": self.dataset,
+            "n_rows_public": self.n_rows_public,
+            "sigma": self.sigma,
+            "pico_mu_squared": self.cost.pico_mu_squared,
+            "guarantee": self.guarantee.to_json(),
+            "columns": columns,
+        }
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, JsonValue]) -> Marginals:
+        """Read back what ``to_json`` wrote."""
+        if not isinstance(fields, Mapping) or fields.get("format") != FORMAT:
+            raise InvalidInput(f"these are not marginals of the format {FORMAT!r}, as Marginals.to_json writes them")
+        try:
+            return _from_fields(json.loads(json.dumps(fields, allow_nan=False)))
+        except (KeyError, TypeError, ValueError) as error:
+            raise InvalidInput(f"these marginals cannot be read: {type(error).__name__}: {error}") from error
+
+    # --- pictures ----------------------------------------------------------------------------------------------------
+
+    def plot(self, columns: Sequence[str] | None = None, *, across: int = 3) -> Figure:
+        """Draw the histograms as small multiples, with the 95 % noise bands as error bars.
+
+        Parameters
+        ----------
+        columns : list of str, optional
+            Which; all of them if not given.
+        across : int
+            How many pictures stand side by side.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            Call its ``savefig``; a notebook shows it.
+        """
+        from ..show import histograms_figure
+
+        return histograms_figure(self.histograms(columns), across=across)
+
+    def histograms(self, columns: Sequence[str] | None = None) -> tuple[Histogram, ...]:
+        """What a picture of each column needs to know."""
+        from ..show import Histogram
+
+        chosen = [self._bins(name) for name in (self.columns if columns is None else columns)]
+        if not chosen:
+            raise InvalidInput("columns is empty; name at least one column, or leave it out for all of them")
+        return tuple(
+            Histogram(one.name, one.labels, one.edges, tuple(self.counts[one.name].tolist()), self.sigma) for one in chosen
+        )
+
+    def to_html(self, path: str | Path | None = None, *, title: str | None = None) -> str:
+        """A page of its own with the promise, the pictures and the numbers; written to ``path`` if one is given."""
+        from ..show import Report, histograms_section, privacy_label
+
+        report = Report(
+            title or f"Marginals of {self.dataset}",
+            privacy_label(self.guarantee, dataset=self.dataset),
+            (histograms_section(self.histograms(), total=self.total, total_sigma=self.total_sigma),),
+        )
+        if path is not None:
+            report.save(path)
+        return report.to_html()
+
+    def _repr_html_(self) -> str:
+        from ..show import figure_image, html_text
+
+        image = figure_image(self.plot(), f"Private histograms of {len(self.bins)} columns of {self.dataset}")
+        return f"<p><b>{html_text(repr(self))}</b></p><p>{html_text(self.guarantee.sentence)}</p>{image}"
+
+
+def nearest_shares(values: Floats) -> Floats:
+    """The point of the simplex {s >= 0, sum s = 1} nearest to ``values`` (Held, Wolfe & Crowder 1974).
+
+    Examples
+    --------
+    >>> nearest_shares(np.array([0.7, 0.5, -0.1])).round(2).tolist()
+    [0.6, 0.4, 0.0]
+    """
+    falling = np.sort(values)[::-1]
+    excess = np.cumsum(falling) - 1
+    kept = np.arange(1, len(values) + 1)
+    last = int(np.nonzero(falling * kept > excess)[0][-1])
+    return np.asarray(np.maximum(values - excess[last] / (last + 1), 0), dtype=np.float64)
+
+
+def _frozen(values: Floats) -> Floats:
+    copy = np.array(values, dtype=np.float64)
+    copy.flags.writeable = False
+    return copy
+
+
+def _from_fields(fields: dict[str, JsonValue]) -> Marginals:
+    columns = fields["columns"]
+    if not isinstance(columns, list) or not columns:
+        raise TypeError("'columns' is a list")
+    bins: list[Bins] = []
+    counts: dict[str, Floats] = {}
+    for column in columns:
+        if not isinstance(column, dict):
+            raise TypeError("a column is an object")
+        name, labels, edges, numbers = (column[key] for key in ("name", "labels", "edges", "counts"))
+        if not isinstance(labels, list) or not isinstance(numbers, list) or len(labels) != len(numbers) or not labels:
+            raise ValueError(f"column {name!r} needs as many counts as labels")
+        if edges is not None and (not isinstance(edges, list) or len(edges) != len(labels) + 1):
+            raise ValueError(f"column {name!r} needs one edge more than it has labels")
+        cut = None if edges is None else tuple(float(edge) for edge in edges)  # type: ignore[arg-type]
+        bins.append(Bins(str(name), tuple(map(str, labels)), cut, column.get("integer") is True))
+        counts[str(name)] = _frozen(np.array(numbers, dtype=np.float64))
+    return Marginals(
+        str(fields["dataset"]),
+        tuple(bins),
+        MappingProxyType(counts),
+        float(fields["sigma"]),  # type: ignore[arg-type]
+        int(fields["n_rows_public"]),  # type: ignore[arg-type]
+        Cost(int(fields["pico_mu_squared"])),  # type: ignore[arg-type]
+        Guarantee.from_json(fields["guarantee"]),
+    )

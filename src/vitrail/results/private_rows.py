@@ -1,0 +1,264 @@
+"""What :func:`vitrail.private_rows` returns: released tables, and rows sampled from them. No vault, no ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..accounting import Cost
+from ..errors import InvalidInput, SchemaError
+from ..guarantee import Guarantee
+from ..schema import Numeric, Schema
+from ..schema.bins import Bins
+from ..schema.reading import did_you_mean
+from ..solve.rows.consistency import agreed_shares, agreed_table, total_of
+from ..solve.rows.cuts import values_in
+from ..solve.rows.network import Network, fit_network
+from ..solve.rows.structure import Link
+from .marginals import nearest_shares
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+MOST_ROWS = 10**8
+
+
+@dataclass(frozen=True, eq=False)
+class PrivateRows:
+    """A private model of a dataset's columns. Rows sampled from it may be published; sampling costs nothing.
+
+    Attributes
+    ----------
+    dataset : str
+        Whose.
+    schema : Schema
+        The columns of a sampled row, the target included where it was asked for.
+    target : str or None
+        The target column, which ``background`` leaves out.
+    bins : tuple of Bins
+        How each column is cut.
+    groups : tuple of array
+        For each column the group of every bin, as the tables count them.
+    links : tuple of Link
+        Which columns hang on which, by number, in the order in which they are drawn.
+    counts : tuple of array
+        The noisy count of every bin, by column.
+    noisy_tables : mapping of (int, int) to array
+        The noisy tables of linked columns, by group.
+    counts_sigma, tables_sigma : float
+        Standard deviations of the noise on them.
+    n_rows_public : int
+        The declared row count.
+    cost : Cost
+        What was charged for all of it.
+    guarantee : Guarantee
+        The promise for all of it, and for everything sampled from it.
+
+    Examples
+    --------
+    >>> import numpy as np, vitrail as vt
+    >>> schema = vt.Schema({"city": vt.Categorical(["Bern", "Genf"]), "speaks": vt.Categorical(["de", "fr"])})
+    >>> rows = {"city": np.repeat(["Bern", "Genf"], 5000), "speaks": np.repeat(["de", "fr"], 5000)}
+    >>> data = vt.PrivateData(rows, schema, name="swiss", n_rows_public=10_000, budget=vt.Budget(1, 1e-6))
+    >>> made = vt.private_rows(data, epsilon=1.0)
+    >>> made.tree, made.tables["city", "speaks"].round(1).tolist()
+    ((('city', 'speaks'),), [[0.5, 0.0], [0.0, 0.5]])
+    >>> made.frame(3, seed=1).shape
+    (3, 2)
+    """
+
+    dataset: str
+    schema: Schema
+    target: str | None
+    bins: tuple[Bins, ...]
+    groups: tuple[Indices, ...] = field(repr=False)
+    links: tuple[Link, ...]
+    counts: tuple[Floats, ...] = field(repr=False)
+    counts_sigma: float
+    noisy_tables: Mapping[tuple[int, int], Floats] = field(repr=False)
+    tables_sigma: float
+    n_rows_public: int
+    cost: Cost
+    guarantee: Guarantee
+
+    def __repr__(self) -> str:
+        return (
+            f"PrivateRows({self.dataset!r}, {len(self.bins)} columns, {len(self.noisy_tables)} tables, "
+            f"{self.guarantee.brief})"
+        )
+
+    # --- the model ---------------------------------------------------------------------------------------------------
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return self.schema.names
+
+    @property
+    def tree(self) -> tuple[tuple[str, str], ...]:
+        """Every (parent, child), in the order in which columns are drawn."""
+        names = self.columns
+        return tuple((names[parent], names[link.child]) for link in self.links for parent in link.parents)
+
+    @cached_property
+    def total(self) -> float:
+        """The estimated number of rows that count."""
+        return total_of(self.counts, self.counts_sigma, self.n_rows_public)
+
+    @cached_property
+    def shares(self) -> Mapping[str, Floats]:
+        """The distribution of every column over its bins, as sampled."""
+        network = self._network
+        return MappingProxyType({name: network.table(j) @ network.opened[j] for j, name in enumerate(self.columns)})
+
+    @cached_property
+    def tables(self) -> Mapping[tuple[str, str], Floats]:
+        """The distribution, as sampled, of every linked pair of columns over their groups, parent first."""
+        pairs = [(parent, link.child) for link in self.links for parent in link.parents]
+        return MappingProxyType({(self.columns[i], self.columns[j]): self._network.table(i, j) for i, j in pairs})
+
+    def group_labels(self, name: str) -> tuple[str, ...]:
+        """What each group of a column holds, in words."""
+        place = self._place(name)
+        bins, groups = self.bins[place], self.groups[place]
+        members = [[label for label, g in zip(bins.labels, groups, strict=True) if g == k] for k in range(groups.max() + 1)]
+        if bins.edges is None:
+            return tuple(some[0] if len(some) == 1 else f"{len(some)} other levels" for some in members)
+        return tuple(
+            some[0] if len(some) == 1 else f"{some[0].split(' to ')[0]} to {some[-1].split(' to ')[-1]}" for some in members
+        )
+
+    @cached_property
+    def _group_shares(self) -> list[Floats]:
+        return agreed_shares(self.counts, self.counts_sigma, self.noisy_tables, self.tables_sigma, self.groups, self.total)
+
+    @cached_property
+    def _agreed(self) -> dict[tuple[int, int], Floats]:
+        shares = self._group_shares
+        return {
+            (i, j): agreed_table(table, self.tables_sigma, shares[i], shares[j], self.total)
+            for (i, j), table in self.noisy_tables.items()
+        }
+
+    @cached_property
+    def _network(self) -> Network:
+        bin_shares = [nearest_shares(counts / self.total) for counts in self.counts]
+        return fit_network(self.links, self._agreed, self._group_shares, bin_shares, self.groups)
+
+    def _place(self, name: str) -> int:
+        if name not in self.schema:
+            raise SchemaError(
+                f"column {name!r} is not among these private rows, which have {', '.join(map(repr, self.columns))}."
+                f"{did_you_mean(name, self.columns)}"
+            )
+        return self.columns.index(name)
+
+    # --- rows --------------------------------------------------------------------------------------------------------
+
+    def raw(self, n: int, seed: int | None = None) -> Floats:
+        """``n`` sampled rows as a raw matrix in the schema's order: numbers, and categories as level indices."""
+        if isinstance(n, bool) or not isinstance(n, int | np.integer) or not 1 <= n <= MOST_ROWS:
+            raise InvalidInput(f"n is {n!r}; give the number of rows to sample, from 1 to {MOST_ROWS}")
+        if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0):
+            raise InvalidInput(f"seed is {seed!r}; it must be a whole number of at least 0, or None for fresh rows")
+        generator = np.random.default_rng(seed)  # sampling from a release is post-processing: a seed may be known
+        drawn = self._network.draw_bins(int(n), generator)
+        rows = np.empty(drawn.shape)
+        for j, (bins, column) in enumerate(zip(self.bins, self.schema.values(), strict=True)):
+            low, high = (column.low, column.high) if isinstance(column, Numeric) else (0, len(column.levels) - 1)
+            rows[:, j] = values_in(bins, drawn[:, j], low, high, generator.random(len(drawn)))
+        return rows
+
+    def sample(self, n: int, seed: int | None = None) -> dict[str, NDArray[np.generic]]:
+        """``n`` sampled rows as columns in original units and levels.
+
+        Parameters
+        ----------
+        n : int
+            How many; they cost nothing.
+        seed : int, optional
+            The same seed gives the same rows. It protects nothing and endangers nothing: the noise is in the tables.
+        """
+        return self.schema.frame(self.raw(n, seed))
+
+    def frame(self, n: int, seed: int | None = None) -> pd.DataFrame:
+        """``n`` sampled rows as a pandas data frame."""
+        return self.schema.pandas(self.raw(n, seed))
+
+    def features(self, n: int, seed: int | None = None) -> Floats:
+        """``n`` sampled rows without the target, encoded: numbers in [0, 1], categories one-hot."""
+        return self._without_target.features(self._dropped(self.raw(n, seed)))[0]
+
+    def background(self, n: int = 100, seed: int | None = 0) -> pd.DataFrame:
+        """Sampled rows without the target, as background data for shap, lime or any other library.
+
+        ``features`` gives the same rows encoded, for a model that reads numbers only.
+        """
+        return self._without_target.pandas(self._dropped(self.raw(n, seed)))
+
+    @property
+    def _without_target(self) -> Schema:
+        return self.schema if self.target is None else self.schema.without(self.target)
+
+    def _dropped(self, raw: Floats) -> Floats:
+        return raw if self.target is None else np.delete(raw, self.schema.column_index(self.target), axis=1)
+
+    def noised_again(self, seed: int | None = None) -> PrivateRows:
+        """The same model from tables with a second helping of the same noise.
+
+        How much an explanation moves is, to first order, how much the first helping moved it. The structure is kept.
+        """
+        generator = np.random.default_rng(seed)
+        tables = {
+            pair: table + generator.normal(0, self.tables_sigma, table.shape) for pair, table in self.noisy_tables.items()
+        }
+        counts = tuple(column + generator.normal(0, self.counts_sigma, column.shape) for column in self.counts)
+        return replace(self, counts=counts, noisy_tables=MappingProxyType(tables))
+
+    # --- files and pictures ------------------------------------------------------------------------------------------
+
+    def save(self, path: str | Path) -> None:
+        """Write a file that samples rows anywhere, without the data: a zip of JSON and plain arrays."""
+        from ..explain.rows.storage import write_rows
+
+        write_rows(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> PrivateRows:
+        """Read what ``save`` wrote."""
+        from ..explain.rows.storage import read_rows
+
+        return read_rows(path)
+
+    def plot(self) -> Figure:
+        """Draw which columns hang on which; thicker lines where they share more."""
+        from ..show.column_links import tree_figure
+
+        return tree_figure(self)
+
+    def plot_marginals(self, *, across: int = 3) -> Figure:
+        """Draw the noisy histogram of every column, with noise bands."""
+        from ..show import Histogram, histograms_figure
+
+        pieces = zip(self.bins, self.counts, strict=True)
+        return histograms_figure(
+            [Histogram(one.name, one.labels, one.edges, tuple(c.tolist()), self.counts_sigma) for one, c in pieces],
+            across=across,
+        )
+
+    def _repr_html_(self) -> str:
+        from ..show import figure_image, html_text
+
+        image = figure_image(self.plot(), f"Which columns of {self.dataset} hang together")
+        return f"<p><b>{html_text(repr(self))}</b></p><p>{html_text(self.guarantee.sentence)}</p>{image}"

@@ -1,0 +1,1 @@
+"""From releases to numbers. Pure: nothing here imports the vault or the ledger."""

@@ -1,0 +1,1 @@
+"""The search for counterfactuals in a released picture of the classes."""

@@ -1,0 +1,1 @@
+"""Curves and rankings from released sums: axes, reference rows, interpolation, steps, smoothing."""

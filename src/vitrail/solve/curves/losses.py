@@ -1,0 +1,151 @@
+"""Losses with a known largest value: what a prediction costs, given the target.
+
+A loss is a function of one row's target and one output, and its largest value follows from what is declared: the target's
+range and the model's. Outputs are clipped to the model's range by the vault, targets to theirs by the schema, and what a
+loss of the caller's own returns is clipped to [0, ``loss_bound``] here.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+
+from ...errors import InvalidInput
+from ...model import Model
+from ...model.contents import sketch
+from ...schema import Categorical, Level, Schema
+from .axes import Floats
+
+LossFunction: TypeAlias = Callable[[Floats, Floats], Floats]
+"""Targets and outputs, both of shape (rows,), to losses of that shape, each from its own row."""
+
+SMALLEST_PROBABILITY = 1e-3
+"""Probabilities are kept this far from 0 and 1 in the logarithmic loss, which has no largest value otherwise."""
+NAMES = ("squared", "absolute", "zero-one", "log")
+
+
+@dataclass(frozen=True, eq=False)
+class Loss:
+    """A loss, its name, its largest value, and how targets become numbers.
+
+    Attributes
+    ----------
+    name : str
+        For labels.
+    largest : float
+        No loss exceeds it, and none is negative.
+    positive : int or None
+        The level that counts as 1 where the target is categorical; None where the target is a number.
+    binary : bool
+        Whether the target is 0 or 1.
+    token : str
+        Tells a loss of the caller's own from every other: two functions may have one name. With a ``key`` it is what can be
+        known of the function (``model.contents.sketch``), so that asking again replays; without, every loss is new.
+    """
+
+    name: str
+    largest: float
+    positive: int | None
+    binary: bool
+    _function: LossFunction
+    token: str = ""
+
+    def known_by(self, key: str | None) -> Loss:
+        """The same for a question that the caller gave this name, or none."""
+        return self if key is None or not self.token else replace(self, token=sketch(self._function))
+
+    def numbers(self, target: Floats) -> Floats:
+        """The target as numbers: as it is, or 1 where it is the positive level and 0 elsewhere."""
+        return target if self.positive is None else (target == self.positive).astype(np.float64)
+
+    def __call__(self, target: Floats, output: Floats) -> Floats:
+        """Losses in [0, largest]; NaN where an output is NaN."""
+        found = np.asarray(self._function(target, output), dtype=np.float64)
+        if found.shape != np.shape(output):
+            raise InvalidInput(
+                f"the loss {self.name} returned an array of shape {found.shape} for {np.shape(output)} outputs; it must "
+                "return one loss for each"
+            )
+        return np.clip(found, 0.0, self.largest)
+
+
+def loss_of(
+    loss: str | LossFunction, loss_bound: float | None, model: Model, schema: Schema, target: str | None, positive: object
+) -> Loss:
+    """The loss that is meant, or an error that says what is missing.
+
+    Examples
+    --------
+    >>> from vitrail.schema import Numeric
+    >>> model = Model(lambda x: x[:, 0], range=(0, 1), name="risk")
+    >>> loss_of("squared", None, model, Schema({"y": Numeric(-1, 1)}), "y", None).largest
+    4.0
+    """
+    if target is None:
+        raise InvalidInput(
+            "permutation importance compares outputs with a target, and this dataset declares none; give "
+            "PrivateData(target=...)"
+        )
+    column = schema[target]
+    place = _positive(column, target, model, positive) if isinstance(column, Categorical) else None
+    if not isinstance(column, Categorical) and positive is not None:
+        raise InvalidInput(f"positive is {positive!r}, but the target {target!r} is a number; leave it out")
+    low, high = (0.0, 1.0) if isinstance(column, Categorical) else (float(column.low), float(column.high))
+    binary = isinstance(column, Categorical) or (column.integer and (low, high) == (0.0, 1.0))
+    if not isinstance(loss, str):
+        return _own(loss, loss_bound, place, binary)
+    if loss not in NAMES:
+        raise InvalidInput(f"loss is {loss!r}; choose one of {', '.join(map(repr, NAMES))}, or give a function")
+    if loss_bound is not None:
+        raise InvalidInput(f"loss_bound is for a loss of your own; that of {loss!r} follows from the declared ranges")
+    furthest = max(high - model.lo, model.hi - low)
+    if loss == "squared":
+        return Loss(loss, furthest**2, place, binary, lambda y, f: (y - f) ** 2)
+    if loss == "absolute":
+        return Loss(loss, furthest, place, binary, lambda y, f: np.abs(y - f))
+    if not binary or model.lo < 0 or model.hi > 1:
+        raise InvalidInput(
+            f"the {loss} loss needs a target of two values, 0 and 1, and a model of probabilities; {target!r} lies in "
+            f"[{low:g}, {high:g}] and the model in [{model.lo:g}, {model.hi:g}]"
+        )
+    if loss == "zero-one":
+        return Loss(loss, 1.0, place, binary, lambda y, f: np.where(np.isnan(f), f, (f >= 0.5) != (y >= 0.5)))
+    return Loss(loss, -math.log(SMALLEST_PROBABILITY), place, binary, _log)
+
+
+def _log(y: Floats, f: Floats) -> Floats:
+    inside = np.clip(f, SMALLEST_PROBABILITY, 1 - SMALLEST_PROBABILITY)
+    return np.asarray(-(y * np.log(inside) + (1 - y) * np.log1p(-inside)))
+
+
+def _own(loss: object, bound: object, place: int | None, binary: bool) -> Loss:
+    if not callable(loss):
+        raise InvalidInput(f"loss is {loss!r}; choose one of {', '.join(map(repr, NAMES))}, or give a function")
+    if isinstance(bound, bool) or not isinstance(bound, int | float) or not 0 < bound < math.inf:
+        raise InvalidInput(
+            f"loss_bound is {bound!r}; a loss of your own needs the largest value it can have, a positive number, because "
+            "noise is scaled to it"
+        )
+    return Loss(getattr(loss, "__name__", "own"), float(bound), place, binary, loss, secrets.token_hex(8))
+
+
+def _positive(column: Categorical, target: str, model: Model, given: object) -> int:
+    """The level whose probability the model gives."""
+    levels: list[Level] = list(column.levels)
+    if given is not None:
+        if given not in levels:
+            raise InvalidInput(f"positive is {given!r}; choose a level of {target!r}: {', '.join(map(repr, levels))}")
+        return levels.index(given)
+    if model.output in levels:
+        return levels.index(model.output)
+    if len(levels) == 2 and model.output in (None, 1, True):
+        return 1
+    raise InvalidInput(
+        f"the model's output is {model.output!r}, which is no level of the target {target!r}; say with positive= which of "
+        f"{', '.join(map(repr, levels))} it stands for"
+    )

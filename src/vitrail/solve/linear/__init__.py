@@ -1,0 +1,1 @@
+"""Local linear models from released statistics, moments and rows."""

@@ -1,0 +1,325 @@
+"""What was explained before: the memory of the adaptive protocol, and Algorithm 4, which explains from it alone.
+
+A history holds public points and explanations that were released; keeping, copying and publishing it costs nothing. After a
+restart it is read from the ledger, which keeps it (``kept_history``), or from a file of its own; and asking the same stream
+again rebuilds it, because every question of the protocol has a stable key and the ledger replays stored answers free.
+
+*Algorithm 4* (Patel, Shokri & Zick) fits the local linear model on the past points instead of the private rows. The paper
+labels them by phi_j.z_j; its centred models predict 0 at z_j, and the model is public anyway, so the label is f(z_j). Then
+no private row is involved at all: the guarantee is epsilon 0, whoever chose the points and why. It is as good as the past
+points are dense. Test: tests/explain/linear/test_history.py.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ...accounting import NOTHING, Basis, Cost, JsonValue, rounded_up
+from ...errors import InvalidInput
+from ...explain.linear.gradients import problem_identity, radius_of
+from ...explain.linear.problem import Floats, LocalProblem
+from ...guarantee import Guarantee
+from ...results import Explanation
+from .contributions import explanation_of
+from .least_squares import in_eigenbasis
+
+FORMAT = "vitrail-history"
+FORMAT_VERSION = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Past:
+    """One point that was explained.
+
+    Attributes
+    ----------
+    raw : array (n_columns,)
+        The point.
+    phi : array (size,)
+        Its local linear model, the intercept first where there is one, in units of f.
+    computed : bool
+        Whether phi was computed for this point. One that was taken over from a neighbour is never handed on: distances
+        would add up.
+    noise_std : float
+        Standard deviation that the releases gave every entry of phi, at most.
+    mean : array (n_features,) or None
+        The released weighted mean of x - z, where there is an intercept.
+    mean_std : float
+        Of its entries, about.
+    gradients : int
+        How many were released for this point.
+    cost : Cost
+        What was charged for it.
+    replayed : bool
+        Whether all its answers were stored already, so that nothing was charged this time. Not kept in files.
+    basis : Basis
+        The releases that phi rests on, bundled; those of the neighbour where phi was handed on.
+    """
+
+    raw: Floats
+    phi: Floats
+    computed: bool
+    noise_std: float
+    mean: Floats | None
+    mean_std: float
+    gradients: int
+    cost: Cost
+    replayed: bool = False
+    basis: Basis = NOTHING
+
+    @property
+    def behind(self) -> Basis:
+        """The releases; where none is named, one of this price that is like no other."""
+        return self.basis or Basis.new(self.cost)
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Plain JSON values; floats are written so that they read back bit for bit."""
+        return {
+            "raw": self.raw.tolist(),
+            "phi": self.phi.tolist(),
+            "computed": self.computed,
+            "noise_std": self.noise_std,
+            "mean": None if self.mean is None else self.mean.tolist(),
+            "mean_std": self.mean_std,
+            "gradients": self.gradients,
+            "pico_mu_squared": self.cost.pico_mu_squared,
+            "releases": self.basis.to_json(),
+        }
+
+
+class History:
+    """Explained points, oldest first. Grows while the adaptive protocol runs.
+
+    Parameters
+    ----------
+    problem : LocalProblem
+        What is explained; a history of one model, weight and schema is of no use to another.
+
+    Examples
+    --------
+    >>> from vitrail.solve.linear.weights import stable
+    >>> from vitrail.model import Model
+    >>> from vitrail.schema import Numeric, Schema
+    >>> schema = Schema({"age": Numeric(0, 100)})
+    >>> history = History(LocalProblem(schema, Model(lambda x: x[:, 0], range=(0, 1)), stable(), intercept=False))
+    >>> len(history), history.cost
+    (0, Cost(pico_mu_squared=0, pico_epsilon=0, quecto_delta=0))
+    """
+
+    def __init__(self, problem: LocalProblem) -> None:
+        self._problem = problem
+        self._entries: list[Past] = []
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[Past]:
+        return iter(tuple(self._entries))
+
+    def __repr__(self) -> str:
+        fresh = sum(entry.computed for entry in self._entries)
+        return f"History({len(self)} points, {fresh} of them computed, mu={rounded_up(self.cost.mu)})"
+
+    @property
+    def problem(self) -> LocalProblem:
+        """What is explained."""
+        return self._problem
+
+    @property
+    def cost(self) -> Cost:
+        """What all of it cost."""
+        return sum((entry.cost for entry in self._entries), Cost())
+
+    @property
+    def basis(self) -> Basis:
+        """The releases behind all of it, each once."""
+        return Basis.union(entry.behind for entry in self._entries)
+
+    @property
+    def raw_points(self) -> Floats:
+        """All points, (points, n_columns)."""
+        return np.array([entry.raw for entry in self._entries]).reshape(len(self), self._problem.schema.n_columns)
+
+    def computed(self) -> list[Past]:
+        """The entries whose explanations may be handed on."""
+        return [entry for entry in self._entries if entry.computed]
+
+    def add(self, entry: Past) -> None:
+        """Put an entry at the end."""
+        size = self._problem.n_features + int(self._problem.intercept)
+        if entry.raw.shape != (self._problem.schema.n_columns,) or entry.phi.shape != (size,):
+            raise InvalidInput(
+                f"an entry of this history has a point of {self._problem.schema.n_columns} values and a phi of {size}, "
+                f"not shapes {entry.raw.shape} and {entry.phi.shape}"
+            )
+        self._entries.append(entry)
+
+    def insert(self, place: int, entries: list[Past]) -> None:
+        """Put entries of another history of the same problem before the one at ``place``."""
+        self._entries[place:place] = entries
+
+    def holds(self, raw: Floats) -> bool:
+        """Whether this very point was explained before."""
+        return any(np.array_equal(entry.raw, raw) for entry in self._entries)
+
+    def check(self, problem: LocalProblem) -> None:
+        """Refuse a problem that this history is not about."""
+        if _identity(problem) != _identity(self._problem):
+            raise InvalidInput(
+                "the history is about another problem (schema, model, weight, labels or intercept differ); start a new one"
+            )
+
+    def save(self, path: str | Path) -> None:
+        """Write a JSON file. It holds released numbers and public points only."""
+        Path(path).write_bytes(encode(self._problem, self._entries) + b"\n")
+
+    @classmethod
+    def load(cls, path: str | Path, problem: LocalProblem) -> History:
+        """Read a file that ``save`` wrote, about the same problem."""
+        try:
+            content = Path(path).read_bytes()
+        except OSError as error:
+            raise InvalidInput(f"the history {str(path)!r} cannot be read: {error}") from error
+        history = cls(problem)
+        for entry in decode(content, problem, repr(str(path))):
+            history.add(entry)
+        return history
+
+
+def encode(problem: LocalProblem, entries: list[Past]) -> bytes:
+    """Entries of a history as JSON."""
+    stored: list[JsonValue] = [entry.to_json() for entry in entries]
+    fields: dict[str, JsonValue] = {
+        "format": FORMAT,
+        "version": FORMAT_VERSION,
+        "problem": _identity(problem),
+        "entries": stored,
+    }
+    return json.dumps(fields, allow_nan=False).encode()
+
+
+def decode(content: bytes, problem: LocalProblem, where: str) -> list[Past]:
+    """What ``encode`` wrote about the same problem; ``where`` it was found is for errors."""
+    try:
+        fields = json.loads(content)
+    except ValueError as error:
+        raise InvalidInput(f"the history {where} cannot be read: {error}") from error
+    if not isinstance(fields, dict) or fields.get("format") != FORMAT or fields.get("version") != FORMAT_VERSION:
+        raise InvalidInput(f"the history {where} is not a history of version {FORMAT_VERSION}")
+    if fields.get("problem") != _identity(problem):
+        raise InvalidInput(
+            f"the history {where} is about another problem (schema, model, weight, labels or intercept differ)"
+        )
+    checked = History(problem)
+    try:
+        for stored in fields["entries"]:
+            checked.add(_past_of(stored))
+    except (KeyError, TypeError, ValueError) as error:
+        raise InvalidInput(f"the history {where} is damaged: {error!r}") from error
+    return list(checked)
+
+
+def _past_of(stored: Mapping[str, object]) -> Past:
+    mean = stored["mean"]
+    numbers = {name: float(str(stored[name])) for name in ("noise_std", "mean_std")}
+    if not np.isfinite(list(numbers.values())).all() or not isinstance(stored["computed"], bool):
+        raise ValueError("an entry holds values of the wrong kind")
+    return Past(
+        _floats(stored["raw"]),
+        _floats(stored["phi"]),
+        stored["computed"],
+        numbers["noise_std"],
+        None if mean is None else _floats(mean),
+        numbers["mean_std"],
+        int(str(stored["gradients"])),
+        Cost(int(str(stored["pico_mu_squared"]))),
+        basis=Basis.from_json(stored["releases"]),
+    )
+
+
+def _floats(stored: object) -> Floats:
+    found = np.array(stored, dtype=np.float64)
+    if found.ndim != 1 or not np.isfinite(found).all():
+        raise ValueError("an entry holds numbers that are not finite")
+    return found
+
+
+def _identity(problem: LocalProblem) -> dict[str, JsonValue]:
+    return {**problem_identity(problem), "model": problem.model.fingerprint(problem.row_schema)}
+
+
+# --- Algorithm 4 ------------------------------------------------------------------------------------------------------
+
+
+def explain(history: History, raw_points: Floats) -> Explanation:
+    """Explain public points from the history alone, free.
+
+    Parameters
+    ----------
+    history : History
+        Of at least one point.
+    raw_points : array (points, n_columns)
+        As ``schema.read_points`` returns them.
+
+    Returns
+    -------
+    Explanation
+        ``method`` is ``"history"``; no private row was used, so epsilon is 0.
+
+    Examples
+    --------
+    >>> from vitrail.solve.linear.weights import stable
+    >>> from vitrail.model import Model
+    >>> from vitrail.schema import Numeric, Schema
+    >>> schema = Schema({"age": Numeric(0, 100), "dose": Numeric(0, 1)})
+    >>> history = History(LocalProblem(schema, Model(lambda x: x[:, 0], range=(0, 1)), stable()))
+    >>> for raw in schema.read_points({"age": [40, 40, 60, 60], "dose": [0.2, 0.8, 0.2, 0.8]}):
+    ...     history.add(Past(raw, np.zeros(3), True, 0.0, np.zeros(2), 0.0, 1, Cost.of_mu(0.1)))
+    >>> found = explain(history, schema.read_points({"age": 55, "dose": 0.5}))
+    >>> found.guarantee.epsilon, found.top(1)[0].column
+    (0.0, 'age')
+    """
+    problem = history.problem
+    raw = np.asarray(raw_points, dtype=np.float64)
+    if raw.ndim != 2 or raw.shape[1] != problem.schema.n_columns or not len(raw) or not np.isfinite(raw).all():
+        raise InvalidInput(
+            f"raw_points have shape {raw.shape}; complete points of shape (points, {problem.schema.n_columns}) are expected"
+        )
+    if not len(history):
+        raise InvalidInput("the history is empty; explain some points first, with method='adaptive' for example")
+    past = history.raw_points
+    x, f = problem.encode(past), problem.at(past)
+    fitted = [_fit(problem, x - z, f) for z in problem.encode(raw)]
+    return explanation_of(
+        problem,
+        raw,
+        np.array([phi for phi, _ in fitted]),
+        means=np.array([mean for _, mean in fitted]),
+        guarantee=Guarantee.of(Basis(), 0.0),  # no release is used: the points and the model are public
+        cost=Cost(),
+        method="history",
+        notes=(
+            f"Fitted on {len(history)} points that were explained before, labelled by the model; no private row was used.",
+        ),
+    )
+
+
+def _fit(problem: LocalProblem, d: Floats, f: Floats) -> tuple[Floats, Floats]:
+    """Weighted least squares with the slope in its ball: (phi, weighted mean of d)."""
+    alpha = np.clip(problem.weight(np.linalg.norm(d, axis=1)), 0.0, 1.0)
+    mass = float(alpha.sum())
+    alpha = alpha / mass if mass > 0 else np.full(len(d), 1 / len(d))
+    mean, centre = (alpha @ d, float(alpha @ f)) if problem.intercept else (np.zeros(d.shape[1]), 0.0)
+    root = np.sqrt(alpha)[:, None]
+    # The singular values of the weighted rows are the eigenvalues of A, without ever forming n^2 numbers.
+    left, singular, right = np.linalg.svd(root * (d - mean), full_matrices=False)
+    beta = singular * (left.T @ (root[:, 0] * (f - centre)))
+    slope = in_eigenbasis(singular[None, ::-1] ** 2, beta[None, ::-1], radius_of(problem))[0, ::-1] @ right
+    if not problem.intercept:
+        return slope, mean
+    return np.append(centre - slope @ mean, slope), mean

@@ -1,0 +1,1 @@
+"""A joint distribution from released tables, and rows sampled from it."""

@@ -1,0 +1,1 @@
+"""Shapley values from released sums."""
