@@ -337,9 +337,10 @@ def _in_topological_order(before: Mapping[str, tuple[str, ...]]) -> tuple[str, .
     except CycleError as error:
         raise InvalidInput(f"the stages run in a circle: {' -> '.join(error.args[1])}; no stage may need itself") from error
     order: list[str] = []
-    declared = list(before)
+    declared, ready = list(before), set[str]()
     while sorter.is_active():
-        ready = sorted(sorter.get_ready(), key=declared.index)
-        order += ready
-        sorter.done(*ready)
+        ready.update(sorter.get_ready())
+        order.append(min(ready, key=declared.index))
+        ready.remove(order[-1])
+        sorter.done(order[-1])
     return tuple(order)
