@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from vitrail.show.global_report import ranking_card
 
 import vitrail as vt
 from vitrail.errors import InvalidInput
 from vitrail.results.band_claim import weakest
 from vitrail.results.claims import CLAIMS, claim_of
 from vitrail.show import BandClaim
-from vitrail.show.global_report import ranking_card
 from vitrail.show.images import figure_svg
 
 SOURCES = Path(__file__).resolve().parents[1] / "src/vitrail"

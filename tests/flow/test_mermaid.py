@@ -1,6 +1,7 @@
 """Mermaid diagrams of stages: complete, a leak can be seen, names are only text, and the docs show what is drawn."""
 
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -43,7 +44,7 @@ def test_a_leak_is_seen() -> None:
     arrows = ARROW.findall(leaking)
     red = [arrows[int(number)] for number in re.findall(rf"^    linkStyle (\d+) {LEAK}$", leaking, re.MULTILINE)]
     names = dict(re.findall(r'(s\d+)[\[(]+"(.*?)[<"]', leaking))
-    assert [(names[start], names[end]) for start, end in red] == list(zip(path, path[1:], strict=False))
+    assert [(names[start], names[end]) for start, end in red] == list(pairwise(path))
 
 
 def test_what_releases_nothing_has_no_leak_to_show() -> None:

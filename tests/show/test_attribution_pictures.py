@@ -6,13 +6,13 @@ import sys
 
 import numpy as np
 import pytest
+from vitrail.show.waterfall import waterfall_figure
 
 import vitrail as vt
 from vitrail.errors import InvalidInput
 from vitrail.show import Attribution, HighlightedText, Word, attribution_figure, attribution_table, budget_over_queries
 from vitrail.show.attributions import LOWERS, PALE, RAISES
 from vitrail.show.images import figure_svg
-from vitrail.show.waterfall import waterfall_figure
 
 ONE = Attribution(
     ("age", "sex", "hours"), (0.3, -0.2, 0.05), ("39", "Male", "40"), 0.2, 0.35, (0.2, -0.3, -0.05), (0.4, -0.1, 0.15), 0.4

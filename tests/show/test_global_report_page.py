@@ -3,13 +3,13 @@
 import re
 
 import pytest
+from vitrail.show.global_report import MOST_LEVELS, GlobalShape, columns_part, cost_section, global_report, most_common
 
 from vitrail.accounting import rounded_up
 from vitrail.errors import InvalidInput
 from vitrail.guarantee import Budget, Guarantee
 from vitrail.ledger import MemoryLedger
 from vitrail.show import CurveShape, Histogram, RankingShape, bill_of
-from vitrail.show.global_report import MOST_LEVELS, GlobalShape, columns_part, cost_section, global_report, most_common
 
 NASTY = '"><script>alert(1)</script>'
 PROMISE = Guarantee.of_mu(0.2, 1e-6)

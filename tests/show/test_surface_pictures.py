@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from vitrail.show.surfaces import SurfaceShape, surface_figure, surface_picture
 
 import vitrail as vt
 from vitrail.errors import InvalidInput
 from vitrail.show import BandClaim
 from vitrail.show.images import figure_svg
-from vitrail.show.surfaces import SurfaceShape, surface_figure, surface_picture
 
 PROMISE, COST = vt.Guarantee.of_mu(0.2, 1e-6), vt.Cost.of_mu(0.2)
 VALUES = np.arange(6.0).reshape(3, 2) / 10

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..accounting import JsonValue
+from ..show.audits import RocCurve
 from .attacks import Scored
 from .likelihood import BoolArray
-from .membership_result import AttackRow, MembershipAudit, RocCurve
+from .membership_result import AttackRow, MembershipAudit
 from .roc import (
     LOW_RATES,
     Interval,

@@ -120,27 +120,9 @@ class ReconstructionAudit:
 
     def report(self, path: str | Path) -> Path:
         """Write a page: what every strategy recovered, and whose rows."""
-        from ..show.audit_page import save_page, tables_page
-        from ..show.report import Section, Table
+        from ..show import audit_page, write_page
 
-        lines = tuple(
-            (row.strategy, str(row.queries), str(row.recovered), "-" if row.share is None else f"{row.share:.1%}")
-            for row in self.rows
-        )
-        sections = [
-            Section("Strategies", (), (Table(("strategy", "queries", "rows recovered", "share"), lines, (1, 2, 3)),))
-        ]
-        groups = tuple(
-            (row.strategy, name, f"{one.value:.1%}", f"{one.lower:.1%} to {one.upper:.1%}")
-            for row in self.rows
-            for name, one in row.by_group.items()
-        )
-        if groups:
-            sections.append(
-                Section("Whose rows", (), (Table(("strategy", "group", "recovered", "interval"), groups, (2, 3)),))
-            )
-        verdict = f"{self.best().recovered} rows recovered"
-        return save_page(tables_page("Reconstruction audit", verdict, self.summary(), sections), path)
+        return write_page(audit_page("reconstruction", self.to_json()), path)
 
 
 def reconstruction(

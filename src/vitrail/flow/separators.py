@@ -48,13 +48,14 @@ O(stages * edges); what was found is remembered, so memory grows with their numb
 two stages side by side have 2^k and one). This is the expansion of Berry, Bordat & Cogis (2000), who treat undirected
 graphs, carried over to directed ones. Test: tests/flow/test_separators.py compares with brute force.
 
-*The cheapest set*, when every stage has a price, is a minimum vertex cut. Costs of a composition add (mu squared under GDP, epsilon under pure DP), so the cost of releasing a set is the sum of its
-stages' costs, and the cheapest set is a cut of least weight. Each stage becomes an edge from its *door* to its *exit*
-with the stage's cost as capacity; reading is an edge from exit to door that no cut can afford. By the theorem of Ford &
-Fulkerson the largest flow from the exit of rows to the exit of explanation equals the least weight, and the stages whose
-door, but not exit, can still be reached in the residual graph are such a cut, the one nearest to the rows. Flow is
-augmented along shortest paths (Edmonds & Karp 1972), at most stages * edges times, in exact fractions: no rounding, whatever
-the costs. Stages that cost nothing may be in that cut without need; the minimal separator within it costs the same.
+*The cheapest set*, when every stage has a price, is a minimum vertex cut. Costs of a composition add (mu squared under GDP,
+epsilon under pure DP), so the cost of releasing a set is the sum of its stages' costs, and the cheapest set is a cut of
+least weight. Each stage becomes an edge from its *door* to its *exit* with the stage's cost as capacity; reading is an edge
+from exit to door that no cut can afford. By the theorem of Ford & Fulkerson the largest flow from the exit of rows to the
+exit of explanation equals the least weight, and the stages whose door, but not exit, can still be reached in the residual
+graph are such a cut, the one nearest to the rows. Flow is augmented along shortest paths (Edmonds & Karp 1972), at most
+stages * edges times, in exact fractions: no rounding, whatever the costs. Stages that cost nothing may be in that cut
+without need; the minimal separator within it costs the same.
 
 Prices per stage are an upper bound: stages asked for in one question share one vector, whose norm may be far below what the
 parts say (a histogram of K bins: 1, not sqrt(K)). Draw them as one stage then. And a stage's price is taken as given; to
@@ -154,7 +155,6 @@ class Graph:
                 if further not in found:
                     found.add(further)
                     waiting.append(further)
-
 
 
 @dataclass(frozen=True, slots=True)

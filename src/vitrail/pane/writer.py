@@ -29,7 +29,6 @@ from ..guarantee import question_mu
 from ..model import Model
 from ..results import stored
 from ..results.synopsis import Synopsis
-from ..show import bill_of
 from .archive import MOST_BYTES, digest, json_bytes, parsed_json
 from .histograms import marginals_of, with_drawn_densities
 from .manifest import FORMAT, VERSION, Line, Manifest
@@ -216,7 +215,7 @@ def _lines(statement: Statement, last: int, cost: Cost) -> tuple[Line, ...]:
     costs = {entry.seq: entry.cost for entry in statement.entries if entry.seq in seen}
     if sum(costs.values(), Cost()) != cost:
         return ()
-    told = {line.seq: line for line in bill_of(statement).lines if line.seq in seen and line.paid}
+    told = {line.seq: line for line in statement.bill().lines if line.seq in seen and line.paid}
     return tuple(Line(seq, line.time_utc[:10], line.what, costs[seq], line.epsilon) for seq, line in sorted(told.items()))
 
 

@@ -3,8 +3,7 @@
 from .contribution import Contribution
 from .curve import Curve, Density
 from .explanation import Explanation
-from .plots import ExplanationPlots
 from .ranking import Ranking
 from .surface import Surface
 
-__all__ = ["Contribution", "Curve", "Density", "Explanation", "ExplanationPlots", "Ranking", "Surface"]
+__all__ = ["Contribution", "Curve", "Density", "Explanation", "Ranking", "Surface"]

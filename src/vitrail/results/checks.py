@@ -42,6 +42,14 @@ def frozen_numbers(numbers: object, shape: tuple[int | None, ...], what: str) ->
     return copy
 
 
+def check_count(count: int, what: str, most: int | None = None) -> int:
+    """The number of things to list or draw, if it is one."""
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1 or (most is not None and count > most):
+        allowed = "of at least 1" if most is None else f"from 1 to {most}"
+        raise InvalidInput(f"{what} is {count!r}; it must be a whole number {allowed}")
+    return count
+
+
 def checked_names(names: Iterable[str], what: str) -> tuple[str, ...]:
     """The names, if they are different texts."""
     found = checked_texts(names, what)

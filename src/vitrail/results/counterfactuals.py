@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,12 +16,12 @@ from ..errors import InvalidInput
 from ..guarantee import Guarantee
 from . import files, stored
 from .checks import PlainValue, checked_names, checked_texts, plain_points, plain_value
+from .door import Drawn, show
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from ..schema import Picture
-    from ..show.counterfactuals import WhatIfShape
 
 KIND, VERSION = "vitrail-counterfactuals", 1
 Floats = NDArray[np.float64]
@@ -59,7 +59,7 @@ class WhatIf:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Counterfactuals:
+class Counterfactuals(Drawn):
     """For each person the smallest found changes that lead the model to another class.
 
     Attributes
@@ -241,56 +241,28 @@ class Counterfactuals:
 
     # --- pictures ----------------------------------------------------------------------------------------------------
 
-    def shape(self, place: int = 0) -> WhatIfShape:
-        """What a picture of one person needs to know."""
-        from ..show.counterfactuals import WhatIfShape
-
-        one = self[place]
-        return WhatIfShape(
-            title=f"{self.model} says {one.classes[0]}; what would make it say {one.wanted[0]}?",
-            columns=self.columns,
-            before=tuple(one.queries[0][name] for name in self.columns),
-            after=tuple(tuple(answer.row[name] for name in self.columns) for answer in one.answers[0]),
-            distances=tuple(answer.distance for answer in one.answers[0]),
-            plausibilities=tuple(answer.plausibility for answer in one.answers[0]),
-            outputs=(one.outputs[0], *(answer.output for answer in one.answers[0])),
-            message=one.messages[0],
-        )
-
-    def plot(self, place: int = 0, *, picture: Picture | None = None) -> Figure:
+    def plot(self, person: int = 0, *, picture: Picture | None = None) -> Figure:
         """Draw one person's answers: a table before and after with changed cells marked, or pictures.
 
         Parameters
         ----------
-        place : int
+        person : int
             Which person.
         picture : Picture, optional
             For rows that are pictures: the query, the counterfactual and their difference are shown.
         """
-        from ..show.counterfactuals import picture_figure, what_if_figure
-
-        shape = self.shape(place)
-        return what_if_figure(shape) if picture is None else picture_figure(shape, picture.shape)
+        if picture is None:
+            return show.changes_figure(self, person)
+        return show.pictures_figure(self, person, picture.shape)
 
     def plot_distances(self) -> Figure:
         """Draw, for all people, how far answers are from the person and from the wanted class."""
-        from ..show.counterfactuals import distances_figure
-
-        return distances_figure(self.distance[:, 0], self.plausibility[:, 0], title=f"counterfactuals of {self.model}")
+        return show.distances_figure(self)
 
     def __repr__(self) -> str:
         answered = sum(bool(some) for some in self.answers)
         promise = self.guarantee.brief
         return f"Counterfactuals({self.model}, {answered} of {len(self)} people answered, {promise})"
-
-    def _repr_html_(self) -> str:
-        from ..show.counterfactuals import what_if_html
-
-        return what_if_html([self.shape(place) for place in range(min(len(self), 3))], repr(self), self._sentences())
-
-    def _sentences(self) -> Sequence[str]:
-        more = (f"The first 3 of {len(self)} people are shown.",) if len(self) > 3 else ()
-        return (*more, self.guarantee.sentence, *self.notes)
 
 
 def _changes(

@@ -15,6 +15,7 @@ from ..errors import InvalidInput
 from ..guarantee import Guarantee
 from . import Curve, Surface
 from .band_claim import BandClaim, weakest
+from .door import Drawn, show
 from .marginals import Marginals
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Effects(Mapping[str, Curve]):
+class Effects(Drawn, Mapping[str, Curve]):
     """Curves by column, from one release.
 
     ``effects["age"]`` is a :class:`Curve`; ``effects.plot()`` draws all of them; ``effects.frame()`` is one tidy table.
@@ -87,6 +88,17 @@ class Effects(Mapping[str, Curve]):
         curves = [one.band_claim for one in self.curves.values()]
         return weakest([*curves, *(one.band_claim for one in self.surfaces.values())])
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know, each sentence once: every curve carries its own copy."""
+        results: list[Curve | Surface] = [*self.curves.values(), *self.surfaces.values()]
+        return tuple(dict.fromkeys(note for one in results for note in one.notes))
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What stands under every picture of them: the promise, what the bands claim, the notes."""
+        return (self.guarantee.sentence, self.band_claim.sentence(), *self.notes)
+
     def to_json(self) -> dict[str, JsonValue]:
         """All curves as plain JSON values, and surfaces under both names."""
         found: dict[str, JsonValue] = {name: curve.to_json() for name, curve in self.curves.items()}
@@ -125,8 +137,6 @@ class Effects(Mapping[str, Curve]):
 
     def plot(self) -> Figure:
         """All curves in one figure. Surfaces have their own: ``effects[pair].plot()``."""
-        from ..show.curves import curves_figure
-
         if not self.curves:
             return next(iter(self.surfaces.values())).plot()
-        return curves_figure([curve.shape() for curve in self.curves.values()])
+        return show.curves_figure(list(self.curves.values()))

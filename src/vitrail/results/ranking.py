@@ -20,22 +20,20 @@ from numpy.typing import NDArray
 from ..accounting import Cost, JsonValue
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
-from ..show.attributions import check_most
 from . import stored
 from .band_claim import TWO_SIDED_95, BandClaim
-from .checks import Floats, checked_names, checked_texts, frozen_numbers
+from .checks import Floats, check_count, checked_names, checked_texts, frozen_numbers
+from .door import Drawn, show
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ..show.rankings import RankingShape
-
 KIND, VERSION = "vitrail-ranking", 1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Ranking:
+class Ranking(Drawn):
     """Items with noisy scores, the highest first.
 
     Attributes
@@ -121,7 +119,7 @@ class Ranking:
 
     def top(self, k: int) -> tuple[str, ...]:
         """The ``k`` highest items; all of them where there are fewer."""
-        check_most(k, "k")
+        check_count(k, "k")
         return self.order[:k]
 
     def rank(self, item: str) -> int:
@@ -200,22 +198,6 @@ class Ranking:
 
     # --- pictures ----------------------------------------------------------------------------------------------------
 
-    def shape(self) -> RankingShape:
-        """What a picture of it needs to know."""
-        from ..show.rankings import RankingShape
-
-        places, lower, upper = self._places(), self.lower, self.upper
-        return RankingShape(
-            title=self.kind,
-            items=self.order,
-            scores=tuple(self.scores[places].tolist()),
-            lower=None if lower is None else tuple(lower[places].tolist()),
-            upper=None if upper is None else tuple(upper[places].tolist()),
-            confidence=None if self.own_std is None else tuple(self.confidence.tolist()),
-            score_label=self.score_label,
-            band_claim=self.band_claim,
-        )
-
     def plot(self, ax: Axes | None = None, *, max_items: int = 20) -> Figure:
         """Draw the scores with their bands, the highest on top, and beside each pair how sure its order is.
 
@@ -224,10 +206,7 @@ class Ranking:
         matplotlib Figure
             The figure that was drawn into; call its ``savefig``.
         """
-        from ..show.rankings import ranking_figure
-
-        check_most(max_items, "max_items")
-        return ranking_figure(self.shape(), ax, max_items=max_items)
+        return show.ranking_figure(self, ax, max_items=max_items)
 
     def __repr__(self) -> str:
         shown = " > ".join(self.order[:3]) + (" > ..." if len(self) > 3 else "")
@@ -238,11 +217,6 @@ class Ranking:
     def sentences(self) -> tuple[str, ...]:
         """What stands under every picture of it: the promise, what the bands claim, the notes."""
         return (self.guarantee.sentence, *(() if self.std is None else (self.band_claim.sentence(),)), *self.notes)
-
-    def _repr_html_(self) -> str:
-        from ..show.rankings import ranking_html
-
-        return ranking_html(self.shape(), repr(self), self.sentences)
 
 
 def _ranking(fields: Mapping[str, JsonValue]) -> Ranking:

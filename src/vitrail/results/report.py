@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..accounting import Cost, JsonValue
 from ..guarantee import Guarantee
-from ..show.global_report import PARTS as SHOWN_PARTS
 from . import Ranking, files, stored
 from .band_claim import BandClaim
+from .door import Drawn
 from .effects import Effects
 from .marginals import Marginals
 
-if TYPE_CHECKING:
-    from ..show import Bill, Report, Section
-
 KIND, VERSION = "vitrail-global-explanation", 1
 PARTS = ("pdp", "ale", "importance", "shap")
+PART_NAMES = {
+    "marginals": "histograms of all columns",
+    "clips": "sizes of local effects, to set their clips",
+    "pdp": "partial dependence",
+    "ale": "accumulated effects",
+    "importance": "permutation importance",
+    "shap": "SHAP importance",
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GlobalExplanation:
+class GlobalExplanation(Drawn):
     """Everything a global report found.
 
     Attributes
@@ -137,49 +141,18 @@ class GlobalExplanation:
         """Read a file that ``save`` wrote. It holds numbers and texts; nothing in it is run."""
         return cls.from_json(files.load(path))
 
-    # --- pages -------------------------------------------------------------------------------------------------------
+    @property
+    def rankings(self) -> Mapping[str, Ranking]:
+        """The rankings there are, by their names in ``parts``."""
+        named = (("importance", self.importance), ("shap", self.shap))
+        return {part: ranking for part, ranking in named if ranking is not None}
 
-    def report(self, bill: Bill | None = None, *, title: str | None = None, before: Sequence[Section] = ()) -> Report:
-        """The page, before it is written.
-
-        Parameters
-        ----------
-        bill : Bill, optional
-            ``vt.show.bill_of(data.budget)``: the label then states the promise for all that the account has released.
-        title : str, optional
-            What stands on top.
-        before : sequence of Section, optional
-            Sections of your own, between the label and what was found.
-        """
-        from ..show.global_report import GlobalShape, global_report
-
-        shape = GlobalShape(
-            dataset=self.dataset,
-            model=self.model,
-            pdp=None if self.pdp is None else {name: curve.shape() for name, curve in self.pdp.items()},
-            ale=None if self.ale is None else {name: curve.shape() for name, curve in self.ale.items()},
-            importance=None if self.importance is None else self.importance.shape(),
-            shap=None if self.shap is None else self.shap.shape(),
-            histograms=self.marginals.histograms(),
-            total=self.marginals.total,
-            total_sigma=self.marginals.total_sigma,
-            shares=self.shares,
-            mu=self.cost.mu,
-            notes=self._notes(),
-        )
-        return global_report(shape, self.guarantee, bill=bill, title=title, before=tuple(before))
-
-    def to_html(self, path: str | Path | None = None, bill: Bill | None = None) -> str:
-        """One page that stands alone, for people; written to ``path`` if one is given. See :meth:`report`."""
-        made = self.report(bill)
-        return made.to_html() if path is None else made.save(path).read_text(encoding="utf-8")
-
-    def _notes(self) -> tuple[str, ...]:
-        """What a reader should know, each sentence once: every curve carries its own copy."""
-        curves = [curve for effects in (self.pdp, self.ale) if effects is not None for curve in effects.values()]
-        found = [note for curve in curves for note in curve.notes]
-        rankings = [ranking for ranking in (self.importance, self.shap) if ranking is not None]
-        return tuple(dict.fromkeys((*found, *(note for ranking in rankings for note in ranking.notes))))
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know, each sentence once."""
+        effects = [effects for effects in (self.pdp, self.ale) if effects is not None]
+        results: list[Effects | Ranking] = [*effects, *self.rankings.values()]
+        return tuple(dict.fromkeys(note for one in results for note in one.notes))
 
     @property
     def band_claims(self) -> Mapping[str, BandClaim]:
@@ -187,23 +160,7 @@ class GlobalExplanation:
         claims = {
             part: effects.band_claim for part, effects in (("pdp", self.pdp), ("ale", self.ale)) if effects is not None
         }
-        rankings = (("importance", self.importance), ("shap", self.shap))
-        return claims | {part: ranking.band_claim for part, ranking in rankings if ranking is not None}
-
-    def _repr_html_(self) -> str:
-        from ..show import figure_image, html_text
-
-        pictures = []
-        for ranking in (self.importance, self.shap):
-            if ranking is not None:
-                pictures.append(figure_image(ranking.plot(), f"{ranking.kind}: {', '.join(ranking.top(20))}"))
-        for effects in (self.pdp, self.ale):
-            if effects is not None:
-                pictures.append(figure_image(effects.plot(), repr(effects)))
-        claims = (claim.sentence(SHOWN_PARTS[part]) for part, claim in self.band_claims.items())
-        words = (self.guarantee.sentence, *claims, *self._notes())
-        said = "".join(f"<p>{html_text(one)}</p>" for one in words)
-        return f"<p><b>{html_text(repr(self))}</b></p>{''.join(pictures)}{said}"
+        return claims | {part: ranking.band_claim for part, ranking in self.rankings.items()}
 
 
 def _explanation(fields: Mapping[str, JsonValue]) -> GlobalExplanation:

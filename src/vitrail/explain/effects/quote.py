@@ -26,7 +26,7 @@ from ...model import Model
 from ...results.band_claim import TWO_SIDED_95, BandClaim
 from ...results.claims import claim_of
 from ...results.marginals import Marginals
-from ...show.global_report import PARTS
+from ...results.report import PART_NAMES
 from ...solve.curves import steps
 from ...solve.curves.axes import Axis, Floats
 from ..marginals import marginals_bins, marginals_question
@@ -82,7 +82,7 @@ class EffectsQuote:
     def claim(self, part: str) -> BandClaim:
         """What the bands of a part would claim."""
         pairs = any(" x " in name for name in self.half_widths[part])
-        return claim_of(PARTS.get(part, part) + (" of pairs" if pairs and part == "pdp" else ""))
+        return claim_of(PART_NAMES.get(part, part) + (" of pairs" if pairs and part == "pdp" else ""))
 
     def widths_text(self, sign: str) -> str:
         """Every part's expected half-width, and what its bands would claim."""
