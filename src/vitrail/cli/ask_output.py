@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..results import Explanation
 from ..show import page, write_page
-from ..show.attributions import HALF_BAR, MOST_POINTS, bar_numbers, bars_of, sentence_of
-from ..show.pages import caution_of
+from ..show.attributions import HALF_BAR, MOST_POINTS, bar_numbers, bars_of, caution_of, sentence_of
 from ..show.tables import aligned_numbers, printable
 from .account import STILL_PAID, bill_line
 from .output import print_line, print_note, print_table, write_files

@@ -22,7 +22,7 @@ from .curves import curve_figure, curves_figure, surface_figure
 from .histograms import histograms_figure, links_figure
 from .images import heat_figure, image_figure
 from .maps import filters_figure, map_figure
-from .pages import Picture, PrivacyLabel, fragment, page, page_content, privacy_label
+from .pages import fragment, page, page_content
 from .rankings import Estimate, estimates_figure, ranking_figure
 from .render import write_page
 from .spending import bill_table, budget_figure, budget_over_queries
@@ -37,8 +37,6 @@ __all__ = [
     "BillLine",
     "Estimate",
     "HighlightedText",
-    "Picture",
-    "PrivacyLabel",
     "RocCurve",
     "Table",
     "Word",
@@ -64,7 +62,6 @@ __all__ = [
     "page",
     "page_content",
     "pictures_figure",
-    "privacy_label",
     "ranking_figure",
     "roc_figure",
     "summary",

@@ -32,7 +32,7 @@ LONGEST_COLUMN, LONGEST_VALUE = 24, 18
 MOST_COLUMNS = 12
 MOST_POINTS = 24
 MOST_SUMMARISED = 5
-"""Points in a summary and in a notebook."""
+"""Points in a summary."""
 HALF_BAR = 12
 """Letters on either side of zero, in a terminal."""
 
@@ -109,6 +109,17 @@ def sentence_of(e: Explanation, *, short: bool = False) -> str:
     if short:
         return f"{base} to {prediction}, model {output}"
     return f"from base value {base} to {prediction} (the model says {output})"
+
+
+def caution_of(e: Explanation) -> str:
+    """A sentence where the explanation of one point is far from the model, so that nobody takes it for the model."""
+    if abs(e.predictions[0] - e.outputs[0]) <= np.abs(e.values[0]).max():
+        return ""
+    prediction, output = aligned_numbers((e.predictions[0], e.outputs[0]))
+    return (
+        f"Take care: the explanation arrives at {prediction} where the model says {output}. The miss is larger than any "
+        "contribution, so do not take the imitation for the model at this very point."
+    )
 
 
 def contributions_table(e: Explanation) -> Table:

@@ -68,6 +68,7 @@ def roc_figure(curves: Sequence[RocCurve], *, logarithmic: bool = True) -> Figur
         axes.set(xscale="log", yscale="log", xlim=(LOWEST_RATE, 1), ylim=(LOWEST_RATE, 1.05))
     else:
         axes.set(xlim=(0, 1), ylim=(0, 1.02))
+    axes.tick_params(which="minor", length=0)
     put_labels(axes, "non-members accused", "members found")
     figure.legend(loc="outside lower center", fontsize=8, frameon=False, ncols=1)
     return figure

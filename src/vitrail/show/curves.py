@@ -5,7 +5,7 @@ How the rows lie along a curve is drawn as a small histogram at its foot, becaus
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -40,7 +40,11 @@ if TYPE_CHECKING:
 FOOT = 0.14
 """Share of the height that the histogram at the foot takes."""
 LONGEST_LEVEL = 26
-MOST_CURVES, MOST_TICKS = 100, 9
+MOST_CURVES, MOST_TICKS, MOST_LEVELS = 100, 9, 16
+PAGE_INCHES = 3.6
+"""Width of a picture on a page: its letters are as large as the page's on a phone."""
+LEAST_SPAN = 0.12
+"""Of the widest scale among the curves of a kind."""
 
 
 def curve_title(curve: Curve) -> str:
@@ -105,6 +109,26 @@ def curve_figure(curve: Curve, axes: Axes | None = None, *, titled: bool = True)
         axes = new_figure(5.2, curve_height(curve) + (0.3 if titled else 0.0)).add_subplot()
     draw_curve(axes, curve, titled=titled)
     return figure_of(axes)
+
+
+def page_curve(curve: Curve, *, value: object = None, least_span: float = 0.0) -> Figure:
+    """A curve at the size of a page, on a scale of at least a span; of many levels the most common ones.
+
+    With a ``value``, that is marked, and its level is among those drawn.
+    """
+    shown = most_common_levels(curve, MOST_LEVELS, own=value)
+    low, high = curve_limits(shown)
+    missing = max(0.0, least_span - (high - low)) / 2
+    axes = new_figure(PAGE_INCHES, curve_height(shown)).add_subplot()
+    draw_curve(axes, shown, (low - missing, high + missing), titled=False)
+    if value is not None:
+        mark_value(axes, shown, value)
+    return figure_of(axes)
+
+
+def least_span(curves: Iterable[Curve]) -> float:
+    """The smallest scale to draw curves on: one that does next to nothing should not look as if it did."""
+    return LEAST_SPAN * max(high - low for low, high in map(curve_limits, curves))
 
 
 def curves_figure(curves: Sequence[Curve], *, across: int = 3, share_y: bool = False) -> Figure:
@@ -239,16 +263,16 @@ def _draw_surface(axes: Axes, surface: Surface, values: Floats, label: str, colo
     bar = figure_of(axes).colorbar(drawn, ax=axes, shrink=0.85, pad=0.03)
     bar.outline.set_visible(False)
     bar.ax.tick_params(labelsize=8, colors=SOFT, length=0)
-    bar.ax.set_title(shortened(label, 30), fontsize=7.5, color=SOFT, loc="right", parse_math=False)
+    bar.ax.set_ylabel(shortened(label, 30), fontsize=8, color=SOFT, parse_math=False)
 
 
 def _cell_edges(side: Side) -> Floats:
     """Edges of the cells around grid points: half-way between numbers, one cell each for levels."""
     if isinstance(side, tuple) or len(side) == 1:
-        return np.arange(len(side) + 1) - 0.5
+        return np.arange(-0.5, len(side), dtype=np.float64)
     middles = (side[1:] + side[:-1]) / 2
     ends = 2 * side[[0, -1]] - middles[[0, -1]]
-    return np.concatenate([ends[:1], middles, ends[1:]]).astype(np.float64)
+    return np.concatenate([ends[:1], middles, ends[1:]])
 
 
 def surface_table(surface: Surface) -> Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -27,7 +28,7 @@ def ranking_figure(ranking: Ranking, axes: Axes | None = None, *, max_items: int
     """The highest items in a figure of its own, or drawn into given axes; returns the figure."""
     n_shown = min(check_count(max_items, "max_items"), len(ranking))
     if axes is None:
-        axes = new_figure(5.6, 0.9 + 0.34 * n_shown).add_subplot()
+        axes = new_figure(4.4, 1.1 + 0.32 * n_shown).add_subplot()
     top = {name: column[:n_shown] for name, column in ranking.frame().items()}
     banded = ranking.std is not None
     dots(axes, top["item"].tolist(), top["score"], top["lower"] if banded else None, top["upper"] if banded else None)
@@ -37,8 +38,9 @@ def ranking_figure(ranking: Ranking, axes: Axes | None = None, *, max_items: int
             1.01, row + 0.5, per_cent(sure), transform=axes.get_yaxis_transform(),
             color=SOFT if sure >= SURE else AMBER, fontsize=7.5, va="center",
         )  # fmt: skip
-    label = ranking.score_label + (f"; blue: {ranking.band_claim.band}" if banded else "")
-    put_labels(axes, label + (f"\nright: {ranking.band_claim.order}" if sure_of_next else ""))
+    blue = f"blue: {ranking.band_claim.band}" if banded else ""
+    right = f"right: {ranking.band_claim.order}" if sure_of_next else ""
+    put_labels(axes, "\n".join(line for text in (ranking.score_label, blue, right) for line in textwrap.wrap(text, 50)))
     if titled:
         more = f" (the first {n_shown} of {len(ranking)})" if n_shown < len(ranking) else ""
         put_title(axes, ranking.kind + more, 80, bold=True)
