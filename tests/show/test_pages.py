@@ -15,6 +15,7 @@ from vitrail.guarantee import Guarantee
 from vitrail.ledger import MemoryLedger
 from vitrail.results.counterfactuals import WhatIf
 from vitrail.show import RocCurve, Table, audit_page, budget_figure, fragment, page, roc_figure, write_page
+from vitrail.show.render import TEMPLATES, _environment
 
 NASTY = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
 
@@ -127,6 +128,17 @@ def test_every_page_and_fragment_stands_alone_and_is_safe(data: vt.PrivateData, 
             path = tmp_path / f"{name}.html"
             assert result.to_html(path) == path.read_text(encoding="utf-8")  # type: ignore[attr-defined]
             assert result._repr_html_() == fragment(result)  # type: ignore[arg-type,attr-defined]
+
+
+def test_every_template_is_sound_and_escapes() -> None:
+    """Whatever a template prints is escaped: none says otherwise, and the environment escapes everything."""
+    environment = _environment()
+    assert environment.autoescape is True
+    names = environment.list_templates()
+    assert {"base.html", "person.html", "style.css"} <= set(names)
+    for name in names:
+        environment.get_template(name)
+        assert not re.search(r"\|\s*safe|autoescape|Markup|<script|https?:", (TEMPLATES / name).read_text(encoding="utf-8"))
 
 
 def test_audit_pages_are_safe() -> None:

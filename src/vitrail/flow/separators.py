@@ -142,7 +142,7 @@ class Graph:
     def separators(self) -> Iterator[tuple[str, ...]]:
         """All minimal separators, nearest to the rows first; the module's docstring has the proof."""
         first = self.last(self.readers({ROWS}))
-        found = {first}
+        seen = {first}
         waiting = deque([first])
         while waiting:
             separator = waiting.popleft()
@@ -152,8 +152,8 @@ class Graph:
                 if name == EXPLANATION:
                     continue
                 further = self.last(self.readers(near | {name}))
-                if further not in found:
-                    found.add(further)
+                if further not in seen:
+                    seen.add(further)
                     waiting.append(further)
 
 
@@ -206,9 +206,9 @@ def cheapest_cut(graph: Graph, cost: Mapping[str, Fraction]) -> Cut | None:
         path = [sink]
         while path[-1] != source:
             path.append(came_from[path[-1]])
-        steps = [(path[i + 1], path[i]) for i in range(len(path) - 1)]
-        amount = min(residual[start][end] for start, end in steps)
-        for start, end in steps:
+        edges = [(path[i + 1], path[i]) for i in range(len(path) - 1)]
+        amount = min(residual[start][end] for start, end in edges)
+        for start, end in edges:
             residual[start][end] -= amount
             residual[end][start] += amount
 

@@ -161,9 +161,9 @@ class Stages:
         tuple of tuples of str
             Small sets first; among equals those nearer to the rows. Within a set, in order of computation.
         """
-        place = {name: i for i, name in enumerate(self.graph.names)}
-        # Of two sets of one size, neither contains the other, so their places decide.
-        return tuple(sorted(self.each_separator(), key=lambda names: (len(names), [place[name] for name in names])))
+        rank = {name: i for i, name in enumerate(self.graph.names)}
+        # Of two sets of one size, neither contains the other, so their ranks decide.
+        return tuple(sorted(self.each_separator(), key=lambda names: (len(names), [rank[name] for name in names])))
 
     def leak(self, released: Iterable[str] | None = None) -> tuple[str, ...] | None:
         """A shortest path from rows to explanation past the released stages; None if there is none.

@@ -67,8 +67,8 @@ def person_content(person: Person) -> Content:
         "asked_model": asked_model,
         "output": "" if e is None else f"{(e.outputs if asked_model else e.predictions)[0]:.3g}",
         "output_range": pane.made_for.range,
-        "kinds": " and ".join(sorted({one.curve.kind for one in person.places})),
-        "curves_claim": weakest(one.curve.band_claim for one in person.places) if person.places else None,
+        "kinds": " and ".join(sorted({place.curve.kind for place in person.places})),
+        "curves_claim": weakest(place.curve.band_claim for place in person.places) if person.places else None,
         "person": Table(("column", "value"), tuple((name, shown_text(value)) for name, value in person.point.items())),
         "notes": _notes(person),
     }

@@ -72,21 +72,21 @@ class Bar(NamedTuple):
 def bars_of(e: Explanation, most: int = MOST_COLUMNS, columns: Sequence[str] | None = None) -> list[Bar]:
     """The bars of one point, largest first or in the order of ``columns``; beyond ``most``, all others in the last bar."""
     check_count(most, "max_columns")
-    of_column = {one.column: one for one in e.top(len(e.columns))}
+    of_column = {top.column: top for top in e.top(len(e.columns))}
     ordered = [of_column[name] for name in columns or of_column]
     rest = ordered[most - 1 :] if len(ordered) > most else []
     bars = [
         Bar(
-            f"{shortened(one.column, LONGEST_COLUMN)} = {shortened(one.shown, LONGEST_VALUE)}",
-            one.value,
-            one.lower,
-            one.upper,
-            one.lower is not None and not one.certain,
+            f"{shortened(top.column, LONGEST_COLUMN)} = {shortened(top.shown, LONGEST_VALUE)}",
+            top.value,
+            top.lower,
+            top.upper,
+            top.lower is not None and not top.certain,
         )
-        for one in ordered[: len(ordered) - len(rest)]
+        for top in ordered[: len(ordered) - len(rest)]
     ]
     if rest:
-        bars.append(Bar(f"{len(rest)} other columns", math.fsum(one.value for one in rest), None, None, True))
+        bars.append(Bar(f"{len(rest)} other columns", math.fsum(top.value for top in rest), None, None, True))
     return bars
 
 
@@ -126,8 +126,8 @@ def contributions_table(e: Explanation) -> Table:
     """All contributions of one point, the largest first."""
     bars = bars_of(e, len(e.columns))
     rows = tuple(
-        (one.column, one.shown, value, band, "no" if bar.pale else "yes")
-        for one, bar, (value, band) in zip(e.top(len(bars)), bars, bar_numbers(bars), strict=True)
+        (top.column, top.shown, value, band, "no" if bar.pale else "yes")
+        for top, bar, (value, band) in zip(e.top(len(bars)), bars, bar_numbers(bars), strict=True)
     )
     header = ("column", "at the point", "contribution", e.band_claim.column, "band excludes 0")
     if e.lower is None:
@@ -150,12 +150,12 @@ def attribution_figure(e: Explanation, point: int = 0, *, max_columns: int = MOS
     max_columns : int
         How many bars at most; the last then holds all other columns.
     """
-    one = e[point]
-    bars = bars_of(one, max_columns)
+    at_point = e[point]
+    bars = bars_of(at_point, max_columns)
     figure = new_figure(6.4, 1.05 + 0.3 * len(bars))
     axes = figure.add_subplot()
     draw_bars(axes, bars)
-    put_title(axes, sentence_of(one), 80)
+    put_title(axes, sentence_of(at_point), 80)
     put_footnote(figure, f"contribution to the model's output{_bands_text(e)}")
     return figure
 
@@ -182,17 +182,17 @@ def attributions_figure(
             f"{len(chosen)} points were given to draw side by side; give 1 to {MOST_POINTS}, for example the first few"
         )
     explained = [e[point] for point in chosen]
-    sizes = np.abs([one.values[0] for one in explained]).sum(axis=0)
+    sizes = np.abs([at_point.values[0] for at_point in explained]).sum(axis=0)
     columns = [e.columns[j] for j in np.argsort(-sizes, kind="stable")]
-    drawn = [bars_of(one, max_columns, columns) for one in explained]
+    drawn = [bars_of(at_point, max_columns, columns) for at_point in explained]
     limits = bar_limits([bar for bars in drawn for bar in bars])
     across = min(check_count(across, "across"), len(chosen))
     down = -(-len(chosen) // across)
     figure = new_figure(4.1 * across, (0.95 + 0.24 * len(drawn[0])) * down)
-    for i, (point, one, bars) in enumerate(zip(chosen, explained, drawn, strict=True)):
+    for i, (point, at_point, bars) in enumerate(zip(chosen, explained, drawn, strict=True)):
         axes = figure.add_subplot(down, across, i + 1)
         draw_bars(axes, bars, limits)
-        put_title(axes, f"point {point % len(e)}\n{sentence_of(one, short=True)}", 90)
+        put_title(axes, f"point {point % len(e)}\n{sentence_of(at_point, short=True)}", 90)
     put_footnote(figure, f"contribution to the model's output, from base value to prediction{_bands_text(e)}")
     return figure
 
@@ -223,13 +223,13 @@ def waterfall_figure(e: Explanation, point: int = 0, *, max_columns: int = MOST_
     max_columns : int
         How many steps at most; the first then takes all other columns together.
     """
-    one = e[point]
-    bars = bars_of(one, max_columns)
+    at_point = e[point]
+    bars = bars_of(at_point, max_columns)
     figure = new_figure(6.4, 1.25 + 0.32 * len(bars))
     axes = figure.add_subplot()
     quiet(axes, "x")
     name_rows(axes, [bar.text for bar in bars], 60)
-    reached = float(one.base_values[0])
+    reached = float(at_point.base_values[0])
     ends = [reached]
     texts = aligned_numbers((bar.value for bar in bars), "+")
     for row in reversed(range(len(bars))):
@@ -242,11 +242,11 @@ def waterfall_figure(e: Explanation, point: int = 0, *, max_columns: int = MOST_
             axes.hlines(row, start + bar.lower, start + bar.upper, color=INK, linewidth=1.1)
         axes.annotate(texts[row], (max(of_row), row), xytext=(4, 0), textcoords="offset points", fontsize=8, va="center")
         ends += of_row
-    for value in (one.base_values[0], one.predictions[0]):
+    for value in (at_point.base_values[0], at_point.predictions[0]):
         axes.axvline(value, color=SOFT, linewidth=0.8, linestyle=":", zorder=0)
     span = max(ends) - min(ends) or 1.0
     axes.set_xlim(min(ends) - 0.04 * span, max(ends) + 0.14 * span)
-    put_title(axes, sentence_of(one), 80)
+    put_title(axes, sentence_of(at_point), 80)
     put_footnote(figure, f"the model's output{_bands_text(e)}")
     return figure
 
@@ -262,9 +262,9 @@ def summary(e: Explanation, k: int = 8) -> str:
     """The largest contributions of the first points as text with bars, for terminals."""
     lines = [repr(e)]
     shown = [e[point] for point in range(min(len(e), MOST_SUMMARISED))]
-    for number, one in enumerate(shown):
-        lines += ["", (f"point {number}: " if len(e) > 1 else "") + sentence_of(one)]
-        bars = bars_of(one, check_count(k, "k"))
+    for number, at_point in enumerate(shown):
+        lines += ["", (f"point {number}: " if len(e) > 1 else "") + sentence_of(at_point)]
+        bars = bars_of(at_point, check_count(k, "k"))
         largest = max(abs(bar.value) for bar in bars) or 1.0
         texts = [(printable(bar.text), *numbers) for bar, numbers in zip(bars, bar_numbers(bars), strict=True)]
         widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
@@ -336,8 +336,8 @@ class AttributionPlots:
         HighlightedText
             A notebook shows it, ``str`` gives its HTML, ``figure()`` draws it.
         """
-        one = self.result[point]
-        return highlighted_text(one, words, absent, sentence_of(one))
+        at_point = self.result[point]
+        return highlighted_text(at_point, words, absent, sentence_of(at_point))
 
     def text_figure(self, words: str | Sequence[str] | None = None, *, point: int = 0, absent: int = 4) -> Figure:
         """What ``text`` shows, as a matplotlib figure."""
@@ -365,5 +365,5 @@ class AttributionPlots:
         point : int
             Which point.
         """
-        one = self.result[point]
-        return image_figure(one, shape, image=image, superpixels=superpixels, title=sentence_of(one))
+        at_point = self.result[point]
+        return image_figure(at_point, shape, image=image, superpixels=superpixels, title=sentence_of(at_point))

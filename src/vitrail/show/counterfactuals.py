@@ -36,19 +36,19 @@ UNCHANGED = "·"
 INCHES_PER_LETTER = 0.088
 
 
-def question_of(found: Counterfactuals, person: int = 0) -> str:
-    """What was asked about a person."""
-    return f"{found.model} says {found.classes[person]}; what would make it say {found.wanted[person]}?"
+def question_of(result: Counterfactuals, person: int = 0) -> str:
+    """What was of_person about a person."""
+    return f"{result.model} says {result.classes[person]}; what would make it say {result.wanted[person]}?"
 
 
-def changes_table(found: Counterfactuals, person: int = 0) -> Table:
+def changes_table(result: Counterfactuals, person: int = 0) -> Table:
     """One person's values and those of each answer, changed cells marked; then outputs and distances."""
-    one = found[person]
-    query, answers = one.queries[0], one.answers[0][:MOST_ANSWERS]
-    changed = [name for name in one.columns if any(answer.row[name] != query[name] for answer in answers)]
-    others = [name for name in one.columns if name not in changed]
+    of_person = result[person]
+    query, answers = of_person.queries[0], of_person.answers[0][:MOST_ANSWERS]
+    changed = [name for name in of_person.columns if any(answer.row[name] != query[name] for answer in answers)]
+    others = [name for name in of_person.columns if name not in changed]
     chosen = {*changed[:MOST_ROWS], *others[: max(0, MOST_ROWS - len(changed))]}
-    shown = [name for name in one.columns if name in chosen]
+    shown = [name for name in of_person.columns if name in chosen]
     rows = [
         (
             _text(name),
@@ -58,7 +58,9 @@ def changes_table(found: Counterfactuals, person: int = 0) -> Table:
         for name in shown
     ]
     marked = frozenset((i, j) for i, row in enumerate(rows) for j in range(2, len(row)) if row[j] != UNCHANGED)
-    rows.append(("model says", *(f"{output:.3g}" for output in (one.outputs[0], *(answer.output for answer in answers)))))
+    rows.append(
+        ("model says", *(f"{output:.3g}" for output in (of_person.outputs[0], *(answer.output for answer in answers))))
+    )
     if answers:
         rows.append(("distance", "", *(f"{answer.distance:.3g}" for answer in answers)))
         rows.append(("to the class", "", *(f"{answer.plausibility:.3g}" for answer in answers)))
@@ -73,11 +75,11 @@ def _text(value: object) -> str:
     return text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT - 1]}…"
 
 
-def changes_figure(found: Counterfactuals, person: int = 0) -> Figure:
+def changes_figure(result: Counterfactuals, person: int = 0) -> Figure:
     """A table with the person's values and each answer's; what changes is marked."""
-    table, title, message = changes_table(found, person), question_of(found, person), found.messages[person]
+    table, title, message = changes_table(result, person), question_of(result, person), result.messages[person]
     cells = [table.header, *table.rows]
-    n_values = len(cells) - (4 if found.answers[person] else 2)
+    n_values = len(cells) - (4 if result.answers[person] else 2)
     widths = [max(map(len, column)) + 3 for column in zip(*cells, strict=True)]
     inches = max(INCHES_PER_LETTER * max(sum(widths), len(title)) + 0.4, 4.2)
     figure = new_figure(inches, 0.26 * len(cells) + (0.9 if message else 0.65))
@@ -105,34 +107,37 @@ def changes_figure(found: Counterfactuals, person: int = 0) -> Figure:
     return figure
 
 
-def pictures_figure(found: Counterfactuals, person: int, shape: tuple[int, int]) -> Figure:
+def pictures_figure(result: Counterfactuals, person: int, shape: tuple[int, int]) -> Figure:
     """The query, the first counterfactual, and their difference: red where it got brighter, blue where darker."""
-    one = found[person]
-    if len(one.columns) != shape[0] * shape[1]:
+    of_person = result[person]
+    if len(of_person.columns) != shape[0] * shape[1]:
         raise InvalidInput(
-            f"the rows have {len(one.columns)} columns, and a picture of {shape[0]} x {shape[1]} pixels has others"
+            f"the rows have {len(of_person.columns)} columns, and a picture of {shape[0]} x {shape[1]} pixels has others"
         )
-    if not one.answers[0]:
-        raise InvalidInput(f"there is no counterfactual to show. {one.messages[0]}")
-    answer = one.answers[0][0]
+    if not of_person.answers[0]:
+        raise InvalidInput(f"there is no counterfactual to show. {of_person.messages[0]}")
+    answer = of_person.answers[0][0]
     before, after = (
-        np.array([row[name] for name in one.columns], dtype=np.float64).reshape(shape)
-        for row in (one.queries[0], answer.row)
+        np.array([row[name] for name in of_person.columns], dtype=np.float64).reshape(shape)
+        for row in (of_person.queries[0], answer.row)
     )
     bright = max(float(before.max()), float(after.max())) or 1.0
     figure = new_figure(7.2, 7.2 / 3 * shape[0] / shape[1] + 0.9)
     query, what_if, difference = figure.subplots(1, 3)
-    for axes, pixels, name, output in ((query, before, "query", one.outputs[0]), (what_if, after, "what if", answer.output)):
+    for axes, pixels, name, output in (
+        (query, before, "query", of_person.outputs[0]),
+        (what_if, after, "what if", answer.output),
+    ):
         axes.imshow(pixels, cmap="gray", vmin=0, vmax=bright, interpolation="nearest")
         bare(axes, f"{name}: model says {output:.2g}", color=INK)
     draw_pixels(difference, after - before, "difference")
-    put_heading(figure, question_of(one))
+    put_heading(figure, question_of(of_person))
     return figure
 
 
-def distances_figure(found: Counterfactuals) -> Figure:
+def distances_figure(result: Counterfactuals) -> Figure:
     """Every person's first answer: how far it is from the person, and how far from rows of the wanted class."""
-    distance, plausibility = found.distance[:, 0], found.plausibility[:, 0]
+    distance, plausibility = result.distance[:, 0], result.plausibility[:, 0]
     answered = np.isfinite(distance) & np.isfinite(plausibility)
     axes = (figure := new_figure(5.2, 3.8)).add_subplot()
     quiet(axes, "both")
@@ -142,5 +147,5 @@ def distances_figure(found: Counterfactuals) -> Figure:
     put_labels(axes, "distance from the person", "distance to rows of the class")
     lost = int((~answered).sum())
     without = f", {lost} without one" if lost else ""
-    put_title(axes, f"counterfactuals of {found.model}: {int(answered.sum())} answers{without}", 70)
+    put_title(axes, f"counterfactuals of {result.model}: {int(answered.sum())} answers{without}", 70)
     return figure

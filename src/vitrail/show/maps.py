@@ -51,9 +51,9 @@ def filters_figure(
     width, height = (2.1 * across + 2.5, bars_height) if shape is None else (0.85 * across + 0.9, 0.85)
     figure = new_figure(width, height * len(maps) + 0.9)
     axes = figure.subplots(len(maps), across, squeeze=False)
-    order = _largest([one for row in maps for one in row])
+    order = _largest([values for row in maps for values in row])
     for r, row in enumerate(maps):
-        limit = max((float(np.abs(one).max()) for one in row), default=1.0) or 1.0
+        limit = max((float(np.abs(values).max()) for values in row), default=1.0) or 1.0
         for c in range(across):
             if c >= len(row):
                 axes[r, c].set_axis_off()
@@ -104,13 +104,18 @@ def map_figure(
         figure = new_figure(3.0 + 2.6 * (len(maps) + 1), 0.2 * min(len(e.features), MOST_BARS) + 1.4)
         axes = figure.subplots(1, len(maps) + 2, squeeze=False)[0]
         top = e.top(MOST_BARS)
-        values = np.array([one.value for one in top])
-        _bars(axes[0], values, [f"{one.column} = {one.shown}" for one in top], float(np.abs(values).max()) or 1.0)
+        values = np.array([contribution.value for contribution in top])
+        _bars(
+            axes[0],
+            values,
+            [f"{contribution.column} = {contribution.shown}" for contribution in top],
+            float(np.abs(values).max()) or 1.0,
+        )
         order = _largest([average])
-        limit = max(float(np.abs(one).max()) for one in (*maps, average)) or 1.0
+        limit = max(float(np.abs(values).max()) for values in (*maps, average)) or 1.0
         _bars(axes[1], average[order], [e.features[j] for j in order], limit)
-        for panel, one in zip(axes[2:], maps, strict=True):
-            _bars(panel, one[order], [], limit)
+        for panel, values in zip(axes[2:], maps, strict=True):
+            _bars(panel, values[order], [], limit)
         titles = [f"contributions to {name}", "weighted average map", *(f"weight {weight:.2f}" for weight in weights)]
     else:
         if len(e.columns) != shape[0] * shape[1]:
@@ -120,8 +125,8 @@ def map_figure(
         point = np.array([e.points[0][column] for column in e.columns], dtype=np.float64)
         axes[0].imshow(point.reshape(shape), cmap="gray_r", interpolation="nearest")
         bare(axes[0])
-        for panel, one in zip(axes[1:], (*maps, average, e.values[0]), strict=True):
-            draw_map(panel, one, shape)
+        for panel, values in zip(axes[1:], (*maps, average, e.values[0]), strict=True):
+            draw_map(panel, values, shape)
         titles = [f"input: {name}", *(f"map, weight {weight:.2f}" for weight in weights), "average map", "contributions"]
     for panel, title in zip(axes, titles, strict=True):
         panel.set_title(title, fontsize=8, color=INK, parse_math=False)

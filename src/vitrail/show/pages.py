@@ -15,18 +15,15 @@ from ..accounting import epsilon_of, rounded_up
 from ..errors import InvalidInput
 from ..guarantee import Bill, Guarantee
 from ..results import Curve, Explanation, Ranking, Surface
-from ..results.band_claim import TWO_SIDED_95, BandClaim
+from ..results.band_claim import BandClaim
 from ..results.checks import shown_text
 from ..results.counterfactuals import Counterfactuals
 from ..results.effects import Effects
 from ..results.marginals import Marginals
 from ..results.private_rows import PrivateRows
 from ..results.report import PART_NAMES, GlobalExplanation
-from . import attributions, counterfactuals, curves
-from .histograms import histogram_figure, histogram_table, links_figure
-from .rankings import ranking_figure, ranking_table
+from . import attributions, counterfactuals, curves, histograms, rankings, spending
 from .render import render
-from .spending import bill_table, budget_figure
 from .tables import Table
 
 if TYPE_CHECKING:
@@ -46,37 +43,20 @@ class Result(Protocol):
 
 
 MOST_POINTS_IN_NOTEBOOK, MOST_PEOPLE_IN_NOTEBOOK = 5, 3
-TOOLS = {
-    tool.__name__: tool
-    for tool in (
-        attributions.bar_limits,
-        attributions.bar_numbers,
-        attributions.bars_of,
-        attributions.caution_of,
-        attributions.contributions_table,
-        attributions.sentence_of,
-        bill_table,
-        budget_figure,
-        counterfactuals.changes_table,
-        counterfactuals.distances_figure,
-        counterfactuals.question_of,
-        curves.curve_table,
-        curves.curve_title,
-        curves.least_span,
-        curves.page_curve,
-        epsilon_of,
-        histogram_figure,
-        histogram_table,
-        ranking_figure,
-        ranking_table,
-        rounded_up,
-        shown_text,
-    )
+TOOLS: dict[str, object] = {
+    "attributions": attributions,
+    "counterfactuals": counterfactuals,
+    "curves": curves,
+    "histograms": histograms,
+    "rankings": rankings,
+    "spending": spending,
+    "epsilon_of": epsilon_of,
+    "rounded_up": rounded_up,
+    "shown_text": shown_text,
+    "count_claim": BandClaim.NOISE_LAW_95,
+    "part_names": PART_NAMES,
 }
-"""Functions that templates call."""
-
-
-_COUNTS: dict[str, object] = {"count_claim": BandClaim.NOISE_LAW_95, "two_sided": TWO_SIDED_95}
+"""What every template can call, by name."""
 
 
 class Picture(NamedTuple):
@@ -172,8 +152,7 @@ def _(result: Counterfactuals) -> Content:
 @page_content.register(Surface)
 @page_content.register(Ranking)
 @page_content.register(Effects)
-@page_content.register(PrivateRows)
-def _(result: Curve | Surface | Ranking | Effects | PrivateRows) -> Content:
+def _(result: Curve | Surface | Ranking | Effects) -> Content:
     pictures = pictures_of(result)
     heading = pictures[0].title
     if isinstance(result, Effects):
@@ -183,15 +162,20 @@ def _(result: Curve | Surface | Ranking | Effects | PrivateRows) -> Content:
 
 @page_content.register
 def _(result: Marginals) -> Content:
-    return "marginals.html", {"marginals": result, **_COUNTS}
+    return "marginals.html", {"marginals": result}
+
+
+@page_content.register
+def _(result: PrivateRows) -> Content:
+    return "private_rows.html", {"marginals": result.marginals}
 
 
 @page_content.register
 def report_content(result: GlobalExplanation) -> Content:
     """What the page of a global report needs; a pane's page is made of the same."""
-    effects = {part: one for part, one in (("pdp", result.pdp), ("ale", result.ale)) if one}
-    given = {"effects": effects, "columns": column_order(result), "part_names": PART_NAMES, "marginals": result.marginals}
-    return "report.html", given | {"report": result} | _COUNTS
+    effects = {part: curves_of for part, curves_of in (("pdp", result.pdp), ("ale", result.ale)) if curves_of}
+    columns = column_order(result)
+    return "report.html", {"report": result, "effects": effects, "columns": columns, "marginals": result.marginals}
 
 
 def column_order(result: GlobalExplanation) -> tuple[str, ...]:
@@ -201,10 +185,6 @@ def column_order(result: GlobalExplanation) -> tuple[str, ...]:
     if ranking is not None:
         return tuple(name for name in ranking.order if name in by_name)
     return tuple(sorted(by_name, key=lambda name: float(by_name[name].y.min() - by_name[name].y.max())))
-
-
-def _described(curve: Curve) -> str:
-    return f"{curves.curve_title(curve)}, with its {curve.band_claim.band}; the numbers follow."
 
 
 # --- one result and its pictures ----------------------------------------------------------------------------------------
@@ -218,14 +198,9 @@ def pictures_of(result: Result) -> tuple[Picture, ...]:
 
 @pictures_of.register
 def _(result: Curve) -> tuple[Picture, ...]:
-    return (
-        Picture(
-            curves.curve_figure(result, titled=False),
-            _described(result),
-            curves.curve_table(result),
-            curves.curve_title(result),
-        ),
-    )
+    title = curves.curve_title(result)
+    described = f"{title}, with its {result.band_claim.band}; the numbers follow."
+    return (Picture(curves.curve_figure(result, titled=False), described, curves.curve_table(result), title),)
 
 
 @pictures_of.register
@@ -238,27 +213,12 @@ def _(result: Surface) -> tuple[Picture, ...]:
 @pictures_of.register
 def _(result: Ranking) -> tuple[Picture, ...]:
     described = f"{result.kind}: {', '.join(result.top(20))}; the numbers follow."
-    return (Picture(ranking_figure(result, titled=False), described, ranking_table(result), result.kind),)
+    return (Picture(rankings.ranking_figure(result, titled=False), described, rankings.ranking_table(result), result.kind),)
 
 
 @pictures_of.register
 def _(result: Effects) -> tuple[Picture, ...]:
-    return tuple(picture for one in (*result.values(), *result.surfaces.values()) for picture in pictures_of(one))
-
-
-@pictures_of.register
-def _(result: PrivateRows) -> tuple[Picture, ...]:
-    described = f"Which columns of {result.dataset} hang together"
-    histograms = (
-        Picture(
-            histogram_figure(result.marginals, name),
-            f"Histogram of {name} with noise bands",
-            histogram_table(result.marginals, name),
-            name,
-        )
-        for name in result.columns
-    )
-    return (Picture(links_figure(result), described, title=described), *histograms)
+    return tuple(picture for curve in (*result.values(), *result.surfaces.values()) for picture in pictures_of(curve))
 
 
 def sentences_of(result: Result) -> tuple[str, ...]:
@@ -333,11 +293,11 @@ def _(result: GlobalExplanation) -> str:
     drawn: list[Ranking | Effects] = [*result.rankings.values(), *effects]
     claims = (claim.sentence(PART_NAMES[part]) for part, claim in result.band_claims.items())
     sentences = (result.guarantee.sentence, *claims, *result.notes)
-    return fragment_html(repr(result), sentences, pictures=[Picture(one.plot(), repr(one)) for one in drawn])
+    return fragment_html(repr(result), sentences, pictures=[Picture(drawing.plot(), repr(drawing)) for drawing in drawn])
 
 
 @fragment.register
 def _(result: Bill) -> str:
     return fragment_html(
-        f"The bill of account {result.account!r}", (result.sentence,), tables=[("", bill_table(result), "")]
+        f"The bill of account {result.account!r}", (result.sentence,), tables=[("", spending.bill_table(result), "")]
     )

@@ -81,8 +81,8 @@ def estimates_figure(estimates: Sequence[Estimate], *, limits: tuple[float, floa
     if not estimates:
         raise InvalidInput("there is no estimate to draw; give at least one")
     axes = new_figure(4.0, 0.6 + 0.3 * len(estimates)).add_subplot()
-    values, half = (np.array([getattr(one, name) for one in estimates]) for name in ("value", "half_width"))
-    dots(axes, [one.name for one in estimates], values, values - half, values + half)
+    values, half = (np.array([getattr(estimate, name) for estimate in estimates]) for name in ("value", "half_width"))
+    dots(axes, [estimate.name for estimate in estimates], values, values - half, values + half)
     if limits is not None:
         axes.set_xlim(*limits)
     return figure_of(axes)

@@ -155,11 +155,11 @@ def highlighted_text(e: Explanation, words: str | Sequence[str] | None, absent: 
         raise InvalidInput(f"absent is {absent!r}; it must be a whole number, 0 for none")
     present: dict[str, Contribution] = {}
     lacking: list[Word] = []
-    for one in e.top(len(e.columns)):
-        if is_present(e.points[0][one.column]):
-            present[one.column] = one
+    for contribution in e.top(len(e.columns)):
+        if is_present(e.points[0][contribution.column]):
+            present[contribution.column] = contribution
         else:
-            lacking.append(_word(one))
+            lacking.append(_word(contribution))
     told = tuple(word for word in lacking if word.colored)[: int(absent)]
     bands = f"grey: the {e.band_claim.band} includes 0; " if e.lower is not None else ""
     footer = f"{bands}red raises the output, blue lowers it"
@@ -172,7 +172,7 @@ def _given_words(
     if words is None:
         if not present:
             raise InvalidInput("the point has none of the words that the columns name; give the text with words=")
-        return tuple(_word(one) for one in present.values())
+        return tuple(_word(contribution) for contribution in present.values())
     known = {plain_text(name): name for name in reversed(columns)}
     given = [piece for word in words.split() for piece in pieces_of(word, set(known))] if isinstance(words, str) else words
     if not given or not all(isinstance(word, str) for word in given):
@@ -183,8 +183,8 @@ def _given_words(
     )
 
 
-def _word(one: Contribution, text: str = "") -> Word:
-    return Word(text or one.column, one.value, one.lower is None or one.certain)
+def _word(contribution: Contribution, text: str = "") -> Word:
+    return Word(text or contribution.column, contribution.value, contribution.lower is None or contribution.certain)
 
 
 def pieces_of(word: str, names: set[str]) -> list[str]:
