@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..results import Explanation
+from ..results import Attribution as Answered
 from ..results.summary import printable
 from ..show.attribution_html import bar_numbers
 from ..show.attributions import MOST_POINTS, Attribution, AttributionBar, aligned_numbers
@@ -37,7 +37,7 @@ RAISES_STYLE, LOWERS_STYLE = "red", "bright_blue"
 class Answer:
     """An explanation and the state of the account that paid for it."""
 
-    explanation: Explanation
+    explanation: Answered
     statement: Statement
     dataset: str
     model: str

@@ -25,7 +25,7 @@ from .output import check_files, existing, print_json, print_line, print_table, 
 if TYPE_CHECKING:
     from ..explain.effects.quote import EffectsQuote
     from ..ledger import Statement
-    from ..results.report import GlobalExplanation
+    from ..results.report import Report
 
 SUFFIXES = (".html", ".json")
 
@@ -112,7 +112,7 @@ def report(
         print_written(files)
 
 
-def print_report(found: GlobalExplanation) -> None:
+def print_report(found: Report) -> None:
     """A line for each column: its importance, and how far its curves go up and down."""
     effects = {kind: curves for kind, curves in (("pdp", found.pdp), ("ale", found.ale)) if curves is not None}
     ranking = found.importance or found.shap

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..accounting import Cost
-from ..results import Explanation
+from ..results import Attribution
 from ..schema import Schema
 from ..vault import MapScores, map_scores
 from .bank import ActiveMap
@@ -63,7 +63,7 @@ def local_explanation(
     schema: Schema | None,
     shown: Mapping[str, NDArray[np.generic]],
     guarantee: TrainingGuarantee,
-) -> Explanation:
+) -> Attribution:
     """Weighted average map times features, summed over the features of a column."""
     found = weighed(features, maps, biases, beta)
     rows = np.arange(len(features))
@@ -88,7 +88,7 @@ def local_explanation(
     notes.append("Computed from the trained maps alone: exact, and it costs nothing more.")
     if math.isinf(guarantee.epsilon):
         notes.append(guarantee.sentence)
-    return Explanation(
+    return Attribution(
         values=values,
         base_values=base,
         columns=tuple(columns),

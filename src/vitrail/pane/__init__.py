@@ -21,7 +21,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .archive import DamagedPane
+    from ..results.archive import DamagedPane
     from .pane import Pane
     from .person import Person
     from .plan import PaneQuote, Plan, quote

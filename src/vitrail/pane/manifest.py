@@ -16,8 +16,8 @@ from ..accounting import Cost, JsonValue
 from ..errors import InvalidInput, VitrailError
 from ..guarantee import Guarantee
 from ..results import stored
+from ..results.archive import DamagedPane, digest
 from ..schema import Level, Schema
-from .archive import DamagedPane, digest
 
 FORMAT, VERSION = "vitrail-pane", 1
 MOST_FEATURES = 4_000

@@ -10,8 +10,8 @@ from ..errors import InvalidInput, ModelError
 from ..model import Model
 from ..model.feeding import INPUTS
 from ..model.predictors import OnnxPredictor
+from ..results.archive import DamagedPane
 from ..schema import Level
-from .archive import DamagedPane
 from .manifest import MadeFor, Manifest
 
 EMBEDDED = "embedded"

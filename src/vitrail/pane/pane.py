@@ -26,16 +26,15 @@ from ..explain.linear.problem import LocalProblem
 from ..explain.linear.sharp import SharpRows, explain_on
 from ..guarantee import Guarantee
 from ..model import Model
-from ..results import Explanation, Ranking
+from ..results import Attribution, Ranking, archive
 from ..results.class_picture import ClassPicture
 from ..results.marginals import Marginals
 from ..results.private_rows import PrivateRows
-from ..results.report import GlobalExplanation
+from ..results.report import Report
 from ..results.synopsis import Synopsis
 from ..schema import Level, Schema
 from ..solve.counterfactual.search import PLAUSIBILITY_WEIGHT
 from ..solve.linear.weights import polynomial
-from . import archive
 from .histograms import marginals_of
 from .manifest import Line, MadeFor, Manifest
 from .models import opened
@@ -256,9 +255,9 @@ class Pane:
         return found
 
     @property
-    def report(self) -> GlobalExplanation:
+    def report(self) -> Report:
         """Curves and importance together."""
-        found: GlobalExplanation = self._part("global")
+        found: Report = self._part("global")
         return found
 
     @property
@@ -303,7 +302,7 @@ class Pane:
 
     # --- explanations ------------------------------------------------------------------------------------------------
 
-    def local(self, points: object, *, method: Method = "auto", bands: bool = False) -> Explanation:
+    def local(self, points: object, *, method: Method = "auto", bands: bool = False) -> Attribution:
         """Why the model says what it says at these points, by column. Free.
 
         Parameters
@@ -318,7 +317,7 @@ class Pane:
 
         Returns
         -------
-        Explanation
+        Attribution
         """
         if method not in METHODS:
             raise InvalidInput(f"method is {method!r}; choose one of {', '.join(map(repr, METHODS))}")
@@ -329,7 +328,7 @@ class Pane:
         found = self._promised(self.synopsis(points, bands=bands))
         return found if bands else replace(found, notes=(*found.notes, NO_BANDS))
 
-    def _promised(self, found: Explanation) -> Explanation:
+    def _promised(self, found: Attribution) -> Attribution:
         """With the promise of the whole pane, rather than that of the part: who has the one has the other."""
         return replace(found, guarantee=self.guarantee, cost=self.cost)
 

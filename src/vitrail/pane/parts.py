@@ -24,13 +24,13 @@ from ..explain.linear.synopsis_file import HEADER as SYNOPSIS_HEADER
 from ..explain.linear.synopsis_file import read_synopsis, write_synopsis
 from ..explain.rows.storage import HEADER as ROWS_HEADER
 from ..explain.rows.storage import read_rows, write_rows
+from ..results.archive import DamagedPane, json_bytes, parsed_json
 from ..results.band_claim import TWO_SIDED_95, weakest
 from ..results.class_picture import ClassPicture
 from ..results.private_rows import PrivateRows
-from ..results.report import GlobalExplanation
+from ..results.report import Report
 from ..results.synopsis import Synopsis
 from ..schema import Schema
-from .archive import DamagedPane, json_bytes, parsed_json
 
 MOST_CELLS = 10**6
 """Of the joint distribution of a column and those that it hangs on; ours have at most 160 000."""
@@ -150,8 +150,8 @@ def _synopsis_accuracy(synopsis: Synopsis) -> str:
     return f"{sum(part.size for part in synopsis.parts)} moments; noise of {noise:.2g} on a mean of outputs times a feature"
 
 
-def _global_of(files: Mapping[str, bytes], schema: Schema) -> GlobalExplanation:
-    found = GlobalExplanation.from_json(parsed_json(files[_REPORT], _REPORT))  # type: ignore[arg-type]
+def _global_of(files: Mapping[str, bytes], schema: Schema) -> Report:
+    found = Report.from_json(parsed_json(files[_REPORT], _REPORT))  # type: ignore[arg-type]
     curves = [name for effects in (found.pdp, found.ale) if effects is not None for name in effects]
     ranked = () if found.importance is None else found.importance.order
     for name in (*curves, *ranked):
@@ -161,7 +161,7 @@ def _global_of(files: Mapping[str, bytes], schema: Schema) -> GlobalExplanation:
     return found
 
 
-def _global_accuracy(found: GlobalExplanation) -> str:
+def _global_accuracy(found: Report) -> str:
     said = []
     for name, effects in (("partial dependence", found.pdp), ("accumulated effects", found.ale)):
         widths = (

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..accounting import JsonValue
 from ..errors import InvalidInput
-from ..results import Curve, Explanation
+from ..results import Attribution, Curve
 from ..results.checks import plain_value
 from ..results.counterfactuals import Counterfactuals
 
@@ -56,7 +56,7 @@ class Person:
     ----------
     point : dict
         What they have in each column.
-    explanation : Explanation or None
+    explanation : Attribution or None
         What each column contributes; None where the pane has nothing local.
     counterfactuals : Counterfactuals or None
         What would change the model's answer; None without that part, or without a model.
@@ -69,7 +69,7 @@ class Person:
     """
 
     point: dict[str, Level]
-    explanation: Explanation | None
+    explanation: Attribution | None
     counterfactuals: Counterfactuals | None
     places: tuple[Place, ...]
     pane: Pane

@@ -28,9 +28,9 @@ from ..explain.trying import telling_charge
 from ..guarantee import question_mu
 from ..model import Model
 from ..results import stored
+from ..results.archive import MOST_BYTES, digest, json_bytes, parsed_json
 from ..results.synopsis import Synopsis
 from ..show import bill_of
-from .archive import MOST_BYTES, digest, json_bytes, parsed_json
 from .histograms import marginals_of, with_drawn_densities
 from .manifest import FORMAT, VERSION, Line, Manifest
 from .models import MODEL_FILE, described, onnx_content

@@ -20,7 +20,7 @@ from ..guarantee import Guarantee
 from .band_claim import BandClaim
 
 if TYPE_CHECKING:
-    from .explanation import Explanation
+    from .attribution import Attribution
 
 KIND = "vitrail-explanation"
 VERSION = 1
@@ -29,7 +29,7 @@ _OPTIONAL = ("lower", "upper", "coefficients", "intercepts")
 _COSTS = ("pico_mu_squared", "pico_epsilon", "quecto_delta")
 
 
-def to_json(explanation: Explanation) -> dict[str, JsonValue]:
+def to_json(explanation: Attribution) -> dict[str, JsonValue]:
     """The explanation as plain JSON values."""
     fields: dict[str, JsonValue] = {"format": f"{KIND}/{VERSION}", "method": explanation.method}
     fields["columns"] = list(explanation.columns)
@@ -51,7 +51,7 @@ def from_json(fields: Mapping[str, JsonValue], source: str = "what was given") -
     kind = fields.get("format") if isinstance(fields, Mapping) else None
     if not isinstance(kind, str) or not kind.startswith(f"{KIND}/"):
         named = f"; it names the format {kind[:60]!r}" if isinstance(kind, str) else ""
-        raise InvalidInput(f"{source} is not an explanation as Explanation.to_json or save writes it{named}")
+        raise InvalidInput(f"{source} is not an explanation as Attribution.to_json or save writes it{named}")
     if kind != f"{KIND}/{VERSION}":
         raise InvalidInput(
             f"{source} has the format {kind[:60]!r}; this version of Vitrail reads '{KIND}/{VERSION}', upgrade to read it"

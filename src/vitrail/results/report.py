@@ -20,14 +20,15 @@ from .effects import Effects
 from .marginals import Marginals
 
 if TYPE_CHECKING:
-    from ..show import Bill, Report, Section
+    from ..show import Bill, Section
+    from ..show import Report as Page
 
 KIND, VERSION = "vitrail-global-explanation", 1
 PARTS = ("pdp", "ale", "importance", "shap")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GlobalExplanation:
+class Report:
     """Everything a global report found.
 
     Attributes
@@ -59,8 +60,8 @@ class GlobalExplanation:
     >>> data = vt.PrivateData(rows, schema, name="people", n_rows_public=4000, budget=vt.Budget(2, 1e-6))
     >>> found = vt.GlobalReport(data, vt.Model(lambda x: x[:, 0], range=(0, 1), name="risk"))(epsilon=1.0)
     >>> found
-    GlobalExplanation(risk on 'people': pdp, ale; epsilon=1 at delta=1e-06)
-    >>> again = vt.GlobalExplanation.from_json(found.to_json())
+    Report(risk on 'people': pdp, ale; epsilon=1 at delta=1e-06)
+    >>> again = vt.Report.from_json(found.to_json())
     >>> bool((again.pdp["age"].y == found.pdp["age"].y).all()), "Privacy label" in found.to_html()
     (True, True)
     """
@@ -79,7 +80,7 @@ class GlobalExplanation:
 
     def __repr__(self) -> str:
         promise = self.guarantee.brief
-        return f"GlobalExplanation({self.model} on {self.dataset!r}: {', '.join(self.parts)}; {promise})"
+        return f"Report({self.model} on {self.dataset!r}: {', '.join(self.parts)}; {promise})"
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -124,7 +125,7 @@ class GlobalExplanation:
         }
 
     @classmethod
-    def from_json(cls, fields: Mapping[str, JsonValue]) -> GlobalExplanation:
+    def from_json(cls, fields: Mapping[str, JsonValue]) -> Report:
         """Read back what ``to_json`` wrote."""
         return stored.read(KIND, VERSION, fields, _explanation)
 
@@ -133,13 +134,13 @@ class GlobalExplanation:
         return files.save(self.to_json(), path)
 
     @classmethod
-    def load(cls, path: str | Path) -> GlobalExplanation:
+    def load(cls, path: str | Path) -> Report:
         """Read a file that ``save`` wrote. It holds numbers and texts; nothing in it is run."""
         return cls.from_json(files.load(path))
 
     # --- pages -------------------------------------------------------------------------------------------------------
 
-    def report(self, bill: Bill | None = None, *, title: str | None = None, before: Sequence[Section] = ()) -> Report:
+    def report(self, bill: Bill | None = None, *, title: str | None = None, before: Sequence[Section] = ()) -> Page:
         """The page, before it is written.
 
         Parameters
@@ -206,7 +207,7 @@ class GlobalExplanation:
         return f"<p><b>{html_text(repr(self))}</b></p>{''.join(pictures)}{said}"
 
 
-def _explanation(fields: Mapping[str, JsonValue]) -> GlobalExplanation:
+def _explanation(fields: Mapping[str, JsonValue]) -> Report:
     guarantee, cost, _ = stored.promise(fields)
     marginals, pdp, ale, importance, shares = (fields[name] for name in ("marginals", "pdp", "ale", "importance", "shares"))
     shap = fields.get("shap")  # files written before there was such a part have none
@@ -223,7 +224,7 @@ def _explanation(fields: Mapping[str, JsonValue]) -> GlobalExplanation:
     def effects(part: JsonValue) -> Effects | None:
         return None if part is None else Effects.from_json(part, histograms)  # type: ignore[arg-type]
 
-    return GlobalExplanation(
+    return Report(
         dataset=stored.text(fields, "dataset"),
         model=stored.text(fields, "model"),
         n_rows_public=rows,

@@ -42,7 +42,7 @@ from ..solve.linear.least_squares import solve_affine, solve_in_ball
 from ..solve.linear.shrinkage import shrink
 from ..solve.linear.tensors import Blocks, Moments, Statistics, blocks_of, over_cells, part_shapes
 from ..solve.linear.weights import Weight
-from . import Explanation
+from . import Attribution
 from .claims import claim_of
 
 Floats = NDArray[np.float64]
@@ -209,7 +209,7 @@ class Synopsis:
 
     def __call__(
         self, points: object, *, bands: bool = True, radius: float | None = None, draws: int = DRAWS
-    ) -> Explanation:
+    ) -> Attribution:
         """Explain public points.
 
         Parameters
@@ -225,7 +225,7 @@ class Synopsis:
 
         Returns
         -------
-        Explanation
+        Attribution
         """
         raw = self.schema.read_points(points)
         if len(raw) == 0:
@@ -240,7 +240,7 @@ class Synopsis:
         at_point = middle + half * solution.intercepts
         base = at_point - values.sum(axis=1) if self.intercept else np.zeros(len(raw))
         predicted = base + values.sum(axis=1)
-        return Explanation(
+        return Attribution(
             values=values,
             base_values=base,
             columns=self.schema.names,

@@ -25,7 +25,7 @@ from ...accounting.cost import PICO
 from ...errors import BudgetExceeded, InvalidInput
 from ...guarantee import Guarantee, check_neighbours, question_mu
 from ...model import Model
-from ...results import Explanation
+from ...results import Attribution
 from ...results.band_claim import TWO_SIDED_95
 from ...results.claims import claim_of
 from ...solve.shapley.chains import Chains
@@ -119,7 +119,7 @@ class Shapley:
 
     def __call__(
         self, points: object, *, epsilon: float | None = None, mu: float | None = None, bands: bool = True
-    ) -> Explanation:
+    ) -> Attribution:
         """Explain the model's outputs at these points, in one release.
 
         Parameters
@@ -133,7 +133,7 @@ class Shapley:
 
         Returns
         -------
-        Explanation
+        Attribution
             With ``method="shapley"``; base value and values add up to the model's output at each point.
 
         Raises
@@ -163,7 +163,7 @@ class Shapley:
             marginal.point_outputs,
         )
         half_width = TWO_SIDED_95 * found.values_std
-        return Explanation(
+        return Attribution(
             values=found.values,
             base_values=np.full(len(found.values), found.base),
             columns=self._data.feature_schema.names,

@@ -13,7 +13,7 @@ import numpy as np
 from ...accounting import Cost
 from ...explain.linear.problem import Floats, LocalProblem
 from ...guarantee import Guarantee
-from ...results import Explanation
+from ...results import Attribution
 from ...results.band_claim import TWO_SIDED_95
 from ...results.claims import claim_of
 from ...schema import Numeric
@@ -31,7 +31,7 @@ def explanation_of(
     phi_std: Floats | None = None,
     means: Floats | None = None,
     means_std: Floats | None = None,
-) -> Explanation:
+) -> Attribution:
     """An explanation in units of the model's output, from phi in units of f.
 
     Parameters
@@ -61,7 +61,7 @@ def explanation_of(
     slices = list(schema.feature_slices.values())
     values = half * np.stack([parts[:, one].sum(axis=1) for one in slices], axis=1)
     spread = TWO_SIDED_95 * half * np.sqrt(np.stack([variances[:, one].sum(axis=1) for one in slices], axis=1))
-    return Explanation(
+    return Attribution(
         values=values,
         base_values=intercepts - values.sum(axis=1) if problem.intercept else np.zeros(len(phi)),
         columns=schema.names,

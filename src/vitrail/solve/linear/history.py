@@ -24,7 +24,7 @@ from ...errors import InvalidInput
 from ...explain.linear.gradients import problem_identity, radius_of
 from ...explain.linear.problem import Floats, LocalProblem
 from ...guarantee import Guarantee
-from ...results import Explanation
+from ...results import Attribution
 from .contributions import explanation_of
 from .least_squares import in_eigenbasis
 
@@ -256,7 +256,7 @@ def _identity(problem: LocalProblem) -> dict[str, JsonValue]:
 # --- Algorithm 4 ------------------------------------------------------------------------------------------------------
 
 
-def explain(history: History, raw_points: Floats) -> Explanation:
+def explain(history: History, raw_points: Floats) -> Attribution:
     """Explain public points from the history alone, free.
 
     Parameters
@@ -268,7 +268,7 @@ def explain(history: History, raw_points: Floats) -> Explanation:
 
     Returns
     -------
-    Explanation
+    Attribution
         ``method`` is ``"history"``; no private row was used, so epsilon is 0.
 
     Examples

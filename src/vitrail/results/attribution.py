@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from ..accounting import Cost, JsonValue
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
-from ..show.attributions import Attribution, check_most
+from ..show.attributions import Attribution as Drawn
+from ..show.attributions import check_most
 from . import files
 from .band_claim import BandClaim
 from .checks import Floats, checked_names, checked_texts, frozen_numbers, plain_points, shown_text
@@ -38,7 +39,7 @@ class NoSuchPoint(InvalidInput, IndexError):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Explanation:
+class Attribution:
     """Contributions of columns to a model's output at one or more points, with noise bands, promise and price.
 
     Attributes
@@ -75,18 +76,18 @@ class Explanation:
     Examples
     --------
     >>> import numpy as np, vitrail as vt
-    >>> e = vt.Explanation(
+    >>> e = vt.Attribution(
     ...     values=np.array([[0.2, -0.05]]), base_values=np.array([0.3]), columns=("age", "sex"),
     ...     points=({"age": 39, "sex": "Male"},), outputs=np.array([0.5]),
     ...     guarantee=vt.Guarantee.of_mu(0.2, 1e-6), cost=vt.Cost.of_mu(0.2), method="statistics",
     ...     lower=np.array([[0.1, -0.2]]), upper=np.array([[0.3, 0.1]]))
     >>> e
-    Explanation(1 point, 2 columns, method='statistics', epsilon=0.8342 at delta=1e-06, bands not calibrated)
+    Attribution(1 point, 2 columns, method='statistics', epsilon=0.8342 at delta=1e-06, bands not calibrated)
     >>> e.top(1)
     [Contribution(column='age', value=0.2, lower=0.1, upper=0.3, shown='39')]
     >>> e.certain()
     ('age',)
-    >>> vt.Explanation.from_json(e.to_json()).values.tolist()
+    >>> vt.Attribution.from_json(e.to_json()).values.tolist()
     [[0.2, -0.05]]
     """
 
@@ -148,7 +149,7 @@ class Explanation:
     def __len__(self) -> int:
         return len(self.points)
 
-    def __getitem__(self, place: int | slice | Sequence[int] | NDArray[np.generic]) -> Explanation:
+    def __getitem__(self, place: int | slice | Sequence[int] | NDArray[np.generic]) -> Attribution:
         """The explanation of one point, or of several; promise and price remain those of the whole."""
         places = self._places(place)
         if not places:
@@ -169,7 +170,7 @@ class Explanation:
             intercepts=rows(self.intercepts),
         )
 
-    def __iter__(self) -> Iterator[Explanation]:
+    def __iter__(self) -> Iterator[Attribution]:
         return (self[place] for place in range(len(self)))
 
     def _places(self, place: int | slice | Sequence[int] | NDArray[np.generic]) -> list[int]:
@@ -205,10 +206,10 @@ class Explanation:
             raise InvalidInput(f"this explanation has {len(self)} base values, one per point; use base_values, or e[i]")
         return float(self.base_values[0])
 
-    def attribution(self, point: int = 0) -> Attribution:
+    def attribution(self, point: int = 0) -> Drawn:
         """What a picture of one point needs to know."""
         row = self.place(point)
-        return Attribution(
+        return Drawn(
             self.columns,
             tuple(self.values[row].tolist()),
             tuple(shown_text(self.points[row][name]) for name in self.columns),
@@ -265,7 +266,7 @@ class Explanation:
         return files.to_json(self)
 
     @classmethod
-    def from_json(cls, fields: Mapping[str, JsonValue]) -> Explanation:
+    def from_json(cls, fields: Mapping[str, JsonValue]) -> Attribution:
         """Read back what ``to_json`` wrote."""
         return cls(**files.from_json(fields))  # type: ignore[arg-type]
 
@@ -274,7 +275,7 @@ class Explanation:
         return files.save(self.to_json(), path)
 
     @classmethod
-    def load(cls, path: str | Path) -> Explanation:
+    def load(cls, path: str | Path) -> Attribution:
         """Read a file that ``save`` wrote."""
         return cls(**files.from_json(files.load(path), f"the file {str(path)!r}"))  # type: ignore[arg-type]
 
@@ -309,7 +310,7 @@ class Explanation:
         points, columns = len(self.points), len(self.columns)
         bands = "" if self.lower is None else f", {self.band_claim.brief}"
         return (
-            f"Explanation({points} point{'s' if points != 1 else ''}, {columns} column{'s' if columns != 1 else ''}, "
+            f"Attribution({points} point{'s' if points != 1 else ''}, {columns} column{'s' if columns != 1 else ''}, "
             f"method={self.method!r}, {self.guarantee.brief}{bands})"
         )
 

@@ -62,7 +62,7 @@ def pack(manifest: Mapping[str, Any], files: Mapping[str, bytes]) -> bytes:
     >>> unpack(content[:-1])
     Traceback (most recent call last):
         ...
-    vitrail.pane.archive.DamagedPane: the pane is no whole zip file: it does not end as one; it may have been cut
+    vitrail.results.archive.DamagedPane: the pane is no whole zip file: it does not end as one; it may have been cut
     """
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, allowZip64=False) as archive:
