@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ..accounting import Cost
 from ..results import Attribution
+from ..results.checks import plain_rows
 from ..schema import Schema
 from ..vault import MapScores, map_scores
 from .bank import ActiveMap
@@ -77,7 +78,7 @@ def local_explanation(
         values = np.stack([by_feature[:, schema.feature_slices[name]].sum(axis=1) for name in columns], axis=1)
     else:
         columns, values = names, by_feature
-    points: tuple[dict[str, object], ...] = tuple({name: _plain(shown[name][row]) for name in columns} for row in rows)
+    points = plain_rows({name: shown[name] for name in columns})
     heaviest = active_maps(features, maps, biases, beta, classes, place, 3)
     notes = [
         f"Point {row} is explained for class {told[0].label}: "

@@ -16,7 +16,7 @@ from ..accounting import Cost, JsonValue
 from ..errors import InvalidInput, VitrailError
 from ..guarantee import Guarantee
 from ..results import stored
-from ..results.archive import DamagedPane, digest
+from ..results.archive import DamagedFile, digest
 from ..schema import Level, Schema
 
 FORMAT, VERSION = "vitrail-pane", 1
@@ -92,10 +92,10 @@ class Manifest:
     def read(cls, fields: dict[str, Any], files: Mapping[str, bytes], what: str) -> Manifest:
         """The manifest, if it describes these files."""
         if fields.get("format") != FORMAT:
-            raise DamagedPane(f"{what} names the format {str(fields.get('format'))[:60]!r}; a pane names {FORMAT!r}")
+            raise DamagedFile(f"{what} names the format {str(fields.get('format'))[:60]!r}; a pane names {FORMAT!r}")
         version = fields.get("version")
         if version != VERSION or isinstance(version, bool):
-            raise DamagedPane(
+            raise DamagedFile(
                 f"{what} has version {str(version)[:20]} of the format; this version of Vitrail reads version {VERSION}, "
                 "upgrade to read it"
             )
@@ -109,7 +109,7 @@ class Manifest:
         try:
             getattr(self, name)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, VitrailError) as error:
-            raise DamagedPane(f"{name!r} in the manifest of {what} cannot be read: {_words(error)}") from error
+            raise DamagedFile(f"{name!r} in the manifest of {what} cannot be read: {_words(error)}") from error
 
     def _check_files(self, files: Mapping[str, bytes], what: str) -> None:
         listed = {name: sha for part in self.parts.values() for name, sha in part["files"].items()}
@@ -117,11 +117,11 @@ class Manifest:
             listed[self.model.embedded] = self.fields["model"]["sha256"]
         for name, sha in listed.items():
             if name not in files:
-                raise DamagedPane(f"{what} lacks the file {name!r}, which its manifest names; it may have been cut")
+                raise DamagedFile(f"{what} lacks the file {name!r}, which its manifest names; it may have been cut")
             if digest(files[name]) != sha:
-                raise DamagedPane(f"the file {name!r} of {what} is not the one its manifest names: the pane is damaged")
+                raise DamagedFile(f"the file {name!r} of {what} is not the one its manifest names: the pane is damaged")
         if spare := sorted(set(files) - set(listed)):
-            raise DamagedPane(f"{what} holds the file {spare[0]!r}, which its manifest does not name")
+            raise DamagedFile(f"{what} holds the file {spare[0]!r}, which its manifest does not name")
 
     # --- what it says ------------------------------------------------------------------------------------------------
 

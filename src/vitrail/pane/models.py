@@ -10,7 +10,7 @@ from ..errors import InvalidInput, ModelError
 from ..model import Model
 from ..model.feeding import INPUTS
 from ..model.predictors import OnnxPredictor
-from ..results.archive import DamagedPane
+from ..results.archive import DamagedFile
 from ..schema import Level
 from .manifest import MadeFor, Manifest
 
@@ -70,7 +70,7 @@ def _onnx(content: bytes, made_for: MadeFor) -> Model:
     """An ONNX model read as the pane says: the same output, range and inputs give the same digest."""
     inputs = next((known for known in INPUTS if known == made_for.inputs), None)
     if inputs is None:
-        raise DamagedPane(f"the manifest says that the model takes {made_for.inputs!r}; there are {', '.join(INPUTS)}")
+        raise DamagedFile(f"the manifest says that the model takes {made_for.inputs!r}; there are {', '.join(INPUTS)}")
     output: Level | None = made_for.column
     return Model(content, output=output, range=made_for.range, inputs=inputs, name=made_for.name)
 

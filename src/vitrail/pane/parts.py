@@ -24,7 +24,7 @@ from ..explain.linear.synopsis_file import HEADER as SYNOPSIS_HEADER
 from ..explain.linear.synopsis_file import read_synopsis, write_synopsis
 from ..explain.rows.storage import HEADER as ROWS_HEADER
 from ..explain.rows.storage import read_rows, write_rows
-from ..results.archive import DamagedPane, json_bytes, parsed_json
+from ..results.archive import DamagedFile, json_bytes, parsed_json
 from ..results.band_claim import TWO_SIDED_95, weakest
 from ..results.class_picture import ClassPicture
 from ..results.private_rows import PrivateRows
@@ -80,7 +80,7 @@ class Kind:
         except Exception as error:  # the files may be anybody's: no content may raise anything else
             cause = error.__cause__ if isinstance(error, InvalidInput) and error.__cause__ is not None else error
             said = f"{type(cause).__name__}: {str(cause)[:200]}"
-            raise DamagedPane(f"the part {self.name!r} of {what} cannot be read: {said}") from error
+            raise DamagedFile(f"the part {self.name!r} of {what} cannot be read: {said}") from error
         return part
 
 

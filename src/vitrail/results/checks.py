@@ -62,13 +62,13 @@ def checked_texts(texts: Iterable[str], what: str) -> tuple[str, ...]:
     return tuple(str(text) for text in found)
 
 
-def plain_points(points: Sequence[Mapping[str, object]], columns: tuple[str, ...]) -> tuple[dict[str, object], ...]:
+def plain_points(points: Sequence[Mapping[str, object]], columns: tuple[str, ...]) -> tuple[dict[str, PlainValue], ...]:
     """Copies of the points whose values are texts, numbers, truths or None, with every explained column in them."""
     if isinstance(points, Mapping) or not isinstance(points, Sequence):
         raise InvalidInput(
             f"points of an explanation are {type(points).__name__}; give a list of dictionaries, one per point"
         )
-    made: list[dict[str, object]] = []
+    made: list[dict[str, PlainValue]] = []
     for row, point in enumerate(points):
         if not isinstance(point, Mapping):
             raise InvalidInput(f"point {row} of an explanation is {type(point).__name__}; it must be a dictionary of values")
@@ -79,6 +79,18 @@ def plain_points(points: Sequence[Mapping[str, object]], columns: tuple[str, ...
             )
         made.append({str(name): plain_value(value, f"column {name!r} of point {row}") for name, value in point.items()})
     return tuple(made)
+
+
+def plain_rows(columns: Mapping[str, NDArray[np.generic]]) -> tuple[dict[str, PlainValue], ...]:
+    """Columns of one length as one dictionary per row.
+
+    Examples
+    --------
+    >>> plain_rows({"age": np.array([39.0, 50.0]), "sex": np.array(["f", "m"])})
+    ({'age': 39.0, 'sex': 'f'}, {'age': 50.0, 'sex': 'm'})
+    """
+    lines = zip(*(column.tolist() for column in columns.values()), strict=True)
+    return tuple(dict(zip(columns, line, strict=True)) for line in lines)
 
 
 def plain_value(value: object, what: str = "a value") -> PlainValue:

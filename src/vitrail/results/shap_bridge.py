@@ -1,4 +1,4 @@
-"""The way to shap: its Attribution object, and its waterfall without its global state. shap is imported on first use."""
+"""The way to shap: its Explanation object, and its waterfall without its global state. shap is imported on first use."""
 
 from __future__ import annotations
 

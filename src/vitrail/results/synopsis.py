@@ -21,7 +21,7 @@ The draws of one release are shared by its points, so these figures are good to 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -43,6 +43,7 @@ from ..solve.linear.shrinkage import shrink
 from ..solve.linear.tensors import Blocks, Moments, Statistics, blocks_of, over_cells, part_shapes
 from ..solve.linear.weights import Weight
 from . import Attribution
+from .checks import plain_rows
 from .claims import claim_of
 
 Floats = NDArray[np.float64]
@@ -244,7 +245,7 @@ class Synopsis:
             values=values,
             base_values=base,
             columns=self.schema.names,
-            points=tuple(_rows_of(self.schema.frame(raw))),
+            points=plain_rows(self.schema.frame(raw)),
             outputs=predicted if self.model is None else self.model.predict_points(self.schema, raw),
             guarantee=self.guarantee,
             cost=self.cost,
@@ -376,8 +377,3 @@ def _cosines(values: Floats, redrawn: Floats) -> Floats:
     lengths = np.linalg.norm(values, axis=1) * np.linalg.norm(redrawn, axis=2)
     products = np.einsum("qi,dqi->dq", values, redrawn)
     return np.asarray(np.divide(products, lengths, out=np.zeros_like(products), where=lengths > 0).mean(axis=0))
-
-
-def _rows_of(columns: Mapping[str, NDArray[np.generic]]) -> Iterator[dict[str, object]]:
-    for values in zip(*(column.tolist() for column in columns.values()), strict=True):
-        yield dict(zip(columns, values, strict=True))

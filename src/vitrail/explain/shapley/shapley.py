@@ -27,10 +27,10 @@ from ...guarantee import Guarantee, check_neighbours, question_mu
 from ...model import Model
 from ...results import Attribution
 from ...results.band_claim import TWO_SIDED_95
+from ...results.checks import plain_rows
 from ...results.claims import claim_of
 from ...solve.shapley.chains import Chains
 from ...solve.shapley.notes import notes_of
-from ...solve.shapley.permutations import Floats
 from ...solve.shapley.reconcile import noise_of, reconcile
 from ..promises import basis_of, guarantee_of
 from . import clipping
@@ -167,7 +167,7 @@ class Shapley:
             values=found.values,
             base_values=np.full(len(found.values), found.base),
             columns=self._data.feature_schema.names,
-            points=_original(self._data, marginal.points),
+            points=plain_rows(self._data.feature_schema.frame(marginal.points)),
             outputs=marginal.point_outputs,
             guarantee=guarantee_of(self._data, basis_of(asked)),
             cost=sum((one.cost for one in asked), Cost()),
@@ -329,12 +329,3 @@ def _rest(total: float, spent: Cost) -> float:
     if spent == Cost():
         return total
     return math.sqrt((math.floor(total**2 * PICO) - spent.pico_mu_squared) / PICO) * (1 - 2e-15)
-
-
-def _original(data: PrivateData, raw: Floats) -> tuple[dict[str, object], ...]:
-    """The points in their own units and levels."""
-    frame = data.feature_schema.frame(raw)
-    return tuple(
-        {name: column[row].item() if hasattr(column[row], "item") else column[row] for name, column in frame.items()}
-        for row in range(len(raw))
-    )

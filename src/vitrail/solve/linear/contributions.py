@@ -15,6 +15,7 @@ from ...explain.linear.problem import Floats, LocalProblem
 from ...guarantee import Guarantee
 from ...results import Attribution
 from ...results.band_claim import TWO_SIDED_95
+from ...results.checks import plain_rows
 from ...results.claims import claim_of
 from ...schema import Numeric
 
@@ -65,7 +66,7 @@ def explanation_of(
         values=values,
         base_values=intercepts - values.sum(axis=1) if problem.intercept else np.zeros(len(phi)),
         columns=schema.names,
-        points=points_of(problem, raw_points),
+        points=plain_rows(schema.frame(problem.shown_values(raw_points))),
         outputs=model.predict_points(problem.row_schema, raw_points),
         guarantee=guarantee,
         cost=cost,
@@ -78,12 +79,6 @@ def explanation_of(
         features=schema.feature_names,
         notes=notes if problem.view is None else (*notes, problem.view.note),
     )
-
-
-def points_of(problem: LocalProblem, raw_points: Floats) -> tuple[dict[str, object], ...]:
-    """The points in original units."""
-    columns = problem.schema.frame(problem.shown_values(raw_points))
-    return tuple({name: values[row] for name, values in columns.items()} for row in range(len(raw_points)))
 
 
 def _active_features(problem: LocalProblem, raw_points: Floats) -> Floats:
