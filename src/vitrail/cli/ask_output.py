@@ -57,7 +57,7 @@ def write_answer(answer: Answer, files: Sequence[Path] | None) -> None:
     """Write every file, by its suffix."""
     found = answer.explanation
     writers: dict[str, Callable[[Path], object]] = {
-        ".json": found.save,
+        ".json": found.write_json,
         ".png": lambda file: _figure(answer).savefig(file, dpi=160),
         ".html": lambda file: report_of(answer).save(file),
     }

@@ -95,7 +95,7 @@ def report(
     found = with_notes(lambda: explainer(private)(features, epsilon=epsilon))
     after = private.budget
     writers: dict[str, Callable[[Path], object]] = {
-        ".json": found.save,
+        ".json": found.write_json,
         ".html": lambda file: found.to_html(file, bill_of(after)),
     }
     write_files(files, writers, "the report", STILL_PAID)

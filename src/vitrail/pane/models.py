@@ -6,11 +6,11 @@ import warnings
 from collections.abc import Mapping
 from pathlib import Path
 
-from ..errors import InvalidInput, ModelError
+from ..errors import DamagedFile, InvalidInput, ModelError
 from ..model import Model
 from ..model.feeding import INPUTS
 from ..model.predictors import OnnxPredictor
-from ..results.archive import DamagedFile
+from ..results.archive import digest
 from ..schema import Level
 from .manifest import MadeFor, Manifest
 
@@ -18,8 +18,8 @@ EMBEDDED = "embedded"
 MODEL_FILE = "model/model.onnx"
 
 
-def described(model: Model, *, embed: bool) -> MadeFor:
-    """What a manifest says about a model."""
+def described(model: Model, content: bytes | None) -> MadeFor:
+    """What a manifest says about a model, and the file of it that the pane holds."""
     return MadeFor(
         name=model.name,
         digest=model.digest(),
@@ -27,7 +27,8 @@ def described(model: Model, *, embed: bool) -> MadeFor:
         range=(model.lo, model.hi),
         inputs=model.inputs,
         column=model.column,
-        embedded=MODEL_FILE if embed else None,
+        embedded=None if content is None else MODEL_FILE,
+        sha256=None if content is None else digest(content),
     )
 
 

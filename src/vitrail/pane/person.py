@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ import numpy as np
 from ..accounting import JsonValue
 from ..errors import InvalidInput
 from ..results import Attribution, Curve
+from ..results.archive import json_bytes, write_bytes
 from ..results.checks import plain_value
 from ..results.counterfactuals import Counterfactuals
 
@@ -104,14 +104,9 @@ class Person:
             "notes": list(self.notes),
         }
 
-    def save(self, path: str | Path) -> Path:
-        """Write JSON text; returns where."""
-        target = Path(path)
-        try:
-            target.write_text(json.dumps(self.to_json(), indent=1, allow_nan=False) + "\n", encoding="utf-8")
-        except OSError as error:
-            raise InvalidInput(f"the explanation cannot be written to {str(path)!r}: {error.strerror}") from error
-        return target
+    def write_json(self, path: str | Path) -> Path:
+        """Write ``to_json`` as text; returns where."""
+        return write_bytes(path, json_bytes(self.to_json()))
 
     def page(self) -> Report:
         """The page of this person, before it is written."""

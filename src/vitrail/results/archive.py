@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..accounting import JsonValue
-from ..errors import InvalidInput
+from ..errors import DamagedFile, InvalidInput
 
 MANIFEST = "manifest.json"
 FIRST_PANES = "pane.json"
@@ -52,10 +52,6 @@ _HEADER = re.compile(
 )
 
 
-class DamagedFile(InvalidInput):
-    """A file that Vitrail did not write, or that is no longer whole."""
-
-
 def pack(manifest: Mapping[str, JsonValue], files: Mapping[str, bytes]) -> bytes:
     """The bytes of a file: its manifest and its members.
 
@@ -67,7 +63,7 @@ def pack(manifest: Mapping[str, JsonValue], files: Mapping[str, bytes]) -> bytes
     >>> unpack(content[:-1], "the file")
     Traceback (most recent call last):
         ...
-    vitrail.results.archive.DamagedFile: the file is no whole zip file: it does not end as one; it may have been cut
+    vitrail.errors.DamagedFile: the file is no whole zip file: it does not end as one; it may have been cut
     """
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, allowZip64=False) as archive:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..accounting import Cost, JsonValue
-from ..errors import InvalidInput
+from ..errors import DamagedFile, InvalidInput
 from ..guarantee import Guarantee
 from . import archive, codec
 from .band_claim import BandClaim
@@ -53,7 +52,7 @@ class Stored:
         archive.check_format(manifest, cls.FORMAT, what)
         listed = manifest.get("files")
         if set(manifest) != {"format", "files"} or not isinstance(listed, dict):
-            raise archive.DamagedFile(f"the manifest of {what} must name its format and its files, and nothing else")
+            raise DamagedFile(f"the manifest of {what} must name its format and its files, and nothing else")
         archive.check_files(listed, files, what)
         return cls.from_files({name.removeprefix(f"{_FOLDER}/"): files[name] for name in files}, what)
 
@@ -65,7 +64,7 @@ class Stored:
             with np.errstate(all="ignore"):
                 made.check_read()
         except Exception as error:  # the file may be anybody's: no content may raise anything else
-            raise archive.DamagedFile(f"{what} cannot be read: {str(error)[:400]}") from error
+            raise DamagedFile(f"{what} cannot be read as {cls.__name__}: {str(error)[:400]}") from error
         return made
 
     def save(self, path: str | Path) -> Path:
@@ -91,7 +90,7 @@ class Stored:
 
     def write_json(self, path: str | Path) -> Path:
         """Write ``to_json`` as text, for other programs; returns where."""
-        return archive.write_bytes(path, json.dumps(self.to_json(), indent=1, allow_nan=False).encode() + b"\n")
+        return archive.write_bytes(path, archive.json_bytes(self.to_json()))
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
@@ -122,11 +121,12 @@ class Result(Stored, ABC):
         The promise for all of it, and for everything released before that it rests on.
     cost : Cost
         The price of the questions that were asked for it.
-    notes : tuple of str
-        Sentences a reader should know.
     """
 
-    notes: tuple[str, ...] = ()
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences a reader should know."""
+        return ()
 
     @abstractmethod
     def frame(self) -> Frame:

@@ -34,7 +34,7 @@ def frozen_numbers(numbers: object, shape: tuple[int | None, ...], what: str) ->
     if not fits:
         wanted_shape = ", ".join("any" if size is None else str(size) for size in shape)
         raise InvalidInput(f"{what} of an explanation have shape {array.shape}; they must have shape ({wanted_shape})")
-    copy = np.array(array, dtype=np.float64)
+    copy = np.array(array, dtype=np.float64, order="C")
     if not np.isfinite(copy).all():
         where = tuple(int(place) for place in np.argwhere(~np.isfinite(copy))[0])
         raise InvalidInput(f"{what} of an explanation hold {copy[where]} at {where}; every number must be finite")
@@ -91,6 +91,18 @@ def plain_rows(columns: Mapping[str, NDArray[np.generic]]) -> tuple[dict[str, Pl
     """
     lines = zip(*(column.tolist() for column in columns.values()), strict=True)
     return tuple(dict(zip(columns, line, strict=True)) for line in lines)
+
+
+def plain_column(values: Sequence[PlainValue]) -> NDArray[np.generic]:
+    """Values as one column: of numbers, texts or truths where all are of that kind, else of objects.
+
+    Examples
+    --------
+    >>> plain_column([31, 45.5]).dtype.kind, plain_column([1, "one"]).dtype.kind, plain_column([True, False]).dtype.kind
+    ('f', 'O', 'b')
+    """
+    kinds = {float if type(value) is int else type(value) for value in values}
+    return np.array(values, dtype=None if len(kinds) == 1 and type(None) not in kinds else object)
 
 
 def plain_value(value: object, what: str = "a value") -> PlainValue:

@@ -22,8 +22,8 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 import numpy as np
 
 from ..accounting import Cost, JsonValue
-from ..errors import InvalidInput
-from .archive import DamagedFile, array_bytes, array_of, json_bytes, parsed_json
+from ..errors import DamagedFile, InvalidInput
+from .archive import array_bytes, array_of, json_bytes, parsed_json
 
 FIELDS = "fields.json"
 INLINE = 256
@@ -93,7 +93,7 @@ def _checked(kind: type[T], value: JsonValue, members: Members, what: str) -> T:
             raise Unfit(f"no field is stored in {spare[0]!r}")
     except Exception as error:  # the values may be anybody's: no content may raise anything else
         said = str(error) if isinstance(error, Unfit | InvalidInput) else f"{type(error).__name__}: {error}"
-        raise DamagedFile(f"{what} cannot be read: {said[:400]}") from error
+        raise DamagedFile(f"{what} cannot be read as {kind.__name__}: {said[:400]}") from error
     return made
 
 

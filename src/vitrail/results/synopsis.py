@@ -1,7 +1,7 @@
 """A synopsis: released moments that explain any point, on any machine, without the data. No vault, no ledger, no model.
 
-The file is a zip of a JSON header and plain .npy arrays; nothing in it is ever executed. Explanations are computed from
-the release by linear algebra (``tensors``, ``solve``): everything here is post-processing and costs nothing.
+Explanations are computed from the release by linear algebra (``solve.linear``): everything here is post-processing and costs
+nothing.
 
 *Bands.* The law of the noise is known: independent, Gaussian, sigma over the scale on every sum. Noise of that law is added
 to the released sums again, 59 times, and every explanation is solved again. The half-width is the 57th smallest move of the
@@ -26,14 +26,12 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..accounting import Cost
 from ..errors import InvalidInput
-from ..explain.linear.problem import Labels
-from ..explain.linear.synopsis_file import read_synopsis, write_synopsis
 from ..guarantee import Guarantee
 from ..model import Model
 from ..schema import Numeric, Schema
@@ -42,12 +40,15 @@ from ..solve.linear.least_squares import solve_affine, solve_in_ball
 from ..solve.linear.shrinkage import shrink
 from ..solve.linear.tensors import Blocks, Moments, Statistics, blocks_of, over_cells, part_shapes
 from ..solve.linear.weights import Weight
-from . import Attribution
-from .checks import plain_rows
+from .archive import read_bytes
+from .attribution import Attribution
+from .base import Stored
+from .checks import Floats, frozen_numbers, plain_rows
 from .claims import claim_of
 
-Floats = NDArray[np.float64]
-
+Labels = Literal["soft", "hard"]
+SCALES = {"M0", "F0", "H0", "G0", "h", "fh", "hh", "E", "M1", "F1", "H1", "G1", "M2", "F2", "H2", "T"}
+"""The kinds of products that are released (``explain.linear.moments``)."""
 COVERAGE = 0.95
 DRAWS, FEWEST_DRAWS = 59, 19
 """With fewer than 19 no order statistic has coverage 0.95."""
@@ -62,7 +63,7 @@ NOTE_NO_MODEL = "The model was not at hand: the outputs shown are the explanatio
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Synopsis:
+class Synopsis(Stored, stored_as="synopsis/1"):
     """Released moments of a dataset under a model: unlimited local explanations, free.
 
     Attributes
@@ -94,7 +95,7 @@ class Synopsis:
     model : Model or None
         For the outputs shown beside explanations; not part of the file.
     shrinks : bool
-        Whether released sums are shrunk towards independence (``with_shrinkage``); not part of the file.
+        Whether released sums are shrunk towards independence (``with_shrinkage``).
 
     Examples
     --------
@@ -129,12 +130,17 @@ class Synopsis:
         expected = part_shapes(self.partition)
         if tuple(part.shape for part in self.parts) != expected:
             raise InvalidInput(f"the arrays of this synopsis do not fit its schema; their shapes must be {expected}")
-        parts = []
-        for part in self.parts:
-            parts.append(np.array(part, dtype=np.float64))
-            parts[-1].flags.writeable = False
-        object.__setattr__(self, "parts", tuple(parts))
-        object.__setattr__(self, "scales", MappingProxyType(dict(self.scales)))
+        self._fix(parts=tuple(frozen_numbers(part, part.shape, "parts") for part in self.parts))
+        self._fix(scales=MappingProxyType(dict(self.scales)))
+
+    def check_read(self) -> None:
+        """Refuse scales that nothing can be divided by, and moments that would not fit a machine once laid out."""
+        self.coordinates.check_size()
+        amounts = (self.sigma, self.n_rows_public, *self.scales.values())
+        if set(self.scales) != SCALES or not all(0 < amount < math.inf for amount in amounts):
+            raise InvalidInput("its noise, its row count or one of its scales is no positive number")
+        if not self.output_range[0] < self.output_range[1]:
+            raise InvalidInput("its output range is empty")
 
     def __repr__(self) -> str:
         size = sum(part.size for part in self.parts)
@@ -337,13 +343,9 @@ class Synopsis:
 
     # --- files -------------------------------------------------------------------------------------------------------
 
-    def save(self, path: str | Path) -> None:
-        """Write the synopsis, without the model, as a zip of JSON and plain arrays."""
-        write_synopsis(self, path)
-
     @classmethod
     def load(cls, path: str | Path, *, model: Model | None = None, weight: Weight | None = None) -> Synopsis:
-        """Read what ``save`` wrote; nothing in the file is executed.
+        """Read what ``save`` wrote; nothing in it is run.
 
         Parameters
         ----------
@@ -353,7 +355,10 @@ class Synopsis:
         weight : Weight, optional
             Instead of the stored one; needed where that was a function of the user's own.
         """
-        return cls(**read_synopsis(path, weight), model=model)
+        made = cls.from_bytes(read_bytes(path), what=repr(str(path)))
+        made = replace(made, model=model, weight=made.weight if weight is None else weight)
+        made.weight(np.zeros(1))  # a stored function of somebody's own says so now
+        return made
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,10 +26,11 @@ from ...errors import InvalidInput, ModelError, SchemaError
 from ...guarantee import Guarantee, question_mu
 from ...model import Model
 from ...results import Attribution
+from ...results.synopsis import Labels
 from ...schema import Numeric, Schema, View
 from ...solve.linear.weights import Weight, custom, polynomial, stable
 from .price import LocalQuote, quote_statistics
-from .problem import Floats, Labels, LocalProblem
+from .problem import Floats, LocalProblem
 
 if TYPE_CHECKING:
     from ...results.synopsis import Synopsis
