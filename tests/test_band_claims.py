@@ -11,8 +11,7 @@ import pytest
 
 import vitrail as vt
 from vitrail.errors import InvalidInput
-from vitrail.results.band_claim import weakest
-from vitrail.results.claims import CLAIMS, claim_of
+from vitrail.results.band_claim import CLAIMS, claim_of, weakest
 from vitrail.show import BandClaim
 from vitrail.show.global_report import ranking_card
 from vitrail.show.images import figure_svg

@@ -17,8 +17,7 @@ from ..errors import InvalidInput, ModelError
 from ..guarantee import Guarantee, check_epsilon_delta, check_neighbours, question_mu
 from ..model import Model
 from ..results import Attribution
-from ..results.band_claim import BandClaim
-from ..results.claims import claim_of
+from ..results.band_claim import BandClaim, claim_of
 from ..schema import Schema
 from ..schema.reading import did_you_mean
 from . import options

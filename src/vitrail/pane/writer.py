@@ -29,9 +29,10 @@ from ..explain.trying import telling_charge
 from ..guarantee import question_mu
 from ..model import Model
 from ..results.archive import MOST_BYTES, digest
-from ..results.base import Stored
 from ..results.class_picture import ClassPicture
 from ..results.codec import to_files
+from ..results.private_rows import PrivateRows
+from ..results.report import Report
 from ..results.synopsis import Synopsis
 from ..show import bill_of
 from .histograms import marginals_of, with_drawn_densities
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from ..vault import Block, PrivateData
 
 BEGUN = b"a pane was begun"
+Bought = PrivateRows | Synopsis | Report | ClassPicture
 
 
 def release(
@@ -234,7 +236,7 @@ def _part_lines(bought: Mapping[str, Any], data: PrivateData) -> tuple[Line, ...
 
 
 def _written(
-    plan: Plan, bought: Mapping[str, Stored], cost: Cost, lines: tuple[Line, ...], content: bytes | None
+    plan: Plan, bought: Mapping[str, Bought], cost: Cost, lines: tuple[Line, ...], content: bytes | None
 ) -> tuple[dict[str, JsonValue], dict[str, bytes]]:
     """The manifest, as it will be read back, and the files."""
     data, parts = plan.data, {}

@@ -160,7 +160,8 @@ def digest(content: bytes) -> str:
 
 def json_bytes(value: JsonValue | Mapping[str, JsonValue]) -> bytes:
     """JSON text that is the same for the same value. Objects keep their order: columns and curves have one."""
-    return (json.dumps(value, indent=1, ensure_ascii=True, allow_nan=False) + "\n").encode("ascii")
+    plain = dict(value) if isinstance(value, Mapping) else value
+    return (json.dumps(plain, indent=1, ensure_ascii=True, allow_nan=False) + "\n").encode("ascii")
 
 
 def parsed_json(content: bytes, what: str) -> JsonValue:

@@ -21,15 +21,13 @@ _FOLDER = "result"
 
 
 class Stored:
-    """What a file can hold: a frozen dataclass of released numbers and public facts, with its promise and its price.
+    """What a file can hold: a frozen dataclass of released numbers and public facts.
 
     Subclasses name their format, ``class Curve(Result, stored_as="curve/1")``, and declare their fields; how these are
     written and checked follows from their types (``results.codec``). Two are equal when their files are.
     """
 
     FORMAT: ClassVar[str]
-    guarantee: Guarantee
-    cost: Cost
 
     def __init_subclass__(cls, stored_as: str = "", **options: object) -> None:
         super().__init_subclass__(**options)
@@ -98,7 +96,7 @@ class Stored:
         return codec.to_files(self) == codec.to_files(other)
 
     def __hash__(self) -> int:
-        return hash((type(self), self.guarantee, self.cost))
+        return hash((self.FORMAT, codec.to_files(self)[codec.FIELDS]))
 
     def _check_types(self, what: str) -> None:
         """Refuse a field that is declared as a text, promise, price or claim and is something else."""
@@ -122,6 +120,9 @@ class Result(Stored, ABC):
     cost : Cost
         The price of the questions that were asked for it.
     """
+
+    guarantee: Guarantee
+    cost: Cost
 
     @property
     def notes(self) -> tuple[str, ...]:

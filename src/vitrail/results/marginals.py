@@ -130,17 +130,17 @@ class Marginals(Result, stored_as="marginals/1"):
 
     @property
     def half_width(self) -> float:
-        """Half the width of a count's 95 % noise band."""
+        """Half the width of a count's noise band."""
         return TWO_SIDED_95 * self.sigma
 
     @property
     def lower(self) -> Mapping[str, Floats]:
-        """Lower ends of the counts' 95 % noise bands, each on its own."""
+        """Lower ends of the counts' noise bands, each on its own."""
         return MappingProxyType({name: counts - self.half_width for name, counts in self.counts.items()})
 
     @property
     def upper(self) -> Mapping[str, Floats]:
-        """Upper ends of the counts' 95 % noise bands, each on its own."""
+        """Upper ends of the counts' noise bands, each on its own."""
         return MappingProxyType({name: counts + self.half_width for name, counts in self.counts.items()})
 
     # --- what follows from them --------------------------------------------------------------------------------------
@@ -228,7 +228,7 @@ class Marginals(Result, stored_as="marginals/1"):
     # --- pictures ----------------------------------------------------------------------------------------------------
 
     def plot(self, columns: Sequence[str] | None = None, *, across: int = 3) -> Figure:
-        """Draw the histograms as small multiples, with the 95 % noise bands as error bars.
+        """Draw the histograms as small multiples, with the noise bands as error bars.
 
         Parameters
         ----------

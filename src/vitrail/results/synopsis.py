@@ -42,9 +42,9 @@ from ..solve.linear.tensors import Blocks, Moments, Statistics, blocks_of, over_
 from ..solve.linear.weights import Weight
 from .archive import read_bytes
 from .attribution import Attribution
+from .band_claim import claim_of
 from .base import Stored
 from .checks import Floats, frozen_numbers, plain_rows
-from .claims import claim_of
 
 Labels = Literal["soft", "hard"]
 SCALES = {"M0", "F0", "H0", "G0", "h", "fh", "hh", "E", "M1", "F1", "H1", "G1", "M2", "F2", "H2", "T"}

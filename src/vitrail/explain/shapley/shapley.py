@@ -26,9 +26,8 @@ from ...errors import BudgetExceeded, InvalidInput
 from ...guarantee import Guarantee, check_neighbours, question_mu
 from ...model import Model
 from ...results import Attribution
-from ...results.band_claim import TWO_SIDED_95
+from ...results.band_claim import TWO_SIDED_95, claim_of
 from ...results.checks import plain_rows
-from ...results.claims import claim_of
 from ...solve.shapley.chains import Chains
 from ...solve.shapley.notes import notes_of
 from ...solve.shapley.reconcile import noise_of, reconcile

@@ -14,9 +14,8 @@ from ...accounting import Cost
 from ...explain.linear.problem import Floats, LocalProblem
 from ...guarantee import Guarantee
 from ...results import Attribution
-from ...results.band_claim import TWO_SIDED_95
+from ...results.band_claim import TWO_SIDED_95, claim_of
 from ...results.checks import plain_rows
-from ...results.claims import claim_of
 from ...schema import Numeric
 
 
