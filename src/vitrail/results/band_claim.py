@@ -9,8 +9,8 @@ test looks.
 standard deviation that is computed, not estimated. What clipping took from the sums is not noise, and notes say so.
 *95 %, measured*: partial dependence is pulled towards public reference curves, so its bands rest on a prior; how often they
 held on three datasets is in benchmarks/results/global.json. *Not calibrated*: bands of local linear explanations,
-permutation importance and accumulated effects were fitted or tried on the data they were then measured on; those of interactions, SHAP
-dependence and pairs of columns are first-order approximations that no benchmark has measured.
+permutation importance and accumulated effects were fitted or tried on the data they were then measured on; those of
+interactions, SHAP dependence and pairs of columns are first-order approximations that no benchmark has measured.
 """
 
 from __future__ import annotations

@@ -159,6 +159,8 @@ def _read(kind: Any, value: JsonValue, members: Members, name: str) -> Any:
         return _read_array(kind, value, members, name)
     if origin is tuple:
         listed = _listed(value, name)
+        if Ellipsis in args and args[0] is str and all(type(one) is str for one in listed):
+            return tuple(listed)  # labels, levels and notes are many
         kinds = args[:1] * len(listed) if Ellipsis in args else args
         if len(kinds) != len(listed):
             raise Unfit(f"{name!r} has {len(listed)} entries and not {len(kinds)}")
@@ -269,7 +271,7 @@ def _is_own(kind: Any) -> bool:
 
 def _class_of(kind: Any) -> Any:
     origin = get_origin(kind)
-    return str if origin is Literal else (tuple, list) if origin is tuple else origin or kind
+    return {Literal: str, tuple: (tuple, list)}.get(origin, origin or ((float, int) if kind is float else kind))
 
 
 def _holds_arrays(kinds: tuple[Any, ...]) -> bool:

@@ -41,6 +41,10 @@ class ExplanationPlots:
 
     explanation: Attribution
 
+    def __call__(self) -> Figure:
+        """The bars of the point, or of all points."""
+        return self.bar() if len(self.explanation) == 1 else self.bars()
+
     def bar(self, point: int = 0, *, max_columns: int = 12) -> Figure:
         """Horizontal bars of one point with noise bands, the largest on top; small ones together below."""
         from ..show.attributions import attribution_figure
