@@ -15,11 +15,11 @@ import pytest
 
 import vitrail as vt
 from error_rates import CONFIDENCE
-from vitrail.explain.counterfactual import moments, prototypes
+from vitrail.explain.counterfactual import prototypes
 from vitrail.explain.counterfactual.explainer import Counterfactual
 from vitrail.explain.counterfactual.moments import moments_question
 from vitrail.explain.counterfactual.network import mean_question, step_question
-from vitrail.solve.counterfactual.codes import NetworkCode, linear_code
+from vitrail.solve.counterfactual.codes import Moments, NetworkCode, linear_code
 from vitrail.vault import rehearse
 from vitrail.vault.block import Block
 from vitrail.vault.predictions import Predictions
@@ -135,7 +135,7 @@ def two_releases(rows, draws, mu=1.0):
         gram = np.zeros((3, 3))
         gram[np.triu_indices(3)] = flat
         gram = gram + np.triu(gram, 1).T
-        code = linear_code(moments.Moments.of(gram, 2 / half, 4))
+        code = linear_code(Moments.of(gram, 2 / half, 4))
         sums, question = asking.sums(code, asking.bins())
         released = question.plan(half, setting).answers(row_pass, 2, 1)[0]
         told.append([gram[:2, :2].sum() / 2, released @ sums(theirs)[0]])

@@ -31,7 +31,7 @@ def test_a_persons_page_and_file_say_so(made, tmp_path):
     assert "Lines are noise bands, not calibrated" in why
     assert BandClaim.NOT_CALIBRATED.sentence() in why
     assert not SAYS_95.search(why)
-    stored = json.loads(person.save(tmp_path / "person.json").read_text())
+    stored = json.loads(person.write_json(tmp_path / "person.json").read_text())
     assert stored["explanation"]["band_claim"] == "not calibrated"
     assert {place["band_claim"] for place in stored["places"]} == {person.places[0].curve.band_claim.value}
 

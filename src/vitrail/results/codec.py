@@ -293,12 +293,13 @@ def _join(name: str, field_name: str) -> str:
 
 def _record(value: JsonValue, name: str, names: Mapping[str, Any] | tuple[str, ...]) -> dict[str, JsonValue]:
     """An object with exactly these fields."""
+    called = repr(name) if name else "it"
     if not isinstance(value, dict):
-        raise Unfit(f"{name or 'it'} is no object")
+        raise Unfit(f"{called} is no object")
     for missing in (one for one in names if one not in value):
-        raise Unfit(f"{name or 'it'} lacks {missing!r}; it may have been cut or edited")
+        raise Unfit(f"{called} lacks {missing!r}; it may have been cut or edited")
     for spare in (one for one in value if one not in names):
-        raise Unfit(f"{name or 'it'} has a field {str(spare)[:60]!r}, which this version does not know")
+        raise Unfit(f"{called} has a field {str(spare)[:60]!r}, which this version does not know")
     return value
 
 
