@@ -85,8 +85,11 @@ def test_json_is_written_for_other_programs(tmp_path: Path) -> None:
     path = PLAIN.write_json(tmp_path / "e.json")
     assert json.loads(path.read_text()) == PLAIN.to_json()
     assert PLAIN.to_json()["format"] == "vitrail-attribution/1"
-    with pytest.raises(InvalidInput, match="no whole zip file"):
-        vt.Attribution.load(path)
+    assert vt.Attribution.load(path) == PLAIN
+    for length in range(0, path.stat().st_size - 2, 7):
+        (tmp_path / "cut.json").write_bytes(path.read_bytes()[:length])
+        with pytest.raises(InvalidInput, match=r"no JSON text|no whole zip file"):
+            vt.Attribution.load(tmp_path / "cut.json")
 
 
 @pytest.mark.parametrize(

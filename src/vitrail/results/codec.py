@@ -6,7 +6,8 @@ another dataclass, an ``NDArray`` of float64, intp, int64 or bool, a union of th
 
 Reading believes nothing: every value must have its declared type, every field must be there and none more, every number
 must be finite; then the constructor checks whether the values belong together. An array of more than ``INLINE`` numbers is a
-.npy file that is called after its field; smaller ones stand in the JSON text. Tests: tests/results/test_codec.py.
+.npy file that is called after its field; smaller ones stand in the JSON text. Tests:
+tests/results/test_codec.py, tests/results/test_stored.py.
 """
 
 from __future__ import annotations
@@ -176,7 +177,10 @@ def _read(kind: Any, value: JsonValue, members: Members, name: str) -> Any:
         types = stored_fields(kind)
         record = _record(value, name, types)
         make: Any = kind
-        return make(**{one: _read(type_, record[one], members, _join(name, one)) for one, type_ in types.items()})
+        made = make(**{one: _read(type_, record[one], members, _join(name, one)) for one, type_ in types.items()})
+        if hasattr(made, "check_read"):
+            made.check_read()
+        return made
     if origin is Literal or issubclass(kind, Enum):
         choices: Any = args if origin is Literal else [one.value for one in kind]
         if not isinstance(value, str) or value not in choices:
