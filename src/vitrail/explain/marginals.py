@@ -15,46 +15,109 @@ import json
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..accounting import JsonValue
 from ..errors import InvalidInput
 from ..results.marginals import Marginals
 from ..schema import Schema
 from ..schema.bins import Bins, bins_of
+from .recipe import Ask, Conversation, GlobalExplainer, Recipe, Terms
 
 if TYPE_CHECKING:
     from ..vault import Block, BoundedSum, PrivateData
 
 VERSION = 1
+SEEN = "marginals"
+"""Under which name an analyst's latest histograms are kept beside the bill."""
 MOST_BINS = 20_000
 """All columns together; a block of 4096 rows then takes 0.7 GB."""
 
 __all__ = ["Marginals", "marginals", "marginals_bins", "marginals_question"]
 
 
+class MarginalsExplainer(GlobalExplainer[Marginals]):
+    """Private histograms of columns: what :func:`marginals` buys, to be quoted, called or audited.
+
+    Parameters
+    ----------
+    data : PrivateData
+        The rows.
+    columns, bins
+        As for :func:`marginals`.
+    """
+
+    def __init__(self, data: PrivateData, *, columns: Sequence[str] | None = None, bins: int = 20) -> None:
+        self._data, self._columns, self._n_bins = data, columns, bins
+        self._bins = marginals_bins(data.schema, columns, bins)
+
+    def __repr__(self) -> str:
+        return f"Marginals of {len(self._bins)} columns of {self._data!r}, not bought yet: call it with epsilon="
+
+    def conversation(self) -> Conversation[Marginals]:
+        """One question, for the whole price."""
+        identity: dict[str, JsonValue] = {"kind": "marginals", "bins": [one.to_json() for one in self._bins]}
+        return Conversation(self._data, self._recipe, f"marginals of {len(self._bins)} columns", identity)
+
+    def _recipe(self, terms: Terms) -> Recipe[Marginals]:
+        release = yield Ask(marginals_question(terms.schema, self._columns, self._n_bins), share=1.0)
+        return Marginals.of_release(release, self._bins, terms.n_rows_public)
+
+    def __call__(self, *, epsilon: float | None = None, mu: float | None = None) -> Marginals:
+        """Buy the histograms; quotes of other explainers stand on them from then on."""
+        bought = super().__call__(epsilon=epsilon, mu=mu)
+        if set(bought.columns) >= set(self._data.feature_schema.names):
+            self._data.keep(SEEN, json.dumps(bought.to_json()).encode())
+        return bought
+
+
+def seen_marginals(data: PrivateData) -> Marginals | None:
+    """Histograms of all columns that this analyst has bought before, if any: a quote may stand on them."""
+    kept = data.kept(SEEN)
+    return None if kept is None else Marginals.from_json(json.loads(kept))
+
+
+@overload
+def marginals(
+    data: PrivateData, *, columns: Sequence[str] | None = None, bins: int = 20, epsilon: None = None, mu: None = None
+) -> MarginalsExplainer: ...
+
+
+@overload
+def marginals(
+    data: PrivateData, *, columns: Sequence[str] | None = None, bins: int = 20, epsilon: float, mu: None = None
+) -> Marginals: ...
+
+
+@overload
+def marginals(
+    data: PrivateData, *, columns: Sequence[str] | None = None, bins: int = 20, epsilon: None = None, mu: float
+) -> Marginals: ...
+
+
 def marginals(
     data: PrivateData,
     *,
-    epsilon: float | None = None,
-    mu: float | None = None,
     columns: Sequence[str] | None = None,
     bins: int = 20,
-) -> Marginals:
+    epsilon: float | None = None,
+    mu: float | None = None,
+) -> Marginals | MarginalsExplainer:
     """Private histograms of the columns of a dataset, the target included, in one question.
 
     Parameters
     ----------
     data : PrivateData
         The rows.
-    epsilon, mu : float
-        The price of the question, in one of the two currencies.
     columns : list of str, optional
         Which columns; all of them if not given. Noise grows with the square root of their number, not with that of bins.
     bins : int
         Into how many intervals a numeric column is cut; whole numbers with at most 100 values get a bin each.
+    epsilon, mu : float, optional
+        The price, in one of the two currencies. Without one, what is returned can be quoted and called.
 
     Returns
     -------
@@ -77,9 +140,8 @@ def marginals(
     >>> found.quantile("age", 0.5)
     40.0
     """
-    question = marginals_question(data.schema, columns, bins)
-    release = data.ask(question, epsilon=epsilon, mu=mu)
-    return Marginals.of_release(release, marginals_bins(data.schema, columns, bins), data.n_rows_public)
+    explainer = MarginalsExplainer(data, columns=columns, bins=bins)
+    return explainer if epsilon is None and mu is None else explainer(epsilon=epsilon, mu=mu)
 
 
 def marginals_bins(schema: Schema, columns: Sequence[str] | None = None, bins: int = 20) -> tuple[Bins, ...]:

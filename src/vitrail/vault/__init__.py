@@ -10,7 +10,7 @@ from .private_data import PrivateData
 from .product_sum import ProductSum
 from .question import Question
 from .quote import Quote
-from .rehearsal import rehearse
+from .rehearsal import PublicRows, rehearse
 from .sampled_sum import SampledSum
 from .select import Select
 from .training import MapTraining, TrainedMaps, train_maps
@@ -29,6 +29,7 @@ __all__ = [
     "MapTraining",
     "PrivateData",
     "ProductSum",
+    "PublicRows",
     "Question",
     "Quote",
     "Release",

@@ -17,13 +17,14 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import _checks
 from ..accounting import GaussianSum, JsonValue
 from ..errors import InvalidInput
 from .block import Block
 from .grid import Grid, sum_on_grid
 from .noise import rounded_gaussian
 from .predictions import Predictions
-from .question import Answer, check_callable, check_count, check_noise_fits, check_positive, sigma_for
+from .question import Answer, check_noise_fits, sigma_for
 from .row_function import Arrays, RowFunction, probe
 from .row_pass import RowPass
 from .setting import Setting
@@ -71,9 +72,9 @@ class BoundedSum:
     label: str | None = None
 
     def __post_init__(self) -> None:
-        check_callable("fn", self.fn, "a BoundedSum")
-        object.__setattr__(self, "size", check_count("size", self.size, "a BoundedSum"))
-        object.__setattr__(self, "l2_bound", check_positive("l2_bound", self.l2_bound, "a BoundedSum"))
+        _checks.function("fn", self.fn, of="a BoundedSum")
+        object.__setattr__(self, "size", _checks.whole("size", self.size, of="a BoundedSum"))
+        object.__setattr__(self, "l2_bound", _checks.positive("l2_bound", self.l2_bound, of="a BoundedSum"))
         if self.replace_bound is not None and not self.l2_bound <= self.replace_bound <= 2 * self.l2_bound:
             raise InvalidInput(
                 f"replace_bound of a BoundedSum is {self.replace_bound!r}; it lies between l2_bound = {self.l2_bound} (a "
@@ -121,6 +122,11 @@ class BoundedSumPlan:
     def event(self) -> GaussianSum:
         """One Gaussian sum."""
         return GaussianSum(self.sensitivity, self.sigma)
+
+    @property
+    def stds(self) -> NDArray[np.float64]:
+        """The noise of every number of the flat answer."""
+        return np.full(self.question.size, self.sigma)
 
     def answers(self, rows: RowPass, block_rows: int, draws: int) -> NDArray[np.float64]:
         """Exact integer sum plus rounded noise."""

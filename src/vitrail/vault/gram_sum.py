@@ -26,6 +26,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import _checks
 from ..accounting import GaussianSum, JsonValue
 from ..errors import InvalidInput
 from .block import Block
@@ -35,7 +36,7 @@ from .gram_shared import SharedProduct
 from .grid import power_of_two_below
 from .noise import rounded_gaussian
 from .predictions import Predictions
-from .question import Answer, array_digest, check_callable, check_count, check_noise_fits, check_positive, sigma_for
+from .question import Answer, array_digest, check_noise_fits, sigma_for
 from .row_function import RowFunction, probe
 from .row_pass import RowPass
 from .setting import Setting
@@ -106,19 +107,19 @@ class GramSum:
 
     def __post_init__(self) -> None:
         what = "a GramSum"
-        check_callable("fn", self.fn, what)
-        check_count("size", self.size, what, 10**5)
+        _checks.function("fn", self.fn, of=what)
+        _checks.whole("size", self.size, most=10**5, of=what)
         for name in ("l2_bound", "row_norm", "y_bound"):
-            object.__setattr__(self, name, check_positive(name, getattr(self, name), what))
+            object.__setattr__(self, name, _checks.positive(name, getattr(self, name), of=what))
         for name in ("weight", "row_weights"):
             if getattr(self, name) is not None:
-                check_callable(name, getattr(self, name), what)
-        queries = check_count("queries", self.queries, what, 10**6)
+                _checks.function(name, getattr(self, name), of=what)
+        queries = _checks.whole("queries", self.queries, most=10**6, of=what)
         if self.centres is not None:
             queries = self._check_centres(queries)
         object.__setattr__(self, "queries", queries)
         whole = math.sqrt(queries) * self.l2_bound
-        joint = whole if self.joint_bound is None else check_positive("joint_bound", self.joint_bound, what)
+        joint = whole if self.joint_bound is None else _checks.positive("joint_bound", self.joint_bound, of=what)
         object.__setattr__(self, "joint_bound", min(joint, whole))
         object.__setattr__(self, "l2_bound", min(self.l2_bound, joint))
 
@@ -232,6 +233,11 @@ class GramSumPlan:
     def width(self) -> int:
         """Numbers released per query."""
         return self.pairs + (self.question.size if self.question.cross else 0)
+
+    @property
+    def stds(self) -> Floats:
+        """The noise of every number of the flat answer."""
+        return np.tile(self._sigma_pattern(), self.question.queries)
 
     def answers(self, rows: RowPass, block_rows: int, draws: int) -> Floats:
         """Exact integer sums, rounded to the coarse grid, plus noise."""

@@ -26,6 +26,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .. import _checks
 from ..accounting import GaussianSum, JsonValue
 from ..errors import ImpureFunction, InvalidInput, VitrailError
 from ..model import Model
@@ -37,7 +38,7 @@ from .group_worker import GroupServer
 from .noise import rounded_gaussian, uniform_below
 from .places import checked_places, largest_distance, points_of
 from .predictions import Predictions
-from .question import Answer, array_digest, check_callable, check_count, check_noise_fits, check_positive, sigma_for
+from .question import Answer, array_digest, check_noise_fits, sigma_for
 from .row_pass import RowPass
 from .setting import Setting
 
@@ -105,10 +106,10 @@ class GroupedSum:
 
     def __post_init__(self) -> None:
         what = "a GroupedSum"
-        check_callable("fn", self.fn, what)
-        check_count("size", self.size, what)
-        check_count("groups", self.groups, what, 10**6)
-        check_positive("timeout_seconds", self.timeout_seconds, what)
+        _checks.function("fn", self.fn, of=what)
+        _checks.whole("size", self.size, of=what)
+        _checks.whole("groups", self.groups, most=10**6, of=what)
+        _checks.positive("timeout_seconds", self.timeout_seconds, of=what)
         if self.isolation not in ("process", "none"):
             raise InvalidInput(f"isolation of {what} is {self.isolation!r}; choose 'process' or 'none'")
         if self.places is not None:
@@ -243,6 +244,11 @@ class GroupedSumPlan:
     def _middle(self) -> Floats:
         middle: Floats = (np.asarray(self.question.low) + np.asarray(self.question.high)) / 2
         return middle
+
+    @property
+    def stds(self) -> Floats:
+        """The noise of every number of the flat answer."""
+        return np.full(self.question.size, self.sigma)
 
     def answers(self, rows: RowPass, block_rows: int, draws: int) -> Floats:
         """Noise first; then each draw assigns the rows to groups anew."""

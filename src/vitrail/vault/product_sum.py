@@ -28,6 +28,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import _checks
 from ..accounting import GaussianSum, JsonValue
 from ..errors import InvalidInput
 from .block import Block
@@ -36,7 +37,7 @@ from .gram_weights import FLOAT_SLACK
 from .grid import Grid, power_of_two_below, squared_norms, to_grid
 from .noise import rounded_gaussian
 from .predictions import Predictions
-from .question import Answer, check_callable, check_count, check_noise_fits, check_positive, sigma_for
+from .question import Answer, check_noise_fits, sigma_for
 from .row_function import Arrays, RowFunction, probe
 from .row_pass import RowPass
 from .setting import Setting
@@ -93,19 +94,19 @@ class ProductSum:
 
     def __post_init__(self) -> None:
         what = "a ProductSum"
-        check_callable("fn", self.fn, what)
+        _checks.function("fn", self.fn, of=what)
         count = len(self.lefts)
         if count == 0 or len(self.rights) != count:
             raise InvalidInput(f"lefts and rights of {what} are {self.lefts} and {self.rights}; give one of each per block")
         for name in ("lefts", "rights"):
-            object.__setattr__(self, name, tuple(check_count(name, length, what) for length in getattr(self, name)))
+            object.__setattr__(self, name, tuple(_checks.whole(name, length, of=what) for length in getattr(self, name)))
         for name in ("left_bounds", "right_bounds"):
             bounds = getattr(self, name) or (1.0,) * count
             if len(bounds) != count:
                 raise InvalidInput(f"{name} of {what} has {len(bounds)} entries; {count} are expected, one per block")
-            object.__setattr__(self, name, tuple(check_positive(name, bound, what) for bound in bounds))
+            object.__setattr__(self, name, tuple(_checks.positive(name, bound, of=what) for bound in bounds))
         whole = math.sqrt(sum((a * r) ** 2 for a, r in zip(self.left_bounds, self.right_bounds, strict=True)))
-        wanted = math.inf if self.l2_bound is None else check_positive("l2_bound", self.l2_bound, what)
+        wanted = math.inf if self.l2_bound is None else _checks.positive("l2_bound", self.l2_bound, of=what)
         object.__setattr__(self, "l2_bound", min(whole * (1 + 1e-12), wanted))
 
     @property
@@ -166,6 +167,11 @@ class ProductSumPlan:
         question = self.question
         sides = zip(question.left_bounds, question.lefts, question.right_bounds, question.rights, strict=True)
         return tuple((grid(a_bound, a), grid(r_bound, r)) for a_bound, a, r_bound, r in sides)
+
+    @property
+    def stds(self) -> Floats:
+        """The noise of every number of the flat answer."""
+        return np.full(self.question.width, self.sigma)
 
     def answers(self, rows: RowPass, block_rows: int, draws: int) -> Floats:
         """Exact integer sums, rounded to the coarse grid, plus noise."""

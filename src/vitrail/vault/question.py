@@ -39,6 +39,11 @@ class Plan(Protocol):
         """Noise standard deviation of one coordinate, or None where the noise is not additive."""
         ...
 
+    @property
+    def stds(self) -> NDArray[np.float64] | None:
+        """Noise standard deviation of every number of a flat output, or None where the noise is not additive."""
+        ...
+
     def answers(self, rows: RowPass, block_rows: int, draws: int) -> NDArray[np.float64]:
         """``draws`` independent outputs, flat: (draws, width). A release is one draw.
 
@@ -96,23 +101,3 @@ def array_digest(array: NDArray[np.float64]) -> str:
     """A stable name for public numbers too many to write into the ledger."""
     content = np.ascontiguousarray(array, dtype=np.float64)
     return hashlib.sha256(repr(content.shape).encode() + content.tobytes()).hexdigest()
-
-
-def check_positive(name: str, value: float, what: str) -> float:
-    """A positive, finite number of sane size, or an error that names it."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 1e-100 <= value <= 1e100:
-        raise InvalidInput(f"{name} of {what} is {value!r}; it must be a positive, finite number")
-    return float(value)
-
-
-def check_count(name: str, value: int, what: str, most: int = 10**8) -> int:
-    """A whole number between 1 and ``most``, or an error that names it."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value <= most:
-        raise InvalidInput(f"{name} of {what} is {value!r}; it must be a whole number from 1 to {most}")
-    return int(value)
-
-
-def check_callable(name: str, value: object, what: str) -> None:
-    """Something that can be called, or an error that names it."""
-    if not callable(value):
-        raise InvalidInput(f"{name} of {what} is {value!r}; it must be a function of a block of rows")

@@ -112,6 +112,11 @@ class SampledSumPlan:
         """Noise of the value, which is scaled by 1/rate."""
         return self.sampled_sigma / self.question.rate
 
+    @property
+    def stds(self) -> NDArray[np.float64]:
+        """The noise of every number of the flat answer."""
+        return np.full(self.question.size, self.sigma)
+
     def answers(self, rows: RowPass, block_rows: int, draws: int) -> NDArray[np.float64]:
         """Each draw takes a sample of its own."""
         noise = draw_noise(self.sampled_sigma, self.grid, draws)

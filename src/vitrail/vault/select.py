@@ -28,13 +28,14 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import _checks
 from ..accounting import JsonValue, Selection, bounded_range_epsilon_of
 from ..errors import InvalidInput
 from .block import Block
 from .grid import Grid, power_of_two_below, to_grid
 from .noise import random_integer_below
 from .predictions import Predictions
-from .question import Answer, check_callable, check_count, check_positive
+from .question import Answer
 from .row_function import Arrays, RowFunction, probe
 from .row_pass import RowPass
 from .setting import Setting
@@ -87,10 +88,10 @@ class Select:
     label: str | None = None
 
     def __post_init__(self) -> None:
-        check_callable("fn", self.fn, "a Select")
-        check_count("candidates", self.candidates, "a Select", 10**6)
-        check_count("width", self.width, "a Select", 10**6)
-        object.__setattr__(self, "bound", check_positive("bound", self.bound, "a Select"))
+        _checks.function("fn", self.fn, of="a Select")
+        _checks.whole("candidates", self.candidates, most=10**6, of="a Select")
+        _checks.whole("width", self.width, most=10**6, of="a Select")
+        object.__setattr__(self, "bound", _checks.positive("bound", self.bound, of="a Select"))
         if self.score not in ("sum", "small-norm"):
             raise InvalidInput(f"score of a Select is {self.score!r}; choose 'sum' or 'small-norm'")
 
@@ -133,6 +134,7 @@ class SelectPlan:
     step: float
     sensitivity_cells: int
     sigma: ClassVar[None] = None
+    stds: ClassVar[None] = None
 
     @property
     def event(self) -> Selection:

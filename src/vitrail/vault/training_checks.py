@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import _checks
 from ..errors import InvalidInput
-from .question import check_count
 from .training_vectors import largest_width
 
 if TYPE_CHECKING:
@@ -32,9 +32,9 @@ _NUMBERS = {  # least and most; a least of 0 is allowed itself
 def check_training(plan: MapTraining) -> None:
     """Refuse a plan with a sentence; arrays are replaced by copies that nobody can change afterwards."""
     what = "a MapTraining"
-    check_count("n_classes", plan.n_classes, what, 10**5)
-    check_count("n_maps", plan.n_maps, what, 10**5)
-    check_count("steps", plan.steps, what, 10**7)
+    _checks.whole("n_classes", plan.n_classes, most=10**5, of=what)
+    _checks.whole("n_maps", plan.n_maps, most=10**5, of=what)
+    _checks.whole("steps", plan.steps, most=10**7, of=what)
     for name, (least, most) in _NUMBERS.items():
         value = getattr(plan, name)
         if value is None and name == "row_length":
