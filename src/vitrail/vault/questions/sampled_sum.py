@@ -19,18 +19,18 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..accounting import GaussianSum, JsonValue
-from ..errors import InvalidInput
-from .block import Block
+from ...accounting import GaussianSum, JsonValue
+from ...errors import InvalidInput
+from ..noise.sampler import bernoulli
+from ..rows import RowSource
+from ..rows.block import Block
+from ..rows.predictions import Predictions
+from ..rows.row_function import Arrays, RowFunction, probe
+from ..rows.row_pass import RowPass
+from ..setting import Setting
+from ..sums.grid import Grid, to_grid
 from .bounded_sum import BoundedSum, draw_noise, exact_sum
-from .grid import Grid, to_grid
-from .noise import bernoulli
-from .predictions import Predictions
 from .question import Answer, check_noise_fits, sigma_for
-from .row_function import Arrays, RowFunction, probe
-from .row_pass import RowPass
-from .rows import RowSource
-from .setting import Setting
 
 REHEARSED_AT_ONCE = 2**22
 """Memberships (draws times rows) that a rehearsal draws in one go."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InvalidInput
+from ...errors import InvalidInput
+from ..rows import RowSource
+from ..setting import Setting
+from .plan_checks import check_products_are_exact
 from .row_arithmetic import Array
-from .rows import RowSource
-from .setting import Setting
-from .training_checks import check_products_are_exact
 
 
 def on_device(features: NDArray[np.float32], labels: NDArray[np.int64], device: str) -> tuple[Array, Array]:

@@ -11,12 +11,12 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..nothing_escapes import hushed, stop_if_interrupted
-from ..progress import progress
+from ...nothing_escapes import hushed, stop_if_interrupted
+from ...progress import progress
+from ..setting import Setting, padded
+from . import RowSource
 from .predictions import Predictions
 from .row_function import Arrays, RowFunction, evaluate
-from .rows import RowSource
-from .setting import Setting, padded
 
 Partial = TypeVar("Partial")
 Reduce = Callable[[Arrays, NDArray[np.bool_]], Partial]

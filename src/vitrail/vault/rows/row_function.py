@@ -21,13 +21,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ImpureFunction, InvalidInput, VitrailError
-from ..model import Model, is_row_wise
-from ..nothing_escapes import attempt
+from ...errors import ImpureFunction, InvalidInput, VitrailError
+from ...model import Model, is_row_wise
+from ...nothing_escapes import attempt
+from ..setting import Setting
 from .block import Block, Predict
 from .failing_rows import in_halves
 from .predictions import Predictions
-from .setting import Setting
 
 Arrays = tuple[NDArray[np.float64], ...]
 

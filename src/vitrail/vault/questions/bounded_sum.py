@@ -17,17 +17,17 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import _checks
-from ..accounting import GaussianSum, JsonValue
-from ..errors import InvalidInput
-from .block import Block
-from .grid import Grid, sum_on_grid
-from .noise import rounded_gaussian
-from .predictions import Predictions
+from ... import _checks
+from ...accounting import GaussianSum, JsonValue
+from ...errors import InvalidInput
+from ..noise.sampler import rounded_gaussian
+from ..rows.block import Block
+from ..rows.predictions import Predictions
+from ..rows.row_function import Arrays, RowFunction, probe
+from ..rows.row_pass import RowPass
+from ..setting import Setting
+from ..sums.grid import Grid, sum_on_grid
 from .question import Answer, check_noise_fits, sigma_for
-from .row_function import Arrays, RowFunction, probe
-from .row_pass import RowPass
-from .setting import Setting
 
 
 @dataclass(frozen=True)

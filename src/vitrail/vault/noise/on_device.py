@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import noise
+from . import sampler as noise
 from .normal_exact import RandomBytes, exact_magnitude
 
 if TYPE_CHECKING:

@@ -24,15 +24,15 @@ import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import NDArray
 
-from ..errors import InvalidInput
+from ...errors import InvalidInput
+from ..rows.row_function import Arrays
+from ..rows.row_pass import RowPass
 from .exact_total import ExactTotal
 from .gram_weights import FLOAT_SLACK, clipped_weights, joint_factors, weights_at
 from .grid import Array, Grid, power_of_two_below, rounded, squared_norms, to_grid
-from .row_function import Arrays
-from .row_pass import RowPass
 
 if TYPE_CHECKING:
-    from .gram_sum import GramSum
+    from ..questions.gram_sum import GramSum
 
 Floats = NDArray[np.float64]
 

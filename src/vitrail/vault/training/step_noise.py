@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .noise import bernoulli, rounded_gaussian
-from .noise_on_device import rounded_gaussian_from
+from ..noise.on_device import rounded_gaussian_from
+from ..noise.sampler import bernoulli, rounded_gaussian
 from .row_arithmetic import Array
 
 STEPS_AHEAD = 16

@@ -26,20 +26,20 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import _checks
-from ..accounting import GaussianSum, JsonValue
-from ..errors import InvalidInput
-from .block import Block
-from .exact_total import rounded_to
-from .gram_direct import DirectProducts
-from .gram_shared import SharedProduct
-from .grid import power_of_two_below
-from .noise import rounded_gaussian
-from .predictions import Predictions
+from ... import _checks
+from ...accounting import GaussianSum, JsonValue
+from ...errors import InvalidInput
+from ..noise.sampler import rounded_gaussian
+from ..rows.block import Block
+from ..rows.predictions import Predictions
+from ..rows.row_function import RowFunction, probe
+from ..rows.row_pass import RowPass
+from ..setting import Setting
+from ..sums.exact_total import rounded_to
+from ..sums.gram_direct import DirectProducts
+from ..sums.gram_shared import SharedProduct
+from ..sums.grid import power_of_two_below
 from .question import Answer, array_digest, check_noise_fits, sigma_for
-from .row_function import RowFunction, probe
-from .row_pass import RowPass
-from .setting import Setting
 
 Floats = NDArray[np.float64]
 SHARED_FROM_QUERIES = 8

@@ -23,7 +23,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..errors import InvalidInput
+from ...errors import InvalidInput
 
 Floats = NDArray[np.float64]
 

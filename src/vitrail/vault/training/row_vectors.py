@@ -25,7 +25,7 @@ import array_api_compat
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InvalidInput
+from ...errors import InvalidInput
 from .row_arithmetic import EXACT_BITS, Array, bits_left, integer_unit
 
 VECTOR_BITS = 14

@@ -28,19 +28,19 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import _checks
-from ..accounting import GaussianSum, JsonValue
-from ..errors import InvalidInput
-from .block import Block
-from .exact_total import ExactTotal, rounded_to
-from .gram_weights import FLOAT_SLACK
-from .grid import Grid, power_of_two_below, squared_norms, to_grid
-from .noise import rounded_gaussian
-from .predictions import Predictions
+from ... import _checks
+from ...accounting import GaussianSum, JsonValue
+from ...errors import InvalidInput
+from ..noise.sampler import rounded_gaussian
+from ..rows.block import Block
+from ..rows.predictions import Predictions
+from ..rows.row_function import Arrays, RowFunction, probe
+from ..rows.row_pass import RowPass
+from ..setting import Setting
+from ..sums.exact_total import ExactTotal, rounded_to
+from ..sums.gram_weights import FLOAT_SLACK
+from ..sums.grid import Grid, power_of_two_below, squared_norms, to_grid
 from .question import Answer, check_noise_fits, sigma_for
-from .row_function import Arrays, RowFunction, probe
-from .row_pass import RowPass
-from .setting import Setting
 
 Floats = NDArray[np.float64]
 CELL_BITS = 20

@@ -9,8 +9,8 @@ Both relations cost the same. The box on the grid has half-sides of H_i whole ce
 diagonal of *that* box, 2 g |H|: exact.
 
 With ``places`` a group ranks things instead of saying numbers: its result is turned into points here, and two rankings are
-never further apart than ``places.largest_distance`` (the argument is there), far less than the diagonal of their box. Points
-are rounded to the grid, which moves each coordinate of either ranking by at most half a cell: g sqrt(k) is added.
+never further apart than ``rank_points.largest_distance`` (the argument is there), far less than the diagonal of their box.
+Points are rounded to the grid, which moves each coordinate of either ranking by at most half a cell: g sqrt(k) is added.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .. import _checks
-from ..accounting import GaussianSum, JsonValue
-from ..errors import ImpureFunction, InvalidInput, VitrailError
-from ..model import Model
-from ..nothing_escapes import attempt, hushed, stop_if_interrupted
-from ..progress import progress
-from .block import Block
-from .grid import power_of_two_below
+from ... import _checks
+from ...accounting import GaussianSum, JsonValue
+from ...errors import ImpureFunction, InvalidInput, VitrailError
+from ...model import Model
+from ...nothing_escapes import attempt, hushed, stop_if_interrupted
+from ...progress import progress
+from ..noise.sampler import rounded_gaussian, uniform_below
+from ..rows.block import Block
+from ..rows.predictions import Predictions
+from ..rows.row_pass import RowPass
+from ..setting import Setting
+from ..sums.grid import power_of_two_below
 from .group_worker import GroupServer
-from .noise import rounded_gaussian, uniform_below
-from .places import checked_places, largest_distance, points_of
-from .predictions import Predictions
 from .question import Answer, array_digest, check_noise_fits, sigma_for
-from .row_pass import RowPass
-from .setting import Setting
+from .rank_points import checked_places, largest_distance, points_of
 
 Floats = NDArray[np.float64]
 LARGEST_PUBLIC_GROUP = 2000

@@ -33,7 +33,7 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InvalidInput
+from ...errors import InvalidInput
 
 GroupCall = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 _LENGTH = struct.Struct("<q")
@@ -58,7 +58,7 @@ class GroupServer:
 
     def _start(self) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-c", "from vitrail.vault.group_worker import serve_parent; serve_parent()"],
+            [sys.executable, "-c", "from vitrail.vault.questions.group_worker import serve_parent; serve_parent()"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from functools import cache
 
-from ..accounting import ADD_REMOVE, block_epsilon, epsilon_of, mu_of
+from ...accounting import ADD_REMOVE, block_epsilon, epsilon_of, mu_of
 
 
 def run_epsilon(

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import _checks
-from ..errors import InvalidInput
-from .training_vectors import largest_width
+from ... import _checks
+from ...errors import InvalidInput
+from .row_vectors import largest_width
 
 if TYPE_CHECKING:
-    from .training import MapTraining
+    from .run import MapTraining
 
 LARGEST_ENTRY = 1e6
 """Of a filter or a projection, and of a row's length: sums stay exact beyond, but no sensible plan lies there."""

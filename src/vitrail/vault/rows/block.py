@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InvalidInput
-from ..model import Model
-from .setting import Setting
+from ...errors import InvalidInput
+from ...model import Model
+from ..setting import Setting
 
 if TYPE_CHECKING:
     import pandas as pd

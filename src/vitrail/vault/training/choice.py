@@ -34,17 +34,17 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from ..accounting import ADD_REMOVE, FixedBlock, JsonValue, rounded_down, rounded_up
-from ..errors import InvalidInput
+from ...accounting import ADD_REMOVE, FixedBlock, JsonValue, rounded_down, rounded_up
+from ...errors import InvalidInput
+from ..noise.sampler import bernoulli, random_integer_below
+from ..questions.question import Answer
+from ..questions.select import UNIFORM_BITS, selection_weights
+from .device_rows import on_device
 from .map_gradients import exact_responses, scores_of
-from .noise import bernoulli, random_integer_below
-from .question import Answer
-from .select import UNIFORM_BITS, selection_weights
-from .training import MapTraining, TrainedMaps, train_maps
-from .training_checks import check_width
-from .training_price import run_epsilon
-from .training_rows import on_device
-from .training_vectors import PublicMatrices, training_vectors
+from .plan_checks import check_width
+from .price import run_epsilon
+from .row_vectors import PublicMatrices, training_vectors
+from .run import MapTraining, TrainedMaps, train_maps
 
 JUDGING_SHARE = 0.2
 ROWS_AT_ONCE = 1024

@@ -10,12 +10,12 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..accounting import Event, JsonValue
-from ..errors import InvalidInput
-from .noise import LARGEST_SIGMA_GRID
-from .predictions import Predictions
-from .row_pass import RowPass
-from .setting import Setting
+from ...accounting import Event, JsonValue
+from ...errors import InvalidInput
+from ..noise.sampler import LARGEST_SIGMA_GRID
+from ..rows.predictions import Predictions
+from ..rows.row_pass import RowPass
+from ..setting import Setting
 
 
 @dataclass(frozen=True)

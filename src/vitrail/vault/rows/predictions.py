@@ -15,11 +15,11 @@ import warnings
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InvalidInput, ModelError
-from ..model import Model
-from ..nothing_escapes import attempt
+from ...errors import InvalidInput, ModelError
+from ...model import Model
+from ...nothing_escapes import attempt
+from ..setting import Setting
 from .failing_rows import in_halves
-from .setting import Setting
 
 CACHE_BYTES = 512 * 2**20
 WAYS_AT_ONCE = 4

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from ..nothing_escapes import attempt
-from .failing_rows import in_halves
+from ...nothing_escapes import attempt
+from ..rows.failing_rows import in_halves
 
 Floats = NDArray[np.float64]
 

@@ -30,14 +30,14 @@ import array_api_compat
 import numpy as np
 from numpy.typing import NDArray
 
-from ..accounting import FixedBlock, JsonValue, rounded_down, rounded_up
-from ..errors import InvalidInput
+from ...accounting import FixedBlock, JsonValue, rounded_down, rounded_up
+from ...errors import InvalidInput
 from .map_gradients import COPY_ROOM_BITS, clipped_cells, row_coefficients, rows_that_stay_exact, summed_products
+from .plan_checks import check_training, check_width
+from .price import run_epsilon
 from .row_arithmetic import Array
-from .training_checks import check_training, check_width
-from .training_noise import StepDraws, fresh_generator, open_draws, private_draws
-from .training_price import run_epsilon
-from .training_vectors import PublicMatrices, RowsMadeAgain, TrainingRows, training_vectors
+from .row_vectors import PublicMatrices, RowsMadeAgain, TrainingRows, training_vectors
+from .step_noise import StepDraws, fresh_generator, open_draws, private_draws
 
 FloatArray = NDArray[np.float32]
 BLOCK_NUMBERS = 2**19

@@ -28,17 +28,17 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import _checks
-from ..accounting import JsonValue, Selection, bounded_range_epsilon_of
-from ..errors import InvalidInput
-from .block import Block
-from .grid import Grid, power_of_two_below, to_grid
-from .noise import random_integer_below
-from .predictions import Predictions
+from ... import _checks
+from ...accounting import JsonValue, Selection, bounded_range_epsilon_of
+from ...errors import InvalidInput
+from ..noise.sampler import random_integer_below
+from ..rows.block import Block
+from ..rows.predictions import Predictions
+from ..rows.row_function import Arrays, RowFunction, probe
+from ..rows.row_pass import RowPass
+from ..setting import Setting
+from ..sums.grid import Grid, power_of_two_below, to_grid
 from .question import Answer
-from .row_function import Arrays, RowFunction, probe
-from .row_pass import RowPass
-from .setting import Setting
 
 WEIGHT_BITS = 256
 UNIFORM_BITS = 512

@@ -47,7 +47,7 @@ from typing import Any
 import array_api_compat
 
 from .row_arithmetic import EXACT_BITS, Array, bits_left, integer_unit, softmax, summed
-from .training_vectors import VECTOR_BITS, TrainingRows
+from .row_vectors import VECTOR_BITS, TrainingRows
 
 NORM_SLACK = 1 - 2.0**-40
 COPY_ROOM_BITS = 4

@@ -39,7 +39,7 @@ from importlib import resources
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InvalidInput
+from ...errors import InvalidInput
 from .normal_exact import LARGEST_Z, RandomBytes, exact_magnitude
 
 FloatArray = NDArray[np.float64]
