@@ -30,7 +30,7 @@ import json
 
 from ..errors import InvalidInput
 from ..ledger import Part
-from ..ledger.parts import MOST_PARTS
+from ..ledger.entries import MOST_PARTS
 from ..schema import Schema
 from .question import check_count
 from .setting import Setting
