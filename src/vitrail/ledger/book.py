@@ -342,7 +342,8 @@ class Book:
 
     def has_seen(self, account: str, charge_seq: int, analyst: str) -> bool:
         """Whether a charge of somebody else counts for that analyst, or the release of their own is stored."""
-        return bool(self._list(tuple, _SIGHTING, account=account, charge_seq=charge_seq, analyst=analyst))
+        found = self._one(lambda *_: True, _SIGHTING, account=account, charge_seq=charge_seq, analyst=analyst)
+        return found is not None
 
     def sightings(self, account: str) -> set[tuple[int, str]]:
         """Every (charge, analyst) pair of which that holds."""
