@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from .explain.interactions.explainer import Interactions
     from .explain.linear.classes import explain_classes
     from .explain.linear.local import LocalLinear
-    from .explain.marginals import Marginals, marginals
+    from .explain.marginals import marginals
     from .explain.report.global_report import GlobalReport
-    from .explain.rows.private_rows import PrivateRows, private_rows
+    from .explain.rows.private_rows import private_rows
     from .explain.shap_global.explainers import ShapDependence, ShapImportance
     from .explain.shapley import Shapley
     from .guarantee import Budget, Guarantee
@@ -29,10 +29,12 @@ if TYPE_CHECKING:
     from .model import Model
     from .pane.pane import Pane
     from .pane.writer import release
-    from .results import Curve, Explanation, Ranking, Surface
+    from .results import Attribution, Curve, Ranking, Surface
     from .results.counterfactuals import Counterfactuals
     from .results.effects import Effects
-    from .results.report import GlobalExplanation
+    from .results.marginals import Marginals
+    from .results.private_rows import PrivateRows
+    from .results.report import Report
     from .schema import BagOfWords, Categorical, Numeric, Picture, Schema
     from .vault import Block, BoundedSum, GramSum, GroupedSum, PrivateData, ProductSum, Quote, Release, SampledSum, Select
 
@@ -42,6 +44,7 @@ _HOMES = {
     "AccumulatedEffects": "explain.effects.explainers",
     "AnyCurve": "explain.generic",
     "AnyRanking": "explain.generic",
+    "Attribution": "results",
     "BagOfWords": "schema",
     "Block": "vault",
     "BoundedSum": "vault",
@@ -52,8 +55,6 @@ _HOMES = {
     "Counterfactuals": "results.counterfactuals",
     "Curve": "results",
     "Effects": "results.effects",
-    "Explanation": "results",
-    "GlobalExplanation": "results.report",
     "GlobalReport": "explain.report.global_report",
     "GramSum": "vault",
     "GroupedSum": "vault",
@@ -61,7 +62,7 @@ _HOMES = {
     "Interactions": "explain.interactions.explainer",
     "LocalLinear": "explain.linear.local",
     "LocallyLinearClassifier": "maps",
-    "Marginals": "explain.marginals",
+    "Marginals": "results.marginals",
     "Model": "model",
     "Numeric": "schema",
     "Pane": "pane.pane",
@@ -75,6 +76,7 @@ _HOMES = {
     "Quote": "vault",
     "Ranking": "results",
     "Release": "releases",
+    "Report": "results.report",
     "SampledSum": "vault",
     "Schema": "schema",
     "Select": "vault",
@@ -95,6 +97,7 @@ __all__ = [
     "AccumulatedEffects",
     "AnyCurve",
     "AnyRanking",
+    "Attribution",
     "BagOfWords",
     "Block",
     "BoundedSum",
@@ -105,8 +108,6 @@ __all__ = [
     "Counterfactuals",
     "Curve",
     "Effects",
-    "Explanation",
-    "GlobalExplanation",
     "GlobalReport",
     "GramSum",
     "GroupedSum",
@@ -128,6 +129,7 @@ __all__ = [
     "Quote",
     "Ranking",
     "Release",
+    "Report",
     "SampledSum",
     "Schema",
     "Select",

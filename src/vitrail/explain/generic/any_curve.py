@@ -25,8 +25,7 @@ from ...guarantee import Guarantee, question_mu
 from ...model import Model
 from ...model.contents import sketch
 from ...results import Curve
-from ...results.band_claim import TWO_SIDED_95
-from ...results.claims import claim_of
+from ...results.band_claim import TWO_SIDED_95, claim_of
 from .curve_output import CurveReader, checked_default, checked_range, grid_of, level_text
 from .price import SMALL_CURVE_NOISE, GenericQuote, checked_groups, choose_groups
 from .task import Explainer, Retrain, group_task

@@ -25,8 +25,7 @@ from ...errors import InvalidInput
 from ...guarantee import Guarantee, question_mu
 from ...model.contents import sketch
 from ...results import Ranking
-from ...results.band_claim import TWO_SIDED_95
-from ...results.claims import claim_of
+from ...results.band_claim import TWO_SIDED_95, claim_of
 from .any_curve import checked_key, group_notes, identity
 from .price import SMALL_RANKING_NOISE, GenericQuote, checked_groups, choose_groups
 from .ranking_output import RankingReader, checked_items

@@ -18,7 +18,7 @@ import numpy as np
 from ...accounting import Cost, JsonValue, rounded_down, rounded_up
 from ...errors import InvalidInput
 from ...guarantee import Guarantee
-from ...results.claims import claim_of
+from ...results.band_claim import claim_of
 
 SMALL_CURVE_NOISE = 0.02
 SMALL_RANKING_NOISE = 0.25

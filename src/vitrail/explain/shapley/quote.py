@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ...accounting import Cost, JsonValue, rounded_down, rounded_up
 from ...guarantee import Guarantee
-from ...results.claims import claim_of
+from ...results.band_claim import claim_of
 
 
 @dataclass(frozen=True)

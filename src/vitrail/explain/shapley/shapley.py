@@ -25,12 +25,11 @@ from ...accounting.cost import PICO
 from ...errors import BudgetExceeded, InvalidInput
 from ...guarantee import Guarantee, check_neighbours, question_mu
 from ...model import Model
-from ...results import Explanation
-from ...results.band_claim import TWO_SIDED_95
-from ...results.claims import claim_of
+from ...results import Attribution
+from ...results.band_claim import TWO_SIDED_95, claim_of
+from ...results.checks import plain_rows
 from ...solve.shapley.chains import Chains
 from ...solve.shapley.notes import notes_of
-from ...solve.shapley.permutations import Floats
 from ...solve.shapley.reconcile import noise_of, reconcile
 from ..promises import basis_of, guarantee_of
 from . import clipping
@@ -119,7 +118,7 @@ class Shapley:
 
     def __call__(
         self, points: object, *, epsilon: float | None = None, mu: float | None = None, bands: bool = True
-    ) -> Explanation:
+    ) -> Attribution:
         """Explain the model's outputs at these points, in one release.
 
         Parameters
@@ -133,7 +132,7 @@ class Shapley:
 
         Returns
         -------
-        Explanation
+        Attribution
             With ``method="shapley"``; base value and values add up to the model's output at each point.
 
         Raises
@@ -163,11 +162,11 @@ class Shapley:
             marginal.point_outputs,
         )
         half_width = TWO_SIDED_95 * found.values_std
-        return Explanation(
+        return Attribution(
             values=found.values,
             base_values=np.full(len(found.values), found.base),
             columns=self._data.feature_schema.names,
-            points=_original(self._data, marginal.points),
+            points=plain_rows(self._data.feature_schema.frame(marginal.points)),
             outputs=marginal.point_outputs,
             guarantee=guarantee_of(self._data, basis_of(asked)),
             cost=sum((one.cost for one in asked), Cost()),
@@ -329,12 +328,3 @@ def _rest(total: float, spent: Cost) -> float:
     if spent == Cost():
         return total
     return math.sqrt((math.floor(total**2 * PICO) - spent.pico_mu_squared) / PICO) * (1 - 2e-15)
-
-
-def _original(data: PrivateData, raw: Floats) -> tuple[dict[str, object], ...]:
-    """The points in their own units and levels."""
-    frame = data.feature_schema.frame(raw)
-    return tuple(
-        {name: column[row].item() if hasattr(column[row], "item") else column[row] for name, column in frame.items()}
-        for row in range(len(raw))
-    )
