@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from vitrail.explain.rows.questions import counts_question, stars_of, tables_question
 
 import vitrail as vt
 from error_rates import CONFIDENCE, planted_noise
-from vitrail.explain.rows.questions import counts_question, stars_of, tables_question
 from vitrail.solve.rows.cuts import fine_bins, groups_of
 from vitrail.vault import rehearse
 

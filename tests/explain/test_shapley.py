@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.ensemble import RandomForestClassifier
+from vitrail.explain.shapley.clipping import choose_clip, clip_edges
+from vitrail.explain.shapley.contributions import Scales
 
 import vitrail as vt
 from error_rates import CONFIDENCE, count_bounds, normal_bound, planted_noise, std_ratio_bounds
 from vitrail.errors import BudgetExceeded, InvalidInput, ModelError, VitrailError
-from vitrail.explain.shapley.clipping import choose_clip, clip_edges
-from vitrail.explain.shapley.contributions import Scales
 from vitrail.results.band_claim import TWO_SIDED_95
 from vitrail.solve.shapley.reconcile import noise_of, reconcile
 from vitrail.vault import rehearse

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from vitrail.explain.shapley.contributions import Clipped, Marginal, Scales, norms_of
 
 import vitrail as vt
-from vitrail.explain.shapley.contributions import Clipped, Marginal, Scales, norms_of
 from vitrail.solve.shapley.chains import Chains
 from vitrail.solve.shapley.permutations import point_key, ranks_of
 from vitrail.vault.block import Block

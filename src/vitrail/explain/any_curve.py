@@ -126,9 +126,7 @@ class AnyCurve(GlobalExplainer[Curve]):
         identity = self._grouping.identity(
             "any curve", grid=grid, range=[self._low, self._high], default=list(self._default)
         )
-        return Conversation(
-            self._data, self._recipe, f"any curve: {self._name}", identity, models=self._grouping.models
-        )
+        return Conversation(self._data, self._recipe, f"any curve: {self._name}", identity, models=self._grouping.models)
 
     def _recipe(self, terms: Terms) -> Recipe[Curve]:
         grid, grouping = self._grid, self._grouping

@@ -55,7 +55,11 @@ class MarginalsExplainer(GlobalExplainer[Marginals]):
 
     def conversation(self) -> Conversation[Marginals]:
         """One question, for the whole price."""
-        identity: dict[str, JsonValue] = {"kind": "marginals", "version": VERSION, "bins": [cut.to_json() for cut in self._bins]}
+        identity: dict[str, JsonValue] = {
+            "kind": "marginals",
+            "version": VERSION,
+            "bins": [cut.to_json() for cut in self._bins],
+        }
         return Conversation(self._data, self._recipe, f"marginals of {len(self._bins)} columns", identity)
 
     def _recipe(self, terms: Terms) -> Recipe[Marginals]:
@@ -175,7 +179,7 @@ def marginals_question(schema: Schema, columns: Sequence[str] | None = None, bin
 
 
 def histogram_question(bins: tuple[Bins, ...], kind: str) -> BoundedSum:
-    """The noisy count of every bin of every column. It is about no model, so its key is shared by all recipes that ask it."""
+    """The noisy count of every bin of every column. About no model: its key is the same in all recipes that ask it."""
 
     def one_hot_of_all(block: Block) -> Floats:
         return np.concatenate([one_hot(cut.index(block.column(cut.name)), len(cut)) for cut in bins], axis=1)

@@ -1,10 +1,10 @@
 """Private rows: pay once, then sample rows without limit, for any explainer of any library.
 
 Three questions, each planned from the answers before it: counts of every fine bin of every column (a fifth of mu squared);
-coarse tables of all pairs of columns, only to choose which belong together (a fifth); finer tables of the chosen pairs (three
-fifths). The model of the joint distribution (``solve.rows``) and every row sampled from it are post-processing. Shares of the
-price, numbers of groups and of parents are fixed here, from public numbers. They were chosen on Adult, where the error of
-local explanations hardly moved when shares or group sizes were halved or doubled.
+coarse tables of all pairs of columns, only to choose which belong together (a fifth); finer tables of the chosen pairs
+(three fifths). The model of the joint distribution (``solve.rows``) and every row sampled from it are post-processing.
+Shares of the price, numbers of groups and of parents are fixed here, from public numbers. They were chosen on Adult, where
+the error of local explanations hardly moved when shares or group sizes were halved or doubled.
 
 *Counts.* A row contributes a 1 in its bin of each of the d columns: norm sqrt(d), two rows at most sqrt(2 d) apart
 (``marginals``).
@@ -14,7 +14,8 @@ cells there are. Tables with the same first column are one block of a product su
 one-hot vectors of the s second columns side by side (norm sqrt(s)); the blocks' squared norms add up to t. So noise of
 standard deviation sqrt(t)/mu on every cell is mu-GDP. Bounds are rounded up: no row is ever clipped. (Under replace-one the
 product sum charges 2 sqrt(t), where sqrt(2 t) would do.) Groups and the choice of tables are functions of earlier releases,
-so asking in turn is adaptive composition, which the ledger's filter is made for. Test: tests/explain/test_private_rows_bound.py.
+so asking in turn is adaptive composition, which the ledger's filter is made for.
+Test: tests/explain/test_private_rows_bound.py.
 """
 
 from __future__ import annotations
@@ -184,7 +185,7 @@ def private_rows_recipe(
     schema, cuts = rows_design(terms.schema, columns, bins, parents)
     most_parents = parents or (3 if terms.n_rows_public * terms.mu >= THREE_PARENTS_FROM else 2)
     choosing = len(cuts) > most_parents + 1
-    shares = (1.0,) if len(cuts) == 1 else SHARES if choosing else SHARES_UNCHOSEN
+    shares: tuple[float, ...] = (1.0,) if len(cuts) == 1 else SHARES if choosing else SHARES_UNCHOSEN
 
     counted = yield Ask(counts_question(cuts), shares[0], f"private rows: counts of {len(cuts)} columns")
     counts = np.split(counted.value, np.cumsum([len(cut) for cut in cuts])[:-1])

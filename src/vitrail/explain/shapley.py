@@ -13,10 +13,11 @@ width of the model's range), and is mostly far shorter, so it is scaled down to 
 share come for 3.6 % more noise on the values. The vault enforces it whatever is returned here. *Cost*: that of one Gaussian
 sum, mu = l2_bound/sigma, under add-remove neighbours; twice the bound under replace-one.
 
-*Where to clip* (``clip="auto"``): a tenth of the price buys a histogram of the norms. Its bins are public and geometric, edges
-R 2^(k/2) from R/32 to R sqrt(n). A row puts a total of 1 into it, 1/Q for each point: norm at most 1, and two rows are at
-most sqrt(2) apart. The noise of the values grows by 5 %; a clip at half the range halves it. Following chains is what takes
-the time, so the histogram is taken from a sample just large enough that the noise of a tail is below one per cent of the rows.
+*Where to clip* (``clip="auto"``): a tenth of the price buys a histogram of the norms. Its bins are public and geometric,
+edges R 2^(k/2) from R/32 to R sqrt(n). A row puts a total of 1 into it, 1/Q for each point: norm at most 1, and two rows are
+at most sqrt(2) apart. The noise of the values grows by 5 %; a clip at half the range halves it. Following chains is what
+takes the time, so the histogram is taken from a sample just large enough that the noise of a tail is below one per cent of
+the rows.
 
 Exact vectors of tree models against a single background row are not used. The error of the permutations is an average
 over rows (about 0.0004 of the range for 30 000 rows; more permutations make it smaller), and the exact vectors are hardly

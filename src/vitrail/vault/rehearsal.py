@@ -16,7 +16,7 @@ from ..accounting import Basis
 from ..guarantee import Guarantee, check_neighbours
 from ..releases import Release
 from ..schema import Schema
-from .grouped_sum import GroupedSum
+from .grouped_sum import LARGEST_PUBLIC_GROUP, GroupedSum
 from .predictions import Predictions
 from .question import Plan, Question
 from .row_pass import RowPass
@@ -89,8 +89,7 @@ class PublicRows:
         true = replace(self._setting, n_rows_public=n_rows)
         plan, factor = question.plan(mu, true), n_rows / self.n_rows_public
         if isinstance(question, GroupedSum):
-            tried = replace(question, groups=min(question.groups, GROUPS_TRIED))
-            flat = self.draws(tried, mu=EXACT_MU, draws=1)[0] * (question.groups / tried.groups)
+            flat = self._few_groups(question, n_rows)
         elif isinstance(question, Select):  # scores that are `factor` times larger: so is the epsilon in front of them
             flat = self.draws(question, mu=min(EXACT_MU, mu * factor), draws=1)[0]
         else:
@@ -99,6 +98,21 @@ class PublicRows:
         if plan.stds is not None:
             flat = flat + plan.stds * noise.normal(size=flat.shape)
         return self._release(question, plan, flat, delta)
+
+    def _few_groups(self, question: GroupedSum, n_rows: int) -> NDArray[np.float64]:
+        """The sum over groups, from a few of them that are as large as they would be: the rows are repeated for that.
+
+        A function that trains a model may need as many rows as it will get, and fail on fewer.
+        """
+        groups = min(question.groups, GROUPS_TRIED)
+        low, high, default = question.low, question.high, question.default
+        if question.places is not None:  # a ranking makes its own box
+            low = high = default = None
+        tried = replace(question, groups=groups, low=low, high=high, default=default)
+        size = max(2, min(LARGEST_PUBLIC_GROUP, n_rows // question.groups)) * tried.groups
+        raw = np.concatenate(list(self._source.chunks(4096)))
+        repeated = replace(self, rows=self.schema.frame(np.resize(raw, (size, raw.shape[1]))), n_rows_public=size)
+        return np.asarray(repeated.draws(tried, mu=EXACT_MU, draws=1)[0] * (question.groups / tried.groups))
 
     def _release(self, question: Question, plan: Plan, flat: NDArray[np.float64], delta: float) -> Release:
         answer, cost = plan.shape(flat), plan.event.cost()

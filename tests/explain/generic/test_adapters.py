@@ -11,9 +11,9 @@ from sklearn.inspection import partial_dependence, permutation_importance
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from vitrail.explain.generic import from_partial_dependence, from_permutation_importance, from_shap
 
 import vitrail as vt
-from vitrail.explain.generic import from_partial_dependence, from_permutation_importance, from_shap
 
 DATA = Path(__file__).parents[3] / "examples" / "data"
 NUMBERS = ["age", "hours-per-week", "education-num"]

@@ -5,12 +5,12 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from vitrail.explain.generic.curve_output import CurveGrid, CurveReader
+from vitrail.explain.generic.price import choose_groups
 
 import vitrail as vt
 from error_rates import count_bounds, normal_bound, square_sum_bounds
 from vitrail.errors import InvalidInput, ModelError, SchemaError
-from vitrail.explain.generic.curve_output import CurveGrid, CurveReader
-from vitrail.explain.generic.price import choose_groups
 
 SCHEMA = vt.Schema(
     {

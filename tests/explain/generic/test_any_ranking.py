@@ -6,11 +6,11 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from vitrail.explain.generic.ranking_output import RankingReader
 
 import vitrail as vt
 from error_rates import count_bounds, std_ratio_bounds
 from vitrail.errors import InvalidInput
-from vitrail.explain.generic.ranking_output import RankingReader
 
 NAMES = ("age", "dose", "height", "noise")
 SCHEMA = vt.Schema({**{name: vt.Numeric(0, 1) for name in NAMES}, "risk": vt.Numeric(0, 2)})

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import rankdata
+from vitrail.explain.generic.any_ranking import points_of_places
 
 import vitrail as vt
 from vitrail.errors import InvalidInput
-from vitrail.explain.generic.any_ranking import points_of_places
 from vitrail.vault.places import largest_distance, points_of
 
 UNIT = vt.Schema({"x": vt.Numeric(0, 1)})

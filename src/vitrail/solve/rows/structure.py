@@ -19,8 +19,8 @@ from ..._types import Floats
 from .consistency import Pair, mutual_information, rake
 
 GAIN_DIGITS = 9
-"""Gains are compared at so many decimals: pairs that are independent tie, instead of being told apart by rounding errors that
-differ between machines. A rebuilt recipe chooses the same tables.
+"""Gains are compared at so many decimals. Independent pairs then tie, instead of being told apart by rounding errors that
+differ between machines: a recipe that is run again chooses the same tables.
 """
 
 

@@ -105,8 +105,8 @@ class Reconciled:
         notes = [
             f"Averages are over the declared {n_rows_public} rows; if that count is off, contributions are off by the same "
             "factor.",
-            f"About {self.clipped_share:.1%} (noise: +-{clipped_noise:.1%}) of the rows' vectors were longer than the clip of "
-            f"{clip:.4g} and were scaled down to it.",
+            f"About {self.clipped_share:.1%} (noise: +-{clipped_noise:.1%}) of the rows' vectors were longer than the clip "
+            f"of {clip:.4g} and were scaled down to it.",
             f"Bands are those of the privacy noise; the error {error} and the clip's bias are not in them.",
         ]
         worst = int(np.abs(self.gaps).argmax())
