@@ -19,7 +19,8 @@ import vitrail as vt
 from papers import patel_published, yang_published
 from vitrail.explain.recipe import Terms
 from vitrail.solve.linear.weights import stable
-from vitrail.vault import grouped_sum, rehearse
+from vitrail.vault import rehearse
+from vitrail.vault.questions import grouped_sum
 
 GRID = 2.0**-20
 CONFIDENCE = 0.999

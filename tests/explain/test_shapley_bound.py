@@ -14,8 +14,8 @@ from vitrail.explain.shapley import ClippedVectors, NormHistogram, RowVectors, n
 from vitrail.solve.shapley.chains import Chains
 from vitrail.solve.shapley.permutations import point_key, ranks_of
 from vitrail.solve.shapley.reconcile import Scales, clip_edges
-from vitrail.vault.block import Block
-from vitrail.vault.predictions import Predictions
+from vitrail.vault.rows.block import Block
+from vitrail.vault.rows.predictions import Predictions
 from vitrail.vault.setting import Setting
 
 SCHEMA = vt.Schema({"a": vt.Numeric(0, 1), "b": vt.Numeric(0, 1), "c": vt.Categorical(["x", "y", "z"])})
