@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Generic, TypeVar
 
 from sqlalchemy import BigInteger, Column, Dialect, Index, LargeBinary, MetaData, Table, Text, TypeDecorator
 
-from ..accounting import JsonValue
+from ..accounting import Cost, JsonValue
 from ..errors import LedgerCorrupted
 from ..guarantee import Budget
 from .entries import Part, budget_from_json, canonical_json, cost_from_json, cost_to_json, part_from_json
@@ -25,32 +26,31 @@ _T = TypeVar("_T")
 
 
 class Packed(TypeDecorator[_T], Generic[_T]):
-    """A column that holds a value as canonical JSON text."""
+    """A column that holds a value as canonical JSON text. The latest texts are remembered: an account has one budget."""
 
     impl = Text
     cache_ok = True
 
     def __init__(self, write: Callable[[_T], JsonValue], read: Callable[[JsonValue], _T]) -> None:
         super().__init__()
-        self.write, self.read = write, read
+        self.write: Callable[[_T], str] = lru_cache(64)(lambda value: canonical_json(write(value)))
+        self.read: Callable[[str], _T] = lru_cache(64)(lambda text: read(json.loads(text)))
 
     def process_bind_param(self, value: _T | None, dialect: Dialect) -> str | None:
         """The text of a value."""
-        return None if value is None else canonical_json(self.write(value))
+        return None if value is None else self.write(value)
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> _T | None:
         """The value in a text, or :class:`LedgerCorrupted`."""
-        if value is None:
-            return None
         try:
-            return self.read(json.loads(value))
+            return None if value is None else self.read(value)
         except (TypeError, ValueError) as error:
             raise LedgerCorrupted("a column that should hold JSON cannot be read") from error
 
 
-COST = Packed(lambda cost: dict(cost_to_json(cost)), cost_from_json)
-BUDGET = Packed(Budget.to_json, budget_from_json)
-PART = Packed(Part.to_json, part_from_json)
+COST = Packed[Cost](cost_to_json, cost_from_json)
+BUDGET = Packed[Budget](Budget.to_json, budget_from_json)
+PART = Packed[Part](Part.to_json, part_from_json)
 
 METADATA = MetaData()
 
