@@ -41,7 +41,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 
 from ..errors import LedgerError
 from .results import Verification
-from .tables import FORMAT, FORMAT_VERSION, METADATA
+from .tables import FORMAT_VERSION, METADATA, TABLES, FormatRow
 
 BUSY_SECONDS = 60.0
 """How long a connection waits for another's write before it gives up."""
@@ -230,7 +230,7 @@ def connect_in_memory() -> Connection:
 def make_tables(connection: Connection) -> None:
     """Make every table of a ledger where there is none."""
     METADATA.create_all(connection)
-    connection.execute(insert(FORMAT).values(version=FORMAT_VERSION))
+    connection.execute(insert(TABLES[FormatRow]).values(version=FORMAT_VERSION))
 
 
 def driver_connection(connection: Connection) -> sqlite3.Connection:

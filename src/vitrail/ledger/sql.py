@@ -42,10 +42,10 @@ from .database import (
     make_tables,
     parse,
 )
-from .entries import Part
+from .entries import Part, RawEntry
 from .high_water import HighWater, HighWaterMarks, contradiction, mark_of, state_folder
 from .results import Account, Charge, Replay, Reservation, Statement, Verification
-from .tables import CHARGES, FORMAT, FORMAT_VERSION, LATER, METADATA
+from .tables import FORMAT_VERSION, LATER, METADATA, TABLES, ChargeRow, FormatRow
 
 _CREATION_LOCK = 0x76697472  # an arbitrary number that only ledgers being created lock in PostgreSQL
 
@@ -284,7 +284,7 @@ class SqlLedger:
     def _prepare_tables(self, *, must_exist: bool) -> None:
         """Check the format; where there is no ledger, create one if that is allowed."""
         with self._transaction(read_only=True) as connection:  # a reader without the right to write may still verify
-            if inspect(connection).has_table(FORMAT.name):
+            if inspect(connection).has_table(TABLES[FormatRow].name):
                 self._check_format(connection)
                 self._complete = not _missing_tables(connection)
                 return
@@ -292,7 +292,7 @@ class SqlLedger:
             raise LedgerError(f"{self._place} holds no ledger. Check the address, or create one with open_ledger.")
         with self._transaction(read_only=False) as connection:
             _lock_creation(connection)
-            if not inspect(connection).has_table(FORMAT.name):
+            if not inspect(connection).has_table(TABLES[FormatRow].name):
                 if self._is_file and not is_empty(Path(self._place)):
                     raise LedgerError(
                         f"{self._place} is a database without a ledger: another program's, or a copy of a ledger that was "
@@ -307,12 +307,12 @@ class SqlLedger:
             _lock_creation(connection)
             missing = _missing_tables(connection)
             METADATA.create_all(connection, tables=list(LATER))
-            if CHARGES.name in missing:
+            if TABLES[ChargeRow].name in missing:
                 verification.list_charges(Book(connection, for_update=True))
         self._complete = True
 
     def _check_format(self, connection: Connection) -> None:
-        versions = connection.execute(select(FORMAT.c.version)).scalars().all()
+        versions = connection.execute(select(TABLES[FormatRow])).scalars().all()
         if versions != [FORMAT_VERSION]:
             raise LedgerError(
                 f"The ledger {self._place} has the format {versions}; this version of vitrail reads [{FORMAT_VERSION}]. Use "
@@ -348,7 +348,7 @@ class SqlLedger:
 
     def _opening(self, book: Book, account: str) -> str | None:
         """The digest of the account's first entry. Read once: a ledger in this one's place is found by this one's record."""
-        if account not in self._openings and (first := book.raw_entry(account, 1)) is not None:
+        if account not in self._openings and (first := book.get(RawEntry, account=account, seq=1)) is not None:
             self._openings[account] = first.digest
         return self._openings.get(account)
 
