@@ -11,37 +11,40 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...accounting import Cost
-from ...errors import InvalidInput, SchemaError
-from ...guarantee import Guarantee
-from ...results.class_picture import ClassPicture
-from ...schema import Schema
-from ...schema.bins import Bins
-from ..rows.storage import read_rows, write_rows
-from .moments import Code, identity_code
-from .network import MOST_FEATURES, NetworkCode, network_arrays
+from ..accounting import Cost
+from ..errors import InvalidInput, SchemaError
+from ..explain.rows.storage import read_rows, write_rows
+from ..guarantee import Guarantee
+from ..schema import Schema
+from ..schema.bins import Bins
+from ..solve.counterfactual.autoencoder import MOST_FEATURES, NetworkCode
+from ..solve.counterfactual.codes import Code, identity_code
+from .class_picture import ClassPicture
 
-FORMAT = "vitrail-counterfactual/1"
+FORMAT = "vitrail-counterfactual/2"
 HEADER = "picture.json"
 MOST_BYTES = 2**31
 """A file that claims to hold more is refused before it is unpacked."""
 _FIXED_DATE = (1980, 1, 1, 0, 0, 0)
 _CODE = ("encoder", "decoder", "base", "spread")
+_NETWORK = ("hidden", "output")
 
 
 def write_picture(picture: ClassPicture, path: str | Path) -> None:
     """Write the file; the same picture gives the same bytes."""
-    cost = picture.cost
+    cost, code = picture.cost, picture.code
+    kind, names = ("network", _NETWORK) if isinstance(code, NetworkCode) else ("linear", _CODE)
+    if isinstance(code, Code) and code.is_identity:
+        kind, names = "none", ()
     header: dict[str, object] = {
         "format": FORMAT,
         "dataset": picture.dataset,
         "schema": picture.schema.to_json(),
         "labels": list(picture.labels),
         "threshold": picture.threshold,
-        "latent": picture.latent,
-        "latent_size": picture.code.size,
+        "code": kind,
+        "code_size": code.size,
         "scale": picture.scale,
-        "moments_sigma": picture.moments_sigma,
         "sums_sigma": picture.sums_sigma,
         "bins": [one.to_json() for one in picture.bins],
         "n_rows_public": picture.n_rows_public,
@@ -51,11 +54,7 @@ def write_picture(picture: ClassPicture, path: str | Path) -> None:
         "cost": [cost.pico_mu_squared, cost.pico_epsilon, str(cost.quecto_delta)],
     }
     members = {HEADER: json.dumps(header, indent=1, allow_nan=False).encode(), "sums.npy": _bytes(picture.sums)}
-    if picture.moments is not None:
-        members["moments.npy"] = _bytes(picture.moments)
-        members |= {f"{name}.npy": _bytes(getattr(picture.code, name)) for name in _CODE}
-    elif isinstance(picture.code, NetworkCode):
-        members |= {f"{name}.npy": _bytes(array) for name, array in network_arrays(picture.code).items()}
+    members |= {f"{name}.npy": _bytes(getattr(code, name)) for name in names}
     if picture.rows is not None:
         buffer = io.BytesIO()
         write_rows(picture.rows, buffer)  # type: ignore[arg-type]  # zipfile takes both
@@ -90,28 +89,22 @@ def _picture(header: dict[str, Any], archive: zipfile.ZipFile) -> ClassPicture:
     bins = tuple(_bins_of(fields) for fields in header["bins"])
     if bins and tuple(one.name for one in bins) != schema.names:
         raise ValueError("bins and schema name different columns")
-    latent, names = header["latent"], set(archive.namelist())
-    if latent not in ("none", "linear", "sigmoid", "network") or (latent in ("none", "network")) == ("moments.npy" in names):
-        raise ValueError("its latent code and its moments do not belong together")
-    size = schema.n_features + 1
-    moments: NDArray[np.float64] | None = None
-    code: Code | NetworkCode = identity_code(schema.n_features)
-    if latent == "network":
-        k, n = int(header["latent_size"]), schema.n_features
+    kind, k, n = header["code"], int(header["code_size"]), schema.n_features
+    code: Code | NetworkCode = identity_code(n)
+    if kind == "network":
         if n > MOST_FEATURES:
             raise ValueError(f"a network has at most {MOST_FEATURES} features, not {n}")
-        code = NetworkCode(
-            _array(archive, "hidden", (n + 1, k)), _array(archive, "output", (k + 1, n)), float(header["scale"])
-        )
-    elif latent != "none":
-        moments = _array(archive, "moments", (size, size))
-        k, n = int(header["latent_size"]), schema.n_features
+        hidden, output = _array(archive, "hidden", (n + 1, k)), _array(archive, "output", (k + 1, n))
+        code = NetworkCode(hidden, output, float(header["scale"]))
+    elif kind == "linear":
         shapes: tuple[tuple[int, ...], ...] = ((n, k), (k, n), (n,), (k,))
         encoder, decoder, base, spread = (_array(archive, name, shape) for name, shape in zip(_CODE, shapes, strict=True))
         code = Code(encoder, decoder, base, spread)
+    elif kind != "none":
+        raise ValueError(f"its code is of an unknown kind, {kind!r}")
     width = code.size + 1 + sum(map(len, bins))
     rows = None
-    if "rows.zip" in names:
+    if "rows.zip" in archive.namelist():
         rows = read_rows(io.BytesIO(archive.read("rows.zip")))  # type: ignore[arg-type]
         if rows.schema.names != schema.names:
             raise ValueError("its private rows have other columns")
@@ -121,10 +114,7 @@ def _picture(header: dict[str, Any], archive: zipfile.ZipFile) -> ClassPicture:
         schema=schema,
         labels=labels,
         threshold=float(header["threshold"]),
-        latent=latent,
         scale=float(header["scale"]),
-        moments=moments,
-        moments_sigma=float(header["moments_sigma"]),
         code=code,
         sums=_array(archive, "sums", (len(labels), width)),
         sums_sigma=float(header["sums_sigma"]),
