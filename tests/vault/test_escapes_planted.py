@@ -17,8 +17,9 @@ from vitrail.audit import MISDEEDS
 from vitrail.nothing_escapes import calls, interrupts
 from vitrail.schema import arrow_columns, sources
 from vitrail.schema.plain_columns import Coded
-from vitrail.vault import group_worker, predictions, row_function
-from vitrail.vault.bounded_sum import exact_sum
+from vitrail.vault.questions import group_worker
+from vitrail.vault.questions.bounded_sum import exact_sum
+from vitrail.vault.rows import predictions, row_function
 
 UNIT = vt.Schema({"x": vt.Numeric(0, 1)})
 CITY = vt.Schema({"city": vt.Categorical(["Aix", "Bonn"])})
@@ -207,7 +208,8 @@ def test_a_server_that_is_not_started_again_is_heard_in_the_result(monkeypatch, 
         return None if self._lost else group_run(self, raw)
 
     monkeypatch.setattr(group_worker.GroupServer, "run", never_again)
-    monkeypatch.setattr("vitrail.vault.grouped_sum._assigned", lambda raw, groups: iter(np.array_split(raw, groups)))
+    assigned = "vitrail.vault.questions.grouped_sum._assigned"
+    monkeypatch.setattr(assigned, lambda raw, groups: iter(np.array_split(raw, groups)))
 
     def cells(values):
         walked = walk({"x": values}, UNIT)

@@ -10,7 +10,7 @@ from .entries import Entry
 from .memory import MemoryLedger
 from .parts import Part
 from .protocol import Ledger
-from .results import Account, AnalystLine, Charge, PartLine, Replay, Statement, Verification, VerifiedAccount
+from .results import Account, AnalystLine, Charge, PartLine, Replay, Reservation, Statement, Verification, VerifiedAccount
 
 if TYPE_CHECKING:
     from .sql import SqlLedger
@@ -25,6 +25,7 @@ __all__ = [
     "Part",
     "PartLine",
     "Replay",
+    "Reservation",
     "SqlLedger",
     "Statement",
     "Verification",

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import NoReturn, TypeAlias, TypeVar
 
-from ..accounting import Event, JsonValue
+from ..accounting import Cost, Event, JsonValue
 from ..errors import LedgerError
 from ..guarantee import Budget, Neighbours
 from . import artefacts, operations, verification
@@ -21,7 +21,7 @@ from .book import AccountRow, AnalystRow, KeptRow, PartRow, ReleaseRow
 from .entries import RawEntry
 from .outcome import NOTHING_CHARGED, answer_lost, outcome
 from .parts import Part
-from .results import Account, Charge, Replay, Statement, Verification
+from .results import Account, Charge, Replay, Reservation, Statement, Verification, check_fits
 
 _Key: TypeAlias = (
     tuple[str, str]
@@ -79,10 +79,33 @@ class MemoryLedger:
         question: Mapping[str, JsonValue],
         key: str | None,
         part: Part | None = None,
+        reservation: Reservation | None = None,
     ) -> Charge | Replay:
         """See :meth:`Ledger.charge`."""
         with outcome(NOTHING_CHARGED), self._transaction() as book:
             return operations.charge(book, account, analyst, event, question, key, part)
+
+    def reserve(
+        self,
+        account: str,
+        *,
+        analyst: str,
+        cost: Cost,
+        recipe: str | None,
+        question: Mapping[str, JsonValue],
+        part: Part | None = None,
+    ) -> Reservation:
+        """Set a price aside (interim: checks that it fits, until reservations are kept)."""
+        check_fits(self.statement(account), cost, analyst)
+        return Reservation(account, 0, analyst, recipe, cost)
+
+    def has_begun(self, account: str, *, recipe: str) -> bool:
+        """Whether this recipe was begun (interim: never known)."""
+        return False
+
+    def finish(self, reservation: Reservation) -> Cost:
+        """Give back what was not booked (interim: nothing was set aside)."""
+        return Cost()
 
     def store(self, charge: Charge, release: bytes) -> None:
         """See :meth:`Ledger.store`."""

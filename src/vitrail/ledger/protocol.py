@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
 
-from ..accounting import Event, JsonValue
+from ..accounting import Cost, Event, JsonValue
 from ..guarantee import Budget, Neighbours
 from .parts import Part
-from .results import Account, Charge, Replay, Statement, Verification
+from .results import Account, Charge, Replay, Reservation, Statement, Verification
 
 
 @runtime_checkable
@@ -52,6 +52,7 @@ class Ledger(Protocol):
         question: Mapping[str, JsonValue],
         key: str | None,
         part: Part | None = None,
+        reservation: Reservation | None = None,
     ) -> Charge | Replay:
         """Pay for a question, durably, or get the answer that was stored under its key.
 
@@ -82,6 +83,27 @@ class Ledger(Protocol):
         LedgerError
             If there is no such account, or the key belongs to a question with another event or to another part.
         """
+        ...
+
+    def reserve(
+        self,
+        account: str,
+        *,
+        analyst: str,
+        cost: Cost,
+        recipe: str | None,
+        question: Mapping[str, JsonValue],
+        part: Part | None = None,
+    ) -> Reservation:
+        """Set a price aside (interim: checks that it fits, until reservations are kept)."""
+        ...
+
+    def has_begun(self, account: str, *, recipe: str) -> bool:
+        """Whether this recipe was begun (interim: never known)."""
+        ...
+
+    def finish(self, reservation: Reservation) -> Cost:
+        """Give back what was not booked (interim: nothing was set aside)."""
         ...
 
     def store(self, charge: Charge, release: bytes) -> None:

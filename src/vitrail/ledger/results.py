@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from ..accounting import Cost, JsonValue, exposure
 from ..errors import LedgerError
 from ..guarantee import Budget, Neighbours
-from .allowance import largest_epsilon, question_epsilon
+from .allowance import largest_epsilon, question_epsilon, refusal
 from .entries import Entry, cost_to_json
 from .parts import Part
 
@@ -54,6 +54,17 @@ class Charge:
     seq: int
     cost: Cost
     digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """A price that is set aside for a recipe (interim)."""
+
+    account: str
+    seq: int
+    analyst: str
+    recipe: str | None
+    reserved: Cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,3 +349,14 @@ class Verification:
     def n_entries(self) -> int:
         """How many entries were walked."""
         return sum(found.n_entries for found in self.accounts)
+
+
+def check_fits(statement: Statement, cost: Cost, analyst: str) -> None:
+    """Refuse a price that account or cap cannot pay (interim)."""
+    if not statement.spent + cost <= statement.capacity:
+        raise refusal(
+            cost, statement.spent, statement.capacity, account=statement.account, delta=statement.delta, analyst=None
+        )
+    own = next((line for line in statement.analysts if line.analyst == analyst), None)
+    if own is not None and own.capacity is not None and not own.spent + cost <= own.capacity:
+        raise refusal(cost, own.spent, own.capacity, account=statement.account, delta=statement.delta, analyst=analyst)

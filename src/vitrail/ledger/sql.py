@@ -24,7 +24,7 @@ from . import artefacts, operations, verification
 from .high_water import HighWater, HighWaterMarks, contradiction, mark_of, state_folder
 from .outcome import CHARGE_UNSURE, NOTHING_CHARGED, TransactionFailed, answer_lost, outcome
 from .parts import Part
-from .results import Account, Charge, Replay, Statement, Verification
+from .results import Account, Charge, Replay, Reservation, Statement, Verification, check_fits
 from .sql_backup import copy_file
 from .sql_book import SqlBook
 from .sql_engine import READ_ONLY, connect, is_empty, leave_write_ahead_log, make_file, parse
@@ -110,6 +110,7 @@ class SqlLedger:
         question: Mapping[str, JsonValue],
         key: str | None,
         part: Part | None = None,
+        reservation: Reservation | None = None,
     ) -> Charge | Replay:
         """See :meth:`Ledger.charge`."""
         with outcome(NOTHING_CHARGED, unsure=CHARGE_UNSURE), self._writing(account) as book:
@@ -117,6 +118,28 @@ class SqlLedger:
             if isinstance(answer, Replay) and answer.counted == Cost():
                 book.written = None  # nobody spent anything: a copy without this entry has no more budget than this one
         return answer  # outside the block: committed and durable
+
+    def reserve(
+        self,
+        account: str,
+        *,
+        analyst: str,
+        cost: Cost,
+        recipe: str | None,
+        question: Mapping[str, JsonValue],
+        part: Part | None = None,
+    ) -> Reservation:
+        """Set a price aside (interim: checks that it fits, until reservations are kept)."""
+        check_fits(self.statement(account), cost, analyst)
+        return Reservation(account, 0, analyst, recipe, cost)
+
+    def has_begun(self, account: str, *, recipe: str) -> bool:
+        """Whether this recipe was begun (interim: never known)."""
+        return False
+
+    def finish(self, reservation: Reservation) -> Cost:
+        """Give back what was not booked (interim: nothing was set aside)."""
+        return Cost()
 
     def store(self, charge: Charge, release: bytes) -> None:
         """See :meth:`Ledger.store`."""

@@ -19,17 +19,17 @@ from ..progress import progress
 from ..releases import Release
 from ..schema import Categorical, Schema
 from .parts import check_partition_allowed, part_row_count, partition
-from .predictions import Predictions
-from .question import Answer, Plan, Question
+from .questions.question import Answer, Plan, Question
 from .quote import Priced, Quote, Tag, price_tag
-from .row_pass import RowPass
 from .rows import RowSource, open_rows
 from .rows.part import PartRows
+from .rows.predictions import Predictions
+from .rows.row_pass import RowPass
 from .sealing import answering, opening
 from .setting import checked_setting
-from .training import MapTraining
-from .training_choice import MapChoice, trained
-from .training_rows import check_device, training_rows
+from .training.choice import MapChoice, trained
+from .training.device_rows import check_device, training_rows
+from .training.run import MapTraining
 
 KEY_FORMAT = 1
 
