@@ -52,11 +52,12 @@ from ..solve.counterfactual.autoencoder import (
     TRAINING_STEPS,
     UNITS,
     Descent,
+    AnyCode,
     NetworkCode,
     first_code,
 )
 from ..solve.counterfactual.classes import Classes, listed
-from ..solve.counterfactual.codes import Code, code_of, identity_code
+from ..solve.counterfactual.codes import IdentityCode, code_of
 from ..solve.counterfactual.fitted import FittedCounterfactual
 from ..solve.rows.cuts import fine_bins
 from ..vault import Block, BoundedSum, GramSum, PrivateData, ProductSum
@@ -165,7 +166,7 @@ class ClassSums:
         The number of the class of each row of a block; -1 for none.
     n_classes : int
         How many classes.
-    code : Code or NetworkCode
+    code : Code, IdentityCode or NetworkCode
         What encodes a row.
     scale : float
         See the module.
@@ -175,7 +176,7 @@ class ClassSums:
 
     classes: Callable[[Block], Indices]
     n_classes: int
-    code: Code | NetworkCode
+    code: AnyCode
     scale: float
     bins: tuple[Bins, ...]
 
@@ -339,7 +340,7 @@ class Counterfactual(GlobalExplainer[ClassPicture]):
         label = f"counterfactuals of {self._classes.name}"
         return Conversation(self._data, self._recipe, label, identity if known else None, models=self._classes.models)
 
-    def class_sums(self, code: Code | NetworkCode) -> ClassSums:
+    def class_sums(self, code: AnyCode) -> ClassSums:
         """What rows contribute to the question about the classes, in a code."""
         classes, levels = self._classes, self._levels
 
@@ -357,7 +358,7 @@ class Counterfactual(GlobalExplainer[ClassPicture]):
 
     def _recipe(self, terms: Terms) -> Recipe[ClassPicture]:
         shares, features = self._shares(terms), self._schema.n_features
-        code: Code | NetworkCode = identity_code(features)
+        code: AnyCode = IdentityCode(features)
         releases: list[Release] = []
         if share := shares.get("network"):
             inner = training(terms.scaled(share), features, self._scale)

@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from .._types import Bools, Floats, Indices
 from ..accounting import Cost
+from ..errors import InvalidInput
 from ..guarantee import Guarantee
 from ..schema import Level, Numeric, Schema
 from ..schema.bins import Bins
-from ..solve.counterfactual.autoencoder import NetworkCode
-from ..solve.counterfactual.codes import Code
+from ..solve.counterfactual.autoencoder import AnyCode
 from ..solve.rows.cuts import values_in
+from .checks import frozen_numbers
 from .marginals import nearest_shares
 from .private_rows import PrivateRows
 
@@ -69,7 +70,7 @@ class ClassPicture:
         Content hashes of the models; None for a function, which has none.
     scale : float
         Features are divided by it, and rows cut to length 1.
-    code : Code or NetworkCode
+    code : Code, IdentityCode or NetworkCode
         What was computed from releases before the prototypes were asked for, kept as it was: eigenvectors are not the same
         to the last bit on every machine.
     sums : array (classes, width)
@@ -95,7 +96,7 @@ class ClassPicture:
     by: str
     models: tuple[str | None, ...]
     scale: float
-    code: Code | NetworkCode = field(repr=False)
+    code: AnyCode = field(repr=False)
     sums: Floats = field(repr=False)
     sums_sigma: float
     bins: tuple[Bins, ...] = field(repr=False)
@@ -103,6 +104,16 @@ class ClassPicture:
     n_rows_public: int
     cost: Cost
     guarantee: Guarantee
+
+    def __post_init__(self) -> None:
+        columns = tuple(column.name for column in self.bins)
+        of_rows = self.schema.names if self.rows is None else self.rows.schema.names
+        if columns not in ((), self.schema.names) or of_rows != self.schema.names:
+            raise InvalidInput("the bins and private rows of a class picture must be about the columns of its schema")
+        if self.code.features != self.schema.n_features:
+            raise InvalidInput("the code of a class picture must be of the features of its schema")
+        shape = (len(self.labels), self.code.size + 1 + sum(map(len, self.bins)))
+        object.__setattr__(self, "sums", frozen_numbers(self.sums, shape, "sums"))
 
     @cached_property
     def weights(self) -> BlockWeights:

@@ -17,8 +17,8 @@ from ..explain.rows.storage import read_rows, write_rows
 from ..guarantee import Guarantee
 from ..schema import Schema
 from ..schema.bins import Bins
-from ..solve.counterfactual.autoencoder import MOST_FEATURES, NetworkCode
-from ..solve.counterfactual.codes import Code, identity_code
+from ..solve.counterfactual.autoencoder import AnyCode, NetworkCode
+from ..solve.counterfactual.codes import Code, IdentityCode
 from .class_picture import ClassPicture
 
 FORMAT = "vitrail-counterfactual/2"
@@ -34,7 +34,7 @@ def write_picture(picture: ClassPicture, path: str | Path) -> None:
     """Write the file; the same picture gives the same bytes."""
     cost, code = picture.cost, picture.code
     kind, names = ("network", _NETWORK) if isinstance(code, NetworkCode) else ("linear", _CODE)
-    if isinstance(code, Code) and code.is_identity:
+    if isinstance(code, IdentityCode):
         kind, names = "none", ()
     header: dict[str, object] = {
         "format": FORMAT,
@@ -90,10 +90,8 @@ def _picture(header: dict[str, Any], archive: zipfile.ZipFile) -> ClassPicture:
     if bins and tuple(one.name for one in bins) != schema.names:
         raise ValueError("bins and schema name different columns")
     kind, k, n = header["code"], int(header["code_size"]), schema.n_features
-    code: Code | NetworkCode = identity_code(n)
+    code: AnyCode = IdentityCode(n)
     if kind == "network":
-        if n > MOST_FEATURES:
-            raise ValueError(f"a network has at most {MOST_FEATURES} features, not {n}")
         hidden, output = _array(archive, "hidden", (n + 1, k)), _array(archive, "output", (k + 1, n))
         code = NetworkCode(hidden, output, float(header["scale"]))
     elif kind == "linear":

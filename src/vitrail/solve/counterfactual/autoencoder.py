@@ -15,10 +15,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 
 from ..._types import Floats
+from ...errors import InvalidInput
+from .codes import Code, IdentityCode
 
 UNITS = 32
 TRAINING_STEPS = 80
@@ -47,10 +50,22 @@ class NetworkCode:
     output: Floats
     scale: float
 
+    def __post_init__(self) -> None:
+        shape = (self.size + 1, self.features)
+        if self.output.shape != shape or not 1 <= self.features <= MOST_FEATURES or not 0 < self.scale < math.inf:
+            raise InvalidInput(
+                f"a network has 1 to {MOST_FEATURES} features, a positive scale, and layers that fit each other"
+            )
+
     @property
     def size(self) -> int:
         """How many numbers a code has."""
         return int(self.hidden.shape[1])
+
+    @property
+    def features(self) -> int:
+        """How many numbers a row has."""
+        return int(self.hidden.shape[0]) - 1
 
     @property
     def spread(self) -> Floats:
@@ -76,6 +91,9 @@ class NetworkCode:
         d = _on_grid(_sigmoid(h @ self.output[:-1] + self.output[-1]) - z, ROW_CELLS)
         e = (d @ self.output[:-1].T) * (1 - h**2)
         return np.concatenate([z, one], axis=1), e, np.concatenate([h, one], axis=1), d
+
+
+AnyCode: TypeAlias = Code | IdentityCode | NetworkCode
 
 
 def first_code(mean: Floats, scale: float, units: int = UNITS) -> NetworkCode:

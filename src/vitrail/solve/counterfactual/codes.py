@@ -27,6 +27,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from ..._types import Floats
+from ...errors import InvalidInput
 
 MOST_LATENT = 64
 ITERATIONS = 200
@@ -80,26 +81,33 @@ class Code:
     base : array (features,)
         What a code of zeros stands for.
     spread : array (size,)
-        About the standard deviation of each coordinate of a code, over all rows; zeros where it is not known.
-    is_identity : bool
-        Whether the code is x itself.
+        About the standard deviation of each coordinate of a code, over all rows.
     """
 
     encoder: Floats
     decoder: Floats
     base: Floats
     spread: Floats
-    is_identity: bool = False
+
+    def __post_init__(self) -> None:
+        features, size = self.encoder.shape
+        if (self.decoder.shape, self.base.shape, self.spread.shape) != ((size, features), (features,), (size,)):
+            raise InvalidInput("the arrays of a code do not belong together")
+        for name in ("encoder", "decoder", "base", "spread"):  # products of arrays in another order may differ in a last bit
+            object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name)))
 
     @property
     def size(self) -> int:
         """How many numbers a code has."""
         return int(self.encoder.shape[1])
 
+    @property
+    def features(self) -> int:
+        """How many numbers a row has."""
+        return int(self.encoder.shape[0])
+
     def encode(self, x: Floats) -> Floats:
         """Codes no longer than 1, (rows, size). No matrix product: its last bits would depend on the other rows."""
-        if self.is_identity:
-            return x
         codes = np.zeros((len(x), self.size))
         for feature, weights in enumerate(self.encoder):
             codes += x[:, feature, None] * weights
@@ -108,12 +116,32 @@ class Code:
 
     def decode(self, codes: Floats) -> Floats:
         """The rows x that codes stand for."""
-        return codes if self.is_identity else np.asarray(self.base + codes @ self.decoder)
+        return np.asarray(self.base + codes @ self.decoder)
 
 
-def identity_code(features: int) -> Code:
-    """The code of ``latent="none"``."""
-    return Code(np.eye(features), np.eye(features), np.zeros(features), np.zeros(features), True)
+@dataclass(frozen=True, eq=False)
+class IdentityCode:
+    """The code of ``latent="none"``: x itself, of ``size`` features."""
+
+    size: int
+
+    @property
+    def features(self) -> int:
+        """How many numbers a row has."""
+        return self.size
+
+    @property
+    def spread(self) -> Floats:
+        """Not known."""
+        return np.zeros(self.size)
+
+    def encode(self, x: Floats) -> Floats:
+        """The rows themselves."""
+        return x
+
+    def decode(self, codes: Floats) -> Floats:
+        """The codes themselves."""
+        return codes
 
 
 def code_of(latent: str, gram: Floats, sigma: float, n_rows_public: int) -> Code:

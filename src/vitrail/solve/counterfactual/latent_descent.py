@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import importlib
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,8 +23,9 @@ from ...model.feeding import feed_of
 from ...model.predictors import TorchPredictor
 from ...results.class_picture import ClassPicture
 from ...schema import Schema
-from .autoencoder import NetworkCode
+from .autoencoder import AnyCode, NetworkCode
 from .classes import Classes
+from .codes import IdentityCode
 
 ALPHA, BETA, GAMMA = 1.0, 0.5, 0.1
 DESCENT_STEPS = 60
@@ -76,25 +78,16 @@ def latent_minima(classes: TorchClasses, picture: ClassPicture, points: Floats, 
     def tensor(array: Floats) -> Any:
         return torch.as_tensor(array, dtype=dtype)
 
-    code, scale = picture.code, picture.scale
+    scale, decode = picture.scale, _decoder(torch, picture.code, picture.scale, tensor)
     features, prototypes = tensor(picture.schema.features(points)[0]), tensor(picture.prototypes[target])
-    back = (code.output[:-1], code.output[-1]) if isinstance(code, NetworkCode) else (code.decoder, code.base)
-    decoder, base = tensor(back[0]), tensor(back[1])
     moved = torch.zeros_like(prototypes, requires_grad=True)
     optimizer = torch.optim.Adam([moved], lr=RATE / scale * 4)
-
-    def decoded() -> Any:
-        codes = prototypes + moved
-        if isinstance(code, NetworkCode):
-            return torch.sigmoid((codes * math.sqrt(code.size)).clamp(-1, 1) @ decoder + base)
-        return ((codes if code.is_identity else base + codes @ decoder) * scale).clamp(0, 1)
-
     wanted = torch.as_tensor(np.asarray(target, dtype=np.int64))
     alpha = torch.full((len(points),), ALPHA, dtype=dtype)
-    best, reached = decoded().detach(), torch.zeros(len(points), dtype=torch.bool)
+    best, reached = decode(prototypes).detach(), torch.zeros(len(points), dtype=torch.bool)
     for step in range(2 * DESCENT_STEPS):
         optimizer.zero_grad()
-        x = decoded()
+        x = decode(prototypes + moved)
         margin = classes.margin(torch, x, wanted)
         right = margin.detach() > 0
         # The last row on the right side is kept: later ones are nearer to the point.
@@ -109,3 +102,14 @@ def latent_minima(classes: TorchClasses, picture: ClassPicture, points: Floats, 
         loss.backward()
         optimizer.step()
     return picture.schema.unfeature(best.double().numpy())
+
+
+def _decoder(torch: Any, code: AnyCode, scale: float, tensor: Callable[[Floats], Any]) -> Callable[[Any], Any]:
+    """What makes features in [0, 1] of codes, with gradients."""
+    if isinstance(code, NetworkCode):
+        weights, bias, root = tensor(code.output[:-1]), tensor(code.output[-1]), math.sqrt(code.size)
+        return lambda codes: torch.sigmoid((codes * root).clamp(-1, 1) @ weights + bias)
+    if isinstance(code, IdentityCode):
+        return lambda codes: (codes * scale).clamp(0, 1)
+    decoder, base = tensor(code.decoder), tensor(code.base)
+    return lambda codes: ((base + codes @ decoder) * scale).clamp(0, 1)
