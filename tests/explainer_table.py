@@ -83,4 +83,11 @@ class Row:
 TABLE: list[Row] = [
     # marginals and private rows
     Row("marginals", lambda data, model: vt.marginals(data)),
+    # counterfactuals
+    Row("counterfactual", lambda data, model: vt.Counterfactual(data, model, rows=False, key="table")),
+    Row(
+        "counterfactual with a code and rows",
+        lambda data, model: vt.Counterfactual(data, model, latent="linear", rows=True, key="table"),
+        questions=5,
+    ),
 ]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from . import audit, errors, flow, pane, show
     from .accounting import Cost
-    from .explain.counterfactual.explainer import Counterfactual
+    from .explain.counterfactual import Counterfactual
     from .explain.effects.explainers import AccumulatedEffects, PartialDependence
     from .explain.generic import AnyCurve, AnyRanking
     from .explain.importance.explainer import PermutationImportance
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from .results.effects import Effects
     from .results.report import GlobalExplanation
     from .schema import BagOfWords, Categorical, Numeric, Picture, Schema
+    from .solve.counterfactual.fitted import FittedCounterfactual
     from .vault import Block, BoundedSum, GramSum, GroupedSum, PrivateData, ProductSum, Quote, Release, SampledSum, Select
 
 __version__ = "0.1.0"
@@ -48,11 +49,12 @@ _HOMES = {
     "Budget": "guarantee",
     "Categorical": "schema",
     "Cost": "accounting",
-    "Counterfactual": "explain.counterfactual.explainer",
+    "Counterfactual": "explain.counterfactual",
     "Counterfactuals": "results.counterfactuals",
     "Curve": "results",
     "Effects": "results.effects",
     "Explanation": "results",
+    "FittedCounterfactual": "solve.counterfactual.fitted",
     "GlobalExplanation": "results.report",
     "GlobalReport": "explain.report.global_report",
     "GramSum": "vault",
@@ -106,6 +108,7 @@ __all__ = [
     "Curve",
     "Effects",
     "Explanation",
+    "FittedCounterfactual",
     "GlobalExplanation",
     "GlobalReport",
     "GramSum",

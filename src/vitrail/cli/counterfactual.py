@@ -37,9 +37,10 @@ from .output import (
 )
 
 if TYPE_CHECKING:
-    from ..explain.counterfactual.explainer import Counterfactual
     from ..ledger import Statement
     from ..show import Report
+    from ..solve.counterfactual.fitted import FittedCounterfactual
+    from ..solve.counterfactual.rules import Columns
 
 MOST_PEOPLE = 12
 """People that a page shows."""
@@ -52,10 +53,10 @@ class Asked:
     people: object
     desired_class: Level
     total: int
-    features_to_vary: str | list[str]
-    permitted_range: dict[str, object]
+    features_to_vary: Columns
+    permitted_range: dict[str, Sequence[Level]]
 
-    def answered(self, explainer: Counterfactual) -> Counterfactuals:
+    def answered(self, explainer: FittedCounterfactual) -> Counterfactuals:
         """Search; free."""
         return explainer(
             self.people,
@@ -110,7 +111,7 @@ def counterfactual(
     version: options.Version = "1",
 ) -> None:
     """Say what would have changed a model's answer for public points, from private rows, with a promise and a bill."""
-    from ..explain.counterfactual.explainer import Counterfactual
+    from ..explain.counterfactual import Counterfactual
 
     check_epsilon_delta(epsilon, delta, "a question")
     check_files(files, SUFFIXES, "the explanation")
@@ -148,9 +149,9 @@ def _class_of(text: str) -> Level:
     return int(text) if text.isdecimal() else text
 
 
-def _ranges(schema: Schema, permit: Sequence[str]) -> dict[str, object]:
+def _ranges(schema: Schema, permit: Sequence[str]) -> dict[str, Sequence[Level]]:
     """The options ``--permit``, read by the schema."""
-    ranges: dict[str, object] = {}
+    ranges: dict[str, Sequence[Level]] = {}
     for text in permit:
         name, equals, given = text.partition("=")
         if not equals or not given:

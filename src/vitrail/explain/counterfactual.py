@@ -11,17 +11,18 @@ replace-one).
 *Network.* First the sum of z = scale x, of norm at most ``scale``. Then, in each step, a row's gradients (z, 1) e^T and
 (h, 1) d^T: outer products, so their norm sqrt(|(z, 1)|^2 |e|^2 + |(h, 1)|^2 |d|^2) is known without forming them, and a row
 beyond ``clip`` is scaled down to it. A :class:`ProductSum` with l2_bound ``clip`` does that in integers (2 clip under
-replace-one). Weights are functions of earlier releases, so asking in turn is adaptive composition: p passes with noise sigma
-cost mu = sqrt(p) clip/sigma. Steps on Poisson samples of rate q (DP-SGD) would be quicker and no less noisy for as many
-passes: 1/q of them, of mu about sqrt(q)/s each (Dong, Roth & Su 2022), have together the noise s/sqrt(q) of one whole pass at
-the same price.
+replace-one). Weights are functions of earlier releases, so asking in turn is adaptive composition: p passes with noise
+sigma cost mu = sqrt(p) clip/sigma. Steps on Poisson samples of rate q (DP-SGD) would be quicker and no less noisy for as
+many passes: 1/q of them, of mu about q/s each (Dong, Roth & Su 2022), have together the noise s/sqrt(q) of one whole pass
+at the same price, sqrt(q)/s.
 
 *Classes.* A row of class s contributes one-hot(s) x (code, 1) and, where they are not too many, one-hot(s) x one-hot(bin)
-for each of d columns. With |code| <= 1 the first block has norm at most sqrt 2; the second has d ones, norm sqrt d. They are
-weighted by w1 and w2 with 2 w1^2 + d w2^2 = 1, so a row's norm is at most 1. Replace-one: two rows of one class have codes at
-most 2 apart and counts that cancel, and differ in at most two bins per column, sqrt(2 d); two rows of different classes have
-other coordinates, sqrt(2 + 2) = 2 and sqrt(2 d). Together at most sqrt(4 w1^2 + 2 d w2^2) = sqrt 2. A row without a class
-counts zero. The class is that of the public model's output for the row, or its label.
+for each of d columns. With |code| <= 1 the first block has norm at most sqrt 2; the second has d ones, norm sqrt d. They
+are weighted by w1 and w2 with 2 w1^2 + d w2^2 = 1, so a row's norm is at most 1. Replace-one: two rows of one class have
+codes at most 2 apart and counts that cancel, and differ in at most two bins per column, sqrt(2 d); two rows of different
+classes have other coordinates, sqrt(2 + 2) = 2 and sqrt(2 d). Together at most sqrt(4 w1^2 + 2 d w2^2) = sqrt 2. A row
+without a class counts zero, which is at most 1 from any other. The class is that of the public model's output for the row,
+or its label.
 
 Tests: tests/explain/counterfactual/test_counterfactual_bounds.py, test_counterfactual_network.py,
 tests/audit/test_counterfactual_audit.py.
@@ -51,8 +52,8 @@ from ..solve.counterfactual.autoencoder import (
     ROW_CELLS,
     TRAINING_STEPS,
     UNITS,
-    Descent,
     AnyCode,
+    Descent,
     NetworkCode,
     first_code,
 )

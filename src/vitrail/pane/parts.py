@@ -18,14 +18,14 @@ from typing import IO, Any
 import numpy as np
 
 from ..errors import InvalidInput
-from ..explain.counterfactual.storage import HEADER as PICTURE_HEADER
-from ..explain.counterfactual.storage import read_picture, write_picture
 from ..explain.linear.synopsis_file import HEADER as SYNOPSIS_HEADER
 from ..explain.linear.synopsis_file import read_synopsis, write_synopsis
 from ..explain.rows.storage import HEADER as ROWS_HEADER
 from ..explain.rows.storage import read_rows, write_rows
 from ..results.band_claim import TWO_SIDED_95, weakest
 from ..results.class_picture import ClassPicture
+from ..results.class_picture_file import HEADER as PICTURE_HEADER
+from ..results.class_picture_file import read_picture, write_picture
 from ..results.private_rows import PrivateRows
 from ..results.report import GlobalExplanation
 from ..results.synopsis import Synopsis

@@ -28,7 +28,7 @@ import numpy as np
 
 from ..accounting import Cost, JsonValue, epsilon_of, rounded_up
 from ..errors import InvalidInput
-from ..explain.counterfactual.explainer import Counterfactual
+from ..explain.counterfactual import Counterfactual
 from ..explain.linear.local import LocalLinear
 from ..explain.linear.moments import expected_gradient_noise
 from ..explain.report.global_report import GlobalReport

@@ -137,7 +137,7 @@ def _buy(plan: Plan, mu: float) -> dict[str, Any]:
             report = plan.report(mu)(mu=prices["global"], marginals=marginals)
         found["global"] = report if marginals is None else with_drawn_densities(report)
     if "counterfactual" in prices:
-        found["counterfactual"] = plan.counterfactual().fit(mu=prices["counterfactual"]).picture
+        found["counterfactual"] = plan.counterfactual()(mu=prices["counterfactual"])
     return {name: found[name] for name in KINDS if name in found}
 
 
@@ -279,9 +279,9 @@ def _tool() -> str:
 
 
 def _format_of(name: str) -> str:
-    from ..explain.counterfactual.storage import FORMAT as PICTURE
     from ..explain.linear.synopsis_file import FORMAT as SYNOPSIS
     from ..explain.rows.storage import FORMAT as ROWS
+    from ..results.class_picture_file import FORMAT as PICTURE
     from ..results.report import KIND
     from ..results.report import VERSION as REPORT
 

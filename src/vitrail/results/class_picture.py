@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +19,13 @@ from ..schema import Level, Numeric, Schema
 from ..schema.bins import Bins
 from ..solve.counterfactual.autoencoder import AnyCode
 from ..solve.rows.cuts import values_in
+from .band_claim import TWO_SIDED_95
 from .checks import frozen_numbers
 from .marginals import nearest_shares
 from .private_rows import PrivateRows
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 CODE_SHARE = 0.5
 """Of mu squared, for the codes where columns are counted too."""
@@ -125,10 +130,20 @@ class ClassPicture:
         """Noisy numbers of rows by class."""
         return np.asarray(self.sums[:, self.code.size] / self.weights.codes)
 
+    @property
+    def counts_sigma(self) -> float:
+        """Standard deviation of the noise on ``counts``."""
+        return self.sums_sigma / self.weights.codes
+
+    @property
+    def half_width(self) -> float:
+        """Half-width of the 95 % noise band of a class's row count."""
+        return TWO_SIDED_95 * self.counts_sigma
+
     @cached_property
     def known(self) -> Bools:
         """Which classes stand out of the noise."""
-        return np.asarray(self.counts > OVER_NOISE * self.sums_sigma / self.weights.codes)
+        return np.asarray(self.counts > OVER_NOISE * self.counts_sigma)
 
     @cached_property
     def prototypes(self) -> Floats:
@@ -155,10 +170,16 @@ class ClassPicture:
         return (sentence,) if lost else ()
 
     def frame(self) -> dict[str, NDArray[np.generic]]:
-        """One line per class: its noisy row count, whether it stands out of the noise, its prototype in original units."""
+        """One line per class: its noisy row count with its band, then its prototype in original units, by column."""
+        counts = {"rows": self.counts.copy(), "lower": self.counts - self.half_width, "upper": self.counts + self.half_width}
         prototypes = self.schema.frame(self.schema.unfeature(self.prototype_features))
-        columns = {name: np.asarray(values) for name, values in prototypes.items()}
-        return {"class": np.asarray(self.labels), "rows": self.counts.copy(), "known": self.known.copy(), **columns}
+        return {"class": np.asarray(self.labels), **counts, **prototypes}
+
+    def plot(self) -> Figure:
+        """Draw how many rows each class has, with noise bands."""
+        from ..show.counterfactuals import class_counts_figure
+
+        return class_counts_figure(self.labels, self.counts, self.half_width, title=f"classes of {self.dataset}")
 
     def shares(self, number: int) -> list[Floats]:
         """The distribution of every column within a class, shrunk to that of all rows as far as noise explains it."""
@@ -201,4 +222,3 @@ class ClassPicture:
         from .class_picture_file import read_picture
 
         return read_picture(path)
-

@@ -18,6 +18,7 @@ from ...accounting import Cost
 from ...errors import InvalidInput
 from ...guarantee import Guarantee
 from ...model import Model
+from ...results.checks import PlainValue
 from ...results.class_picture import ClassPicture
 from ...results.counterfactuals import Counterfactuals, WhatIf
 from ...schema import Level
@@ -69,7 +70,9 @@ class FittedCounterfactual:
             one.check(picture.schema)
 
     def __repr__(self) -> str:
-        return f"FittedCounterfactual({self._classes.name}, classes {listed(self._classes.labels, 6)}, {self.guarantee.brief})"
+        return (
+            f"FittedCounterfactual({self._classes.name}, classes {listed(self._classes.labels, 6)}, {self.guarantee.brief})"
+        )
 
     @property
     def picture(self) -> ClassPicture:
@@ -168,9 +171,7 @@ class FittedCounterfactual:
             answers = answers.joined(Candidates(np.repeat(some, [len(row) for row in rows]), np.concatenate(rows)))
         return answers
 
-    def _result(
-        self, search: Search, outputs: Floats, current: Indices, answers: Candidates, total: int
-    ) -> Counterfactuals:
+    def _result(self, search: Search, outputs: Floats, current: Indices, answers: Candidates, total: int) -> Counterfactuals:
         """The answers in original units, scored once more by the model."""
         schema, classes, picture, target = search.schema, search.classes, self._picture, search.target
         scored = classes.outputs(schema, answers.rows)
@@ -188,7 +189,9 @@ class FittedCounterfactual:
             missing = "" if mine else f"No permitted change was found that leads {classes.name} to class {label}."
             already = f"{classes.name} says class {label} already: nothing needs to change."
             messages.append(already if is_there else missing)
-        note = f"Plausibility: mean distance to the nearest {NEIGHBOURS} private rows of the wanted class, smaller is better."
+        note = (
+            f"Plausibility: mean distance to the nearest {NEIGHBOURS} private rows of the wanted class, smaller is better."
+        )
         return Counterfactuals(
             columns=schema.names,
             points=tuple(_dicts(schema.frame(search.points))),
@@ -215,6 +218,7 @@ class FittedCounterfactual:
             )
 
 
-def _dicts(frame: Mapping[str, NDArray[np.generic]]) -> list[dict[str, np.generic]]:
+def _dicts(frame: Mapping[str, NDArray[np.generic]]) -> list[dict[str, PlainValue]]:
     """Columns as one dictionary per line."""
-    return [dict(zip(frame, line, strict=True)) for line in zip(*frame.values(), strict=True)]
+    lines = zip(*(values.tolist() for values in frame.values()), strict=True)
+    return [dict(zip(frame, line, strict=True)) for line in lines]

@@ -71,14 +71,14 @@ class Rules:
         for name, given in (permitted_range or {}).items():
             number = schema.column_index(str(name))
             column = columns[number]
-            if column.change == "never":
-                raise InvalidInput(
-                    f"permitted_range names {name!r}, which the schema declares change='never'; leave it out, it stays"
-                )
             if isinstance(column, Numeric):
                 limits[number] = _interval(name, column, given)
             else:
                 levels[number] = _permitted_levels(name, column, given)
+            if column.change == "never":
+                raise InvalidInput(
+                    f"permitted_range names {name!r}, which the schema declares change='never'; leave it out, it stays"
+                )
         low, high = np.array(limits, dtype=np.float64).T
         up, down = (np.array([column.change != other for column in columns]) for other in ("down", "up"))
         whole = np.array([isinstance(column, Categorical) or column.integer for column in columns])
