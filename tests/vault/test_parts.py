@@ -211,7 +211,7 @@ def test_replays_are_a_parts_own():
 
 
 def test_another_name_count_dataset_version_or_schema_is_another_partition():
-    ledger = vt.ledger.MemoryLedger()
+    ledger = vt.ledger.open_ledger("memory")
     same = {"ledger": ledger, "account": "all"}
     wide = vt.Schema({**SCHEMA, "age": vt.Numeric(0, 101)})
     budget = vt.Budget(2.0, 1e-6)

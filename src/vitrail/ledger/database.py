@@ -26,16 +26,19 @@ from __future__ import annotations
 import os
 import secrets
 import sqlite3
+import tempfile
 import time
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-from sqlalchemy import URL, Connection, Engine, QueuePool, create_engine, event, make_url
+from sqlalchemy import URL, Connection, Engine, QueuePool, StaticPool, create_engine, event, make_url
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from ..errors import LedgerError
+from .results import Verification
 
 BUSY_SECONDS = 60.0
 """How long a connection waits for another's write before it gives up."""
@@ -47,7 +50,9 @@ READ_ONLY = "vitrail_read_only"
 
 
 def parse(where: str | Path) -> URL:
-    """The URL of a ledger, with a file's path made absolute."""
+    """The URL of a ledger, with a file's path made absolute; without a path for one in memory."""
+    if where == "memory":
+        return URL.create("sqlite")
     if isinstance(where, Path):
         return URL.create("sqlite", database=str(where.expanduser().absolute()))
     try:
@@ -76,7 +81,7 @@ def parse(where: str | Path) -> URL:
 def connect(url: URL) -> Engine:
     """An engine whose transactions are durable when they return."""
     if url.get_backend_name() == "sqlite":
-        return _sqlite_engine(url)
+        return _sqlite_engine(url) if url.database else _memory_engine()
     try:
         engine = create_engine(url, isolation_level="READ COMMITTED", hide_parameters=True, max_overflow=-1)
     except ImportError as error:
@@ -188,6 +193,14 @@ def _sqlite_engine(url: URL) -> Engine:
     return engine
 
 
+def _memory_engine() -> Engine:
+    """An engine with one connection, which holds the database: it ends with the engine."""
+    engine = create_engine("sqlite://", poolclass=StaticPool, connect_args={"check_same_thread": False})
+    event.listen(engine, "connect", _prepare_sqlite)
+    event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
 def _prepare_sqlite(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
     assert isinstance(connection, sqlite3.Connection)
     connection.isolation_level = None  # the driver starts no transaction of its own; _begin_sqlite does
@@ -205,3 +218,65 @@ def _begin_sqlite(connection: Connection) -> None:
 def _begin_postgresql(connection: Connection) -> None:
     if not connection.get_execution_options().get(READ_ONLY, False):
         connection.exec_driver_sql("SET LOCAL synchronous_commit TO ON")
+
+
+def copy_file(
+    connection: Connection, source: Path, destination: Path, walk: Callable[[Path], Verification], *, overwrite: bool
+) -> Verification:
+    """Copy the database behind ``connection`` to ``destination``, which must verify.
+
+    Parameters
+    ----------
+    connection : Connection
+        Open for reading, on the ledger.
+    source : Path
+        The ledger's file: it is no destination.
+    destination : Path
+        The file to write.
+    walk : callable
+        Verifies a copy.
+    overwrite : bool
+        Whether a file that is there is replaced.
+    """
+    destination = destination.expanduser().absolute()
+    if destination.exists() and destination.samefile(source):
+        raise LedgerError(f"The backup would replace the ledger {source} itself; name another file.")
+    if destination.exists() and not (overwrite and destination.is_file()):
+        raise LedgerError(
+            f"There is something at {destination} already. Name another file, or allow that a file is replaced: "
+            "overwrite=True, or --overwrite."
+        )
+    if not destination.parent.is_dir():
+        raise LedgerError(f"The backup {destination} cannot be written: there is no folder {destination.parent}.")
+    try:
+        handle, name = tempfile.mkstemp(dir=destination.parent, prefix=f".{destination.name}.", suffix=".tmp")
+        os.close(handle)
+    except OSError as error:
+        raise LedgerError(f"The backup {destination} cannot be written ({error.strerror}).") from error
+    copy = Path(name)
+    try:
+        _copy_pages(connection, copy)
+        found = walk(copy)
+        if not found.ok:
+            raise LedgerError(
+                f"The ledger {source} does not hold, so no backup was written: {found.problems[0]} Run `vitrail ledger "
+                "verify` for the full list."
+            )
+        copy.replace(destination)
+        sync_folder(destination.parent)
+    except OSError as error:
+        raise LedgerError(f"The backup {destination} cannot be written ({error.strerror}).") from error
+    finally:
+        copy.unlink(missing_ok=True)
+    return found
+
+
+def _copy_pages(connection: Connection, copy: Path) -> None:
+    original = connection.connection.driver_connection
+    assert isinstance(original, sqlite3.Connection)
+    try:
+        with closing(sqlite3.connect(copy, isolation_level=None)) as target:
+            target.execute("PRAGMA synchronous=EXTRA")
+            original.backup(target)
+    except sqlite3.Error as error:
+        raise LedgerError(f"The backup {copy} cannot be written ({error}).") from error
