@@ -76,7 +76,7 @@ class Asked:
 
         if self.method == "shapley":
             exact = Shapley(data, self.model, key=self.key).quote(self.points, epsilon=self.epsilon)
-            return exact.cost, exact.half_width
+            return exact.price.cost, exact.half_width
         if self.method == "statistics":
             local = LocalLinear(data, self.model, weight=self.weight).quote(self.points, epsilon=self.epsilon)
             return local.price.cost, local.half_width

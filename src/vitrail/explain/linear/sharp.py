@@ -150,7 +150,7 @@ def fit(
     weight, n_sampled, replicates, seed
         See :func:`explain_on`.
     """
-    from ..rows.private_rows import private_rows
+    from ..private_rows import private_rows
 
     if problem.schema != data.feature_schema:
         raise SchemaError("the problem's schema is not that of the data without its target")
