@@ -180,3 +180,48 @@ def test_a_network_that_does_not_fit_is_refused_before_its_first_step(data):
     with pytest.raises(BudgetExceeded, match="Nothing was charged"):
         vt.Counterfactual(data, MODEL, latent="network").fit(epsilon=1.6)
     assert data.budget.n_questions == 0
+
+
+class Killed(BaseException):
+    """Stands for a process that ends between two steps."""
+
+
+def kill_after(explainer, answers, **price):
+    """Have the conversation and end it once so many answers were delivered; the rehearsal is not counted."""
+    talk, delivered = explainer.conversation(), 0
+
+    def dying(terms):
+        nonlocal delivered
+        recipe, release = talk.recipe(terms), None
+        while True:
+            release = yield recipe.send(release)
+            delivered += 1
+            if delivered == answers:
+                raise Killed
+
+    with pytest.raises(Killed):
+        replace(talk, recipe=dying, rehearsal=talk).explain(**price)
+
+
+def test_a_training_that_broke_off_goes_on_where_it_stopped(tmp_path):
+    def opened():
+        where = f"sqlite:///{tmp_path / 'l.db'}"
+        rows = frame(some_rows(300))
+        return vt.PrivateData(rows, SCHEMA, name="rows", n_rows_public=300, budget=vt.Budget(2, 1e-6), ledger=where)
+
+    def explainer(data, name="bank"):
+        model = vt.Model(lambda x: (x[:, 0] > 0.5).astype(float), range=(0, 1), name=name)
+        return vt.Counterfactual(data, model, latent="network", rows=False, key=name)
+
+    kill_after(explainer(opened()), 40, epsilon=1.0)
+    data = opened()
+    assert data.budget.spent_epsilon == pytest.approx(1.0)  # the whole price is set aside
+    picture = explainer(data)(epsilon=1.0)
+    assert data.budget.spent == picture.cost
+    assert sum(entry.kind == "charged" for entry in data.budget.entries) == TRAINING_STEPS + 2
+    # The training is about the rows alone: another model at the same price pays for its classes only.
+    other = explainer(data, "other bank")(epsilon=1.0)
+    assert (other.code.hidden == picture.code.hidden).all()
+    assert sum(entry.kind == "charged" for entry in data.budget.entries) == TRAINING_STEPS + 3
+    assert other.cost == picture.cost
+    assert data.budget.spent.pico_mu_squared == pytest.approx(1.5 * picture.cost.pico_mu_squared, rel=1e-6)
