@@ -17,7 +17,6 @@ import vitrail as vt
 from error_rates import CONFIDENCE
 from vitrail.explain import counterfactual as questions
 from vitrail.explain.counterfactual import Counterfactual, mean_question, moments_question, step_question
-from vitrail.results.class_picture import BlockWeights
 from vitrail.solve.counterfactual.autoencoder import NetworkCode
 from vitrail.solve.counterfactual.codes import IdentityCode, Moments, linear_code
 from vitrail.vault import rehearse
@@ -90,10 +89,9 @@ def test_one_row_is_told_as_well_as_promised(name):
 
 @pytest.mark.usefixtures("planted_noise")
 def test_marginals_weighted_twice_are_caught(monkeypatch):
-    real = BlockWeights.of
-    monkeypatch.setattr(
-        BlockWeights, "of", classmethod(lambda cls, columns: cls(real(columns).codes, 2 * real(columns).counts))
-    )
+    real = questions.block_weights
+    doubled = lambda columns: real(columns)._replace(counts=2 * real(columns).counts)  # noqa: E731
+    monkeypatch.setattr(questions, "block_weights", doubled)
     monkeypatch.setattr(questions, "HAIR", 2.0)  # nobody is clipped, and the bound stays what it was
     question = sums_question()
     object.__setattr__(question, "l2_bound", 2.0)

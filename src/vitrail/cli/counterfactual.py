@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..errors import BudgetExceeded, InvalidInput
+from ..errors import InvalidInput
 from ..guarantee import check_epsilon_delta
 from ..results.counterfactuals import Counterfactuals
 from ..results.summary import printable
@@ -112,6 +111,7 @@ def counterfactual(
 ) -> None:
     """Say what would have changed a model's answer for public points, from private rows, with a promise and a bill."""
     from ..explain.counterfactual import Counterfactual
+    from ..solve.counterfactual.fitted import FittedCounterfactual
 
     check_epsilon_delta(epsilon, delta, "a question")
     check_files(files, SUFFIXES, "the explanation")
@@ -125,8 +125,7 @@ def counterfactual(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what there is to warn of is said when it is paid for
         tried = Counterfactual(rehearsal, chosen, threshold=threshold, rows=False, latent="none")
-        with suppress(BudgetExceeded):  # more than the whole budget: the account itself says what is left
-            asked.answered(tried.fit(epsilon=epsilon))
+        asked.answered(FittedCounterfactual(tried.quote(epsilon=epsilon).result, chosen))
     private = declared.opened()
     last = max(entry.seq for entry in private.budget.entries)
     explainer = with_notes(lambda: Counterfactual(private, chosen, threshold=threshold, key=key).fit(epsilon=epsilon))

@@ -34,7 +34,8 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal, get_args
 
 import numpy as np
@@ -45,7 +46,7 @@ from ..accounting import JsonValue
 from ..errors import InvalidInput
 from ..model import Model
 from ..releases import Release
-from ..results.class_picture import BlockWeights, ClassPicture
+from ..results.class_picture import By, ClassPicture, block_weights
 from ..schema.bins import Bins
 from ..solve.counterfactual.autoencoder import (
     MOST_FEATURES,
@@ -53,7 +54,7 @@ from ..solve.counterfactual.autoencoder import (
     TRAINING_STEPS,
     UNITS,
     AnyCode,
-    Descent,
+    Layer,
     NetworkCode,
     first_code,
 )
@@ -66,13 +67,14 @@ from .private_rows import MOST_COLUMNS, private_rows_recipe
 from .recipe import Ask, Conversation, GlobalExplainer, Recipe, Terms, cost_of, scaled
 
 Latent = Literal["auto", "none", "linear", "sigmoid", "network"]
-By = Literal["predictions", "labels"]
 
 VERSION = 2
 SHARES = {"moments": 0.15, "network": 0.25, "classes": 0.25, "rows": 0.60}
 """Of mu squared; what is not asked for leaves its share to the others."""
 MEAN_SHARE = 0.1
 """Of the network's price, for the mean row."""
+REHEARSED_STEPS = 2
+"""Of a network's training, before the first charge: all steps are alike."""
 CLIP_SHARE = 0.5
 """Clip of a row's gradient over ``scale``."""
 MOST_MOMENTS = 1_500
@@ -148,13 +150,15 @@ def training(
     terms: Terms, features: int, scale: float, n_steps: int = TRAINING_STEPS, units: int = UNITS
 ) -> Recipe[tuple[NetworkCode, list[Release]]]:
     """Train a network: the mean row, then one question a step."""
-    releases = [(yield Ask(mean_question(features, scale), MEAN_SHARE))]
-    state = Descent(first_code(np.clip(releases[0].value / terms.n_rows_public, 0.0, 1.0), scale, units))
+    n, releases = terms.n_rows_public, [(yield Ask(mean_question(features, scale), MEAN_SHARE))]
+    code = first_code(np.clip(releases[0].value / n, 0.0, 1.0), scale, units)
+    hidden, output = Layer(code.hidden), Layer(code.output)
     for step in range(n_steps):
-        release = yield Ask(step_question(state.code, step, releases[-1]), (1 - MEAN_SHARE) / n_steps)
+        release = yield Ask(step_question(code, step, releases[-1]), (1 - MEAN_SHARE) / n_steps)
+        hidden, output = (layer.after(release.parts[i] / n, step, n_steps) for i, layer in (("0", hidden), ("1", output)))
+        code = NetworkCode(hidden.weights, output.weights, scale)
         releases.append(release)
-        state = state.after((release.parts["0"], release.parts["1"]), terms.n_rows_public, n_steps)
-    return state.code, releases
+    return code, releases
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,17 +192,17 @@ class ClassSums:
 
     def __call__(self, block: Block) -> Floats:
         """(rows, classes x width), weighted; NaN for a row without a class."""
-        weights, rows, size = BlockWeights.of(len(self.bins)), np.arange(len(block)), self.code.size
-        told = np.zeros((len(block), self.width))
-        told[:, :size] = self.code.encode(shortened(block.features, self.scale)) * weights.codes
-        told[:, size] = weights.codes
+        weights, rows, size = block_weights(len(self.bins)), np.arange(len(block)), self.code.size
+        own = np.zeros((len(block), self.width))
+        own[:, :size] = self.code.encode(shortened(block.features, self.scale)) * weights.codes
+        own[:, size] = weights.codes
         start = size + 1
         for column in self.bins:
-            told[rows, start + column.index(block.column(column.name))] = weights.counts
+            own[rows, start + column.index(block.column(column.name))] = weights.counts
             start += len(column)
         number = self.classes(block)
         by_class = np.zeros((len(block), self.n_classes, self.width))
-        by_class[rows, np.maximum(number, 0)] = told
+        by_class[rows, np.maximum(number, 0)] = own
         by_class[number < 0] = np.nan
         return by_class.reshape(len(block), -1)
 
@@ -287,9 +291,9 @@ class Counterfactual(GlobalExplainer[ClassPicture]):
         self._can_have_rows = 2 <= n_columns <= MOST_COLUMNS
         if rows is True and not self._can_have_rows:
             raise InvalidInput(f"rows is True, but private rows have 2 to {MOST_COLUMNS} columns, not {n_columns}")
-        self._classes = Classes.of(model, threshold)
-        for one in self._classes.models:
-            one.check(self._schema)
+        self._model, self._classes = model, Classes.of(model, threshold)
+        for class_model in self._classes.models:
+            class_model.check(self._schema)
         self._by: By = choice("by", by, get_args(By))
         self._levels = self._label_classes() if by == "labels" else None
         self._latent = _latent(latent, self._schema.n_features)
@@ -316,15 +320,11 @@ class Counterfactual(GlobalExplainer[ClassPicture]):
         BudgetExceeded
             If the account or the analyst's cap cannot pay for all of it. Nothing was charged.
         """
-        return FittedCounterfactual(self(epsilon=epsilon, mu=mu), self._models)
-
-    @property
-    def _models(self) -> Model | tuple[Model, ...]:
-        return self._classes.models if len(self._classes.models) > 1 else self._classes.models[0]
+        return FittedCounterfactual(self(epsilon=epsilon, mu=mu), self._model)
 
     def conversation(self) -> Conversation[ClassPicture]:
         """A code of the rows, the classes in it, private rows."""
-        models: list[JsonValue] = [one.identity(self._schema, self._key) for one in self._classes.models]
+        models: list[JsonValue] = [model.identity(self._schema, self._key) for model in self._classes.models]
         identity: dict[str, JsonValue] = {
             "kind": "counterfactual",
             "version": VERSION,
@@ -339,7 +339,8 @@ class Counterfactual(GlobalExplainer[ClassPicture]):
         }
         known = self._levels is not None or None not in models
         label = f"counterfactuals of {self._classes.name}"
-        return Conversation(self._data, self._recipe, label, identity if known else None, models=self._classes.models)
+        talk = Conversation(self._data, self._recipe, label, identity if known else None, models=self._classes.models)
+        return replace(talk, rehearsal=replace(talk, recipe=partial(self._recipe, n_steps=REHEARSED_STEPS)))
 
     def class_sums(self, code: AnyCode) -> ClassSums:
         """What rows contribute to the question about the classes, in a code."""
@@ -357,13 +358,12 @@ class Counterfactual(GlobalExplainer[ClassPicture]):
         asked = [*of_code, "classes", *(["rows"] if with_rows and self._can_have_rows else [])]
         return {name: SHARES[name] / sum(SHARES[each] for each in asked) for name in asked}
 
-    def _recipe(self, terms: Terms) -> Recipe[ClassPicture]:
+    def _recipe(self, terms: Terms, n_steps: int = TRAINING_STEPS) -> Recipe[ClassPicture]:
         shares, features = self._shares(terms), self._schema.n_features
         code: AnyCode = IdentityCode(features)
         releases: list[Release] = []
         if share := shares.get("network"):
-            inner = training(terms.scaled(share), features, self._scale)
-            code, releases = yield from scaled(inner, share)
+            code, releases = yield from scaled(training(terms.scaled(share), features, self._scale, n_steps), share)
         if share := shares.get("moments"):
             release = yield Ask(moments_question(features, self._scale), share)
             code = code_of(self._latent, release.value, release.sigma or 0.0, terms.n_rows_public)
@@ -380,7 +380,7 @@ class Counterfactual(GlobalExplainer[ClassPicture]):
             labels=self._classes.labels,
             threshold=self._classes.threshold,
             by=self._by,
-            models=tuple(one.digest() for one in self._classes.models),
+            models=tuple(model.digest() for model in self._classes.models),
             scale=self._scale,
             code=code,
             sums=release.value.reshape(len(self._classes), sums.width),

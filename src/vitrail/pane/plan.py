@@ -263,8 +263,8 @@ class Plan:
             for part in tag.half_widths:
                 expected[part] = f"bands of about +-{tag.half_width(part):.2g} ({tag.claim(part).mark})"
         if "counterfactual" in shares:
-            tags = self.counterfactual().quote(mu=prices["counterfactual"])
-            expected["counterfactual"] = f"noise of about {100 * (tags.sigma_per_row or 0):.2g} % of all rows on a class"
+            noise = self.counterfactual().quote(mu=prices["counterfactual"]).result.counts_sigma / data.n_rows_public
+            expected["counterfactual"] = f"noise of about {100 * noise:.2g} % of all rows on a class"
         whole = Cost.of_mu(total)
         statement = data.budget
         promise = Guarantee.of_mu(whole.mu, data.delta, check_neighbours(data.neighbours))

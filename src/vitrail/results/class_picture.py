@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,32 +27,31 @@ from .private_rows import PrivateRows
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+By: TypeAlias = Literal["predictions", "labels"]
 CODE_SHARE = 0.5
 """Of mu squared, for the codes where columns are counted too."""
 OVER_NOISE = 3.0
 """A count that exceeds so many standard deviations of its noise is used."""
 
 
-@dataclass(frozen=True)
-class BlockWeights:
-    """What the two blocks of a row's contribution are multiplied by: 2 codes^2 + columns counts^2 = 1.
-
-    Examples
-    --------
-    >>> weights = BlockWeights.of(columns=2)
-    >>> round(2 * weights.codes**2 + 2 * weights.counts**2, 9)
-    1.0
-    """
+class BlockWeights(NamedTuple):
+    """What the two blocks of a row's contribution are multiplied by: 2 codes^2 + columns counts^2 = 1."""
 
     codes: float
     counts: float
 
-    @classmethod
-    def of(cls, columns: int) -> BlockWeights:
-        """The weights where so many columns are counted by class; 0 for codes alone."""
-        if columns == 0:
-            return cls(math.sqrt(0.5), 0.0)
-        return cls(math.sqrt(CODE_SHARE / 2), math.sqrt((1 - CODE_SHARE) / columns))
+
+def block_weights(columns: int) -> BlockWeights:
+    """The weights where so many columns are counted by class; 0 for codes alone.
+
+    Examples
+    --------
+    >>> weights = block_weights(2)
+    >>> round(2 * weights.codes**2 + 2 * weights.counts**2, 9)
+    1.0
+    """
+    codes = CODE_SHARE if columns else 1.0
+    return BlockWeights(math.sqrt(codes / 2), math.sqrt((1 - codes) / max(columns, 1)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +97,7 @@ class ClassPicture:
     schema: Schema
     labels: tuple[Level, ...]
     threshold: float
-    by: str
+    by: By
     models: tuple[str | None, ...]
     scale: float
     code: AnyCode = field(repr=False)
@@ -123,7 +122,7 @@ class ClassPicture:
     @cached_property
     def weights(self) -> BlockWeights:
         """What the sums were weighted by."""
-        return BlockWeights.of(len(self.bins))
+        return block_weights(len(self.bins))
 
     @cached_property
     def counts(self) -> Floats:

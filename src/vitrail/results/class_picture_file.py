@@ -27,15 +27,13 @@ MOST_BYTES = 2**31
 """A file that claims to hold more is refused before it is unpacked."""
 _FIXED_DATE = (1980, 1, 1, 0, 0, 0)
 _CODE = ("encoder", "decoder", "base", "spread")
-_NETWORK = ("hidden", "output")
+_ARRAYS: dict[str, tuple[str, ...]] = {"linear": _CODE, "network": ("hidden", "output"), "none": ()}
 
 
 def write_picture(picture: ClassPicture, path: str | Path) -> None:
     """Write the file; the same picture gives the same bytes."""
     cost, code = picture.cost, picture.code
-    kind, names = ("network", _NETWORK) if isinstance(code, NetworkCode) else ("linear", _CODE)
-    if isinstance(code, IdentityCode):
-        kind, names = "none", ()
+    kind = "network" if isinstance(code, NetworkCode) else "none" if isinstance(code, IdentityCode) else "linear"
     header: dict[str, object] = {
         "format": FORMAT,
         "dataset": picture.dataset,
@@ -54,7 +52,7 @@ def write_picture(picture: ClassPicture, path: str | Path) -> None:
         "cost": [cost.pico_mu_squared, cost.pico_epsilon, str(cost.quecto_delta)],
     }
     members = {HEADER: json.dumps(header, indent=1, allow_nan=False).encode(), "sums.npy": _bytes(picture.sums)}
-    members |= {f"{name}.npy": _bytes(getattr(code, name)) for name in names}
+    members |= {f"{name}.npy": _bytes(getattr(code, name)) for name in _ARRAYS[kind]}
     if picture.rows is not None:
         buffer = io.BytesIO()
         write_rows(picture.rows, buffer)  # type: ignore[arg-type]  # zipfile takes both
@@ -121,7 +119,7 @@ def _picture(header: dict[str, Any], archive: zipfile.ZipFile) -> ClassPicture:
         n_rows_public=int(header["n_rows_public"]),
         cost=Cost(int(mu_squared), int(epsilon), int(delta)),
         guarantee=Guarantee.from_json(header["guarantee"]),
-        by=str(header["by"]),
+        by="labels" if header["by"] == "labels" else "predictions",
         models=tuple(None if one is None else str(one) for one in header["models"]),
     )
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import vitrail as vt
 from vitrail.explain.counterfactual import ClassSums, moments_question, shortened
-from vitrail.results.class_picture import BlockWeights
+from vitrail.results.class_picture import block_weights
 from vitrail.solve.counterfactual.codes import Code, IdentityCode, Moments, linear_code, sigmoid_code, taylor_loss
 from vitrail.solve.rows.cuts import fine_bins
 from vitrail.vault.rows.block import Block
@@ -55,7 +55,7 @@ def test_the_bounds_are_reached():
 
 @pytest.mark.parametrize("columns", [0, 1, 13])
 def test_weights_make_the_norm_1(columns):
-    weights = BlockWeights.of(columns)
+    weights = block_weights(columns)
     assert 2 * weights.codes**2 + columns * weights.counts**2 == pytest.approx(1)
 
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import vitrail as vt
-from vitrail.errors import BudgetExceeded, InvalidInput
 from vitrail.accounting import Cost
+from vitrail.errors import BudgetExceeded, InvalidInput
 from vitrail.explain import counterfactual
 from vitrail.explain.counterfactual import step_question, training
 from vitrail.explain.recipe import Terms, drive
@@ -200,7 +200,7 @@ def kill_after(explainer, answers, **price):
                 raise Killed
 
     with pytest.raises(Killed):
-        replace(talk, recipe=dying, rehearsal=talk).explain(**price)
+        replace(talk, recipe=dying).explain(**price)
 
 
 def test_a_training_that_broke_off_goes_on_where_it_stopped(tmp_path):

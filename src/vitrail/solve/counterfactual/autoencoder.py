@@ -14,7 +14,7 @@ Test: tests/explain/counterfactual/test_counterfactual_network.py.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -106,49 +106,35 @@ def first_code(mean: Floats, scale: float, units: int = UNITS) -> NetworkCode:
 
 
 @dataclass(frozen=True, eq=False)
-class Descent:
-    """Gradient descent with momentum on noisy sums.
+class Layer:
+    """A layer in training: gradient descent with momentum on noisy sums.
 
-    Each layer's weights, and its biases, go by their gradient over its root mean square: as Adam does, but with one number
-    for all of them, because a coordinate's own scale would mostly be that of its noise.
+    Weights, and biases, go by their gradient over its root mean square: as Adam does, but with one number for all of them,
+    because a coordinate's own scale would mostly be that of its noise.
 
     Attributes
     ----------
-    code : NetworkCode
-        The weights now.
-    step : int
-        How many steps were taken.
-    means, squares : tuple of array
-        Running means of each layer's gradient, and of its mean square (weights, biases).
+    weights : array (inputs + 1, outputs)
+        The weights and, below them, the biases.
+    mean : array or 0
+        Running mean of the gradient.
+    square : array (2, 1) or 0
+        Running mean of the mean square of the gradient, of the weights and of the biases.
     """
 
-    code: NetworkCode
-    step: int = 0
-    means: tuple[Floats, Floats] | tuple[float, float] = (0.0, 0.0)
-    squares: tuple[Floats, Floats] | tuple[float, float] = (0.0, 0.0)
+    weights: Floats
+    mean: Floats | float = 0.0
+    square: Floats | float = 0.0
 
-    def after(self, sums: tuple[Floats, Floats], n_rows_public: int, n_steps: int) -> Descent:
-        """The state after one more step; the rate falls to a tenth on the way."""
-        rate = RATE * (1 - 0.9 * self.step / n_steps)
-        layers = (self.code.hidden, self.code.output)
-        moved = [self._layer(layer, total / n_rows_public, rate) for layer, total in enumerate(sums)]
-        hidden, output = (weights_on_grid(layers[layer] - step) for layer, (step, _, _) in enumerate(moved))
-        return Descent(
-            replace(self.code, hidden=hidden, output=output),
-            self.step + 1,
-            (moved[0][1], moved[1][1]),
-            (moved[0][2], moved[1][2]),
-        )
-
-    def _layer(self, layer: int, gradient: Floats, rate: float) -> tuple[Floats, Floats, Floats]:
-        """The change of a layer's weights, and its new running means."""
-        count = self.step + 1
-        square = np.array([[(gradient[:-1] ** 2).mean()], [(gradient[-1] ** 2).mean()]])
-        mean = np.asarray(MOMENTUM * self.means[layer] + (1 - MOMENTUM) * gradient)
-        square = np.asarray(MEMORY * self.squares[layer] + (1 - MEMORY) * square)
-        size = np.sqrt(square / (1 - MEMORY**count)) + 1e-12
-        per_line = np.concatenate([np.repeat(size[:1], len(gradient) - 1, axis=0), size[1:]])
-        return np.asarray(rate / (1 - MOMENTUM**count) * mean / per_line), mean, square
+    def after(self, gradient: Floats, step: int, n_steps: int) -> Layer:
+        """The layer after a step, counted from 0; the rate falls to a tenth on the way."""
+        mean = np.asarray(MOMENTUM * self.mean + (1 - MOMENTUM) * gradient)
+        squares = np.array([[(gradient[:-1] ** 2).mean()], [(gradient[-1] ** 2).mean()]])
+        square = np.asarray(MEMORY * self.square + (1 - MEMORY) * squares)
+        size = np.sqrt(square / (1 - MEMORY ** (step + 1))) + 1e-12
+        per_line = np.repeat(size, [len(gradient) - 1, 1], axis=0)
+        rate = RATE * (1 - 0.9 * step / n_steps) / (1 - MOMENTUM ** (step + 1))
+        return Layer(weights_on_grid(self.weights - rate * mean / per_line), mean, square)
 
 
 def weights_on_grid(values: Floats) -> Floats:

@@ -66,8 +66,8 @@ class FittedCounterfactual:
         self._picture, self._classes = picture, classes
         self._pools: dict[tuple[int, int], Pool] = {}
         self._check_models()
-        for one in classes.models:
-            one.check(picture.schema)
+        for class_model in classes.models:
+            class_model.check(picture.schema)
 
     def __repr__(self) -> str:
         return (
@@ -163,12 +163,12 @@ class FittedCounterfactual:
         gradients = TorchClasses.of(search.classes, search.schema)
         answers = Candidates(np.empty(0, dtype=np.intp), np.empty((0, search.points.shape[1])))
         for start in range(0, len(points), POINTS_AT_ONCE):
-            some = points[start : start + POINTS_AT_ONCE]
+            batch = points[start : start + POINTS_AT_ONCE]
             extra = None
             if gradients is not None:
-                extra = latent_minima(gradients, self._picture, search.points[some], search.target[some])
-            rows = find(search, some, total, extra)
-            answers = answers.joined(Candidates(np.repeat(some, [len(row) for row in rows]), np.concatenate(rows)))
+                extra = latent_minima(gradients, self._picture, search.points[batch], search.target[batch])
+            rows = find(search, batch, total, extra)
+            answers = answers.joined(Candidates(np.repeat(batch, [len(row) for row in rows]), np.concatenate(rows)))
         return answers
 
     def _result(self, search: Search, outputs: Floats, current: Indices, answers: Candidates, total: int) -> Counterfactuals:
@@ -179,12 +179,12 @@ class FittedCounterfactual:
         right &= search.rules.kept(search.points[answers.point], answers.rows)
         output = target if len(classes.models) > 1 else np.zeros_like(target)
         rows, distance, away = _dicts(schema.frame(answers.rows)), search.distance(answers), search.implausibility(answers)
-        told: list[list[WhatIf]] = [[] for _ in target]
+        by_point: list[list[WhatIf]] = [[] for _ in target]
         for line in np.flatnonzero(right):
             point = answers.point[line]
-            told[point].append(WhatIf(rows[line], distance[line], away[line], float(scored[line, output[point]])))
+            by_point[point].append(WhatIf(rows[line], distance[line], away[line], float(scored[line, output[point]])))
         messages = []
-        for wanted, is_there, mine in zip(target, target == current, told, strict=True):
+        for wanted, is_there, mine in zip(target, target == current, by_point, strict=True):
             label = classes.labels[wanted]
             missing = "" if mine else f"No permitted change was found that leads {classes.name} to class {label}."
             already = f"{classes.name} says class {label} already: nothing needs to change."
@@ -198,7 +198,7 @@ class FittedCounterfactual:
             outputs=tuple(np.take_along_axis(outputs, output[:, None], axis=1)[:, 0].tolist()),
             classes=tuple(classes.labels[number] for number in current),
             wanted=tuple(classes.labels[number] for number in target),
-            answers=tuple(map(tuple, told)),
+            answers=tuple(map(tuple, by_point)),
             messages=tuple(messages),
             total_CFs=total,
             guarantee=picture.guarantee,

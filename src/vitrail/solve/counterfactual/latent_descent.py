@@ -34,35 +34,34 @@ PRESSED = 20.0
 """By how much alpha grows, half-way, for points that did not get to the wanted class."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TorchClasses:
-    """The torch modules behind classes, and which column of each output belongs to the class."""
+    """Classes of torch modules on features."""
 
+    classes: Classes
     modules: tuple[Any, ...]
-    columns: tuple[int | None, ...]
-    threshold: float
-    is_one_predictor: bool
 
     @classmethod
     def of(cls, classes: Classes, schema: Schema) -> TorchClasses | None:
-        """The modules, if all models are torch modules on features."""
-        predictors = []
+        """The modules behind the models; None unless all of them are torch modules on features."""
+        modules: list[Any] = []
         for model in classes.models:
             predictor = model.predictor
             if not isinstance(predictor, TorchPredictor) or feed_of(schema, model.inputs, predictor).kind != "features":
                 return None
-            predictors.append(predictor)
-        columns = tuple(model.column for model in classes.models)
-        return cls(tuple(one.module for one in predictors), columns, classes.threshold, classes.is_one_predictor)
+            modules.append(predictor.module)
+        return cls(classes, tuple(modules))
 
     def margin(self, torch: Any, x: Any, wanted: Any) -> Any:
         """How far the outputs are on the wanted side: over the threshold, or over the other classes' outputs."""
-        shared = [self.modules[0](x)] * len(self.modules) if self.is_one_predictor else [m(x) for m in self.modules]
+        models, is_shared = self.classes.models, self.classes.is_one_predictor
+        results = [self.modules[0](x)] * len(models) if is_shared else [module(x) for module in self.modules]
         outputs = [
-            told if told.ndim == 1 else told[:, column or 0] for told, column in zip(shared, self.columns, strict=True)
+            result if result.ndim == 1 else result[:, model.column or 0]
+            for result, model in zip(results, models, strict=True)
         ]
         if len(outputs) == 1:
-            above = outputs[0] - self.threshold
+            above = outputs[0] - self.classes.threshold
             return torch.where(wanted == 1, above, -above)
         stacked = torch.stack(outputs, dim=1)
         own = stacked.gather(1, wanted[:, None])[:, 0]
@@ -72,7 +71,7 @@ class TorchClasses:
 def latent_minima(classes: TorchClasses, picture: ClassPicture, points: Floats, target: Indices) -> Floats:
     """A minimum of eq. 18 for each point, as raw rows."""
     torch = importlib.import_module("torch")
-    parameters = [one for one in classes.modules[0].parameters() if one.is_floating_point()]
+    parameters = [weights for weights in classes.modules[0].parameters() if weights.is_floating_point()]
     dtype = parameters[0].dtype if parameters else torch.float32
 
     def tensor(array: Floats) -> Any:
