@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from .model import Model
     from .pane.pane import Pane
     from .pane.writer import release
-    from .results import Curve, Explanation, Ranking, Surface
+    from .results import Attribution, Curve, Ranking, Surface
     from .results.counterfactuals import Counterfactuals
     from .results.effects import Effects
     from .results.marginals import Marginals
     from .results.private_rows import PrivateRows
-    from .results.report import GlobalExplanation
+    from .results.report import Report
     from .schema import BagOfWords, Categorical, Numeric, Picture, Schema
     from .solve.counterfactual.fitted import FittedCounterfactual
     from .vault import Block, BoundedSum, GramSum, GroupedSum, PrivateData, ProductSum, Quote, Release, SampledSum, Select
@@ -46,6 +46,7 @@ _HOMES = {
     "AccumulatedEffects": "explain.effects.explainers",
     "AnyCurve": "explain.any_curve",
     "AnyRanking": "explain.any_ranking",
+    "Attribution": "results",
     "BagOfWords": "schema",
     "Block": "vault",
     "BoundedSum": "vault",
@@ -56,9 +57,7 @@ _HOMES = {
     "Counterfactuals": "results.counterfactuals",
     "Curve": "results",
     "Effects": "results.effects",
-    "Explanation": "results",
     "FittedCounterfactual": "solve.counterfactual.fitted",
-    "GlobalExplanation": "results.report",
     "GlobalReport": "explain.report.global_report",
     "GramSum": "vault",
     "GroupedSum": "vault",
@@ -80,6 +79,7 @@ _HOMES = {
     "Quote": "vault",
     "Ranking": "results",
     "Release": "releases",
+    "Report": "results.report",
     "SampledSum": "vault",
     "Schema": "schema",
     "Select": "vault",
@@ -100,6 +100,7 @@ __all__ = [
     "AccumulatedEffects",
     "AnyCurve",
     "AnyRanking",
+    "Attribution",
     "BagOfWords",
     "Block",
     "BoundedSum",
@@ -110,9 +111,7 @@ __all__ = [
     "Counterfactuals",
     "Curve",
     "Effects",
-    "Explanation",
     "FittedCounterfactual",
-    "GlobalExplanation",
     "GlobalReport",
     "GramSum",
     "GroupedSum",
@@ -134,6 +133,7 @@ __all__ = [
     "Quote",
     "Ranking",
     "Release",
+    "Report",
     "SampledSum",
     "Schema",
     "Select",

@@ -3,9 +3,9 @@
 Rows are dealt into l groups, each row by a draw of its own; the ranker runs on every group, in a process of its own; the
 vault turns what it says into points for ranks, M-1 for the first of M items down to 0 for the last, ties sharing theirs.
 Adding, removing or replacing a row changes one group's vote, and two votes are at most sqrt(M(M^2-1)/3) apart in L2
-(``rank_points`` of the vault has the proof, and enforces it: a group cannot vote otherwise). So noise of that over mu on each
-item's sum is mu-GDP. With ``top_k`` only the first k ranks get points, k to 1: two votes are then at most sqrt(k(k+1)(2k+1)/3) apart
-(for k <= M/2), for the same distance of one point between neighbours.
+(``rank_points`` of the vault has the proof, and enforces it: a group cannot vote otherwise). So noise of that over mu on
+each item's sum is mu-GDP. With ``top_k`` only the first k ranks get points, k to 1: two votes are then at most
+sqrt(k(k+1)(2k+1)/3) apart (for k <= M/2), for the same distance of one point between neighbours.
 
 Points of a vote always add up to the same number, so the mean of the noise over items is known and taken off: the noise of a
 score has variance s^2 (1 - 1/M), that of a difference of two scores 2 s^2. Post-processing, as is the order.
@@ -24,7 +24,7 @@ from .. import _checks
 from .._types import Floats
 from ..errors import InvalidInput
 from ..results import Ranking
-from ..results.claims import claim_of
+from ..results.band_claim import claim_of
 from ..vault import GroupedSum, PrivateData
 from .group_task import GroupExplainer, Grouping, Isolation, Retrain, finite, level_text
 from .recipe import Ask, Conversation, GlobalExplainer, Recipe, Terms

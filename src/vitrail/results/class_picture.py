@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._types import Bools, Floats, Indices
 from ..accounting import Cost
@@ -20,6 +18,7 @@ from ..schema.bins import Bins
 from ..solve.counterfactual.autoencoder import AnyCode
 from ..solve.rows.cuts import values_in
 from .band_claim import TWO_SIDED_95
+from .base import Frame, Result
 from .checks import frozen_numbers
 from .marginals import nearest_shares
 from .private_rows import PrivateRows
@@ -55,7 +54,7 @@ def block_weights(columns: int) -> BlockWeights:
 
 
 @dataclass(frozen=True, eq=False)
-class ClassPicture:
+class ClassPicture(Result, stored_as="class-picture/1"):
     """Releases about the classes of a model: prototypes, distributions of columns, private rows.
 
     Attributes
@@ -110,6 +109,7 @@ class ClassPicture:
     guarantee: Guarantee
 
     def __post_init__(self) -> None:
+        self._check_types("a class picture")
         columns = tuple(column.name for column in self.bins)
         of_rows = self.schema.names if self.rows is None else self.rows.schema.names
         if columns not in ((), self.schema.names) or of_rows != self.schema.names:
@@ -117,7 +117,12 @@ class ClassPicture:
         if self.code.features != self.schema.n_features:
             raise InvalidInput("the code of a class picture must be of the features of its schema")
         shape = (len(self.labels), self.code.size + 1 + sum(map(len, self.bins)))
-        object.__setattr__(self, "sums", frozen_numbers(self.sums, shape, "sums"))
+        self._fix(sums=frozen_numbers(self.sums, shape, "sums"))
+
+    def check_read(self) -> None:
+        """Refuse noise and scales that nothing can be divided by."""
+        if not all(0 < amount < math.inf for amount in (self.sums_sigma, self.scale)):
+            raise InvalidInput("its noise or its scale is no positive number")
 
     @cached_property
     def weights(self) -> BlockWeights:
@@ -168,7 +173,7 @@ class ClassPicture:
         sentence = f"Few rows, or too much noise, for a prototype of class {lost}: that of all rows stands in."
         return (sentence,) if lost else ()
 
-    def frame(self) -> dict[str, NDArray[np.generic]]:
+    def frame(self) -> Frame:
         """One line per class: its noisy row count with its band, then its prototype in original units, by column."""
         counts = {"rows": self.counts.copy(), "lower": self.counts - self.half_width, "upper": self.counts + self.half_width}
         prototypes = self.schema.frame(self.schema.unfeature(self.prototype_features))
@@ -207,17 +212,3 @@ class ClassPicture:
             low, high = (column.low, column.high) if isinstance(column, Numeric) else (0, len(column.levels) - 1)
             drawn[:, j] = values_in(bins, index, low, high, generator.random(n))
         return drawn
-
-    def save(self, path: str | Path) -> Path:
-        """Write a file that explains anyone, anywhere, without the data; returns where. The model is not in it."""
-        from .class_picture_file import write_picture
-
-        write_picture(self, path)
-        return Path(path)
-
-    @classmethod
-    def load(cls, path: str | Path) -> ClassPicture:
-        """Read what ``save`` wrote."""
-        from .class_picture_file import read_picture
-
-        return read_picture(path)

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._checks import whole
 from .._types import Bools, Floats
-from ..accounting import Cost, JsonValue
+from ..accounting import Cost
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
-from . import files, stored
-from .checks import PlainValue, checked_names, checked_texts, plain_points, plain_value
+from .base import Frame, Result
+from .checks import PlainValue, checked_names, checked_texts, plain_column, plain_points, plain_value
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,10 +23,11 @@ if TYPE_CHECKING:
     from ..schema import Picture
     from ..show.counterfactuals import WhatIfShape
 
-KIND, VERSION = "vitrail-counterfactuals", 2
 Change = tuple[str, PlainValue, PlainValue]
 PER_POINT = ("points", "outputs", "classes", "wanted", "messages", "answers")
 NUMBERS = ("distance", "plausibility", "output")
+MOST_ANSWERS = 1000
+"""To one person."""
 SHOWN = 3
 """People that a notebook shows."""
 
@@ -61,7 +60,7 @@ class WhatIf:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Counterfactuals:
+class Counterfactuals(Result, stored_as="counterfactuals/1"):
     """For each person the smallest changes that the search found to lead the model to another class.
 
     Attributes
@@ -120,7 +119,8 @@ class Counterfactuals:
 
     def __post_init__(self) -> None:
         columns = checked_names(self.columns, "columns")
-        total = whole("total_CFs", self.total_CFs, of="counterfactuals")
+        self._check_types("counterfactuals")
+        total = whole("total_CFs", self.total_CFs, most=MOST_ANSWERS, of="counterfactuals")
         for name in PER_POINT:
             if len(given := getattr(self, name)) != len(self.points):
                 raise InvalidInput(f"{name} of counterfactuals has {len(given)} entries for {len(self.points)} people")
@@ -129,18 +129,10 @@ class Counterfactuals:
                 raise InvalidInput("every answer of counterfactuals must be a WhatIf with all columns")
             if len(answers) > total:
                 raise InvalidInput(f"somebody has {len(answers)} counterfactuals, more than the {total} that were asked for")
-        for label in (*self.classes, *self.wanted):
-            if not isinstance(label, str | int | float):
-                raise InvalidInput(f"a class of counterfactuals is {label!r}; it must be a text or a number")
-        checked: dict[str, object] = {
-            "columns": columns,
-            "points": plain_points(self.points, columns),
-            "outputs": tuple(_finite("output", output) for output in self.outputs),
-            "notes": checked_texts(self.notes, "notes"),
-            "messages": checked_texts(self.messages, "messages"),
-        }
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
+        self._fix(columns=columns, points=plain_points(self.points, columns))
+        self._fix(outputs=tuple(_finite("output", output) for output in self.outputs))
+        self._fix(classes=tuple(map(plain_value, self.classes)), wanted=tuple(map(plain_value, self.wanted)))
+        self._fix(notes=checked_texts(self.notes, "notes"), messages=checked_texts(self.messages, "messages"))
 
     def __len__(self) -> int:
         return len(self.points)
@@ -187,46 +179,17 @@ class Counterfactuals:
         pairs = zip(self.points, self.answers, strict=True)
         return tuple(tuple(changed(point, answer.row) for answer in answers) for point, answers in pairs)
 
-    def frame(self) -> dict[str, NDArray[np.generic]]:
+    def frame(self) -> Frame:
         """One line per answer, in original units, as columns that any data frame library takes.
 
         ``point`` is the number of the person, ``wanted`` the class, then all columns of the row, ``distance``,
         ``plausibility`` and ``output``.
         """
         lines = [(point, answer) for point, answers in enumerate(self.answers) for answer in answers]
-        columns: dict[str, list[PlainValue]] = {"point": [point for point, _ in lines]}
-        columns["wanted"] = [self.wanted[point] for point, _ in lines]
-        columns |= {name: [answer.row[name] for _, answer in lines] for name in self.columns}
-        columns |= {name: [getattr(answer, name) for _, answer in lines] for name in NUMBERS}
-        return {name: _column(values) for name, values in columns.items()}
-
-    # --- files -------------------------------------------------------------------------------------------------------
-
-    def to_json(self) -> dict[str, JsonValue]:
-        """The counterfactuals as plain JSON values; every number comes back exactly."""
-        return {
-            **stored.header(KIND, VERSION, self.guarantee, self.cost, self.notes),
-            "model": self.model,
-            "dataset": self.dataset,
-            "columns": list(self.columns),
-            "total_CFs": self.total_CFs,
-            **{name: list(getattr(self, name)) for name in PER_POINT},
-            "answers": [[asdict(answer) for answer in answers] for answers in self.answers],
-        }
-
-    @classmethod
-    def from_json(cls, fields: Mapping[str, JsonValue]) -> Counterfactuals:
-        """Read back what ``to_json`` wrote."""
-        return stored.read(KIND, VERSION, fields, _counterfactuals)
-
-    def save(self, path: str | Path) -> Path:
-        """Write JSON text; returns where."""
-        return files.save(self.to_json(), path)
-
-    @classmethod
-    def load(cls, path: str | Path) -> Counterfactuals:
-        """Read what ``save`` wrote."""
-        return cls.from_json(files.load(path))
+        frame: Frame = {"point": np.array([point for point, _ in lines], dtype=np.intp)}
+        frame["wanted"] = plain_column([self.wanted[point] for point, _ in lines])
+        frame |= {name: plain_column([answer.row[name] for _, answer in lines]) for name in self.columns}
+        return frame | {name: np.array([getattr(answer, name) for _, answer in lines]) for name in NUMBERS}
 
     # --- pictures ----------------------------------------------------------------------------------------------------
 
@@ -268,11 +231,6 @@ class Counterfactuals:
 
         return distances_figure(self.distance[:, 0], self.plausibility[:, 0], title=f"counterfactuals of {self.model}")
 
-    @property
-    def sentences(self) -> tuple[str, ...]:
-        """What stands under every picture and text of it: the promise and the notes."""
-        return (self.guarantee.sentence, *self.notes)
-
     def __repr__(self) -> str:
         answered = sum(map(bool, self.answers))
         return f"Counterfactuals({self.model}, {answered} of {len(self)} people answered, {self.guarantee.brief})"
@@ -289,25 +247,3 @@ def _finite(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | np.floating) or not math.isfinite(value):
         raise InvalidInput(f"{name} of a counterfactual is {value!r}; it must be a finite number")
     return float(value)
-
-
-def _column(values: list[PlainValue]) -> NDArray[np.generic]:
-    """An array of the values' own type; of objects where levels are of several types, which NumPy would turn into texts."""
-    is_mixed = any(isinstance(value, str) for value in values) and not all(isinstance(value, str) for value in values)
-    return np.array(values, dtype=object if is_mixed else None)
-
-
-def _counterfactuals(fields: Mapping[str, Any]) -> Counterfactuals:
-    guarantee, cost, notes = stored.promise(fields)
-    per_point = {name: tuple(fields[name]) for name in PER_POINT}
-    per_point["answers"] = tuple(tuple(WhatIf(**answer) for answer in answers) for answers in fields["answers"])
-    return Counterfactuals(
-        columns=stored.texts(fields, "columns"),
-        total_CFs=fields["total_CFs"],
-        guarantee=guarantee,
-        cost=cost,
-        model=stored.text(fields, "model"),
-        dataset=stored.text(fields, "dataset"),
-        notes=notes,
-        **per_point,
-    )

@@ -6,11 +6,10 @@ what the model itself learned from its training rows is not covered.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..._checks import number, whole
 from ..._types import Floats, Indices
@@ -18,7 +17,7 @@ from ...accounting import Cost
 from ...errors import InvalidInput
 from ...guarantee import Guarantee
 from ...model import Model
-from ...results.checks import PlainValue
+from ...results.checks import plain_rows
 from ...results.class_picture import ClassPicture
 from ...results.counterfactuals import Counterfactuals, WhatIf
 from ...schema import Level
@@ -178,7 +177,11 @@ class FittedCounterfactual:
         right = classes.index(scored) == target[answers.point]
         right &= search.rules.kept(search.points[answers.point], answers.rows)
         output = target if len(classes.models) > 1 else np.zeros_like(target)
-        rows, distance, away = _dicts(schema.frame(answers.rows)), search.distance(answers), search.implausibility(answers)
+        rows, distance, away = (
+            plain_rows(schema.frame(answers.rows)),
+            search.distance(answers),
+            search.implausibility(answers),
+        )
         by_point: list[list[WhatIf]] = [[] for _ in target]
         for line in np.flatnonzero(right):
             point = answers.point[line]
@@ -194,7 +197,7 @@ class FittedCounterfactual:
         )
         return Counterfactuals(
             columns=schema.names,
-            points=tuple(_dicts(schema.frame(search.points))),
+            points=plain_rows(schema.frame(search.points)),
             outputs=tuple(np.take_along_axis(outputs, output[:, None], axis=1)[:, 0].tolist()),
             classes=tuple(classes.labels[number] for number in current),
             wanted=tuple(classes.labels[number] for number in target),
@@ -216,9 +219,3 @@ class FittedCounterfactual:
                 "the picture of the classes was made for another model, or before this one was fitted again; give the "
                 "model that it was made for, or fit again"
             )
-
-
-def _dicts(frame: Mapping[str, NDArray[np.generic]]) -> list[dict[str, PlainValue]]:
-    """Columns as one dictionary per line."""
-    lines = zip(*(values.tolist() for values in frame.values()), strict=True)
-    return [dict(zip(frame, line, strict=True)) for line in lines]
