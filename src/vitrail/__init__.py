@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .accounting import Cost
     from .explain.any_curve import AnyCurve
     from .explain.any_ranking import AnyRanking
-    from .explain.counterfactual.explainer import Counterfactual
+    from .explain.counterfactual import Counterfactual
     from .explain.effects.explainers import AccumulatedEffects, PartialDependence
     from .explain.importance.explainer import PermutationImportance
     from .explain.interactions.explainer import Interactions
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from .results.private_rows import PrivateRows
     from .results.report import Report
     from .schema import BagOfWords, Categorical, Numeric, Picture, Schema
+    from .solve.counterfactual.fitted import FittedCounterfactual
     from .vault import Block, BoundedSum, GramSum, GroupedSum, PrivateData, ProductSum, Quote, Release, SampledSum, Select
 
 __version__ = "0.1.0"
@@ -52,10 +53,11 @@ _HOMES = {
     "Budget": "guarantee",
     "Categorical": "schema",
     "Cost": "accounting",
-    "Counterfactual": "explain.counterfactual.explainer",
+    "Counterfactual": "explain.counterfactual",
     "Counterfactuals": "results.counterfactuals",
     "Curve": "results",
     "Effects": "results.effects",
+    "FittedCounterfactual": "solve.counterfactual.fitted",
     "GlobalReport": "explain.report.global_report",
     "GramSum": "vault",
     "GroupedSum": "vault",
@@ -109,6 +111,7 @@ __all__ = [
     "Counterfactuals",
     "Curve",
     "Effects",
+    "FittedCounterfactual",
     "GlobalReport",
     "GramSum",
     "GroupedSum",

@@ -278,8 +278,9 @@ def test_a_torch_module_is_copied_and_its_training_changes_nothing() -> None:
 
 def test_a_counterfactual_does_not_speak_for_a_model_that_was_fitted_again() -> None:
     estimator = tree(3)
-    explain = vt.Counterfactual(private(), vt.Model(estimator, range=(0, 1), inputs="values"), threshold=0.25, rows=False)
-    explain.fit(epsilon=4.0)(POINT)
+    explainer = vt.Counterfactual(private(), vt.Model(estimator, range=(0, 1), inputs="values"), threshold=0.25, rows=False)
+    explain = explainer.fit(epsilon=4.0)
+    explain(POINT)
     estimator.fit(np.random.default_rng(2).uniform(size=(50, 2)), np.linspace(0, 1, 50))
     with pytest.raises(InvalidInput, match="fitted again"):
         explain(POINT)

@@ -10,7 +10,7 @@ noise, ``method="auto"`` takes the synopsis.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from ..accounting import Cost
 from ..errors import InvalidInput
-from ..explain.counterfactual.classes import OPPOSITE
 from ..explain.linear.problem import LocalProblem
 from ..explain.linear.sharp import SharpRows, explain_on
 from ..guarantee import Guarantee
@@ -33,6 +32,9 @@ from ..results.private_rows import PrivateRows
 from ..results.report import Report
 from ..results.synopsis import Synopsis
 from ..schema import Level, Schema
+from ..solve.counterfactual.classes import OPPOSITE
+from ..solve.counterfactual.fitted import FittedCounterfactual
+from ..solve.counterfactual.rules import Columns, Ranges
 from ..solve.counterfactual.search import PLAUSIBILITY_WEIGHT
 from ..solve.linear.weights import polynomial
 from .histograms import marginals_of
@@ -43,7 +45,6 @@ from .parts import KINDS, read_part
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ..explain.counterfactual.explainer import Counterfactual
     from ..results.counterfactuals import Counterfactuals
     from ..results.effects import Effects
     from .person import Person
@@ -355,18 +356,18 @@ class Pane:
 
     def counterfactual(
         self,
-        people: object,
+        points: object,
         *,
         desired_class: Level = OPPOSITE,
         total_CFs: int = 1,
-        features_to_vary: str | Sequence[str] = "all",
-        permitted_range: object = None,
+        features_to_vary: Columns = "all",
+        permitted_range: Ranges = None,
         plausibility_weight: float = PLAUSIBILITY_WEIGHT,
         seed: int = 0,
     ) -> Counterfactuals:
-        """What would have led the model to another class; see :class:`vitrail.Counterfactual` for the options. Free."""
+        """What would have led the model to another class; options as for :class:`vitrail.FittedCounterfactual`. Free."""
         found = self._counterfactual(
-            people,
+            points,
             desired_class=desired_class,
             total_CFs=total_CFs,
             features_to_vary=features_to_vary,
@@ -377,10 +378,8 @@ class Pane:
         return replace(found, guarantee=self.guarantee, cost=self.cost)
 
     @cached_property
-    def _counterfactual(self) -> Counterfactual:
-        from ..explain.counterfactual.explainer import Counterfactual
-
-        return Counterfactual.of_picture(self._picture, model=self._needed_model("a counterfactual"))
+    def _counterfactual(self) -> FittedCounterfactual:
+        return FittedCounterfactual(self._picture, self._needed_model("a counterfactual"))
 
     def classes_differ(self) -> str | None:
         """Why counterfactuals cannot be had with a model that the pane was not made with; None if they can."""

@@ -28,7 +28,7 @@ import numpy as np
 
 from ..accounting import Cost, JsonValue, epsilon_of, rounded_up
 from ..errors import InvalidInput
-from ..explain.counterfactual.explainer import Counterfactual
+from ..explain.counterfactual import Counterfactual
 from ..explain.linear.local import LocalLinear
 from ..explain.linear.moments import expected_gradient_noise
 from ..explain.private_rows import MOST_COLUMNS
@@ -263,8 +263,8 @@ class Plan:
             for part in tag.half_widths:
                 expected[part] = f"bands of about +-{tag.half_width(part):.2g} ({tag.claim(part).mark})"
         if "counterfactual" in shares:
-            tags = self.counterfactual().quote(mu=prices["counterfactual"])
-            expected["counterfactual"] = f"noise of about {100 * (tags.sigma_per_row or 0):.2g} % of all rows on a class"
+            noise = self.counterfactual().quote(mu=prices["counterfactual"]).result.counts_sigma / data.n_rows_public
+            expected["counterfactual"] = f"noise of about {100 * noise:.2g} % of all rows on a class"
         whole = Cost.of_mu(total)
         statement = data.budget
         promise = Guarantee.of_mu(whole.mu, data.delta, check_neighbours(data.neighbours))

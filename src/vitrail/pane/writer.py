@@ -142,7 +142,7 @@ def _buy(plan: Plan, mu: float) -> dict[str, Any]:
             report = plan.report(mu)(mu=prices["global"], marginals=marginals)
         found["global"] = report if marginals is None else with_drawn_densities(report)
     if "counterfactual" in prices:
-        found["counterfactual"] = plan.counterfactual().fit(mu=prices["counterfactual"]).picture
+        found["counterfactual"] = plan.counterfactual()(mu=prices["counterfactual"])
     return {name: found[name] for name in KINDS if name in found}
 
 
