@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from vitrail.explain.linear.problem import LocalProblem
+from vitrail.explain.linear.sharp import explain_on
 
 import exact
 import vitrail as vt
@@ -16,8 +18,6 @@ from local_draws import drawn_statistics
 from local_setup import DELTA, Bench, Case, Part
 from vitrail.accounting import mu_of
 from vitrail.explain.linear import cells, moments
-from vitrail.explain.linear.problem import LocalProblem
-from vitrail.explain.linear.sharp import explain_on
 from vitrail.explain.linear.statistics import radius_of, statistics_question
 from vitrail.solve.linear.weights import Weight, custom, exponential, polynomial, stable
 

@@ -11,6 +11,7 @@ import time
 from dataclasses import replace
 
 import numpy as np
+from vitrail.explain.linear.problem import LocalProblem
 
 import exact
 import vitrail as vt
@@ -21,7 +22,6 @@ from peers import synthetic as peer
 from vitrail.accounting import mu_of
 from vitrail.explain.linear import cells as moments_by_cell
 from vitrail.explain.linear import moments
-from vitrail.explain.linear.problem import LocalProblem
 from vitrail.explain.linear.statistics import LocalStatistics, statistics_question
 from vitrail.solve.linear.weights import Weight, polynomial, stable
 

@@ -8,6 +8,8 @@ published designs, then the geometric mean over columns.
 from __future__ import annotations
 
 import numpy as np
+from vitrail.explain.linear.problem import LocalProblem
+from vitrail.explain.linear.sharp import explain_on
 
 import global_curves
 import vitrail as vt
@@ -19,8 +21,6 @@ from pane_subject import BOOSTING, DELTA, EPSILON, FOREST, Bench, Part, shown
 from papers.patel_published import algorithm_1
 from papers.tailoring_published import concordant
 from vitrail.accounting import mu_of
-from vitrail.explain.linear.problem import LocalProblem
-from vitrail.explain.linear.sharp import explain_on
 from vitrail.pane.pane import SAMPLED
 from vitrail.pane.plan import ROW_BINS, Plan
 from vitrail.solve.linear.weights import polynomial

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
+from vitrail.explain.linear.problem import LocalProblem
 
 import vitrail as vt
 from vitrail.errors import InvalidInput, ModelError, SchemaError
 from vitrail.explain.linear.classes import Shifted, classes_question
-from vitrail.explain.linear.problem import LocalProblem
 from vitrail.explain.linear.statistics import scales_of, statistics_question
 from vitrail.solve.linear.weights import exponential, polynomial, stable
 from vitrail.vault import rehearse

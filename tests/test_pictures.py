@@ -7,10 +7,10 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from vitrail.explain.linear.problem import LocalProblem
 
 import vitrail as vt
 from vitrail.errors import InvalidInput, SchemaError
-from vitrail.explain.linear.problem import LocalProblem
 from vitrail.explain.linear.statistics import scales_of, statistics_question
 from vitrail.schema import View
 from vitrail.solve.linear.weights import stable

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from vitrail.explain.linear.problem import LocalProblem
 
 import vitrail as vt
 from vitrail.errors import InvalidInput, SchemaError
-from vitrail.explain.linear.problem import LocalProblem
 from vitrail.schema import View
 from vitrail.schema.words import words_in
 from vitrail.solve.linear.weights import stable

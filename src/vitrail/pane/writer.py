@@ -28,7 +28,6 @@ from ..explain.trying import telling_charge
 from ..guarantee import question_mu
 from ..model import Model
 from ..results import stored
-from ..results.synopsis import Synopsis
 from ..show import bill_of
 from .archive import MOST_BYTES, digest, json_bytes, parsed_json
 from .histograms import marginals_of, with_drawn_densities
@@ -126,9 +125,7 @@ def _buy(plan: Plan, mu: float) -> dict[str, Any]:
     data, prices = plan.data, plan.prices(mu)
     found: dict[str, Any] = {}
     if "local" in prices:
-        synopsis = plan.local().fit(mu=prices["local"], kind="moments", key=plan.key)
-        assert isinstance(synopsis, Synopsis)
-        found["local"] = synopsis
+        found["local"] = plan.local().fit(mu=prices["local"], kind="moments")
     if "rows" in prices:
         found["rows"] = private_rows(data, mu=prices["rows"], columns=data.feature_schema.names, bins=ROW_BINS)
     if "global" in prices:

@@ -243,6 +243,11 @@ class Explanation:
             )
         return tuple(one.column for one in self.top(len(self.columns), point) if one.certain)
 
+    @property
+    def half_width(self) -> float:
+        """The median half-width of the bands; NaN where there are none."""
+        return float("nan") if self.lower is None or self.upper is None else float(np.median(self.upper - self.lower) / 2)
+
     def frame(self) -> dict[str, NDArray[np.generic]]:
         """One line per point and column, as columns that any data frame library takes: ``pandas.DataFrame(e.frame())``."""
         none = np.full(self.values.size, np.nan)

@@ -4,12 +4,12 @@ import math
 
 import numpy as np
 import pytest
+from vitrail.explain.linear.gradients import Gradients
+from vitrail.explain.linear.problem import LocalProblem
 
 import vitrail as vt
 from vitrail.errors import BudgetExceeded, InvalidInput
 from vitrail.explain.linear import adaptive, descent
-from vitrail.explain.linear.gradients import Gradients
-from vitrail.explain.linear.problem import LocalProblem
 from vitrail.solve.linear.history import History
 from vitrail.solve.linear.least_squares import excess_loss
 from vitrail.solve.linear.weights import stable

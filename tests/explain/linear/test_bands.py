@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from vitrail.explain.linear.problem import LocalProblem
+from vitrail.solve.linear.bands import bands_of, expected_width
 
 import vitrail as vt
-from vitrail.explain.linear.problem import LocalProblem
 from vitrail.explain.linear.statistics import LocalStatistics, radius_of, scales_of
-from vitrail.solve.linear.bands import bands_of, expected_width
 from vitrail.solve.linear.weights import stable
 
 LEVELS = {"job": 6, "team": 4, "town": 8}

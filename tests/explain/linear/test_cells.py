@@ -4,12 +4,12 @@ from itertools import product
 
 import numpy as np
 import pytest
+from vitrail.explain.linear.problem import LocalProblem
 
 import vitrail as vt
 from vitrail.accounting import Cost
 from vitrail.errors import BudgetExceeded, InvalidInput, ModelError
 from vitrail.explain.linear import cells, moments
-from vitrail.explain.linear.problem import LocalProblem
 from vitrail.results.synopsis import Synopsis
 from vitrail.solve.linear.coordinates import Cells, Coordinates
 from vitrail.solve.linear.weights import exponential, polynomial, stable

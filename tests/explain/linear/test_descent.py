@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from vitrail.explain.linear.gradients import Gradients
+from vitrail.explain.linear.problem import LocalProblem
 
 import vitrail as vt
 from vitrail.errors import BudgetExceeded, InvalidInput
 from vitrail.explain.linear import descent
-from vitrail.explain.linear.gradients import Gradients
-from vitrail.explain.linear.problem import LocalProblem
 from vitrail.solve.linear.least_squares import excess_loss, solve_affine
 from vitrail.solve.linear.weights import stable
 

@@ -4,12 +4,12 @@ import warnings
 
 import numpy as np
 import pytest
+from vitrail.explain.linear.gradients import INTERCEPT_UNIT, Gradients, VaultAnswers, checked_centres, problem_identity
+from vitrail.explain.linear.problem import LocalProblem
 
 import vitrail as vt
 from error_rates import normal_bound, square_sum_bounds
 from vitrail.errors import InvalidInput
-from vitrail.explain.linear.gradients import INTERCEPT_UNIT, Gradients, VaultAnswers, checked_centres, problem_identity
-from vitrail.explain.linear.problem import LocalProblem
 from vitrail.solve.linear.weights import custom, exponential, inverse_quadratic, polynomial, stable
 from vitrail.vault import rehearse
 from vitrail.vault.setting import Setting

@@ -4,10 +4,10 @@ import json
 
 import numpy as np
 import pytest
+from vitrail.explain.linear.problem import LocalProblem
 
 import vitrail as vt
 from vitrail.errors import InvalidInput
-from vitrail.explain.linear.problem import LocalProblem
 from vitrail.solve.linear import history as algorithm_4
 from vitrail.solve.linear.history import History, Past
 from vitrail.solve.linear.least_squares import solve_affine, solve_in_ball

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from vitrail.explain.linear.problem import LocalProblem
 
 import vitrail as vt
 from error_rates import CONFIDENCE, planted_noise
 from vitrail.explain.linear import moments
-from vitrail.explain.linear.problem import LocalProblem
 from vitrail.solve.linear.weights import exponential, polynomial, stable
 from vitrail.vault import rehearse
 from vitrail.vault.setting import Setting

@@ -2,15 +2,15 @@
 
 import numpy as np
 import pytest
+from vitrail.explain.linear.problem import LocalProblem
+from vitrail.solve.linear.shrinkage import shrink
 
 import vitrail as vt
 from vitrail.accounting import Cost
 from vitrail.explain.linear import moments
-from vitrail.explain.linear.problem import LocalProblem
 from vitrail.guarantee import Guarantee
 from vitrail.results.synopsis import Synopsis
 from vitrail.solve.linear.coordinates import Cells, Coordinates
-from vitrail.solve.linear.shrinkage import shrink
 from vitrail.solve.linear.tensors import blocks_of
 from vitrail.solve.linear.weights import Weight, exponential, polynomial
 from vitrail.vault.setting import Setting

@@ -7,12 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
+from vitrail.explain.linear.problem import LocalProblem
+from vitrail.explain.linear.sharp import LEAST_WEIGHT, LabelledRows, anchors, explain_on, fit, solve_at
 
 import vitrail as vt
 from error_rates import planted_noise
 from vitrail.errors import InvalidInput, ModelError, SchemaError
-from vitrail.explain.linear.problem import LocalProblem
-from vitrail.explain.linear.sharp import LEAST_WEIGHT, LabelledRows, anchors, explain_on, fit, solve_at
 from vitrail.results.private_rows import PrivateRows
 from vitrail.solve.linear.weights import exponential, stable
 

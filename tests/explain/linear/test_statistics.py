@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 import pytest
+from vitrail.explain.linear.problem import LocalProblem
 
 import vitrail as vt
 from error_rates import CONFIDENCE, normal_bound, planted_noise
 from vitrail import audit
-from vitrail.explain.linear.problem import LocalProblem
 from vitrail.explain.linear.statistics import LocalStatistics, Scales, radius_of, scales_of, statistics_question, unscaled
 from vitrail.solve.linear.one_hot import Structure
 from vitrail.solve.linear.weights import custom, exponential, stable

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from vitrail.explain.linear.problem import LocalProblem
 
 import vitrail as vt
 from error_rates import planted_noise
 from vitrail.errors import BudgetExceeded, InvalidInput, SchemaError
 from vitrail.explain.linear import moments
-from vitrail.explain.linear.problem import LocalProblem
 from vitrail.results.synopsis import Synopsis
 from vitrail.solve.linear.least_squares import excess_loss
 from vitrail.solve.linear.weights import custom, exponential, polynomial
