@@ -18,7 +18,8 @@ import numpy as np
 import vitrail as vt
 from papers import patel_published, yang_published
 from vitrail.solve.linear.weights import stable
-from vitrail.vault import grouped_sum, rehearse
+from vitrail.vault import rehearse
+from vitrail.vault.questions import grouped_sum
 
 GRID = 2.0**-20
 CONFIDENCE = 0.999

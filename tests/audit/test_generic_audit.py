@@ -5,7 +5,8 @@ import pytest
 
 import vitrail as vt
 from error_rates import CONFIDENCE
-from vitrail.vault import grouped_sum, rehearse
+from vitrail.vault import rehearse
+from vitrail.vault.questions import grouped_sum
 
 DRAWS = 4_000
 UNIT = vt.Schema({"x": vt.Numeric(0, 1)})

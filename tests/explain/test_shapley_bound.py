@@ -13,8 +13,8 @@ import vitrail as vt
 from vitrail.explain.shapley.contributions import Clipped, Marginal, Scales, norms_of
 from vitrail.solve.shapley.chains import Chains
 from vitrail.solve.shapley.permutations import point_key, ranks_of
-from vitrail.vault.block import Block
-from vitrail.vault.predictions import Predictions
+from vitrail.vault.rows.block import Block
+from vitrail.vault.rows.predictions import Predictions
 from vitrail.vault.setting import Setting
 
 SCHEMA = vt.Schema({"a": vt.Numeric(0, 1), "b": vt.Numeric(0, 1), "c": vt.Categorical(["x", "y", "z"])})

@@ -12,7 +12,7 @@ import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from ..accounting import Cost, JsonValue, epsilon_of
+from ..accounting import Cost, JsonValue, epsilon_of, rounded_up
 from ..accounting.gdp import LARGEST_MU
 from ..errors import InvalidInput
 from ..progress import progress
@@ -138,7 +138,7 @@ def quote_for(conversation: Conversation[R], half_width: float) -> Quoted[R]:
     if best is None:
         widest = epsilon_of(min(low, LARGEST_MU), conversation.data.delta)
         raise InvalidInput(
-            f"no price up to epsilon {widest:.3g} makes the bands as narrow as {half_width:g}; they rest on more than "
-            "noise. Ask for wider ones, or for fewer columns or points at once"
+            f"no price up to epsilon {rounded_up(widest)} makes the bands as narrow as {half_width:g}; they rest on more "
+            "than noise. Ask for wider ones, or for fewer columns or points at once"
         )
     return best

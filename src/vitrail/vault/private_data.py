@@ -13,23 +13,23 @@ from ..accounting import Basis, Cost, JsonValue
 from ..errors import InvalidInput
 from ..guarantee import Budget, Guarantee, question_mu
 from ..ledger import Ledger, Part, Replay, Reservation, Statement, open_ledger
-from ..ledger.forgetful import check_forgetful
+from ..ledger.high_water import check_forgetful
 from ..nothing_escapes import stop_if_interrupted
 from ..progress import progress
 from ..releases import Release
 from ..schema import Categorical, Schema
 from .parts import check_partition_allowed, part_row_count, partition
-from .predictions import Predictions
-from .question import Answer, Plan, Question
+from .questions.question import Answer, Plan, Question
 from .quote import Priced, Quote, Tag, price_tag
-from .row_pass import RowPass
 from .rows import RowSource, open_rows
 from .rows.part import PartRows
+from .rows.predictions import Predictions
+from .rows.row_pass import RowPass
 from .sealing import answering, opening
 from .setting import checked_setting
-from .training import MapTraining
-from .training_choice import MapChoice, trained
-from .training_rows import check_device, training_rows
+from .training.choice import MapChoice, trained
+from .training.device_rows import check_device, training_rows
+from .training.run import MapTraining
 
 KEY_FORMAT = 1
 
@@ -348,8 +348,8 @@ class PrivateData:
             self.__name,
             MappingProxyType(answer.parts),
         )
-        self.__ledger.store(charge, release.to_bytes())
-        return release
+        stored = self.__ledger.store(charge, computed := release.to_bytes())  # a racer's, if it was stored first
+        return release if stored == computed else Release.from_bytes(stored, replayed=True)
 
     # --- conversations (explain/recipe.py) ---------------------------------------------------------------------------
 

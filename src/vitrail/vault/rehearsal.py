@@ -16,13 +16,13 @@ from ..accounting import Basis
 from ..guarantee import Guarantee, check_neighbours
 from ..releases import Release
 from ..schema import Schema
-from .grouped_sum import GroupedSum
-from .predictions import Predictions
-from .question import Plan, Question
-from .row_pass import RowPass
+from .questions.grouped_sum import GroupedSum
+from .questions.question import Plan, Question
+from .questions.sampled_sum import SampledSum
+from .questions.select import Select
 from .rows import RowSource, open_rows
-from .sampled_sum import SampledSum
-from .select import Select
+from .rows.predictions import Predictions
+from .rows.row_pass import RowPass
 from .setting import Setting
 
 EXACT_MU = 1e5

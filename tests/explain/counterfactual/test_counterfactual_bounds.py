@@ -12,7 +12,7 @@ from vitrail.explain.counterfactual.moments import Code, Moments, identity_code,
 from vitrail.explain.counterfactual.prototypes import ClassSums, Weights
 from vitrail.solve.counterfactual.sigmoid import sigmoid_code, taylor_loss
 from vitrail.solve.rows.cuts import fine_bins
-from vitrail.vault.block import Block
+from vitrail.vault.rows.block import Block
 from vitrail.vault.setting import Setting
 
 SCHEMA = vt.Schema({"age": vt.Numeric(0, 9, integer=True), "pay": vt.Numeric(-1.0, 1.0), "job": vt.Categorical(list("abc"))})

@@ -13,7 +13,7 @@ from scipy.stats import rankdata
 import vitrail as vt
 from vitrail.errors import InvalidInput
 from vitrail.explain.generic.any_ranking import points_of_places
-from vitrail.vault.places import largest_distance, points_of
+from vitrail.vault.questions.rank_points import largest_distance, points_of
 
 UNIT = vt.Schema({"x": vt.Numeric(0, 1)})
 
