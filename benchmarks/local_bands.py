@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from vitrail.explain.linear.problem import Labels, LocalProblem
+from vitrail.solve.linear.problem import Labels, LocalProblem
 from vitrail.solve.linear.bands import bands_of
 
 import exact

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
-from vitrail.explain.linear.problem import LocalProblem
+from vitrail.solve.linear.problem import LocalProblem
 
 import vitrail as vt
 from exact import BLOCK_ROWS

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from vitrail.explain.linear.problem import LocalProblem
-from vitrail.explain.linear.sharp import explain_on
+from vitrail.solve.linear.problem import LocalProblem
+from vitrail.solve.linear.labelled_rows import explain_on
 
 import exact
 import vitrail as vt

@@ -11,7 +11,7 @@ import time
 from dataclasses import replace
 
 import numpy as np
-from vitrail.explain.linear.problem import LocalProblem
+from vitrail.solve.linear.problem import LocalProblem
 
 import exact
 import vitrail as vt

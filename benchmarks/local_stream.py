@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 from vitrail.explain.linear.gradients import Gradients
-from vitrail.explain.linear.problem import LocalProblem
+from vitrail.solve.linear.problem import LocalProblem
 
 import exact
 from local_draws import symmetric_noise

@@ -8,8 +8,8 @@ published designs, then the geometric mean over columns.
 from __future__ import annotations
 
 import numpy as np
-from vitrail.explain.linear.problem import LocalProblem
-from vitrail.explain.linear.sharp import explain_on
+from vitrail.solve.linear.problem import LocalProblem
+from vitrail.solve.linear.labelled_rows import explain_on
 
 import global_curves
 import vitrail as vt

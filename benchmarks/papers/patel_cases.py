@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Sequence
 
 import numpy as np
-from vitrail.explain.linear.problem import LocalProblem
+from vitrail.solve.linear.problem import LocalProblem
 
 import datasets
 import exact

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 from vitrail.explain.linear.gradients import Gradients
-from vitrail.explain.linear.problem import LocalProblem
+from vitrail.solve.linear.problem import LocalProblem
 from vitrail.solve.linear.bands import bands_of
 
 from local_bands import true_values

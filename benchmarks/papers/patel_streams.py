@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from vitrail.explain.linear.gradients import Gradients
-from vitrail.explain.linear.problem import LocalProblem
+from vitrail.solve.linear.problem import LocalProblem
 
 import exact
 from local_setup import Bench, Case, Part

@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from vitrail.explain.linear.gradients import Gradients, VaultAnswers
-from vitrail.explain.linear.problem import LocalProblem
+from vitrail.solve.linear.problem import LocalProblem
 
 import vitrail as vt
 from error_rates import CONFIDENCE
