@@ -133,9 +133,7 @@ def test_no_point_costs_more_than_its_share_and_the_bill_agrees(intercept, enhan
     problem, data = problem_of(intercept), private()
     history = History(problem)
     points = random_rows(5, seed=7)
-    found = explain(
-        problem, data, points, 1.5, history=history, iterations=12, enhanced=enhanced, reuse_distance=0.0
-    )
+    found = explain(problem, data, points, 1.5, history=history, iterations=12, enhanced=enhanced, reuse_distance=0.0)
     each = vt.Cost.of_mu(1.5 / math.sqrt(5))
     assert all(past.cost <= each for past in history)
     assert sum((past.cost for past in history), vt.Cost()) == found.cost == data.budget.spent == history.cost

@@ -136,7 +136,9 @@ def test_a_crash_in_the_middle_loses_no_point(tmp_path, monkeypatch):
     assert len(kept) == 4
     assert "2 of 4 points were explained by a neighbour, free" in rest.notes[0]
     assert data.budget.spent == kept.cost
-    in_all = sum(past.gradients + 1 + (number > 0) for number, past in enumerate(kept))  # means, and a choice but for the first
+    in_all = sum(
+        past.gradients + 1 + (number > 0) for number, past in enumerate(kept)
+    )  # means, and a choice but for the first
     assert charged == len(answers)
     assert sum(entry.kind == "charged" for entry in data.budget.entries) == in_all
 
