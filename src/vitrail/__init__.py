@@ -13,16 +13,17 @@ if TYPE_CHECKING:
     from . import audit, errors, flow, pane, show
     from .accounting import Cost
     from .explain import linear
+    from .explain.any_curve import AnyCurve
+    from .explain.any_ranking import AnyRanking
     from .explain.counterfactual.explainer import Counterfactual
     from .explain.effects.explainers import AccumulatedEffects, PartialDependence
-    from .explain.generic import AnyCurve, AnyRanking
     from .explain.importance.explainer import PermutationImportance
     from .explain.interactions.explainer import Interactions
     from .explain.linear.classes import LocalClasses
     from .explain.linear.local_linear import LocalLinear
-    from .explain.marginals import Marginals, marginals
+    from .explain.marginals import marginals
+    from .explain.private_rows import private_rows
     from .explain.report.global_report import GlobalReport
-    from .explain.rows.private_rows import PrivateRows, private_rows
     from .explain.shap_global.explainers import ShapDependence, ShapImportance
     from .explain.shapley import Shapley
     from .guarantee import Budget, Guarantee
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from .results import Curve, Explanation, Ranking, Surface
     from .results.counterfactuals import Counterfactuals
     from .results.effects import Effects
+    from .results.marginals import Marginals
+    from .results.private_rows import PrivateRows
     from .results.report import GlobalExplanation
     from .schema import BagOfWords, Categorical, Numeric, Picture, Schema
     from .solve.linear import weights
@@ -42,8 +45,8 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "AccumulatedEffects": "explain.effects.explainers",
-    "AnyCurve": "explain.generic",
-    "AnyRanking": "explain.generic",
+    "AnyCurve": "explain.any_curve",
+    "AnyRanking": "explain.any_ranking",
     "BagOfWords": "schema",
     "Block": "vault",
     "BoundedSum": "vault",
@@ -64,7 +67,7 @@ _HOMES = {
     "LocalClasses": "explain.linear.classes",
     "LocalLinear": "explain.linear.local_linear",
     "LocallyLinearClassifier": "maps",
-    "Marginals": "explain.marginals",
+    "Marginals": "results.marginals",
     "Model": "model",
     "Numeric": "schema",
     "Pane": "pane.pane",
@@ -87,7 +90,7 @@ _HOMES = {
     "Surface": "results",
     "TunedMaps": "maps",
     "marginals": "explain.marginals",
-    "private_rows": "explain.rows.private_rows",
+    "private_rows": "explain.private_rows",
     "release": "pane.writer",
     "tune_locally_linear": "maps",
 }

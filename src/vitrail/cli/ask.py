@@ -83,7 +83,7 @@ class Asked:
 
         if self.method == "shapley":
             exact = Shapley(data, self.model, key=self.key).quote(self.points, epsilon=self.epsilon)
-            return exact.cost, exact.half_width
+            return exact.price.cost, exact.half_width
         if self.method == "statistics":
             local = self._local(data).quote(self.points, epsilon=self.epsilon)
             return local.price.cost, local.half_width

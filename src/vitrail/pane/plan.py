@@ -30,8 +30,8 @@ from ..accounting import Cost, JsonValue, epsilon_of, rounded_up
 from ..errors import InvalidInput
 from ..explain.counterfactual.explainer import Counterfactual
 from ..explain.linear.local_linear import LocalLinear
+from ..explain.private_rows import MOST_COLUMNS
 from ..explain.report.global_report import GlobalReport
-from ..explain.rows.private_rows import MOST_COLUMNS
 from ..explain.trying import try_model
 from ..guarantee import Guarantee, check_neighbours, question_mu
 from ..model import Model

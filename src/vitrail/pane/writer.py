@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ..accounting import Cost, epsilon_of, rounded_down, rounded_up
 from ..errors import BudgetExceeded, InvalidInput
+from ..explain.private_rows import private_rows
 from ..explain.promises import basis_of, guarantee_of
-from ..explain.rows.private_rows import private_rows
 from ..explain.trying import telling_charge
 from ..guarantee import question_mu
 from ..model import Model

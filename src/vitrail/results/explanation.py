@@ -199,6 +199,11 @@ class Explanation:
         return np.asarray(self.base_values + self.values.sum(axis=1), dtype=np.float64)
 
     @property
+    def half_width(self) -> float | None:
+        """The median half-width of the bands of ``values``; None without bands."""
+        return None if self.lower is None or self.upper is None else float(np.median(self.upper - self.lower) / 2)
+
+    @property
     def base_value(self) -> float:
         """The base value, where there is one point only."""
         if len(self) > 1:
@@ -242,11 +247,6 @@ class Explanation:
                 f"this explanation (method {self.method!r}) has no noise bands, so nothing is known of its signs"
             )
         return tuple(one.column for one in self.top(len(self.columns), point) if one.certain)
-
-    @property
-    def half_width(self) -> float:
-        """The median half-width of the bands; NaN where there are none."""
-        return float("nan") if self.lower is None or self.upper is None else float(np.median(self.upper - self.lower) / 2)
 
     def frame(self) -> dict[str, NDArray[np.generic]]:
         """One line per point and column, as columns that any data frame library takes: ``pandas.DataFrame(e.frame())``."""

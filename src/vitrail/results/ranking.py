@@ -154,6 +154,11 @@ class Ranking:
         return None if self.std is None else np.asarray(self.scores - TWO_SIDED_95 * self.std)
 
     @property
+    def half_width(self) -> float | None:
+        """The median half-width of the scores' noise bands; None without bands."""
+        return None if self.std is None else TWO_SIDED_95 * float(np.median(self.std))
+
+    @property
     def upper(self) -> Floats | None:
         """Upper ends of the scores' noise bands."""
         return None if self.std is None else np.asarray(self.scores + TWO_SIDED_95 * self.std)

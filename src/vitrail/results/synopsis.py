@@ -325,7 +325,7 @@ class Synopsis:
         return calibrated(values, redrawn, slopes, radius)
 
     @cached_property
-    def half_width(self) -> float:
+    def half_width(self) -> float | None:
         """The median half-width of the bands, at points drawn from the schema."""
         return self(self.schema.frame(self.schema.probe_rows(PROBED_POINTS))).half_width
 

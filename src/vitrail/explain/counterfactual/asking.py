@@ -25,8 +25,8 @@ from ...schema import Schema
 from ...schema.bins import Bins
 from ...solve.rows.cuts import fine_bins
 from ..effects.paying import refuse_what_does_not_fit
+from ..private_rows import MOST_COLUMNS, private_rows
 from ..promises import basis_of, guarantee_of
-from ..rows.private_rows import MOST_COLUMNS, private_rows
 from .classes import Classes, Indices
 from .moments import Code, identity_code, moments_question
 from .network import MOST_FEATURES, NetworkCode, mean_price, mean_question, trained

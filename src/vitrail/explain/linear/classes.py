@@ -66,9 +66,10 @@ class ClassExplanations(dict[Level, Explanation]):
         return self._any.cost
 
     @property
-    def half_width(self) -> float:
-        """The median half-width of all bands; NaN where there are none."""
-        return float(np.median([explanation.half_width for explanation in self.values()]))
+    def half_width(self) -> float | None:
+        """The median over classes of the half-width of the bands; None without bands."""
+        widths = [explanation.half_width for explanation in self.values()]
+        return float(np.median([width for width in widths if width is not None])) if None not in widths else None
 
 
 class LocalClasses(LocalExplainer[ClassExplanations]):

@@ -18,8 +18,8 @@ from ...solve.linear.labelled_rows import RowsExplainer, explain_on
 from ...solve.linear.problem import LocalProblem
 from ...solve.linear.weights import Weight
 from ...vault import PrivateData
+from ..private_rows import private_rows
 from ..recipe import Conversation, GlobalExplainer, Recipe, Terms
-from ..rows.private_rows import private_rows
 from .moments import cells_recipe, moments_recipe
 from .options import Cells, Moments, Rows
 

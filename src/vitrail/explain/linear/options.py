@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from ... import _checks
+from ...errors import InvalidInput
 from ...solve.linear.history import History
 from ...solve.linear.labelled_rows import MOST_ROWS
 from ...solve.linear.statistics import DRAWS, FEWEST_DRAWS
@@ -140,6 +141,10 @@ class Cells:
     """
 
     columns: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.columns, str):
+            raise InvalidInput(f"columns is {self.columns!r}; give a tuple of names, such as ({self.columns!r},)")
 
 
 @dataclass(frozen=True, kw_only=True)

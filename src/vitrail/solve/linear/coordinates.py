@@ -182,6 +182,7 @@ class Partition:
 
     def __post_init__(self) -> None:
         for name in self.columns:
+            self.schema.column_index(name)  # an error that says which columns there are
             if isinstance(self.schema[name], Numeric):
                 raise InvalidInput(f"cells are cut by the levels of categorical columns; {name!r} is numeric")
         if len(set(self.columns)) < len(self.columns) or set(self.columns) >= set(self.schema.names):

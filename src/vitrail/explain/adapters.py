@@ -7,22 +7,26 @@ estimator that takes data frames, or a ``vitrail.Model``.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from ...errors import InvalidInput
-from .task import FrameModel
+from .._types import Floats
+from ..errors import InvalidInput
+from .group_task import FrameModel
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Floats = NDArray[np.float64]
-
 
 def from_partial_dependence(
-    feature: str, **options: object
+    feature: str,
+    *,
+    grid_resolution: int = 100,
+    percentiles: tuple[float, float] = (0.05, 0.95),
+    custom_values: Mapping[str, ArrayLike] | None = None,
+    response_method: Literal["auto", "predict_proba", "decision_function"] = "auto",
 ) -> Callable[[object, pd.DataFrame], tuple[NDArray[np.generic], Floats]]:
     """``sklearn.inspection.partial_dependence`` of one column, for ``AnyCurve``.
 
@@ -30,9 +34,9 @@ def from_partial_dependence(
     ----------
     feature : str
         The column.
-    **options
-        For ``partial_dependence``, such as ``grid_resolution=20`` or ``custom_values={"age": [20, 40, 60]}``; without the
-        latter, its grid is that of the group's own rows, and interpolated on the public one.
+    grid_resolution, percentiles, custom_values, response_method
+        As for ``partial_dependence``. Without ``custom_values``, such as ``{"age": [20, 40, 60]}``, the grid is that of the
+        group's own rows, and interpolated on the public one.
 
     Examples
     --------
@@ -48,24 +52,39 @@ def from_partial_dependence(
     def explain(model: object, X: pd.DataFrame) -> tuple[NDArray[np.generic], Floats]:
         from sklearn.inspection import partial_dependence
 
+        grid: dict[str, Any] = {"grid_resolution": grid_resolution, "percentiles": percentiles}
+        if custom_values is not None:  # older versions of scikit-learn do not know the word
+            grid["custom_values"] = dict(custom_values)
         # Whole numbers on a grid of fractions would be cut off by newer versions of scikit-learn.
         X = X.astype({name: np.float64 for name in X.columns if X[name].dtype.kind in "iu"})
         categorical = [name for name in X.columns if X[name].dtype.kind not in "biuf"]
-        found = partial_dependence(
-            _estimator(model), X, [feature], kind="average", **{"categorical_features": categorical or None, **options}
+        average = partial_dependence(
+            _estimator(model),
+            X,
+            [feature],
+            kind="average",
+            categorical_features=categorical or None,
+            response_method=response_method,
+            **grid,
         )
-        return found["grid_values"][0], np.asarray(found["average"], dtype=np.float64)[0]
+        return average["grid_values"][0], np.asarray(average["average"], dtype=np.float64)[0]
 
     return explain
 
 
-def from_permutation_importance(**options: object) -> Callable[[object, pd.DataFrame, pd.Series], Mapping[str, float]]:
+def from_permutation_importance(
+    *,
+    n_repeats: int = 5,
+    scoring: str | Callable[..., float] | None = None,
+    max_samples: float = 1.0,
+    random_state: int | None = None,
+) -> Callable[[object, pd.DataFrame, pd.Series], Mapping[str, float]]:
     """``sklearn.inspection.permutation_importance`` of all columns, for ``AnyRanking``.
 
     Parameters
     ----------
-    **options
-        For ``permutation_importance``, such as ``n_repeats=5`` or ``scoring="neg_log_loss"``.
+    n_repeats, scoring, max_samples, random_state
+        As for ``permutation_importance``, such as ``scoring="neg_log_loss"``.
 
     Examples
     --------
@@ -73,16 +92,24 @@ def from_permutation_importance(**options: object) -> Callable[[object, pd.DataF
     >>> from sklearn.linear_model import LinearRegression
     >>> X = pd.DataFrame({"age": [1.0, 2.0, 3.0, 4.0], "dose": [0.0, 1.0, 0.0, 1.0]})
     >>> y = 2 * X["age"]
-    >>> found = from_permutation_importance(n_repeats=20)(LinearRegression().fit(X, y), X, y)
-    >>> found["age"] > found["dose"]
+    >>> importances = from_permutation_importance(n_repeats=20)(LinearRegression().fit(X, y), X, y)
+    >>> importances["age"] > importances["dose"]
     True
     """
 
     def rank(model: object, X: pd.DataFrame, y: pd.Series) -> Mapping[str, float]:
         from sklearn.inspection import permutation_importance
 
-        found = permutation_importance(_estimator(model), X, y, **options)
-        return dict(zip(X.columns, found.importances_mean.tolist(), strict=True))
+        importances = permutation_importance(
+            _estimator(model),
+            X,
+            y,
+            n_repeats=n_repeats,
+            scoring=scoring,
+            max_samples=max_samples,
+            random_state=random_state,
+        )
+        return dict(zip(X.columns, importances.importances_mean.tolist(), strict=True))
 
     return rank
 
@@ -105,8 +132,8 @@ def from_shap(values: Callable[[object, pd.DataFrame], object]) -> Callable[[obj
     """
 
     def rank(model: object, X: pd.DataFrame) -> Mapping[str, float]:
-        found = values(model, X)
-        sizes = np.abs(np.asarray(getattr(found, "values", found), dtype=np.float64))
+        explained = values(model, X)
+        sizes = np.abs(np.asarray(getattr(explained, "values", explained), dtype=np.float64))
         if sizes.ndim not in (2, 3) or sizes.shape[1] != X.shape[1]:
             raise InvalidInput(f"SHAP values have shape {sizes.shape}; ({len(X)}, {X.shape[1]}) is expected")
         axes = (0,) if sizes.ndim == 2 else (0, 2)
