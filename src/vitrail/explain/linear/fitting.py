@@ -20,6 +20,7 @@ from ...solve.linear.weights import Weight
 from ...vault import PrivateData
 from ..private_rows import private_rows
 from ..recipe import Conversation, GlobalExplainer, Recipe, Terms
+from ..stand_in import try_model
 from .moments import cells_recipe, moments_recipe
 from .options import Cells, Moments, Rows
 
@@ -139,4 +140,6 @@ class RowsFitting(GlobalExplainer[RowsExplainer]):
             )
             return made if self.training is None else replace(made, guarantee=self.training.added_to(made.guarantee))
 
-        return replace(paid, recipe=recipe, models=(self.problem.model,))
+        # Whoever has begun to buy these rows is not rehearsed again, whatever the model: so it is tried here.
+        try_model(self.problem.model, self.problem.schema)
+        return Conversation(self.data, recipe, paid.label, paid.identity, (self.problem.model,))
