@@ -1,7 +1,7 @@
 """A synopsis: released moments that explain any point, on any machine, without the data. No vault, no ledger, no model.
 
-The file is a zip of a JSON header and plain .npy arrays; nothing in it is ever executed. Explanations are computed from
-the release by linear algebra (``tensors``, ``solve``): everything here is post-processing and costs nothing.
+Explanations are computed from the release by linear algebra (``solve.linear``): everything here is post-processing and costs
+nothing.
 
 *Bands.* The law of the noise is known: independent, Gaussian, sigma over the scale on every sum. Noise of that law is added
 to the released sums again, 59 times, and every explanation is solved again. The half-width is the 57th smallest move of the
@@ -28,25 +28,26 @@ from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..accounting import Cost
 from ..errors import InvalidInput
-from ..explain.linear.synopsis_file import read_synopsis, write_synopsis
 from ..guarantee import Guarantee
 from ..model import Model
 from ..schema import Schema
 from ..solve.linear.coordinates import Coordinates, Partition
 from ..solve.linear.least_squares import solve_affine, solve_in_ball
-from ..solve.linear.problem import Labels, active_features, by_column, points_of
+from ..solve.linear.problem import Labels, active_features, by_column
 from ..solve.linear.statistics import DRAWS, FEWEST_DRAWS, calibrated
 from ..solve.linear.tensors import Blocks, MomentTensors, WeightedSums, blocks_of, over_cells, part_shapes, shrink
 from ..solve.linear.weights import Weight
-from . import Explanation
-from .claims import claim_of
+from .archive import read_bytes
+from .attribution import Attribution
+from .band_claim import claim_of
+from .base import Stored
+from .checks import Floats, frozen_numbers, plain_rows
 
-Floats = NDArray[np.float64]
-
+SCALES = {"M0", "F0", "H0", "G0", "h", "fh", "hh", "E", "M1", "F1", "H1", "G1", "M2", "F2", "H2", "T"}
+"""The kinds of products that are released (``explain.linear.moments``)."""
 RADIUS_SCALE = 0.6
 """See ``Synopsis.default_radius``."""
 AT_ONCE = 256
@@ -60,7 +61,7 @@ NOTE_NO_MODEL = "The model was not at hand: the outputs shown are the explanatio
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Synopsis:
+class Synopsis(Stored, stored_as="synopsis/1"):
     """Released moments of a dataset under a model: unlimited local explanations, free.
 
     Attributes
@@ -92,7 +93,7 @@ class Synopsis:
     model : Model or None
         For the outputs shown beside explanations; not part of the file.
     shrinks : bool
-        Whether released sums are shrunk towards independence (``with_shrinkage``); not part of the file.
+        Whether released sums are shrunk towards independence (``with_shrinkage``).
 
     Examples
     --------
@@ -127,12 +128,17 @@ class Synopsis:
         expected = part_shapes(self.partition)
         if tuple(part.shape for part in self.parts) != expected:
             raise InvalidInput(f"the arrays of this synopsis do not fit its schema; their shapes must be {expected}")
-        parts = []
-        for part in self.parts:
-            parts.append(np.array(part, dtype=np.float64))
-            parts[-1].flags.writeable = False
-        object.__setattr__(self, "parts", tuple(parts))
-        object.__setattr__(self, "scales", MappingProxyType(dict(self.scales)))
+        self._fix(parts=tuple(frozen_numbers(part, part.shape, "parts") for part in self.parts))
+        self._fix(scales=MappingProxyType(dict(self.scales)))
+
+    def check_read(self) -> None:
+        """Refuse scales that nothing can be divided by, and moments that would not fit a machine once laid out."""
+        self.coordinates.check_size()
+        amounts = (self.sigma, self.n_rows_public, *self.scales.values())
+        if set(self.scales) != SCALES or not all(0 < amount < math.inf for amount in amounts):
+            raise InvalidInput("its noise, its row count or one of its scales is no positive number")
+        if not self.output_range[0] < self.output_range[1]:
+            raise InvalidInput("its output range is empty")
 
     def __repr__(self) -> str:
         size = sum(part.size for part in self.parts)
@@ -208,7 +214,7 @@ class Synopsis:
 
     def __call__(
         self, points: object, *, bands: bool = True, radius: float | None = None, draws: int = DRAWS
-    ) -> Explanation:
+    ) -> Attribution:
         """Explain public points.
 
         Parameters
@@ -224,7 +230,7 @@ class Synopsis:
 
         Returns
         -------
-        Explanation
+        Attribution
         """
         raw = self.schema.read_points(points)
         if len(raw) == 0:
@@ -239,11 +245,11 @@ class Synopsis:
         at_point = middle + half * solution.intercepts
         base = at_point - values.sum(axis=1) if self.intercept else np.zeros(len(raw))
         predicted = base + values.sum(axis=1)
-        return Explanation(
+        return Attribution(
             values=values,
             base_values=base,
             columns=self.schema.names,
-            points=points_of(self.schema, raw),
+            points=plain_rows(self.schema.frame(raw)),
             outputs=predicted if self.model is None else self.model.predict_points(self.schema, raw),
             guarantee=self.guarantee,
             cost=self.cost,
@@ -331,13 +337,9 @@ class Synopsis:
 
     # --- files -------------------------------------------------------------------------------------------------------
 
-    def save(self, path: str | Path) -> None:
-        """Write the synopsis, without the model, as a zip of JSON and plain arrays."""
-        write_synopsis(self, path)
-
     @classmethod
     def load(cls, path: str | Path, *, model: Model | None = None, weight: Weight | None = None) -> Synopsis:
-        """Read what ``save`` wrote; nothing in the file is executed.
+        """Read what ``save`` wrote; nothing in it is run.
 
         Parameters
         ----------
@@ -347,7 +349,10 @@ class Synopsis:
         weight : Weight, optional
             Instead of the stored one; needed where that was a function of the user's own.
         """
-        return cls(**read_synopsis(path, weight), model=model)
+        made = cls.from_bytes(read_bytes(path), what=repr(str(path)))
+        made = replace(made, model=model, weight=made.weight if weight is None else weight)
+        made.weight(np.zeros(1))  # a stored function of somebody's own says so now
+        return made
 
 
 @dataclass(frozen=True, eq=False)

@@ -39,7 +39,7 @@ from ..._types import Floats
 from ...accounting import Cost, JsonValue
 from ...errors import InvalidInput
 from ...guarantee import Guarantee
-from ...results import Explanation
+from ...results import Attribution
 from ...solve.linear.descent import MOST_ITERATIONS, REACH, Gradients, Pace, pace_of, shares_needed
 from ...solve.linear.history import History, Past, decode, encode
 from ...solve.linear.problem import LocalModels, LocalProblem, explanation_of
@@ -164,7 +164,7 @@ class _Point:
 
 def stream_explanation(
     problem: LocalProblem, raw: Floats, explained: list[Past], history: History, promise: Guarantee, options: Adaptive
-) -> Explanation:
+) -> Attribution:
     """What the entries say. ``promise`` covers the releases of the whole history, on which the explanations rest."""
     models = LocalModels(
         np.array([past.phi for past in explained]),

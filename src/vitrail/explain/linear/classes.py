@@ -31,7 +31,7 @@ from ...accounting import Cost, JsonValue
 from ...errors import InvalidInput, ModelError
 from ...guarantee import Guarantee
 from ...model import Model
-from ...results import Explanation
+from ...results import Attribution
 from ...schema import Level, View
 from ...solve.linear.problem import LocalProblem
 from ...solve.linear.statistics import LocalStatistics, scales_of
@@ -48,11 +48,11 @@ SUM_TOLERANCE = 1e-6
 NOTE = "One release for {count} classes together; the guarantee and the cost are for all of them."
 
 
-class ClassExplanations(dict[Level, Explanation]):
+class ClassAttributions(dict[Level, Attribution]):
     """The explanation of every class; promise and price are for all of them together."""
 
     @property
-    def _any(self) -> Explanation:
+    def _any(self) -> Attribution:
         return next(iter(self.values()))
 
     @property
@@ -72,7 +72,7 @@ class ClassExplanations(dict[Level, Explanation]):
         return float(np.median([width for width in widths if width is not None])) if None not in widths else None
 
 
-class LocalClasses(LocalExplainer[ClassExplanations]):
+class LocalClasses(LocalExplainer[ClassAttributions]):
     """Several classes of one model explained at public points, from one release.
 
     Parameters
@@ -130,14 +130,14 @@ class LocalClasses(LocalExplainer[ClassExplanations]):
         """A point drawn from the schema."""
         return self._alone[0].public_points()
 
-    def conversation(self, points: object) -> Conversation[ClassExplanations]:
+    def conversation(self, points: object) -> Conversation[ClassAttributions]:
         """One question, for the whole price."""
         for local in self._alone:
             raw = local.read(points)  # the same for every class; each model is tried at the points
         _check_sums(self._problems)
         return self._conversation(raw)
 
-    def _conversation(self, raw: Floats) -> Conversation[ClassExplanations]:
+    def _conversation(self, raw: Floats) -> Conversation[ClassAttributions]:
         check_size(self._problems[0], len(raw))
         known = [problem.identity(self._key) for problem in self._problems]
         models: list[JsonValue] = [one["model"] for one in known if one is not None]
@@ -154,7 +154,7 @@ class LocalClasses(LocalExplainer[ClassExplanations]):
             rehearsal=self._conversation(raw[:2]) if len(raw) > 2 else None,
         )
 
-    def _recipe(self, raw: Floats, terms: Terms) -> Recipe[ClassExplanations]:
+    def _recipe(self, raw: Floats, terms: Terms) -> Recipe[ClassAttributions]:
         release = yield Ask(classes_question(self._problems, raw), 1.0)
         assert release.sigma is not None
         targets = ShiftedTargets.of(len(self._problems))
@@ -163,7 +163,7 @@ class LocalClasses(LocalExplainer[ClassExplanations]):
         width = sums.shape[1]
         gram = (sums[:, :, :width] + sums[:, :, :width].transpose(0, 2, 1)) / 2
         note = NOTE.format(count=len(self._problems))
-        classes = ClassExplanations()
+        classes = ClassAttributions()
         for rank, problem in enumerate(self._problems):
             cross = sums[:, :, width + rank]
             statistics = LocalStatistics.of_sums(problem, raw, gram, cross, release.sigma, terms.n_rows_public, scales)

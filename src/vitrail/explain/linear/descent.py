@@ -26,7 +26,7 @@ from ...accounting.cost import PICO
 from ...errors import InvalidInput
 from ...guarantee import Guarantee
 from ...releases import Release
-from ...results import Explanation
+from ...results import Attribution
 from ...solve.linear.descent import INTERCEPT_UNIT, Gradients, pace_of
 from ...solve.linear.problem import LocalModels, LocalProblem, explanation_of
 from ...vault import Block, BoundedSum, Select
@@ -162,7 +162,7 @@ def means_ask(gradients: Gradients, centres: Floats, share: float) -> Ask:
 
 def descent_recipe(
     problem: LocalProblem, raw: Floats, options: Descent, terms: Terms, most_steps: int | None = None
-) -> Recipe[Explanation]:
+) -> Recipe[Attribution]:
     """Gradients of all points at once, as far as they fit a pass; a tenth for their means, where there is an intercept."""
     gradients, centres = Gradients(problem), problem.encode(raw)
     pace = pace_of(gradients, terms.mu / math.sqrt(len(centres)), terms.n_rows_public, options.iterations)

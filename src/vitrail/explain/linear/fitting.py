@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from ...accounting import JsonValue, rounded_up
 from ...errors import InvalidInput
 from ...guarantee import Guarantee
-from ...results import Explanation
+from ...results import Attribution
 from ...results.synopsis import Synopsis
 from ...solve.linear.labelled_rows import RowsExplainer, explain_on
 from ...solve.linear.problem import LocalProblem
@@ -54,7 +54,7 @@ class TrainingGuarantee:
         epsilon, delta = promise.epsilon + self.epsilon, promise.delta + self.delta
         return Guarantee(epsilon, delta, 0.0, promise.neighbours, "training-data", promise.basis)
 
-    def added_to_explanation(self, explanation: Explanation) -> Explanation:
+    def added_to_explanation(self, explanation: Attribution) -> Attribution:
         """The explanation with that promise, and a note that says so."""
         note = TRAINING_NOTE.format(epsilon=rounded_up(self.epsilon), delta=rounded_up(self.delta))
         promise = self.added_to(explanation.guarantee)

@@ -21,7 +21,7 @@ from ...accounting import JsonValue
 from ...errors import InvalidInput, ModelError, SchemaError
 from ...guarantee import check_neighbours, question_mu
 from ...model import Model
-from ...results import Explanation
+from ...results import Attribution
 from ...results.synopsis import Synopsis
 from ...schema import Numeric, Schema, View
 from ...solve.linear.history import History, Past, explain_from
@@ -58,7 +58,7 @@ SynopsisKind: TypeAlias = Literal["auto", "moments", "cells"] | Moments | Cells
 RowsKind: TypeAlias = Literal["rows"] | Rows
 
 
-class LocalLinear(LocalExplainer[Explanation]):
+class LocalLinear(LocalExplainer[Attribution]):
     """Local linear explanations of a model from private rows.
 
     Parameters
@@ -152,7 +152,7 @@ class LocalLinear(LocalExplainer[Explanation]):
         """The public facts of the explanation: schema, model, weight, labels."""
         return self._problem
 
-    def __call__(self, points: object, *, epsilon: float | None = None, mu: float | None = None) -> Explanation:
+    def __call__(self, points: object, *, epsilon: float | None = None, mu: float | None = None) -> Attribution:
         """Explain public points; all of them together cost ``epsilon``.
 
         Parameters
@@ -164,7 +164,7 @@ class LocalLinear(LocalExplainer[Explanation]):
 
         Returns
         -------
-        Explanation
+        Attribution
 
         Raises
         ------
@@ -184,7 +184,7 @@ class LocalLinear(LocalExplainer[Explanation]):
         raw = self.read(points)
         return self._promised(explain_from(method.history or kept_history(self._problem, self._data, self._key), raw))
 
-    def conversation(self, points: object) -> Conversation[Explanation]:
+    def conversation(self, points: object) -> Conversation[Attribution]:
         """What would be said to the vault about these points; whatever is wrong with them is an error."""
         raw, method = self.read(points), self._method
         if isinstance(method, Statistics):
@@ -211,7 +211,7 @@ class LocalLinear(LocalExplainer[Explanation]):
         few = Conversation(self._data, lambda terms: recipe(raw[:2], terms, REHEARSED_STEPS), label, None, models)
         return Conversation(self._data, lambda terms: recipe(raw, terms, None), label, identity, models, few)
 
-    def _recipe(self, raw: Floats, terms: Terms, most_steps: int | None) -> Recipe[Explanation]:
+    def _recipe(self, raw: Floats, terms: Terms, most_steps: int | None) -> Recipe[Attribution]:
         problem, method = self._problem, self._method
         if isinstance(method, Statistics):
             made = yield from statistics_recipe(problem, raw, method, terms)
@@ -229,7 +229,7 @@ class LocalLinear(LocalExplainer[Explanation]):
 
     # --- a stream of points ------------------------------------------------------------------------------------------
 
-    def _stream(self, raw: Floats, mu: float, method: Adaptive) -> Explanation:
+    def _stream(self, raw: Floats, mu: float, method: Adaptive) -> Attribution:
         """Every point is a conversation of its own, and is kept as soon as it is explained."""
         problem, data = self._problem, self._data
         history, keeper = self._history(method)
@@ -316,7 +316,7 @@ class LocalLinear(LocalExplainer[Explanation]):
         Returns
         -------
         Synopsis or RowsExplainer
-            Takes points, returns an :class:`Explanation`.
+            Takes points, returns an :class:`Attribution`.
 
         Examples
         --------
@@ -349,7 +349,7 @@ class LocalLinear(LocalExplainer[Explanation]):
             raise ModelError(f"{model.name} returns no finite number at point {int(np.argmin(np.isfinite(outputs)))}")
         return raw
 
-    def _promised(self, explanation: Explanation) -> Explanation:
+    def _promised(self, explanation: Attribution) -> Attribution:
         """The explanation, and the model's own promise where there is one."""
         return explanation if self._training is None else self._training.added_to_explanation(explanation)
 

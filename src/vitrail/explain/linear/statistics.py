@@ -18,7 +18,7 @@ import numpy as np
 from ..._types import Floats
 from ...errors import InvalidInput
 from ...releases import Release
-from ...results import Explanation
+from ...results import Attribution
 from ...solve.linear.problem import LocalModels, LocalProblem, explanation_of
 from ...solve.linear.statistics import LocalStatistics, Scales, radius_of, scales_of
 from ...vault import Block, GramSum
@@ -71,7 +71,7 @@ def statistics_question(
     )
 
 
-def statistics_recipe(problem: LocalProblem, raw: Floats, options: Statistics, terms: Terms) -> Recipe[Explanation]:
+def statistics_recipe(problem: LocalProblem, raw: Floats, options: Statistics, terms: Terms) -> Recipe[Attribution]:
     """One question, for the whole price."""
     scales = scales_of(problem)
     release = yield Ask(statistics_question(problem, raw, scales=scales, joint_bound=options.joint_bound), 1.0)
@@ -87,7 +87,7 @@ def explained(
     options: Statistics,
     *,
     shift: float = 0.0,
-) -> Explanation:
+) -> Attribution:
     """The explanation that released statistics make; ``shift`` was taken off f before they were, and is added again."""
     radius = options.radius or radius_of(problem, statistics.noise, statistics.structure.size)
     fit, columns, notes = statistics.solve(radius), None, [BANDS_NOTE] if options.bands else []

@@ -24,7 +24,7 @@ from ..._types import Floats
 from ...accounting import NOTHING, Basis, Cost, JsonValue, rounded_up
 from ...errors import InvalidInput
 from ...guarantee import Guarantee, Neighbours
-from ...results import Explanation
+from ...results import Attribution
 from .descent import Gradients
 from .least_squares import in_eigenbasis
 from .problem import LocalModels, LocalProblem, explanation_of
@@ -326,7 +326,7 @@ def _identity(problem: LocalProblem) -> dict[str, JsonValue]:
 # --- Algorithm 4 ------------------------------------------------------------------------------------------------------
 
 
-def explain_from(history: History, raw_points: Floats) -> Explanation:
+def explain_from(history: History, raw_points: Floats) -> Attribution:
     """Explain public points from the history alone, free.
 
     Parameters
@@ -338,7 +338,7 @@ def explain_from(history: History, raw_points: Floats) -> Explanation:
 
     Returns
     -------
-    Explanation
+    Attribution
         ``method`` is ``"history"``; no private row was used, so epsilon is 0.
 
     Examples

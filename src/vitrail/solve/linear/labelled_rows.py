@@ -34,7 +34,7 @@ from ..._types import Floats, Indices
 from ...accounting import Cost
 from ...errors import InvalidInput, ModelError, SchemaError
 from ...guarantee import Guarantee
-from ...results import Explanation
+from ...results import Attribution
 from ...results.private_rows import PrivateRows
 from ...schema import Numeric, Schema
 from .least_squares import one_blas_thread, solve_in_ball
@@ -100,7 +100,7 @@ class RowsExplainer:
         points = self.problem.schema.frame(self.problem.schema.probe_rows(POINTS_AT_ONCE))
         return self(points).half_width if len(self.samples) > 1 else None
 
-    def __call__(self, points: object) -> Explanation:
+    def __call__(self, points: object) -> Attribution:
         """Explain public points. Free."""
         raw = self.problem.schema.read_points(points)
         if len(raw) == 0:
@@ -114,7 +114,7 @@ class RowsExplainer:
         notes = (ROWS_NOTE, BANDS_NOTE.format(count=len(others)))
         return replace(first, lower=first.values - half, upper=first.values + half, notes=notes)
 
-    def _explain(self, raw: Floats, sample: LabelledRows) -> Explanation:
+    def _explain(self, raw: Floats, sample: LabelledRows) -> Attribution:
         phi, means = solve_at(self.problem, self.problem.encode(raw), sample, self.ridge)
         return explanation_of(
             self.problem,

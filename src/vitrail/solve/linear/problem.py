@@ -29,9 +29,9 @@ from ..._types import Floats
 from ...accounting import Cost, JsonValue
 from ...guarantee import Guarantee
 from ...model import Model
-from ...results import Explanation
-from ...results.band_claim import TWO_SIDED_95
-from ...results.claims import claim_of
+from ...results import Attribution
+from ...results.band_claim import TWO_SIDED_95, claim_of
+from ...results.checks import plain_rows
 from ...schema import Numeric, Schema, View
 from .weights import NAMED, Weight
 
@@ -166,7 +166,7 @@ def explanation_of(
     cost: Cost,
     method: str,
     notes: tuple[str, ...],
-) -> Explanation:
+) -> Attribution:
     """The contributions of columns, in units of the model's output."""
     schema, model, phi = problem.schema, problem.model, models.phi
     middle, half = (model.hi + model.lo) / 2, model.width / 2
@@ -186,11 +186,11 @@ def explanation_of(
     values = half * by_column(schema, by_feature)
     spread = TWO_SIDED_95 * half * np.sqrt(by_column(schema, variances))
     banded = models.phi_std is not None
-    return Explanation(
+    return Attribution(
         values=values,
         base_values=intercepts - values.sum(axis=1) if problem.intercept else np.zeros(len(phi)),
         columns=schema.names,
-        points=points_of(schema, problem.shown_values(raw_points)),
+        points=plain_rows(schema.frame(problem.shown_values(raw_points))),
         outputs=model.predict_points(problem.row_schema, raw_points),
         guarantee=guarantee,
         cost=cost,
@@ -216,9 +216,3 @@ def active_features(schema: Schema, raw: Floats) -> Floats:
     for name, place in schema.feature_slices.items():
         active[:, place] |= isinstance(schema[name], Numeric)
     return active.astype(np.float64)
-
-
-def points_of(schema: Schema, raw: Floats) -> tuple[dict[str, object], ...]:
-    """Raw points in original units."""
-    columns = {name: values.tolist() for name, values in schema.frame(raw).items()}
-    return tuple(dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True))
