@@ -45,7 +45,7 @@ from .database import (
 from .entries import Part, RawEntry
 from .high_water import HighWater, HighWaterMarks, contradiction, mark_of, state_folder
 from .results import Account, Charge, Replay, Reservation, Statement, Verification
-from .tables import FORMAT_VERSION, LATER, METADATA, TABLES, ChargeRow, FormatRow
+from .tables import FORMAT_VERSION, LATER, METADATA, TABLES, ChargeRow, FormatRow, ReservationRow
 
 _CREATION_LOCK = 0x76697472  # an arbitrary number that only ledgers being created lock in PostgreSQL
 
@@ -191,7 +191,7 @@ class SqlLedger:
     def has_begun(self, account: str, *, recipe: str) -> bool:
         """See :meth:`Ledger.has_begun`."""
         with self._reading() as book:
-            return bool(book.reservations_for(account, recipe))
+            return bool(book.rows(ReservationRow, account=account, recipe=recipe))
 
     def finish(self, reservation: Reservation) -> Cost:
         """See :meth:`Ledger.finish`."""

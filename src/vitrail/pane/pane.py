@@ -21,8 +21,6 @@ from numpy.typing import NDArray
 
 from ..accounting import Cost
 from ..errors import InvalidInput
-from ..explain.linear.problem import LocalProblem
-from ..explain.linear.sharp import SharpRows, explain_on
 from ..guarantee import Guarantee
 from ..model import Model
 from ..results import Attribution, Ranking, archive
@@ -36,6 +34,8 @@ from ..solve.counterfactual.classes import OPPOSITE
 from ..solve.counterfactual.fitted import FittedCounterfactual
 from ..solve.counterfactual.rules import Columns, Ranges
 from ..solve.counterfactual.search import PLAUSIBILITY_WEIGHT
+from ..solve.linear.labelled_rows import RowsExplainer, explain_on
+from ..solve.linear.problem import LocalProblem
 from ..solve.linear.weights import polynomial
 from .histograms import marginals_of
 from .manifest import Line, MadeFor, Manifest
@@ -86,7 +86,7 @@ class Pane:
     def __init__(self, manifest: Manifest, files: Mapping[str, bytes], model: Model | None = None) -> None:
         self._manifest, self._files, self._model = manifest, dict(files), model
         self._read: dict[str, Any] = {}
-        self._sharp_with: dict[int, SharpRows] = {}
+        self._sharp_with: dict[int, RowsExplainer] = {}
 
     # --- files -------------------------------------------------------------------------------------------------------
 
@@ -337,7 +337,7 @@ class Pane:
         stands_out = rows.n_rows_public / 4 >= CELL_OVER_NOISE * rows.tables_sigma
         return "rows" if self._model is not None and stands_out else "moments"
 
-    def _sharp(self, replicates: int) -> SharpRows:
+    def _sharp(self, replicates: int) -> RowsExplainer:
         if replicates not in self._sharp_with:
             more = self._sharp_with.get(REPLICATES)
             if replicates == 0 and more is not None:

@@ -131,9 +131,7 @@ def _buy(plan: Plan, mu: float) -> dict[str, Any]:
     data, prices = plan.data, plan.prices(mu)
     found: dict[str, Any] = {}
     if "local" in prices:
-        synopsis = plan.local().fit(mu=prices["local"], kind="moments", key=plan.key)
-        assert isinstance(synopsis, Synopsis)
-        found["local"] = synopsis
+        found["local"] = plan.local().fit(mu=prices["local"], kind="moments")
     if "rows" in prices:
         found["rows"] = private_rows(data, mu=prices["rows"], columns=data.feature_schema.names, bins=ROW_BINS)
     if "global" in prices:
