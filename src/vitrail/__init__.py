@@ -12,17 +12,18 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from . import audit, errors, flow, pane, show
     from .accounting import Cost
+    from .explain.accumulated_effects import AccumulatedEffects
     from .explain.counterfactual.explainer import Counterfactual
-    from .explain.effects.explainers import AccumulatedEffects, PartialDependence
     from .explain.generic import AnyCurve, AnyRanking
-    from .explain.importance.explainer import PermutationImportance
-    from .explain.interactions.explainer import Interactions
+    from .explain.global_report import GlobalReport
+    from .explain.interactions import Interactions
     from .explain.linear.classes import explain_classes
     from .explain.linear.local import LocalLinear
     from .explain.marginals import Marginals, marginals
-    from .explain.report.global_report import GlobalReport
+    from .explain.partial_dependence import PartialDependence
+    from .explain.permutation_importance import PermutationImportance
     from .explain.rows.private_rows import PrivateRows, private_rows
-    from .explain.shap_global.explainers import ShapDependence, ShapImportance
+    from .explain.shap_global import ShapDependence, ShapImportance
     from .explain.shapley import Shapley
     from .guarantee import Budget, Guarantee
     from .maps import LocallyLinearClassifier, PictureFilters, TunedMaps, tune_locally_linear
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "AccumulatedEffects": "explain.effects.explainers",
+    "AccumulatedEffects": "explain.accumulated_effects",
     "AnyCurve": "explain.generic",
     "AnyRanking": "explain.generic",
     "BagOfWords": "schema",
@@ -54,19 +55,19 @@ _HOMES = {
     "Effects": "results.effects",
     "Explanation": "results",
     "GlobalExplanation": "results.report",
-    "GlobalReport": "explain.report.global_report",
+    "GlobalReport": "explain.global_report",
     "GramSum": "vault",
     "GroupedSum": "vault",
     "Guarantee": "guarantee",
-    "Interactions": "explain.interactions.explainer",
+    "Interactions": "explain.interactions",
     "LocalLinear": "explain.linear.local",
     "LocallyLinearClassifier": "maps",
     "Marginals": "explain.marginals",
     "Model": "model",
     "Numeric": "schema",
     "Pane": "pane.pane",
-    "PartialDependence": "explain.effects.explainers",
-    "PermutationImportance": "explain.importance.explainer",
+    "PartialDependence": "explain.partial_dependence",
+    "PermutationImportance": "explain.permutation_importance",
     "Picture": "schema",
     "PictureFilters": "maps",
     "PrivateData": "vault",
@@ -78,8 +79,8 @@ _HOMES = {
     "SampledSum": "vault",
     "Schema": "schema",
     "Select": "vault",
-    "ShapDependence": "explain.shap_global.explainers",
-    "ShapImportance": "explain.shap_global.explainers",
+    "ShapDependence": "explain.shap_global",
+    "ShapImportance": "explain.shap_global",
     "Shapley": "explain.shapley",
     "Surface": "results",
     "TunedMaps": "maps",

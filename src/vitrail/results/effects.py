@@ -14,7 +14,7 @@ from ..accounting import Cost, JsonValue
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
 from . import Curve, Surface
-from .band_claim import BandClaim, weakest
+from .band_claim import TWO_SIDED_95, BandClaim, weakest
 from .marginals import Marginals
 
 if TYPE_CHECKING:
@@ -86,6 +86,18 @@ class Effects(Mapping[str, Curve]):
         """What the bands of all curves and surfaces claim: the weakest claim among them."""
         curves = [one.band_claim for one in self.curves.values()]
         return weakest([*curves, *(one.band_claim for one in self.surfaces.values())])
+
+    @property
+    def half_widths(self) -> Mapping[str, float]:
+        """The median half-width of the bands of each curve and, under both names, of each surface."""
+        stds = {name: curve.std for name, curve in self.curves.items()}
+        stds |= {" x ".join(pair): surface.std for pair, surface in self.surfaces.items()}
+        return {name: TWO_SIDED_95 * float(np.median(std)) for name, std in stds.items() if std is not None}
+
+    @property
+    def half_width(self) -> float:
+        """The median of ``half_widths``."""
+        return float(np.median(list(self.half_widths.values())))
 
     def to_json(self) -> dict[str, JsonValue]:
         """All curves as plain JSON values, and surfaces under both names."""

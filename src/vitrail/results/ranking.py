@@ -110,6 +110,13 @@ class Ranking:
     def __iter__(self) -> Iterator[str]:
         return iter(self.order)
 
+    @property
+    def half_width(self) -> float:
+        """The median half-width of the noise bands."""
+        if self.std is None:
+            raise InvalidInput("this ranking has no noise bands")
+        return TWO_SIDED_95 * float(np.median(self.std))
+
     def _places(self) -> list[int]:
         """Places of the items, the highest score first; of equal ones, the one that was named first."""
         return sorted(range(len(self)), key=lambda place: -self.scores[place])

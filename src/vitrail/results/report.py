@@ -190,6 +190,17 @@ class GlobalExplanation:
         rankings = (("importance", self.importance), ("shap", self.shap))
         return claims | {part: ranking.band_claim for part, ranking in rankings if ranking is not None}
 
+    @property
+    def half_widths(self) -> Mapping[str, float]:
+        """The median half-width of the bands of each part, by its name in ``parts``: of outputs, losses, Shapley values."""
+        return {part: getattr(self, part).half_width for part in self.parts}
+
+    @property
+    def half_width(self) -> float:
+        """The median half-width of the curves' bands; of importances where there are no curves."""
+        widths = self.half_widths
+        return float(np.median([widths[part] for part in ("pdp", "ale") if part in widths] or list(widths.values())))
+
     def _repr_html_(self) -> str:
         from ..show import figure_image, html_text
 

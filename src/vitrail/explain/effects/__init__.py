@@ -1,1 +1,1 @@
-"""Effects of columns on a model's output: partial dependence and accumulated local effects, from shared noisy sums."""
+"""Nothing but ``paying``, which counterfactuals use until they are a recipe."""
