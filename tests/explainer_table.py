@@ -80,9 +80,51 @@ class Row:
     questions: int | None = 1
 
 
+def any_curve(data: vt.PrivateData, model: vt.Model) -> vt.AnyCurve:
+    """Mean output by age, on groups."""
+
+    def by_age(asked: Any, X: Any) -> Any:
+        return [asked.predict(X.assign(age=age)).mean() for age in (20, 40, 60)]
+
+    options: Any = {"x_grid": [20, 40, 60], "y_range": (0, 1), "isolation": "none", "key": "table"}
+    return vt.AnyCurve(data, by_age, model=model, **options)
+
+
+def any_ranking(data: vt.PrivateData, model: vt.Model, **options: Any) -> vt.AnyRanking:
+    """How far outputs move with each column, on groups."""
+
+    def by_move(asked: Any, X: Any) -> Any:
+        outputs = asked.predict(X)
+        return [np.abs(asked.predict(X.assign(**{name: X[name].iloc[0]})) - outputs).mean() for name in X.columns]
+
+    return vt.AnyRanking(data, by_move, model=model, isolation="none", key="table", **options)
+
+
 TABLE: list[Row] = [
     # marginals and private rows
     Row("marginals", lambda data, model: vt.marginals(data)),
+    Row("private rows", lambda data, model: vt.private_rows(data), bands=False, questions=3),
+    Row(
+        "private rows of two columns",
+        lambda data, model: vt.private_rows(data, columns=["age", "rich"]),
+        bands=False,
+        questions=2,
+    ),
+    # Shapley values
+    Row("shapley", lambda data, model: vt.Shapley(data, model, key="table"), points=POINTS),
+    Row("shapley, clip chosen", lambda data, model: vt.Shapley(data, model, clip="auto", key="table"), POINTS, questions=2),
+    Row("shapley of a sample", lambda data, model: vt.Shapley(data, model, sampling_rate=0.5, key="table"), POINTS),
+    # explainers of other libraries, on groups
+    Row("any curve", any_curve),
+    Row("any ranking", any_ranking),
+    Row("any ranking of the first", lambda data, model: any_ranking(data, model, top_k=1)),
+    # counterfactuals
+    Row("counterfactual", lambda data, model: vt.Counterfactual(data, model, rows=False, key="table")),
+    Row(
+        "counterfactual with a code and rows",
+        lambda data, model: vt.Counterfactual(data, model, latent="linear", rows=True, key="table"),
+        questions=5,
+    ),
     # curves, rankings and the global report
     Row("partial dependence", lambda data, model: vt.PartialDependence(data, model, key="table"), questions=2),
     Row(

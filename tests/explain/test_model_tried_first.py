@@ -36,16 +36,16 @@ FROM_MARGINALS = {
 """They pay for marginals, and ask the model about rows drawn from them."""
 PAYING_FIRST = {
     **FROM_MARGINALS,
-    "private rows": lambda data, model: vt.LocalLinear(data, model).fit(epsilon=1.0, kind="rows", n_sampled=500),
+    "private rows": lambda data, model: vt.LocalLinear(data, model).fit(epsilon=1.0, kind=vt.linear.Rows(n_sampled=500)),
 }
 EXPLAINERS = {
     **PAYING_FIRST,
     "statistics": lambda data, model: vt.LocalLinear(data, model)(POINT, epsilon=1.0),
-    "descent": lambda data, model: vt.LocalLinear(data, model)(POINT, epsilon=1.0, method="descent"),
-    "adaptive": lambda data, model: vt.LocalLinear(data, model)(POINT, epsilon=1.0, method="adaptive"),
+    "descent": lambda data, model: vt.LocalLinear(data, model, method="descent")(POINT, epsilon=1.0),
+    "adaptive": lambda data, model: vt.LocalLinear(data, model, method="adaptive")(POINT, epsilon=1.0),
     "moments": lambda data, model: vt.LocalLinear(data, model).fit(epsilon=1.0, kind="moments"),
     "cells": lambda data, model: vt.LocalLinear(data, model).fit(epsilon=1.0, kind="cells"),
-    "classes": lambda data, model: vt.explain_classes(data, [model], POINT, epsilon=1.0),
+    "classes": lambda data, model: vt.LocalClasses(data, [model])(POINT, epsilon=1.0),
     "Shapley": lambda data, model: vt.Shapley(data, model)(POINT, epsilon=1.0),
     "counterfactual": lambda data, model: vt.Counterfactual(data, model).fit(epsilon=1.0),
     "counterfactual with a code": lambda data, model: vt.Counterfactual(data, model, latent="linear").fit(epsilon=1.0),

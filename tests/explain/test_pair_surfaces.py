@@ -49,9 +49,9 @@ def exact(surface):
 @pytest.mark.usefixtures("planted_noise")
 @pytest.mark.parametrize("estimate", ["smooth", "plain"])
 def test_surfaces_are_right_at_a_high_price(estimate):
-    effects = vt.PartialDependence(
-        private(), MODEL, columns=["age", ("age", "pay"), ("job", "age")], estimate=estimate
-    )(mu=80.0)
+    effects = vt.PartialDependence(private(), MODEL, columns=["age", ("age", "pay"), ("job", "age")], estimate=estimate)(
+        mu=80.0
+    )
     assert list(effects) == ["age"]
     for pair in (("age", "pay"), ("job", "age")):
         surface = effects[pair]

@@ -79,13 +79,15 @@ ALONE: dict[str, Explain] = {
     "marginals": lambda d: vt.marginals(d, epsilon=1.0),
     "private rows": lambda d: vt.private_rows(d, epsilon=2.0),
     "statistics": lambda d: vt.LocalLinear(d, model())(POINT, epsilon=1.0),
-    "descent": lambda d: vt.LocalLinear(d, model())(POINT, epsilon=1.0, method="descent", iterations=5),
-    "adaptive": lambda d: vt.LocalLinear(d, model())(POINT, epsilon=1.0, method="adaptive", iterations=5),
-    "enhanced": lambda d: vt.LocalLinear(d, model())(POINT, epsilon=1.0, method="enhanced", iterations=5),
+    "descent": lambda d: vt.LocalLinear(d, model(), method=vt.linear.Descent(iterations=5))(POINT, epsilon=1.0),
+    "adaptive": lambda d: vt.LocalLinear(d, model(), method=vt.linear.Adaptive(iterations=5))(POINT, epsilon=1.0),
+    "enhanced": lambda d: vt.LocalLinear(d, model(), method=vt.linear.Adaptive(enhanced=True, iterations=5))(
+        POINT, epsilon=1.0
+    ),
     "moments": lambda d: vt.LocalLinear(d, model()).fit(epsilon=1.0)(POINT),
     "cells": lambda d: vt.LocalLinear(d, model()).fit(epsilon=8.0, kind="cells")(POINT),
-    "sharp rows": lambda d: vt.LocalLinear(d, model()).fit(epsilon=2.0, kind="rows", n_sampled=500)(POINT),
-    "classes": lambda d: vt.explain_classes(d, classes(), POINT, epsilon=1.0)[0],
+    "sharp rows": lambda d: vt.LocalLinear(d, model()).fit(epsilon=2.0, kind=vt.linear.Rows(n_sampled=500))(POINT),
+    "classes": lambda d: vt.LocalClasses(d, classes())(POINT, epsilon=1.0)[0],
     "shapley": lambda d: vt.Shapley(d, model())(POINT, epsilon=1.0),
     "shapley, clip chosen": lambda d: vt.Shapley(d, model(), clip="auto")(POINT, epsilon=1.0),
     "counterfactual": lambda d: vt.Counterfactual(d, model(), rows=False).fit(epsilon=1.0)(POINT),
@@ -100,10 +102,12 @@ ALONE: dict[str, Explain] = {
 }
 ON_MARGINALS: dict[str, Callable[..., object]] = {
     "partial dependence": lambda d, **given: vt.PartialDependence(d, model(), columns=["age"], **given)(epsilon=0.4),
-    "partial dependence of a pair": lambda d, **given: vt.PartialDependence(
-        d, model(), columns=[("age", "dose")], **given
-    )(epsilon=0.4)["age", "dose"],
-    "accumulated effects": lambda d, **given: vt.AccumulatedEffects(d, model(), columns=["age"], **given)(epsilon=0.4)["age"],
+    "partial dependence of a pair": lambda d, **given: vt.PartialDependence(d, model(), columns=[("age", "dose")], **given)(
+        epsilon=0.4
+    )["age", "dose"],
+    "accumulated effects": lambda d, **given: vt.AccumulatedEffects(d, model(), columns=["age"], **given)(epsilon=0.4)[
+        "age"
+    ],
     "importance": lambda d, **given: vt.PermutationImportance(d, model(), **given)(epsilon=0.4),
     "interactions": lambda d, **given: vt.Interactions(d, model(), **given)(epsilon=0.4),
     "shap importance": lambda d, **given: vt.ShapImportance(d, model(), **given)(epsilon=0.4),
@@ -153,11 +157,13 @@ def test_the_two_numbers_of_the_audit() -> None:
 @pytest.mark.parametrize("method", ["adaptive", "enhanced"])
 def test_an_explanation_that_starts_from_earlier_ones_covers_those(method: str) -> None:
     data = private()
-    explain = vt.LocalLinear(data, model())
-    history, last = History(explain.problem), last_of(data)
-    first = explain(POINT, epsilon=1.0, method=method, history=history, iterations=5)
-    near = explain({**POINT, "age": 0.401}, epsilon=1.0, method=method, history=history, iterations=5)  # handed on
-    far = explain({**POINT, "age": 1.0, "ward": "A"}, epsilon=1.0, method=method, history=history, iterations=5)
+    explained = model()
+    history, last = History(vt.LocalLinear(data, explained).problem), last_of(data)
+    options = vt.linear.Adaptive(enhanced=method == "enhanced", history=history, iterations=5)
+    explain = vt.LocalLinear(data, explained, method=options)
+    first = explain(POINT, epsilon=1.0)
+    near = explain({**POINT, "age": 0.401}, epsilon=1.0)  # handed on
+    far = explain({**POINT, "age": 1.0, "ward": "A"}, epsilon=1.0)
     assert near.guarantee == first.guarantee
     check(data, far.guarantee, seqs_since(data, last))
     assert far.cost.mu < far.guarantee.mu
@@ -233,4 +239,4 @@ def test_no_result_makes_its_promise_from_a_price() -> None:
         "explain/recipe.py",
         "explain/promises.py",
     }
-    assert {file for file, calls in made.items() if "Guarantee" in calls} == {"explain/linear/local.py"}  # adds to one
+    assert {file for file, calls in made.items() if "Guarantee" in calls} == {"explain/linear/fitting.py"}  # adds to one

@@ -14,8 +14,10 @@ import pytest
 
 import vitrail as vt
 from vitrail.audit import MISDEEDS
-from vitrail.nothing_escapes import calls, interrupts
-from vitrail.schema import arrow_columns, sources
+from vitrail.nothing_escapes import calls
+from vitrail.nothing_escapes import calls as interrupts
+from vitrail.schema import plain_columns as arrow_columns
+from vitrail.schema import sources
 from vitrail.schema.plain_columns import Coded
 from vitrail.vault.questions import group_worker
 from vitrail.vault.questions.bounded_sum import exact_sum
@@ -139,7 +141,7 @@ def test_buffers_of_c_that_are_not_pushed_out_are_heard(planted):
     """In a process of its own, whose C library buffers what it prints."""
     program = f"""
 import importlib.util, sys
-from vitrail.nothing_escapes import quiet
+from vitrail.nothing_escapes import calls as quiet
 if {planted}:
     quiet._flush_c = lambda _: None
 found = importlib.util.spec_from_file_location("planted", {__file__!r})

@@ -12,7 +12,7 @@ import pytest
 
 import vitrail as vt
 from vitrail.errors import BudgetExceeded, InvalidInput, VitrailError
-from vitrail.ledger import MemoryLedger
+from vitrail.ledger import open_ledger
 from vitrail.vault.questions.bounded_sum import exact_sum
 from vitrail.vault.rows import row_pass
 
@@ -128,7 +128,7 @@ QUESTIONS = {
 
 def face(rows):
     """Everything a user sees of a dataset, noise aside."""
-    ledger = MemoryLedger()
+    ledger = open_ledger("memory")
     data = opened(rows, ledger)
     seen = [repr(data), repr(data.schema), repr(data.budget)]
     for name, question in QUESTIONS.items():
@@ -158,7 +158,7 @@ def test_different_data_have_the_same_face(capfd):
 def test_the_bill_describes_questions_alike_for_all_data():
     bills = []
     for rows in DATASETS.values():
-        ledger = MemoryLedger()
+        ledger = open_ledger("memory")
         data = opened(rows, ledger)
         for name in ("sum", "gram", "sampled", "grouped", "select"):
             data.ask(QUESTIONS[name], epsilon=0.1)

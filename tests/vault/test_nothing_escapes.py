@@ -113,7 +113,9 @@ def test_no_misdeed_is_heard_and_no_other_row_changes(walk, place, threads):
 
 
 def asked(question, values):
-    data = vt.PrivateData({"x": values}, UNIT, name="x", n_rows_public=9, budget=vt.Budget(9, 1e-6), block_rows=4)
+    data = vt.PrivateData(
+        {"x": values}, UNIT, name="x", n_rows_public=9, budget=vt.Budget(9, 1e-6), block_rows=4, ledger="memory"
+    )
     assert np.isfinite(data.ask(question, mu=0.5).value).all()
 
 

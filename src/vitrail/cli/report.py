@@ -19,7 +19,7 @@ from .output import check_files, existing, print_json, print_line, print_table, 
 if TYPE_CHECKING:
     from ..explain.quoted import Quoted
     from ..ledger import Statement
-    from ..results.report import GlobalExplanation
+    from ..results.report import Report
 
 SUFFIXES = (".html", ".json")
 
@@ -93,7 +93,7 @@ def report(
     found = with_notes(lambda: explainer(private)(epsilon=epsilon))
     after = private.budget
     writers: dict[str, Callable[[Path], object]] = {
-        ".json": found.save,
+        ".json": found.write_json,
         ".html": lambda file: found.to_html(file, bill_of(after)),
     }
     write_files(files, writers, "the report", STILL_PAID)
@@ -110,7 +110,7 @@ def report(
         print_written(files)
 
 
-def print_report(found: GlobalExplanation) -> None:
+def print_report(found: Report) -> None:
     """A line for each column: its importance, and how far its curves go up and down."""
     effects = {kind: curves for kind, curves in (("pdp", found.pdp), ("ale", found.ale)) if curves is not None}
     ranking = found.importance or found.shap
@@ -136,7 +136,7 @@ def print_report(found: GlobalExplanation) -> None:
         print_line(ranking.band_claim.sentence(ranking.kind))
 
 
-def _print_quote(tag: Quoted[GlobalExplanation], statement: Statement, as_json: bool) -> None:
+def _print_quote(tag: Quoted[Report], statement: Statement, as_json: bool) -> None:
     fits = statement.spent + tag.price.cost <= statement.capacity
     if as_json:
         said: dict[str, JsonValue] = {"fits": fits, "remaining_epsilon": statement.remaining_epsilon}

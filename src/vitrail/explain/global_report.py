@@ -17,7 +17,7 @@ from ..accounting import JsonValue
 from ..errors import InvalidInput
 from ..model import Model
 from ..results.marginals import Marginals
-from ..results.report import GlobalExplanation
+from ..results.report import Report
 from ..solve.curves.dependence import plan_dependence
 from ..solve.curves.losses import LossFunction, loss_of
 from ..vault import PrivateData
@@ -41,7 +41,7 @@ WEIGHTS: Mapping[Part, float] = MappingProxyType({"pdp": 0.35, "ale": 0.45, "imp
 """Of the joint sum. Local effects are the noisiest: a row tells about one step of each column only."""
 
 
-class GlobalReport(GlobalExplainer[GlobalExplanation]):
+class GlobalReport(GlobalExplainer[Report]):
     """All global explanations of a model for one price.
 
     Parameters
@@ -118,7 +118,7 @@ class GlobalReport(GlobalExplainer[GlobalExplanation]):
     def _label(self) -> str:
         return f"{', '.join(self._parts)} of {len(self._columns)} columns"
 
-    def conversation(self) -> Conversation[GlobalExplanation]:
+    def conversation(self) -> Conversation[Report]:
         """Histograms, sizes of effects for the clips, then one joint sum for all parts."""
         loss = [] if self._loss is None else self._loss.identity(self._inputs.key)
         options: dict[str, JsonValue] = {
@@ -130,7 +130,7 @@ class GlobalReport(GlobalExplainer[GlobalExplanation]):
         }
         return self._inputs.conversation(self._recipe, "global report", self._label, None if loss is None else options)
 
-    def _recipe(self, terms: Terms) -> Recipe[GlobalExplanation]:
+    def _recipe(self, terms: Terms) -> Recipe[Report]:
         inputs, weights, names = self._inputs, self._weights, self._columns
         ground = yield from released_histograms(inputs, terms)
         shares = {"marginals": ground.spent}
@@ -151,7 +151,7 @@ class GlobalReport(GlobalExplainer[GlobalExplanation]):
         )
         of = dict(zip(weights, measured, strict=True))
         shares |= {part: rest * weight for part, weight in weights.items()}
-        return GlobalExplanation(
+        return Report(
             dataset=terms.dataset,
             model=inputs.model.name,
             n_rows_public=terms.n_rows_public,

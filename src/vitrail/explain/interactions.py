@@ -31,7 +31,7 @@ from ..accounting import JsonValue
 from ..errors import InvalidInput
 from ..model import Model
 from ..results import Ranking
-from ..results.claims import claim_of
+from ..results.band_claim import claim_of
 from ..results.marginals import Marginals
 from ..solve.curves.pairs import Grid, Strength, grid_of, strength
 from ..solve.curves.reference import Reference

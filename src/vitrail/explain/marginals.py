@@ -1,7 +1,7 @@
 """Marginals: the private histogram of every column, from one question.
 
 A row contributes, for each of the d columns, a 1 in the bin that its value falls into and 0 in all others: d ones, hence an
-L2 norm of exactly sqrt(d), however many bins there are. Two rows differ in at most two places per column, so replacing one
+L2 norm of exactly sqrt(d), however many bins there are. Two rows differ in at most two bins per column, so replacing one
 moves the sum by at most sqrt(2 d). A row that counts zero (a missing value without a declared stand-in) contributes the zero
 vector, which is sqrt(d) away from any other. Bins come from the schema and are public. So one release with noise sigma =
 sqrt(d)/mu on every count is mu-GDP (replace-one: sqrt(2 d)/mu, and a little more for the vault's rounding); shares, means,
@@ -15,28 +15,25 @@ import json
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, overload
+from typing import overload
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .. import _checks
+from .._types import Floats, Indices
 from ..accounting import JsonValue
 from ..errors import InvalidInput
 from ..results.marginals import Marginals
 from ..schema import Schema
 from ..schema.bins import Bins, bins_of
+from ..vault import Block, BoundedSum, PrivateData
 from .recipe import Ask, Conversation, GlobalExplainer, Recipe, Terms
-
-if TYPE_CHECKING:
-    from ..vault import Block, BoundedSum, PrivateData
 
 VERSION = 1
 SEEN = "marginals"
 """Under which name an analyst's latest histograms are kept beside the bill."""
 MOST_BINS = 20_000
 """All columns together; a block of 4096 rows then takes 0.7 GB."""
-
-__all__ = ["Marginals", "marginals", "marginals_bins", "marginals_question"]
 
 
 class MarginalsExplainer(GlobalExplainer[Marginals]):
@@ -51,19 +48,22 @@ class MarginalsExplainer(GlobalExplainer[Marginals]):
     """
 
     def __init__(self, data: PrivateData, *, columns: Sequence[str] | None = None, bins: int = 20) -> None:
-        self._data, self._columns, self._n_bins = data, columns, bins
-        self._bins = marginals_bins(data.schema, columns, bins)
+        self._data, self._bins = data, marginals_bins(data.schema, columns, bins)
 
     def __repr__(self) -> str:
         return f"Marginals of {len(self._bins)} columns of {self._data!r}, not bought yet: call it with epsilon="
 
     def conversation(self) -> Conversation[Marginals]:
         """One question, for the whole price."""
-        identity: dict[str, JsonValue] = {"kind": "marginals", "bins": [one.to_json() for one in self._bins]}
+        identity: dict[str, JsonValue] = {
+            "kind": "marginals",
+            "version": VERSION,
+            "bins": [cut.to_json() for cut in self._bins],
+        }
         return Conversation(self._data, self._recipe, f"marginals of {len(self._bins)} columns", identity)
 
     def _recipe(self, terms: Terms) -> Recipe[Marginals]:
-        release = yield Ask(marginals_question(terms.schema, self._columns, self._n_bins), share=1.0)
+        release = yield Ask(histogram_question(self._bins, "marginals"), share=1.0)
         return Marginals.of_release(release, self._bins, terms.n_rows_public)
 
     def __call__(self, *, epsilon: float | None = None, mu: float | None = None) -> Marginals:
@@ -134,10 +134,10 @@ def marginals(
     >>> schema = vt.Schema({"age": vt.Numeric(0, 99, integer=True), "smoker": vt.Categorical(["no", "yes"])})
     >>> rows = {"age": np.full(9000, 40), "smoker": np.array(["yes"] * 2000 + ["no"] * 7000)}
     >>> data = vt.PrivateData(rows, schema, name="patients", n_rows_public=9000, budget=vt.Budget(1, 1e-6))
-    >>> found = vt.marginals(data, epsilon=0.5)
-    >>> found.labels["smoker"], np.round(found.shares["smoker"], 1).tolist()
+    >>> histograms = vt.marginals(data, epsilon=0.5)
+    >>> histograms.labels["smoker"], np.round(histograms.shares["smoker"], 1).tolist()
     (('no', 'yes'), [0.8, 0.2])
-    >>> found.quantile("age", 0.5)
+    >>> histograms.quantile("age", 0.5)
     40.0
     """
     explainer = MarginalsExplainer(data, columns=columns, bins=bins)
@@ -146,19 +146,8 @@ def marginals(
 
 def marginals_bins(schema: Schema, columns: Sequence[str] | None = None, bins: int = 20) -> tuple[Bins, ...]:
     """The public bins of every asked column, or an error that names what is wrong with the request."""
-    if isinstance(bins, bool) or not isinstance(bins, int | np.integer) or not 1 <= bins <= MOST_BINS:
-        raise InvalidInput(f"bins is {bins!r}; it must be a whole number from 1 to {MOST_BINS}")
-    if isinstance(columns, str):
-        raise InvalidInput(f"columns is {columns!r}; give a list of names, such as [{columns!r}]")
-    names = schema.names if columns is None else tuple(columns)
-    if not names:
-        raise InvalidInput("columns is empty; name at least one column, or leave it out for all of them")
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InvalidInput(f"columns names {twice!r} twice; each column is counted once")
-    for name in names:
-        schema.column_index(name)
-    made = tuple(bins_of(name, schema[name], int(bins)) for name in names)
+    bins = _checks.whole("bins", bins, most=MOST_BINS)
+    made = tuple(bins_of(name, schema[name], bins) for name in asked_columns(schema, columns))
     if (width := sum(map(len, made))) > MOST_BINS:
         largest = max(made, key=len)
         raise InvalidInput(
@@ -168,8 +157,16 @@ def marginals_bins(schema: Schema, columns: Sequence[str] | None = None, bins: i
     return made
 
 
+def asked_columns(schema: Schema, columns: Sequence[str] | None) -> tuple[str, ...]:
+    """The names of the columns that are asked for, each once; all of them for None."""
+    if columns is not None and not isinstance(columns, str):
+        for name in columns:
+            schema.column_index(name)  # an unknown name is told with the nearest one
+    return _checks.names("columns", columns, schema.names)
+
+
 def marginals_question(schema: Schema, columns: Sequence[str] | None = None, bins: int = 20) -> BoundedSum:
-    """The question behind :func:`marginals`, for a quote or an audit.
+    """The question behind :func:`marginals`.
 
     Examples
     --------
@@ -178,33 +175,31 @@ def marginals_question(schema: Schema, columns: Sequence[str] | None = None, bin
     >>> question.size, round(question.l2_bound, 4), round(question.replace_bound, 4)
     (4, 1.4142, 2.0)
     """
-    from ..vault import BoundedSum  # here, so that stored marginals can be read without loading the vault
+    return histogram_question(marginals_bins(schema, columns, bins), "marginals")
 
-    made = marginals_bins(schema, columns, bins)
-    identity = {"kind": "marginals", "version": VERSION, "bins": [one.to_json() for one in made]}
+
+def histogram_question(bins: tuple[Bins, ...], kind: str) -> BoundedSum:
+    """The noisy count of every bin of every column. About no model: its key is the same in all recipes that ask it."""
+
+    def one_hot_of_all(block: Block) -> Floats:
+        return np.concatenate([one_hot(cut.index(block.column(cut.name)), len(cut)) for cut in bins], axis=1)
+
+    identity = {"kind": kind, "version": VERSION, "bins": [cut.to_json() for cut in bins]}
     return BoundedSum(
-        _OneHot(made),
-        size=sum(map(len, made)),
-        l2_bound=root_up(len(made)),
-        replace_bound=root_up(2 * len(made)),
+        one_hot_of_all,
+        size=sum(map(len, bins)),
+        l2_bound=root_up(len(bins)),
+        replace_bound=root_up(2 * len(bins)),
         key=json.dumps(identity, sort_keys=True),
-        label=f"marginals of {len(made)} columns",
+        label=f"{kind} of {len(bins)} columns",
     )
 
 
-class _OneHot:
-    """What a row contributes: a one in its bin of every column."""
-
-    def __init__(self, bins: tuple[Bins, ...]) -> None:
-        self._bins = bins
-        self._starts = np.cumsum([0, *map(len, bins)])
-
-    def __call__(self, block: Block) -> NDArray[np.float64]:
-        counted = np.zeros((len(block), int(self._starts[-1])))
-        rows = np.arange(len(block))
-        for one, start in zip(self._bins, self._starts[:-1], strict=True):
-            counted[rows, start + one.index(block.column(one.name))] = 1.0
-        return counted
+def one_hot(index: Indices, size: int) -> Floats:
+    """A row of zeros with a one at its index, for every index."""
+    made = np.zeros((len(index), size))
+    made[np.arange(len(index)), index] = 1.0
+    return made
 
 
 def root_up(square: int) -> float:

@@ -43,8 +43,7 @@ from ..accounting import JsonValue
 from ..errors import ModelError
 from ..model import Model
 from ..results import Ranking
-from ..results.band_claim import TWO_SIDED_95
-from ..results.claims import claim_of
+from ..results.band_claim import TWO_SIDED_95, claim_of
 from ..results.marginals import Marginals
 from ..schema import Level
 from ..solve.curves.assemble import Receipt

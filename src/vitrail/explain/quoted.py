@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from ..accounting import Cost, JsonValue, epsilon_of
+from ..accounting import Cost, JsonValue, epsilon_of, rounded_up
 from ..accounting.gdp import LARGEST_MU
 from ..errors import InvalidInput
 from ..progress import progress
@@ -82,7 +82,7 @@ class Quoted(Generic[R_co]):
         claims: Mapping[str, BandClaim] | None = getattr(self.result, "band_claims", None)
         if claims is not None:
             widths: Mapping[str, float] = getattr(self.result, "half_widths", {})
-            return {part: (widths[part], claim) for part, claim in claims.items()}
+            return {part: (width, claims[part]) for part, width in widths.items()}
         width = self.half_width
         return {} if width is None else {"": (width, getattr(self.result, "band_claim", None))}
 
@@ -106,8 +106,14 @@ class Quoted(Generic[R_co]):
 
     def to_json(self) -> dict[str, JsonValue]:
         """The quote as plain JSON values."""
+        claim: BandClaim | None = getattr(self.result, "band_claim", None)
         widths: dict[str, JsonValue] = {part: width for part, (width, _) in self.half_widths.items() if part}
-        fields: dict[str, JsonValue] = {"price": self.price.to_json(), "half_width": self.half_width, "stands_on": self.stands_on}
+        fields: dict[str, JsonValue] = {
+            "price": self.price.to_json(),
+            "half_width": self.half_width,
+            "band_claim": None if claim is None else claim.value,
+            "stands_on": self.stands_on,
+        }
         return fields | ({"half_widths": widths} if widths else {})
 
 
@@ -153,7 +159,7 @@ def quote_for(conversation: Conversation[R], half_width: float) -> Quoted[R]:
     if best is None:
         widest = epsilon_of(min(low, LARGEST_MU), conversation.data.delta)
         raise InvalidInput(
-            f"no price up to epsilon {widest:.3g} makes the bands as narrow as {half_width:g}; they rest on more than "
-            "noise. Ask for wider ones, or for fewer columns or points at once"
+            f"no price up to epsilon {rounded_up(widest)} makes the bands as narrow as {half_width:g}; they rest on more "
+            "than noise. Ask for wider ones, or for fewer columns or points at once"
         )
     return best

@@ -35,7 +35,7 @@ from .._types import Floats, Indices
 from ..accounting import JsonValue
 from ..model import Model
 from ..results import Ranking
-from ..results.claims import claim_of
+from ..results.band_claim import claim_of
 from ..results.effects import Effects
 from ..results.marginals import Marginals
 from ..schema import Categorical, Schema

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from ..accounting import Cost, JsonValue, exposure
 from ..errors import LedgerError
 from ..guarantee import Budget, Neighbours
-from .allowance import largest_epsilon, question_epsilon, refusal
-from .entries import Entry, cost_to_json
-from .parts import Part
+from .allowance import largest_epsilon, question_epsilon
+from .entries import Entry, Part, cost_to_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +57,36 @@ class Charge:
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """A price that is set aside for a recipe (interim)."""
+    """A receipt: the price of a recipe is set aside, and its questions are booked against it.
+
+    Parameters
+    ----------
+    account : str
+        The account it is set aside in.
+    seq : int
+        The number of the ``reserved`` entry; 0 where nothing had to be set aside, because all was booked before.
+    analyst : str
+        Who may book against it.
+    recipe : str or None
+        The digest that names the recipe; None for one that cannot be resumed.
+    part : Part or None
+        The part of the rows that its questions read; None for all.
+    cost : Cost
+        What was set aside of the account.
+    counted : Cost
+        What was set aside of the analyst's cap.
+    digest : str
+        The digest of that entry; empty where there is none.
+    """
 
     account: str
     seq: int
     analyst: str
     recipe: str | None
-    reserved: Cost
+    part: Part | None
+    cost: Cost
+    counted: Cost
+    digest: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +186,62 @@ class PartLine:
 
 
 @dataclass(frozen=True, slots=True)
+class ReservationLine:
+    """A reservation that is open: a recipe at work, or one that died.
+
+    Parameters
+    ----------
+    seq : int
+        The number of its entry, by which the owner frees it.
+    time_utc : str
+        When it was made.
+    analyst : str
+        Whose it is.
+    recipe : str or None
+        The digest that names the recipe.
+    label : str
+        What the recipe is, in a few words.
+    part : Part or None
+        The part of the rows that it is for.
+    reserved, booked : Cost
+        What was set aside of the account, and what was booked against it since.
+    delta : float
+        The account's ``question_delta``, at which epsilons are stated.
+    """
+
+    seq: int
+    time_utc: str
+    analyst: str
+    recipe: str | None
+    label: str
+    part: Part | None
+    reserved: Cost
+    booked: Cost
+    delta: float
+
+    @property
+    def held(self) -> Cost:
+        """What would be given back if it were freed now."""
+        return self.booked.left_of(self.reserved)
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The line as plain JSON values."""
+        return {
+            "entry": self.seq,
+            "time_utc": self.time_utc,
+            "analyst": self.analyst,
+            "recipe": self.recipe,
+            "question": self.label,
+            "part": None if self.part is None else self.part.to_json(),
+            "reserved": cost_to_json(self.reserved),
+            "booked": cost_to_json(self.booked),
+            "reserved_epsilon": question_epsilon(self.reserved, self.delta),
+            "booked_epsilon": question_epsilon(self.booked, self.delta),
+            "held_epsilon": question_epsilon(self.held, self.delta),
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class Statement:
     """The state of an account and its bill.
 
@@ -176,7 +254,7 @@ class Statement:
     neighbours : {"add-remove", "replace-one"}
         The neighbour relation.
     capacity, spent : Cost
-        The budget and what is gone of it, in integers.
+        The budget and what is gone of it, reservations included, in integers.
     n_questions : int
         How many questions were paid for.
     analysts : tuple of AnalystLine
@@ -185,6 +263,8 @@ class Statement:
         The whole chain, oldest first.
     parts : tuple of PartLine
         One line for every disjoint part of the rows that was charged. Of each partition, ``spent`` holds the dearest.
+    reservations : tuple of ReservationLine
+        One line for every reservation that is open, oldest first.
     """
 
     account: str
@@ -196,6 +276,7 @@ class Statement:
     analysts: tuple[AnalystLine, ...]
     entries: tuple[Entry, ...] = field(repr=False)
     parts: tuple[PartLine, ...] = ()
+    reservations: tuple[ReservationLine, ...] = ()
 
     @property
     def delta(self) -> float:
@@ -285,6 +366,7 @@ class Statement:
                 }
                 for line in self.parts
             ],
+            "reservations": [line.to_json() for line in self.reservations],
         }
 
 
@@ -349,14 +431,3 @@ class Verification:
     def n_entries(self) -> int:
         """How many entries were walked."""
         return sum(found.n_entries for found in self.accounts)
-
-
-def check_fits(statement: Statement, cost: Cost, analyst: str) -> None:
-    """Refuse a price that account or cap cannot pay (interim)."""
-    if not statement.spent + cost <= statement.capacity:
-        raise refusal(
-            cost, statement.spent, statement.capacity, account=statement.account, delta=statement.delta, analyst=None
-        )
-    own = next((line for line in statement.analysts if line.analyst == analyst), None)
-    if own is not None and own.capacity is not None and not own.spent + cost <= own.capacity:
-        raise refusal(cost, own.spent, own.capacity, account=statement.account, delta=statement.delta, analyst=analyst)

@@ -31,7 +31,7 @@ import json
 from .. import _checks
 from ..errors import InvalidInput
 from ..ledger import Part
-from ..ledger.parts import MOST_PARTS
+from ..ledger.entries import MOST_PARTS
 from ..schema import Schema
 from .setting import Setting
 

@@ -16,7 +16,7 @@ from ..accounting import Basis
 from ..guarantee import Guarantee, check_neighbours
 from ..releases import Release
 from ..schema import Schema
-from .questions.grouped_sum import GroupedSum
+from .questions.grouped_sum import LARGEST_PUBLIC_GROUP, GroupedSum
 from .questions.question import Plan, Question
 from .questions.sampled_sum import SampledSum
 from .questions.select import Select
@@ -27,8 +27,6 @@ from .setting import Setting
 
 EXACT_MU = 1e5
 """A price at which noise is too small to matter beside that of any real question."""
-GROUPS_TRIED = 4
-"""Groups that a group function runs on when nobody's rows are asked: it may train a model on each."""
 
 
 @dataclass(frozen=True)
@@ -89,8 +87,7 @@ class PublicRows:
         true = replace(self._setting, n_rows_public=n_rows)
         plan, factor = question.plan(mu, true), n_rows / self.n_rows_public
         if isinstance(question, GroupedSum):
-            tried = replace(question, groups=min(question.groups, GROUPS_TRIED))
-            flat = self.draws(tried, mu=EXACT_MU, draws=1)[0] * (question.groups / tried.groups)
+            flat = self._one_group(question, true)
         elif isinstance(question, Select):  # scores that are `factor` times larger: so is the epsilon in front of them
             flat = self.draws(question, mu=min(EXACT_MU, mu * factor), draws=1)[0]
         else:
@@ -99,6 +96,21 @@ class PublicRows:
         if plan.stds is not None:
             flat = flat + plan.stds * noise.normal(size=flat.shape)
         return self._release(question, plan, flat, delta)
+
+    def _one_group(self, question: GroupedSum, true: Setting) -> NDArray[np.float64]:
+        """The sum over groups if all said what one of them says that is as large as they would be.
+
+        The rows are repeated for that: a function that trains a model may fail on fewer. Nobody's rows need no process of
+        their own, beyond the one that shows whether the function can be sent there.
+        """
+        question.probe(true, self._predictions)
+        box = (question.low, question.high, question.default) if question.places is None else (None, None, None)
+        low, high, default = box  # a ranking makes its own
+        alone = replace(question, groups=1, low=low, high=high, default=default, isolation="none")
+        size = max(2, min(LARGEST_PUBLIC_GROUP, true.n_rows_public // question.groups))
+        raw = np.concatenate(list(self._source.chunks(4096)))
+        repeated = replace(self, rows=self.schema.frame(np.resize(raw, (size, raw.shape[1]))), n_rows_public=size)
+        return np.asarray(repeated.draws(alone, mu=EXACT_MU, draws=1)[0] * question.groups)
 
     def _release(self, question: Question, plan: Plan, flat: NDArray[np.float64], delta: float) -> Release:
         answer, cost = plan.shape(flat), plan.event.cost()

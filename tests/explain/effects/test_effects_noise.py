@@ -1,4 +1,4 @@
-"""Where the noise of effects goes: along shapes, shared by what it buys; how columns are cut into intervals and groups of them."""
+"""Where the noise of effects goes: along shapes, shared by what it buys; how columns are cut into intervals and groups."""
 
 from types import MappingProxyType
 

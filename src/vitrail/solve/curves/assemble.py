@@ -11,7 +11,7 @@ from ..._types import Floats
 from ...accounting import Cost
 from ...guarantee import Guarantee
 from ...results import Curve, Surface
-from ...results.claims import claim_of
+from ...results.band_claim import claim_of
 from ...results.curve import Density
 from ...results.effects import Effects
 from ...schema import Categorical, Level, Schema

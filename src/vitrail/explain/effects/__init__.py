@@ -1,1 +1,0 @@
-"""Nothing but ``paying``, which counterfactuals use until they are a recipe."""
