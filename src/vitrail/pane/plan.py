@@ -29,9 +29,10 @@ import numpy as np
 from ..accounting import Cost, JsonValue, epsilon_of, rounded_up
 from ..errors import InvalidInput
 from ..explain.counterfactual import Counterfactual
+from ..explain.global_report import PARTS as REPORT_PARTS
+from ..explain.global_report import GlobalReport
 from ..explain.linear.local_linear import LocalLinear
 from ..explain.private_rows import MOST_COLUMNS
-from ..explain.report.global_report import GlobalReport
 from ..explain.trying import try_model
 from ..guarantee import Guarantee, check_neighbours, question_mu
 from ..model import Model
@@ -211,9 +212,10 @@ class Plan:
         """What buys the synopsis."""
         return LocalLinear(self.data, self.model, key=self.key)
 
-    def report(self, mu: float) -> GlobalReport:
+    def report(self, mu: float, marginals: Marginals | None) -> GlobalReport:
         """What buys curves and importance."""
-        shares = {name: share for name, share in self.shares(mu).items() if name in GLOBAL}
+        bought = self.shares(mu)
+        shares = {part: bought[part] for part in REPORT_PARTS if part in bought}
         return GlobalReport(
             self.data,
             self.model,
@@ -221,6 +223,7 @@ class Plan:
             weights=shares,
             loss=self._loss,
             loss_bound=self._loss_bound,
+            marginals=marginals,
             key=self.key,
         )
 
@@ -232,7 +235,7 @@ class Plan:
         """Make every explainer once: what is wrong with the options is said before anything is charged."""
         bought = self.prices(mu)
         if "global" in bought:
-            self.report(mu)
+            self.report(mu, None)
         if "counterfactual" in bought:
             self.counterfactual()
         if "local" in bought:
@@ -259,9 +262,10 @@ class Plan:
             noise = self.gradient_noise(total, shares["local"])
             expected["local"] = f"gradient noise of about {noise:.2g}, where outputs span 2"
         if "global" in prices:
-            tag = self.report(total).quote(mu=prices["global"], marginals=self._even(prices) if "rows" in shares else None)
-            for part in tag.half_widths:
-                expected[part] = f"bands of about +-{tag.half_width(part):.2g} ({tag.claim(part).mark})"
+            marginals = self._even(prices) if "rows" in shares else None
+            widths = self.report(total, marginals).quote(mu=prices["global"]).half_widths
+            for part, (width, claim) in widths.items():
+                expected[part] = f"bands of about +-{width:.2g}" + ("" if claim is None else f" ({claim.mark})")
         if "counterfactual" in shares:
             noise = self.counterfactual().quote(mu=prices["counterfactual"]).result.counts_sigma / data.n_rows_public
             expected["counterfactual"] = f"noise of about {100 * noise:.2g} % of all rows on a class"

@@ -137,7 +137,7 @@ def _buy(plan: Plan, mu: float) -> dict[str, Any]:
     if "global" in prices:
         marginals = marginals_of(found["rows"]) if "rows" in found else None
         with telling_charge(data, sum((part.cost for part in found.values()), Cost())):
-            report = plan.report(mu)(mu=prices["global"], marginals=marginals)
+            report = plan.report(mu, marginals)(mu=prices["global"])
         found["global"] = report if marginals is None else with_drawn_densities(report)
     if "counterfactual" in prices:
         found["counterfactual"] = plan.counterfactual()(mu=prices["counterfactual"])
