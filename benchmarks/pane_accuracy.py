@@ -20,7 +20,7 @@ from papers.patel_published import algorithm_1
 from papers.tailoring_published import concordant
 from vitrail.accounting import mu_of
 from vitrail.pane.pane import SAMPLED
-from vitrail.pane.plan import ROW_BINS, Plan
+from vitrail.pane.pane_recipe import ROW_BINS, Plan
 from vitrail.solve.linear.labelled_rows import explain_on
 from vitrail.solve.linear.problem import LocalProblem
 from vitrail.solve.linear.weights import polynomial

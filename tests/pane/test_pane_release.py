@@ -7,7 +7,7 @@ from pane_setup import FEATURES, N_ROWS, SCHEMA, fitted, opened, people
 import vitrail as vt
 from vitrail.errors import BudgetExceeded, InvalidInput, ModelError
 from vitrail.explain.counterfactual import Counterfactual
-from vitrail.pane.plan import PARTS, WEIGHTS, Plan
+from vitrail.pane.pane_recipe import PARTS, WEIGHTS, Plan
 
 
 def charges(data):
