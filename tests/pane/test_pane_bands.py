@@ -8,7 +8,7 @@ import pytest
 from pane_setup import PERSON, opened
 
 import vitrail as vt
-from vitrail.pane.plan import Plan
+from vitrail.pane.pane_recipe import Plan
 from vitrail.show import BandClaim
 
 SAYS_95 = re.compile(r"95[\s\xa0]*%")

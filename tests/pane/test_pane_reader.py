@@ -22,7 +22,7 @@ person = pane.explain({"age": 30, "gain": 0.0, "sex": "f"})
 page, report = person.to_html(), pane.to_html()
 told = [repr(pane), pane.effects["age"](40), pane.importance.order, pane.marginals.total, pane.rows(5).shape]
 assert "Privacy label" in page and "Privacy label" in report
-heavy = ["vitrail.vault", "vitrail.ledger", "vitrail.pane.writer", "sqlalchemy", "sklearn", "torch", "onnxruntime"]
+heavy = ["vitrail.vault", "vitrail.ledger", "vitrail.pane.pane_recipe", "sqlalchemy", "sklearn", "torch", "onnxruntime"]
 print([name for name in heavy if name in sys.modules])
 """
 

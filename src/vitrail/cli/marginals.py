@@ -19,8 +19,8 @@ from .account import bill_line, declared_of, fits_line
 from .output import check_writable, existing, one_account, open_existing_ledger, print_json, print_line, print_table
 
 if TYPE_CHECKING:
-    from ..explain.marginals import Marginals
     from ..ledger import Statement
+    from ..results.marginals import Marginals
     from ..vault import Quote
 
 

@@ -21,13 +21,10 @@ from ..progress import progress
 from ..results import Attribution
 from ..schema import Categorical, Schema
 from ..vault import MapTraining, PrivateData, check_device, on_device, train_maps
-from .bank import ActiveMap, MapBank
-from .explaining import active_maps, local_explanation, softmax, weighed
-from .inputs import Scaling, classes_of, scaled_to_length, schema_features, schema_of
+from .bank import ActiveMap, MapBank, TrainingGuarantee
+from .explaining import MapPlots, active_maps, local_explanation, softmax, weighed
 from .picture_filters import PictureFilters
-from .pictures import MapPlots
-from .promise import TrainingGuarantee
-from .settings import Settings
+from .settings import Scaling, Settings, classes_of, scaled_to_length, schema_features, schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

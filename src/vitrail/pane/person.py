@@ -166,7 +166,7 @@ def explained(
 def _place(curve: Curve, value: Level) -> Place:
     half = None
     if curve.lower is not None and curve.upper is not None:
-        wide = curve.half_width
+        wide = curve.half_widths
         if curve.categorical:
             half = float(wide[list(curve.x).index(value)])
         else:

@@ -216,6 +216,11 @@ class Attribution(Result, stored_as="attribution/1"):
         return np.asarray(self.base_values + self.values.sum(axis=1), dtype=np.float64)
 
     @property
+    def half_width(self) -> float | None:
+        """The median half-width of the bands of ``values``; None without bands."""
+        return None if self.lower is None or self.upper is None else float(np.median(self.upper - self.lower) / 2)
+
+    @property
     def base_value(self) -> float:
         """The base value, where there is one point only."""
         if len(self) > 1:

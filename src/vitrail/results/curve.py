@@ -76,7 +76,7 @@ class Curve(Result, stored_as="curve/1"):
     ...     guarantee=vt.Guarantee.of_mu(0.2, 1e-6), cost=vt.Cost.of_mu(0.2), std=np.full(3, 0.01))
     >>> curve
     Curve(any curve of age, 3 points, epsilon=0.8342 at delta=1e-06, bands not calibrated)
-    >>> float(curve(30).round(3)), curve.half_width.round(3).tolist()
+    >>> float(curve(30).round(3)), curve.half_widths.round(3).tolist()
     (0.2, [0.02, 0.02, 0.02])
     >>> vt.Curve.from_json(curve.to_json()).y.tolist()
     [0.1, 0.3, 0.4]
@@ -132,7 +132,12 @@ class Curve(Result, stored_as="curve/1"):
         return self.name if isinstance(self.name, str) else " and ".join(self.name)
 
     @property
-    def half_width(self) -> Floats:
+    def half_width(self) -> float | None:
+        """The median half-width of the band; None without one."""
+        return None if self.lower is None else float(np.median(self.half_widths))
+
+    @property
+    def half_widths(self) -> Floats:
         """Half the width of the band at each point."""
         if self.lower is None or self.upper is None:
             raise InvalidInput(f"this curve ({self.kind} of {self.label}) has no noise band")

@@ -146,6 +146,11 @@ class Ranking(Result, stored_as="ranking/1"):
         return None if self.std is None else np.asarray(self.scores - TWO_SIDED_95 * self.std)
 
     @property
+    def half_width(self) -> float | None:
+        """The median half-width of the scores' noise bands; None without bands."""
+        return None if self.std is None else TWO_SIDED_95 * float(np.median(self.std))
+
+    @property
     def upper(self) -> Floats | None:
         """Upper ends of the scores' noise bands."""
         return None if self.std is None else np.asarray(self.scores + TWO_SIDED_95 * self.std)

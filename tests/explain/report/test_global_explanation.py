@@ -73,7 +73,9 @@ def test_another_file_is_refused(found: vt.Report) -> None:
 
 
 def test_surfaces_come_back_too(data: vt.PrivateData, found: vt.Report) -> None:
-    effects = vt.PartialDependence(data, MODEL, key="r")(["age", ("age", "job")], epsilon=0.5, marginals=found.marginals)
+    effects = vt.PartialDependence(data, MODEL, columns=["age", ("age", "job")], marginals=found.marginals, key="r")(
+        epsilon=0.5
+    )
     again = vt.Effects.from_json(json.loads(json.dumps(effects.to_json())))
     assert again == effects
     np.testing.assert_array_equal(again["age", "job"].values, effects["age", "job"].values)
@@ -93,7 +95,7 @@ def test_the_frame_is_tidy(found: vt.Report) -> None:
 def test_marginals_paid_before_are_part_of_the_promise_on_the_page() -> None:
     data = private()
     before = vt.marginals(data, epsilon=0.5, bins=100)
-    found = vt.GlobalReport(data, MODEL, parts=["pdp"])(epsilon=0.5, marginals=before)
+    found = vt.GlobalReport(data, MODEL, parts=["pdp"], marginals=before)(epsilon=0.5)
     assert found.guarantee.mu == pytest.approx(np.hypot(found.cost.mu, before.guarantee.mu))
     assert found.guarantee.epsilon == pytest.approx(data.budget.spent_epsilon, rel=1e-6)
     promised = f"ε = {found.guarantee.epsilon:.3g}, δ = 1e-06"

@@ -40,5 +40,5 @@ def test_it_is_quoted_and_left_out_unless_asked_for() -> None:
     data = private()
     quote = vt.GlobalReport(data, MODEL, parts=["shap"]).quote(epsilon=1.0)
     assert set(quote.half_widths) == {"shap"}
-    assert 0 < quote.half_width("shap") < 0.1
+    assert 0 < quote.half_width < 0.1
     assert "shap" not in vt.GlobalReport(data, MODEL).quote(epsilon=1.0).half_widths
