@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from . import audit, errors, flow, pane, show
     from .accounting import Cost
+    from .explain.any_curve import AnyCurve
+    from .explain.any_ranking import AnyRanking
     from .explain.counterfactual.explainer import Counterfactual
     from .explain.effects.explainers import AccumulatedEffects, PartialDependence
-    from .explain.generic import AnyCurve, AnyRanking
     from .explain.importance.explainer import PermutationImportance
     from .explain.interactions.explainer import Interactions
     from .explain.linear.classes import explain_classes
     from .explain.linear.local import LocalLinear
-    from .explain.marginals import Marginals, marginals
+    from .explain.marginals import marginals
+    from .explain.private_rows import private_rows
     from .explain.report.global_report import GlobalReport
-    from .explain.rows.private_rows import PrivateRows, private_rows
     from .explain.shap_global.explainers import ShapDependence, ShapImportance
     from .explain.shapley import Shapley
     from .guarantee import Budget, Guarantee
@@ -29,10 +30,12 @@ if TYPE_CHECKING:
     from .model import Model
     from .pane.pane import Pane
     from .pane.writer import release
-    from .results import Curve, Explanation, Ranking, Surface
+    from .results import Attribution, Curve, Ranking, Surface
     from .results.counterfactuals import Counterfactuals
     from .results.effects import Effects
-    from .results.report import GlobalExplanation
+    from .results.marginals import Marginals
+    from .results.private_rows import PrivateRows
+    from .results.report import Report
     from .schema import BagOfWords, Categorical, Numeric, Picture, Schema
     from .vault import Block, BoundedSum, GramSum, GroupedSum, PrivateData, ProductSum, Quote, Release, SampledSum, Select
 
@@ -40,8 +43,9 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "AccumulatedEffects": "explain.effects.explainers",
-    "AnyCurve": "explain.generic",
-    "AnyRanking": "explain.generic",
+    "AnyCurve": "explain.any_curve",
+    "AnyRanking": "explain.any_ranking",
+    "Attribution": "results",
     "BagOfWords": "schema",
     "Block": "vault",
     "BoundedSum": "vault",
@@ -52,8 +56,6 @@ _HOMES = {
     "Counterfactuals": "results.counterfactuals",
     "Curve": "results",
     "Effects": "results.effects",
-    "Explanation": "results",
-    "GlobalExplanation": "results.report",
     "GlobalReport": "explain.report.global_report",
     "GramSum": "vault",
     "GroupedSum": "vault",
@@ -61,7 +63,7 @@ _HOMES = {
     "Interactions": "explain.interactions.explainer",
     "LocalLinear": "explain.linear.local",
     "LocallyLinearClassifier": "maps",
-    "Marginals": "explain.marginals",
+    "Marginals": "results.marginals",
     "Model": "model",
     "Numeric": "schema",
     "Pane": "pane.pane",
@@ -75,6 +77,7 @@ _HOMES = {
     "Quote": "vault",
     "Ranking": "results",
     "Release": "releases",
+    "Report": "results.report",
     "SampledSum": "vault",
     "Schema": "schema",
     "Select": "vault",
@@ -85,7 +88,7 @@ _HOMES = {
     "TunedMaps": "maps",
     "explain_classes": "explain.linear.classes",
     "marginals": "explain.marginals",
-    "private_rows": "explain.rows.private_rows",
+    "private_rows": "explain.private_rows",
     "release": "pane.writer",
     "tune_locally_linear": "maps",
 }
@@ -95,6 +98,7 @@ __all__ = [
     "AccumulatedEffects",
     "AnyCurve",
     "AnyRanking",
+    "Attribution",
     "BagOfWords",
     "Block",
     "BoundedSum",
@@ -105,8 +109,6 @@ __all__ = [
     "Counterfactuals",
     "Curve",
     "Effects",
-    "Explanation",
-    "GlobalExplanation",
     "GlobalReport",
     "GramSum",
     "GroupedSum",
@@ -128,6 +130,7 @@ __all__ = [
     "Quote",
     "Ranking",
     "Release",
+    "Report",
     "SampledSum",
     "Schema",
     "Select",

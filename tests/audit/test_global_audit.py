@@ -22,8 +22,8 @@ from vitrail.explain.shap_global.explainers import looked_at
 from vitrail.explain.shap_global.parts import Cells, ShapDependencePart, ShapImportancePart
 from vitrail.solve.curves.losses import loss_of
 from vitrail.vault import rehearse
-from vitrail.vault.block import Block
-from vitrail.vault.predictions import Predictions
+from vitrail.vault.rows.block import Block
+from vitrail.vault.rows.predictions import Predictions
 from vitrail.vault.setting import Setting
 
 DRAWS, MU = 60_000, 1.0
@@ -46,7 +46,7 @@ MODEL = vt.Model(jagged, range=(0, 1), name="jagged")
 def prepared():
     """From marginals without noise, so that every run attacks the same rows."""
     data = vt.PrivateData(CROWD, SCHEMA, name="crowd", target="t", n_rows_public=300, budget=vt.Budget(1e4, 1e-6))
-    with mock.patch("vitrail.vault.bounded_sum.rounded_gaussian", lambda sigma, size: np.zeros(size, np.int64)):
+    with mock.patch("vitrail.vault.questions.bounded_sum.rounded_gaussian", lambda sigma, size: np.zeros(size, np.int64)):
         marginals = vt.marginals(data, mu=5.0, bins=10)
     return Prepared(data, MODEL, marginals, MU, vt.Cost(), marginals.guarantee.behind)
 

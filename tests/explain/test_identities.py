@@ -17,7 +17,7 @@ import vitrail as vt
 from vitrail.errors import InvalidInput, ModelError
 from vitrail.solve.linear.history import History
 from vitrail.solve.linear.weights import custom
-from vitrail.vault.predictions import Predictions
+from vitrail.vault.rows.predictions import Predictions
 from vitrail.vault.setting import Setting
 
 ROWS = 2000

@@ -17,8 +17,8 @@ from sqlalchemy import create_engine
 from vitrail.accounting import Cost, FixedBlock, GaussianSum, Selection, mu_of
 from vitrail.errors import BudgetExceeded, InvalidInput, LedgerError
 from vitrail.guarantee import Budget
-from vitrail.ledger import Charge, Ledger, MemoryLedger, Replay, SqlLedger, open_ledger
-from vitrail.ledger.sql_tables import METADATA
+from vitrail.ledger import Charge, Ledger, Replay, SqlLedger, open_ledger
+from vitrail.ledger.tables import METADATA
 
 BUDGET = Budget(1.0, 1e-6, training=(0.4, 4e-7))
 KEY, OTHER_KEY = "ab" * 32, "cd" * 32
@@ -470,7 +470,7 @@ def test_heads_that_were_published_must_stay_in_the_history(adult):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_memory_ledger_does_not_spend_in_a_child():
-    ledger = MemoryLedger()
+    ledger = open_ledger("memory")
     ledger.open_account("adult", BUDGET, "add-remove")
     child = os.fork()
     if child == 0:
@@ -482,9 +482,13 @@ def test_memory_ledger_does_not_spend_in_a_child():
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-def test_memory_ledger_needs_no_sqlalchemy():
-    program = "import sys; sys.modules['sqlalchemy'] = None; from vitrail.ledger import open_ledger; open_ledger(None)"
-    subprocess.run([sys.executable, "-c", program], check=True)
+def test_sqlalchemy_is_imported_when_a_ledger_is_opened():
+    program = (
+        "import sys, vitrail.vault, vitrail.ledger; before = 'sqlalchemy' in sys.modules; vitrail.ledger.open_ledger(None); "
+        "print(before, 'sqlalchemy' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert done.stdout.split() == ["False", "True"]
 
 
 def test_open_ledger_by_address(tmp_path):
@@ -492,7 +496,7 @@ def test_open_ledger_by_address(tmp_path):
         opened = open_ledger(where)
         assert isinstance(opened, SqlLedger)
         opened.close()
-    assert isinstance(open_ledger("memory"), MemoryLedger)
+    assert repr(open_ledger("memory")) == repr(open_ledger(None)) == "SqlLedger('memory')"
     for where in ("ledger", tmp_path / "ledger.txt", 3):
         with pytest.raises(InvalidInput):
             open_ledger(where)

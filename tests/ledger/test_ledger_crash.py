@@ -107,15 +107,15 @@ def test_killed_between_the_steps(path, script, charges, releases):
 
 
 EACH_WINDOW = """
-from vitrail.ledger.sql_book import SqlBook
+from vitrail.ledger.book import Book
 
 def kill_in(name, after):
-    original = getattr(SqlBook, name)
+    original = getattr(Book, name)
     def deadly(*arguments, **options):
         if after:
             original(*arguments, **options)
         die()
-    setattr(SqlBook, name, deadly)
+    setattr(Book, name, deadly)
 
 for name in sys.argv[3:]:
     for after in (False, True):

@@ -21,7 +21,7 @@ from vitrail.errors import BudgetExceeded, InvalidInput, LedgerCorrupted, Ledger
 from vitrail.guarantee import Budget
 from vitrail.ledger import Charge, Part, Replay, SqlLedger, open_ledger
 from vitrail.ledger.entries import canonical_json, digest_of
-from vitrail.ledger.sql_tables import METADATA
+from vitrail.ledger.tables import METADATA
 
 BUDGET = Budget(1.0, 1e-6, training=(0.4, 4e-7))
 THIRDS, HALVES = "ab" * 32, "cd" * 32
@@ -416,7 +416,7 @@ EACH_WINDOW = """
 import os, signal, sys
 from vitrail.accounting import GaussianSum
 from vitrail.ledger import Part, open_ledger
-from vitrail.ledger.sql_book import SqlBook
+from vitrail.ledger.book import Book
 
 ledger = open_ledger(sys.argv[1])
 
@@ -425,12 +425,12 @@ def charge(index):
     return ledger.charge("adult", analyst="alice", event=GaussianSum(1.0, 64.0), question={}, key=None, part=part)
 
 def kill_in(name, after):
-    original = getattr(SqlBook, name)
+    original = getattr(Book, name)
     def deadly(*arguments, **options):
         if after:
             original(*arguments, **options)
         os.kill(os.getpid(), signal.SIGKILL)
-    setattr(SqlBook, name, deadly)
+    setattr(Book, name, deadly)
 
 def act(step):
     charge(1) if step == "charge" else ledger.keep("adult", analyst="alice", name="notes", content=b"new")

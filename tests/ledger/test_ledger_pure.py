@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from vitrail.accounting import Cost, FixedBlock, GaussianSum, Selection, mu_of
 from vitrail.errors import BudgetExceeded, LedgerCorrupted
 from vitrail.guarantee import Budget
-from vitrail.ledger import Charge, Entry, MemoryLedger
+from vitrail.ledger import Charge, Entry, open_ledger
 from vitrail.ledger.allowance import fits, largest_epsilon
 from vitrail.ledger.entries import GENESIS, RawEntry, canonical_json, decode, digest_of
 from vitrail.ledger.tally import Tally
@@ -81,7 +81,7 @@ class Histories(RuleBasedStateMachine):
 
     @initialize()
     def open(self):
-        self.ledger = MemoryLedger()
+        self.ledger = open_ledger("memory")
         self.budget = Budget(1.0, 1e-6, training=(0.3, 3e-7))
         self.ledger.open_account("adult", self.budget, "add-remove")
         self.spent, self.granted = Cost(), 0

@@ -7,7 +7,7 @@ import pytest
 from vitrail.accounting import rounded_up
 from vitrail.errors import InvalidInput
 from vitrail.guarantee import Budget, Guarantee
-from vitrail.ledger import MemoryLedger
+from vitrail.ledger import open_ledger
 from vitrail.show import CurveShape, Histogram, RankingShape, bill_of
 from vitrail.show.global_report import MOST_LEVELS, GlobalShape, columns_part, cost_section, global_report, most_common
 
@@ -84,7 +84,7 @@ def test_what_was_paid_before_is_not_priced_again() -> None:
 
 
 def test_the_bill_of_another_kind_of_account_is_refused() -> None:
-    ledger = MemoryLedger()
+    ledger = open_ledger("memory")
     ledger.open_account("a", Budget(1.0, 1e-6), "replace-one")
     with pytest.raises(InvalidInput, match="give the bill of the account that paid"):
         global_report(shape(), PROMISE, bill=bill_of(ledger.statement("a")))

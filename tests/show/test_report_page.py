@@ -11,7 +11,7 @@ import vitrail as vt
 from vitrail.accounting import FixedBlock, GaussianSum
 from vitrail.errors import InvalidInput
 from vitrail.guarantee import Guarantee
-from vitrail.ledger import MemoryLedger
+from vitrail.ledger import open_ledger
 from vitrail.show import Report, Section, Table, bill_of, bill_section, budget_figure, histograms_section, privacy_label
 
 NASTY = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
@@ -116,7 +116,7 @@ def test_the_bill_adds_squares_and_marks_replays(data: vt.PrivateData) -> None:
 
 
 def test_training_runs_are_part_of_the_promise() -> None:
-    ledger = MemoryLedger()
+    ledger = open_ledger("memory")
     ledger.open_account("a", vt.Budget(3.0, 1e-5, training=(1.0, 1e-6)), "add-remove")
     block = FixedBlock(0.75, 5e-7, 1.0, 0.01, 100)
     ledger.charge("a", analyst="x", event=block, question={"question": "training"}, key=None)
@@ -143,7 +143,7 @@ def test_the_budget_picture_shows_spent_under_the_budget(data: vt.PrivateData) -
 
 
 def test_many_questions_are_counted_not_named() -> None:
-    ledger = MemoryLedger()
+    ledger = open_ledger("memory")
     ledger.open_account("a", vt.Budget(1.0, 1e-6), "add-remove")
     for _ in range(30):
         ledger.charge("a", analyst="x", event=GaussianSum(1.0, 1000.0), question={}, key=None)

@@ -15,11 +15,11 @@ import vitrail as vt
 from vitrail.errors import BudgetExceeded, InvalidInput
 from vitrail.ledger import Part
 from vitrail.show import bill_of
-from vitrail.vault.bounded_sum import exact_sum
-from vitrail.vault.predictions import Predictions
-from vitrail.vault.row_pass import RowPass
+from vitrail.vault.questions.bounded_sum import exact_sum
 from vitrail.vault.rows import open_rows
 from vitrail.vault.rows.part import PartRows, part_indices, salt_of
+from vitrail.vault.rows.predictions import Predictions
+from vitrail.vault.rows.row_pass import RowPass
 from vitrail.vault.setting import Setting
 
 SCHEMA = vt.Schema({"age": vt.Numeric(0, 100), "team": vt.Categorical(["red", "blue"]), "dose": vt.Numeric(-1, 1)})
@@ -211,7 +211,7 @@ def test_replays_are_a_parts_own():
 
 
 def test_another_name_count_dataset_version_or_schema_is_another_partition():
-    ledger = vt.ledger.MemoryLedger()
+    ledger = vt.ledger.open_ledger("memory")
     same = {"ledger": ledger, "account": "all"}
     wide = vt.Schema({**SCHEMA, "age": vt.Numeric(0, 101)})
     budget = vt.Budget(2.0, 1e-6)

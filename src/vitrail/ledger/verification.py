@@ -14,14 +14,19 @@ named. A user's own records (``high_water``) are such heads, and are compared wh
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 from ..errors import LedgerCorrupted
 from .book import Book, ReleaseRow
-from .entries import decode
+from .entries import Part, decode
 from .high_water import HighWater
 from .results import Verification, VerifiedAccount
+from .tables import CHARGES
 from .tally import Tally
+
+_K = TypeVar("_K")
+_V = TypeVar("_V")
 
 
 def verify(
@@ -59,6 +64,7 @@ def verify(
             _compare_totals(book, tally)
             _compare_analysts(book, tally)
             _compare_parts(book, tally)
+            _compare_reservations(book, tally)
             _compare_releases(book, tally)
             _compare_kept(book, tally)
         except Exception as error:  # whatever a damaged store throws is a finding, not an accident
@@ -79,6 +85,15 @@ def verify(
     ]
     problems += [f"Account {name!r}, whose head was published, is not in this ledger." for name in wanted]
     return Verification(tuple(problems), tuple(found))
+
+
+def list_charges(book: Book) -> None:
+    """Fill the look-up of charges from the chains, for a ledger that was written before there was one."""
+    for name in book.names():
+        tally = Tally(name)
+        _walk(book, tally, set())
+        for row in tally.listed_charges().values():
+            book.add_charge(row)
 
 
 def _older(tally: Tally, recorded: HighWater) -> str:
@@ -140,14 +155,12 @@ def _compare_totals(book: Book, tally: Tally) -> None:
 
 def _compare_analysts(book: Book, tally: Tally) -> None:
     """Check the analysts' totals and caps, and who has seen what, against the chain."""
-    kept = {row.analyst: (row.spent, row.cap, row.capacity) for row in book.analysts(tally.account)}
-    told = {name: (line.spent, line.cap, line.capacity) for name, line in tally.analysts.items()}
-    for name in sorted(kept.keys() | told.keys()):
-        if kept.get(name) != told.get(name):
-            tally.problems.append(
-                f"What analyst {name!r} has spent of account {tally.account!r}, or the cap, is kept as {kept.get(name)}; "
-                f"its entries say {told.get(name)}."
-            )
+    _compare(
+        tally,
+        lambda name: f"What analyst {name!r} has spent of account {tally.account!r}, or the cap,",
+        {row.analyst: (row.spent, row.cap, row.capacity) for row in book.analysts(tally.account)},
+        {name: (line.spent, line.cap, line.capacity) for name, line in tally.analysts.items()},
+    )
     for charge_seq, name in book.sightings(tally.account) ^ tally.sightings:
         tally.problems.append(
             f"Whether analyst {name!r} has seen the release of charge {charge_seq} of account {tally.account!r} is kept "
@@ -157,15 +170,38 @@ def _compare_analysts(book: Book, tally: Tally) -> None:
 
 def _compare_parts(book: Book, tally: Tally) -> None:
     """Check what the parts were charged against the chain."""
-    kept = {(row.analyst, row.part): row.spent for row in book.parts(tally.account)}
-    told = tally.part_totals()
-    for analyst, part in sorted(kept.keys() | told.keys(), key=repr):
-        if kept.get((analyst, part)) != told.get((analyst, part)):
-            whose = f"analyst {analyst!r} on account" if analyst else "account"
-            tally.problems.append(
-                f"What {whose} {tally.account!r} has spent on {part} is kept as {kept.get((analyst, part))}; "
-                f"its entries say {told.get((analyst, part))}."
-            )
+
+    def what(key: tuple[str, Part]) -> str:
+        whose = f"analyst {key[0]!r} on account" if key[0] else "account"
+        return f"What {whose} {tally.account!r} has spent on {key[1]}"
+
+    _compare(tally, what, {(row.analyst, row.part): row.spent for row in book.parts(tally.account)}, tally.part_totals())
+
+
+def _compare_reservations(book: Book, tally: Tally) -> None:
+    """Check what reservations hold, and which charges can be looked up, against the chain."""
+    _compare(
+        tally,
+        lambda seq: f"What reservation {seq} of account {tally.account!r} holds",
+        {row.reserved_seq: row for row in book.reservations(tally.account)},
+        tally.reservations,
+    )
+    if not book.lacks(CHARGES):  # else a ledger of an earlier version: its first writer lists them
+        _compare(
+            tally,
+            lambda seq: f"Charge {seq} of account {tally.account!r}",
+            {row.charge_seq: row for row in book.charges(tally.account)},
+            tally.listed_charges(),
+        )
+
+
+def _compare(tally: Tally, what: Callable[[_K], str], kept: Mapping[_K, _V], told: Mapping[_K, _V]) -> None:
+    """Name every key under which the tables keep something else than the entries say."""
+    tally.problems += [
+        f"{what(key)} is kept as {kept.get(key)}; its entries say {told.get(key)}."
+        for key in sorted(kept.keys() | told.keys(), key=repr)
+        if kept.get(key) != told.get(key)
+    ]
 
 
 def _compare_kept(book: Book, tally: Tally) -> None:

@@ -31,8 +31,8 @@ from ..errors import InvalidInput
 from ..explain.counterfactual.explainer import Counterfactual
 from ..explain.linear.local import LocalLinear
 from ..explain.linear.moments import expected_gradient_noise
+from ..explain.private_rows import MOST_COLUMNS
 from ..explain.report.global_report import GlobalReport
-from ..explain.rows.private_rows import MOST_COLUMNS
 from ..explain.trying import try_model
 from ..guarantee import Guarantee, check_neighbours, question_mu
 from ..model import Model

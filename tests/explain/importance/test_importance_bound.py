@@ -12,8 +12,8 @@ from vitrail.explain.effects.joint import Joint
 from vitrail.explain.importance.part import ImportancePart
 from vitrail.solve.curves.donors import Donor
 from vitrail.solve.curves.losses import SMALLEST_PROBABILITY, loss_of
-from vitrail.vault.block import Block
-from vitrail.vault.predictions import Predictions
+from vitrail.vault.rows.block import Block
+from vitrail.vault.rows.predictions import Predictions
 from vitrail.vault.setting import Setting
 
 SCHEMA = vt.Schema(

@@ -10,8 +10,8 @@ from vitrail.explain.effects.joint import Joint
 from vitrail.explain.interactions.explainer import plan_part
 from vitrail.explain.interactions.part import ask_public, blocks_of, strength
 from vitrail.solve.curves.pair_grids import grid_of
-from vitrail.vault.block import Block
-from vitrail.vault.predictions import Predictions
+from vitrail.vault.rows.block import Block
+from vitrail.vault.rows.predictions import Predictions
 from vitrail.vault.setting import Setting
 
 RNG = np.random.default_rng(1)

@@ -13,8 +13,8 @@ from vitrail.explain.effects.joint import Joint
 from vitrail.explain.shap_global.explainers import looked_at
 from vitrail.explain.shap_global.parts import Cells, ShapDependencePart, ShapImportancePart
 from vitrail.explain.shap_global.rows import Background
-from vitrail.vault.block import Block
-from vitrail.vault.predictions import Predictions
+from vitrail.vault.rows.block import Block
+from vitrail.vault.rows.predictions import Predictions
 from vitrail.vault.setting import Setting
 
 SCHEMA = vt.Schema({"a": vt.Numeric(0, 1), "b": vt.Numeric(0, 1), "c": vt.Categorical(["x", "y", "z"])})

@@ -30,7 +30,7 @@ import numpy as np
 from scipy.stats import t as student
 
 from ...errors import InvalidInput, ModelError, SchemaError
-from ...results import Explanation
+from ...results import Attribution
 from ...results.private_rows import PrivateRows
 from ...schema import Numeric, Schema
 from ...solve.linear.blas_threads import one_blas_thread
@@ -88,7 +88,7 @@ class SharpRows:
     samples: tuple[LabelledRows, ...]
     ridge: float
 
-    def __call__(self, points: object) -> Explanation:
+    def __call__(self, points: object) -> Attribution:
         """Explain public points. Free."""
         raw = self.problem.schema.read_points(points)
         if len(raw) == 0:
@@ -102,7 +102,7 @@ class SharpRows:
         notes = (ROWS_NOTE, BANDS_NOTE.format(count=len(others)))
         return replace(first, lower=first.values - half, upper=first.values + half, notes=notes)
 
-    def _explain(self, raw: Floats, sample: LabelledRows) -> Explanation:
+    def _explain(self, raw: Floats, sample: LabelledRows) -> Attribution:
         phi, means = solve_at(self.problem, self.problem.encode(raw), sample, self.ridge)
         return explanation_of(
             self.problem,
@@ -150,7 +150,7 @@ def fit(
     weight, n_sampled, replicates, seed
         See :func:`explain_on`.
     """
-    from ..rows.private_rows import private_rows
+    from ..private_rows import private_rows
 
     if problem.schema != data.feature_schema:
         raise SchemaError("the problem's schema is not that of the data without its target")
