@@ -17,8 +17,10 @@ import numpy as np
 
 import vitrail as vt
 from papers import patel_published, yang_published
+from vitrail.explain.recipe import Terms
 from vitrail.solve.linear.weights import stable
-from vitrail.vault import grouped_sum, rehearse
+from vitrail.vault import rehearse
+from vitrail.vault.questions import grouped_sum
 
 GRID = 2.0**-20
 CONFIDENCE = 0.999
@@ -200,7 +202,8 @@ def wrong_direction() -> Iterator[None]:
 
 def borda(seed: int, draws: int, mu: float = 2.0) -> Breach:
     data = vt.PrivateData(NOBODY, UNIT, name="audited", n_rows_public=4, budget=vt.Budget(9, 1e-6))
-    question = vt.AnyRanking(data, betraying_ranking, list("abcd"), groups=2, isolation="none")._question(mu, None)[0]
+    talk = vt.AnyRanking(data, betraying_ranking, items=list("abcd"), groups=2, isolation="none").conversation()
+    question = next(talk.recipe(Terms.of(data, mu))).question
     crowd = ({"x": [0.0] * 9}, {"x": [0.0] * 9 + [1.0]})
     what = "Borda points with noise for a shift by one place, the ranking reversed"
     return Breach("wrong Borda direction", drawn(question, mu), crowd, mu, draws, what, wrong_direction)

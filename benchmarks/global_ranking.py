@@ -8,10 +8,11 @@ of the model clipped to its range, which is what a private explanation is about 
 
 from __future__ import annotations
 
-import math
 from types import SimpleNamespace
 
 import numpy as np
+from vitrail.explain.effects.joint import Joint
+from vitrail.explain.effects.planning import prepare
 
 import vitrail as vt
 from global_curves import CASES, EPSILONS, Row, anchors
@@ -19,8 +20,7 @@ from global_ours import BLOCK_ROWS
 from global_setup import DELTA, Bench, Case, Part
 from papers import tailoring_published as published
 from vitrail.accounting import mu_of
-from vitrail.explain.effects.joint import Joint
-from vitrail.explain.effects.planning import prepare
+from vitrail.explain.recipe import Terms
 from vitrail.vault import rehearse
 
 PRINTED_NAMES = {"adult": "Census Income", "bike": "Bike Sharing", "framingham": "Heart Disease"}
@@ -109,23 +109,27 @@ def generic(case: Case, epsilon: float, version: str) -> np.ndarray:
 
 
 def any_ranking(case: Case, epsilon: float) -> tuple[np.ndarray, int]:
-    """vt.AnyRanking's law: groups and noise from its own quote, votes dealt row by row."""
+    """vt.AnyRanking's law: groups and noise of its own question, votes dealt row by row."""
 
     def ranker(model: object, x: object, y: object) -> list[float]:
-        return [0.0] * len(case.names)  # a quote does not ask it
+        return [0.0] * len(case.names)  # nobody asks it
 
-    asked = vt.AnyRanking(case.vault(target=True), ranker, case.names, isolation="none")
-    quote = asked.quote(epsilon=epsilon)
-    points = votes(case, quote.groups, case.scale.deals, fixed=False)
+    data = case.vault(target=True)
+    talk = vt.AnyRanking(data, ranker, items=case.names, isolation="none").conversation()
+    question = next(talk.recipe(Terms.of(data, mu_of(epsilon, data.delta)))).question
+    assert isinstance(question, vt.GroupedSum)
+    sigma = data.quote(question, epsilon=epsilon).sigma
+    assert sigma is not None
+    points = votes(case, question.groups, case.scale.deals, fixed=False)
     rng = np.random.default_rng([5, round(1000 * epsilon)])
     draws, columns = case.scale.ranking_draws, len(case.names)
-    std = quote.std * quote.groups / math.sqrt(1 - 1 / columns)
-    return points[rng.integers(0, len(points), draws)] + rng.normal(0, std, (draws, columns)), quote.groups
+    return points[rng.integers(0, len(points), draws)] + rng.normal(0, sigma, (draws, columns)), question.groups
 
 
 def ours(case: Case, epsilon: float) -> np.ndarray:
     """vt.PermutationImportance's scores: (draws, columns), several noises for each draw of the marginals."""
     from vitrail.explain.importance.explainer import checked_repeats, importance_part
+
     from vitrail.solve.curves.losses import loss_of
 
     model, found = case.model, []

@@ -27,7 +27,7 @@ import vitrail as vt
 from vitrail.accounting import GaussianSum
 from vitrail.ledger import open_ledger
 from vitrail.vault import rehearse
-from vitrail.vault.noise import rounded_gaussian
+from vitrail.vault.noise.sampler import rounded_gaussian
 
 RESULTS = Path(__file__).parent / "results" / "vault.json"
 EPSILON, DELTA = 0.1, 1e-6

@@ -20,7 +20,7 @@ from error_rates import (
     std_ratio_bounds,
 )
 from vitrail.audit.bounds import joint_bound, mu_measure
-from vitrail.vault.noise import bernoulli, rounded_gaussian, uniform_below
+from vitrail.vault.noise.sampler import bernoulli, rounded_gaussian, uniform_below
 
 
 def upper_gamma(a: float, x: float) -> mpf:

@@ -24,8 +24,7 @@ from sklearn.tree import DecisionTreeClassifier
 from vitrail.errors import ModelError
 from vitrail.model import Model
 from vitrail.model.feeding import feed_of
-from vitrail.model.predictors import predictor_of
-from vitrail.model.threads import on_one_thread
+from vitrail.model.predictors import on_one_thread, predictor_of
 from vitrail.schema import Categorical, Numeric, Schema
 
 SCHEMA = Schema(

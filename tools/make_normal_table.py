@@ -1,6 +1,6 @@
 """Make, or check, the table of polynomials behind the noise sampler, with a proven error bound for every piece.
 
-    python tools/make_normal_table.py            writes src/vitrail/vault/normal_table.npz
+    python tools/make_normal_table.py            writes src/vitrail/vault/noise/normal_table.npz
     python tools/make_normal_table.py --check    certifies the shipped table again and says how tight its bounds are
 
 Let z(u) = -Phi^{-1}(u) for a tail probability u in (0, 1/2], and v = floor(2^54 u) its first 53 bits. A *piece* is the set
@@ -22,7 +22,7 @@ stored for a piece covers, for every v in it and *every* u of the cell of v, the
 
 ``SLACK_RELATIVE`` on the sum covers the factor of 4, rounding in this file, and the sampler's own product bound * sigma.
 mpmath is trusted to evaluate erfc, exp and arithmetic in 60 digits to 1e-55 relative; the tests compare it with the
-integer arithmetic of ``vitrail.vault.normal_exact``, which does not use it.
+integer arithmetic of ``vitrail.vault.noise.normal_exact``, which does not use it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ DIGITS = 60
 SLACK_RELATIVE = mpf(2) ** -20
 SLACK_ABSOLUTE = mpf(10) ** -40
 
-TABLE = Path(__file__).resolve().parents[1] / "src" / "vitrail" / "vault" / "normal_table.npz"
+TABLE = Path(__file__).resolve().parents[1] / "src" / "vitrail" / "vault" / "noise" / "normal_table.npz"
 
 
 def density(z: mpf) -> mpf:

@@ -18,8 +18,8 @@ import numpy as np
 import torch
 
 from vitrail.vault import MapTraining
-from vitrail.vault.training import _Run
-from vitrail.vault.training_vectors import PublicMatrices, training_vectors
+from vitrail.vault.training.row_vectors import PublicMatrices, training_vectors
+from vitrail.vault.training.run import _Run
 
 BATCH, PIXELS, CLASSES, BETA, CLIP, SIGMA = 2000, 784, 10, 0.1, 1.0, 1.0
 

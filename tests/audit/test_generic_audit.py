@@ -5,7 +5,9 @@ import pytest
 
 import vitrail as vt
 from error_rates import CONFIDENCE
-from vitrail.vault import grouped_sum, rehearse
+from vitrail.explain.recipe import Terms
+from vitrail.vault import rehearse
+from vitrail.vault.questions import grouped_sum
 
 DRAWS = 4_000
 UNIT = vt.Schema({"x": vt.Numeric(0, 1)})
@@ -27,13 +29,20 @@ def betraying_ranking(model, X):
     return np.array([1.0, 2.0, 3.0, 4.0]) * (1e9 if (X["x"] == 1).any() else -1)
 
 
+def question_of(explainer):
+    talk = explainer.conversation()
+    return next(talk.recipe(Terms.of(talk.data, MU))).question
+
+
 def curves():
-    explainer = vt.AnyCurve(data(), betraying_curve, [0, 1, 2], (-1, 3), default=-1.0, groups=2, isolation="none")
-    return explainer._question(MU)
+    explainer = vt.AnyCurve(
+        data(), betraying_curve, x_grid=[0, 1, 2], y_range=(-1, 3), default=-1.0, groups=2, isolation="none"
+    )
+    return question_of(explainer)
 
 
 def rankings(top_k=None):
-    return vt.AnyRanking(data(), betraying_ranking, list("abcd"), groups=2, isolation="none")._question(MU, top_k)[0]
+    return question_of(vt.AnyRanking(data(), betraying_ranking, items=list("abcd"), top_k=top_k, groups=2, isolation="none"))
 
 
 def audit(question, neighbours, relation="add-remove", draws=DRAWS):

@@ -20,8 +20,9 @@ from scipy.stats import norm
 
 import vitrail as vt
 from error_rates import CONFIDENCE, count_bounds, planted_noise
-from vitrail.vault import gram_sum, product_sum, rehearse
-from vitrail.vault.noise import rounded_gaussian
+from vitrail.vault import rehearse
+from vitrail.vault.noise.sampler import rounded_gaussian
+from vitrail.vault.questions import gram_sum, product_sum
 from vitrail.vault.setting import Setting
 
 MU = 1.0
@@ -280,7 +281,7 @@ def test_calls_keep_their_promise(name, relation, monkeypatch):
     # Whether a row's result depends on its place in a block is tried again at every call. Here it is known not to; one call
     # remains, in which the vault gets to know the models.
     monkeypatch.setattr(
-        "vitrail.vault.row_function.is_row_wise",
+        "vitrail.vault.rows.row_function.is_row_wise",
         lambda function, schema, rows: function(schema.probe_rows(rows)) is not None,
     )
     monkeypatch.setattr(vt.Model, "is_row_wise", lambda *args: True)

@@ -7,9 +7,10 @@ import pytest
 
 import vitrail as vt
 from error_rates import CONFIDENCE, planted_noise
-from vitrail.vault import MapTraining, map_gradients, noise_for, run_epsilon, train_maps
-from vitrail.vault.training import _Run
-from vitrail.vault.training_vectors import PublicMatrices, training_vectors
+from vitrail.vault import MapTraining, noise_for, run_epsilon, train_maps
+from vitrail.vault.training import map_gradients
+from vitrail.vault.training.row_vectors import PublicMatrices, training_vectors
+from vitrail.vault.training.run import _Run
 
 CROWD = np.zeros((6, 2), np.float32)
 CANARY = np.array([[1e4, -1e4]], np.float32)  # its gradient is ten thousand times as long as the clip
@@ -126,7 +127,7 @@ def test_a_projection_that_kills_every_row_leaks_nothing():
 @planted_noise()
 def test_sums_of_floats_that_are_projected_afterwards_are_caught(monkeypatch):
     """Planted back: clipped by what the projection leaves, summed in 32 bits, projected then. Rounding is all it shows."""
-    from vitrail.vault import training
+    from vitrail.vault.training import run as training
 
     seen = {}
 

@@ -12,11 +12,13 @@ import pytest
 import vitrail as vt
 from error_rates import CONFIDENCE, planted_noise
 from vitrail.guarantee import Guarantee
-from vitrail.vault import bounded_sum, gram_sum, grid, rehearse
-from vitrail.vault.predictions import Predictions
-from vitrail.vault.row_pass import RowPass
+from vitrail.vault import rehearse
+from vitrail.vault.questions import bounded_sum, gram_sum
 from vitrail.vault.rows import open_rows
+from vitrail.vault.rows.predictions import Predictions
+from vitrail.vault.rows.row_pass import RowPass
 from vitrail.vault.setting import Setting
+from vitrail.vault.sums import grid
 
 DRAWS = 200_000
 UNIT = vt.Schema({"x": vt.Numeric(0, 1)})
@@ -280,7 +282,7 @@ def test_isotropic_noise_in_the_wrong_embedding_is_caught(monkeypatch):
 @pytest.mark.usefixtures("planted_noise")
 def test_a_forgotten_joint_bound_is_caught(monkeypatch):
     """Eight queries charged as one."""
-    monkeypatch.setattr("vitrail.vault.gram_shared.joint_factors", lambda weights, norms, joint_bound: 1.0)
+    monkeypatch.setattr("vitrail.vault.sums.gram_shared.joint_factors", lambda weights, norms, joint_bound: 1.0)
     caught(grams(8, joint_bound=0.9), statistic=over_queries)
 
 

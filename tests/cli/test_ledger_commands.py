@@ -12,7 +12,7 @@ import pytest
 
 import vitrail as vt
 from vitrail.cli import main
-from vitrail.ledger import once
+from vitrail.ledger import high_water
 
 ASK = ["marginals", "people.parquet", "--schema", "schema.json", "--rows", 500, "--budget", 1, "-o", "r.html"]
 
@@ -91,7 +91,7 @@ def test_an_older_copy_is_refused_and_verify_says_why(run, state_folder):
 def test_a_place_where_no_record_can_be_kept_is_a_note(run, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("VITRAIL_STATE", str(tmp_path / "file"))
-    monkeypatch.setattr(once, "_SAID", set())
+    monkeypatch.setattr(high_water, "_SAID", set())
     code, _, err = ask(run, "l.db", 0.2)
     assert code == 0
     assert "Note: No record of how far accounts have come can be kept" in err

@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import vitrail as vt
-from vitrail.explain.shapley.contributions import Clipped, Marginal, Scales, norms_of
+from vitrail.explain.shapley import ClippedVectors, NormHistogram, RowVectors, norms_of
 from vitrail.solve.shapley.chains import Chains
 from vitrail.solve.shapley.permutations import point_key, ranks_of
-from vitrail.vault.block import Block
-from vitrail.vault.predictions import Predictions
+from vitrail.solve.shapley.reconcile import Scales, clip_edges
+from vitrail.vault.rows.block import Block
+from vitrail.vault.rows.predictions import Predictions
 from vitrail.vault.setting import Setting
 
 SCHEMA = vt.Schema({"a": vt.Numeric(0, 1), "b": vt.Numeric(0, 1), "c": vt.Categorical(["x", "y", "z"])})
@@ -176,10 +177,10 @@ def block_of(raw, schema=SCHEMA, target=None):
     return Block(raw, setting, predict)
 
 
-def marginal_of(function, points, n_permutations=1, low=-2.0, high=2.0):
+def vectors_of(function, points, n_permutations=1, low=-2.0, high=2.0):
     model = model_of(function, low, high)
     outputs = model.predict_points(SCHEMA, points)
-    return Marginal(SCHEMA, None, Chains(model, SCHEMA), points, outputs, n_permutations, 0)
+    return RowVectors(SCHEMA, None, Chains(model, SCHEMA), points, outputs, n_permutations, 0)
 
 
 def wild(features):
@@ -197,11 +198,11 @@ def wild(features):
 def test_no_row_is_longer_than_stated(rows, points, clip, n_permutations):
     rows = np.column_stack([rows, np.arange(8) % 3]).astype(float)
     points = np.column_stack([points, [0, 1, 2]]).astype(float)
-    marginal = marginal_of(wild, points, n_permutations)
+    unclipped = vectors_of(wild, points, n_permutations)
     scales = Scales(3, 3, clip, 4.0)
-    vectors = Clipped(marginal, scales)(block_of(rows))
+    vectors = ClippedVectors(unclipped, scales)(block_of(rows))
     assert vectors.shape == (8, scales.size)
-    before = norms_of(marginal(block_of(rows))[0])
+    before = norms_of(unclipped(block_of(rows))[0])
     after = norms_of(vectors[:, :-2].reshape(8, 3, 3))
     assert (after <= clip * (1 + 1e-12)).all()
     assert (np.sqrt((vectors**2).sum(axis=1)) <= scales.l2_bound).all()
@@ -212,15 +213,15 @@ def test_no_row_is_longer_than_stated(rows, points, clip, n_permutations):
 
 def test_the_bound_is_reached():
     """Clipped at every point, with an output at the end of the range: no smaller bound would do."""
-    marginal = marginal_of(lambda x: 4 * x[:, 0] - 2, np.array([[1.0, 0.0, 0.0], [1.0, 1.0, 1.0]]))
+    unclipped = vectors_of(lambda x: 4 * x[:, 0] - 2, np.array([[1.0, 0.0, 0.0], [1.0, 1.0, 1.0]]))
     scales = Scales(2, 3, 1.5, 4.0)
-    row = Clipped(marginal, scales)(block_of(np.array([[0.0, 0.0, 0.0]])))
+    row = ClippedVectors(unclipped, scales)(block_of(np.array([[0.0, 0.0, 0.0]])))
     assert math.isclose(np.linalg.norm(row), scales.l2_bound, rel_tol=1e-11)
 
 
 def test_a_row_has_the_same_bits_in_any_company():
     points = np.array([[0.9, 0.2, 2.0], [0.1, 0.5, 0.0]])
-    fn = Clipped(marginal_of(entangled, points, 2), Scales(2, 3, 0.3, 4.0))
+    fn = ClippedVectors(vectors_of(entangled, points, 2), Scales(2, 3, 0.3, 4.0))
     rows = some_rows(32)
     together = fn(block_of(rows))
     for place in (0, 5, 31):
@@ -233,19 +234,35 @@ def test_a_row_has_the_same_bits_in_any_company():
 
 def test_public_rows_are_looked_up_and_right():
     """The vault's probe sees what private rows would get."""
-    fn = marginal_of(entangled, POINT[None])
+    fn = vectors_of(entangled, POINT[None])
     probe = SCHEMA.probe_rows(16)
     half = np.repeat(probe[:8], 2, axis=0)
     some = fn(block_of(half))[0]
-    assert fn._public[16].known.sum() == 8
+    assert fn._probes[16].known.sum() == 8
     first = fn(block_of(probe))[0]
-    assert fn._public[16].known.all()
+    assert fn._probes[16].known.all()
     assert (some[::2] == first[:8]).all()
     mixed = np.concatenate([probe[:15], some_rows(1)])  # one private row: computed, not looked up
     assert (fn(block_of(mixed))[0][:15] == first[:15]).all()
     assert (fn(block_of(probe[::-1].copy()))[0] == first[::-1]).all()
     np.testing.assert_allclose(
-        marginal_of(entangled, POINT[None], 600)(block_of(probe))[0][:, 0],
+        vectors_of(entangled, POINT[None], 600)(block_of(probe))[0][:, 0],
         [brute_force(entangled, row, POINT) for row in probe],
         atol=0.1,
     )
+
+
+def test_the_histogram_of_norms_gets_one_from_every_row():
+    """A total of 1 in shares of 1/Q: norm at most 1, and two rows at most sqrt(2) apart."""
+    points = np.array([[0.9, 0.2, 2.0], [0.1, 0.5, 0.0], [0.0, 1.0, 1.0]])
+    edges = clip_edges(4.0, 3)
+    counted = NormHistogram(vectors_of(wild, points), edges)(block_of(some_rows(64)))
+    np.testing.assert_allclose(counted.sum(axis=1), 1.0, rtol=1e-12)
+    assert (counted >= 0).all()
+    assert (np.linalg.norm(counted, axis=1) <= 1 + 1e-12).all()
+    assert (np.linalg.norm(counted[:, None] - counted, axis=2) <= math.sqrt(2) + 1e-12).all()
+    same_and_far = NormHistogram(vectors_of(wild, POINT[None]), edges)(block_of(np.array([POINT, [0.1, 0.2, 2.0]])))
+    assert math.isclose(np.linalg.norm(same_and_far[0] - same_and_far[1]), math.sqrt(2))  # no smaller bound would do
+    norms = norms_of(vectors_of(wild, points)(block_of(some_rows(64)))[0])
+    above = (norms > edges[-2]).mean()
+    np.testing.assert_allclose(counted[:, -1].mean(), above, rtol=1e-12)

@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import os
 import shutil
 import signal
 import sqlite3
@@ -17,11 +16,10 @@ import pytest
 import vitrail as vt
 from vitrail.accounting import GaussianSum
 from vitrail.errors import LedgerError, LedgerRolledBack, LedgerWarning
-from vitrail.ledger import SqlLedger, once, open_ledger
+from vitrail.ledger import SqlLedger, high_water, open_ledger
 
 BUDGET = vt.Budget(5.0, 1e-6)
 EVENT = GaussianSum(1.0, 64.0)
-POSTGRESQL = os.environ.get("VITRAIL_TEST_POSTGRESQL")
 CHILD = """
 import os, signal, sys
 import vitrail as vt
@@ -319,7 +317,7 @@ def test_the_record_of_many_processes_ends_at_the_last_charge(tmp_path, state_fo
 def test_where_no_record_can_be_kept_it_is_said_once(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("no folder")
     monkeypatch.setenv("VITRAIL_STATE", str(tmp_path / "file"))
-    monkeypatch.setattr(once, "_SAID", set())
+    monkeypatch.setattr(high_water, "_SAID", set())
     with pytest.warns(LedgerWarning, match="an older copy of a ledger would not be noticed") as caught:
         charge(ledger := opened(tmp_path / "ledger.db"), 3)
     assert len(caught) == 1
@@ -338,25 +336,12 @@ def test_a_record_that_cannot_be_read_is_named(tmp_path, state_folder):
     ledger.close()
 
 
-@pytest.mark.skipif(POSTGRESQL is None, reason="needs a database")
-def test_a_database_that_lost_its_account_is_noticed():
-    from sqlalchemy import create_engine
-
-    from vitrail.ledger.sql_tables import METADATA
-
-    def clean():
-        engine = create_engine(POSTGRESQL)
-        METADATA.drop_all(engine)
-        engine.dispose()
-
-    clean()
-    ledger = opened(POSTGRESQL)
+def test_a_database_that_lost_its_account_is_noticed(emptied_database):
+    ledger = opened(emptied_database())
     charge(ledger, 2)
     ledger.close()
-    clean()
     with pytest.raises(LedgerRolledBack, match="has no account 'adult'"):
-        opened(POSTGRESQL)
-    clean()
+        opened(emptied_database())
 
 
 # Backups

@@ -9,9 +9,9 @@ import pytest
 
 from vitrail.errors import InvalidInput
 from vitrail.vault import MapChoice, MapTraining, TrainedMaps, choose_run, map_scores, noise_for, run_epsilon
-from vitrail.vault.map_gradients import exact_responses
-from vitrail.vault.training_choice import choice_weights, count_right
-from vitrail.vault.training_vectors import PublicMatrices, training_vectors
+from vitrail.vault.training.choice import choice_weights, count_right
+from vitrail.vault.training.map_gradients import exact_responses
+from vitrail.vault.training.row_vectors import PublicMatrices, training_vectors
 
 
 def run(n_maps=1, noise=5.0, steps=3, epsilon=1.0, n_classes=2, **changes):

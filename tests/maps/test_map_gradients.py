@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from vitrail.errors import InvalidInput
 from vitrail.vault import MapTraining, map_scores, train_maps
-from vitrail.vault.map_gradients import clipped_cells, coefficients_of, rows_that_stay_exact
-from vitrail.vault.training import _Run
-from vitrail.vault.training_noise import StepDraws
-from vitrail.vault.training_vectors import PublicMatrices, training_vectors
+from vitrail.vault.training.map_gradients import clipped_cells, coefficients_of, rows_that_stay_exact
+from vitrail.vault.training.row_vectors import PublicMatrices, training_vectors
+from vitrail.vault.training.run import _Run
+from vitrail.vault.training.step_noise import StepDraws
 
 ROWS, MAPS, CLASSES, WIDTH = 7, 3, 4, 5
 BITS = 32
@@ -201,7 +201,7 @@ def test_a_row_adds_the_same_integers_whatever_stands_beside_it(kind, torched):
 
 
 def test_blocks_of_a_step_are_added_exactly(monkeypatch):
-    from vitrail.vault import training
+    from vitrail.vault.training import run as training
 
     rng = np.random.default_rng(6)
     plan = MapTraining(
@@ -220,7 +220,7 @@ def test_blocks_of_a_step_are_added_exactly(monkeypatch):
 @pytest.mark.parametrize("kind", ["plain", "copies", "projections"])
 def test_rows_that_do_not_fit_are_made_again_with_the_same_bits(kind, monkeypatch):
     """What a step sums is the same whether vectors were kept or are made for it."""
-    from vitrail.vault import training_vectors as vectors
+    from vitrail.vault.training import row_vectors as vectors
 
     rng = np.random.default_rng(10)
     matrices = PublicMatrices.of(*(shapes(kind, rng, 2, 7).get(name) for name in ("projections", "filters")), 7)

@@ -26,7 +26,7 @@ from vitrail.show.style import LOWERS, PALE, RAISES
 def explained(values, columns, points, band=None, **changes):  # type: ignore[no-untyped-def]
     values = np.atleast_2d(np.asarray(values, dtype=float))
     return (
-        vt.Explanation(
+        vt.Attribution(
             values=values,
             base_values=np.full(len(values), 0.5),
             columns=tuple(columns),
@@ -375,7 +375,7 @@ def test_a_notebook_gets_every_number_and_bars_where_they_are() -> None:
 def test_drawing_uses_no_window() -> None:
     program = (
         "import sys, numpy as np, vitrail as vt; "
-        "one = vt.Explanation(np.ones((1, 1)), np.zeros(1), ('a',), ({'a': 1},), np.ones(1), vt.Guarantee.of_mu(0.2, 1e-6), "
+        "one = vt.Attribution(np.ones((1, 1)), np.zeros(1), ('a',), ({'a': 1},), np.ones(1), vt.Guarantee.of_mu(0.2, 1e-6), "
         "vt.Cost(), 'statistics'); early = 'matplotlib' in sys.modules or 'vitrail.show' in sys.modules; "
         "one.plot(); one.plot.bars(); one.plot.waterfall(); "
         "print(early, 'matplotlib.pyplot' in sys.modules, 'vitrail.vault' in sys.modules)"

@@ -9,7 +9,7 @@ import vitrail as vt
 from vitrail.accounting import rounded_up
 from vitrail.errors import InvalidInput
 from vitrail.guarantee import Budget, Guarantee
-from vitrail.ledger import MemoryLedger
+from vitrail.ledger import open_ledger
 from vitrail.results import Density
 from vitrail.results.effects import Effects
 from vitrail.results.marginals import Marginals
@@ -29,7 +29,7 @@ def flat(name: str, height: float) -> vt.Curve:
     return curve(name, np.array([0.0, 1.0]), [0.0, height], std=np.full(2, 0.01 / 1.96), notes=(NASTY,))
 
 
-def report(*curves: vt.Curve, **changed: object) -> vt.GlobalExplanation:
+def report(*curves: vt.Curve, **changed: object) -> vt.Report:
     counts = Marginals(NASTY, (Bins(NASTY, (NASTY, "b"), None),), {NASTY: np.array([10.0, 20.0])}, 2.0, 30, COST, PROMISE)
     shown = curves or (flat("small", 0.001), flat(NASTY, 0.8))
     fields: dict[str, object] = {
@@ -44,7 +44,7 @@ def report(*curves: vt.Curve, **changed: object) -> vt.GlobalExplanation:
         "guarantee": PROMISE,
         "cost": COST,
     }
-    return vt.GlobalExplanation(**{**fields, **changed})  # type: ignore[arg-type]
+    return vt.Report(**{**fields, **changed})  # type: ignore[arg-type]
 
 
 def cards(page: str) -> list[str]:
@@ -109,7 +109,7 @@ def test_what_was_paid_before_is_not_priced_again() -> None:
 
 
 def test_the_bill_of_another_kind_of_account_is_refused() -> None:
-    ledger = MemoryLedger()
+    ledger = open_ledger("memory")
     ledger.open_account("a", Budget(1.0, 1e-6), "replace-one")
     with pytest.raises(InvalidInput, match="give the bill of the account that paid"):
         report().to_html(bill=ledger.statement("a").bill())

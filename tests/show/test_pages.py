@@ -12,7 +12,7 @@ import vitrail as vt
 from vitrail.accounting import FixedBlock, GaussianSum
 from vitrail.errors import InvalidInput
 from vitrail.guarantee import Guarantee
-from vitrail.ledger import MemoryLedger
+from vitrail.ledger import open_ledger
 from vitrail.results.counterfactuals import WhatIf
 from vitrail.show import RocCurve, Table, audit_page, budget_figure, fragment, page, roc_figure, write_page
 from vitrail.show.render import TEMPLATES, _environment
@@ -72,7 +72,7 @@ def results(data: vt.PrivateData) -> dict[str, object]:
         (NASTY, "b"), NASTY, (("a", NASTY), np.arange(2.0)), np.eye(2), std=np.eye(2), value_label=NASTY, **common
     )
     ranking = vt.Ranking((NASTY, "b"), np.arange(2.0), kind=NASTY, std=np.ones(2), score_label=NASTY, **common)
-    explanation = vt.Explanation(
+    explanation = vt.Attribution(
         np.ones((2, 2)), np.zeros(2), ("age", NASTY), (point, point), np.ones(2), method=NASTY, lower=np.zeros((2, 2)),
         upper=np.full((2, 2), 2.0), **common,
     )  # fmt: skip
@@ -237,7 +237,7 @@ def test_the_bill_adds_squares_and_marks_replays(data: vt.PrivateData) -> None:
 
 
 def test_training_runs_are_part_of_the_promise() -> None:
-    ledger = MemoryLedger()
+    ledger = open_ledger("memory")
     ledger.open_account("a", vt.Budget(3.0, 1e-5, training=(1.0, 1e-6)), "add-remove")
     block = FixedBlock(0.75, 5e-7, 1.0, 0.01, 100)
     ledger.charge("a", analyst="x", event=block, question={"question": "training"}, key=None)
@@ -264,7 +264,7 @@ def test_the_budget_picture_shows_spent_under_the_budget(data: vt.PrivateData) -
 
 
 def test_many_questions_are_counted_not_named() -> None:
-    ledger = MemoryLedger()
+    ledger = open_ledger("memory")
     ledger.open_account("a", vt.Budget(1.0, 1e-6), "add-remove")
     for _ in range(30):
         ledger.charge("a", analyst="x", event=GaussianSum(1.0, 1000.0), question={}, key=None)

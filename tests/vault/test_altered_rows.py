@@ -6,7 +6,7 @@ import pytest
 import vitrail as vt
 from vitrail.errors import InvalidInput
 from vitrail.vault import rehearse
-from vitrail.vault.row_function import hashed_rows
+from vitrail.vault.rows.row_function import hashed_rows
 
 SCHEMA = vt.Schema({"x": vt.Numeric(0, 1), "y": vt.Numeric(0, 1)})
 ROWS = np.random.default_rng(3).uniform(size=(500, 2))

@@ -14,7 +14,7 @@ from scipy.stats import norm
 
 import vitrail as vt
 from vitrail.errors import InvalidInput
-from vitrail.vault.grid import to_grid
+from vitrail.vault.sums.grid import to_grid
 
 UNIT = vt.Schema({"x": vt.Numeric(0, 1)})
 

@@ -14,11 +14,14 @@ import pytest
 
 import vitrail as vt
 from vitrail.audit import MISDEEDS
-from vitrail.nothing_escapes import calls, interrupts
-from vitrail.schema import arrow_columns, sources
+from vitrail.nothing_escapes import calls
+from vitrail.nothing_escapes import calls as interrupts
+from vitrail.schema import plain_columns as arrow_columns
+from vitrail.schema import sources
 from vitrail.schema.plain_columns import Coded
-from vitrail.vault import group_worker, predictions, row_function
-from vitrail.vault.bounded_sum import exact_sum
+from vitrail.vault.questions import group_worker
+from vitrail.vault.questions.bounded_sum import exact_sum
+from vitrail.vault.rows import predictions, row_function
 
 UNIT = vt.Schema({"x": vt.Numeric(0, 1)})
 CITY = vt.Schema({"city": vt.Categorical(["Aix", "Bonn"])})
@@ -138,7 +141,7 @@ def test_buffers_of_c_that_are_not_pushed_out_are_heard(planted):
     """In a process of its own, whose C library buffers what it prints."""
     program = f"""
 import importlib.util, sys
-from vitrail.nothing_escapes import quiet
+from vitrail.nothing_escapes import calls as quiet
 if {planted}:
     quiet._flush_c = lambda _: None
 found = importlib.util.spec_from_file_location("planted", {__file__!r})
@@ -207,7 +210,8 @@ def test_a_server_that_is_not_started_again_is_heard_in_the_result(monkeypatch, 
         return None if self._lost else group_run(self, raw)
 
     monkeypatch.setattr(group_worker.GroupServer, "run", never_again)
-    monkeypatch.setattr("vitrail.vault.grouped_sum._assigned", lambda raw, groups: iter(np.array_split(raw, groups)))
+    assigned = "vitrail.vault.questions.grouped_sum._assigned"
+    monkeypatch.setattr(assigned, lambda raw, groups: iter(np.array_split(raw, groups)))
 
     def cells(values):
         walked = walk({"x": values}, UNIT)

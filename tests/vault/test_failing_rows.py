@@ -10,8 +10,8 @@ import pytest
 import vitrail as vt
 from vitrail.errors import ImpureFunction, InvalidInput, ModelError
 from vitrail.nothing_escapes import hushed
-from vitrail.vault.bounded_sum import exact_sum
-from vitrail.vault.row_function import probe
+from vitrail.vault.questions.bounded_sum import exact_sum
+from vitrail.vault.rows.row_function import probe
 
 TABLE = np.random.default_rng(1).uniform(-0.5, 0.5, size=(1000, 2))
 BAD = 7

@@ -13,8 +13,8 @@ from mpmath import mp, mpf
 import vitrail as vt
 from error_rates import correlation_bound, std_ratio_bounds
 from vitrail.errors import InvalidInput
-from vitrail.vault.gram_direct import DirectProducts
-from vitrail.vault.gram_shared import UNIT_BITS, WEIGHT_BITS, SharedProduct
+from vitrail.vault.sums.gram_direct import DirectProducts
+from vitrail.vault.sums.gram_shared import UNIT_BITS, WEIGHT_BITS, SharedProduct
 
 NASTY = [0.0, -0.0, 5e-324, 1e-9, 1.0, -1.0, 1e154, -1e200, 1.7e308, math.nan, math.inf]
 nasty_floats = st.one_of(st.sampled_from(NASTY), st.floats(), st.floats(-2, 2))

@@ -11,7 +11,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
-from vitrail.vault.grid import Grid, power_of_two_below, sum_on_grid, to_grid
+from vitrail.vault.sums.grid import Grid, power_of_two_below, sum_on_grid, to_grid
 
 BELOW_ROOT_3 = 1.7320508075688772
 NASTY = [0.0, -0.0, 5e-324, -2.2e-308, 1e-160, 1.0, -1.0, 0.5, 1e154, 1.4e154, -1e200, 1.7e308, -1.7e308]

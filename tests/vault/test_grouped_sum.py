@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 import vitrail as vt
 from error_rates import count_bounds
 from vitrail.errors import InvalidInput
-from vitrail.vault.group_worker import GroupServer
-from vitrail.vault.grouped_sum import _group_call
+from vitrail.vault.questions.group_worker import GroupServer
+from vitrail.vault.questions.grouped_sum import _group_call
 
 UNIT = vt.Schema({"x": vt.Numeric(0, 1)})
 

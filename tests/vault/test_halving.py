@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import vitrail as vt
-from vitrail.vault.failing_rows import in_halves
-from vitrail.vault.row_function import RowFunction, evaluate
+from vitrail.vault.rows.failing_rows import in_halves
+from vitrail.vault.rows.row_function import RowFunction, evaluate
 
 TABLE = np.random.default_rng(3).uniform(-0.5, 0.5, size=1000)
 UNIT = vt.Schema({"x": vt.Numeric(0, 1)})

@@ -8,13 +8,7 @@ import mpmath
 import pytest
 from mpmath import mp, mpf
 
-from vitrail.vault.normal_exact import (
-    LARGEST_Z,
-    LAST_BITS,
-    exact_magnitude,
-    inverse_root_two_pi,
-    upper_tail_enclosure,
-)
+from vitrail.vault.noise.normal_exact import LARGEST_Z, LAST_BITS, exact_magnitude, inverse_root_two_pi, upper_tail_enclosure
 
 
 def upper_tail(x: Fraction, digits: int = 250) -> mpf:

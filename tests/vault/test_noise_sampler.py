@@ -11,9 +11,9 @@ import pytest
 from mpmath import mp, mpf
 
 from vitrail.errors import InvalidInput
-from vitrail.vault import noise
-from vitrail.vault.noise import LARGEST_SIGMA_GRID, TOTAL_VARIATION_PER_DRAW, rounded_gaussian
-from vitrail.vault.normal_exact import FIRST_BITS, LAST_BITS
+from vitrail.vault.noise import sampler as noise
+from vitrail.vault.noise.normal_exact import FIRST_BITS, LAST_BITS
+from vitrail.vault.noise.sampler import LARGEST_SIGMA_GRID, TOTAL_VARIATION_PER_DRAW, rounded_gaussian
 
 SIGMAS = [1e-200, 0.3, 1.0, 7.5, 1234.567, 2.0**20, 1.1 * 2.0**30, 2.0**40 / 3, 2.0**45]
 

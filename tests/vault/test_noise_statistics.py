@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from error_rates import ERROR_RATE, count_bounds, normal_bound, square_sum_bounds, std_ratio_bounds
-from vitrail.vault.noise import rounded_gaussian
+from vitrail.vault.noise.sampler import rounded_gaussian
 
 N = 1_000_000
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from mpmath import mp, mpf
 
-from vitrail.vault import noise
+from vitrail.vault.noise import sampler as noise
 
 
 def load_tool():

@@ -9,8 +9,8 @@ from scipy import stats
 
 from error_rates import ERROR_RATE, count_bounds
 from vitrail.errors import InvalidInput
-from vitrail.vault import noise
-from vitrail.vault.noise import bernoulli, random_integer_below, uniform_below
+from vitrail.vault.noise import sampler as noise
+from vitrail.vault.noise.sampler import bernoulli, random_integer_below, uniform_below
 
 
 def tape(*words: int, order: str = "little"):

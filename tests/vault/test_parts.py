@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 import vitrail as vt
 from vitrail.errors import BudgetExceeded, InvalidInput
 from vitrail.ledger import Part
-from vitrail.vault.bounded_sum import exact_sum
-from vitrail.vault.predictions import Predictions
-from vitrail.vault.row_pass import RowPass
+from vitrail.vault.questions.bounded_sum import exact_sum
 from vitrail.vault.rows import open_rows
 from vitrail.vault.rows.part import PartRows, part_indices, salt_of
+from vitrail.vault.rows.predictions import Predictions
+from vitrail.vault.rows.row_pass import RowPass
 from vitrail.vault.setting import Setting
 
 SCHEMA = vt.Schema({"age": vt.Numeric(0, 100), "team": vt.Categorical(["red", "blue"]), "dose": vt.Numeric(-1, 1)})
@@ -188,8 +188,8 @@ def test_explainers_take_a_part(method):
         if method == "marginals":
             vt.marginals(part, epsilon=1.0)
         else:
-            options = {"iterations": 5} if method == "adaptive" else {}
-            found = vt.LocalLinear(part, model)({"age": 50, "team": "red", "dose": 0}, mu=2.0, method=method, **options)
+            how = vt.linear.Adaptive(iterations=5) if method == "adaptive" else vt.linear.Statistics()
+            found = vt.LocalLinear(part, model, method=how)({"age": 50, "team": "red", "dose": 0}, mu=2.0)
             assert found.cost.mu <= 2.0 * (1 + 1e-9)
     assert {entry.part.index for entry in data.budget.entries if entry.kind == "charged"} == {0, 1}
     one, other = (line.spent for line in data.budget.parts)
@@ -210,7 +210,7 @@ def test_replays_are_a_parts_own():
 
 
 def test_another_name_count_dataset_version_or_schema_is_another_partition():
-    ledger = vt.ledger.MemoryLedger()
+    ledger = vt.ledger.open_ledger("memory")
     same = {"ledger": ledger, "account": "all"}
     wide = vt.Schema({**SCHEMA, "age": vt.Numeric(0, 101)})
     budget = vt.Budget(2.0, 1e-6)

@@ -11,7 +11,7 @@ import pytest
 
 import vitrail as vt
 from vitrail.errors import InvalidInput, SchemaError
-from vitrail.vault.bounded_sum import exact_sum
+from vitrail.vault.questions.bounded_sum import exact_sum
 from vitrail.vault.rows.parquet import ParquetRows
 
 SCHEMA = vt.Schema(

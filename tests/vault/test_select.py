@@ -16,7 +16,7 @@ from error_rates import count_bounds
 from vitrail.accounting import mu_of_bounded_range
 from vitrail.errors import InvalidInput
 from vitrail.vault import rehearse
-from vitrail.vault.select import WEIGHT_BITS, exp_minus, selection_weights
+from vitrail.vault.questions.select import WEIGHT_BITS, exp_minus, selection_weights
 from vitrail.vault.setting import Setting
 
 UNIT = vt.Schema({"x": vt.Numeric(0, 1)})

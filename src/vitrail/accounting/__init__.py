@@ -2,7 +2,6 @@
 
 from .basis import NOTHING, Basis
 from .blocks import ADD_REMOVE, REPLACE_ONE, block_epsilon, noise_multiplier_for
-from .conversions import bounded_range_epsilon_of, mu_of_bounded_range, mu_of_pure
 from .cost import Cost
 from .events import (
     Event,
@@ -11,8 +10,11 @@ from .events import (
     JsonValue,
     Selection,
     UnknownEvent,
+    bounded_range_epsilon_of,
     event_from_json,
     event_to_json,
+    mu_of_bounded_range,
+    mu_of_pure,
 )
 from .gdp import delta_of, epsilon_of, mu_of
 from .parallel import Spending, dearest, exposure, total_with

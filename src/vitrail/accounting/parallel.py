@@ -114,6 +114,14 @@ class Spending:
         by_part = self.parts.setdefault(partition, {})
         by_part[index] = by_part.get(index, Cost()) + cost
 
+    def take_back(self, cost: Cost, part: tuple[str, int] | None = None) -> None:
+        """Undo an ``add`` of a cost that was reserved and never used."""
+        if part is None:
+            self.whole = cost.left_of(self.whole)
+            return
+        partition, index = part
+        self.parts[partition][index] = cost.left_of(self.parts[partition][index])
+
     @property
     def total(self) -> Cost:
         """T, added up afresh."""

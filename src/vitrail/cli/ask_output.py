@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..results import Explanation
+from ..results import Attribution
 from ..show import page, write_page
 from ..show.attributions import HALF_BAR, MOST_POINTS, bar_numbers, bars_of, caution_of, sentence_of
 from ..show.tables import aligned_numbers, printable
@@ -34,7 +34,7 @@ RAISES_STYLE, LOWERS_STYLE = "red", "bright_blue"
 class Answer:
     """An explanation and the state of the account that paid for it."""
 
-    explanation: Explanation
+    explanation: Attribution
     statement: Statement
     dataset: str
     model: str
@@ -45,7 +45,7 @@ class Answer:
         """What it cost, and what is left."""
         return bill_line(self.statement, self.explanation.cost, replayed=self.replayed)
 
-    def points(self, most: int) -> list[Explanation]:
+    def points(self, most: int) -> list[Attribution]:
         """The first points, one by one."""
         return [self.explanation[i] for i in range(min(most, len(self.explanation)))]
 
@@ -59,7 +59,7 @@ def write_answer(answer: Answer, files: Sequence[Path] | None) -> None:
     """Write every file, by its suffix."""
     found = answer.explanation
     writers: dict[str, Callable[[Path], object]] = {
-        ".json": found.save,
+        ".json": found.write_json,
         ".png": lambda file: _figure(answer).savefig(file, dpi=160),
         ".html": lambda file: write_page(answer.page(), file),
     }
@@ -132,7 +132,7 @@ def _print_coloured(answer: Answer) -> None:
     console.print(Text.assemble(("Bill     ", "bold"), printable(answer.bill_line)))
 
 
-def _print_bars(console: Console, one: Explanation) -> None:
+def _print_bars(console: Console, one: Attribution) -> None:
     from rich import box
     from rich.table import Table
     from rich.text import Text

@@ -50,8 +50,8 @@ def explain(
     as_json: options.Json = False,
 ) -> None:
     """Explain one person from a pane: what each column contributes, what would change the answer, where they stand. Free."""
-    from ..explain.counterfactual.classes import OPPOSITE
     from ..pane.pane import METHODS, Pane
+    from ..solve.counterfactual.classes import OPPOSITE
 
     check_files(files, SUFFIXES, "the explanation")
     chosen = next((known for known in METHODS if known == method), None)
@@ -62,7 +62,7 @@ def explain(
     opened = with_notes(lambda: Pane.load(path, model=_model(model, output, bounds, inputs)))
     wanted = OPPOSITE if desired is None else int(desired) if desired.isdecimal() else desired
     found = opened.explain(point, desired_class=wanted, total_CFs=count, method=chosen, bands=bands)  # type: ignore[arg-type]
-    write_files(files, {".json": found.save, ".html": found.to_html}, "the explanation")
+    write_files(files, {".json": found.write_json, ".html": found.to_html}, "the explanation")
     if as_json:
         print_json(found.to_json())
     elif files:

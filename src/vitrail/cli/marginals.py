@@ -12,16 +12,15 @@ import typer
 from ..accounting import JsonValue, rounded_up
 from ..errors import InvalidInput
 from ..guarantee import Budget, check_epsilon_delta
-from ..results.band_claim import TWO_SIDED_95
-from ..results.claims import claim_of
+from ..results.band_claim import TWO_SIDED_95, claim_of
 from ..schema import Schema
 from . import options
 from .account import bill_line, declared_of, fits_line
 from .output import check_writable, existing, one_account, open_existing_ledger, print_json, print_line, print_table
 
 if TYPE_CHECKING:
-    from ..explain.marginals import Marginals
     from ..ledger import Statement
+    from ..results.marginals import Marginals
     from ..vault import Quote
 
 

@@ -1,7 +1,7 @@
 """Marginals: the private histogram of every column, from one question.
 
 A row contributes, for each of the d columns, a 1 in the bin that its value falls into and 0 in all others: d ones, hence an
-L2 norm of exactly sqrt(d), however many bins there are. Two rows differ in at most two places per column, so replacing one
+L2 norm of exactly sqrt(d), however many bins there are. Two rows differ in at most two bins per column, so replacing one
 moves the sum by at most sqrt(2 d). A row that counts zero (a missing value without a declared stand-in) contributes the zero
 vector, which is sqrt(d) away from any other. Bins come from the schema and are public. So one release with noise sigma =
 sqrt(d)/mu on every count is mu-GDP (replace-one: sqrt(2 d)/mu, and a little more for the vault's rounding); shares, means,
@@ -15,46 +15,109 @@ import json
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import overload
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .. import _checks
+from .._types import Floats, Indices
+from ..accounting import JsonValue
 from ..errors import InvalidInput
 from ..results.marginals import Marginals
 from ..schema import Schema
 from ..schema.bins import Bins, bins_of
-
-if TYPE_CHECKING:
-    from ..vault import Block, BoundedSum, PrivateData
+from ..vault import Block, BoundedSum, PrivateData
+from .recipe import Ask, Conversation, GlobalExplainer, Recipe, Terms
 
 VERSION = 1
+SEEN = "marginals"
+"""Under which name an analyst's latest histograms are kept beside the bill."""
 MOST_BINS = 20_000
 """All columns together; a block of 4096 rows then takes 0.7 GB."""
 
-__all__ = ["Marginals", "marginals", "marginals_bins", "marginals_question"]
+
+class MarginalsExplainer(GlobalExplainer[Marginals]):
+    """Private histograms of columns: what :func:`marginals` buys, to be quoted, called or audited.
+
+    Parameters
+    ----------
+    data : PrivateData
+        The rows.
+    columns, bins
+        As for :func:`marginals`.
+    """
+
+    def __init__(self, data: PrivateData, *, columns: Sequence[str] | None = None, bins: int = 20) -> None:
+        self._data, self._bins = data, marginals_bins(data.schema, columns, bins)
+
+    def __repr__(self) -> str:
+        return f"Marginals of {len(self._bins)} columns of {self._data!r}, not bought yet: call it with epsilon="
+
+    def conversation(self) -> Conversation[Marginals]:
+        """One question, for the whole price."""
+        identity: dict[str, JsonValue] = {
+            "kind": "marginals",
+            "version": VERSION,
+            "bins": [cut.to_json() for cut in self._bins],
+        }
+        return Conversation(self._data, self._recipe, f"marginals of {len(self._bins)} columns", identity)
+
+    def _recipe(self, terms: Terms) -> Recipe[Marginals]:
+        release = yield Ask(histogram_question(self._bins, "marginals"), share=1.0)
+        return Marginals.of_release(release, self._bins, terms.n_rows_public)
+
+    def __call__(self, *, epsilon: float | None = None, mu: float | None = None) -> Marginals:
+        """Buy the histograms; quotes of other explainers stand on them from then on."""
+        bought = super().__call__(epsilon=epsilon, mu=mu)
+        if set(bought.columns) >= set(self._data.feature_schema.names):
+            self._data.keep(SEEN, json.dumps(bought.to_json()).encode())
+        return bought
+
+
+def seen_marginals(data: PrivateData) -> Marginals | None:
+    """Histograms of all columns that this analyst has bought before, if any: a quote may stand on them."""
+    kept = data.kept(SEEN)
+    return None if kept is None else Marginals.from_json(json.loads(kept))
+
+
+@overload
+def marginals(
+    data: PrivateData, *, columns: Sequence[str] | None = None, bins: int = 20, epsilon: None = None, mu: None = None
+) -> MarginalsExplainer: ...
+
+
+@overload
+def marginals(
+    data: PrivateData, *, columns: Sequence[str] | None = None, bins: int = 20, epsilon: float, mu: None = None
+) -> Marginals: ...
+
+
+@overload
+def marginals(
+    data: PrivateData, *, columns: Sequence[str] | None = None, bins: int = 20, epsilon: None = None, mu: float
+) -> Marginals: ...
 
 
 def marginals(
     data: PrivateData,
     *,
-    epsilon: float | None = None,
-    mu: float | None = None,
     columns: Sequence[str] | None = None,
     bins: int = 20,
-) -> Marginals:
+    epsilon: float | None = None,
+    mu: float | None = None,
+) -> Marginals | MarginalsExplainer:
     """Private histograms of the columns of a dataset, the target included, in one question.
 
     Parameters
     ----------
     data : PrivateData
         The rows.
-    epsilon, mu : float
-        The price of the question, in one of the two currencies.
     columns : list of str, optional
         Which columns; all of them if not given. Noise grows with the square root of their number, not with that of bins.
     bins : int
         Into how many intervals a numeric column is cut; whole numbers with at most 100 values get a bin each.
+    epsilon, mu : float, optional
+        The price, in one of the two currencies. Without one, what is returned can be quoted and called.
 
     Returns
     -------
@@ -71,32 +134,20 @@ def marginals(
     >>> schema = vt.Schema({"age": vt.Numeric(0, 99, integer=True), "smoker": vt.Categorical(["no", "yes"])})
     >>> rows = {"age": np.full(9000, 40), "smoker": np.array(["yes"] * 2000 + ["no"] * 7000)}
     >>> data = vt.PrivateData(rows, schema, name="patients", n_rows_public=9000, budget=vt.Budget(1, 1e-6))
-    >>> found = vt.marginals(data, epsilon=0.5)
-    >>> found.labels["smoker"], np.round(found.shares["smoker"], 1).tolist()
+    >>> histograms = vt.marginals(data, epsilon=0.5)
+    >>> histograms.labels["smoker"], np.round(histograms.shares["smoker"], 1).tolist()
     (('no', 'yes'), [0.8, 0.2])
-    >>> found.quantile("age", 0.5)
+    >>> histograms.quantile("age", 0.5)
     40.0
     """
-    question = marginals_question(data.schema, columns, bins)
-    release = data.ask(question, epsilon=epsilon, mu=mu)
-    return Marginals.of_release(release, marginals_bins(data.schema, columns, bins), data.n_rows_public)
+    explainer = MarginalsExplainer(data, columns=columns, bins=bins)
+    return explainer if epsilon is None and mu is None else explainer(epsilon=epsilon, mu=mu)
 
 
 def marginals_bins(schema: Schema, columns: Sequence[str] | None = None, bins: int = 20) -> tuple[Bins, ...]:
     """The public bins of every asked column, or an error that names what is wrong with the request."""
-    if isinstance(bins, bool) or not isinstance(bins, int | np.integer) or not 1 <= bins <= MOST_BINS:
-        raise InvalidInput(f"bins is {bins!r}; it must be a whole number from 1 to {MOST_BINS}")
-    if isinstance(columns, str):
-        raise InvalidInput(f"columns is {columns!r}; give a list of names, such as [{columns!r}]")
-    names = schema.names if columns is None else tuple(columns)
-    if not names:
-        raise InvalidInput("columns is empty; name at least one column, or leave it out for all of them")
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InvalidInput(f"columns names {twice!r} twice; each column is counted once")
-    for name in names:
-        schema.column_index(name)
-    made = tuple(bins_of(name, schema[name], int(bins)) for name in names)
+    bins = _checks.whole("bins", bins, most=MOST_BINS)
+    made = tuple(bins_of(name, schema[name], bins) for name in asked_columns(schema, columns))
     if (width := sum(map(len, made))) > MOST_BINS:
         largest = max(made, key=len)
         raise InvalidInput(
@@ -106,8 +157,16 @@ def marginals_bins(schema: Schema, columns: Sequence[str] | None = None, bins: i
     return made
 
 
+def asked_columns(schema: Schema, columns: Sequence[str] | None) -> tuple[str, ...]:
+    """The names of the columns that are asked for, each once; all of them for None."""
+    if columns is not None and not isinstance(columns, str):
+        for name in columns:
+            schema.column_index(name)  # an unknown name is told with the nearest one
+    return _checks.names("columns", columns, schema.names)
+
+
 def marginals_question(schema: Schema, columns: Sequence[str] | None = None, bins: int = 20) -> BoundedSum:
-    """The question behind :func:`marginals`, for a quote or an audit.
+    """The question behind :func:`marginals`.
 
     Examples
     --------
@@ -116,33 +175,31 @@ def marginals_question(schema: Schema, columns: Sequence[str] | None = None, bin
     >>> question.size, round(question.l2_bound, 4), round(question.replace_bound, 4)
     (4, 1.4142, 2.0)
     """
-    from ..vault import BoundedSum  # here, so that stored marginals can be read without loading the vault
+    return histogram_question(marginals_bins(schema, columns, bins), "marginals")
 
-    made = marginals_bins(schema, columns, bins)
-    identity = {"kind": "marginals", "version": VERSION, "bins": [one.to_json() for one in made]}
+
+def histogram_question(bins: tuple[Bins, ...], kind: str) -> BoundedSum:
+    """The noisy count of every bin of every column. About no model: its key is the same in all recipes that ask it."""
+
+    def one_hot_of_all(block: Block) -> Floats:
+        return np.concatenate([one_hot(cut.index(block.column(cut.name)), len(cut)) for cut in bins], axis=1)
+
+    identity = {"kind": kind, "version": VERSION, "bins": [cut.to_json() for cut in bins]}
     return BoundedSum(
-        _OneHot(made),
-        size=sum(map(len, made)),
-        l2_bound=root_up(len(made)),
-        replace_bound=root_up(2 * len(made)),
+        one_hot_of_all,
+        size=sum(map(len, bins)),
+        l2_bound=root_up(len(bins)),
+        replace_bound=root_up(2 * len(bins)),
         key=json.dumps(identity, sort_keys=True),
-        label=f"marginals of {len(made)} columns",
+        label=f"{kind} of {len(bins)} columns",
     )
 
 
-class _OneHot:
-    """What a row contributes: a one in its bin of every column."""
-
-    def __init__(self, bins: tuple[Bins, ...]) -> None:
-        self._bins = bins
-        self._starts = np.cumsum([0, *map(len, bins)])
-
-    def __call__(self, block: Block) -> NDArray[np.float64]:
-        counted = np.zeros((len(block), int(self._starts[-1])))
-        rows = np.arange(len(block))
-        for one, start in zip(self._bins, self._starts[:-1], strict=True):
-            counted[rows, start + one.index(block.column(one.name))] = 1.0
-        return counted
+def one_hot(index: Indices, size: int) -> Floats:
+    """A row of zeros with a one at its index, for every index."""
+    made = np.zeros((len(index), size))
+    made[np.arange(len(index)), index] = 1.0
+    return made
 
 
 def root_up(square: int) -> float:

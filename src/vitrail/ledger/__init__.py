@@ -6,11 +6,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import InvalidInput
-from .entries import Entry
-from .memory import MemoryLedger
-from .parts import Part
+from .entries import Entry, Part
 from .protocol import Ledger
-from .results import Account, AnalystLine, Charge, PartLine, Replay, Statement, Verification, VerifiedAccount
+from .results import (
+    Account,
+    AnalystLine,
+    Charge,
+    PartLine,
+    Replay,
+    Reservation,
+    ReservationLine,
+    Statement,
+    Verification,
+    VerifiedAccount,
+)
 
 if TYPE_CHECKING:
     from .sql import SqlLedger
@@ -21,10 +30,11 @@ __all__ = [
     "Charge",
     "Entry",
     "Ledger",
-    "MemoryLedger",
     "Part",
     "PartLine",
     "Replay",
+    "Reservation",
+    "ReservationLine",
     "SqlLedger",
     "Statement",
     "Verification",
@@ -48,32 +58,31 @@ def open_ledger(where: str | Path | Ledger | None) -> Ledger:
     Examples
     --------
     >>> open_ledger("memory")
-    MemoryLedger()
+    SqlLedger('memory')
     >>> open_ledger("ledger.txt")
     Traceback (most recent call last):
         ...
     vitrail.errors.InvalidInput: the ledger is 'ledger.txt'; give "memory", a path ending in .db, .sqlite or .sqlite3, or a \
 URL such as 'sqlite:///ledger.db'
     """
-    if where is None or where == "memory":
-        return MemoryLedger()
+    where = "memory" if where is None else where
     if isinstance(where, str | Path):
-        is_url = isinstance(where, str) and "://" in where
-        if not is_url and Path(where).suffix not in FILE_ENDINGS:
+        is_address = isinstance(where, str) and (where == "memory" or "://" in where)
+        if not is_address and Path(where).suffix not in FILE_ENDINGS:
             raise InvalidInput(
                 f'the ledger is {str(where)!r}; give "memory", a path ending in {", ".join(FILE_ENDINGS[:-1])} or '
                 f"{FILE_ENDINGS[-1]}, or a URL such as 'sqlite:///ledger.db'"
             )
         from .sql import SqlLedger
 
-        return SqlLedger(where if is_url else Path(where))
+        return SqlLedger(where if is_address else Path(where))
     if isinstance(where, Ledger):
         return where
     raise InvalidInput(f"the ledger is a {type(where).__name__}; give a path, a URL, a ledger, or None for memory")
 
 
 def __getattr__(name: str) -> object:
-    """Import the SQL ledger when it is asked for: the memory ledger needs no SQLAlchemy."""
+    """Import the ledger itself when it is asked for: the values that it hands out need no SQLAlchemy."""
     if name == "SqlLedger":
         from .sql import SqlLedger
 

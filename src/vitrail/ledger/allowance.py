@@ -15,7 +15,7 @@ from ..accounting import Cost, epsilon_of, mu_of, rounded_down, rounded_up
 from ..accounting.cost import PICO
 from ..accounting.gdp import LARGEST_MU
 from ..errors import BudgetExceeded
-from .parts import Part
+from .entries import Part
 
 
 def fits(spent: Cost, cost: Cost, capacity: Cost) -> bool:

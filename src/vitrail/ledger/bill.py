@@ -9,7 +9,7 @@ from ..accounting import Cost, JsonValue, Spending, epsilon_of
 from ..guarantee import Bill, BillLine, Guarantee
 
 if TYPE_CHECKING:
-    from .parts import Part
+    from .entries import Part
     from .results import Statement
 
 

@@ -1,146 +1,216 @@
-"""What a back-end must be able to do: keep rows, inside one transaction. It decides nothing.
+"""One open transaction of a ledger: rows in, rows out, and the chain. It decides nothing about money.
 
-A :class:`Book` is one open transaction. Either everything written to it happens, durably, or nothing does; and while one
-is open for writing, no other transaction can write to the same account. ``operations`` decides what to write.
-
-Beside the entries a book keeps running totals (so that a charge costs the same however long the chain is). They are a
-convenience and never the authority: ``verification`` adds them up again from the chain.
+Either everything written to a :class:`Book` happens, durably, or nothing does; and while one is open for writing, no other
+transaction can write to the same account. Beside the entries it keeps running totals, so that a charge costs the same
+however long the chain is. They are a convenience and never the authority: ``verification`` derives them again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, replace
+from functools import cache
+from typing import TypeVar
 
-from ..accounting import Cost
-from ..guarantee import Budget, Neighbours
-from .entries import RawEntry
-from .parts import Part
+from sqlalchemy import Connection, Executable, Insert, Select, Table, and_, bindparam, insert, select, text, union
 
+from ..accounting import Cost, JsonValue
+from ..errors import InvalidInput, LedgerCorrupted, LedgerError
+from ..guarantee import check_neighbours
+from .entries import Entry, Kind, RawEntry, cost_from_json, decode, digest_of, utc_now
+from .tables import (
+    METADATA,
+    TABLES,
+    AccountRow,
+    AnalystRow,
+    ChargeRow,
+    KeptRow,
+    PartRow,
+    ReleaseRow,
+    ReservationRow,
+    SightingRow,
+)
 
-@dataclass(frozen=True, slots=True)
-class AccountRow:
-    """An account's running totals and the head of its chain."""
+_R = TypeVar("_R")
+_Row = AccountRow | AnalystRow | PartRow | RawEntry | ChargeRow | ReleaseRow | SightingRow | ReservationRow | KeptRow
 
-    account: str
-    budget: Budget
-    neighbours: Neighbours
-    capacity: Cost
-    spent: Cost
-    n_questions: int
-    seq: int
-    head: str
-
-
-@dataclass(frozen=True, slots=True)
-class AnalystRow:
-    """An analyst's running totals in one account, and the cap that holds now."""
-
-    account: str
-    analyst: str
-    spent: Cost
-    cap: Budget | None = None
-    capacity: Cost | None = None
+# Statements are built once: building one takes longer than SQLite takes to run it.
 
 
-@dataclass(frozen=True, slots=True)
-class PartRow:
-    """What was charged to one part of the rows, or, where ``analyst`` is not empty, what counts against that analyst."""
-
-    account: str
-    analyst: str
-    part: Part
-    spent: Cost
+@cache
+def _matching(table: Table, *columns: str) -> Select[tuple[object, ...]]:
+    """Every row with these values, by primary key."""
+    wanted: Select[tuple[object, ...]] = select(table)
+    return wanted.where(*(table.c[column] == bindparam(column) for column in columns)).order_by(*table.primary_key)
 
 
-@dataclass(frozen=True, slots=True)
-class KeptRow:
-    """An analyst's own work under a name, and the entry that recorded its digest."""
-
-    account: str
-    analyst: str
-    name: str
-    kept_seq: int
-    content: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class ReleaseRow:
-    """Stored bytes, the charge that paid for them, and the entry that recorded their digest."""
-
-    account: str
-    charge_seq: int
-    released_seq: int
-    key: str | None
-    content: bytes
+@cache
+def _upsert(table: Table) -> Executable:
+    """Insert a row, or replace the one with its key: the same text in SQLite and PostgreSQL."""
+    names = [column.name for column in table.columns]
+    keys = [column.name for column in table.primary_key]
+    values = ", ".join(f":{name}" for name in names)
+    changes = ", ".join(f"{name} = excluded.{name}" for name in names if name not in keys)
+    into = f"INSERT INTO {table.name} ({', '.join(names)}) VALUES ({values})"  # noqa: S608  (names are written in tables)
+    statement = f"{into} ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {changes}"
+    return text(statement).bindparams(*(bindparam(column.name, type_=column.type) for column in table.columns))
 
 
-class Book(Protocol):
-    """One open transaction of a back-end."""
+@cache
+def _insert(table: Table) -> Insert:
+    return insert(table)
+
+
+_ACCOUNT_LOCKED = _matching(TABLES[AccountRow], "account").with_for_update()
+_ENTRIES, _CHARGES, _RELEASES, _SIGHTINGS = (TABLES[row] for row in (RawEntry, ChargeRow, ReleaseRow, SightingRow))
+_TAIL = _matching(_ENTRIES, "account").where(_ENTRIES.c.seq >= bindparam("seq")).limit(2)
+_STORED = and_(_RELEASES.c.account == _CHARGES.c.account, _RELEASES.c.charge_seq == _CHARGES.c.charge_seq)
+_SEEN = and_(
+    _SIGHTINGS.c.account == _CHARGES.c.account,
+    _SIGHTINGS.c.charge_seq == _CHARGES.c.charge_seq,
+    _SIGHTINGS.c.analyst == bindparam("analyst"),
+)
+_CHARGE_UNDER = (
+    select(_CHARGES)
+    .select_from(_CHARGES.outerjoin(_RELEASES, _STORED).outerjoin(_SIGHTINGS, _SEEN))
+    .where(_CHARGES.c.account == bindparam("account"), _CHARGES.c.key == bindparam("key"))
+    .order_by(
+        _RELEASES.c.released_seq.is_(None),
+        and_(_SIGHTINGS.c.analyst.is_(None), _CHARGES.c.analyst != bindparam("analyst")),
+        _RELEASES.c.released_seq,
+        _CHARGES.c.charge_seq,
+    )
+    .limit(1)
+)
+
+
+class Book:
+    """One transaction over an open SQLAlchemy connection.
+
+    Parameters
+    ----------
+    connection : Connection
+        In a transaction.
+    for_update : bool
+        Whether it may write: the account's row is then locked.
+    missing : frozenset of str
+        The tables that a reader does not find in a ledger of an earlier version; they count as empty.
+    """
+
+    def __init__(self, connection: Connection, *, for_update: bool, missing: frozenset[str] = frozenset()) -> None:
+        self._connection = connection
+        self._for_update = for_update
+        self._missing = missing
+        self._account: AccountRow | None = None
+        self.spending: AccountRow | None = None
+        """The account's row as this transaction left it, if somebody may spend or learn less after it than before."""
+
+    # Rows: each method takes the class of the rows, which stands for its table.
+
+    def get(self, row: Callable[..., _R], **values: str | int) -> _R | None:
+        """The row with these values, if there is one."""
+        return next(iter(self.rows(row, **values)), None)
+
+    def rows(self, row: Callable[..., _R], **values: str | int) -> list[_R]:
+        """Every row with these values, by primary key."""
+        table = TABLES[row]
+        return [] if self.lacks(row) else self._run(row, _matching(table, *values), values)
+
+    def stream(self, row: Callable[..., _R], account: str) -> Iterator[_R]:
+        """Every row of an account, by primary key, a few at a time."""
+        if self.lacks(row):
+            return
+        batch = 10 if "content" in TABLES[row].c else 1000
+        wanted = _matching(TABLES[row], "account").execution_options(yield_per=batch)
+        for found in self._connection.execute(wanted, {"account": account}):
+            yield row(*found)
+
+    def put(self, row: _Row) -> None:
+        """Write a row, in place of the one with its key."""
+        self._connection.execute(_upsert(TABLES[type(row)]), _values(row))
+
+    def add(self, row: _Row) -> None:
+        """Write a row whose key must be new."""
+        self._connection.execute(_insert(TABLES[type(row)]), _values(row))
+
+    def lacks(self, row: Callable[..., object]) -> bool:
+        """Whether the ledger is of a version that had no table for such rows."""
+        return TABLES[row].name in self._missing
+
+    def _run(self, row: Callable[..., _R], statement: Executable, values: Mapping[str, str | int]) -> list[_R]:
+        return [row(*found) for found in self._connection.execute(statement, values)]
+
+    # Questions that are more than a key
 
     def names(self) -> tuple[str, ...]:
         """Every account that any row names, sorted."""
+        tables = [table for table in METADATA.sorted_tables if "account" in table.c and table.name not in self._missing]
+        everywhere = union(*(select(table.c.account) for table in tables))
+        return tuple(sorted(str(name) for (name,) in self._connection.execute(everywhere)))
 
     def account(self, account: str) -> AccountRow | None:
-        """The account's row, locked against other writers until the transaction ends."""
+        """The account's row. Read once: for a writer it is locked, and a reader has one snapshot."""
+        if self._account is None or self._account.account != account:
+            # PostgreSQL: the row lock serialises writers to this account. SQLite leaves it out: BEGIN IMMEDIATE did it.
+            wanted = _ACCOUNT_LOCKED if self._for_update else _matching(TABLES[AccountRow], "account")
+            try:
+                self._account = next(iter(self._run(AccountRow, wanted, {"account": account})), None)
+                if self._account is not None:
+                    check_neighbours(self._account.neighbours)
+            except (LedgerCorrupted, InvalidInput) as error:
+                raise LedgerCorrupted(f"The row of account {account!r} cannot be read: {error}.") from error
+        return self._account
 
-    def put_account(self, row: AccountRow, *, new: bool) -> None:
-        """Write the account's row."""
+    def charge_under(self, account: str, key: str, analyst: str) -> ChargeRow | None:
+        """The charge under ``key``: one with a stored release before others, one that counts for the analyst first."""
+        values = {"account": account, "key": key, "analyst": analyst}
+        return next(iter(self._run(ChargeRow, _CHARGE_UNDER, values)), None)
 
-    def analyst(self, account: str, analyst: str) -> AnalystRow | None:
-        """The analyst's row."""
+    # The chain
 
-    def analysts(self, account: str) -> list[AnalystRow]:
-        """Every analyst's row, by name."""
+    def locked(self, account: str) -> AccountRow:
+        """The account's row, if its head is the last entry there is: nothing is built on a tail that was cut."""
+        row = self.account(account)
+        if row is None:
+            known = ", ".join(map(repr, self.names())) or "none yet"
+            raise LedgerError(
+                f"There is no account {account!r} in this ledger; it has {known}. Open it with open_account first."
+            )
+        tail = self._run(RawEntry, _TAIL, {"account": account, "seq": row.seq})
+        if not tail or tail[0].seq != row.seq or digest_of(tail[0].record) != row.head:
+            raise corrupted(account, f"its last entry (number {row.seq}) is missing or changed")
+        if len(tail) > 1:  # half of a transaction: the file was copied while it was written
+            raise corrupted(account, f"entries follow its head (number {row.seq})")
+        return row
 
-    def put_analyst(self, row: AnalystRow, *, new: bool) -> None:
-        """Write the analyst's row."""
+    def append(self, row: AccountRow, kind: Kind, body: Mapping[str, JsonValue]) -> AccountRow:
+        """Append an entry, and write the account's row with its new head."""
+        raw = Entry(row.account, row.seq + 1, utc_now(), kind, row.head, body).raw()
+        self.add(raw)
+        self._account = replace(row, seq=raw.seq, head=raw.digest)
+        self.put(self._account)
+        free = kind in ("released", "kept", "finished", "freed")
+        if not free and not (kind == "replayed" and cost_from_json(body["counted"]) == Cost()):
+            self.spending = self._account
+        return self._account
 
-    def parts_of(self, account: str, analyst: str, partition: str) -> list[PartRow]:
-        """The rows of one partition, of an analyst or (empty text) the account itself."""
+    def entry(self, account: str, seq: int, kind: Kind) -> Entry | None:
+        """One entry, checked; None where there is none of this kind."""
+        raw = self.get(RawEntry, account=account, seq=seq)
+        try:
+            entry = None if raw is None else decode(raw)
+        except LedgerCorrupted as error:
+            raise corrupted(account, f"of entry {seq}, {error}") from error
+        return entry if entry is not None and entry.kind == kind else None
 
-    def parts(self, account: str) -> list[PartRow]:
-        """Every part's row, the account's own and the analysts'."""
 
-    def put_part(self, row: PartRow, *, new: bool) -> None:
-        """Write a part's row."""
+def corrupted(account: str, what: str) -> LedgerCorrupted:
+    """A chain that does not hold, in a sentence."""
+    return LedgerCorrupted(
+        f"The chain of account {account!r} does not hold: {what}. Run verify() for the full list, and go back to a copy of "
+        "the ledger that verifies."
+    )
 
-    def entry(self, account: str, seq: int) -> RawEntry | None:
-        """One entry."""
 
-    def entries(self, account: str) -> Iterator[RawEntry]:
-        """The whole chain, by sequence number."""
-
-    def append(self, account: str, entry: RawEntry) -> None:
-        """Write an entry; its number must be free."""
-
-    def release_under(self, account: str, key: str, analyst: str) -> ReleaseRow | None:
-        """The release stored under ``key``: the first that the analyst has seen, or else the first stored."""
-
-    def has_release(self, account: str, charge_seq: int) -> bool:
-        """Whether that charge's release is stored."""
-
-    def releases(self, account: str) -> Iterator[ReleaseRow]:
-        """Every release, by charge."""
-
-    def put_release(self, row: ReleaseRow) -> None:
-        """Store a release."""
-
-    def has_seen(self, account: str, charge_seq: int, analyst: str) -> bool:
-        """Whether the analyst was handed that charge's release before."""
-
-    def sightings(self, account: str) -> set[tuple[int, str]]:
-        """Every (charge, analyst) pair that was handed over."""
-
-    def put_sighting(self, account: str, charge_seq: int, analyst: str) -> None:
-        """Record that the analyst was handed that charge's release."""
-
-    def kept(self, account: str, analyst: str, name: str) -> KeptRow | None:
-        """What the analyst keeps under that name."""
-
-    def all_kept(self, account: str) -> Iterator[KeptRow]:
-        """Everything that is kept, by analyst and name."""
-
-    def put_kept(self, row: KeptRow, *, new: bool) -> None:
-        """Keep something under a name."""
+def _values(row: _Row) -> dict[str, object]:
+    return {field.name: getattr(row, field.name) for field in fields(row)}

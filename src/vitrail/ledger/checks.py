@@ -33,6 +33,20 @@ def check_key(key: str | None) -> str | None:
     return key
 
 
+def check_recipe(recipe: str | None) -> str | None:
+    """The name of a recipe, if it is one."""
+    if recipe is not None and not (isinstance(recipe, str) and _HEX_DIGEST.fullmatch(recipe)):
+        raise InvalidInput(f"recipe is {recipe!r}; it must be None or a digest of 16 to 128 lower-case hex digits")
+    return recipe
+
+
+def check_cost(cost: Cost) -> Cost:
+    """A price, if it is one."""
+    if not isinstance(cost, Cost) or min(cost.pico_mu_squared, cost.pico_epsilon, cost.quecto_delta) < 0:
+        raise InvalidInput(f"cost is {cost!r}; it must be a vitrail.accounting.Cost of at least nothing")
+    return cost
+
+
 def check_question(question: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     """The public description of a question, if it is small and plain."""
     if not isinstance(question, Mapping):

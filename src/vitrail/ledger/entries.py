@@ -4,37 +4,46 @@ An entry is a canonical JSON text (sorted keys, no spaces, ASCII, no NaN) that h
 number, the UTC time, the kind, the body, and the digest of the entry before it. Its digest is the SHA-256 of that text, so
 a digest vouches for the whole history up to it: change, drop or insert any entry and every later digest changes.
 
-The vocabulary is frozen. Version 1 has six kinds:
+The vocabulary is frozen: a kind keeps its meaning for ever, and a new meaning is a new kind.
 
 ``opened``    the account's budget, neighbour relation and capacity. Always entry 1.
 ``capped``    an analyst's cap was set; the latest one holds.
-``charged``   a question was paid for, before anything was read: analyst, event, question, cost, key; and the part, where it
-              went to one of several disjoint parts of the rows.
+``charged``   a question was paid for, before anything was read: analyst, event, question, cost, key; the part, where it
+              went to one of several disjoint parts of the rows; the reservation, where it was booked against one.
 ``released``  the answer to the charge ``of`` was stored: its SHA-256 and size.
-``replayed``  an analyst was handed the stored answer of the charge ``of``, and what that counted against the analyst's cap.
+``replayed``  an analyst was handed the stored answer of the charge ``of``, and what that counted against the analyst's cap,
+              or against what the reservation holds of it.
+``joined``    an analyst works on the charge ``of`` of another, whose answer is not stored; counted as a replay is.
 ``kept``      an analyst's own work on releases was stored under a name: its SHA-256 and size; the latest one holds.
+``reserved``  the price of a recipe was set aside: of the account (``cost``) and of the analyst's cap (``counted``).
+``finished``  the recipe of the reservation ``of`` is complete; what it did not book was given back.
+``freed``     the owner gave back what the reservation ``of`` had not booked.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal, TypeAlias, get_args
 
 from ..accounting import Cost, JsonValue
-from ..errors import InvalidInput, LedgerCorrupted
-from ..guarantee import Budget
-from .parts import Part, part_from_json
+from ..errors import InvalidInput, LedgerCorrupted, LedgerError
+from ..guarantee import Budget, Neighbours
 
 FORMAT = "vitrail-ledger/1"
 GENESIS = "0" * 64
 """What the first entry of an account names as the digest before it."""
 
-Kind: TypeAlias = Literal["opened", "capped", "charged", "released", "replayed", "kept"]
+Kind: TypeAlias = Literal[
+    "opened", "capped", "charged", "released", "replayed", "joined", "kept", "reserved", "finished", "freed"
+]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+MOST_PARTS = 10_000
+_PARTITION = re.compile(r"[0-9a-f]{64}")
 
 
 def canonical_json(value: JsonValue | Mapping[str, JsonValue], what: str = "a ledger entry") -> str:
@@ -74,6 +83,7 @@ def _plain(value: object, what: str, place: str) -> JsonValue:
 class RawEntry:
     """An entry as it is stored: nothing in it is believed until it was checked."""
 
+    account: str
     seq: int
     digest: str
     record: str
@@ -91,8 +101,8 @@ class Entry:
         Its place in the account's chain, from 1.
     time_utc : str
         When, as ISO 8601 text in UTC.
-    kind : {"opened", "capped", "charged", "released", "replayed", "kept"}
-        What happened.
+    kind : str
+        What happened; one of ``KINDS``.
     previous : str
         The digest of the entry before it.
     body : Mapping
@@ -145,13 +155,14 @@ class Entry:
 
     @property
     def part(self) -> Part | None:
-        """The part of the rows that was charged; None for the whole data, and for every kind but ``charged``."""
-        return part_from_json(self.body["part"]) if self.kind == "charged" and "part" in self.body else None
+        """The part of the rows that was charged or reserved for; None for the whole data, and for every other kind."""
+        named = self.kind in ("charged", "reserved") and "part" in self.body
+        return part_from_json(self.body["part"]) if named else None
 
     def raw(self) -> RawEntry:
         """The entry as it is stored."""
         record = self.record
-        return RawEntry(self.seq, digest_of(record), record)
+        return RawEntry(self.account, self.seq, digest_of(record), record)
 
 
 def digest_of(record: str) -> str:
@@ -216,3 +227,82 @@ def budget_from_json(fields: JsonValue) -> Budget:
     except (TypeError, KeyError, ValueError) as error:
         raise LedgerCorrupted("it holds a budget that cannot be read") from error
     raise LedgerCorrupted("it holds a budget that cannot be read")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part of a partition of the rows.
+
+    Parameters
+    ----------
+    partition : str
+        A hex digest of everything that decides which row lies in which part, so that two partitions with the same digest
+        are the same. Partitions with different digests compose like questions to the whole data.
+    name : str
+        What the partition is called.
+    index : int
+        Which part, from 0.
+    count : int
+        How many there are.
+
+    Examples
+    --------
+    >>> str(Part("ab" * 32, "thirds", 1, 3))
+    "part 2 of 3 of 'thirds'"
+    """
+
+    partition: str
+    name: str
+    index: int
+    count: int
+
+    def __str__(self) -> str:
+        return f"part {self.index + 1} of {self.count} of {self.name!r}"
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """Partition and index."""
+        return self.partition, self.index
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The part as plain JSON values."""
+        return {"partition": self.partition, "name": self.name, "index": self.index, "count": self.count}
+
+
+def check_part(part: Part, neighbours: Neighbours) -> Part:
+    """A part, if it is one and the account's promise allows it."""
+    if not isinstance(part, Part):
+        raise InvalidInput(f"part is a {type(part).__name__}; it must be a vitrail.ledger.Part, or None for the whole data")
+    if not _makes_sense(part):
+        raise InvalidInput(
+            f"the part {part!r} is none; a partition has a digest of 64 lower-case hex digits, a name and 2 to {MOST_PARTS} "
+            "parts, and an index counts them from 0"
+        )
+    if neighbours != "add-remove":
+        raise LedgerError(
+            f"Disjoint parts share a budget under add-remove neighbours only; this account has {neighbours!r}, where the "
+            "row that is exchanged may turn up in another part."
+        )
+    return part
+
+
+def part_from_json(fields: JsonValue) -> Part:
+    """The part that ``Part.to_json`` wrote, or :class:`LedgerCorrupted`."""
+    if isinstance(fields, dict) and set(fields) == {"partition", "name", "index", "count"}:
+        part = Part(**fields)  # type: ignore[arg-type]
+        if _makes_sense(part):
+            return part
+    raise LedgerCorrupted("it names a part that cannot be read")
+
+
+def _makes_sense(part: Part) -> bool:
+    return (
+        isinstance(part.partition, str)
+        and _PARTITION.fullmatch(part.partition) is not None
+        and isinstance(part.name, str)
+        and bool(part.name)
+        and type(part.count) is int
+        and type(part.index) is int
+        and 2 <= part.count <= MOST_PARTS
+        and 0 <= part.index < part.count
+    )

@@ -26,18 +26,23 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import tempfile
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..accounting import Cost, JsonValue, rounded_up
-from ..errors import LedgerCorrupted, LedgerError, LedgerRolledBack
+from ..errors import LedgerCorrupted, LedgerError, LedgerRolledBack, LedgerWarning
 from .allowance import question_epsilon
-from .book import AccountRow, Book
-from .entries import canonical_json, cost_from_json, cost_to_json
-from .once import warn_once
+from .entries import RawEntry, canonical_json, cost_from_json, cost_to_json
+
+if TYPE_CHECKING:
+    from .book import Book
+    from .tables import AccountRow
 
 try:
     import fcntl
@@ -46,6 +51,8 @@ except ImportError:  # Windows: see "The record never leads"
 
 FORMAT = "vitrail-high-water/1"
 _FIELDS = {"format", "account", "opening", "seq", "head", "spent", "delta", "ledger", "data"}
+_PACKAGE = str(Path(__file__).resolve().parents[1])
+_SAID: set[str] = set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,8 +216,8 @@ def contradiction(book: Book, mark: HighWater, place: str, file: Path | None) ->
         spent = question_epsilon(row.spent, row.budget.question_delta)
         found = f"The ledger {place} has account {mark.account!r} with {row.seq} entries (epsilon {rounded_up(spent)} spent)"
     else:
-        # Of the last entry the row's head is compared, whose own entry is checked with every operation (``chain.locked``).
-        last = None if row.seq == mark.seq else book.entry(mark.account, mark.seq)
+        # Of the last entry the row's head is compared, whose own entry is checked with every operation (``Book.locked``).
+        last = None if row.seq == mark.seq else book.get(RawEntry, account=mark.account, seq=mark.seq)
         if mark.head == (row.head if row.seq == mark.seq else None if last is None else last.digest):
             return None
         found = f"The ledger {place} has account {mark.account!r} with another history"
@@ -279,3 +286,42 @@ def _warn_unwatched(folder: Path | None, reason: str) -> None:
         f"No record of how far accounts have come can be kept{where} ({reason}), so an older copy of a ledger would not be "
         "noticed. Name a folder that can be written in the environment variable VITRAIL_STATE.",
     )
+
+
+def check_forgetful(account: str, data: str | None) -> None:
+    """Say, once, that data without ``ledger=`` has a new budget in every process; refuse rows that are known to have one.
+
+    Whoever writes ``ledger="memory"`` has decided it and is not asked.
+    """
+    for mark in HighWaterMarks(state_folder()).known(account, None, data):
+        raise LedgerError(
+            f"The rows in {data} have an account {account!r} in the ledger {mark.ledger}, and no ledger was named; without "
+            "one they would have a second budget. Give that one as ledger=, or ledger='memory' for a budget that is "
+            "forgotten when this process ends. Nothing was charged."
+        )
+    warn_once(
+        "forgetful",
+        "This data has no ledger, so what is spent is forgotten when this process ends, and the next one has the whole "
+        "budget again. Keep it in a file: ledger='sqlite:///ledger.db'. If it may be forgotten, say so: ledger='memory'.",
+    )
+
+
+def warn_once(what: str, text: str) -> None:
+    """Warn, if this process was not warned of ``what`` before.
+
+    Python's own register of warnings counts by line, so that a loop over three scripts would say it three times, and one
+    over ``exec`` never stop.
+    """
+    if what in _SAID:
+        return
+    _SAID.add(what)
+    warnings.warn(text, LedgerWarning, stacklevel=_callers_level())
+
+
+def _callers_level() -> int:
+    """How far up the caller of this package is, counted from ``warn_once``: the package's own frames have others between."""
+    level, found, frame = 1, 1, sys._getframe(1)
+    while frame.f_back is not None:
+        found = level if frame.f_code.co_filename.startswith(_PACKAGE) else found
+        level, frame = level + 1, frame.f_back
+    return found + 1

@@ -1,8 +1,8 @@
-"""What the ledger does, transaction by transaction. The same code runs over every back-end.
+"""What the ledger does, transaction by transaction.
 
 *Charge, then look.* ``charge`` reads the running totals, decides, appends the entry and writes the new totals, all in one
 transaction; the caller gets its receipt only after the commit. A crash before the commit charged nothing and nothing was
-read; a crash after it costs budget and never privacy, because nothing is ever refunded.
+read; a crash after it costs budget and never privacy, because nothing that was charged is ever refunded.
 
 *The filter.* The account is locked while a charge is decided, so any number of processes that ask at once are served as
 if one after the other, and the sum of granted costs never passes the capacity: the condition of the filter theorem
@@ -11,8 +11,13 @@ if one after the other, and the sum of granted costs never passes the capacity: 
 *Replays.* A stored release that is handed out again is post-processing of what was paid for: it costs the account
 nothing. For an analyst who has not seen it, it is new, and counts against that analyst's cap at its original price.
 
-*Parts.* A charge may be for one of several disjoint parts of the rows; what the parts of a partition cost together is the
-dearest of them (``accounting.parallel`` has the rule and its proof), for the account and for every analyst's cap.
+*Charged and not stored.* A crash between the two, or a racer still at work. Nothing of it has left the vault, so the same
+charge pays for another computation with fresh noise; whoever stores first decides what is delivered to all.
+
+*Parts.* A charge may be for one of several disjoint parts of the rows (``totals``). *Reservations* have their own module.
+
+*Kept work.* What an analyst computed from releases is kept free, under a name, its digest in the chain. It is per analyst:
+what one analyst was told counts against that analyst's cap, so no other may read it for free.
 """
 
 from __future__ import annotations
@@ -21,16 +26,16 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ..accounting import Cost, Event, JsonValue, event_to_json, exposure, total_with
+from ..accounting import Cost, Event, JsonValue, event_to_json, exposure
 from ..errors import LedgerCorrupted, LedgerError
 from ..guarantee import Budget, Neighbours, check_neighbours
-from .allowance import fits, refusal
-from .book import AccountRow, AnalystRow, Book, PartRow, ReleaseRow
-from .chain import append, corrupted, entry_of, locked
-from .checks import check_budget, check_key, check_name, check_question, check_release, price
-from .entries import GENESIS, Entry, canonical_json, cost_to_json, decode
-from .parts import Part, check_part
-from .results import Account, AnalystLine, Charge, PartLine, Replay, Statement
+from .book import Book, corrupted
+from .checks import check_budget, check_content, check_key, check_name, check_question, check_release, price
+from .entries import GENESIS, Entry, Part, RawEntry, canonical_json, check_part, cost_from_json, cost_to_json, decode
+from .reservations import counted_for, known_reservation, overdrawn, take
+from .results import Account, AnalystLine, Charge, PartLine, Replay, Reservation, ReservationLine, Statement
+from .tables import AccountRow, AnalystRow, ChargeRow, KeptRow, PartRow, ReleaseRow, ReservationRow, SightingRow
+from .totals import analyst_row, spend
 
 
 def open_account(book: Book, account: str, budget: Budget, neighbours: Neighbours) -> Account:
@@ -47,7 +52,7 @@ def open_account(book: Book, account: str, budget: Budget, neighbours: Neighbour
             "neighbours": neighbours,
             "capacity": cost_to_json(capacity),
         }
-        book.put_account(append(book, row, "opened", body), new=True)
+        book.append(row, "opened", body)
     elif (row.budget, row.neighbours) != (budget, neighbours):
         raise LedgerError(
             f"Account {account!r} was opened with {row.budget} and neighbours {row.neighbours!r}; now it is asked for with "
@@ -61,13 +66,11 @@ def cap_analyst(book: Book, account: str, analyst: str, budget: Budget) -> None:
     """Set the analyst's cap; the latest one holds."""
     check_name(analyst, "an analyst")
     check_budget(budget)
-    row = locked(book, account)
+    row = book.locked(account)
     capacity = budget.capacity()
     body: dict[str, JsonValue] = {"analyst": analyst, "budget": budget.to_json(), "capacity": cost_to_json(capacity)}
-    book.put_account(append(book, row, "capped", body), new=False)
-    found = book.analyst(account, analyst)
-    now = replace(found or AnalystRow(account, analyst, Cost()), cap=budget, capacity=capacity)
-    book.put_analyst(now, new=found is None)
+    book.append(row, "capped", body)
+    book.put(replace(analyst_row(book, account, analyst), cap=budget, capacity=capacity))
 
 
 def charge(
@@ -78,19 +81,30 @@ def charge(
     question: Mapping[str, JsonValue],
     key: str | None,
     part: Part | None = None,
+    reservation: Reservation | None = None,
 ) -> Charge | Replay:
-    """Replay what is stored under ``key``, or check the caps and append the charge."""
+    """Replay or join what was charged under ``key``, or check the caps and append the charge."""
     check_name(analyst, "an analyst")
     check_question(question)
     check_key(key)
     cost = price(event)
-    row = locked(book, account)
+    row = book.locked(account)
     if part is not None:
         check_part(part, row.neighbours)
-    if key is not None and (stored := book.release_under(account, key, analyst)) is not None:
-        return _replay(book, row, analyst, event, stored, part)
-    spent = _spend(book, row, None, row.spent, row.capacity, cost, part)
-    _count_for_analyst(book, row, analyst, cost, part)
+    held = None if reservation is None else known_reservation(book, reservation, account, analyst, part)
+    if key is not None and (earlier := book.charge_under(account, key, analyst)) is not None:
+        stored = book.get(ReleaseRow, account=account, charge_seq=earlier.charge_seq)
+        charged = _charged_before(book, earlier, part)
+        if stored is None:
+            _check_no_dearer(charged, cost)
+        elif reservation is None:  # a step of a recipe need not agree to the last bit: what is stored is authoritative
+            _check_same_event(charged, event)
+        return _again(book, row, analyst, charged, stored, held)
+    if reservation is None:
+        row = spend(book, row, cost, part, row.budget.question_delta)
+        book.put(spend(book, analyst_row(book, account, analyst), cost, part, row.budget.question_delta))
+    elif not take(book, held, cost):
+        raise overdrawn(reservation, held, cost)
     body: dict[str, JsonValue] = {
         "analyst": analyst,
         "event": event_to_json(event),
@@ -98,127 +112,171 @@ def charge(
         "cost": cost_to_json(cost),
         "key": key,
         **({} if part is None else {"part": part.to_json()}),
+        **({} if held is None else {"reservation": held.reserved_seq}),
     }
-    after = append(book, row, "charged", body)
-    book.put_account(replace(after, spent=spent, n_questions=row.n_questions + 1), new=False)
+    after = book.append(replace(row, n_questions=row.n_questions + 1), "charged", body)
+    recipe = None if held is None else held.recipe
+    if key is not None or recipe is not None:
+        book.add(ChargeRow(account, after.seq, analyst, key, recipe, part, cost))
     return Charge(account, after.seq, cost, after.head)
 
 
-def _replay(book: Book, row: AccountRow, analyst: str, event: Event, stored: ReleaseRow, part: Part | None) -> Replay:
-    charged = _charged_entry(book, row.account, stored.charge_seq)
-    if charged is None:
-        raise corrupted(row.account, f"a release is stored for entry {stored.charge_seq}, which is no charge")
-    released = entry_of(book, row.account, stored.released_seq)
-    if released is None or released.body.get("sha256") != hashlib.sha256(stored.content).hexdigest():
-        raise corrupted(row.account, f"the stored release of charge {stored.charge_seq} does not match its digest")
-    if canonical_json(charged.body["event"]) != canonical_json(event_to_json(event)):
-        raise LedgerError(
-            f"The key {stored.key} names entry {charged.seq} of account {row.account!r}, a question with the event "
-            f"{charged.body['event']}; now it comes with {event_to_json(event)}. A key must name one question: give this "
-            "one another key."
-        )
+def _charged_before(book: Book, earlier: ChargeRow, part: Part | None) -> Entry:
+    """The entry of a charge under the same key, if it was for the same part."""
+    charged = book.entry(earlier.account, earlier.charge_seq, "charged")
+    if charged is None or charged.body["key"] != earlier.key:
+        raise corrupted(earlier.account, f"entry {earlier.charge_seq} is not the charge that the key {earlier.key} names")
     if charged.part != part:
-        raise LedgerError(
-            f"The key {stored.key} names entry {charged.seq} of account {row.account!r}, which asked "
-            f"{charged.part or 'the whole data'}; now it comes for {part or 'the whole data'}. A key must name one "
-            "question: give this one another key."
+        raise _other_question(
+            charged, f"which asked {charged.part or 'the whole data'}; now it comes for {part or 'the whole data'}"
         )
-    seen = book.has_seen(row.account, charged.seq, analyst)
+    return charged
+
+
+def _check_same_event(charged: Entry, event: Event) -> None:
+    told = event_to_json(event)
+    if canonical_json(charged.body["event"]) != canonical_json(told):
+        raise _other_question(charged, f"a question with the event {charged.body['event']}; now it comes with {told}")
+
+
+def _check_no_dearer(charged: Entry, cost: Cost) -> None:
+    if not cost <= charged.cost:
+        raise _other_question(charged, f"a question that was charged {charged.cost}; now it comes at {cost}")
+
+
+def _other_question(charged: Entry, how: str) -> LedgerError:
+    return LedgerError(
+        f"The key {charged.body['key']} names entry {charged.seq} of account {charged.account!r}, {how}. A key must name "
+        "one question: give this one another key."
+    )
+
+
+def _again(
+    book: Book, row: AccountRow, analyst: str, charged: Entry, stored: ReleaseRow | None, held: ReservationRow | None
+) -> Charge | Replay:
+    """Hand out the stored release of an earlier charge, or, where none is stored, that charge itself."""
+    seen = counted_for(book, row.account, charged.seq, str(charged.analyst), analyst)
     counted = Cost() if seen else charged.cost
+    reserved: dict[str, JsonValue] = {}
     if not seen:
-        _count_for_analyst(book, row, analyst, counted, part)
-        book.put_sighting(row.account, charged.seq, analyst)
-    body: dict[str, JsonValue] = {
-        "analyst": analyst,
-        "of": charged.seq,
-        "key": stored.key,
-        "counted": cost_to_json(counted),
-    }
-    book.put_account(append(book, row, "replayed", body), new=False)
-    return Replay(row.account, charged.seq, charged.cost, counted, stored.content)
+        if held is not None and take(book, held, counted, of_cap_only=True):
+            reserved = {"reservation": held.reserved_seq}
+        else:
+            line = analyst_row(book, row.account, analyst)
+            book.put(spend(book, line, counted, charged.part, row.budget.question_delta))
+        book.add(SightingRow(row.account, charged.seq, analyst))
+    body: dict[str, JsonValue] = {"analyst": analyst, "of": charged.seq, "counted": cost_to_json(counted), **reserved}
+    if stored is None:
+        if not seen:
+            book.append(row, "joined", body)
+        return Charge(row.account, charged.seq, charged.cost, charged.digest)
+    content = _checked_content(book, stored)
+    book.append(row, "replayed", {**body, "key": stored.key})
+    return Replay(row.account, charged.seq, charged.cost, counted, content)
 
 
-def store(book: Book, receipt: Charge, release: bytes) -> None:
-    """Bind the release to its charge."""
+def _checked_content(book: Book, stored: ReleaseRow) -> bytes:
+    released = book.entry(stored.account, stored.released_seq, "released")
+    told = None if released is None else (released.body.get("of"), released.body.get("sha256"))
+    if told != (stored.charge_seq, hashlib.sha256(stored.content).hexdigest()):
+        raise corrupted(stored.account, f"the stored release of charge {stored.charge_seq} does not match its digest")
+    return stored.content
+
+
+def store(book: Book, receipt: Charge, release: bytes) -> bytes:
+    """Bind the release to its charge, unless one is bound; the bytes that are."""
     check_release(release)
-    row = locked(book, receipt.account)
-    charged = _charged_entry(book, receipt.account, receipt.seq)
+    row = book.locked(receipt.account)
+    charged = book.entry(receipt.account, receipt.seq, "charged")
     if charged is None or charged.digest != receipt.digest:
         raise LedgerError(
             f"Entry {receipt.seq} of account {receipt.account!r} is not the charge that this receipt was given for; a "
             "release is stored in the ledger that charged for it."
         )
-    if book.has_release(receipt.account, receipt.seq):
-        raise LedgerError(
-            f"The release of charge {receipt.seq} of account {receipt.account!r} is stored already. A charge pays for one "
-            "release: charge again for another."
-        )
+    if (stored := book.get(ReleaseRow, account=receipt.account, charge_seq=receipt.seq)) is not None:
+        return _checked_content(book, stored)
     digest = hashlib.sha256(release).hexdigest()
-    after = append(book, row, "released", {"of": receipt.seq, "sha256": digest, "size": len(release)})
-    book.put_account(after, new=False)
+    after = book.append(row, "released", {"of": receipt.seq, "sha256": digest, "size": len(release)})
     key = charged.body["key"]
-    book.put_release(ReleaseRow(receipt.account, receipt.seq, after.seq, None if key is None else str(key), release))
-    book.put_sighting(receipt.account, receipt.seq, str(charged.analyst))
+    book.add(ReleaseRow(receipt.account, receipt.seq, after.seq, None if key is None else str(key), release))
+    book.add(SightingRow(receipt.account, receipt.seq, str(charged.analyst)))
+    return release
+
+
+def keep(book: Book, account: str, analyst: str, name: str, content: bytes) -> None:
+    """Keep ``content`` under ``name``, in place of what was there."""
+    check_name(analyst, "an analyst")
+    check_name(name, "something to keep")
+    check_content(content)
+    row = book.locked(account)
+    digest = hashlib.sha256(content).hexdigest()
+    body: dict[str, JsonValue] = {"analyst": analyst, "name": name, "sha256": digest, "size": len(content)}
+    after = book.append(row, "kept", body)
+    book.put(KeptRow(account, analyst, name, after.seq, content))
+
+
+def kept(book: Book, account: str, analyst: str, name: str) -> bytes | None:
+    """What the analyst keeps under ``name``, checked against its entry; None where there is nothing."""
+    check_name(analyst, "an analyst")
+    check_name(name, "something that is kept")
+    book.locked(account)
+    row = book.get(KeptRow, account=account, analyst=analyst, name=name)
+    if row is None:
+        return None
+    entry = book.entry(account, row.kept_seq, "kept")
+    told = None if entry is None else (entry.analyst, entry.body.get("name"), entry.body.get("sha256"))
+    if told != (analyst, name, hashlib.sha256(row.content).hexdigest()):
+        raise corrupted(account, f"what analyst {analyst!r} keeps as {name!r} does not match its digest")
+    return row.content
 
 
 def statement(book: Book, account: str) -> Statement:
     """The state of the account and its bill."""
-    row = locked(book, account)
+    row = book.locked(account)
     delta = row.budget.question_delta
     try:
-        entries = tuple(decode(raw) for raw in book.entries(account))
+        entries = tuple(decode(raw) for raw in book.stream(RawEntry, account))
     except LedgerCorrupted as error:
         raise corrupted(account, f"of an entry, {error}") from error
-    lines = (AnalystLine(a.analyst, a.spent, a.cap, a.capacity, delta) for a in book.analysts(account))
-    parts = _part_lines(row, [one for one in book.parts(account) if not one.analyst])
     return Statement(
-        account, row.budget, row.neighbours, row.capacity, row.spent, row.n_questions, tuple(lines), entries, parts
+        account,
+        row.budget,
+        row.neighbours,
+        row.capacity,
+        row.spent,
+        row.n_questions,
+        tuple(
+            AnalystLine(line.analyst, line.spent, line.cap, line.capacity, delta)
+            for line in book.rows(AnalystRow, account=account)
+        ),
+        entries,
+        _part_lines(row, book.rows(PartRow, account=account, analyst="")),
+        tuple(
+            _reservation_line(entries[held.reserved_seq - 1], held, delta)
+            for held in book.rows(ReservationRow, account=account, state="open")
+        ),
     )
 
 
 def _part_lines(row: AccountRow, rows: list[PartRow]) -> tuple[PartLine, ...]:
     """What each part was charged, and what its rows are exposed to in all."""
     spent: dict[str, dict[int, Cost]] = {}
-    for one in rows:
-        spent.setdefault(one.part.partition, {})[one.part.index] = one.spent
+    for line in rows:
+        spent.setdefault(line.part.partition, {})[line.part.index] = line.spent
     delta = row.budget.question_delta
     lines = [
-        PartLine(one.part, one.spent, exposure(row.spent, spent[one.part.partition], one.part.index), row.capacity, delta)
-        for one in rows
+        PartLine(
+            line.part, line.spent, exposure(row.spent, spent[line.part.partition], line.part.index), row.capacity, delta
+        )
+        for line in rows
     ]
     return tuple(sorted(lines, key=lambda line: (line.part.name, line.part.place)))
 
 
-def _count_for_analyst(book: Book, row: AccountRow, analyst: str, cost: Cost, part: Part | None) -> None:
-    """Add ``cost`` to what the analyst has spent, or refuse."""
-    found = book.analyst(row.account, analyst)
-    before = found or AnalystRow(row.account, analyst, Cost())
-    spent = _spend(book, row, analyst, before.spent, before.capacity, cost, part)
-    book.put_analyst(replace(before, spent=spent), new=found is None)
-
-
-def _spend(
-    book: Book, row: AccountRow, analyst: str | None, spent: Cost, capacity: Cost | None, cost: Cost, part: Part | None
-) -> Cost:
-    """What the account, or an analyst, has spent after this cost, by the rule for parts; or a refusal."""
-    exposed, after = spent, spent + cost
-    if part is not None:
-        rows = {one.part.index: one for one in book.parts_of(row.account, analyst or "", part.partition)}
-        if wrong := [one.part for one in rows.values() if (one.part.name, one.part.count) != (part.name, part.count)]:
-            raise LedgerError(
-                f"The partition {part.partition[:12]} of account {row.account!r} is known as {wrong[0].name!r} with "
-                f"{wrong[0].count} parts; now it comes as {part.name!r} with {part.count}."
-            )
-        by_part = {index: one.spent for index, one in rows.items()}
-        exposed, after = exposure(spent, by_part, part.index), total_with(spent, by_part, part.index, cost)
-        own = by_part.get(part.index, Cost()) + cost
-        book.put_part(PartRow(row.account, analyst or "", part, own), new=part.index not in rows)
-    if capacity is not None and not fits(exposed, cost, capacity):
-        delta = row.budget.question_delta
-        raise refusal(cost, exposed, capacity, account=row.account, delta=delta, analyst=analyst, part=part)
-    return after
-
-
-def _charged_entry(book: Book, account: str, seq: int) -> Entry | None:
-    found = entry_of(book, account, seq)
-    return found if found is not None and found.kind == "charged" else None
+def _reservation_line(entry: Entry, held: ReservationRow, delta: float) -> ReservationLine:
+    question = entry.body.get("question")
+    named = [question.get(word) for word in ("label", "question", "kind")] if isinstance(question, dict) else []
+    label = next((word for word in named if isinstance(word, str) and word), "a recipe")
+    reserved = cost_from_json(entry.body.get("cost"))
+    booked = held.held.left_of(reserved)
+    return ReservationLine(entry.seq, entry.time_utc, held.analyst, held.recipe, label, held.part, reserved, booked, delta)

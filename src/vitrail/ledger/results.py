@@ -8,8 +8,7 @@ from ..accounting import Cost, JsonValue, exposure
 from ..errors import LedgerError
 from ..guarantee import Bill, Budget, Neighbours
 from .allowance import largest_epsilon, question_epsilon
-from .entries import Entry, cost_to_json
-from .parts import Part
+from .entries import Entry, Part, cost_to_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +52,40 @@ class Charge:
     account: str
     seq: int
     cost: Cost
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """A receipt: the price of a recipe is set aside, and its questions are booked against it.
+
+    Parameters
+    ----------
+    account : str
+        The account it is set aside in.
+    seq : int
+        The number of the ``reserved`` entry; 0 where nothing had to be set aside, because all was booked before.
+    analyst : str
+        Who may book against it.
+    recipe : str or None
+        The digest that names the recipe; None for one that cannot be resumed.
+    part : Part or None
+        The part of the rows that its questions read; None for all.
+    cost : Cost
+        What was set aside of the account.
+    counted : Cost
+        What was set aside of the analyst's cap.
+    digest : str
+        The digest of that entry; empty where there is none.
+    """
+
+    account: str
+    seq: int
+    analyst: str
+    recipe: str | None
+    part: Part | None
+    cost: Cost
+    counted: Cost
     digest: str
 
 
@@ -153,6 +186,62 @@ class PartLine:
 
 
 @dataclass(frozen=True, slots=True)
+class ReservationLine:
+    """A reservation that is open: a recipe at work, or one that died.
+
+    Parameters
+    ----------
+    seq : int
+        The number of its entry, by which the owner frees it.
+    time_utc : str
+        When it was made.
+    analyst : str
+        Whose it is.
+    recipe : str or None
+        The digest that names the recipe.
+    label : str
+        What the recipe is, in a few words.
+    part : Part or None
+        The part of the rows that it is for.
+    reserved, booked : Cost
+        What was set aside of the account, and what was booked against it since.
+    delta : float
+        The account's ``question_delta``, at which epsilons are stated.
+    """
+
+    seq: int
+    time_utc: str
+    analyst: str
+    recipe: str | None
+    label: str
+    part: Part | None
+    reserved: Cost
+    booked: Cost
+    delta: float
+
+    @property
+    def held(self) -> Cost:
+        """What would be given back if it were freed now."""
+        return self.booked.left_of(self.reserved)
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The line as plain JSON values."""
+        return {
+            "entry": self.seq,
+            "time_utc": self.time_utc,
+            "analyst": self.analyst,
+            "recipe": self.recipe,
+            "question": self.label,
+            "part": None if self.part is None else self.part.to_json(),
+            "reserved": cost_to_json(self.reserved),
+            "booked": cost_to_json(self.booked),
+            "reserved_epsilon": question_epsilon(self.reserved, self.delta),
+            "booked_epsilon": question_epsilon(self.booked, self.delta),
+            "held_epsilon": question_epsilon(self.held, self.delta),
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class Statement:
     """The state of an account and its bill.
 
@@ -165,7 +254,7 @@ class Statement:
     neighbours : {"add-remove", "replace-one"}
         The neighbour relation.
     capacity, spent : Cost
-        The budget and what is gone of it, in integers.
+        The budget and what is gone of it, reservations included, in integers.
     n_questions : int
         How many questions were paid for.
     analysts : tuple of AnalystLine
@@ -174,6 +263,8 @@ class Statement:
         The whole chain, oldest first.
     parts : tuple of PartLine
         One line for every disjoint part of the rows that was charged. Of each partition, ``spent`` holds the dearest.
+    reservations : tuple of ReservationLine
+        One line for every reservation that is open, oldest first.
     """
 
     account: str
@@ -185,6 +276,7 @@ class Statement:
     analysts: tuple[AnalystLine, ...]
     entries: tuple[Entry, ...] = field(repr=False)
     parts: tuple[PartLine, ...] = ()
+    reservations: tuple[ReservationLine, ...] = ()
 
     @property
     def delta(self) -> float:
@@ -280,6 +372,7 @@ class Statement:
                 }
                 for line in self.parts
             ],
+            "reservations": [line.to_json() for line in self.reservations],
         }
 
 

@@ -1,75 +1,120 @@
-"""A ledger in a database: a SQLite file, or PostgreSQL through the same code.
+"""A ledger in a database: SQLite in memory or in a file, PostgreSQL through the same code.
 
 Safe for many threads and processes, for kill -9 at any moment, and after a fork. Every method is one transaction of
-``operations`` over a :class:`~vitrail.ledger.sql_book.SqlBook`; how connections keep their promise is in ``sql_engine``, how
-an older copy is noticed in ``high_water``, and who says what about rows and charges when something fails in ``outcome``.
+``operations`` or ``reservations`` over a :class:`~vitrail.ledger.book.Book`; how connections keep their promise is in
+``database``, how an older copy is noticed in ``high_water``.
+
+*What an error says.* A ledger writes before a row is read (charges, reservations), after (answers), and when neither
+matters. The code that finds something wrong (a chain that was cut, a disk that is full) does not know the moment, so it says
+only what it found, and the method adds how things stand. A sentence about rows in shared code would be false at some moment.
+
+*In memory.* The ledger ends with its process. A copy of it would have the whole budget again, so it refuses to be pickled,
+copied, or used by a forked child.
 """
 
 from __future__ import annotations
 
 import os
+import threading
 import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
-from sqlalchemy import Connection, Engine, insert, inspect, select, text
+from sqlalchemy import Connection, Engine, inspect, select, text
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from ..accounting import Cost, Event, JsonValue
 from ..errors import LedgerError
 from ..guarantee import Budget, Neighbours
-from . import artefacts, operations, verification
+from . import operations, reservations, verification
+from .book import Book
+from .database import (
+    BUSY_SECONDS,
+    READ_ONLY,
+    connect,
+    connect_in_memory,
+    copy_file,
+    is_empty,
+    leave_write_ahead_log,
+    make_file,
+    make_tables,
+    parse,
+)
+from .entries import Part, RawEntry
 from .high_water import HighWater, HighWaterMarks, contradiction, mark_of, state_folder
-from .outcome import CHARGE_UNSURE, NOTHING_CHARGED, TransactionFailed, answer_lost, outcome
-from .parts import Part
-from .results import Account, Charge, Replay, Statement, Verification
-from .sql_backup import copy_file
-from .sql_book import SqlBook
-from .sql_engine import READ_ONLY, connect, is_empty, leave_write_ahead_log, make_file, parse
-from .sql_tables import FORMAT, FORMAT_VERSION, LATER, METADATA
+from .results import Account, Charge, Replay, Reservation, Statement, Verification
+from .tables import FORMAT_VERSION, LATER, METADATA, TABLES, ChargeRow, FormatRow, ReservationRow
 
 _CREATION_LOCK = 0x76697472  # an arbitrary number that only ledgers being created lock in PostgreSQL
 
+NOTHING_CHARGED = "Nothing was charged."
+CHARGE_UNSURE = (
+    "No row was read for this question. Whether its charge was recorded before the failure, the bill says (`vitrail "
+    "budget`); a charge is never refunded."
+)
+NOTHING_RESERVED = "Nothing was reserved."
+RESERVATION_UNSURE = (
+    "No row was read for it. Whether it was reserved before the failure, `vitrail ledger reservations` says; asking again "
+    "goes on with the reservation that is open, and the owner may free it."
+)
+NOTHING_FREED = "Nothing was freed."
+STILL_HELD = "What the recipe did not book may still be reserved: `vitrail ledger reservations` says so."
+
+
+class TransactionFailed(LedgerError):
+    """The database did not complete a transaction. It may fail at the very commit, so what was written is not certain."""
+
 
 class SqlLedger:
-    """A ledger in a SQLite file or a PostgreSQL database.
+    """A ledger in memory, in a SQLite file or in a PostgreSQL database.
 
     Parameters
     ----------
     where : str or Path
-        A URL such as ``"sqlite:///ledger.db"`` or ``"postgresql+psycopg://user@host/database"``, or a file's path.
+        ``"memory"``, a file's path, or a URL such as ``"sqlite:///ledger.db"`` or
+        ``"postgresql+psycopg://user@host/database"``.
     must_exist : bool
         Refuse to create a ledger where there is none.
 
     Examples
     --------
-    >>> import tempfile
     >>> from vitrail.accounting import GaussianSum
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     ledger = SqlLedger(f"sqlite:///{folder}/ledger.db")
-    ...     account = ledger.open_account("adult", Budget(1.0, 1e-6), "add-remove")
-    ...     charge = ledger.charge("adult", analyst="alice", event=GaussianSum(1.0, 10.0), question={}, key=None)
-    ...     ledger.close()
-    ...     ledger = SqlLedger(f"sqlite:///{folder}/ledger.db", must_exist=True)
-    ...     print(ledger.statement("adult").n_questions, ledger.verify().ok)
-    ...     ledger.close()
-    1 True
+    >>> ledger = SqlLedger("memory")
+    >>> account = ledger.open_account("adult", Budget(1.0, 1e-6), "add-remove")
+    >>> question = {"analyst": "alice", "event": GaussianSum(1.0, 10.0), "question": {}, "key": "00ff" * 16}
+    >>> charge = ledger.charge("adult", **question)
+    >>> ledger.store(charge, b"42")
+    b'42'
+    >>> ledger.charge("adult", **question).release
+    b'42'
+    >>> round(ledger.statement("adult").spent_epsilon, 2), ledger.verify().ok
+    (0.4, True)
     """
 
-    def __init__(self, where: str | Path, *, must_exist: bool = False) -> None:
+    def __init__(self, where: str | Path = "memory", *, must_exist: bool = False) -> None:
         self._url = parse(where)
-        self._is_file = self._url.get_backend_name() == "sqlite"
-        self._place = str(self._url.database) if self._is_file else self._url.render_as_string()
-        self._marks = HighWaterMarks(state_folder())
+        self._in_memory = where == "memory"
+        self._is_file = self._url.get_backend_name() == "sqlite" and not self._in_memory
+        self._place = (
+            ("memory" if self._in_memory else str(self._url.database))
+            if self._in_memory or self._is_file
+            else self._url.render_as_string()
+        )
+        self._marks = None if self._in_memory else HighWaterMarks(state_folder())
         self._openings: dict[str, str] = {}  # account to the digest of its first entry, by which its record is found
+        self._pid = os.getpid()
+        self._engine: Engine | None = None
+        self._memory = connect_in_memory() if self._in_memory else None
+        self._lock = threading.Lock()  # of the one connection to memory
+        self._complete = self._in_memory  # whether it is known to have every table of this version
+        if self._in_memory:
+            return
         if self._is_file:
             make_file(Path(self._place), must_exist=must_exist)
             leave_write_ahead_log(Path(self._place))
-        self._pid = os.getpid()
-        self._engine: Engine | None = connect(self._url)
-        self._complete = False  # whether it is known to have every table of this version
+        self._engine = connect(self._url)
         try:
             self._prepare_tables(must_exist=must_exist)
         except BaseException:
@@ -88,18 +133,33 @@ class SqlLedger:
         return self._open_account(account, budget, neighbours, data)
 
     def _open_account(self, account: str, budget: Budget, neighbours: Neighbours, data: str | None) -> Account:
-        known = self._marks.known(account, self._address, data)
-        with outcome(NOTHING_CHARGED), self._writing(account, data=data) as book:
+        known = () if self._marks is None else self._marks.known(account, self._address, data)
+        with _outcome(NOTHING_CHARGED), self._writing(account, data=data) as book:
             for mark in known:
                 self._refuse_older_copy(book, mark)
             opened = operations.open_account(book, account, budget, neighbours)
-            book.written = book.account(account)  # an account that was there is recorded, too, if it comes from elsewhere
+            book.spending = book.account(account)  # an account that was there is recorded, too, if it comes from elsewhere
         return opened
 
     def cap_analyst(self, account: str, analyst: str, budget: Budget) -> None:
         """See :meth:`Ledger.cap_analyst`."""
-        with outcome(NOTHING_CHARGED), self._writing(account) as book:
+        with _outcome(NOTHING_CHARGED), self._writing(account) as book:
             operations.cap_analyst(book, account, analyst, budget)
+
+    def reserve(
+        self,
+        account: str,
+        *,
+        analyst: str,
+        cost: Cost,
+        recipe: str | None,
+        question: Mapping[str, JsonValue],
+        part: Part | None = None,
+    ) -> Reservation:
+        """See :meth:`Ledger.reserve`."""
+        with _outcome(NOTHING_RESERVED, unsure=RESERVATION_UNSURE), self._writing(account) as book:
+            reserved = reservations.reserve(book, account, analyst, cost, recipe, question, part)
+        return reserved
 
     def charge(
         self,
@@ -110,30 +170,50 @@ class SqlLedger:
         question: Mapping[str, JsonValue],
         key: str | None,
         part: Part | None = None,
+        reservation: Reservation | None = None,
     ) -> Charge | Replay:
         """See :meth:`Ledger.charge`."""
-        with outcome(NOTHING_CHARGED, unsure=CHARGE_UNSURE), self._writing(account) as book:
-            answer = operations.charge(book, account, analyst, event, question, key, part)
-            if isinstance(answer, Replay) and answer.counted == Cost():
-                book.written = None  # nobody spent anything: a copy without this entry has no more budget than this one
+        with _outcome(NOTHING_CHARGED, unsure=CHARGE_UNSURE), self._writing(account) as book:
+            answer = operations.charge(book, account, analyst, event, question, key, part, reservation)
         return answer  # outside the block: committed and durable
 
-    def store(self, charge: Charge, release: bytes) -> None:
+    def store(self, charge: Charge, release: bytes) -> bytes:
         """See :meth:`Ledger.store`."""
-        with outcome(answer_lost(charge)), self._writing(charge.account) as book:
-            operations.store(book, charge, release)
-            book.written = None  # as above: what was spent is what was spent
+        lost = (
+            f"Charge {charge.seq} of account {charge.account!r} stands, and the rows were read for it; the answer was not "
+            "stored and is not handed out. Nothing is refunded: repair the ledger or its disk, then ask again. A question "
+            "with a key is then answered under the same charge; one without is a new charge."
+        )
+        with _outcome(lost), self._writing(charge.account) as book:
+            stored = operations.store(book, charge, release)
+        return stored
+
+    def has_begun(self, account: str, *, recipe: str) -> bool:
+        """See :meth:`Ledger.has_begun`."""
+        with self._reading() as book:
+            return bool(book.rows(ReservationRow, account=account, recipe=recipe))
+
+    def finish(self, reservation: Reservation) -> Cost:
+        """See :meth:`Ledger.finish`."""
+        with _outcome(STILL_HELD), self._writing(reservation.account) as book:
+            given_back = reservations.finish(book, reservation)
+        return given_back
+
+    def free(self, account: str, seq: int) -> Cost:
+        """See :meth:`Ledger.free`."""
+        with _outcome(NOTHING_FREED, unsure=STILL_HELD), self._writing(account) as book:
+            given_back = reservations.free(book, account, seq)
+        return given_back
 
     def keep(self, account: str, *, analyst: str, name: str, content: bytes) -> None:
         """See :meth:`Ledger.keep`."""
-        with outcome(NOTHING_CHARGED), self._writing(account) as book:
-            artefacts.keep(book, account, analyst, name, content)
-            book.written = None
+        with _outcome(NOTHING_CHARGED), self._writing(account) as book:
+            operations.keep(book, account, analyst, name, content)
 
     def kept(self, account: str, *, analyst: str, name: str) -> bytes | None:
         """See :meth:`Ledger.kept`."""
         with self._reading() as book:
-            return artefacts.kept(book, account, analyst, name)
+            return operations.kept(book, account, analyst, name)
 
     def statement(self, account: str) -> Statement:
         """See :meth:`Ledger.statement`."""
@@ -147,9 +227,9 @@ class SqlLedger:
 
     def verify(self, published: Mapping[str, str] | None = None) -> Verification:
         """See :meth:`Ledger.verify`."""
-        self._engine_here()
+        self._check_usable()
         try:
-            records = self._marks.all()  # before the chain: a record never leads
+            records = () if self._marks is None else self._marks.all()  # before the chain: a record never leads
             with self._reading() as book:
                 return verification.verify(book, published, records=records, place=self._address)
         except LedgerError as error:
@@ -179,7 +259,12 @@ class SqlLedger:
             If the file is there, cannot be written, or the copy does not verify. Then nothing was replaced.
         """
         if not self._is_file:
-            raise LedgerError(f"The ledger {self._place} is no file; back it up with the database's own tools, as pg_dump.")
+            how = (
+                "give it a file from the start"
+                if self._in_memory
+                else "back it up with the database's own tools, as pg_dump"
+            )
+            raise LedgerError(f"The ledger {self._place} is no file; {how}.")
 
         def walk(copy: Path) -> Verification:
             opened = SqlLedger(copy, must_exist=True)
@@ -193,41 +278,46 @@ class SqlLedger:
             return copy_file(connection, Path(self._place), Path(destination), walk, overwrite=overwrite)
 
     def close(self) -> None:
-        """Close the connections. The ledger stays where it is."""
-        if self._engine is not None and os.getpid() == self._pid:
-            self._engine.dispose()
-        self._engine = None
+        """Close the connections. The ledger stays where it is; what was in memory is gone."""
+        if os.getpid() == self._pid:
+            if self._engine is not None:
+                self._engine.dispose()
+            if self._memory is not None:
+                self._memory.close()
+        self._engine = self._memory = None
 
     def _prepare_tables(self, *, must_exist: bool) -> None:
         """Check the format; where there is no ledger, create one if that is allowed."""
         with self._transaction(read_only=True) as connection:  # a reader without the right to write may still verify
-            if inspect(connection).has_table(FORMAT.name):
+            if inspect(connection).has_table(TABLES[FormatRow].name):
                 self._check_format(connection)
-                self._complete = _has_every_table(connection)
+                self._complete = not _missing_tables(connection)
                 return
         if must_exist:
             raise LedgerError(f"{self._place} holds no ledger. Check the address, or create one with open_ledger.")
         with self._transaction(read_only=False) as connection:
             _lock_creation(connection)
-            if not inspect(connection).has_table(FORMAT.name):
+            if not inspect(connection).has_table(TABLES[FormatRow].name):
                 if self._is_file and not is_empty(Path(self._place)):
                     raise LedgerError(
                         f"{self._place} is a database without a ledger: another program's, or a copy of a ledger that was "
                         "made without its -wal file. A new ledger is made in a new file only."
                     )
-                METADATA.create_all(connection)
-                connection.execute(insert(FORMAT).values(version=FORMAT_VERSION))
+                make_tables(connection)
             self._check_format(connection)
 
     def _add_later_tables(self) -> None:
         """Give a ledger of an earlier version the tables it lacks. Its entries, and what they say, stay as they are."""
         with self._transaction(read_only=False) as connection:
             _lock_creation(connection)
+            missing = _missing_tables(connection)
             METADATA.create_all(connection, tables=list(LATER))
+            if TABLES[ChargeRow].name in missing:
+                verification.list_charges(Book(connection, for_update=True))
         self._complete = True
 
     def _check_format(self, connection: Connection) -> None:
-        versions = connection.execute(select(FORMAT.c.version)).scalars().all()
+        versions = connection.execute(select(TABLES[FormatRow])).scalars().all()
         if versions != [FORMAT_VERSION]:
             raise LedgerError(
                 f"The ledger {self._place} has the format {versions}; this version of vitrail reads [{FORMAT_VERSION}]. Use "
@@ -240,61 +330,80 @@ class SqlLedger:
         return str(Path(self._place).resolve()) if self._is_file else self._place
 
     @contextmanager
-    def _writing(self, account: str, *, data: str | None = None) -> Iterator[SqlBook]:
+    def _writing(self, account: str, *, data: str | None = None) -> Iterator[Book]:
         """A transaction on an account that no record contradicts. Its own record follows the commit."""
         if not self._complete:
             self._add_later_tables()
         with self._transaction(read_only=False) as connection:
-            book = SqlBook(connection, for_update=True)
-            opening = self._opening(book, account)
-            if opening is not None and (mark := self._marks.of(opening)) is not None:
+            book = Book(connection, for_update=True)
+            opening = None if self._marks is None else self._opening(book, account)
+            if self._marks is not None and opening is not None and (mark := self._marks.of(opening)) is not None:
                 self._refuse_older_copy(book, mark)
             yield book
-        if (row := book.written) is not None:  # committed
+        if self._marks is not None and (row := book.spending) is not None:  # committed
             if opening is None and row.seq == 1:
                 opening = self._openings[account] = row.head
             if opening is not None:  # else the first entry was removed, which verify names
                 self._marks.keep(mark_of(row, opening, self._address, data))
 
-    def _refuse_older_copy(self, book: SqlBook, mark: HighWater) -> None:
-        if (refusal := contradiction(book, mark, self._place, self._marks.file(mark.opening))) is not None:
+    def _refuse_older_copy(self, book: Book, mark: HighWater) -> None:
+        file = None if self._marks is None else self._marks.file(mark.opening)
+        if (refusal := contradiction(book, mark, self._place, file)) is not None:
             raise refusal
 
-    def _opening(self, book: SqlBook, account: str) -> str | None:
+    def _opening(self, book: Book, account: str) -> str | None:
         """The digest of the account's first entry. Read once: a ledger in this one's place is found by this one's record."""
-        if account not in self._openings and (first := book.entry(account, 1)) is not None:
+        if account not in self._openings and (first := book.get(RawEntry, account=account, seq=1)) is not None:
             self._openings[account] = first.digest
         return self._openings.get(account)
 
     @contextmanager
-    def _reading(self) -> Iterator[SqlBook]:
+    def _reading(self) -> Iterator[Book]:
         with self._transaction(read_only=True) as connection:
-            complete = self._complete or _has_every_table(connection)
-            yield SqlBook(connection, for_update=False, complete=complete)
+            missing = frozenset[str]() if self._complete else _missing_tables(connection)
+            yield Book(connection, for_update=False, missing=missing)
 
     @contextmanager
     def _transaction(self, *, read_only: bool) -> Iterator[Connection]:
         """One transaction: committed if the block ends well, rolled back if it does not."""
-        engine = self._engine_here()
-        options: dict[str, object] = {READ_ONLY: read_only}
-        if read_only and engine.dialect.name == "postgresql":
-            options["isolation_level"] = "REPEATABLE READ"  # one snapshot for all the statements of a reader
+        self._check_usable()
         try:
-            with engine.connect().execution_options(**options) as connection, connection.begin():
+            with self._connection(read_only=read_only) as connection, connection.begin():
                 yield connection
         except SQLAlchemyError as error:
             reason = str(getattr(error, "orig", None) or type(error).__name__).partition("\n")[0]
             raise TransactionFailed(f"The ledger {self._place} could not complete a transaction ({reason}).") from error
 
-    def _engine_here(self) -> Engine:
-        """The engine of this process; a forked child gets its own, because connections do not survive a fork."""
-        if self._engine is None:
+    @contextmanager
+    def _connection(self, *, read_only: bool) -> Iterator[Connection]:
+        """A connection of the engine's own, or, in memory, the one there is, while no other thread has it."""
+        if self._memory is not None:
+            if not self._lock.acquire(timeout=BUSY_SECONDS):
+                raise TransactionFailed("The ledger in memory is busy with another transaction of this process.")
+            try:
+                yield self._memory
+            finally:
+                self._lock.release()
+        elif self._engine is not None:
+            options: dict[str, object] = {READ_ONLY: read_only}
+            if read_only and self._engine.dialect.name == "postgresql":
+                options["isolation_level"] = "REPEATABLE READ"  # one snapshot for all the statements of a reader
+            with self._engine.connect().execution_options(**options) as connection:
+                yield connection
+
+    def _check_usable(self) -> None:
+        """Refuse a ledger that was closed. A forked child gets an engine of its own: connections do not survive a fork."""
+        if self._engine is None and self._memory is None:
             raise LedgerError(f"The ledger {self._place} was closed. Open it again with open_ledger.")
         if os.getpid() != self._pid:
+            if self._engine is None:
+                raise LedgerError(
+                    "A ledger in memory belongs to the process that made it: a child that spent from its copy would spend "
+                    "the budget twice. Use a ledger file, for example open_ledger('ledger.db'), to share a budget."
+                )
             _INHERITED.append(self._engine)
             self._engine = connect(self._url)
             self._pid = os.getpid()
-        return self._engine
 
     def __reduce__(self) -> NoReturn:
         raise LedgerError("A ledger cannot be copied or pickled. Open it by its address where it is needed.")
@@ -303,8 +412,28 @@ class SqlLedger:
         return f"SqlLedger({self._place!r})"
 
 
-def _has_every_table(connection: Connection) -> bool:
-    return all(inspect(connection).has_table(table.name) for table in LATER)
+@contextmanager
+def _outcome(refused: str, *, unsure: str | None = None) -> Iterator[None]:
+    """Add to a ledger's error how things stand.
+
+    Parameters
+    ----------
+    refused : str
+        What holds when the operation was refused and nothing of it was written.
+    unsure : str, optional
+        What holds when the database failed, perhaps at the commit; ``refused`` if not given.
+    """
+    try:
+        yield
+    except LedgerError as error:
+        said = unsure if unsure is not None and isinstance(error, TransactionFailed) else refused
+        error.args = (f"{error} {said}",)
+        raise
+
+
+def _missing_tables(connection: Connection) -> frozenset[str]:
+    """The tables that a ledger of an earlier version does not have."""
+    return frozenset(table.name for table in LATER if not inspect(connection).has_table(table.name))
 
 
 def _lock_creation(connection: Connection) -> None:

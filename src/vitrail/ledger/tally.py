@@ -1,20 +1,20 @@
 """Folding a chain of entries into the state it proves, checking every entry on the way.
 
-The back-ends keep running totals so that a charge is quick; a :class:`Tally` trusts none of them. It starts from nothing,
+A book keeps running totals so that a charge is quick; a :class:`Tally` trusts none of them. It starts from nothing,
 reads the entries in order, prices every event afresh, and keeps a list of what does not hold. It is the one account of
 what the entries *mean*: verification compares the running totals with it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..accounting import Cost, Selection, Spending, UnknownEvent, event_from_json
 from ..errors import LedgerCorrupted, VitrailError
 from ..guarantee import Budget, Neighbours, check_neighbours
 from .allowance import fits
-from .entries import GENESIS, Entry, budget_from_json, cost_from_json
-from .parts import Part
+from .entries import GENESIS, Entry, Part, budget_from_json, cost_from_json
+from .tables import ChargeRow, ReservationRow, State
 
 
 @dataclass(slots=True)
@@ -29,16 +29,6 @@ class AnalystTally:
     def spent(self) -> Cost:
         """What counts against the cap."""
         return self.spending.total
-
-
-@dataclass(frozen=True, slots=True)
-class Charged:
-    """What a later entry may refer to of a charge."""
-
-    analyst: str
-    cost: Cost
-    key: str | None
-    part: Part | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +61,8 @@ class Tally:
     seq: int = 0
     head: str = GENESIS
     analysts: dict[str, AnalystTally] = field(default_factory=dict)
-    charges: dict[int, Charged] = field(default_factory=dict)
+    charges: dict[int, ChargeRow] = field(default_factory=dict)
+    reservations: dict[int, ReservationRow] = field(default_factory=dict)
     releases: dict[int, Released] = field(default_factory=dict)
     sightings: set[tuple[int, str]] = field(default_factory=set)
     partitions: dict[str, tuple[str, int]] = field(default_factory=dict)
@@ -91,7 +82,11 @@ class Tally:
             "charged": self._charged,
             "released": self._released,
             "replayed": self._replayed,
+            "joined": self._joined,
             "kept": self._kept,
+            "reserved": self._reserved,
+            "finished": self._closed,
+            "freed": self._closed,
         }
         try:
             meanings[entry.kind](entry)
@@ -120,15 +115,16 @@ class Tally:
 
     def _charged(self, entry: Entry) -> None:
         cost, part = entry.cost, self._part(entry)
-        place = None if part is None else part.place
         # Count first: what was charged was charged, even if something else about the entry is wrong.
-        if not fits(self.spending.exposure(place), cost, self.capacity):
-            self.complain(entry.seq, "it takes the account past its budget")
-        self.spending.add(cost, place)
+        held = self._booked(entry, cost, part)
+        if held is None:
+            self._spend(entry, cost, part)
+            self._count(entry, cost, part)
         self.n_questions += 1
-        self._count(entry, self._analyst(entry), cost, part)
-        key = entry.body["key"]
-        self.charges[entry.seq] = Charged(str(entry.analyst), cost, None if key is None else str(key), part)
+        key, recipe = entry.body["key"], None if held is None else held.recipe
+        self.charges[entry.seq] = ChargeRow(
+            self.account, entry.seq, self._analyst_name(entry), None if key is None else str(key), recipe, part, cost
+        )
         event_fields = entry.body["event"]
         if not isinstance(event_fields, dict):
             raise LedgerCorrupted("it holds no event")
@@ -151,17 +147,80 @@ class Tally:
         self.sightings.add((of, self.charges[of].analyst))
 
     def _replayed(self, entry: Entry) -> None:
-        line, of, counted = self._analyst(entry), entry.body["of"], cost_from_json(entry.body["counted"])
-        self._count(entry, line, counted, self.charges[of].part if isinstance(of, int) and of in self.charges else None)
-        if not isinstance(of, int) or of not in self.releases:
+        charged, of = self._counted_again(entry), entry.body["of"]
+        if charged is None or of not in self.releases:
             raise LedgerCorrupted(f"it replays entry {of}, for which no release was stored")
-        sighting = (of, str(entry.analyst))
-        owed = Cost() if sighting in self.sightings else self.charges[of].cost
+        if entry.body["key"] != charged.key:
+            raise LedgerCorrupted(f"it replays charge {of} under another key than it was charged with")
+
+    def _joined(self, entry: Entry) -> None:
+        charged, of = self._counted_again(entry), entry.body["of"]
+        if charged is None or charged.key is None or of in self.releases:
+            raise LedgerCorrupted(f"it joins entry {of}, which is no charge with a key whose release was still to be stored")
+
+    def _counted_again(self, entry: Entry) -> ChargeRow | None:
+        """Count what an earlier charge means for another analyst's cap. The charge, if there is one."""
+        of, counted = entry.body["of"], cost_from_json(entry.body["counted"])
+        charged = self.charges.get(of) if isinstance(of, int) else None
+        part = None if charged is None else charged.part
+        if self._booked(entry, counted, part, of_cap_only=True) is None:
+            self._count(entry, counted, part)
+        if charged is None:
+            return None
+        sighting = (charged.charge_seq, self._analyst_name(entry))
+        owed = Cost() if sighting in self.sightings or charged.analyst == entry.analyst else charged.cost
         self.sightings.add(sighting)
         if counted != owed:
-            raise LedgerCorrupted(f"it should count {owed} against the analyst's cap, and counts {counted}")
-        if entry.body["key"] != self.charges[of].key:
-            raise LedgerCorrupted(f"it replays charge {of} under another key than it was charged with")
+            self.complain(entry.seq, f"it should count {owed} against the analyst's cap, and counts {counted}")
+        return charged
+
+    def _reserved(self, entry: Entry) -> None:
+        held, held_of_cap, part = (
+            cost_from_json(entry.body["cost"]),
+            cost_from_json(entry.body["counted"]),
+            self._part(entry),
+        )
+        self._spend(entry, held, part)
+        self._count(entry, held_of_cap, part)
+        analyst, recipe = self._analyst_name(entry), entry.body["recipe"]
+        self.reservations[entry.seq] = ReservationRow(
+            self.account, entry.seq, analyst, None if recipe is None else str(recipe), part, held, held_of_cap
+        )
+
+    def _booked(self, entry: Entry, cost: Cost, part: Part | None, *, of_cap_only: bool = False) -> ReservationRow | None:
+        """The reservation that the entry is booked against. What cannot be booked counts in full, as if it named none."""
+        if "reservation" not in entry.body:
+            return None
+        of = entry.body["reservation"]
+        held = self.reservations.get(of) if isinstance(of, int) else None
+        if held is None:
+            self.complain(entry.seq, f"it is booked against entry {of}, which is no reservation")
+        elif held.state != "open":
+            self.complain(entry.seq, f"it is booked against reservation {of}, which was {held.state} before")
+        elif (held.analyst, held.part) != (entry.analyst, part):
+            self.complain(entry.seq, f"it is booked against reservation {of}, which is another analyst's or part's")
+        elif (after := held.less(cost, of_cap_only=of_cap_only)) is None:
+            self.complain(entry.seq, f"it books more than reservation {of} holds")
+        else:
+            self.reservations[held.reserved_seq] = after
+            return held
+        return None
+
+    def _closed(self, entry: Entry) -> None:
+        of = entry.body["of"]
+        held = self.reservations.get(of) if isinstance(of, int) else None
+        if held is None:
+            raise LedgerCorrupted(f"it gives back what entry {of} reserved, which is no reservation")
+        if held.state == "finished" or held.state == entry.kind:
+            raise LedgerCorrupted(f"it gives back what reservation {of} held, which was {held.state} before")
+        place = None if held.part is None else held.part.place
+        self.spending.take_back(held.held, place)
+        self.analysts[held.analyst].spending.take_back(held.held_of_cap, place)
+        state: State = "finished" if entry.kind == "finished" else "freed"
+        self.reservations[held.reserved_seq] = replace(held, held=Cost(), held_of_cap=Cost(), state=state)
+        told = cost_from_json(entry.body["cost"]), cost_from_json(entry.body["counted"])
+        if told != (held.held, held.held_of_cap):
+            raise LedgerCorrupted(f"it gives back {told}, and reservation {of} held {(held.held, held.held_of_cap)}")
 
     def _kept(self, entry: Entry) -> None:
         self._analyst_name(entry)
@@ -186,8 +245,14 @@ class Tally:
             return None
         return part
 
-    def _count(self, entry: Entry, line: AnalystTally, cost: Cost, part: Part | None) -> None:
+    def _spend(self, entry: Entry, cost: Cost, part: Part | None) -> None:
         place = None if part is None else part.place
+        if not fits(self.spending.exposure(place), cost, self.capacity):
+            self.complain(entry.seq, "it takes the account past its budget")
+        self.spending.add(cost, place)
+
+    def _count(self, entry: Entry, cost: Cost, part: Part | None) -> None:
+        line, place = self._analyst(entry), None if part is None else part.place
         if line.capacity is not None and not fits(line.spending.exposure(place), cost, line.capacity):
             self.complain(entry.seq, f"it takes analyst {entry.analyst!r} past the cap that held then")
         line.spending.add(cost, place)
@@ -199,6 +264,10 @@ class Tally:
         if entry.analyst is None:
             raise LedgerCorrupted("it names no analyst")
         return entry.analyst
+
+    def listed_charges(self) -> dict[int, ChargeRow]:
+        """The charges that can be looked up: those with a key, and the steps of recipes."""
+        return {seq: row for seq, row in self.charges.items() if row.key is not None or row.recipe is not None}
 
     def part_totals(self) -> dict[tuple[str, Part], Cost]:
         """What was charged to every part, by analyst; the account's own under the empty name."""

@@ -14,14 +14,19 @@ named. A user's own records (``high_water``) are such heads, and are compared wh
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 from ..errors import LedgerCorrupted
-from .book import Book, ReleaseRow
-from .entries import decode
+from .book import Book
+from .entries import Part, RawEntry, decode
 from .high_water import HighWater
 from .results import Verification, VerifiedAccount
+from .tables import AnalystRow, ChargeRow, KeptRow, PartRow, ReleaseRow, ReservationRow, SightingRow
 from .tally import Tally
+
+_K = TypeVar("_K")
+_V = TypeVar("_V")
 
 
 def verify(
@@ -59,6 +64,7 @@ def verify(
             _compare_totals(book, tally)
             _compare_analysts(book, tally)
             _compare_parts(book, tally)
+            _compare_reservations(book, tally)
             _compare_releases(book, tally)
             _compare_kept(book, tally)
         except Exception as error:  # whatever a damaged store throws is a finding, not an accident
@@ -81,6 +87,15 @@ def verify(
     return Verification(tuple(problems), tuple(found))
 
 
+def list_charges(book: Book) -> None:
+    """Fill the look-up of charges from the chains, for a ledger that was written before there was one."""
+    for name in book.names():
+        tally = Tally(name)
+        _walk(book, tally, set())
+        for row in tally.listed_charges().values():
+            book.add(row)
+
+
 def _older(tally: Tally, recorded: HighWater) -> str:
     """What is wrong with a history that a record outside the ledger contradicts."""
     found = f"ends at entry {tally.seq}" if tally.seq < recorded.seq else "has another history"
@@ -92,7 +107,7 @@ def _older(tally: Tally, recorded: HighWater) -> str:
 
 def _walk(book: Book, tally: Tally, digests: set[str]) -> None:
     """Check the links of the chain and fold it."""
-    for raw in book.entries(tally.account):
+    for raw in book.stream(RawEntry, tally.account):
         expected = tally.seq + 1
         if raw.seq != expected:
             tally.problems.append(f"Entry {expected} of account {tally.account!r} is missing: entry {raw.seq} follows.")
@@ -140,15 +155,14 @@ def _compare_totals(book: Book, tally: Tally) -> None:
 
 def _compare_analysts(book: Book, tally: Tally) -> None:
     """Check the analysts' totals and caps, and who has seen what, against the chain."""
-    kept = {row.analyst: (row.spent, row.cap, row.capacity) for row in book.analysts(tally.account)}
-    told = {name: (line.spent, line.cap, line.capacity) for name, line in tally.analysts.items()}
-    for name in sorted(kept.keys() | told.keys()):
-        if kept.get(name) != told.get(name):
-            tally.problems.append(
-                f"What analyst {name!r} has spent of account {tally.account!r}, or the cap, is kept as {kept.get(name)}; "
-                f"its entries say {told.get(name)}."
-            )
-    for charge_seq, name in book.sightings(tally.account) ^ tally.sightings:
+    _compare(
+        tally,
+        lambda name: f"What analyst {name!r} has spent of account {tally.account!r}, or the cap,",
+        {row.analyst: (row.spent, row.cap, row.capacity) for row in book.rows(AnalystRow, account=tally.account)},
+        {name: (line.spent, line.cap, line.capacity) for name, line in tally.analysts.items()},
+    )
+    sightings = {(row.charge_seq, row.analyst) for row in book.rows(SightingRow, account=tally.account)}
+    for charge_seq, name in sightings ^ tally.sightings:
         tally.problems.append(
             f"Whether analyst {name!r} has seen the release of charge {charge_seq} of account {tally.account!r} is kept "
             "otherwise than its entries say."
@@ -157,21 +171,49 @@ def _compare_analysts(book: Book, tally: Tally) -> None:
 
 def _compare_parts(book: Book, tally: Tally) -> None:
     """Check what the parts were charged against the chain."""
-    kept = {(row.analyst, row.part): row.spent for row in book.parts(tally.account)}
-    told = tally.part_totals()
-    for analyst, part in sorted(kept.keys() | told.keys(), key=repr):
-        if kept.get((analyst, part)) != told.get((analyst, part)):
-            whose = f"analyst {analyst!r} on account" if analyst else "account"
-            tally.problems.append(
-                f"What {whose} {tally.account!r} has spent on {part} is kept as {kept.get((analyst, part))}; "
-                f"its entries say {told.get((analyst, part))}."
-            )
+
+    def what(key: tuple[str, Part]) -> str:
+        whose = f"analyst {key[0]!r} on account" if key[0] else "account"
+        return f"What {whose} {tally.account!r} has spent on {key[1]}"
+
+    _compare(
+        tally,
+        what,
+        {(row.analyst, row.part): row.spent for row in book.rows(PartRow, account=tally.account)},
+        tally.part_totals(),
+    )
+
+
+def _compare_reservations(book: Book, tally: Tally) -> None:
+    """Check what reservations hold, and which charges can be looked up, against the chain."""
+    _compare(
+        tally,
+        lambda seq: f"What reservation {seq} of account {tally.account!r} holds",
+        {row.reserved_seq: row for row in book.rows(ReservationRow, account=tally.account)},
+        tally.reservations,
+    )
+    if not book.lacks(ChargeRow):  # else a ledger of an earlier version: its first writer lists them
+        _compare(
+            tally,
+            lambda seq: f"Charge {seq} of account {tally.account!r}",
+            {row.charge_seq: row for row in book.rows(ChargeRow, account=tally.account)},
+            tally.listed_charges(),
+        )
+
+
+def _compare(tally: Tally, what: Callable[[_K], str], kept: Mapping[_K, _V], told: Mapping[_K, _V]) -> None:
+    """Name every key under which the tables keep something else than the entries say."""
+    tally.problems += [
+        f"{what(key)} is kept as {kept.get(key)}; its entries say {told.get(key)}."
+        for key in sorted(kept.keys() | told.keys(), key=repr)
+        if kept.get(key) != told.get(key)
+    ]
 
 
 def _compare_kept(book: Book, tally: Tally) -> None:
     """Check what analysts keep against the digests that were recorded last."""
     missing = dict(tally.kept)
-    for row in book.all_kept(tally.account):
+    for row in book.stream(KeptRow, tally.account):
         recorded = missing.pop((row.analyst, row.name), None)
         found = (row.kept_seq, hashlib.sha256(row.content).hexdigest(), len(row.content))
         if recorded is None or found != (recorded.released_seq, recorded.sha256, recorded.size):
@@ -188,7 +230,7 @@ def _compare_kept(book: Book, tally: Tally) -> None:
 def _compare_releases(book: Book, tally: Tally) -> None:
     """Check every stored release against its charge and its recorded digest."""
     missing = set(tally.releases)
-    for row in book.releases(tally.account):
+    for row in book.stream(ReleaseRow, tally.account):
         missing.discard(row.charge_seq)
         if reason := _wrong_release(row, tally):
             tally.problems.append(

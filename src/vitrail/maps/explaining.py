@@ -1,19 +1,31 @@
-"""What the maps say at a point, and how that becomes an explanation. Post-processing of trained weights only."""
+"""What the maps say at a point, and how that becomes an explanation. Post-processing of trained weights only.
+
+The pictures of a trained model: its maps, and what it saw in one input.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..accounting import Cost
-from ..results import Explanation
+from ..results import Attribution
+from ..results.checks import plain_rows
 from ..schema import Schema
+from ..show import filters_figure, map_figure
 from ..vault import MapScores, map_scores
-from .bank import ActiveMap
-from .promise import TrainingGuarantee
+from .bank import ActiveMap, TrainingGuarantee
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from .locally_linear import LocallyLinearClassifier
+
 
 Floats = NDArray[np.float64]
 ROWS_AT_ONCE = 2**23
@@ -63,7 +75,7 @@ def local_explanation(
     schema: Schema | None,
     shown: Mapping[str, NDArray[np.generic]],
     guarantee: TrainingGuarantee,
-) -> Explanation:
+) -> Attribution:
     """Weighted average map times features, summed over the features of a column."""
     found = weighed(features, maps, biases, beta)
     rows = np.arange(len(features))
@@ -77,7 +89,7 @@ def local_explanation(
         values = np.stack([by_feature[:, schema.feature_slices[name]].sum(axis=1) for name in columns], axis=1)
     else:
         columns, values = names, by_feature
-    points: tuple[dict[str, object], ...] = tuple({name: _plain(shown[name][row]) for name in columns} for row in rows)
+    points = plain_rows({name: shown[name] for name in columns})
     heaviest = active_maps(features, maps, biases, beta, classes, place, 3)
     notes = [
         f"Point {row} is explained for class {told[0].label}: "
@@ -88,7 +100,7 @@ def local_explanation(
     notes.append("Computed from the trained maps alone: exact, and it costs nothing more.")
     if math.isinf(guarantee.epsilon):
         notes.append(guarantee.sentence)
-    return Explanation(
+    return Attribution(
         values=values,
         base_values=base,
         columns=tuple(columns),
@@ -106,3 +118,56 @@ def local_explanation(
 
 def _plain(value: object) -> object:
     return value.item() if isinstance(value, np.generic) else value
+
+
+@dataclass(frozen=True, slots=True)
+class MapPlots:
+    """Reach it as ``clf.plot``."""
+
+    model: LocallyLinearClassifier
+
+    def filters(self, shape: tuple[int, int] | None = None, *, top: int = 6, X_public: object = None) -> Figure:
+        """The maps of every class: as pictures of this shape, or as bars over the features.
+
+        Parameters
+        ----------
+        shape : (int, int), optional
+            Height and width of a picture.
+        top : int
+            How many maps of a class: the most used by ``X_public``, or the longest.
+        X_public : rows, optional
+            Public rows that weigh the maps.
+        """
+        bank = self.model.explain_global(X_public)
+        shown = [(label, bank.order(label)[:top]) for label in bank.classes]
+        maps = [[bank.maps[j, place] for j in order] for place, (_, order) in enumerate(shown)]
+        weights = (
+            None
+            if bank.usage is None
+            else [[float(bank.usage[j, place]) for j in order] for place, (_, order) in enumerate(shown)]
+        )
+        return filters_figure(
+            maps,
+            [str(label) for label, _ in shown],
+            bank.features,
+            shape=shape,
+            weights=weights,
+            footer=bank.guarantee.sentence,
+        )
+
+    def attribution(self, x: object, shape: tuple[int, int] | None = None, *, target: object = None, top: int = 3) -> Figure:
+        """One input, its heaviest maps, their weighted average, and what each pixel or column contributed."""
+        model = self.model
+        told = model.explain_local(x, target=target)
+        active = model.active_maps(x, target=target, top=top)[0]
+        place = int(np.flatnonzero(model.classes_ == active[0].label)[0])
+        if shape is None and model.filters is not None:
+            shape = model.filters.shape
+        return map_figure(
+            told,
+            [model.maps_[one.number, place] for one in active],
+            [one.weight for one in active],
+            str(active[0].label),
+            shape=shape,
+            footer=model.guarantee_.sentence,
+        )

@@ -18,16 +18,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..errors import InvalidInput, SchemaError
 from ..guarantee import Guarantee
 from ..progress import progress
-from ..results import Explanation
+from ..results import Attribution
 from ..schema import Categorical, Schema
 from ..vault import MapTraining, PrivateData, check_device, on_device, train_maps
-from .bank import ActiveMap, MapBank
-from .explaining import active_maps, local_explanation, softmax, weighed
-from .inputs import Scaling, classes_of, scaled_to_length, schema_features, schema_of
+from .bank import ActiveMap, MapBank, TrainingGuarantee
+from .explaining import MapPlots, active_maps, local_explanation, softmax, weighed
 from .picture_filters import PictureFilters
-from .pictures import MapPlots
-from .promise import TrainingGuarantee
-from .settings import Settings
+from .settings import Scaling, Settings, classes_of, scaled_to_length, schema_features, schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -328,7 +325,7 @@ class LocallyLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             raise InvalidInput(f"target is {target!r}; the classes are {self.classes_.tolist()!r}")
         return int(found[0])
 
-    def explain_local(self, x: object, *, target: object = None) -> Explanation:
+    def explain_local(self, x: object, *, target: object = None) -> Attribution:
         """Why these inputs get their scores: the weighted average of the maps that are active, times the input.
 
         Contributions and base value add up to the score exactly. It is post-processing of the trained model: no price, no

@@ -25,9 +25,9 @@ from ..accounting import ADD_REMOVE, Cost, rounded_down, rounded_up
 from ..errors import BudgetExceeded, InvalidInput
 from ..guarantee import Guarantee
 from ..vault import JUDGING_SHARE, MapChoice, MapTraining, PrivateData, check_device, choose_run, noise_for
-from .inputs import classes_of
+from .bank import TrainingGuarantee
 from .locally_linear import LocallyLinearClassifier
-from .promise import TrainingGuarantee
+from .settings import classes_of
 
 _FIXED = (
     "epsilon",

@@ -22,7 +22,6 @@ or leaves a thread behind that speaks later; and how long a row takes. Tests: te
 tests/vault/test_escapes_planted.py.
 """
 
-from .calls import attempt, hushed, sealed
-from .interrupts import stop_if_interrupted
+from .calls import attempt, hushed, sealed, stop_if_interrupted
 
 __all__ = ["attempt", "hushed", "sealed", "stop_if_interrupted"]

@@ -10,7 +10,7 @@ noise, ``method="auto"`` takes the synopsis.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -21,32 +21,34 @@ from numpy.typing import NDArray
 
 from ..accounting import Cost
 from ..errors import InvalidInput
-from ..explain.counterfactual.classes import OPPOSITE
-from ..explain.linear.problem import LocalProblem
-from ..explain.linear.sharp import SharpRows, explain_on
 from ..guarantee import Guarantee
 from ..model import Model
-from ..results import Explanation, Ranking
+from ..results import Attribution, Ranking, archive
+from ..results.base import Frame
 from ..results.class_picture import ClassPicture
 from ..results.door import Drawn
 from ..results.marginals import Marginals
 from ..results.private_rows import PrivateRows
-from ..results.report import GlobalExplanation
+from ..results.report import Report
 from ..results.synopsis import Synopsis
 from ..schema import Level, Schema
 from ..show.pages import Content, fragment, page_content
+from ..solve.counterfactual.classes import OPPOSITE
+from ..solve.counterfactual.fitted import FittedCounterfactual
+from ..solve.counterfactual.rules import Columns, Ranges
 from ..solve.counterfactual.search import PLAUSIBILITY_WEIGHT
+from ..solve.linear.labelled_rows import RowsExplainer, explain_on
+from ..solve.linear.problem import LocalProblem
 from ..solve.linear.weights import polynomial
-from . import archive
 from .histograms import marginals_of
 from .manifest import Line, MadeFor, Manifest
 from .models import opened
-from .parts import KINDS
+from .parts import KINDS, read_part
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
-    from ..explain.counterfactual.explainer import Counterfactual
     from ..results.counterfactuals import Counterfactuals
     from ..results.effects import Effects
     from .person import Person
@@ -88,7 +90,7 @@ class Pane(Drawn):
     def __init__(self, manifest: Manifest, files: Mapping[str, bytes], model: Model | None = None) -> None:
         self._manifest, self._files, self._model = manifest, dict(files), model
         self._read: dict[str, Any] = {}
-        self._sharp_with: dict[int, SharpRows] = {}
+        self._sharp_with: dict[int, RowsExplainer] = {}
 
     # --- files -------------------------------------------------------------------------------------------------------
 
@@ -126,18 +128,18 @@ class Pane(Drawn):
         """The same pane with a model to explain with."""
         return Pane(self._manifest, self._files, opened(model, self._manifest, self._files, "the pane"))
 
+    def with_bill(self, lines: tuple[Line, ...]) -> Pane:
+        """The same pane with the ledger's own lines on its bill."""
+        bill = replace(self._manifest, bill=lines, created=max(line.date for line in lines))
+        return Pane(Manifest.read(bill.to_fields(), self._files, "the pane"), self._files, self._model)
+
     def to_bytes(self) -> bytes:
         """The file; the same pane gives the same bytes. Parts that this version does not know are in it unchanged."""
         return archive.pack(self._manifest.fields, self._files)
 
     def save(self, path: str | Path) -> Path:
         """Write the file; returns where."""
-        target = Path(path)
-        try:
-            target.write_bytes(self.to_bytes())
-        except OSError as error:
-            raise InvalidInput(f"the pane cannot be written to {str(path)!r}: {error.strerror}") from error
-        return target
+        return archive.write_bytes(path, self.to_bytes())
 
     # --- what it is --------------------------------------------------------------------------------------------------
 
@@ -210,7 +212,7 @@ class Pane(Drawn):
 
     @property
     def _known(self) -> tuple[str, ...]:
-        return tuple(name for name in self._manifest.parts if name in KINDS)
+        return tuple(n for n, part in self._manifest.parts.items() if n in KINDS and part.format == KINDS[n].holds.FORMAT)
 
     def accuracy(self) -> dict[str, str]:
         """For each part, under its title, how accurate it is: a sentence from what was released."""
@@ -219,7 +221,7 @@ class Pane(Drawn):
 
     def shares(self) -> dict[str, float]:
         """Each part's share of the price, of mu squared."""
-        return {name: float(part["share"]) for name, part in self._manifest.parts.items()}
+        return {name: part.share for name, part in self._manifest.parts.items()}
 
     def __repr__(self) -> str:
         known = ", ".join(name for name in self.parts if name not in self.unknown_parts)
@@ -227,15 +229,27 @@ class Pane(Drawn):
         promise = self.guarantee.brief
         return f"Pane({self.dataset!r}, {self.made_for.name}: {known}{unknown}; {promise})"
 
+    def frame(self) -> Frame:
+        """Curves and importance as columns of one length, or the histograms where there are none."""
+        return self.report.frame() if "global" in self._known else self.marginals.frame()
+
+    @property
+    def half_width(self) -> float | None:
+        """The median half-width of the bands of curves and importance, or of the histograms where there are none."""
+        return self.report.half_width if "global" in self._known else self.marginals.half_width
+
+    def plot(self) -> Figure:
+        """Curves and importance, or the histograms where there are none."""
+        return self.report.plot() if "global" in self._known else self.marginals.plot()
+
     # --- releases ----------------------------------------------------------------------------------------------------
 
     def _part(self, name: str) -> Any:
-        if name not in self._manifest.parts:
+        if name not in self._known:
             have = ", ".join(map(repr, self.parts))
             raise InvalidInput(f"this pane has no part {name!r}; it has {have}. Its owner chose what to release")
         if name not in self._read:
-            files = {file: self._files[file] for file in self._manifest.parts[name]["files"]}
-            self._read[name] = KINDS[name].read(files, self.schema, self.n_rows_public, "the pane")
+            self._read[name] = read_part(name, self._manifest, self._files, "the pane")
         return self._read[name]
 
     @property
@@ -251,9 +265,9 @@ class Pane(Drawn):
         return found
 
     @property
-    def report(self) -> GlobalExplanation:
+    def report(self) -> Report:
         """Curves and importance together."""
-        found: GlobalExplanation = self._part("global")
+        found: Report = self._part("global")
         return found
 
     @property
@@ -298,7 +312,7 @@ class Pane(Drawn):
 
     # --- explanations ------------------------------------------------------------------------------------------------
 
-    def local(self, points: object, *, method: Method = "auto", bands: bool = False) -> Explanation:
+    def local(self, points: object, *, method: Method = "auto", bands: bool = False) -> Attribution:
         """Why the model says what it says at these points, by column. Free.
 
         Parameters
@@ -313,7 +327,7 @@ class Pane(Drawn):
 
         Returns
         -------
-        Explanation
+        Attribution
         """
         if method not in METHODS:
             raise InvalidInput(f"method is {method!r}; choose one of {', '.join(map(repr, METHODS))}")
@@ -324,7 +338,7 @@ class Pane(Drawn):
         found = self._promised(self.synopsis(points, bands=bands))
         return found if bands else replace(found, notes=(*found.notes, NO_BANDS))
 
-    def _promised(self, found: Explanation) -> Explanation:
+    def _promised(self, found: Attribution) -> Attribution:
         """With the promise of the whole pane, rather than that of the part: who has the one has the other."""
         return replace(found, guarantee=self.guarantee, cost=self.cost)
 
@@ -338,7 +352,7 @@ class Pane(Drawn):
         stands_out = rows.n_rows_public / 4 >= CELL_OVER_NOISE * rows.tables_sigma
         return "rows" if self._model is not None and stands_out else "moments"
 
-    def _sharp(self, replicates: int) -> SharpRows:
+    def _sharp(self, replicates: int) -> RowsExplainer:
         if replicates not in self._sharp_with:
             more = self._sharp_with.get(REPLICATES)
             if replicates == 0 and more is not None:
@@ -357,18 +371,18 @@ class Pane(Drawn):
 
     def counterfactual(
         self,
-        people: object,
+        points: object,
         *,
         desired_class: Level = OPPOSITE,
         total_CFs: int = 1,
-        features_to_vary: str | Sequence[str] = "all",
-        permitted_range: object = None,
+        features_to_vary: Columns = "all",
+        permitted_range: Ranges = None,
         plausibility_weight: float = PLAUSIBILITY_WEIGHT,
         seed: int = 0,
     ) -> Counterfactuals:
-        """What would have led the model to another class; see :class:`vitrail.Counterfactual` for the options. Free."""
+        """What would have led the model to another class; options as for :class:`vitrail.FittedCounterfactual`. Free."""
         found = self._counterfactual(
-            people,
+            points,
             desired_class=desired_class,
             total_CFs=total_CFs,
             features_to_vary=features_to_vary,
@@ -379,10 +393,8 @@ class Pane(Drawn):
         return replace(found, guarantee=self.guarantee, cost=self.cost)
 
     @cached_property
-    def _counterfactual(self) -> Counterfactual:
-        from ..explain.counterfactual.explainer import Counterfactual
-
-        return Counterfactual.of_picture(self._picture, model=self._needed_model("a counterfactual"))
+    def _counterfactual(self) -> FittedCounterfactual:
+        return FittedCounterfactual(self._picture, self._needed_model("a counterfactual"))
 
     def classes_differ(self) -> str | None:
         """Why counterfactuals cannot be had with a model that the pane was not made with; None if they can."""
@@ -394,7 +406,7 @@ class Pane(Drawn):
 
     def rows(self, n: int, seed: int | None = 0) -> pd.DataFrame:
         """``n`` rows sampled from the private tables, in original units and levels. Free, and any number of them."""
-        return self.private_rows.frame(n, seed)
+        return self.private_rows.pandas(n, seed)
 
     def background(self, n: int = 100, seed: int | None = 0, *, encoded: bool = False) -> pd.DataFrame | NDArray[np.float64]:
         """Sampled rows as background data for shap, lime, DiCE or any other library.

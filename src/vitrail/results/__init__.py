@@ -1,9 +1,9 @@
 """What explainers return: contributions, curves, surfaces, rankings, with noise bands, promise and price. No rows."""
 
-from .contribution import Contribution
+from .attribution import Attribution, Contribution
+from .base import Result
 from .curve import Curve, Density
-from .explanation import Explanation
 from .ranking import Ranking
 from .surface import Surface
 
-__all__ = ["Contribution", "Curve", "Density", "Explanation", "Ranking", "Surface"]
+__all__ = ["Attribution", "Contribution", "Curve", "Density", "Ranking", "Result", "Surface"]

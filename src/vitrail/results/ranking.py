@@ -9,31 +9,29 @@ with nothing known beforehand, the true order of the two agrees with probability
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..accounting import Cost, JsonValue
+from .. import _checks
+from ..accounting import Cost
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
-from . import stored
 from .band_claim import TWO_SIDED_95, BandClaim
-from .checks import Floats, check_count, checked_names, checked_texts, frozen_numbers
-from .door import Drawn, show
+from .base import Frame, Result
+from .checks import Floats, checked_names, checked_texts, frozen_numbers
+from .door import show
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-KIND, VERSION = "vitrail-ranking", 1
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Ranking(Drawn):
+class Ranking(Result, stored_as="ranking/1"):
     """Items with noisy scores, the highest first.
 
     Attributes
@@ -84,21 +82,16 @@ class Ranking(Drawn):
     band_claim: BandClaim = BandClaim.NOT_CALIBRATED
 
     def __post_init__(self) -> None:
-        texts = [(name, str) for name in ("kind", "score_label")]
-        for name, kind in (("guarantee", Guarantee), ("cost", Cost), ("band_claim", BandClaim), *texts):
-            if not isinstance(given := getattr(self, name), kind):
-                raise InvalidInput(f"{name} of a ranking is {type(given).__name__}; it must be a {kind.__name__}")
+        self._check_types("a ranking")
         items = checked_names(self.items, "items")
         if not items:
             raise InvalidInput("items of a ranking are empty; rank at least one")
-        made: dict[str, object] = {"items": items, "notes": checked_texts(self.notes, "notes")}
-        made["scores"] = frozen_numbers(self.scores, (len(items),), "scores")
+        self._fix(items=items, notes=checked_texts(self.notes, "notes"))
+        self._fix(scores=frozen_numbers(self.scores, (len(items),), "scores"))
         own = self.std if self.own_std is None else self.own_std
         for name, numbers in (("std", self.std), ("own_std", own)):
             if numbers is not None:
-                made[name] = frozen_numbers(numbers, (len(items),), name)
-        for name, fixed in made.items():
-            object.__setattr__(self, name, fixed)
+                self._fix(**{name: frozen_numbers(numbers, (len(items),), name)})
         if any(part is not None and (part < 0).any() for part in (self.std, self.own_std)):
             raise InvalidInput("std of a ranking holds a negative number; standard deviations are at least 0")
 
@@ -119,8 +112,7 @@ class Ranking(Drawn):
 
     def top(self, k: int) -> tuple[str, ...]:
         """The ``k`` highest items; all of them where there are fewer."""
-        check_count(k, "k")
-        return self.order[:k]
+        return self.order[: _checks.whole("k", k)]
 
     def rank(self, item: str) -> int:
         """The place of an item, counted from 1."""
@@ -152,11 +144,16 @@ class Ranking(Drawn):
         return None if self.std is None else np.asarray(self.scores - TWO_SIDED_95 * self.std)
 
     @property
+    def half_width(self) -> float | None:
+        """The median half-width of the scores' noise bands; None without bands."""
+        return None if self.std is None else TWO_SIDED_95 * float(np.median(self.std))
+
+    @property
     def upper(self) -> Floats | None:
         """Upper ends of the scores' noise bands."""
         return None if self.std is None else np.asarray(self.scores + TWO_SIDED_95 * self.std)
 
-    def frame(self) -> dict[str, NDArray[np.generic]]:
+    def frame(self) -> Frame:
         """One line per item, the highest first, as columns that any data frame library takes.
 
         ``confidence`` is that the item truly stands above the next one; NaN for the last.
@@ -176,26 +173,6 @@ class Ranking(Drawn):
             "confidence": sure,
         }
 
-    # --- files -------------------------------------------------------------------------------------------------------
-
-    def to_json(self) -> dict[str, JsonValue]:
-        """The ranking as plain JSON values; every number comes back exactly."""
-        return {
-            **stored.header(KIND, VERSION, self.guarantee, self.cost, self.notes),
-            "kind": self.kind,
-            "items": list(self.items),
-            "scores": self.scores.tolist(),
-            "std": None if self.std is None else self.std.tolist(),
-            "own_std": None if self.own_std is None else self.own_std.tolist(),
-            "score_label": self.score_label,
-            "band_claim": self.band_claim.value,
-        }
-
-    @classmethod
-    def from_json(cls, fields: Mapping[str, JsonValue]) -> Ranking:
-        """Read back what ``to_json`` wrote."""
-        return stored.read(KIND, VERSION, fields, _ranking)
-
     # --- pictures ----------------------------------------------------------------------------------------------------
 
     def plot(self, ax: Axes | None = None, *, max_items: int = 20) -> Figure:
@@ -214,25 +191,6 @@ class Ranking(Drawn):
         return f"Ranking({self.kind} of {len(self)} item{'s' if len(self) != 1 else ''}: {shown}, {said})"
 
     @property
-    def sentences(self) -> tuple[str, ...]:
-        """What stands under every picture of it: the promise, what the bands claim, the notes."""
-        return (self.guarantee.sentence, *(() if self.std is None else (self.band_claim.sentence(),)), *self.notes)
-
-
-def _ranking(fields: Mapping[str, JsonValue]) -> Ranking:
-    guarantee, cost, notes = stored.promise(fields)
-    scores, std, own_std = (stored.numbers(fields, name) for name in ("scores", "std", "own_std"))
-    if scores is None:
-        raise TypeError("'scores' must be a list of numbers")
-    return Ranking(
-        items=stored.texts(fields, "items"),
-        scores=np.asarray(scores, dtype=np.float64),
-        guarantee=guarantee,
-        cost=cost,
-        kind=stored.text(fields, "kind"),
-        std=None if std is None else np.asarray(std, dtype=np.float64),
-        own_std=None if own_std is None else np.asarray(own_std, dtype=np.float64),
-        score_label=stored.text(fields, "score_label"),
-        notes=notes,
-        band_claim=stored.band_claim(fields),
-    )
+    def band_sentences(self) -> tuple[str, ...]:
+        """What the bands claim, where there are any."""
+        return () if self.std is None else (self.band_claim.sentence(),)

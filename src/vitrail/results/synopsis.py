@@ -1,7 +1,7 @@
 """A synopsis: released moments that explain any point, on any machine, without the data. No vault, no ledger, no model.
 
-The file is a zip of a JSON header and plain .npy arrays; nothing in it is ever executed. Explanations are computed from
-the release by linear algebra (``tensors``, ``solve``): everything here is post-processing and costs nothing.
+Explanations are computed from the release by linear algebra (``solve.linear``): everything here is post-processing and costs
+nothing.
 
 *Bands.* The law of the noise is known: independent, Gaussian, sigma over the scale on every sum. Noise of that law is added
 to the released sums again, 59 times, and every explanation is solved again. The half-width is the 57th smallest move of the
@@ -21,47 +21,47 @@ The draws of one release are shared by its points, so these figures are good to 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..accounting import Cost
 from ..errors import InvalidInput
-from ..explain.linear.problem import Labels
-from ..explain.linear.synopsis_file import read_synopsis, write_synopsis
 from ..guarantee import Guarantee
 from ..model import Model
-from ..schema import Numeric, Schema
-from ..solve.linear.coordinates import Cells, Coordinates
+from ..schema import Schema
+from ..solve.linear.coordinates import Coordinates, Partition
 from ..solve.linear.least_squares import solve_affine, solve_in_ball
-from ..solve.linear.shrinkage import shrink
-from ..solve.linear.tensors import Blocks, Moments, Statistics, blocks_of, over_cells, part_shapes
+from ..solve.linear.problem import Labels, active_features, by_column
+from ..solve.linear.statistics import DRAWS, FEWEST_DRAWS, calibrated
+from ..solve.linear.tensors import Blocks, MomentTensors, WeightedSums, blocks_of, over_cells, part_shapes, shrink
 from ..solve.linear.weights import Weight
-from . import Explanation
-from .claims import claim_of
+from .archive import read_bytes
+from .attribution import Attribution
+from .band_claim import claim_of
+from .base import Stored
+from .checks import Floats, frozen_numbers, plain_rows
 
-Floats = NDArray[np.float64]
-
-COVERAGE = 0.95
-DRAWS, FEWEST_DRAWS = 59, 19
-"""With fewer than 19 no order statistic has coverage 0.95."""
-TURN_FACTOR = 1.0
+SCALES = {"M0", "F0", "H0", "G0", "h", "fh", "hh", "E", "M1", "F1", "H1", "G1", "M2", "F2", "H2", "T"}
+"""The kinds of products that are released (``explain.linear.moments``)."""
 RADIUS_SCALE = 0.6
 """See ``Synopsis.default_radius``."""
 AT_ONCE = 256
 """Points solved in one batch: large enough for the matrix products, small enough for memory."""
+PROBED_POINTS = 16
+"""At which ``half_width`` is computed."""
 NOTE_BANDS = "The bands come from the known law of the noise and hold no sampling error."
 NOTE_SHRUNK = "Released sums were shrunk towards independence: the bands do not hold what that moves."
+NOTE_TRAINING = "The promise covers the model's training too: its own is added to that of the explanation."
 NOTE_NO_MODEL = "The model was not at hand: the outputs shown are the explanation's own predictions."
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Synopsis:
+class Synopsis(Stored, stored_as="synopsis/1"):
     """Released moments of a dataset under a model: unlimited local explanations, free.
 
     Attributes
@@ -93,7 +93,7 @@ class Synopsis:
     model : Model or None
         For the outputs shown beside explanations; not part of the file.
     shrinks : bool
-        Whether released sums are shrunk towards independence (``with_shrinkage``); not part of the file.
+        Whether released sums are shrunk towards independence (``with_shrinkage``).
 
     Examples
     --------
@@ -128,12 +128,17 @@ class Synopsis:
         expected = part_shapes(self.partition)
         if tuple(part.shape for part in self.parts) != expected:
             raise InvalidInput(f"the arrays of this synopsis do not fit its schema; their shapes must be {expected}")
-        parts = []
-        for part in self.parts:
-            parts.append(np.array(part, dtype=np.float64))
-            parts[-1].flags.writeable = False
-        object.__setattr__(self, "parts", tuple(parts))
-        object.__setattr__(self, "scales", MappingProxyType(dict(self.scales)))
+        self._fix(parts=tuple(frozen_numbers(part, part.shape, "parts") for part in self.parts))
+        self._fix(scales=MappingProxyType(dict(self.scales)))
+
+    def check_read(self) -> None:
+        """Refuse scales that nothing can be divided by, and moments that would not fit a machine once laid out."""
+        self.coordinates.check_size()
+        amounts = (self.sigma, self.n_rows_public, *self.scales.values())
+        if set(self.scales) != SCALES or not all(0 < amount < math.inf for amount in amounts):
+            raise InvalidInput("its noise, its row count or one of its scales is no positive number")
+        if not self.output_range[0] < self.output_range[1]:
+            raise InvalidInput("its output range is empty")
 
     def __repr__(self) -> str:
         size = sum(part.size for part in self.parts)
@@ -143,9 +148,9 @@ class Synopsis:
     # --- what it knows -----------------------------------------------------------------------------------------------
 
     @cached_property
-    def partition(self) -> Cells:
+    def partition(self) -> Partition:
         """The cells."""
-        return Cells(self.schema, self.cells)
+        return Partition(self.schema, self.cells)
 
     @property
     def coordinates(self) -> Coordinates:
@@ -153,7 +158,7 @@ class Synopsis:
         return self.partition.whole
 
     @cached_property
-    def moments(self) -> tuple[Moments, ...]:
+    def moments(self) -> tuple[MomentTensors, ...]:
         """The released moments of every cell, laid out."""
         return self._laid_out(self._blocks)
 
@@ -167,8 +172,8 @@ class Synopsis:
         noise = {name: self.sigma / scale for name, scale in self.scales.items()}
         return tuple(shrink(self.partition.rest, one, noise) for one in blocks)
 
-    def _laid_out(self, blocks: tuple[Blocks, ...]) -> tuple[Moments, ...]:
-        return tuple(Moments.of_blocks(self.partition.rest, one) for one in blocks)
+    def _laid_out(self, blocks: tuple[Blocks, ...]) -> tuple[MomentTensors, ...]:
+        return tuple(MomentTensors.of_blocks(self.partition.rest, one) for one in blocks)
 
     @cached_property
     def largest_distance(self) -> float:
@@ -209,7 +214,7 @@ class Synopsis:
 
     def __call__(
         self, points: object, *, bands: bool = True, radius: float | None = None, draws: int = DRAWS
-    ) -> Explanation:
+    ) -> Attribution:
         """Explain public points.
 
         Parameters
@@ -225,7 +230,7 @@ class Synopsis:
 
         Returns
         -------
-        Explanation
+        Attribution
         """
         raw = self.schema.read_points(points)
         if len(raw) == 0:
@@ -240,11 +245,11 @@ class Synopsis:
         at_point = middle + half * solution.intercepts
         base = at_point - values.sum(axis=1) if self.intercept else np.zeros(len(raw))
         predicted = base + values.sum(axis=1)
-        return Explanation(
+        return Attribution(
             values=values,
             base_values=base,
             columns=self.schema.names,
-            points=tuple(_rows_of(self.schema.frame(raw))),
+            points=plain_rows(self.schema.frame(raw)),
             outputs=predicted if self.model is None else self.model.predict_points(self.schema, raw),
             guarantee=self.guarantee,
             cost=self.cost,
@@ -260,6 +265,7 @@ class Synopsis:
 
     def _notes(self, bands: bool) -> tuple[str, ...]:
         said = {NOTE_BANDS: bands, NOTE_SHRUNK: bands and self.shrinks, NOTE_NO_MODEL: self.model is None}
+        said[NOTE_TRAINING] = self.guarantee.protects == "training-data"
         return tuple(note for note, holds in said.items() if holds)
 
     def statistics(self, points: object) -> tuple[Floats, Floats]:
@@ -272,7 +278,7 @@ class Synopsis:
             gram, cross = _bordered(found.total, mean, gram), np.column_stack([found.labels, cross])
         return gram / self.n_rows_public, cross / self.n_rows_public
 
-    def solve(self, w: Floats, *, radius: float = 1.0, moments: tuple[Moments, ...] | None = None) -> Solution:
+    def solve(self, w: Floats, *, radius: float = 1.0, moments: tuple[MomentTensors, ...] | None = None) -> Solution:
         """Intercepts and slopes, in f and the coordinates y, around points with coordinates ``w``."""
         moments = self.moments if moments is None else moments
         batches = [w[start : start + AT_ONCE] for start in range(0, len(w), AT_ONCE)]
@@ -283,10 +289,10 @@ class Synopsis:
             np.concatenate([one.means for one in solved]),
         )
 
-    def _statistics(self, moments: tuple[Moments, ...], w: Floats) -> Statistics:
+    def _statistics(self, moments: tuple[MomentTensors, ...], w: Floats) -> WeightedSums:
         return over_cells(self.partition, moments, w, self.weight, self.largest_distance)
 
-    def _solve(self, found: Statistics, radius: float) -> Solution:
+    def _solve(self, found: WeightedSums, radius: float) -> Solution:
         rows = self.n_rows_public
         if not self.intercept:
             slopes = solve_in_ball(found.gram / rows, found.cross / rows, radius)
@@ -306,43 +312,34 @@ class Synopsis:
         """What each column contributes, in units of the model's output (points, columns)."""
         embedding, half = self.coordinates.embedding, (self.output_range[1] - self.output_range[0]) / 2
         slopes = solution.slopes @ embedding.T
-        if self.intercept:
-            parts = -slopes * (solution.means @ embedding.T)
-        else:
-            active = self.schema.features(raw)[0] > 0
-            for name, place in self.schema.feature_slices.items():
-                active[:, place] |= isinstance(self.schema[name], Numeric)
-            parts = np.where(active, slopes, 0.0)
-        columns = [parts[:, place].sum(axis=1) for place in self.schema.feature_slices.values()]
-        return half * np.stack(columns, axis=1)
+        by_feature = -(solution.means @ embedding.T) if self.intercept else active_features(self.schema, raw)
+        return half * by_column(self.schema, slopes * by_feature)
 
     def _half_widths(self, raw: Floats, w: Floats, values: Floats, radius: float, draws: int) -> Floats:
         """Half-widths of the bands (points, columns)."""
         if isinstance(draws, bool) or not isinstance(draws, int) or draws < FEWEST_DRAWS:
             raise InvalidInput(f"draws is {draws!r}; a band needs a whole number of at least {FEWEST_DRAWS}")
         generator = np.random.default_rng(0)  # the release holds all the noise that protects; this only measures it
-        redrawn, on_sphere = np.empty((draws, *values.shape)), np.zeros(len(values))
+        redrawn = np.empty((len(values), draws, values.shape[1]))
+        slopes = np.empty((len(values), draws, self.coordinates.size))
         for draw in range(draws):
             noise = tuple(self.sigma * generator.standard_normal(part.shape) for part in self.parts)
             added = blocks_of(self.partition, self.scales, noise)
             blocks = self._shrunk(tuple(one + two for one, two in zip(self._blocks, added, strict=True)))
             solution = self.solve(w, radius=radius, moments=self._laid_out(blocks))
-            redrawn[draw] = self._values(raw, solution)
-            on_sphere += np.linalg.norm(solution.slopes, axis=1) > radius * (1 - 1e-6)
-        rank = min(math.ceil(COVERAGE * (draws + 1)), draws) - 1
-        moves = np.partition(np.abs(redrawn - values), rank, axis=0)[rank]
-        turned = TURN_FACTOR * on_sphere / draws * np.sqrt(1 - np.clip(_cosines(values, redrawn), 0.0, 1.0))
-        return np.asarray(moves * (1 + turned)[:, None])
+            redrawn[:, draw], slopes[:, draw] = self._values(raw, solution), solution.slopes
+        return calibrated(values, redrawn, slopes, radius)
+
+    @cached_property
+    def half_width(self) -> float | None:
+        """The median half-width of the bands, at points drawn from the schema."""
+        return self(self.schema.frame(self.schema.probe_rows(PROBED_POINTS))).half_width
 
     # --- files -------------------------------------------------------------------------------------------------------
 
-    def save(self, path: str | Path) -> None:
-        """Write the synopsis, without the model, as a zip of JSON and plain arrays."""
-        write_synopsis(self, path)
-
     @classmethod
     def load(cls, path: str | Path, *, model: Model | None = None, weight: Weight | None = None) -> Synopsis:
-        """Read what ``save`` wrote; nothing in the file is executed.
+        """Read what ``save`` wrote; nothing in it is run.
 
         Parameters
         ----------
@@ -352,7 +349,10 @@ class Synopsis:
         weight : Weight, optional
             Instead of the stored one; needed where that was a function of the user's own.
         """
-        return cls(**read_synopsis(path, weight), model=model)
+        made = cls.from_bytes(read_bytes(path), what=repr(str(path)))
+        made = replace(made, model=model, weight=made.weight if weight is None else weight)
+        made.weight(np.zeros(1))  # a stored function of somebody's own says so now
+        return made
 
 
 @dataclass(frozen=True, eq=False)
@@ -369,15 +369,3 @@ def _bordered(total: Floats, mean: Floats, gram: Floats) -> Floats:
     made = np.empty((len(gram), gram.shape[1] + 1, gram.shape[2] + 1))
     made[:, 0, 0], made[:, 0, 1:], made[:, 1:, 0], made[:, 1:, 1:] = total, mean, mean, gram
     return made
-
-
-def _cosines(values: Floats, redrawn: Floats) -> Floats:
-    """The mean cosine between the values of a point (points, columns) and redrawn ones (draws, points, columns)."""
-    lengths = np.linalg.norm(values, axis=1) * np.linalg.norm(redrawn, axis=2)
-    products = np.einsum("qi,dqi->dq", values, redrawn)
-    return np.asarray(np.divide(products, lengths, out=np.zeros_like(products), where=lengths > 0).mean(axis=0))
-
-
-def _rows_of(columns: Mapping[str, NDArray[np.generic]]) -> Iterator[dict[str, object]]:
-    for values in zip(*(column.tolist() for column in columns.values()), strict=True):
-        yield dict(zip(columns, values, strict=True))

@@ -24,9 +24,8 @@ from numpy.typing import NDArray
 
 from ..errors import SchemaError
 from ..nothing_escapes import attempt
-from .arrow_columns import source_of_arrow
 from .columns import Level
-from .plain_columns import Coded, Numbers, Refused, Source, Values, coded
+from .plain_columns import Coded, Numbers, Refused, Source, Values, coded, source_of_arrow
 
 Series: TypeAlias = "nw.Series[Any]"
 Frame: TypeAlias = "nw.DataFrame[Any]"

@@ -17,7 +17,7 @@ from ..guarantee import Bill, BillLine
 from ..results.band_claim import BandClaim
 from .attributions import AttributionPlots, attribution_figure, attributions_figure, summary, waterfall_figure
 from .audits import RocCurve, audit_page, roc_figure
-from .counterfactuals import changes_figure, distances_figure, pictures_figure
+from .counterfactuals import changes_figure, class_counts_figure, distances_figure, pictures_figure
 from .curves import curve_figure, curves_figure, surface_figure
 from .histograms import histograms_figure, links_figure
 from .images import heat_figure, image_figure
@@ -47,6 +47,7 @@ __all__ = [
     "budget_figure",
     "budget_over_queries",
     "changes_figure",
+    "class_counts_figure",
     "curve_figure",
     "curves_figure",
     "distances_figure",

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import _checks
+from .._types import Floats
 from ..errors import InvalidInput
-from ..results import Explanation
-from ..results.checks import Floats, check_count
+from ..results import Attribution
 from ..results.shap_bridge import shap_is_here, shap_waterfall
 from ..schema import Picture
 from .images import image_figure
@@ -69,9 +70,9 @@ class Bar(NamedTuple):
         return f"{left:>{HALF_BAR}}", f"{right:<{HALF_BAR}}"
 
 
-def bars_of(e: Explanation, most: int = MOST_COLUMNS, columns: Sequence[str] | None = None) -> list[Bar]:
+def bars_of(e: Attribution, most: int = MOST_COLUMNS, columns: Sequence[str] | None = None) -> list[Bar]:
     """The bars of one point, largest first or in the order of ``columns``; beyond ``most``, all others in the last bar."""
-    check_count(most, "max_columns")
+    _checks.whole("max_columns", most)
     of_column = {top.column: top for top in e.top(len(e.columns))}
     ordered = [of_column[name] for name in columns or of_column]
     rest = ordered[most - 1 :] if len(ordered) > most else []
@@ -103,7 +104,7 @@ def bar_numbers(bars: Sequence[Bar]) -> list[tuple[str, str]]:
     return [(next(texts), "" if len(bar.ends) == 1 else f"[{next(texts)}, {next(texts)}]") for bar in bars]
 
 
-def sentence_of(e: Explanation, *, short: bool = False) -> str:
+def sentence_of(e: Attribution, *, short: bool = False) -> str:
     """Where the explanation of one point starts, where it leads, and what the model says."""
     base, prediction, output = aligned_numbers((e.base_values[0], e.predictions[0], e.outputs[0]))
     if short:
@@ -111,7 +112,7 @@ def sentence_of(e: Explanation, *, short: bool = False) -> str:
     return f"from base value {base} to {prediction} (the model says {output})"
 
 
-def caution_of(e: Explanation) -> str:
+def caution_of(e: Attribution) -> str:
     """A sentence where the explanation of one point is far from the model, so that nobody takes it for the model."""
     if abs(e.predictions[0] - e.outputs[0]) <= np.abs(e.values[0]).max():
         return ""
@@ -122,7 +123,7 @@ def caution_of(e: Explanation) -> str:
     )
 
 
-def contributions_table(e: Explanation) -> Table:
+def contributions_table(e: Attribution) -> Table:
     """All contributions of one point, the largest first."""
     bars = bars_of(e, len(e.columns))
     rows = tuple(
@@ -138,12 +139,12 @@ def contributions_table(e: Explanation) -> Table:
 # --- figures -------------------------------------------------------------------------------------------------------------
 
 
-def attribution_figure(e: Explanation, point: int = 0, *, max_columns: int = MOST_COLUMNS) -> Figure:
+def attribution_figure(e: Attribution, point: int = 0, *, max_columns: int = MOST_COLUMNS) -> Figure:
     """Horizontal bars of one point with noise bands, the largest on top.
 
     Parameters
     ----------
-    e : Explanation
+    e : Attribution
         What was found.
     point : int
         Which point.
@@ -161,13 +162,13 @@ def attribution_figure(e: Explanation, point: int = 0, *, max_columns: int = MOS
 
 
 def attributions_figure(
-    e: Explanation, points: Sequence[int] | None = None, *, max_columns: int = MOST_COLUMNS, across: int = 3
+    e: Attribution, points: Sequence[int] | None = None, *, max_columns: int = MOST_COLUMNS, across: int = 3
 ) -> Figure:
     """Small multiples, one for each point, with columns in one order and on one scale so that they can be compared.
 
     Parameters
     ----------
-    e : Explanation
+    e : Attribution
         What was found.
     points : sequence of int, optional
         Which points; all if not given.
@@ -186,7 +187,7 @@ def attributions_figure(
     columns = [e.columns[j] for j in np.argsort(-sizes, kind="stable")]
     drawn = [bars_of(at_point, max_columns, columns) for at_point in explained]
     limits = bar_limits([bar for bars in drawn for bar in bars])
-    across = min(check_count(across, "across"), len(chosen))
+    across = min(_checks.whole("across", across), len(chosen))
     down = -(-len(chosen) // across)
     figure = new_figure(4.1 * across, (0.95 + 0.24 * len(drawn[0])) * down)
     for i, (point, at_point, bars) in enumerate(zip(chosen, explained, drawn, strict=True)):
@@ -209,14 +210,14 @@ def draw_bars(axes: Axes, bars: Sequence[Bar], limits: tuple[float, float] | Non
     axes.locator_params(axis="x", nbins=6)
 
 
-def waterfall_figure(e: Explanation, point: int = 0, *, max_columns: int = MOST_COLUMNS) -> Figure:
+def waterfall_figure(e: Attribution, point: int = 0, *, max_columns: int = MOST_COLUMNS) -> Figure:
     """Steps from the base value (below) to the prediction (above), the largest on top, with a band at each step's end.
 
     The band is that of the step alone: it does not add up over the steps below it.
 
     Parameters
     ----------
-    e : Explanation
+    e : Attribution
         What was found.
     point : int
         Which point.
@@ -251,20 +252,20 @@ def waterfall_figure(e: Explanation, point: int = 0, *, max_columns: int = MOST_
     return figure
 
 
-def _bands_text(e: Explanation) -> str:
+def _bands_text(e: Attribution) -> str:
     return "" if e.lower is None else f"; lines: {e.band_claim.bands}; pale: the band includes 0"
 
 
 # --- what a result offers ------------------------------------------------------------------------------------------------
 
 
-def summary(e: Explanation, k: int = 8) -> str:
+def summary(e: Attribution, k: int = 8) -> str:
     """The largest contributions of the first points as text with bars, for terminals."""
     lines = [repr(e)]
     shown = [e[point] for point in range(min(len(e), MOST_SUMMARISED))]
     for number, at_point in enumerate(shown):
         lines += ["", (f"point {number}: " if len(e) > 1 else "") + sentence_of(at_point)]
-        bars = bars_of(at_point, check_count(k, "k"))
+        bars = bars_of(at_point, _checks.whole("k", k))
         largest = max(abs(bar.value) for bar in bars) or 1.0
         texts = [(printable(bar.text), *numbers) for bar, numbers in zip(bars, bar_numbers(bars), strict=True)]
         widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
@@ -280,12 +281,12 @@ def summary(e: Explanation, k: int = 8) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AttributionPlots:
-    """The pictures of one explanation; reach it as ``e.plot``. ``e.plot()`` is ``e.plot.bar()``.
+    """The pictures of one explanation; reach it as ``e.plot``. ``e.plot()`` draws the bars.
 
     Examples
     --------
     >>> import numpy as np, vitrail as vt
-    >>> e = vt.Explanation(
+    >>> e = vt.Attribution(
     ...     values=np.array([[0.2, -0.05]]), base_values=np.array([0.3]), columns=("age", "sex"),
     ...     points=({"age": 39, "sex": "Male"},), outputs=np.array([0.5]),
     ...     guarantee=vt.Guarantee.of_mu(0.2, 1e-6), cost=vt.Cost.of_mu(0.2), method="statistics")
@@ -293,11 +294,11 @@ class AttributionPlots:
     'from base value 0.300 to 0.450 (the model says 0.500)'
     """
 
-    result: Explanation
+    result: Attribution
 
-    def __call__(self, point: int = 0, *, max_columns: int = MOST_COLUMNS) -> Figure:
-        """The same as ``bar``."""
-        return self.bar(point, max_columns=max_columns)
+    def __call__(self) -> Figure:
+        """The bars of the point, or of all points."""
+        return self.bar() if len(self.result) == 1 else self.bars()
 
     def bar(self, point: int = 0, *, max_columns: int = MOST_COLUMNS) -> Figure:
         """Horizontal bars of one point with noise bands, the largest on top; small ones together below."""
@@ -313,7 +314,7 @@ class AttributionPlots:
         """Steps from the base value to the prediction, drawn by shap where it is installed (``style="auto"``)."""
         if style not in ("auto", "shap", "vitrail"):
             raise InvalidInput(f"style is {style!r}; choose 'auto', 'shap' or 'vitrail'")
-        check_count(max_columns, "max_columns")
+        _checks.whole("max_columns", max_columns)
         if style == "shap" or (style == "auto" and shap_is_here()):
             return shap_waterfall(self.result[point], 0, max_columns)
         return waterfall_figure(self.result, point, max_columns=max_columns)

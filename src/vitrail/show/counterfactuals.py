@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import InvalidInput
+from ..results.class_picture import ClassPicture
 from ..results.counterfactuals import Counterfactuals
 from .style import (
     AMBER,
@@ -17,6 +18,7 @@ from .style import (
     SOFT,
     bare,
     draw_pixels,
+    name_rows,
     new_figure,
     put_heading,
     put_labels,
@@ -44,7 +46,7 @@ def question_of(result: Counterfactuals, person: int = 0) -> str:
 def changes_table(result: Counterfactuals, person: int = 0) -> Table:
     """One person's values and those of each answer, changed cells marked; then outputs and distances."""
     of_person = result[person]
-    query, answers = of_person.queries[0], of_person.answers[0][:MOST_ANSWERS]
+    query, answers = of_person.points[0], of_person.answers[0][:MOST_ANSWERS]
     changed = [name for name in of_person.columns if any(answer.row[name] != query[name] for answer in answers)]
     others = [name for name in of_person.columns if name not in changed]
     chosen = {*changed[:MOST_ROWS], *others[: max(0, MOST_ROWS - len(changed))]}
@@ -119,7 +121,7 @@ def pictures_figure(result: Counterfactuals, person: int, shape: tuple[int, int]
     answer = of_person.answers[0][0]
     before, after = (
         np.array([row[name] for name in of_person.columns], dtype=np.float64).reshape(shape)
-        for row in (of_person.queries[0], answer.row)
+        for row in (of_person.points[0], answer.row)
     )
     bright = max(float(before.max()), float(after.max())) or 1.0
     figure = new_figure(7.2, 7.2 / 3 * shape[0] / shape[1] + 0.9)
@@ -132,6 +134,18 @@ def pictures_figure(result: Counterfactuals, person: int, shape: tuple[int, int]
         bare(axes, f"{name}: model says {output:.2g}", color=INK)
     draw_pixels(difference, after - before, "difference")
     put_heading(figure, question_of(of_person))
+    return figure
+
+
+def class_counts_figure(picture: ClassPicture) -> Figure:
+    """A bar for each class: its noisy number of rows, with the noise band."""
+    figure = new_figure(5.2, 0.32 * len(picture.labels) + 1.1)
+    axes = figure.add_subplot()
+    quiet(axes, "x")
+    rows = name_rows(axes, [_text(label) for label in picture.labels])
+    axes.barh(rows, picture.counts, xerr=picture.half_width, color=GLASS, ecolor=INK, height=0.6)
+    put_labels(axes, f"rows; lines: {picture.band_claim.bands}")
+    put_title(axes, f"classes of {picture.dataset}", 70)
     return figure
 
 

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .._types import Floats
 from ..errors import InvalidInput
 from ..results import Curve, Density, Surface
 from ..results.band_claim import TWO_SIDED_95
-from ..results.checks import Floats, shown_text
+from ..results.checks import shown_text
 from .style import (
     AMBER,
     GLASS,

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from .._types import Floats
 from ..errors import InvalidInput
 from ..results.band_claim import TWO_SIDED_95, BandClaim
-from ..results.checks import Floats
 from ..results.marginals import Marginals
 from ..results.private_rows import PrivateRows
 from ..solve.rows.consistency import mutual_information

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from .._types import Floats
 from ..errors import InvalidInput
-from ..results import Explanation
-from ..results.checks import Floats
+from ..results import Attribution
 from ..schema import Picture
 from .style import RULE, SOFT, bare, diverging_colors, new_figure, put_footnote, put_heading
 
@@ -28,7 +28,7 @@ _PANEL_INCHES = 2.9
 
 
 def image_figure(
-    e: Explanation,
+    e: Attribution,
     shape: tuple[int, int] | Picture,
     *,
     image: Floats | None = None,

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .._types import Floats
 from ..errors import InvalidInput
-from ..results import Explanation
-from ..results.checks import Floats
+from ..results import Attribution
 from .style import INK, LOWERS, RAISES, RULE, SOFT, bare, draw_pixels, new_figure, quiet
 from .tables import shortened
 
@@ -75,7 +75,7 @@ def filters_figure(
 
 
 def map_figure(
-    e: Explanation,
+    e: Attribution,
     maps: Sequence[Floats],
     weights: Sequence[float],
     label: str,
@@ -87,7 +87,7 @@ def map_figure(
 
     Parameters
     ----------
-    e : Explanation
+    e : Attribution
         Of one input; its coefficients are the weighted average of the maps.
     maps, weights : sequences
         The heaviest maps, and how much each counted.

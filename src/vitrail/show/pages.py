@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from ..accounting import epsilon_of, rounded_up
 from ..errors import InvalidInput
 from ..guarantee import Bill, Guarantee
-from ..results import Curve, Explanation, Ranking, Surface
+from ..results import Attribution, Curve, Ranking, Surface
 from ..results.band_claim import BandClaim
 from ..results.checks import shown_text
+from ..results.class_picture import ClassPicture
 from ..results.counterfactuals import Counterfactuals
 from ..results.effects import Effects
 from ..results.marginals import Marginals
 from ..results.private_rows import PrivateRows
-from ..results.report import PART_NAMES, GlobalExplanation
+from ..results.report import PART_NAMES, Report
 from . import attributions, counterfactuals, curves, histograms, rankings, spending
 from .render import render
 from .tables import Table
@@ -33,7 +34,7 @@ Content = tuple[str, dict[str, object]]
 """The name of a template, and what it is given."""
 
 
-class Result(Protocol):
+class Promised(Protocol):
     """Anything that was released: it carries its promise."""
 
     @property
@@ -72,7 +73,7 @@ class Picture(NamedTuple):
 
 
 def page(
-    result: Result,
+    result: Promised,
     *,
     title: str | None = None,
     dataset: str = "",
@@ -128,7 +129,7 @@ def page(
 
 
 @singledispatch
-def page_content(result: Result) -> Content:
+def page_content(result: Promised) -> Content:
     """The template of a result's page, and what it needs beside the result itself."""
     raise InvalidInput(f"there is no page for a {type(result).__name__}; give one of vitrail's results, or a bill")
 
@@ -139,7 +140,7 @@ def _(result: Bill) -> Content:
 
 
 @page_content.register
-def _(result: Explanation) -> Content:
+def _(result: Attribution) -> Content:
     return "attribution.html", {"shown": list(result[: attributions.MOST_POINTS])}
 
 
@@ -152,12 +153,13 @@ def _(result: Counterfactuals) -> Content:
 @page_content.register(Surface)
 @page_content.register(Ranking)
 @page_content.register(Effects)
-def _(result: Curve | Surface | Ranking | Effects) -> Content:
+@page_content.register(ClassPicture)
+def _(result: Curve | Surface | Ranking | Effects | ClassPicture) -> Content:
     pictures = pictures_of(result)
     heading = pictures[0].title
     if isinstance(result, Effects):
         heading = f"{heading.partition(':')[0]} of {len(pictures)} columns"
-    return "result.html", {"pictures": pictures, "heading": heading, "sentences": sentences_of(result)}
+    return "result.html", {"pictures": pictures, "heading": heading, "sentences": result.sentences}
 
 
 @page_content.register
@@ -171,14 +173,14 @@ def _(result: PrivateRows) -> Content:
 
 
 @page_content.register
-def report_content(result: GlobalExplanation) -> Content:
+def report_content(result: Report) -> Content:
     """What the page of a global report needs; a pane's page is made of the same."""
     effects = {part: curves_of for part, curves_of in (("pdp", result.pdp), ("ale", result.ale)) if curves_of}
     columns = column_order(result)
     return "report.html", {"report": result, "effects": effects, "columns": columns, "marginals": result.marginals}
 
 
-def column_order(result: GlobalExplanation) -> tuple[str, ...]:
+def column_order(result: Report) -> tuple[str, ...]:
     """The columns with curves: by importance, or else by how far their first curve goes up and down."""
     by_name: Mapping[str, Curve] = result.pdp or result.ale or {}
     ranking = result.importance or result.shap
@@ -191,7 +193,7 @@ def column_order(result: GlobalExplanation) -> tuple[str, ...]:
 
 
 @singledispatch
-def pictures_of(result: Result) -> tuple[Picture, ...]:
+def pictures_of(result: Promised) -> tuple[Picture, ...]:
     """The pictures of a result, with their numbers."""
     raise InvalidInput(f"there is no picture of a {type(result).__name__}; give one of vitrail's results")
 
@@ -221,16 +223,18 @@ def _(result: Effects) -> tuple[Picture, ...]:
     return tuple(picture for curve in (*result.values(), *result.surfaces.values()) for picture in pictures_of(curve))
 
 
-def sentences_of(result: Result) -> tuple[str, ...]:
-    """What stands under every picture of a result: the promise at least."""
-    return getattr(result, "sentences", (result.guarantee.sentence,))
+@pictures_of.register
+def _(result: ClassPicture) -> tuple[Picture, ...]:
+    return (
+        Picture(result.plot(), f"How many rows each class of {result.dataset} has", title=f"Classes of {result.dataset}"),
+    )
 
 
 # --- notebooks -----------------------------------------------------------------------------------------------------------
 
 
 @singledispatch
-def fragment(result: Result) -> str:
+def fragment(result: Promised) -> str:
     """What a notebook shows of a result: a heading, pictures or bars or tables, and the sentences a reader should know.
 
     Examples
@@ -249,7 +253,7 @@ def fragment_html(
     sentences: Sequence[str],
     *,
     pictures: Sequence[Picture] = (),
-    explanations: Sequence[Explanation] = (),
+    explanations: Sequence[Attribution] = (),
     tables: Sequence[tuple[str, Table, str]] = (),
     more: str = "",
 ) -> str:
@@ -259,7 +263,7 @@ def fragment_html(
 
 
 @fragment.register
-def _(result: Explanation) -> str:
+def _(result: Attribution) -> str:
     shown = list(result[:MOST_POINTS_IN_NOTEBOOK])
     more = f"and {len(result) - len(shown)} more points" if len(result) > len(shown) else ""
     bands = (f"Lines are {result.band_claim.bands}; a pale bar's band includes 0.",) if result.lower is not None else ()
@@ -274,7 +278,7 @@ def _(result: Counterfactuals) -> str:
         for i in range(n_shown)
     ]
     more = f"The first {n_shown} of {len(result)} people are shown." if n_shown < len(result) else ""
-    return fragment_html(repr(result), (result.guarantee.sentence, *result.notes), tables=tables, more=more)
+    return fragment_html(repr(result), result.sentences, tables=tables, more=more)
 
 
 @fragment.register(Curve)
@@ -283,17 +287,18 @@ def _(result: Counterfactuals) -> str:
 @fragment.register(Effects)
 @fragment.register(Marginals)
 @fragment.register(PrivateRows)
-def _(result: Curve | Surface | Ranking | Effects | Marginals | PrivateRows) -> str:
-    return fragment_html(repr(result), sentences_of(result), pictures=[Picture(result.plot(), repr(result))])
+@fragment.register(ClassPicture)
+def _(result: Curve | Surface | Ranking | Effects | Marginals | PrivateRows | ClassPicture) -> str:
+    return fragment_html(repr(result), result.sentences, pictures=[Picture(result.plot(), repr(result))])
 
 
 @fragment.register
-def _(result: GlobalExplanation) -> str:
+def _(result: Report) -> str:
     effects = [effects for effects in (result.pdp, result.ale) if effects]
     drawn: list[Ranking | Effects] = [*result.rankings.values(), *effects]
-    claims = (claim.sentence(PART_NAMES[part]) for part, claim in result.band_claims.items())
-    sentences = (result.guarantee.sentence, *claims, *result.notes)
-    return fragment_html(repr(result), sentences, pictures=[Picture(drawing.plot(), repr(drawing)) for drawing in drawn])
+    return fragment_html(
+        repr(result), result.sentences, pictures=[Picture(drawing.plot(), repr(drawing)) for drawing in drawn]
+    )
 
 
 @fragment.register

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .. import _checks
 from ..errors import InvalidInput
 from ..results import Ranking
 from ..results.band_claim import BandClaim
-from ..results.checks import check_count
 from .style import AMBER, SOFT, dots, figure_of, new_figure, put_labels, put_title
 from .tables import Table, aligned_numbers, half_widths, per_cent
 
@@ -26,7 +26,7 @@ SURE = 0.95
 
 def ranking_figure(ranking: Ranking, axes: Axes | None = None, *, max_items: int = 20, titled: bool = True) -> Figure:
     """The highest items in a figure of its own, or drawn into given axes; returns the figure."""
-    n_shown = min(check_count(max_items, "max_items"), len(ranking))
+    n_shown = min(_checks.whole("max_items", max_items), len(ranking))
     if axes is None:
         axes = new_figure(4.4, 1.1 + 0.32 * n_shown).add_subplot()
     top = {name: column[:n_shown] for name, column in ranking.frame().items()}

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from .. import _checks
 from ..accounting import Cost, epsilon_of, rounded_up
 from ..errors import InvalidInput
 from ..guarantee import Bill
-from ..results.checks import check_count
 from .style import AMBER, GLASS, INK, SERIES, new_figure, put_labels, quiet
 from .tables import Table, shortened
 
@@ -101,7 +101,7 @@ def budget_over_queries(
         raise InvalidInput(f"delta is {delta}; it must lie strictly between 0 and 1, for example 1e-6")
     if n_queries is None:
         n_queries = max(len(each) for each in costs.values())
-    check_count(n_queries, "n_queries")
+    _checks.whole("n_queries", n_queries)
     figure = new_figure(6.6, 3.0)
     axes = figure.add_subplot()
     quiet(axes, "y")

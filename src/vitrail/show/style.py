@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..results.checks import Floats, check_count
+from .. import _checks
+from .._types import Floats
 from .tables import shortened
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ def small_multiples(heights: Sequence[float], across: int, width_inches: float =
 
     So bars and levels are equally thick everywhere.
     """
-    across = min(check_count(across, "across", MOST_ACROSS), len(heights))
+    across = min(_checks.whole("across", across, most=MOST_ACROSS), len(heights))
     lines = [heights[start : start + across] for start in range(0, len(heights), across)]
     figure = new_figure(width_inches * across, sum(max(line) for line in lines))
     grid = figure.add_gridspec(len(lines), across, height_ratios=[max(line) for line in lines])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import InvalidInput
-from ..results import Contribution, Explanation
+from ..results import Attribution, Contribution
 from ..schema.words import WORD, plain_text
 from .render import render
 from .style import INK, LOWERS, RAISES, SOFT, new_figure
@@ -149,7 +149,7 @@ def _put(figure: Figure, word: Word, at: tuple[float, float], largest: float) ->
 # --- from an explanation -------------------------------------------------------------------------------------------------
 
 
-def highlighted_text(e: Explanation, words: str | Sequence[str] | None, absent: int, heading: str) -> HighlightedText:
+def highlighted_text(e: Attribution, words: str | Sequence[str] | None, absent: int, heading: str) -> HighlightedText:
     """The words of one point: those given, or those the point has; and those whose absence says most."""
     if isinstance(absent, bool) or not isinstance(absent, int | np.integer) or absent < 0:
         raise InvalidInput(f"absent is {absent!r}; it must be a whole number, 0 for none")

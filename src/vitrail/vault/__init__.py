@@ -1,22 +1,22 @@
 """TRUSTED. The only room with raw rows: the questions that can be asked of them, exact sums, noise, and the charge first."""
 
 from ..releases import Release
-from .block import Block
-from .bounded_sum import BoundedSum
-from .gram_sum import GramSum
-from .grouped_sum import GroupedSum
-from .map_gradients import MapScores, map_scores
 from .private_data import PrivateData
-from .product_sum import ProductSum
-from .question import Question
+from .questions.bounded_sum import BoundedSum
+from .questions.gram_sum import GramSum
+from .questions.grouped_sum import GroupedSum
+from .questions.product_sum import ProductSum
+from .questions.question import Question
+from .questions.sampled_sum import SampledSum
+from .questions.select import Select
 from .quote import Quote
-from .rehearsal import rehearse
-from .sampled_sum import SampledSum
-from .select import Select
-from .training import MapTraining, TrainedMaps, train_maps
-from .training_choice import JUDGING_SHARE, MapChoice, choose_run
-from .training_price import noise_for, run_epsilon
-from .training_rows import check_device, on_device
+from .rehearsal import PublicRows, rehearse
+from .rows.block import Block
+from .training.choice import JUDGING_SHARE, MapChoice, choose_run
+from .training.device_rows import check_device, on_device
+from .training.map_gradients import MapScores, map_scores
+from .training.price import noise_for, run_epsilon
+from .training.run import MapTraining, TrainedMaps, train_maps
 
 __all__ = [
     "JUDGING_SHARE",
@@ -29,6 +29,7 @@ __all__ = [
     "MapTraining",
     "PrivateData",
     "ProductSum",
+    "PublicRows",
     "Question",
     "Quote",
     "Release",

@@ -28,11 +28,11 @@ from __future__ import annotations
 import hashlib
 import json
 
+from .. import _checks
 from ..errors import InvalidInput
 from ..ledger import Part
-from ..ledger.parts import MOST_PARTS
+from ..ledger.entries import MOST_PARTS
 from ..schema import Schema
-from .question import check_count
 from .setting import Setting
 
 LONGEST_NAME = 100
@@ -47,7 +47,7 @@ def partition(dataset: str, version: str, schema: Schema, *, name: str, count: i
     >>> [str(part) for part in partition("ages", "1", Schema({"age": Numeric(0, 9)}), name="halves", count=2)]
     ["part 1 of 2 of 'halves'", "part 2 of 2 of 'halves'"]
     """
-    check_count("count", count, "parts", MOST_PARTS)
+    _checks.whole("count", count, most=MOST_PARTS, of="parts")
     if count < 2:
         raise InvalidInput("count of parts is 1; a single part is the data itself: ask that, or choose 2 parts or more")
     if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME or not name.isprintable() or name != name.strip():

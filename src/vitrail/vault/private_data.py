@@ -9,27 +9,27 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NoReturn, overload
 
-from ..accounting import Basis, JsonValue, dearest
-from ..errors import InvalidInput, SchemaError
-from ..guarantee import Budget, Guarantee, check_neighbours, question_mu
-from ..ledger import Ledger, Part, Replay, Statement, open_ledger
-from ..ledger.forgetful import check_forgetful
+from ..accounting import Basis, Cost, JsonValue
+from ..errors import InvalidInput
+from ..guarantee import Budget, Guarantee, question_mu
+from ..ledger import Ledger, Part, Replay, Reservation, Statement, open_ledger
+from ..ledger.high_water import check_forgetful
 from ..nothing_escapes import stop_if_interrupted
 from ..progress import progress
 from ..releases import Release
 from ..schema import Categorical, Schema
 from .parts import check_partition_allowed, part_row_count, partition
-from .predictions import Predictions
-from .question import Answer, Plan, Question, check_count
-from .quote import Priced, Quote, Tag
-from .row_pass import RowPass
+from .questions.question import Answer, Plan, Question
+from .quote import Priced, Quote, Tag, price_tag
 from .rows import RowSource, open_rows
 from .rows.part import PartRows
+from .rows.predictions import Predictions
+from .rows.row_pass import RowPass
 from .sealing import answering, opening
-from .setting import Setting, default_block_rows
-from .training import MapTraining
-from .training_choice import MapChoice, trained
-from .training_rows import check_device, training_rows
+from .setting import checked_setting
+from .training.choice import MapChoice, trained
+from .training.device_rows import check_device, training_rows
+from .training.run import MapTraining
 
 KEY_FORMAT = 1
 
@@ -110,33 +110,12 @@ class PrivateData:
         block_rows: int | None = None,
         threads: int = 1,
     ) -> None:
-        if not isinstance(schema, Schema):
-            raise SchemaError(
-                f"schema is {type(schema).__name__}; declare one: vt.Schema({{'age': vt.Numeric(0, 120), ...}})"
-            )
         if not isinstance(budget, Budget):
             raise InvalidInput(f"budget is {budget!r}; declare one: vt.Budget(epsilon=1.0, delta=1e-6)")
         for what, text in (("name", name), ("analyst", analyst), ("version", version), ("account", account or name)):
             if not isinstance(text, str) or not text:
                 raise InvalidInput(f"{what} is {text!r}; it must be a non-empty text")
-        if target is not None and target not in schema:
-            raise SchemaError(
-                f"target is {target!r}, which the schema does not declare; it declares {', '.join(schema.names)}"
-            )
-        if target is not None and schema.n_columns == 1:
-            raise SchemaError(
-                f"the schema declares nothing but the target {target!r}; there is no feature left to explain with"
-            )
-        count = check_count("n_rows_public", n_rows_public, "a PrivateData", 10**12)
-        shape = default_block_rows(count) if block_rows is None else check_count("block_rows", block_rows, "a PrivateData")
-        self.__setting = Setting(
-            schema,
-            target,
-            count,
-            check_neighbours(neighbours),
-            shape,
-            check_count("threads", threads, "a PrivateData", 1024),
-        )
+        self.__setting = checked_setting(schema, target, n_rows_public, neighbours, block_rows, threads)
         self.__name, self.__analyst, self.__version = name, analyst, version
         self.__part: Part | None = None
         self.__rows: RowSource = opening(lambda: open_rows(rows, schema))
@@ -244,23 +223,8 @@ class PrivateData:
     def keep(self, name: str, content: bytes) -> None:
         """Keep what was made from releases alone beside the bill, free, for the analyst who made it.
 
-        It outlives the process with the ledger. The latest content under a name holds.
-
-        Parameters
-        ----------
-        name : str
-            To find it by, within this dataset (its version, schema and part).
-        content : bytes
-            Post-processing of releases. Nothing else belongs here: the ledger is not private.
-
-        Examples
-        --------
-        >>> import vitrail as vt
-        >>> schema = vt.Schema({"age": vt.Numeric(0, 100)})
-        >>> data = vt.PrivateData({"age": [5.0]}, schema, name="one", n_rows_public=1, budget=vt.Budget(1, 1e-6))
-        >>> data.keep("notes", b"nothing yet")
-        >>> data.kept("notes"), data.kept("more notes")
-        (b'nothing yet', None)
+        It outlives the process with the ledger; the latest content under a name holds. Nothing but post-processing of
+        releases belongs here: the ledger is not private.
         """
         self.__ledger.keep(self.__account.name, analyst=self.__analyst, name=self.__kept_name(name), content=content)
 
@@ -281,14 +245,26 @@ class PrivateData:
     def quote(self, question: Question, *, epsilon: float | None = None, mu: float | None = None) -> Quote: ...
 
     @overload
-    def quote(self, question: Priced[Tag], *, epsilon: float | None = None, mu: float | None = None) -> Tag: ...
+    def quote(
+        self,
+        question: Priced[Tag],
+        *,
+        epsilon: float | None = None,
+        mu: float | None = None,
+        half_width: float | None = None,
+    ) -> Tag: ...
 
     def quote(
-        self, question: Question | Priced[Tag], *, epsilon: float | None = None, mu: float | None = None
+        self,
+        question: Question | Priced[Tag],
+        *,
+        epsilon: float | None = None,
+        mu: float | None = None,
+        half_width: float | None = None,
     ) -> Quote | Tag:
-        """What a question would cost and how noisy its answer would be. Reads no row and charges nothing.
+        """What a question or an explainer would cost and how noisy it would be. Reads no row and charges nothing.
 
-        An explainer that can tell more (``vt.LocalLinear``: the expected width of its bands) is asked for its own quote.
+        ``half_width`` asks an explainer the other way round: what would bands this narrow cost.
 
         Examples
         --------
@@ -300,26 +276,15 @@ class PrivateData:
         epsilon 2 at delta 1e-06 (mu 0.448...). Noise: ... It does not fit: the largest question ... is epsilon 1.
         """
         if isinstance(question, Priced):
-            return question.__vitrail_quote__(epsilon=epsilon, mu=mu)
+            return question.__vitrail_quote__(epsilon=epsilon, mu=mu, half_width=half_width)
+        if half_width is not None:
+            raise InvalidInput("half_width= is for explainers, which have bands; give a question epsilon= or mu=")
         plan = self.__plan(question, epsilon, mu)
-        statement = self.budget
-        cost = plan.event.cost()
-        sigma = plan.sigma
-        exposed, remaining, adds = statement.spent, statement.remaining_epsilon, cost
-        if self.__part is not None:
-            line = statement.of_part(self.__part)
-            exposed, remaining = line.exposed, line.remaining_epsilon
-            adds = statement.spent.left_of(dearest((statement.spent, exposed + cost)))
-        return Quote(
-            cost,
-            Guarantee.of_mu(cost.mu, self.delta, self.__setting.neighbours),
-            sigma,
-            None if sigma is None else sigma / self.n_rows_public,
-            exposed + cost <= statement.capacity,
-            remaining,
-            adds,
-            None if self.__part is None else str(self.__part),
-        )
+        return self.price_tag(plan.event.cost(), plan.sigma)
+
+    def price_tag(self, cost: Cost, sigma: float | None = None) -> Quote:
+        """What this cost would promise, add to the account, and whether account and cap can pay for it now."""
+        return price_tag(self.budget, cost, sigma, self.__setting, analyst=self.__analyst, part=self.__part)
 
     def ask(self, question: Question, *, epsilon: float | None = None, mu: float | None = None) -> Release:
         """Answer a question: probe it on public rows, charge the ledger, then draw noise, then read the rows.
@@ -353,21 +318,22 @@ class PrivateData:
         (True, True)
         """
         plan = self.__plan(question, epsilon, mu)
+        return self.__answer(question, plan, self.__key(question, plan), question.label, None)
+
+    def __answer(
+        self, question: Question, plan: Plan, key: str | None, label: str | None, reservation: Reservation | None
+    ) -> Release:
         self.__predictions.begin()
         block_rows = question.probe(self.__setting, self.__predictions)
-        key = self.__key(question, plan)
         self.__check_rows(stored_may_exist=key is not None)
         charge = self.__ledger.charge(
             self.__account.name,
             analyst=self.__analyst,
             event=plan.event,
-            question={
-                "dataset": self.__name,
-                **question.describe(),
-                **({"label": question.label} if question.label else {}),
-            },
+            question={"dataset": self.__name, **question.describe(), **({"label": label} if label else {})},
             key=key,
             part=self.__part,
+            reservation=reservation,
         )
         if isinstance(charge, Replay):
             return Release.from_bytes(charge.release, replayed=True)
@@ -382,8 +348,43 @@ class PrivateData:
             self.__name,
             MappingProxyType(answer.parts),
         )
-        self.__ledger.store(charge, release.to_bytes())
-        return release
+        stored = self.__ledger.store(charge, computed := release.to_bytes())  # a racer's, if it was stored first
+        return release if stored == computed else Release.from_bytes(stored, replayed=True)
+
+    # --- conversations (explain/recipe.py) ---------------------------------------------------------------------------
+
+    def has_begun(self, recipe: str) -> bool:
+        """Whether a conversation of this name was begun over these rows, by anybody."""
+        return self.__ledger.has_begun(self.__account.name, recipe=self.__recipe_key(recipe))
+
+    def reserve(self, cost: Cost, *, recipe: str | None, label: str) -> Reservation:
+        """Set the whole price of a conversation aside, against account, part and cap, or refuse it. No row is read."""
+        return self.__ledger.reserve(
+            self.__account.name,
+            analyst=self.__analyst,
+            cost=cost,
+            recipe=None if recipe is None else self.__recipe_key(recipe),
+            question={"dataset": self.__name, "question": "recipe", "label": label},
+            part=self.__part,
+        )
+
+    def ask_reserved(self, reservation: Reservation, question: Question, *, mu: float, step: int, label: str) -> Release:
+        """Answer a step of a conversation, booked against its reservation; a step that was answered before is replayed.
+
+        A question with a key of its own is known by that; any other by the conversation and its step.
+        """
+        plan = self.__plan(question, None, mu)
+        key = self.__key(question, plan)
+        if key is None and reservation.recipe is not None:
+            key = _digest({"format": KEY_FORMAT, "recipe": reservation.recipe, "step": step})
+        return self.__answer(question, plan, key, label, reservation)
+
+    def finish(self, reservation: Reservation) -> None:
+        """The conversation is over: what it did not book is given back."""
+        self.__ledger.finish(reservation)
+
+    def __recipe_key(self, recipe: str) -> str:
+        return _digest({**self.__facts(), "format": KEY_FORMAT, "recipe": recipe})
 
     def train(self, training: MapTraining | MapChoice, *, device: str = "auto") -> Release:
         """Train locally linear maps, or choose among runs: charge the training purse, then read the rows.

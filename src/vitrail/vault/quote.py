@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol, TypeVar, runtime_checkable
 
-from ..accounting import Cost, JsonValue, rounded_down, rounded_up
+from ..accounting import Cost, JsonValue, dearest, rounded_down, rounded_up
 from ..guarantee import Guarantee
+from ..ledger import Part, Statement
+from .setting import Setting
 
 Tag = TypeVar("Tag", covariant=True)
 
@@ -15,7 +17,7 @@ Tag = TypeVar("Tag", covariant=True)
 class Priced(Protocol[Tag]):
     """An explainer that knows what its epsilon would buy."""
 
-    def __vitrail_quote__(self, *, epsilon: float | None, mu: float | None) -> Tag:
+    def __vitrail_quote__(self, *, epsilon: float | None, mu: float | None, half_width: float | None) -> Tag:
         """Its own price tag."""
         ...
 
@@ -93,3 +95,31 @@ class Quote:
             "added_pico_mu_squared": (self.cost if self.adds is None else self.adds).pico_mu_squared,
             "part": self.part,
         }
+
+
+def price_tag(
+    statement: Statement, cost: Cost, sigma: float | None, setting: Setting, *, analyst: str, part: Part | None
+) -> Quote:
+    """What this cost would promise and add to the account, and whether account and cap can pay for it now."""
+    exposed, remaining, adds = statement.spent, statement.remaining_epsilon, cost
+    fits = exposed + cost <= statement.capacity
+    if part is not None:
+        line = statement.of_part(part)
+        exposed, remaining = line.exposed, line.remaining_epsilon
+        adds = statement.spent.left_of(dearest((statement.spent, exposed + cost)))
+        fits = exposed + cost <= statement.capacity
+    else:  # how much of a cap one part of the rows has used is not in the statement: there the ledger decides alone
+        own = next((line for line in statement.analysts if line.analyst == analyst), None)
+        if own is not None and own.capacity is not None and own.remaining_epsilon is not None:
+            fits = fits and own.spent + cost <= own.capacity
+            remaining = min(remaining, own.remaining_epsilon)
+    return Quote(
+        cost,
+        Guarantee.of_mu(cost.mu, statement.delta, setting.neighbours),
+        sigma,
+        None if sigma is None else sigma / setting.n_rows_public,
+        fits,
+        remaining,
+        adds,
+        None if part is None else str(part),
+    )

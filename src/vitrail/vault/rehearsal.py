@@ -1,21 +1,122 @@
-"""The vault's mechanisms on rows that are nobody's: what auditors and tests draw from, hundreds of thousands of times.
+"""The vault's mechanisms on rows that are nobody's: for auditors, quotes, rehearsals and tests.
 
 The same plans, the same sums and the same noise as in :meth:`PrivateData.ask`, without a ledger. The rows are the
-auditor's own; there is no way from a :class:`PrivateData` to here.
+caller's own; there is no way from a :class:`PrivateData` to here.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
 import numpy as np
 from numpy.typing import NDArray
 
-from ..guarantee import check_neighbours
+from ..accounting import Basis
+from ..guarantee import Guarantee, check_neighbours
+from ..releases import Release
 from ..schema import Schema
-from .predictions import Predictions
-from .question import Question
-from .row_pass import RowPass
-from .rows import open_rows
+from .questions.grouped_sum import LARGEST_PUBLIC_GROUP, GroupedSum
+from .questions.question import Plan, Question
+from .questions.sampled_sum import SampledSum
+from .questions.select import Select
+from .rows import RowSource, open_rows
+from .rows.predictions import Predictions
+from .rows.row_pass import RowPass
 from .setting import Setting
+
+EXACT_MU = 1e5
+"""A price at which noise is too small to matter beside that of any real question."""
+
+
+@dataclass(frozen=True)
+class PublicRows:
+    """Rows that are nobody's, with the vault's mechanisms in front of them.
+
+    Parameters
+    ----------
+    rows : object
+        What :class:`PrivateData` takes.
+    schema, target, n_rows_public, neighbours, block_rows, threads
+        As for :class:`PrivateData`.
+
+    Examples
+    --------
+    >>> import vitrail as vt
+    >>> rows = PublicRows({"age": [50.0]}, vt.Schema({"age": vt.Numeric(0, 100)}), n_rows_public=1)
+    >>> question = vt.BoundedSum(lambda block: block.features, size=1, l2_bound=1.0)
+    >>> rows.draws(question, mu=1.0, draws=3).shape, rows.ask(question, mu=1.0, delta=1e-6).value.shape
+    ((3, 1), (1,))
+    """
+
+    rows: object
+    schema: Schema
+    n_rows_public: int
+    target: str | None = None
+    neighbours: str = "add-remove"
+    block_rows: int = 8
+    threads: int = 1
+    _setting: Setting = field(init=False, repr=False)
+    _source: RowSource = field(init=False, repr=False)
+    _predictions: Predictions = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        relation = check_neighbours(self.neighbours)
+        setting = Setting(self.schema, self.target, self.n_rows_public, relation, self.block_rows, self.threads)
+        object.__setattr__(self, "_setting", setting)
+        object.__setattr__(self, "_source", open_rows(self.rows, self.schema))
+        object.__setattr__(self, "_predictions", Predictions(setting))
+
+    def draws(self, question: Question, *, mu: float, draws: int) -> NDArray[np.float64]:
+        """Independent outputs of a question, flat: (draws, width)."""
+        self._predictions.begin()
+        block_rows = question.probe(self._setting, self._predictions)
+        rows = RowPass(self._source, self._setting, self._predictions)
+        return question.plan(mu, self._setting).answers(rows, block_rows, draws)
+
+    def ask(self, question: Question, *, mu: float, delta: float) -> Release:
+        """One draw, as the release that the vault would hand out."""
+        flat = self.draws(question, mu=mu, draws=1)[0]
+        return self._release(question, question.plan(mu, self._setting), flat, delta)
+
+    def scaled(self, question: Question, *, mu: float, delta: float, n_rows: int, noise: np.random.Generator) -> Release:
+        """A release as ``n_rows`` rows like these would give it: exact sums times their ratio, noise at its real size.
+
+        ``noise`` hides nothing here; with a fixed seed a quote is the same again.
+        """
+        true = replace(self._setting, n_rows_public=n_rows)
+        plan, factor = question.plan(mu, true), n_rows / self.n_rows_public
+        if isinstance(question, GroupedSum):
+            flat = self._one_group(question, true)
+        elif isinstance(question, Select):  # scores that are `factor` times larger: so is the epsilon in front of them
+            flat = self.draws(question, mu=min(EXACT_MU, mu * factor), draws=1)[0]
+        else:
+            whole = replace(question, rate=1.0) if isinstance(question, SampledSum) else question
+            flat = self.draws(whole, mu=EXACT_MU, draws=1)[0] * factor
+        if plan.stds is not None:
+            flat = flat + plan.stds * noise.normal(size=flat.shape)
+        return self._release(question, plan, flat, delta)
+
+    def _one_group(self, question: GroupedSum, true: Setting) -> NDArray[np.float64]:
+        """The sum over groups if all said what one of them says that is as large as they would be.
+
+        The rows are repeated for that: a function that trains a model may fail on fewer. Nobody's rows need no process of
+        their own, beyond the one that shows whether the function can be sent there.
+        """
+        question.probe(true, self._predictions)
+        box = (question.low, question.high, question.default) if question.places is None else (None, None, None)
+        low, high, default = box  # a ranking makes its own
+        alone = replace(question, groups=1, low=low, high=high, default=default, isolation="none")
+        size = max(2, min(LARGEST_PUBLIC_GROUP, true.n_rows_public // question.groups))
+        raw = np.concatenate(list(self._source.chunks(4096)))
+        repeated = replace(self, rows=self.schema.frame(np.resize(raw, (size, raw.shape[1]))), n_rows_public=size)
+        return np.asarray(repeated.draws(alone, mu=EXACT_MU, draws=1)[0] * question.groups)
+
+    def _release(self, question: Question, plan: Plan, flat: NDArray[np.float64], delta: float) -> Release:
+        answer, cost = plan.shape(flat), plan.event.cost()
+        promise = Guarantee.of(Basis.new(cost), delta, self._setting.neighbours)
+        parts = MappingProxyType(answer.parts)
+        return Release(answer.value, plan.sigma, cost, promise, question.describe(), "nobody's rows", parts)
 
 
 def rehearse(
@@ -52,7 +153,5 @@ def rehearse(
     >>> rehearse(question, {"age": [50.0]}, schema, mu=1.0, n_rows_public=1, draws=3).shape
     (3, 1)
     """
-    setting = Setting(schema, target, n_rows_public, check_neighbours(neighbours), block_rows, threads)
-    predictions = Predictions(setting)
-    shape = question.probe(setting, predictions)
-    return question.plan(mu, setting).answers(RowPass(open_rows(rows, schema), setting, predictions), shape, draws)
+    public = PublicRows(rows, schema, n_rows_public, target, neighbours, block_rows, threads)
+    return public.draws(question, mu=mu, draws=draws)

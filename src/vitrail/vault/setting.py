@@ -8,7 +8,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ..guarantee import Neighbours
+from .. import _checks
+from ..errors import SchemaError
+from ..guarantee import Neighbours, check_neighbours
 from ..schema import Schema
 
 SMALLEST_BLOCK_ROWS = 256
@@ -36,6 +38,22 @@ class Setting:
     def sensitivity_factor(self) -> int:
         """How far one neighbour step moves a sum of contributions of norm at most 1."""
         return {"add-remove": 1, "replace-one": 2}[self.neighbours]
+
+
+def checked_setting(
+    schema: Schema, target: str | None, n_rows_public: int, neighbours: str, block_rows: int | None, threads: int
+) -> Setting:
+    """The public facts, or an error that says what is wrong with them."""
+    if not isinstance(schema, Schema):
+        raise SchemaError(f"schema is {type(schema).__name__}; declare one: vt.Schema({{'age': vt.Numeric(0, 120), ...}})")
+    if target is not None and target not in schema:
+        raise SchemaError(f"target is {target!r}, which the schema does not declare; it declares {', '.join(schema.names)}")
+    if target is not None and schema.n_columns == 1:
+        raise SchemaError(f"the schema declares nothing but the target {target!r}; there is no feature left to explain with")
+    count = _checks.whole("n_rows_public", n_rows_public, most=10**12, of="a PrivateData")
+    rows = default_block_rows(count) if block_rows is None else _checks.whole("block_rows", block_rows, of="a PrivateData")
+    at_once = _checks.whole("threads", threads, most=1024, of="a PrivateData")
+    return Setting(schema, target, count, check_neighbours(neighbours), rows, at_once)
 
 
 def default_block_rows(n_rows_public: int) -> int:

@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import vitrail as vt
-from vitrail.explain.generic import from_partial_dependence, from_permutation_importance, from_shap
+from vitrail.explain.adapters import from_partial_dependence, from_permutation_importance, from_shap
 
 DATA = Path(__file__).parents[3] / "examples" / "data"
 NUMBERS = ["age", "hours-per-week", "education-num"]
@@ -49,13 +49,13 @@ def test_partial_dependence_of_numbers_and_levels(adult, estimator):
     data = private(adult)
     grid = [20.0, 35.0, 50.0, 65.0]
     explainer = from_partial_dependence("age", custom_values={"age": np.array(grid)})
-    curve = vt.AnyCurve(data, explainer, grid, (0, 1), model=estimator, groups=4, name="age")(mu=60.0)
+    curve = vt.AnyCurve(data, explainer, x_grid=grid, y_range=(0, 1), model=estimator, groups=4, name="age")(mu=60.0)
     floats = frame.astype({"age": float})
     exact = partial_dependence(estimator, floats, ["age"], custom_values={"age": np.array(grid)}, kind="average")
     assert np.abs(curve.y - exact["average"][0]).max() < 0.03
-    by_sex = vt.AnyCurve(data, from_partial_dependence("sex"), "sex", (0, 1), model=estimator, groups=4, isolation="none")(
-        mu=60.0
-    )
+    by_sex = vt.AnyCurve(
+        data, from_partial_dependence("sex"), x_grid="sex", y_range=(0, 1), model=estimator, groups=4, isolation="none"
+    )(mu=60.0)
     exact = partial_dependence(estimator, frame, ["sex"], categorical_features=["sex"], kind="average")
     levels = exact["grid_values"][0].tolist()
     assert np.abs(by_sex(levels) - exact["average"][0]).max() < 0.03
@@ -65,7 +65,9 @@ def test_partial_dependence_of_numbers_and_levels(adult, estimator):
 def test_partial_dependence_of_a_model_of_ours(adult, estimator):
     model = vt.Model(estimator, output=1 if not hasattr(estimator, "classes_") else estimator.classes_[1])
     explainer = from_partial_dependence("age", grid_resolution=10)
-    curve = vt.AnyCurve(private(adult), explainer, [30.0, 50.0], (0, 1), model=model, groups=4, isolation="none")(mu=60.0)
+    curve = vt.AnyCurve(
+        private(adult), explainer, x_grid=[30.0, 50.0], y_range=(0, 1), model=model, groups=4, isolation="none"
+    )(mu=60.0)
     exact = partial_dependence(
         estimator, adult[0][COLUMNS].astype({"age": float}), ["age"], custom_values={"age": [30.0, 50.0]}, kind="average"
     )
@@ -98,6 +100,6 @@ def test_shap_of_trees_that_every_group_trains(adult):
     def rank(model, X):
         return from_shap(values)(model, X[NUMBERS])
 
-    ranking = vt.AnyRanking(private(adult), rank, NUMBERS, retrain=train, groups=4)(mu=30.0)
+    ranking = vt.AnyRanking(private(adult), rank, items=NUMBERS, retrain=train, groups=4)(mu=30.0)
     assert ranking.guarantee.protects == "training-data"
     assert ranking.order[-1] == "hours-per-week"

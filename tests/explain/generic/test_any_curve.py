@@ -9,8 +9,9 @@ import pytest
 import vitrail as vt
 from error_rates import count_bounds, normal_bound, square_sum_bounds
 from vitrail.errors import InvalidInput, ModelError, SchemaError
-from vitrail.explain.generic.curve_output import CurveGrid, CurveReader
-from vitrail.explain.generic.price import choose_groups
+from vitrail.explain.any_curve import CurveGrid, CurveReader
+from vitrail.explain.group_task import choose_groups
+from vitrail.explain.recipe import Terms
 
 SCHEMA = vt.Schema(
     {
@@ -39,7 +40,18 @@ def dataset(**options):
 def curve_of(explainer, x_grid=GRID, y_range=(0, 1), *, data=None, mu=90.0, **options):
     """Of so high a price that a twentieth is sixteen standard deviations of the noise: sqrt(5) / 90 / 8 groups."""
     options = {"groups": 8, "isolation": "none", **options}
-    return vt.AnyCurve(data or dataset(), explainer, x_grid, y_range, **options)(mu=mu)
+    return vt.AnyCurve(data or dataset(), explainer, x_grid=x_grid, y_range=y_range, **options)(mu=mu)
+
+
+def groups_at(explainer, mu):
+    """Of the question that would be asked."""
+    talk = explainer.conversation()
+    return next(talk.recipe(Terms.of(talk.data, mu))).question.groups
+
+
+def is_private(X, y):
+    """Whether a group holds the rows above, and not public ones that the explainer is tried on."""
+    return np.allclose(y, X["age"] / 200)
 
 
 LINE = [0.05, 0.15, 0.25, 0.35, 0.45]
@@ -74,9 +86,9 @@ def test_values_are_clipped_to_the_range_group_by_group():
     """Half of the groups say 100, half say 0: clipped before the mean is taken, that is a half, not 1."""
     calls = []
 
-    def explainer(model, X):
-        calls.append(1)
-        return np.full(5, 100.0 if len(calls) % 2 else 0.0)
+    def explainer(model, X, y):
+        calls.append(is_private(X, y))
+        return np.full(5, 100.0 if sum(calls) % 2 else 0.0)
 
     assert np.abs(curve_of(explainer).y - 0.5).max() < 0.05
 
@@ -85,14 +97,13 @@ def test_groups_that_fail_say_the_default_silently(capfd, recwarn):
     ways = [lambda: [math.nan] * 5, lambda: [1.0], lambda: 1 / 0, lambda: (["a"], [1.0]), lambda: "text", lambda: None]
     calls = []
 
-    def explainer(model, X):
-        calls.append(len(X))
-        if len(calls) == 1:  # the public group
-            return np.full(5, 0.9)
-        return ways[len(calls) % len(ways)]()
+    def explainer(model, X, y):
+        calls.append(is_private(X, y))
+        return ways[len(calls) % len(ways)]() if calls[-1] else np.full(5, 0.9)
 
     curve = curve_of(explainer, groups=12, default=0.25)
     assert np.abs(curve.y - 0.25).max() < 0.05
+    assert sum(calls) == 12
     assert capfd.readouterr() == ("", "")
     assert len(recwarn) == 0
 
@@ -106,7 +117,7 @@ def test_a_column_gives_its_own_places():
 def test_the_band_is_the_noise_law_and_covers():
     """No group disagrees, so the truth is known: 95 % of points are inside."""
     explainer = vt.AnyCurve(
-        dataset(), lambda model, X: np.full(200, 0.5), np.arange(200.0), (-9, 10), groups=50, isolation="none"
+        dataset(), lambda model, X: np.full(200, 0.5), x_grid=np.arange(200.0), y_range=(-9, 10), groups=50, isolation="none"
     )
     curves = [explainer(mu=10.0) for _ in range(25)]
     covered = np.sum([(c.lower <= 0.5) & (c.upper >= 0.5) for c in curves])
@@ -142,8 +153,10 @@ def test_groups_run_in_processes_of_their_own_by_default():
         return np.full(2, float(len(kept)))
 
     curve = curve_of(explainer, [0.0, 1.0], (0, 10), groups=3, isolation="process")
-    # Once on the public group, then once in each group: not 2, 3, 4. A half is nine standard deviations of the noise.
-    assert np.abs(curve.y - 2).max() < 0.5
+    # A few times on public groups in this process, then once in each group, which says the same: not one more than the
+    # last. A half is nine standard deviations of the noise.
+    tried = len(explainer.__defaults__[0])
+    assert np.abs(curve.y - (tried + 1)).max() < 0.5
 
 
 def test_retraining_protects_the_training_data():
@@ -154,37 +167,56 @@ def test_retraining_protects_the_training_data():
         return np.polyval(model, GRID)
 
     data = dataset()
-    explainer = vt.AnyCurve(data, line, GRID, (0, 1), retrain=train, isolation="none")
+    explainer = vt.AnyCurve(data, line, x_grid=GRID, y_range=(0, 1), retrain=train, isolation="none")
     curve = explainer(mu=90.0)
     assert curve.guarantee.protects == "training-data"
     assert "was trained on" in curve.guarantee.sentence
     assert (np.abs(curve.y - LINE) < normal_bound(of=10) * curve.std).all()
     assert any("models" in note for note in curve.notes)
     assert curve_of(line, model=np.array([0.005, 0.0])).guarantee.protects == "explanation-data"
-    assert explainer.quote(mu=90.0).guarantee.protects == "training-data"
+    assert explainer.quote(mu=90.0).result.guarantee.protects == "training-data"
     with pytest.raises(InvalidInput, match="both model= and retrain="):
-        vt.AnyCurve(data, line, GRID, (0, 1), retrain=train, model=1)
+        vt.AnyCurve(data, line, x_grid=GRID, y_range=(0, 1), retrain=train, model=1)
 
 
 def test_the_number_of_groups_depends_on_public_quantities():
-    few = vt.AnyCurve(dataset(), SAID["pair"], GRID, (0, 1))
-    assert few.quote(mu=0.2).groups == 80  # 4000 rows, 50 each
-    assert few.quote(mu=90.0).groups == 2
-    assert vt.AnyCurve(dataset(), SAID["pair"], GRID, (0, 1), groups=7).quote(mu=0.2).groups == 7
+    few = vt.AnyCurve(dataset(), SAID["pair"], x_grid=GRID, y_range=(0, 1))
+    assert groups_at(few, mu=0.2) == 80  # 4000 rows, 50 each
+    assert groups_at(few, mu=90.0) == 2
+    assert groups_at(vt.AnyCurve(dataset(), SAID["pair"], x_grid=GRID, y_range=(0, 1), groups=7), mu=0.2) == 7
     wide = choose_groups(10**7, math.sqrt(5), 0.02, 0.2, trains=False)
     assert wide == math.ceil(math.sqrt(5) / 0.02 / 0.2)
     assert choose_groups(4000, 1.0, 0.02, 0.2, trains=True) == 20
 
 
 def test_a_quote_tells_what_will_happen():
-    explainer = vt.AnyCurve(dataset(), SAID["values on the grid"], GRID, (0, 1), isolation="none")
+    explainer = vt.AnyCurve(dataset(), SAID["values on the grid"], x_grid=GRID, y_range=(0, 1), isolation="none")
     quote = dataset().quote(explainer, epsilon=2.0)
     curve = explainer(epsilon=2.0)
-    assert quote.cost == curve.cost
-    assert quote.std == pytest.approx(curve.std[0])
-    assert quote.guarantee == curve.guarantee
-    assert "groups of about" in str(quote)
-    assert quote.to_json()["groups"] == quote.groups
+    assert quote.price.cost == curve.cost
+    assert quote.result.std == pytest.approx(curve.std)
+    assert quote.price.guarantee.epsilon == pytest.approx(curve.guarantee.epsilon)
+    assert quote.result.notes == curve.notes
+    assert "a random group of about 50 rows" in quote.result.notes[0]
+    assert quote.to_json()["half_width"] == quote.half_width
+
+
+def test_an_explainer_is_tried_on_groups_of_the_size_it_will_get():
+    """Not on a handful of rows, on which what trains a model may fail."""
+    sizes = []
+
+    def explainer(model, X):
+        sizes.append(len(X))
+        if len(X) < 300:
+            raise ValueError("too few rows")
+        return LINE
+
+    data = dataset()
+    assert np.abs(curve_of(explainer, data=data).y - LINE).max() < 0.05
+    assert min(sizes) > 300
+    with pytest.raises(InvalidInput, match="too few rows"):
+        curve_of(explainer, data=data, groups=80)
+    assert data.budget.n_questions == 1
 
 
 def test_a_named_question_is_replayed():
@@ -249,9 +281,9 @@ def test_bad_input_is_refused_and_nothing_is_charged(name):
 def test_a_target_that_is_not_declared_is_refused():
     data = vt.PrivateData(ROWS, SCHEMA, name="none", n_rows_public=4000, budget=vt.Budget(9, 1e-6))
     with pytest.raises(InvalidInput, match="declares no target"):
-        vt.AnyCurve(data, SAID["with the target"], GRID, (0, 1))
+        vt.AnyCurve(data, SAID["with the target"], x_grid=GRID, y_range=(0, 1))
     with pytest.raises(InvalidInput, match="PrivateData"):
-        vt.AnyCurve(ROWS, SAID["pair"], GRID, (0, 1))
+        vt.AnyCurve(ROWS, SAID["pair"], x_grid=GRID, y_range=(0, 1))
 
 
 def test_levels_are_known_by_what_they_print():

@@ -10,7 +10,9 @@ import pytest
 import vitrail as vt
 from error_rates import count_bounds, std_ratio_bounds
 from vitrail.errors import InvalidInput
-from vitrail.explain.generic.ranking_output import RankingReader
+from vitrail.explain.any_ranking import RankingReader
+from vitrail.explain.recipe import Terms
+from vitrail.guarantee import question_mu
 
 NAMES = ("age", "dose", "height", "noise")
 SCHEMA = vt.Schema({**{name: vt.Numeric(0, 1) for name in NAMES}, "risk": vt.Numeric(0, 2)})
@@ -23,10 +25,21 @@ def dataset(**options):
     return vt.PrivateData(ROWS, SCHEMA, **options)
 
 
-def ranking_of(ranker, items=None, *, data=None, mu=90.0, top_k=None, **options):
+def ranking_of(ranker, *, data=None, mu=90.0, **options):
     """Of so high a price that a tenth of a point is twenty standard deviations of the noise: sqrt(20) / 90 / 10 groups."""
     options = {"groups": 10, "isolation": "none", **options}
-    return vt.AnyRanking(data or dataset(), ranker, items, **options)(mu=mu, top_k=top_k)
+    return vt.AnyRanking(data or dataset(), ranker, **options)(mu=mu)
+
+
+def groups_at(explainer, epsilon):
+    """Of the question that would be asked."""
+    talk = explainer.conversation()
+    return next(talk.recipe(Terms.of(talk.data, question_mu(epsilon, None, talk.data.delta)))).question.groups
+
+
+def is_private(X, y):
+    """Whether a group holds the rows above, and not public ones that the ranker is tried on."""
+    return np.allclose(y, X.to_numpy() @ [1.0, 0.5, 0.2, 0.0])
 
 
 SAID = {
@@ -69,27 +82,29 @@ def test_a_real_order_is_found_from_groups():
 @pytest.mark.usefixtures("planted_noise")
 def test_the_first_few_get_less_noise():
     items = [f"item {place}" for place in range(30)]
-    explainer = vt.AnyRanking(dataset(), lambda model, X: items, items, groups=20, isolation="none")
-    whole, few = explainer(mu=3.0), explainer(mu=3.0, top_k=3)
+
+    def ranker(top_k):
+        return vt.AnyRanking(dataset(), lambda model, X: items, items=items, top_k=top_k, groups=20, isolation="none")
+
+    whole, few = ranker(None)(mu=3.0), ranker(3)(mu=3.0)
     assert few.std[0] < whole.std[0] / 15
     assert few.order == tuple(items[:3])
     assert "the next is" in few.notes[-1]
-    assert explainer.quote(mu=3.0, top_k=3).std == pytest.approx(few.std[0])
-    assert explainer.quote(mu=3.0).std == pytest.approx(whole.std[0])
+    assert ranker(3).quote(mu=3.0).result.std[0] == pytest.approx(few.std[0])
+    assert ranker(None).quote(mu=3.0).result.std[0] == pytest.approx(whole.std[0])
 
 
 def test_noise_and_confidence_follow_the_noise_law():
     """Two items that truly are half a point apart: how often they stand in the right order is what the law says."""
     calls = []
 
-    def ranker(model, X):
-        calls.append(1)
-        asked = (len(calls) - 1) % 21  # a public group, then 20 private ones
-        return [2, 3, 1, 0] if 1 <= asked <= 5 else [3, 2, 1, 0]  # age is above dose by half a point
+    def ranker(model, X, y):
+        calls.append(is_private(X, y))
+        return [2, 3, 1, 0] if calls[-1] and sum(calls) % 20 < 5 else [3, 2, 1, 0]  # age is above dose by half a point
 
     explainer = vt.AnyRanking(dataset(), ranker, groups=20, isolation="none")
     drawn = [explainer(mu=0.5) for _ in range(150)]
-    assert len(calls) == 150 * 21
+    assert sum(calls) == 150 * 20
     std = math.sqrt(4 * 15 / 3) / 0.5 / 20
     scores = np.array([one.scores for one in drawn])
     assert drawn[0].own_std == pytest.approx(np.full(4, std), rel=1e-3)
@@ -107,11 +122,12 @@ def test_groups_that_fail_share_all_points_silently(capfd):
     ways = [lambda: [math.nan] * 4, lambda: ["weight"], lambda: 1 / 0, lambda: None, lambda: ["age", "age"], lambda: [[1]]]
     calls = []
 
-    def ranker(model, X):
-        calls.append(1)
-        return ways[len(calls) % len(ways)]() if len(calls) > 1 else [3, 2, 1, 0]
+    def ranker(model, X, y):
+        calls.append(is_private(X, y))
+        return ways[len(calls) % len(ways)]() if calls[-1] else [3, 2, 1, 0]
 
     assert np.abs(ranking_of(ranker, groups=12).scores - 1.5).max() < 0.1
+    assert sum(calls) == 12
     assert capfd.readouterr() == ("", "")
 
 
@@ -127,10 +143,11 @@ def test_retraining_protects_the_training_data():
 def test_a_quote_tells_what_will_happen_and_groups_are_public():
     explainer = vt.AnyRanking(dataset(), SAID["ordered items"], isolation="none")
     quote, ranking = explainer.quote(epsilon=1.0), explainer(epsilon=1.0)
-    assert (quote.cost, quote.guarantee) == (ranking.cost, ranking.guarantee)
-    assert quote.std == pytest.approx(ranking.std[0])
-    assert quote.groups == 160  # voters of 25 rows; a quarter of a place would need sqrt(20) / (0.25 * 0.2367) = 76
-    assert explainer.quote(epsilon=0.1).groups == 200  # not 80, of 50 rows each
+    assert quote.price.cost == ranking.cost
+    assert quote.price.guarantee.epsilon == pytest.approx(ranking.guarantee.epsilon)
+    assert quote.result.std == pytest.approx(ranking.std)
+    assert groups_at(explainer, 1.0) == 160  # voters of 25 rows; a quarter of a rank needs sqrt(20) / (0.25 * 0.2367) = 76
+    assert groups_at(explainer, 0.1) == 200  # not 80, of 50 rows each
 
 
 def test_a_named_question_is_replayed():

@@ -43,12 +43,12 @@ def test_a_curve_is_read_between_its_points():
 
 
 def test_a_band_follows_from_the_noise():
-    assert numeric().half_width == pytest.approx(np.full(3, 1.959963984540054 * 0.05))
+    assert numeric().half_widths == pytest.approx(np.full(3, 1.959963984540054 * 0.05))
     assert numeric(std=None).lower is None
     own = numeric(lower=np.zeros(3), upper=np.ones(3))
     assert own.lower.tolist() == [0, 0, 0]
     with pytest.raises(InvalidInput, match="no noise band"):
-        assert numeric(std=None).half_width
+        assert numeric(std=None).half_widths
 
 
 @settings(max_examples=40, deadline=None)

@@ -12,8 +12,8 @@ from scipy.stats import rankdata
 
 import vitrail as vt
 from vitrail.errors import InvalidInput
-from vitrail.explain.generic.any_ranking import points_of_places
-from vitrail.vault.places import largest_distance, points_of
+from vitrail.explain.any_ranking import points_of_ranks
+from vitrail.vault.questions.rank_points import largest_distance, points_of
 
 UNIT = vt.Schema({"x": vt.Numeric(0, 1)})
 
@@ -25,13 +25,13 @@ def all_votes(places):
 @pytest.mark.parametrize("n_items", [2, 3, 4, 5])
 def test_borda_bounds_are_exact(n_items):
     """Over all pairs of rankings: L2 sqrt(M(M^2-1)/3), L1 floor(M^2/2), both reached."""
-    votes = all_votes(points_of_places(n_items))
+    votes = all_votes(points_of_ranks(n_items))
     squares = {int(((one - other) ** 2).sum()) for one in votes for other in votes}
     assert max(squares) == n_items * (n_items**2 - 1) // 3
     assert max(int(np.abs(one - other).sum()) for one in votes for other in votes) == n_items**2 // 2
-    bound = largest_distance(points_of_places(n_items))
+    bound = largest_distance(points_of_ranks(n_items))
     assert Fraction(bound) ** 2 >= max(squares) > Fraction(bound) ** 2 * (1 - Fraction(1, 10**12))
-    centre = points_of_places(n_items).mean()
+    centre = points_of_ranks(n_items).mean()
     assert all(((vote - centre) ** 2).sum() == pytest.approx(n_items * (n_items**2 - 1) / 12) for vote in votes)
 
 
@@ -48,8 +48,8 @@ def test_bounds_of_other_points_are_exact(points):
 
 @pytest.mark.parametrize(("n_items", "k"), [(4, 2), (10, 3), (50, 5)])
 def test_fewer_places_cost_less_however_many_items_there_are(n_items, k):
-    assert largest_distance(points_of_places(n_items, k)) ** 2 == pytest.approx(k * (k + 1) * (2 * k + 1) / 3)
-    assert largest_distance(points_of_places(n_items, k)) < largest_distance(points_of_places(n_items))
+    assert largest_distance(points_of_ranks(n_items, k)) ** 2 == pytest.approx(k * (k + 1) * (2 * k + 1) / 3)
+    assert largest_distance(points_of_ranks(n_items, k)) < largest_distance(points_of_ranks(n_items))
 
 
 SCORES = st.one_of(
@@ -62,7 +62,7 @@ def ranking_cases(draw):
     n_items = draw(st.integers(2, 7))
     k = draw(st.none() | st.integers(1, n_items - 1))
     said = draw(arrays(np.float64, (4, n_items), elements=SCORES))
-    return points_of_places(n_items, k), said
+    return points_of_ranks(n_items, k), said
 
 
 @settings(max_examples=150, deadline=None)
@@ -86,9 +86,9 @@ def test_no_group_moves_the_sum_further_than_was_charged(case, mu, groups):
 def test_points_are_ranks_and_ties_share(scores):
     n_items = scores.shape[1]
     expected = np.array([rankdata(row, method="average") - 1 for row in scores])
-    assert np.allclose(points_of(scores, points_of_places(n_items)), expected)
+    assert np.allclose(points_of(scores, points_of_ranks(n_items)), expected)
     for k in range(1, n_items):
-        points = points_of(scores, points_of_places(n_items, k))
+        points = points_of(scores, points_of_ranks(n_items, k))
         assert np.allclose(points.sum(axis=1), k * (k + 1) / 2)
         assert all((np.argsort(row, kind="stable")[-1] == row.argmax()) or row.max() >= 0 for row in points)
 

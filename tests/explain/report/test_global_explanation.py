@@ -35,13 +35,13 @@ def data() -> vt.PrivateData:
 
 
 @pytest.fixture(scope="module")
-def found(data: vt.PrivateData) -> vt.GlobalExplanation:
+def found(data: vt.PrivateData) -> vt.Report:
     return vt.GlobalReport(data, MODEL, key="risk")(epsilon=1.0)
 
 
-def test_a_file_comes_back_exactly(found: vt.GlobalExplanation, tmp_path: Path) -> None:
-    again = vt.GlobalExplanation.load(found.save(tmp_path / "g.json"))
-    assert again.to_json() == found.to_json()
+def test_a_file_comes_back_exactly(found: vt.Report, tmp_path: Path) -> None:
+    again = vt.Report.load(found.save(tmp_path / "report.vt"))
+    assert again == found
     for effects, back in ((found.pdp, again.pdp), (found.ale, again.ale)):
         for name in effects:
             for part in ("y", "lower", "upper", "std"):
@@ -55,31 +55,33 @@ def test_a_file_comes_back_exactly(found: vt.GlobalExplanation, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("lost", ["marginals", "shares", "guarantee", "pdp", "n_rows_public"])
-def test_a_file_that_lacks_something_is_refused(found: vt.GlobalExplanation, lost: str) -> None:
+def test_a_file_that_lacks_something_is_refused(found: vt.Report, lost: str) -> None:
     fields = json.loads(json.dumps(found.to_json()))
     del fields[lost]
     with pytest.raises(InvalidInput, match=f"lacks '{lost}'"):
-        vt.GlobalExplanation.from_json(fields)
+        vt.Report.from_json(fields)
 
 
-def test_another_file_is_refused(found: vt.GlobalExplanation) -> None:
-    with pytest.raises(InvalidInput, match="is not a global-explanation"):
-        vt.GlobalExplanation.from_json(found.importance.to_json())
-    with pytest.raises(InvalidInput, match="'shares' must be numbers"):
-        vt.GlobalExplanation.from_json({**found.to_json(), "shares": {"pdp": "much"}})
-    with pytest.raises(InvalidInput, match="no effects"):
-        vt.Effects.from_json({}, found.marginals)
+def test_another_file_is_refused(found: vt.Report) -> None:
+    with pytest.raises(InvalidInput, match="names the format 'vitrail-ranking/1'"):
+        vt.Report.from_json(found.importance.to_json())
+    with pytest.raises(InvalidInput, match="'shares-0' is 'much'"):
+        vt.Report.from_json({**found.to_json(), "shares": {"pdp": "much"}})
+    with pytest.raises(InvalidInput, match="names the format 'None'"):
+        vt.Effects.from_json({})
 
 
-def test_surfaces_come_back_too(data: vt.PrivateData, found: vt.GlobalExplanation) -> None:
-    effects = vt.PartialDependence(data, MODEL, key="r")(["age", ("age", "job")], epsilon=0.5, marginals=found.marginals)
-    again = vt.Effects.from_json(json.loads(json.dumps(effects.to_json())), found.marginals)
-    assert again.to_json() == effects.to_json()
+def test_surfaces_come_back_too(data: vt.PrivateData, found: vt.Report) -> None:
+    effects = vt.PartialDependence(data, MODEL, columns=["age", ("age", "job")], marginals=found.marginals, key="r")(
+        epsilon=0.5
+    )
+    again = vt.Effects.from_json(json.loads(json.dumps(effects.to_json())))
+    assert again == effects
     np.testing.assert_array_equal(again["age", "job"].values, effects["age", "job"].values)
     assert again.cost == effects.cost
 
 
-def test_the_frame_is_tidy(found: vt.GlobalExplanation) -> None:
+def test_the_frame_is_tidy(found: vt.Report) -> None:
     frame = found.frame()
     assert set(frame) == {"part", "name", "x", "y", "lower", "upper", "std"}
     assert {len(column) for column in frame.values()} == {
@@ -92,7 +94,7 @@ def test_the_frame_is_tidy(found: vt.GlobalExplanation) -> None:
 def test_marginals_paid_before_are_part_of_the_promise_on_the_page() -> None:
     data = private()
     before = vt.marginals(data, epsilon=0.5, bins=100)
-    found = vt.GlobalReport(data, MODEL, parts=["pdp"])(epsilon=0.5, marginals=before)
+    found = vt.GlobalReport(data, MODEL, parts=["pdp"], marginals=before)(epsilon=0.5)
     assert found.guarantee.mu == pytest.approx(np.hypot(found.cost.mu, before.guarantee.mu))
     assert found.guarantee.epsilon == pytest.approx(data.budget.spent_epsilon, rel=1e-6)
     promised = f"ε = {found.guarantee.epsilon:.3g}, δ = 1e-06"
@@ -115,7 +117,7 @@ class Words(HTMLParser):
 
 
 def test_the_page_has_the_label_the_cards_by_importance_and_each_note_once(
-    data: vt.PrivateData, found: vt.GlobalExplanation, tmp_path: Path
+    data: vt.PrivateData, found: vt.Report, tmp_path: Path
 ) -> None:
     page = found.to_html(tmp_path / "r.html", data.budget.bill())
     assert (tmp_path / "r.html").read_text(encoding="utf-8") == page
@@ -128,7 +130,7 @@ def test_the_page_has_the_label_the_cards_by_importance_and_each_note_once(
     assert len(page) < 3_000_000
 
 
-def test_a_notebook_gets_pictures_and_the_promise(found: vt.GlobalExplanation) -> None:
+def test_a_notebook_gets_pictures_and_the_promise(found: vt.Report) -> None:
     shown = found._repr_html_()
     assert shown.count("<img") == 3
     assert "differential privacy" in shown

@@ -16,12 +16,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..._types import Floats, Indices
 from ...results.marginals import nearest_shares
 
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
 Pair = tuple[int, int]
 Margin = tuple[tuple[int, ...], Floats]
 
@@ -49,10 +47,10 @@ def agreed_shares(
     weights = [1 / (np.bincount(group) * counts_sigma**2) for group in groups]
     sums = [np.bincount(g, weights=c, minlength=k) * w for g, c, k, w in zip(groups, counts, sizes, weights, strict=True)]
     for (first, second), table in tables.items():
-        for one, other, margin in ((first, second, table.sum(axis=1)), (second, first, table.sum(axis=0))):
+        for column, other, margin in ((first, second, table.sum(axis=1)), (second, first, table.sum(axis=0))):
             weight = 1 / (sizes[other] * tables_sigma**2)
-            weights[one] = weights[one] + weight
-            sums[one] = sums[one] + weight * margin
+            weights[column] = weights[column] + weight
+            sums[column] = sums[column] + weight * margin
     return [nearest_shares(numerator / weight / total) for numerator, weight in zip(sums, weights, strict=True)]
 
 
@@ -98,10 +96,10 @@ def rake(start: Floats, margins: Sequence[Margin], rounds: int = RAKING_ROUNDS) 
         worst = 0.0
         for axes, wanted in margins:
             dropped = tuple(axis for axis in range(made.ndim) if axis not in axes)
-            found = made.sum(axis=dropped, keepdims=True)
-            goal = wanted.reshape(found.shape)
-            worst = max(worst, float(np.abs(found - goal).max()))
-            made = made * np.divide(goal, found, out=np.zeros_like(found), where=found > 0)
+            margin = made.sum(axis=dropped, keepdims=True)
+            goal = wanted.reshape(margin.shape)
+            worst = max(worst, float(np.abs(margin - goal).max()))
+            made = made * np.divide(goal, margin, out=np.zeros_like(margin), where=margin > 0)
         if worst < RAKING_TOLERANCE:
             break
     return made

@@ -12,13 +12,10 @@ import math
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..._types import Floats, Indices
 from ...schema import Categorical, Column
 from ...schema.bins import MOST_SINGLE_VALUES, Bins, bins_of
-
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 
 def fine_bins(name: str, column: Column, bins: int) -> Bins:
@@ -68,11 +65,11 @@ def groups_of(shares: Floats, *, ordered: bool, most: int) -> Indices:
         return groups
     groups = np.zeros(count, dtype=np.intp)
     group, mass, left = 0, 0.0, 1.0
-    for place, share in enumerate(shares.tolist()):
-        # Close a group where this bin would carry it past an even part of what is left by more than half of itself.
+    for index, share in enumerate(shares.tolist()):
+        # Close a group where this bin would carry it past an even share of what is left by more than half of itself.
         if mass > 0 and group < most - 1 and mass + share / 2 > left / (most - group):
             left, group, mass = left - mass, group + 1, 0.0
-        groups[place] = group
+        groups[index] = group
         mass += share
     return groups
 

@@ -14,14 +14,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .consistency import Margin, rake
+from ..._types import Floats, Indices
+from .consistency import Margin, Pair, rake
 from .structure import Link
-
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
-Pair = tuple[int, int]
 
 CLIQUE_ROUNDS = 20
 
@@ -113,7 +109,7 @@ def fit_network(
 
 def _margin(joints: Sequence[tuple[tuple[int, ...], Floats]], columns: tuple[int, ...]) -> Floats:
     """The joint distribution of some columns, from the first clique that holds them all, axes in the order asked for."""
-    names, joint = next(one for one in joints if set(columns) <= set(one[0]))
+    names, joint = next((clique, joint) for clique, joint in joints if set(columns) <= set(clique))
     kept = joint.sum(axis=tuple(axis for axis, name in enumerate(names) if name not in columns))
     left = [name for name in names if name in columns]
     return np.transpose(kept, [left.index(name) for name in columns])
@@ -132,5 +128,5 @@ def _draw(table: Floats, given: Indices, generator: np.random.Generator) -> Indi
     # The last outcome with any mass ends at 1 exactly: rounding must not let a draw fall behind it.
     reached[reached >= reached[:, -1:] * (1 - 1e-12)] = 1.0
     ends = (reached + np.arange(len(table))[:, None]).ravel()
-    found = np.searchsorted(ends, given + generator.random(len(given)), side="right") - given * outcomes
-    return np.asarray(np.clip(found, 0, outcomes - 1), dtype=np.intp)
+    drawn = np.searchsorted(ends, given + generator.random(len(given)), side="right") - given * outcomes
+    return np.asarray(np.clip(drawn, 0, outcomes - 1), dtype=np.intp)

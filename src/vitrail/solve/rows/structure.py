@@ -1,6 +1,6 @@
 """Which tables to pay for: a junction tree chosen from shrunken pairwise distributions. Post-processing only.
 
-Columns are put in an order in which each hangs on at most k earlier ones that already hang together: a k-tree (k = 1 is
+Columns are put in an order in which each has at most k parents, earlier columns that form a clique: a k-tree (k = 1 is
 the tree of Chow & Liu 1968). Its joint distribution is a product of conditionals, so rows are sampled exactly, and it
 needs d k - k(k+1)/2 tables: two parents instead of one cost twice the tables, hence sqrt 2 of the noise, and keep far
 more of what ties the columns together. What a column would gain from its parents is the mutual information with them under
@@ -14,24 +14,26 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .consistency import mutual_information, rake
+from ..._types import Floats
+from .consistency import Pair, mutual_information, rake
 
-Floats = NDArray[np.float64]
-Pair = tuple[int, int]
+GAIN_DIGITS = 9
+"""Gains are compared at so many decimals. Independent pairs then tie, instead of being told apart by rounding errors that
+differ between machines: a recipe that is run again chooses the same tables.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A column and those it hangs on."""
+    """A child column and its parents."""
 
     child: int
     parents: tuple[int, ...]
 
 
 def complete_structure(columns: int) -> tuple[Link, ...]:
-    """Every column hangs on all before it: there is nothing to choose among so few."""
+    """All earlier columns are parents of every column: there is nothing to choose among so few."""
     return tuple(Link(child, tuple(range(child))) for child in range(columns))
 
 
@@ -43,7 +45,7 @@ def choose_structure(joints: Mapping[Pair, Floats], columns: int, parents: int) 
     joints : mapping
         The distribution of every pair (i, j), i < j.
     columns, parents : int
-        How many columns there are, and on how many each may hang.
+        How many columns there are, and how many parents each may have.
 
     Examples
     --------
@@ -58,7 +60,7 @@ def choose_structure(joints: Mapping[Pair, Floats], columns: int, parents: int) 
     left = [j for j in range(columns) if j not in (first, second)]
     candidates = {(first,), (second,)} if parents == 1 else {tuple(sorted((first, second)))}
     while left:
-        child, chosen = max(((j, some) for j in left for some in sorted(candidates)), key=lambda one: gains.of(*one))
+        child, chosen = max(((j, some) for j in left for some in sorted(candidates)), key=lambda link: gains.of(*link))
         links.append(Link(child, chosen))
         left.remove(child)
         cliques.append((*chosen, child))
@@ -84,7 +86,7 @@ class _Gains:
     def of(self, child: int, parents: tuple[int, ...]) -> float:
         key = (child, parents)
         if key not in self._known:
-            self._known[key] = self._compute(child, parents)
+            self._known[key] = round(self._compute(child, parents), GAIN_DIGITS)
         return self._known[key]
 
     def _joint(self, first: int, second: int) -> Floats:
@@ -95,23 +97,18 @@ class _Gains:
             return mutual_information(self._joint(child, parents[0]))
         if len(parents) == 2:
             a, b = parents
-            size, by_a, by_b, of_parents = (
-                len(self._joint(child, a)),
-                self._joint(child, a),
-                self._joint(child, b),
-                self._joint(a, b),
-            )
-            start = np.broadcast_to(of_parents, (size, *of_parents.shape)).copy()
-            joint = rake(start, [((0, 1), by_a), ((0, 2), by_b), ((1, 2), of_parents)], rounds=8)
-            return mutual_information(joint.reshape(size, -1))
+            with_a, with_b, of_parents = self._joint(child, a), self._joint(child, b), self._joint(a, b)
+            start = np.broadcast_to(of_parents, (len(with_a), *of_parents.shape)).copy()
+            joint = rake(start, [((0, 1), with_a), ((0, 2), with_b), ((1, 2), of_parents)], rounds=8)
+            return mutual_information(joint.reshape(len(joint), -1))
         # More parents: the best pair, and what each other one adds to the less related of the two.
         best = 0.0
         for pair in combinations(parents, 2):
-            others = [one for one in parents if one not in pair]
+            others = [parent for parent in parents if parent not in pair]
             added = sum(self._least_added(child, pair, other) for other in others)
             best = max(best, self.of(child, pair) + added)
         return best
 
     def _least_added(self, child: int, pair: Pair, other: int) -> float:
-        added = (self.of(child, (min(one, other), max(one, other))) - self.of(child, (one,)) for one in pair)
+        added = (self.of(child, (min(p, other), max(p, other))) - self.of(child, (p,)) for p in pair)
         return max(0.0, min(added))

@@ -14,12 +14,12 @@ import warnings
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..._types import Bools, Floats, Indices
 from ...errors import ModelError
 from ...model import Model, is_row_wise
 from ...schema import Schema
-from .permutations import Floats, Ranks, row_hashes
+from .permutations import row_hashes
 
 MOST_CALL_ROWS = 8192
 MOST_ELEMENTS = 1 << 22
@@ -34,7 +34,7 @@ class Chains:
     schema: Schema
     _row_wise: dict[int, bool] = field(default_factory=dict)
 
-    def contributions(self, values: Floats, outputs: Floats, point: Floats, point_output: float, ranks: Ranks) -> Floats:
+    def contributions(self, values: Floats, outputs: Floats, point: Floats, point_output: float, ranks: Indices) -> Floats:
         """What each column adds to the output on the way from each row to the point, averaged over permutations.
 
         Parameters
@@ -74,7 +74,7 @@ class Chains:
         return added
 
     def _fill_packed(
-        self, along: Floats, values: Floats, point: Floats, ranks: Ranks, needed: NDArray[np.bool_], call_rows: int
+        self, along: Floats, values: Floats, point: Floats, ranks: Indices, needed: Bools, call_rows: int
     ) -> None:
         permutations, rows, steps = np.nonzero(needed)
         at_once = max(call_rows, MOST_ELEMENTS // len(point))
@@ -98,7 +98,7 @@ class Chains:
             outputs[start : start + call_rows] = found[: len(part)]
         return outputs
 
-    def _fill_one_by_one(self, along: Floats, values: Floats, point: Floats, ranks: Ranks) -> None:
+    def _fill_one_by_one(self, along: Floats, values: Floats, point: Floats, ranks: Indices) -> None:
         for permutation, row in np.ndindex(ranks.shape[:2]):
             try:
                 between = self._one_chain(values[row], point, ranks[permutation, row])
@@ -106,7 +106,7 @@ class Chains:
                 between = np.full(ranks.shape[2] - 1, np.nan)
             along[permutation, row, 1:-1] = between
 
-    def _one_chain(self, row: Floats, point: Floats, ranks: Ranks) -> Floats:
+    def _one_chain(self, row: Floats, point: Floats, ranks: Indices) -> Floats:
         steps = np.arange(len(row) - 1)
         hybrids = np.where(ranks <= steps[:, None], point, row)
         return self.model.predict(self.schema, hybrids) if len(steps) else np.empty(0)
@@ -139,7 +139,7 @@ class Chains:
             )
 
 
-def _first_alike(rows: Floats) -> NDArray[np.intp]:
+def _first_alike(rows: Floats) -> Indices:
     """For each row the number of one that has the same bits; equal hashes alone do not make rows alike."""
     _, first, group = np.unique(row_hashes(rows, 0), return_index=True, return_inverse=True)
     candidate = first[group]

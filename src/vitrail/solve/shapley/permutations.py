@@ -15,8 +15,7 @@ import hashlib
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ranks = NDArray[np.intp]
+from ..._types import Floats, Indices
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
@@ -33,7 +32,7 @@ def point_key(point: Floats, seed: int) -> int:
     return int.from_bytes(hashlib.sha256(f"vitrail shapley 1 {seed}\0".encode() + content).digest()[:8], "little")
 
 
-def ranks_of(values: Floats, key: int, n_permutations: int) -> Ranks:
+def ranks_of(values: Floats, key: int, n_permutations: int) -> Indices:
     """When each column of each row is exchanged: (n_permutations, rows, columns), numbers from 0 to columns - 1.
 
     Every second permutation is the reverse of the one before it: the average of the two is the exact Shapley value
@@ -49,11 +48,11 @@ def ranks_of(values: Floats, key: int, n_permutations: int) -> Ranks:
     True
     """
     n_rows, n_columns = values.shape
-    places = np.arange(1, n_columns + 1, dtype=np.uint64) * _GOLDEN
+    salts = np.arange(1, n_columns + 1, dtype=np.uint64) * _GOLDEN
     ranks = np.empty((n_permutations, n_rows, n_columns), dtype=np.intp)
     for pair in range(0, n_permutations, 2):
         hashed = row_hashes(values, key + pair)
-        order = np.argsort(_mixed(hashed[:, None] + places), axis=1, kind="stable")
+        order = np.argsort(_mixed(hashed[:, None] + salts), axis=1, kind="stable")
         np.put_along_axis(ranks[pair], order, np.arange(n_columns, dtype=np.intp)[None, :], axis=1)
         if pair + 1 < n_permutations:
             np.subtract(n_columns - 1, ranks[pair], out=ranks[pair + 1])

@@ -1,7 +1,7 @@
-"""From a noisy sum to values that add up, and to their bands. Post-processing: no row is in reach here.
+"""From noisy sums over rows to Shapley values that add up, their bands and their notes. Pure post-processing.
 
-Released are, over m0 rows, noisy averages v_qj of what column j adds at point q (noise of standard deviation s each) and b
-of the outputs (noise t). The averages they stand for satisfy, where no row was clipped and m0 is the row count,
+Released are, over the m0 declared rows, noisy averages v_qj of what column j adds at point q (noise of standard deviation s
+each) and b of the outputs (noise t). The averages they stand for satisfy, where no row was clipped and m0 is the row count,
 
     b + sum_j v_qj = f(z_q)    for every q, and f(z_q) is public.
 
@@ -11,9 +11,9 @@ these constraints is: b* = the average of b and those estimates, weighted by the
 
     s^2 (1 - 1/n) + 1/(n^2 W),
 
-less than s^2, and everything adds up exactly. How far it had to be moved is told: a gap that noise does not explain is
-the clip's, or that of a declared row count which is off. (Releasing a count as well, to divide by it, would cost more
-than it brings: its error multiplies every value, while that of a count declared right is zero.)
+less than s^2, and everything adds up exactly. A gap that noise does not explain comes from the clip, or from a declared row
+count which is off. (Releasing a count as well, to divide by it, would cost more than it brings: its error multiplies every
+value, while that of a count declared right is zero.)
 """
 
 from __future__ import annotations
@@ -23,8 +23,55 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...explain.shapley.contributions import Scales
-from .permutations import Floats
+from ..._types import Floats
+from ...results.band_claim import TWO_SIDED_95
+
+BASE_SHARE = 1 / 4
+"""Bound of the base coordinate over that of the values: its noise is twice that of a value when the clip is the range."""
+FLAG_SHARE = 1 / 10
+"""Bound of the clipped-share coordinate over that of the values."""
+ROUNDING_ROOM = 1 + 2.0**-40
+"""Bounds are rounded up by this much, so that float rounding does not make the vault shave every row."""
+GAP_TO_MENTION = 4.0
+"""Standard deviations of the noise by which released numbers may fail to add up before the notes say so."""
+SMALLEST_EXPONENT = -10
+TAIL = 0.05
+"""Share of rows that a chosen clip may cut."""
+
+
+@dataclass(frozen=True)
+class Scales:
+    """How a row's numbers are scaled into one vector, for Q points, n columns, a clip and the width of the model's range."""
+
+    n_points: int
+    n_columns: int
+    clip: float
+    width: float
+
+    @property
+    def values_bound(self) -> float:
+        """sqrt(Q) C."""
+        return math.sqrt(self.n_points) * self.clip
+
+    @property
+    def base(self) -> float:
+        """What f(x) - middle is multiplied by."""
+        return self.values_bound * BASE_SHARE / (self.width / 2)
+
+    @property
+    def flag(self) -> float:
+        """What the clipped share is multiplied by."""
+        return self.values_bound * FLAG_SHARE
+
+    @property
+    def l2_bound(self) -> float:
+        """The norm of a row's whole vector, at most."""
+        return self.values_bound * math.sqrt(1 + BASE_SHARE**2 + FLAG_SHARE**2) * ROUNDING_ROOM
+
+    @property
+    def size(self) -> int:
+        """Length of a row's vector."""
+        return self.n_points * self.n_columns + 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +97,26 @@ class Reconciled:
     gaps: Floats
     clipped_share: float
     clipped_std: float
+
+    def notes(self, clip: float, n_rows_public: int, *, sampled: bool) -> tuple[str, ...]:
+        """What a reader of these values should know, in sentences."""
+        clipped_noise = min(1.0, TWO_SIDED_95 * self.clipped_std)
+        error = "of the random permutations and of the sample of rows" if sampled else "of the random permutations"
+        notes = [
+            f"Averages are over the declared {n_rows_public} rows; if that count is off, contributions are off by the same "
+            "factor.",
+            f"About {self.clipped_share:.1%} (noise: +-{clipped_noise:.1%}) of the rows' vectors were longer than the clip "
+            f"of {clip:.4g} and were scaled down to it.",
+            f"Bands are those of the privacy noise; the error {error} and the clip's bias are not in them.",
+        ]
+        worst = int(np.abs(self.gaps).argmax())
+        if abs(self.gaps[worst]) > GAP_TO_MENTION:
+            notes.append(
+                f"Before they were made to add up, base value and contributions missed the model's output at point {worst} "
+                f"by {abs(self.gaps[worst]):.1f} standard deviations of the noise: the clip is too small, the declared row "
+                f"count is off{', or the sample of rows is small' if sampled else ''}."
+            )
+        return tuple(notes)
 
 
 def noise_of(scales: Scales, sigma: float, n_rows_public: int) -> tuple[float, float]:
@@ -90,3 +157,32 @@ def reconcile(
         clipped_share=float(np.clip(averages[-1] / scales.flag, 0.0, 1.0)),
         clipped_std=s / scales.flag,
     )
+
+
+def clip_edges(width: float, n_columns: int) -> Floats:
+    """The public candidates for a clip.
+
+    Examples
+    --------
+    >>> clip_edges(1.0, 4)[[0, -1]].round(3)
+    array([0.031, 2.   ])
+    """
+    largest = math.ceil(math.log2(n_columns))
+    edges: Floats = width * 2.0 ** (np.arange(SMALLEST_EXPONENT, largest + 1) / 2)
+    return edges
+
+
+def choose_clip(counts: Floats, edges: Floats, n_rows_public: int) -> float:
+    """The smallest edge above which, by the noisy counts, at most 5 % of the rows lie.
+
+    Examples
+    --------
+    >>> choose_clip(np.array([10.0, 900.0, 80.0, 9.0, 1.0]), np.array([0.1, 0.2, 0.4, 0.8, 1.6]), 1000)
+    0.4
+    """
+    tail = 0.0
+    for index in range(len(edges) - 1, 0, -1):
+        tail += float(counts[index])
+        if tail > TAIL * n_rows_public:
+            return float(edges[index])
+    return float(edges[0])

@@ -1,0 +1,165 @@
+"""Quotes: what an explainer would cost and how good it would be, and what an accuracy would cost. Free; no row is read.
+
+The recipe is run on a stand-in (``stand_in``), so every explainer has a quote by having a recipe, and a quote shows the very
+result that would be paid for, from rows that are nobody's. Its price is exact. Its bands are an estimate: good when the
+stand-in is drawn from histograms that the analyst has seen, rougher when nothing but the schema is known.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from ..accounting import Cost, JsonValue, epsilon_of, rounded_up
+from ..accounting.gdp import LARGEST_MU
+from ..errors import InvalidInput
+from ..progress import progress
+from ..vault import Quote
+from .marginals import seen_marginals
+from .recipe import Conversation, Terms, drive
+from .stand_in import stand_in
+
+if TYPE_CHECKING:
+    from ..results.band_claim import BandClaim
+
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+STAND_IN_ROWS = 1000
+CLOSE_ENOUGH = 0.02
+"""A search for an accuracy stops when the half-width is this much, relatively, below what was asked for."""
+MOST_TRIES = 12
+SMALLEST_MU = 1e-4
+
+
+@dataclass(frozen=True)
+class Quoted(Generic[R_co]):
+    """What an explainer would cost, and the result as it might look. No row was read for it.
+
+    Attributes
+    ----------
+    price : Quote
+        Cost, guarantee, and whether account and cap can pay for it now.
+    result : object
+        The result that the same recipe gives on rows that are nobody's. Its numbers say nothing about the data; its bands
+        say how wide those of the real one would be.
+    stands_on : str
+        What the stand-in rows were drawn from: ``"the schema"``, or ``"histograms bought before"``.
+
+    Examples
+    --------
+    >>> import vitrail as vt
+    >>> schema = vt.Schema({"age": vt.Numeric(0, 100), "smoker": vt.Categorical(["no", "yes"])})
+    >>> nobody = {"age": [], "smoker": []}
+    >>> data = vt.PrivateData(nobody, schema, name="patients", n_rows_public=9000, budget=vt.Budget(1, 1e-6))
+    >>> model = vt.Model(lambda x: 0.2 + 0.3 * x[:, 0] + 0.4 * x[:, 2], range=(0, 1), name="risk")
+    >>> quote = data.quote(vt.PartialDependence(data, model), epsilon=0.5)
+    >>> quote.fits, quote.stands_on, 0 < quote.half_width < 0.05
+    (True, 'the schema', True)
+    """
+
+    price: Quote
+    result: R_co
+    stands_on: str
+
+    @property
+    def fits(self) -> bool:
+        """Whether account and cap can pay for it now."""
+        return self.price.fits
+
+    @property
+    def half_width(self) -> float | None:
+        """The median half-width of the result's bands, in its own units; None where it has none."""
+        width: float | None = getattr(self.result, "half_width", None)
+        return width
+
+    @property
+    def half_widths(self) -> Mapping[str, tuple[float, BandClaim | None]]:
+        """The median half-width of each part's bands and what they claim, by part; under no name for a single result."""
+        claims: Mapping[str, BandClaim] | None = getattr(self.result, "band_claims", None)
+        if claims is not None:
+            widths: Mapping[str, float] = getattr(self.result, "half_widths", {})
+            return {part: (width, claims[part]) for part, width in widths.items()}
+        width = self.half_width
+        return {} if width is None else {"": (width, getattr(self.result, "band_claim", None))}
+
+    @property
+    def widths_text(self) -> str:
+        """All half-widths and claims in words."""
+        return ", ".join(
+            f"{part} +-{width:.2g}".lstrip() + ("" if claim is None else f" ({claim.mark})")
+            for part, (width, claim) in self.half_widths.items()
+        )
+
+    @property
+    def epsilon(self) -> float:
+        """What it would cost."""
+        return self.price.guarantee.epsilon
+
+    def __str__(self) -> str:
+        widths = self.widths_text
+        bands = f" Bands of about {widths}: an estimate from rows drawn from {self.stands_on}." if widths else ""
+        return f"{self.price}{bands}"
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The quote as plain JSON values."""
+        claim: BandClaim | None = getattr(self.result, "band_claim", None)
+        widths: dict[str, JsonValue] = {part: width for part, (width, _) in self.half_widths.items() if part}
+        fields: dict[str, JsonValue] = {
+            "price": self.price.to_json(),
+            "half_width": self.half_width,
+            "band_claim": None if claim is None else claim.value,
+            "stands_on": self.stands_on,
+        }
+        return fields | ({"half_widths": widths} if widths else {})
+
+
+def quote(conversation: Conversation[R], mu: float) -> Quoted[R]:
+    """The quote of a conversation at a price."""
+    data = conversation.data
+    seen = conversation.seen if conversation.seen is not None else seen_marginals(data)
+    terms, units = Terms.of(data, mu), Cost.of_mu(mu)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what there is to warn of is said when it is asked for
+        side = stand_in(terms, STAND_IN_ROWS, seen)
+        result = drive(conversation.recipe(terms), units.pico_mu_squared, side.answer)
+    stands_on = "the schema" if seen is None else "histograms bought before"
+    return Quoted(data.price_tag(units), result, stands_on)
+
+
+def quote_for(conversation: Conversation[R], half_width: float) -> Quoted[R]:
+    """The cheapest quote whose median band half-width is at most ``half_width``, by bisection over quotes.
+
+    Half-widths fall about as 1/mu, so the search steps on a logarithmic scale from the last two prices.
+    """
+    if isinstance(half_width, bool) or not isinstance(half_width, int | float) or not 0 < half_width < math.inf:
+        raise InvalidInput(f"half_width is {half_width!r}; it must be a positive number in the units of the bands")
+    low, high = SMALLEST_MU, LARGEST_MU
+    mu, best = 0.3, None
+    with progress("looking for the price", MOST_TRIES) as advance:
+        for _ in range(MOST_TRIES):
+            tried = quote(conversation, mu)
+            advance(1)
+            width = tried.half_width
+            if width is None:
+                raise InvalidInput("this explainer has no bands, so no accuracy can be asked of it; give a price instead")
+            if width <= half_width:
+                high, best = mu, tried
+                if width >= (1 - CLOSE_ENOUGH) * half_width or low / high > 1 - CLOSE_ENOUGH:
+                    break
+            else:
+                low = mu
+                if high / low < 1 + CLOSE_ENOUGH:
+                    break
+            guess = mu * width / (half_width * (1 - CLOSE_ENOUGH / 2))
+            mu = guess if low * 1.001 < guess < high * 0.999 else math.sqrt(low * high)
+    if best is None:
+        widest = epsilon_of(min(low, LARGEST_MU), conversation.data.delta)
+        raise InvalidInput(
+            f"no price up to epsilon {rounded_up(widest)} makes the bands as narrow as {half_width:g}; they rest on more "
+            "than noise. Ask for wider ones, or for fewer columns or points at once"
+        )
+    return best

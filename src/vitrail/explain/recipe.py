@@ -1,0 +1,454 @@
+"""An explainer is a conversation with the vault, written once.
+
+A *recipe* is a generator: it yields an :class:`Ask` (a question and its share of the price), receives the :class:`Release`,
+plans the next question from it, and returns a result. Who is on the other side decides what that means:
+
+===================  ================================================================================================
+the vault            ``Conversation.explain``: the whole price is reserved against account, part and cap in one transaction;
+                     every question is booked against it, looked at, stored, delivered
+a stand-in           ``Conversation.quote``: the same result with the same bands, from nobody's rows, free; with a few dozen
+                     rows it is the rehearsal before a first charge
+an auditor's rows    ``Conversation.on``: the real mechanisms on rows of the auditor's own, without a ledger
+===================  ================================================================================================
+
+*The price* is a whole number of the ledger's units (trillionths of mu squared). A question gets the units between the
+running sums of shares before and after it (:class:`Split`), so the questions of a recipe whose shares add up to 1 cost
+exactly the price, and never more on any path. What a finished recipe did not book is given back.
+
+*Resuming.* A recipe is deterministic given its answers. Its identity (what is explained, options, points, model, price,
+dataset) names the conversation, and the step number names the question in it. A stored answer of that step is delivered
+whatever the last bits of the question are this time; a step that was booked and not stored is computed again with fresh
+noise, because nothing of it had left the vault. A question with a ``key`` of its own (histograms: they are about no model)
+is known by that key instead, so that other recipes at the same price use the same answer.
+
+Tests: tests/explain/test_recipe.py and the table of explainers, tests/explain/test_every_explainer.py.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..accounting import Basis, Cost, JsonValue, epsilon_of, rounded_up
+from ..accounting.cost import PICO
+from ..errors import InvalidInput, ModelError, VitrailError
+from ..guarantee import Guarantee, Neighbours, check_neighbours, question_mu
+from ..model import Model
+from ..releases import Release
+from ..schema import Schema
+
+if TYPE_CHECKING:
+    from ..results.marginals import Marginals
+    from ..vault import PrivateData, PublicRows, Question
+    from .quoted import Quoted
+
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+Floats: TypeAlias = NDArray[np.float64]
+
+SLACK = Fraction(1, 10**9)
+"""By how much shares may miss 1 through rounding of their decimals."""
+PUBLIC_ROWS = 10**6
+"""No limit to how many public rows a recipe asks the model about, beyond its own."""
+REHEARSED_PUBLIC_ROWS = 64
+REHEARSAL_ROWS = 48
+"""Rows of the stand-in that a recipe is tried on before its first charge."""
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A question of a recipe, and its share of the recipe's price (of mu squared).
+
+    Attributes
+    ----------
+    question : Question
+        What is asked of the vault.
+    share : float
+        Of the price of the recipe that yields it; all shares of a recipe add up to at most 1.
+    label : str
+        What the bill calls it.
+    """
+
+    question: Question
+    share: float
+    label: str = ""
+
+
+class Promised(Protocol):
+    """Anything that carries a promise: a release, or a result that was made of releases."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The promise."""
+        ...
+
+
+Recipe: TypeAlias = Generator[Ask, Release, R]
+
+
+def scaled(inner: Recipe[R], share: float) -> Recipe[R]:
+    """A recipe inside another one: its questions take their shares of ``share``.
+
+    The inner recipe must have been made with ``terms.scaled(share)``, so that it plans with what it will get.
+
+    Examples
+    --------
+    >>> def inner():
+    ...     yield Ask("a question", 0.5)
+    ...     return "done"
+    >>> next(scaled(inner(), 0.5)).share
+    0.25
+    """
+    try:
+        ask = next(inner)
+        while True:
+            ask = inner.send((yield replace(ask, share=ask.share * share)))
+    except StopIteration as stop:
+        result: R = stop.value
+        return result
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a recipe may know of the other side: public facts, and its price.
+
+    Attributes
+    ----------
+    dataset : str
+        Its name.
+    schema : Schema
+        All columns, the target included.
+    target : str or None
+        The column that is no feature.
+    n_rows_public : int
+        The declared row count.
+    neighbours : {"add-remove", "replace-one"}
+        The neighbour relation.
+    delta : float
+        At which epsilons are stated.
+    mu : float
+        The price of the whole recipe.
+    public_rows : int
+        About how many public rows the model may be asked at most, in each step of the post-processing. Small in a rehearsal.
+    """
+
+    dataset: str
+    schema: Schema
+    target: str | None
+    n_rows_public: int
+    neighbours: Neighbours
+    delta: float
+    mu: float
+    public_rows: int = PUBLIC_ROWS
+
+    @classmethod
+    def of(cls, data: PrivateData, mu: float) -> Terms:
+        """The terms of a private dataset at a price."""
+        relation = check_neighbours(data.neighbours)
+        return cls(data.name, data.schema, data.target, data.n_rows_public, relation, data.delta, mu)
+
+    @property
+    def feature_schema(self) -> Schema:
+        """The columns that models see: all but the target."""
+        return self.schema if self.target is None else self.schema.without(self.target)
+
+    def scaled(self, share: float) -> Terms:
+        """The terms of a recipe inside this one, for ``share`` of mu squared."""
+        return replace(self, mu=self.mu * math.sqrt(share))
+
+    def noise_of_mean(self, bound: float = 1.0, share: float = 1.0) -> float:
+        """Noise standard deviation of the mean over rows of a quantity of L2 bound ``bound``, bought for ``share``."""
+        factor = 2 if self.neighbours == "replace-one" else 1
+        return factor * bound / (self.mu * math.sqrt(share)) / self.n_rows_public
+
+    def promise(self, *used: Promised) -> Guarantee:
+        """The promise for what all these reveal together, each release behind them counted once."""
+        return Guarantee.of(Basis.union(one.guarantee.behind for one in used), self.delta, self.neighbours)
+
+
+def cost_of(releases: Sequence[Release]) -> Cost:
+    """What these questions cost together."""
+    return sum((release.cost for release in releases), Cost())
+
+
+class Split:
+    """The one splitter of prices: whole units of the ledger, by running sums of shares.
+
+    Examples
+    --------
+    >>> split = Split(10)
+    >>> split.next(0.25), split.next(0.25), split.next(0.5)
+    (2, 3, 5)
+    >>> split.next(0.1)
+    Traceback (most recent call last):
+        ...
+    vitrail.errors.InvalidInput: a recipe asked for shares that add up to 1.1 of its price; they may add up to 1 at most
+    """
+
+    def __init__(self, units: int) -> None:
+        self._units, self._shares = units, Fraction(0)
+
+    def next(self, share: float) -> int:
+        """The units of the next question."""
+        if not 0 < share <= 1 + SLACK:
+            raise InvalidInput(f"the share of a question is {share!r}; it must lie in (0, 1]")
+        before, after = self._shares, self._shares + Fraction(share)
+        if after > 1 + SLACK:
+            raise InvalidInput(
+                f"a recipe asked for shares that add up to {float(after):g} of its price; they may add up to 1 at most"
+            )
+        self._shares = after
+        units = self._upto(after) - self._upto(before)
+        if units < 1:
+            raise InvalidInput(f"the price is {self._units} trillionths of mu squared, too small to split; ask for more")
+        return units
+
+    def _upto(self, shares: Fraction) -> int:
+        return self._units if shares >= 1 - SLACK else math.floor(shares * self._units)
+
+
+def mu_of_units(units: int) -> float:
+    """A price whose cost, rounded up, is at most so many units."""
+    return math.sqrt(units / PICO) * (1 - 2e-15)
+
+
+Side: TypeAlias = Callable[[Ask, int, float, int], Release]
+"""Answers an ask, given its units of the ledger, its price mu and its step."""
+
+
+def drive(recipe: Recipe[R], units: int, answer: Side) -> R:
+    """Run a recipe to its end against another side."""
+    split, step = Split(units), 0
+    try:
+        ask = next(recipe)
+        while True:
+            share = split.next(ask.share)
+            ask, step = recipe.send(answer(ask, share, mu_of_units(share), step)), step + 1
+    except StopIteration as stop:
+        result: R = stop.value
+        return result
+    finally:
+        recipe.close()
+
+
+@dataclass(frozen=True)
+class Conversation(Generic[R]):
+    """One thing to be explained: a recipe, and what makes it the same as another one.
+
+    Attributes
+    ----------
+    data : PrivateData
+        Whose rows.
+    recipe : callable
+        Makes the generator, from the terms.
+    label : str
+        What the bill calls it.
+    identity : mapping or None
+        Public JSON values that tell this recipe from every other one over the same data: kind, version, options, points,
+        model. None where the model has no name of its own: asking again is then new.
+    models : tuple of Model
+        Public models that the recipe asks: tried on public rows before the first charge.
+    rehearsal : Conversation, optional
+        The same about less (a few of the points), to be rehearsed in its place.
+    """
+
+    data: PrivateData
+    recipe: Callable[[Terms], Recipe[R]]
+    label: str
+    identity: Mapping[str, JsonValue] | None
+    models: tuple[Model, ...] = ()
+    rehearsal: Conversation[R] | None = None
+    seen: Marginals | None = field(default=None, repr=False)
+    """Released histograms that a quote may stand on; those that this analyst has bought if None."""
+
+    # --- the vault ---------------------------------------------------------------------------------------------------
+
+    def explain(self, *, epsilon: float | None = None, mu: float | None = None) -> R:
+        """Have the conversation with the vault: rehearse, reserve the price, ask, give back what was not booked."""
+        data, price = self.data, question_mu(epsilon, mu, self.data.delta)
+        units = math.floor(Fraction(price) ** 2 * PICO) if mu is not None else Cost.of_mu(price).pico_mu_squared
+        if units < 1:
+            raise InvalidInput(f"mu is {price!r}, too small to buy anything; ask for more")
+        name = self._name(units)
+        if name is None or not data.has_begun(name):
+            self.rehearse(price)
+        reservation = data.reserve(Cost(units), recipe=name, label=self.label)
+        booked = Cost()
+
+        def answer(ask: Ask, units: int, mu: float, step: int) -> Release:
+            nonlocal booked
+            release = data.ask_reserved(reservation, ask.question, mu=mu, step=step, label=ask.label or self.label)
+            booked += release.cost
+            return release
+
+        try:
+            result = drive(self.recipe(Terms.of(data, price)), units, answer)
+        except VitrailError as error:
+            self._say_what_was_charged(error, booked)
+            raise
+        except Exception as error:
+            if not self.models:
+                raise
+            failed = ModelError(f"{self._model_names()} fails on public rows: {type(error).__name__}: {error}")
+            self._say_what_was_charged(failed, booked)
+            raise failed from error
+        finally:
+            if name is None:  # it cannot be resumed, so nobody will ever book the rest
+                data.finish(reservation)
+        if name is not None:
+            data.finish(reservation)
+        return result
+
+    def _name(self, units: int) -> str | None:
+        """The name of the conversation at this price; the dataset's own facts are added by the vault."""
+        if self.identity is None:
+            return None
+        return hashlib.sha256(json.dumps([self.identity, units], sort_keys=True, allow_nan=False).encode()).hexdigest()
+
+    def _say_what_was_charged(self, error: Exception, booked: Cost) -> None:
+        """A model that fails after the first charge: what was paid, and that it is not lost."""
+        if not isinstance(error, ModelError) or booked == Cost():
+            return
+        epsilon = rounded_up(epsilon_of(booked.mu, self.data.delta))
+        kept = "" if self.identity is None else ": asking again at the same price goes on from there"
+        error.args = (
+            f"{error}. Epsilon {epsilon} was charged before that, and stays charged. What was released about the rows is "
+            f"kept{kept}",
+        )
+
+    def _model_names(self) -> str:
+        return " and ".join(model.name for model in self.models)
+
+    # --- a stand-in --------------------------------------------------------------------------------------------------
+
+    def rehearse(self, mu: float) -> None:
+        """Run the recipe on a few rows that are nobody's: what is wrong with model, shapes or options is said, free."""
+        from .stand_in import stand_in, try_model
+
+        conversation = self.rehearsal or self
+        for model in conversation.models:
+            try_model(model, self.data.feature_schema)
+        terms = replace(Terms.of(self.data, mu), public_rows=REHEARSED_PUBLIC_ROWS)
+        drive(conversation.recipe(terms), Cost.of_mu(mu).pico_mu_squared, stand_in(terms, REHEARSAL_ROWS).answer)
+
+    def quote(self, *, epsilon: float | None = None, mu: float | None = None, half_width: float | None = None) -> Quoted[R]:
+        """What it would cost and how good it would be: the same result, from nobody's rows. Reads no row, charges nothing.
+
+        Parameters
+        ----------
+        epsilon, mu : float, optional
+            The price.
+        half_width : float, optional
+            Instead of a price: the accuracy. The price is then searched for.
+        """
+        from .quoted import quote, quote_for
+
+        if half_width is None:
+            return quote(self, question_mu(epsilon, mu, self.data.delta))
+        if epsilon is not None or mu is not None:
+            raise InvalidInput("give a quote a price (epsilon= or mu=) or an accuracy (half_width=), and not both")
+        return quote_for(self, half_width)
+
+    # --- an auditor's rows -------------------------------------------------------------------------------------------
+
+    def on(self, rows: PublicRows, *, mu: float) -> tuple[R, tuple[Release, ...]]:
+        """Have the conversation with rows of one's own: the result, and every release it was made of. No ledger."""
+        releases: list[Release] = []
+
+        def answer(ask: Ask, units: int, mu: float, step: int) -> Release:
+            releases.append(rows.ask(ask.question, mu=mu, delta=self.data.delta))
+            return releases[-1]
+
+        result = drive(self.recipe(Terms.of(self.data, mu)), Cost.of_mu(mu).pico_mu_squared, answer)
+        return result, tuple(releases)
+
+
+class GlobalExplainer(ABC, Generic[R_co]):
+    """What every explainer of a whole model can do, by having a conversation."""
+
+    @abstractmethod
+    def conversation(self) -> Conversation[R_co]:
+        """What would be said to the vault."""
+
+    def __call__(self, *, epsilon: float | None = None, mu: float | None = None) -> R_co:
+        """Explain, for a price: ``epsilon`` at the account's delta, or ``mu``.
+
+        Raises
+        ------
+        BudgetExceeded
+            If the account or the analyst's cap cannot pay for all of it. Nothing was charged.
+        """
+        return self.conversation().explain(epsilon=epsilon, mu=mu)
+
+    def quote(
+        self, *, epsilon: float | None = None, mu: float | None = None, half_width: float | None = None
+    ) -> Quoted[R_co]:
+        """What a price buys, or what an accuracy (``half_width``) costs: free, without reading a row."""
+        return self.conversation().quote(epsilon=epsilon, mu=mu, half_width=half_width)
+
+    def __vitrail_quote__(self, *, epsilon: float | None, mu: float | None, half_width: float | None) -> Quoted[R_co]:
+        """What ``data.quote(explainer, ...)`` shows."""
+        return self.quote(epsilon=epsilon, mu=mu, half_width=half_width)
+
+
+class LocalExplainer(ABC, Generic[R_co]):
+    """What every explainer of public points can do, by having a conversation about them."""
+
+    @abstractmethod
+    def conversation(self, points: object) -> Conversation[R_co]:
+        """What would be said to the vault about these points; whatever is wrong with them is an error."""
+
+    @abstractmethod
+    def public_points(self) -> object:
+        """Points drawn from the schema, for a quote without points."""
+
+    def __call__(self, points: object, *, epsilon: float | None = None, mu: float | None = None) -> R_co:
+        """Explain these points together, for a price: ``epsilon`` at the account's delta, or ``mu``.
+
+        Parameters
+        ----------
+        points : dictionary, data frame, array
+            One public point or several, in the schema's columns. What does not fit the schema is an error.
+        epsilon, mu : float
+            The price of all of them together.
+
+        Raises
+        ------
+        BudgetExceeded
+            If the account or the analyst's cap cannot pay for all of it. Nothing was charged.
+        """
+        return self.conversation(points).explain(epsilon=epsilon, mu=mu)
+
+    def quote(
+        self,
+        points: object = None,
+        *,
+        epsilon: float | None = None,
+        mu: float | None = None,
+        half_width: float | None = None,
+    ) -> Quoted[R_co]:
+        """What a price buys, or what an accuracy (``half_width``) costs: free, without reading a row.
+
+        ``points`` are those to be explained; one point drawn from the schema if not given.
+        """
+        chosen = self.public_points() if points is None else points
+        return self.conversation(chosen).quote(epsilon=epsilon, mu=mu, half_width=half_width)
+
+    def __vitrail_quote__(self, *, epsilon: float | None, mu: float | None, half_width: float | None) -> Quoted[R_co]:
+        """What ``data.quote(explainer, ...)`` shows."""
+        return self.quote(epsilon=epsilon, mu=mu, half_width=half_width)
+
+
+def points_identity(raw: Floats) -> JsonValue:
+    """Public points as a small JSON value: shape and hash."""
+    content = np.ascontiguousarray(raw, dtype="<f8")
+    return [*content.shape, hashlib.sha256(content.tobytes()).hexdigest()]

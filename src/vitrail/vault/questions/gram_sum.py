@@ -1,0 +1,275 @@
+"""Gram sum: add up w u u^T (and w y u) over the rows, for one query or for thousands at once.
+
+A row contributes, to query q with centre z, the matrix w d d^T and, with ``cross``, the vector w y d, where d = u -
+z. Embedded isometrically (off-diagonal entries count twice) its norm is
+
+    w |d| sqrt(|d|^2 + y^2)      (w |d|^2 without cross),
+
+so it is bounded by lowering w, without ever forming n^2 numbers per row. Over Q queries a row's norm is at most
+``joint_bound``: sqrt(Q) * l2_bound unless a smaller one is asked for, which then clips rows jointly. Two ways to sum,
+each with its own argument for the bound after rounding: ``gram_direct`` for a few queries, ``gram_shared`` for many.
+
+The exact integer sums are finer than the noise needs. They are rounded to a coarser grid h, which moves each
+coordinate by at most h/2 on either of two neighbouring datasets, so the sensitivity grows by h sqrt(Q (n^2 + n)),
+less than one part in 4000 by the choice of h, and is charged for. Noise: std sigma on the diagonal and the cross
+terms, sigma/sqrt 2 off the diagonal, which is isotropic noise of std sigma in the isometric embedding; each entry
+rounded. mu = sensitivity/sigma.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ... import _checks
+from ...accounting import GaussianSum, JsonValue
+from ...errors import InvalidInput
+from ..noise.sampler import rounded_gaussian
+from ..rows.block import Block
+from ..rows.predictions import Predictions
+from ..rows.row_function import RowFunction, probe
+from ..rows.row_pass import RowPass
+from ..setting import Setting
+from ..sums.exact_total import rounded_to
+from ..sums.gram_direct import DirectProducts
+from ..sums.gram_shared import SharedProduct
+from ..sums.grid import power_of_two_below
+from .question import Answer, array_digest, check_noise_fits, sigma_for
+
+Floats = NDArray[np.float64]
+SHARED_FROM_QUERIES = 8
+"""From how many queries on one shared product is faster than one Gram product each."""
+
+
+@dataclass(frozen=True, eq=False)
+class GramSum:
+    """The noisy weighted Gram matrix of a vector per row, around one centre or many.
+
+    Parameters
+    ----------
+    fn : callable
+        Takes a :class:`Block`; returns u (rows, size), or (u, y) with ``cross``, y of shape (rows,).
+    size : int
+        Length n of u.
+    l2_bound : float
+        Bound on a row's contribution to one query; larger ones get a smaller weight.
+    row_norm : float
+        Rows with |u| above it are clipped to it. Centres must lie inside it.
+    cross : bool
+        Also release sum w y d. |y| is clipped to ``y_bound``.
+    y_bound : float
+        See ``cross``.
+    centres : array (queries, size), optional
+        Public points z; d = u - z. Without them there is one query, around 0.
+    weight : callable, optional
+        Element-wise function of the distances |d| (rows, queries); values are clipped to [0, 1]. Default: 1.
+    row_weights : callable, optional
+        Takes a :class:`Block`; returns further weights (rows, queries), clipped to [0, 1].
+    queries : int, optional
+        Number of queries when only ``row_weights`` tells them apart.
+    joint_bound : float, optional
+        Bound on a row's contribution to all queries together; default sqrt(queries) * l2_bound.
+    key : str, optional
+        A name for the functions; with it, asking again returns the stored release.
+    label : str, optional
+        What the bill calls it.
+
+    Examples
+    --------
+    >>> import numpy as np, vitrail as vt
+    >>> schema = vt.Schema({"a": vt.Numeric(0, 1), "b": vt.Numeric(0, 1)})
+    >>> rows = {"a": np.full(2000, 0.5), "b": np.full(2000, 0.25)}
+    >>> data = vt.PrivateData(rows, schema, name="squares", n_rows_public=2000, budget=vt.Budget(2, 1e-6))
+    >>> moments = data.ask(vt.GramSum(lambda block: block.features, size=2, l2_bound=2.0, row_norm=1.5), epsilon=1.5)
+    >>> moments.value.shape
+    (2, 2)
+    """
+
+    kind: ClassVar[str] = "gram-sum"
+    fn: Callable[[Block], object]
+    size: int
+    l2_bound: float
+    row_norm: float = 1.0
+    cross: bool = False
+    y_bound: float = 1.0
+    centres: NDArray[np.float64] | None = None
+    weight: Callable[[Floats], Floats] | None = None
+    row_weights: Callable[[Block], Floats] | None = None
+    queries: int = 1
+    joint_bound: float | None = None
+    key: str | None = None
+    label: str | None = None
+
+    def __post_init__(self) -> None:
+        what = "a GramSum"
+        _checks.function("fn", self.fn, of=what)
+        _checks.whole("size", self.size, most=10**5, of=what)
+        for name in ("l2_bound", "row_norm", "y_bound"):
+            object.__setattr__(self, name, _checks.positive(name, getattr(self, name), of=what))
+        for name in ("weight", "row_weights"):
+            if getattr(self, name) is not None:
+                _checks.function(name, getattr(self, name), of=what)
+        queries = _checks.whole("queries", self.queries, most=10**6, of=what)
+        if self.centres is not None:
+            queries = self._check_centres(queries)
+        object.__setattr__(self, "queries", queries)
+        whole = math.sqrt(queries) * self.l2_bound
+        joint = whole if self.joint_bound is None else _checks.positive("joint_bound", self.joint_bound, of=what)
+        object.__setattr__(self, "joint_bound", min(joint, whole))
+        object.__setattr__(self, "l2_bound", min(self.l2_bound, joint))
+
+    def _check_centres(self, queries: int) -> int:
+        centres = np.array(self.centres, dtype=np.float64, ndmin=2)
+        if centres.ndim != 2 or centres.shape[1] != self.size or not np.isfinite(centres).all():
+            raise InvalidInput(
+                f"centres have shape {centres.shape}; finite values of shape (queries, {self.size}) are expected"
+            )
+        if queries not in (1, len(centres)):
+            raise InvalidInput(f"queries is {queries}, but there are {len(centres)} centres; leave queries out")
+        if np.linalg.norm(centres, axis=1).max() > self.row_norm * (1 + 1e-9):
+            raise InvalidInput(f"a centre lies outside row_norm = {self.row_norm}; raise row_norm or move the centre")
+        centres.setflags(write=False)
+        object.__setattr__(self, "centres", centres)
+        return len(centres)
+
+    def describe(self) -> dict[str, JsonValue]:
+        """The public parameters."""
+        numbers: dict[str, JsonValue] = {
+            name: getattr(self, name)
+            for name in ("size", "l2_bound", "row_norm", "cross", "y_bound", "queries", "joint_bound")
+        }
+        return {"question": self.kind, **numbers, "centres": None if self.centres is None else array_digest(self.centres)}
+
+    def identity(self) -> str | None:
+        """The caller's name for the functions."""
+        return self.key
+
+    def row_function(self) -> RowFunction:
+        """Everything that runs on rows, as one function returning u [, y], weights."""
+        shapes: tuple[tuple[int, ...], ...] = ((self.size,), (1,), (self.queries if self.row_weights else 0,))
+
+        def call(block: Block) -> tuple[object, object, object]:
+            returned = self.fn(block)
+            if self.cross:
+                if not (isinstance(returned, tuple) and len(returned) == 2):
+                    raise InvalidInput("the function of this GramSum must return (u, y) because cross=True")
+                u, y = returned
+            else:
+                u, y = returned, np.zeros(len(block))
+            return u, y, self.row_weights(block) if self.row_weights else np.zeros((len(block), 0))
+
+        return RowFunction(call, shapes, "the function of this GramSum")
+
+    def probe(self, setting: Setting, predictions: Predictions) -> int:
+        """Look at the functions on public rows and public distances."""
+        self._probe_weight()
+        return probe(self.row_function(), setting, predictions)
+
+    def plan(self, mu: float, setting: Setting) -> GramSumPlan:
+        """Fix sigma and the coarse grid."""
+        assert self.joint_bound is not None
+        cells = math.sqrt(self.queries * (self.size**2 + self.size))
+        step = power_of_two_below(self.joint_bound / (4096 * cells))
+        sensitivity = setting.sensitivity_factor * self.joint_bound + step * cells * (1 + 2.0**-40)
+        sigma = sigma_for(sensitivity, mu)
+        check_noise_fits(sigma, step)
+        products = SharedProduct(self) if self.queries >= SHARED_FROM_QUERIES else DirectProducts(self)
+        return GramSumPlan(self, sensitivity, sigma, step, products)
+
+    def _probe_weight(self) -> None:
+        if self.weight is None:
+            return
+        distances = np.linspace(0, 2 * self.row_norm, 64 * self.queries).reshape(64, self.queries)
+        try:
+            weights = np.asarray(self.weight(distances.copy()), dtype=np.float64)
+        except Exception as error:
+            raise InvalidInput(f"weight fails on public distances: {type(error).__name__}: {error}") from error
+        if weights.shape != distances.shape:
+            raise InvalidInput(
+                f"weight returned shape {weights.shape} for distances of shape {distances.shape}; it is element-wise"
+            )
+        moved = np.asarray(self.weight(distances[::-1].copy()))
+        same = np.array_equal(weights[::-1], moved, equal_nan=True)
+        for row in (1, 32, 62):  # alone among others that it has not met
+            alone = np.repeat(distances[5:6], len(distances), axis=0)
+            alone[row] = distances[row]
+            same = same and np.array_equal(np.asarray(self.weight(alone))[row], weights[row], equal_nan=True)
+        if not same:
+            raise InvalidInput(
+                "weight is not an element-wise function of the distance: other rows, or their order, changed its values"
+            )
+        if np.isnan(weights).any() or weights.min() < 0:
+            raise InvalidInput(
+                "weight is negative or NaN at some distance within the declared row_norm; it must lie in [0, 1]"
+            )
+
+
+@dataclass(frozen=True)
+class GramSumPlan:
+    """A Gram sum with its noise fixed."""
+
+    question: GramSum
+    sensitivity: float
+    sigma: float
+    step: float
+    products: DirectProducts | SharedProduct
+
+    @property
+    def event(self) -> GaussianSum:
+        """One Gaussian sum over all queries."""
+        return GaussianSum(self.sensitivity, self.sigma)
+
+    @property
+    def pairs(self) -> int:
+        """Entries of a symmetric matrix that are released."""
+        return self.question.size * (self.question.size + 1) // 2
+
+    @property
+    def width(self) -> int:
+        """Numbers released per query."""
+        return self.pairs + (self.question.size if self.question.cross else 0)
+
+    @property
+    def stds(self) -> Floats:
+        """The noise of every number of the flat answer."""
+        return np.tile(self._sigma_pattern(), self.question.queries)
+
+    def answers(self, rows: RowPass, block_rows: int, draws: int) -> Floats:
+        """Exact integer sums, rounded to the coarse grid, plus noise."""
+        sigmas = np.tile(self._sigma_pattern() / self.step, self.question.queries * draws)
+        noise = rounded_gaussian(sigmas, len(sigmas)).reshape(draws, -1)
+        return (self.exact_cells(rows, block_rows).reshape(-1) + noise) * np.float64(self.step)
+
+    def _sigma_pattern(self) -> Floats:
+        first, second = np.triu_indices(self.question.size)
+        off_diagonal = math.nextafter(self.sigma / math.sqrt(2), math.inf)
+        gram = np.where(first == second, self.sigma, off_diagonal)
+        return np.concatenate((gram, np.full(self.width - len(gram), self.sigma)))
+
+    def exact_cells(self, rows: RowPass, block_rows: int) -> NDArray[np.int64]:
+        """The exact sums (queries, width), rounded to the coarse grid. Never leaves the vault."""
+        totals = self.products.totals(rows, block_rows)
+        cells = np.empty(totals.shape, dtype=np.int64)
+        cells[:, : self.pairs] = rounded_to(self.step, totals[:, : self.pairs], self.products.gram_cell)
+        if self.question.cross:
+            cells[:, self.pairs :] = rounded_to(self.step, totals[:, self.pairs :], self.products.cross_cell)
+        return cells
+
+    def shape(self, flat: Floats) -> Answer:
+        """Symmetric matrices, (size, size) for one query and (queries, size, size) for more."""
+        question, n = self.question, self.question.size
+        table = flat.reshape(question.queries, self.width)
+        first, second = np.triu_indices(n)
+        gram = np.empty((question.queries, n, n))
+        gram[:, first, second] = gram[:, second, first] = table[:, : self.pairs]
+        cross = table[:, self.pairs :]
+        single = question.queries == 1 and question.centres is None
+        parts = {"gram": gram[0] if single else gram}
+        if question.cross:
+            parts["cross"] = cross[0] if single else cross
+        return Answer(parts["gram"], parts)

@@ -1,0 +1,204 @@
+"""Runs one group function per fresh process.
+
+A group function is arbitrary code; if one group could leave something behind for the next, a row would touch more
+than its own group. So a small server process (:func:`serve_parent`), which has seen no rows, forks a child for every
+group. The child draws a seed of its own, has no standard output or error, computes, writes its numbers to a pipe and
+ends; what takes longer than the time limit is killed. This isolates groups from each other; it is no sandbox against
+hostile code.
+
+One group must not fail another: if the server itself is lost while a group runs (the group used up all memory, or killed
+what it could), or a call breaks off half-way, that group has failed and the next one finds a new server. The server
+stands in a session of its own, so that the user's Ctrl-C reaches the caller alone, which decides.
+
+The server is a process of its own rather than a fork of the caller, because forking a program with running threads is
+unsafe, and rather than `multiprocessing`, because that would import the user's main script again.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import random
+import select
+import signal
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from types import TracebackType
+from typing import IO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import InvalidInput
+
+GroupCall = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+_LENGTH = struct.Struct("<q")
+_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1")
+
+
+class GroupServer:
+    """A running server for one group function. Use as a context manager."""
+
+    def __init__(self, call: GroupCall, timeout_seconds: float) -> None:
+        import cloudpickle
+
+        try:
+            task = cloudpickle.dumps((call, timeout_seconds))
+        except Exception as error:
+            raise InvalidInput(
+                f"the group function cannot be sent to a process of its own ({error}); avoid open files, locks and "
+                "connections in it, or choose isolation='none'"
+            ) from error
+        self._task = task
+        self._start()
+
+    def _start(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", "from vitrail.vault.questions.group_worker import serve_parent; serve_parent()"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, **_ONE_THREAD, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+            start_new_session=True,
+        )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._to, self._from = self._process.stdin, self._process.stdout
+        self._lost = False
+        _send(self._to, self._task)
+        answer = _receive(self._from)
+        if answer != b"ready":
+            self._process.kill()
+            reason = (answer or b"it ended at once").decode(errors="replace")
+            raise InvalidInput(
+                f"the group function cannot be loaded in a process of its own ({reason}); define it in a module that can be "
+                "imported, or as a lambda or inner function, or choose isolation='none'"
+            )
+
+    def run(self, raw: NDArray[np.float64]) -> NDArray[np.float64] | None:
+        """The function's result for one group, or None when it failed or took too long."""
+        if self._lost:
+            self._end()
+            self._start()
+        self._lost = True  # until the whole answer is here: after half of one, the next group would get the other half
+        try:
+            _send(self._to, np.ascontiguousarray(raw).tobytes(), raw.shape[1])
+            answer = _receive(self._from)
+        except OSError:  # the server is gone; who did that must not be known
+            return None
+        self._lost = answer is None
+        return None if not answer else np.frombuffer(answer, dtype=np.float64)
+
+    def __enter__(self) -> GroupServer:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._end()
+
+    def _end(self) -> None:
+        if self._lost:
+            self._process.kill()
+        with suppress(OSError):
+            self._to.close()
+        try:
+            self._process.wait(5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._from.close()
+
+
+def _send(stream: IO[bytes], payload: bytes, columns: int = 0) -> None:
+    stream.write(_LENGTH.pack(len(payload)) + _LENGTH.pack(columns) + payload)
+    stream.flush()
+
+
+def _receive(stream: IO[bytes]) -> bytes | None:
+    received = _receive_with_columns(stream)
+    return None if received is None else received[0]
+
+
+def _receive_with_columns(stream: IO[bytes]) -> tuple[bytes, int] | None:
+    header = stream.read(2 * _LENGTH.size)
+    if len(header) < 2 * _LENGTH.size:
+        return None
+    (length,), (columns,) = _LENGTH.unpack(header[: _LENGTH.size]), _LENGTH.unpack(header[_LENGTH.size :])
+    payload = stream.read(length)
+    return None if len(payload) < length else (payload, columns)
+
+
+def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
+    """The server's loop: load the function, then one child per group until the caller hangs up."""
+    task = _receive(requests)
+    if task is None:
+        return
+    try:
+        call, timeout_seconds = pickle.loads(task)  # noqa: S301 - written by our own parent process
+    except Exception as error:
+        _send(answers, f"{type(error).__name__}: {error}".encode())
+        return
+    _send(answers, b"ready")
+    while (request := _receive_with_columns(requests)) is not None:
+        payload, columns = request
+        raw = np.frombuffer(payload, dtype=np.float64).reshape(-1, columns)
+        _send(answers, _in_child(call, raw, timeout_seconds))
+
+
+def _in_child(call: GroupCall, raw: NDArray[np.float64], timeout_seconds: float) -> bytes:
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        _child(call, raw, reader, writer)
+    os.close(writer)
+    try:
+        return _read_until(reader, time.monotonic() + timeout_seconds)
+    finally:
+        os.close(reader)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
+def _child(call: GroupCall, raw: NDArray[np.float64], reader: int, writer: int) -> None:
+    status = 1
+    try:
+        os.close(reader)
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for stream in (0, 1, 2):
+            os.dup2(nowhere, stream)
+        random.seed(os.urandom(32))
+        np.random.seed(np.frombuffer(os.urandom(64), dtype=np.uint32))  # noqa: NPY002 - the legacy global state is what user code uses
+        if (torch := sys.modules.get("torch")) is not None:
+            torch.seed()
+        result = np.ascontiguousarray(call(raw.copy()), dtype=np.float64)
+        with os.fdopen(writer, "wb") as out:
+            out.write(b"\x01" + result.tobytes())
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def _read_until(reader: int, deadline: float) -> bytes:
+    pieces = []
+    while True:
+        ready, _, _ = select.select([reader], [], [], max(0.0, deadline - time.monotonic()))
+        if not ready:
+            return b""
+        piece = os.read(reader, 1 << 16)
+        if not piece:
+            break
+        pieces.append(piece)
+    whole = b"".join(pieces)
+    return whole[1:] if whole[:1] == b"\x01" else b""
+
+
+def serve_parent() -> None:
+    """Serve the process that started this one, over standard input and output."""
+    with os.fdopen(os.dup(0), "rb") as requests, os.fdopen(os.dup(1), "wb") as answers:
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for stream in (0, 1):  # what the function's module prints when it is imported must not end up in an answer
+            os.dup2(nowhere, stream)
+        serve(requests, answers)

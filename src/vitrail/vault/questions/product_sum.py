@@ -1,0 +1,234 @@
+"""Product sum: add up outer products, several blocks of them in one release.
+
+A row says, for each block b, two vectors: left a_b (of length ``lefts[b]``) and right r_b (``rights[b]``). It
+contributes all products a_b r_b^T. Moments of any order are of this form (x with the entries of x x^T), and so are
+sums per cell (one-hot with a vector), contingency tables (one-hot with one-hot) and many weighted sums over the same
+columns.
+
+*Bound.* |a_b r_b^T| = |a_b| |r_b|, so a row's norm over all blocks is sqrt(sum |a_b|^2 |r_b|^2), known without
+forming the products. Each vector is put on a power-of-two grid by ``grid.to_grid``, which guarantees, in integers,
+|a_b| <= ``left_bounds[b]`` and |r_b| <= ``right_bounds[b]``. Where ``l2_bound`` is below the product of those, the
+left vectors are scaled down by a common factor and rounded towards zero, which can only shorten them. So the integers
+that are summed obey the bound.
+
+Sums are exact: entries of at most 2**20 cells on either side and ``EXACT_ROWS`` rows at a time stay below 2**53. They
+are finer than the noise needs and are rounded to a coarser grid h before it, which adds at most h sqrt(width) to the
+sensitivity (one part in 4096 at the most), and is charged. Entries that are zero by construction get noise nobody
+needs, and cost nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ... import _checks
+from ...accounting import GaussianSum, JsonValue
+from ...errors import InvalidInput
+from ..noise.sampler import rounded_gaussian
+from ..rows.block import Block
+from ..rows.predictions import Predictions
+from ..rows.row_function import Arrays, RowFunction, probe
+from ..rows.row_pass import RowPass
+from ..setting import Setting
+from ..sums.exact_total import ExactTotal, rounded_to
+from ..sums.gram_weights import FLOAT_SLACK
+from ..sums.grid import Grid, power_of_two_below, squared_norms, to_grid
+from .question import Answer, check_noise_fits, sigma_for
+
+Floats = NDArray[np.float64]
+CELL_BITS = 20
+EXACT_ROWS = 2**12
+
+
+@dataclass(frozen=True)
+class ProductSum:
+    """The noisy sum of outer products, in one or several blocks.
+
+    Parameters
+    ----------
+    fn : callable
+        Takes a :class:`Block`; returns a tuple (a_1, r_1, a_2, r_2, ...) of arrays (rows, lefts[b]) and (rows,
+        rights[b]).
+    lefts, rights : tuple of int
+        Lengths of the vectors, one per block.
+    left_bounds, right_bounds : tuple of float, optional
+        Longer vectors are clipped to these norms; 1 if not given.
+    l2_bound : float, optional
+        Bound on a row's norm over all blocks; the largest that the vectors' bounds allow if not given.
+    key : str, optional
+        A name for ``fn``; with it, asking again returns the stored release.
+    label : str, optional
+        What the bill calls it.
+
+    Examples
+    --------
+    >>> import numpy as np, vitrail as vt
+    >>> schema = vt.Schema({"team": vt.Categorical(["red", "blue"]), "score": vt.Numeric(0, 10)})
+    >>> rows = {"team": np.array(["red", "blue"] * 500), "score": np.tile([4.0, 6.0], 500)}
+    >>> data = vt.PrivateData(rows, schema, name="scores", n_rows_public=1000, budget=vt.Budget(2, 1e-6))
+    >>> per_team = vt.ProductSum(
+    ...     lambda block: (block.features[:, :2], np.column_stack([np.ones(len(block)), block.features[:, 2]])),
+    ...     lefts=(2,), rights=(2,), right_bounds=(np.sqrt(2),),
+    ... )
+    >>> count_and_score = data.ask(per_team, epsilon=1.9).parts["0"]
+    >>> count_and_score.shape
+    (2, 2)
+    """
+
+    kind: ClassVar[str] = "product-sum"
+    fn: Callable[[Block], tuple[Floats, ...]]
+    lefts: tuple[int, ...]
+    rights: tuple[int, ...]
+    left_bounds: tuple[float, ...] = ()
+    right_bounds: tuple[float, ...] = ()
+    l2_bound: float | None = None
+    key: str | None = None
+    label: str | None = None
+
+    def __post_init__(self) -> None:
+        what = "a ProductSum"
+        _checks.function("fn", self.fn, of=what)
+        count = len(self.lefts)
+        if count == 0 or len(self.rights) != count:
+            raise InvalidInput(f"lefts and rights of {what} are {self.lefts} and {self.rights}; give one of each per block")
+        for name in ("lefts", "rights"):
+            object.__setattr__(self, name, tuple(_checks.whole(name, length, of=what) for length in getattr(self, name)))
+        for name in ("left_bounds", "right_bounds"):
+            bounds = getattr(self, name) or (1.0,) * count
+            if len(bounds) != count:
+                raise InvalidInput(f"{name} of {what} has {len(bounds)} entries; {count} are expected, one per block")
+            object.__setattr__(self, name, tuple(_checks.positive(name, bound, of=what) for bound in bounds))
+        whole = math.sqrt(sum((a * r) ** 2 for a, r in zip(self.left_bounds, self.right_bounds, strict=True)))
+        wanted = math.inf if self.l2_bound is None else _checks.positive("l2_bound", self.l2_bound, of=what)
+        object.__setattr__(self, "l2_bound", min(whole * (1 + 1e-12), wanted))
+
+    @property
+    def width(self) -> int:
+        """How many numbers are released."""
+        return sum(a * r for a, r in zip(self.lefts, self.rights, strict=True))
+
+    def describe(self) -> dict[str, JsonValue]:
+        """The public parameters."""
+        names = ("lefts", "rights", "left_bounds", "right_bounds")
+        return {"question": self.kind, **{name: list(getattr(self, name)) for name in names}, "l2_bound": self.l2_bound}
+
+    def identity(self) -> str | None:
+        """The caller's name for ``fn``."""
+        return self.key
+
+    def row_function(self) -> RowFunction:
+        """``fn``, with the shapes it must return."""
+        shapes = tuple((length,) for pair in zip(self.lefts, self.rights, strict=True) for length in pair)
+        return RowFunction(self.fn, shapes, "the function of this ProductSum")
+
+    def probe(self, setting: Setting, predictions: Predictions) -> int:
+        """Look at ``fn`` on public rows."""
+        return probe(self.row_function(), setting, predictions)
+
+    def plan(self, mu: float, setting: Setting) -> ProductSumPlan:
+        """Fix sigma and the coarse grid."""
+        assert self.l2_bound is not None
+        cells = math.sqrt(self.width)
+        step = power_of_two_below(self.l2_bound / (4096 * cells))
+        sensitivity = setting.sensitivity_factor * self.l2_bound + step * cells * (1 + 2.0**-40)
+        sigma = sigma_for(sensitivity, mu)
+        check_noise_fits(sigma, step)
+        return ProductSumPlan(self, sensitivity, sigma, step)
+
+
+@dataclass(frozen=True)
+class ProductSumPlan:
+    """A product sum with its noise fixed."""
+
+    question: ProductSum
+    sensitivity: float
+    sigma: float
+    step: float
+
+    @property
+    def event(self) -> GaussianSum:
+        """One Gaussian sum over all blocks."""
+        return GaussianSum(self.sensitivity, self.sigma)
+
+    @cached_property
+    def grids(self) -> tuple[tuple[Grid, Grid], ...]:
+        """For each block the grids of the left and the right vector."""
+
+        def grid(bound: float, size: int) -> Grid:
+            return Grid(bound, 2 * power_of_two_below(bound) * 2.0**-CELL_BITS, size)
+
+        question = self.question
+        sides = zip(question.left_bounds, question.lefts, question.right_bounds, question.rights, strict=True)
+        return tuple((grid(a_bound, a), grid(r_bound, r)) for a_bound, a, r_bound, r in sides)
+
+    @property
+    def stds(self) -> Floats:
+        """The noise of every number of the flat answer."""
+        return np.full(self.question.width, self.sigma)
+
+    def answers(self, rows: RowPass, block_rows: int, draws: int) -> Floats:
+        """Exact integer sums, rounded to the coarse grid, plus noise."""
+        noise = rounded_gaussian(self.sigma / self.step, draws * self.question.width).reshape(draws, -1)
+        return (self.exact_cells(rows, block_rows) + noise) * np.float64(self.step)
+
+    def exact_cells(self, rows: RowPass, block_rows: int) -> NDArray[np.int64]:
+        """The exact sums, flat, rounded to the coarse grid. Never leaves the vault."""
+        question = self.question
+        totals = [ExactTotal(shape) for shape in zip(question.lefts, question.rights, strict=True)]
+
+        def reduce(arrays: Arrays, valid: NDArray[np.bool_]) -> list[list[Floats]]:
+            starts = range(0, len(valid), EXACT_ROWS)
+            parts = [(tuple(a[s : s + EXACT_ROWS] for a in arrays), valid[s : s + EXACT_ROWS]) for s in starts]
+            return [self._products(*part) for part in parts]
+
+        def add(parts: list[list[Floats]]) -> None:
+            for part in parts:
+                for total, product in zip(totals, part, strict=True):
+                    total.add_all([product])
+
+        rows.fold(question.row_function(), reduce, add, block_rows=block_rows, label="summing")
+        cells = [
+            rounded_to(self.step, total.value(), left.step * right.step).reshape(-1)
+            for total, (left, right) in zip(totals, self.grids, strict=True)
+        ]
+        return np.concatenate(cells)
+
+    def _products(self, arrays: Arrays, valid: NDArray[np.bool_]) -> list[Floats]:
+        """One exact product per block, for at most EXACT_ROWS rows."""
+        counted = valid.copy()
+        for array in arrays:
+            if not np.isfinite(array.sum()):  # cheap to rule out; a row that is not finite counts zero
+                counted &= np.isfinite(array).all(axis=1)
+        lefts = [to_grid(array, grid) for array, (grid, _) in zip(arrays[0::2], self.grids, strict=True)]
+        rights = [to_grid(array, grid) for array, (_, grid) in zip(arrays[1::2], self.grids, strict=True)]
+        factors = self._factors(lefts, rights)
+        factors[~counted] = 0.0
+        if (factors != 1.0).any():
+            lefts = [np.trunc(left * factors[:, None]) for left in lefts]
+        return [left.T @ right for left, right in zip(lefts, rights, strict=True)]
+
+    def _factors(self, lefts: list[Floats], rights: list[Floats]) -> Floats:
+        """What the left vectors of each row are multiplied by, so that all its products together obey ``l2_bound``."""
+        squares = np.zeros(len(lefts[0]))
+        for left, right, (left_grid, right_grid) in zip(lefts, rights, self.grids, strict=True):
+            squares += squared_norms(left) * squared_norms(right) * (left_grid.step * right_grid.step) ** 2
+        assert self.question.l2_bound is not None
+        inner = self.question.l2_bound * FLOAT_SLACK
+        norms = np.sqrt(squares)
+        # 2**-42 covers the rounding of this norm; the default bound is larger than what vectors at their bounds can reach.
+        return np.where(norms <= self.question.l2_bound * (1 - 2.0**-42), 1.0, inner / np.maximum(norms, inner))
+
+    def shape(self, flat: Floats) -> Answer:
+        """The blocks as matrices, named "0", "1", ...; the value is all of them, flat."""
+        parts, start = {}, 0
+        for index, (a, r) in enumerate(zip(self.question.lefts, self.question.rights, strict=True)):
+            parts[str(index)] = flat[start : start + a * r].reshape(a, r)
+            start += a * r
+        return Answer(flat, parts)

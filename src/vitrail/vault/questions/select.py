@@ -1,0 +1,212 @@
+"""Select: choose one of several candidates by a private score.
+
+The exponential mechanism, P(j) ~ exp(epsilon score_j / (2 s)), where one row moves any score by at most s. It is
+epsilon-bounded-range and costs mu = -2 ndtri(1/(1 + e^(epsilon/2))) (see ``accounting.conversions``). Scores are
+exact integers, so s holds exactly:
+
+- ``score="sum"``: score_j = sum over rows of a number clipped to [-bound, bound]. s = bound add-remove, 2 bound
+  replace-one.
+- ``score="small-norm"``: score_j = -|sum over rows of a vector clipped to norm bound|, the integer square root taken
+  of an exact integer. By the triangle inequality the norm moves by at most bound (2 bound), and the rounding of the
+  root by less than one cell: s is one cell more.
+
+The draw is exact as well: the weights exp(.) are computed as integers with ``WEIGHT_BITS`` bits by a series with a known
+remainder, and a uniform integer of ``UNIFORM_BITS`` bits, drawn before the rows are read, picks one. The distribution is
+within candidates * 2**(4 - WEIGHT_BITS) of the true one.
+Test: tests/vault/test_select.py enumerates the probabilities.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ... import _checks
+from ...accounting import JsonValue, Selection, bounded_range_epsilon_of
+from ...errors import InvalidInput
+from ..noise.sampler import random_integer_below
+from ..rows.block import Block
+from ..rows.predictions import Predictions
+from ..rows.row_function import Arrays, RowFunction, probe
+from ..rows.row_pass import RowPass
+from ..setting import Setting
+from ..sums.grid import Grid, power_of_two_below, to_grid
+from .question import Answer
+
+WEIGHT_BITS = 256
+UNIFORM_BITS = 512
+CELLS_PER_BOUND = 2**20
+
+
+@dataclass(frozen=True)
+class Select:
+    """Choose one of ``candidates`` with a high score, privately.
+
+    Parameters
+    ----------
+    fn : callable
+        Takes a :class:`Block`; returns (rows, candidates) numbers for ``score="sum"``, or (rows, candidates, width)
+        vectors for ``score="small-norm"``.
+    candidates : int
+        How many there are. The released value is the index of the chosen one.
+    bound : float
+        Every number is clipped to [-bound, bound], every vector to norm ``bound``.
+    score : {"sum", "small-norm"}
+        What makes a candidate good: a large sum, or a sum vector close to zero.
+    width : int
+        Length of the vectors for ``score="small-norm"``.
+    key : str, optional
+        A name for ``fn``; with it, asking again returns the stored release.
+    label : str, optional
+        What the bill calls it.
+
+    Examples
+    --------
+    >>> import numpy as np, vitrail as vt
+    >>> schema = vt.Schema({"team": vt.Categorical(["red", "blue"])})
+    >>> rows = {"team": np.array(["red"] * 400 + ["blue"] * 100)}
+    >>> data = vt.PrivateData(rows, schema, name="teams", n_rows_public=500, budget=vt.Budget(1, 1e-6))
+    >>> winner = data.ask(vt.Select(lambda block: block.features, candidates=2, bound=1.0), epsilon=0.9)
+    >>> ["red", "blue"][int(winner.value[0])]
+    'red'
+    """
+
+    kind: ClassVar[str] = "select"
+    fn: Callable[[Block], NDArray[np.float64]]
+    candidates: int
+    bound: float
+    score: Literal["sum", "small-norm"] = "sum"
+    width: int = 1
+    key: str | None = None
+    label: str | None = None
+
+    def __post_init__(self) -> None:
+        _checks.function("fn", self.fn, of="a Select")
+        _checks.whole("candidates", self.candidates, most=10**6, of="a Select")
+        _checks.whole("width", self.width, most=10**6, of="a Select")
+        object.__setattr__(self, "bound", _checks.positive("bound", self.bound, of="a Select"))
+        if self.score not in ("sum", "small-norm"):
+            raise InvalidInput(f"score of a Select is {self.score!r}; choose 'sum' or 'small-norm'")
+
+    def describe(self) -> dict[str, JsonValue]:
+        """The public parameters."""
+        return {
+            "question": self.kind,
+            "candidates": self.candidates,
+            "bound": self.bound,
+            "score": self.score,
+            "width": self.width,
+        }
+
+    def identity(self) -> str | None:
+        """The caller's name for ``fn``."""
+        return self.key
+
+    def row_function(self) -> RowFunction:
+        """``fn``, with the shape it must return."""
+        shape = (self.candidates,) if self.score == "sum" else (self.candidates, self.width)
+        return RowFunction(self.fn, (shape,), "the function of this Select")
+
+    def probe(self, setting: Setting, predictions: Predictions) -> int:
+        """Look at ``fn`` on public rows."""
+        return probe(self.row_function(), setting, predictions)
+
+    def plan(self, mu: float, setting: Setting) -> SelectPlan:
+        """Fix the mechanism's own epsilon."""
+        step = power_of_two_below(self.bound / CELLS_PER_BOUND)
+        cells = math.ceil(Fraction(self.bound) / Fraction(step)) * setting.sensitivity_factor
+        return SelectPlan(self, bounded_range_epsilon_of(mu), step, cells + (1 if self.score == "small-norm" else 0))
+
+
+@dataclass(frozen=True)
+class SelectPlan:
+    """A selection with its epsilon fixed; ``sensitivity_cells`` bounds what one neighbour step does to a score."""
+
+    question: Select
+    epsilon: float
+    step: float
+    sensitivity_cells: int
+    sigma: ClassVar[None] = None
+    stds: ClassVar[None] = None
+
+    @property
+    def event(self) -> Selection:
+        """One bounded-range selection."""
+        return Selection(self.epsilon)
+
+    def answers(self, rows: RowPass, block_rows: int, draws: int) -> NDArray[np.float64]:
+        """Draw from the exponential mechanism over exact scores."""
+        uniform = [random_integer_below(1 << UNIFORM_BITS) for _ in range(draws)]
+        cumulative = np.cumsum(selection_weights(self.scores(rows, block_rows), self.epsilon, self.sensitivity_cells))
+        total = int(cumulative[-1])
+        chosen = [np.searchsorted(cumulative, u * total >> UNIFORM_BITS, side="right") for u in uniform]
+        return np.array(chosen, dtype=np.float64).reshape(draws, 1)
+
+    def scores(self, rows: RowPass, block_rows: int) -> list[int]:
+        """The exact score of every candidate, in cells. Never leaves the vault."""
+        question = self.question
+        width = 1 if question.score == "sum" else question.width
+        grid = Grid(question.bound, self.step, width)
+        totals = np.zeros((question.candidates, width), dtype=np.int64)
+
+        def reduce(arrays: Arrays, valid: NDArray[np.bool_]) -> NDArray[np.int64]:
+            cells = to_grid(arrays[0].reshape(-1, width), grid).reshape(-1, question.candidates, width)
+            return np.asarray(cells[valid].sum(axis=0).astype(np.int64))
+
+        def add(partial: NDArray[np.int64]) -> None:
+            np.add(totals, partial, out=totals)
+
+        rows.fold(question.row_function(), reduce, add, block_rows=block_rows, label="scoring")
+        if question.score == "sum":
+            return [int(total) for total in totals[:, 0]]
+        return [-math.isqrt(sum(int(entry) ** 2 for entry in row)) for row in totals]
+
+    def shape(self, flat: NDArray[np.float64]) -> Answer:
+        """The index of the chosen candidate, in an array of one."""
+        return Answer(flat)
+
+
+def selection_weights(scores: list[int], epsilon: float, sensitivity: int) -> NDArray[np.object_]:
+    """Integers proportional to exp(epsilon * score / (2 * sensitivity)), the largest near 2**WEIGHT_BITS."""
+    rate = Fraction(epsilon) / (2 * sensitivity)
+    best = max(scores)
+    known: dict[int, int] = {}
+    for score in scores:
+        if score not in known:
+            known[score] = exp_minus(rate * (best - score), WEIGHT_BITS)
+    return np.array([known[score] for score in scores], dtype=np.object_)
+
+
+def exp_minus(x: Fraction, bits: int) -> int:
+    """2**bits * exp(-x) for x >= 0, rounded to within one unit.
+
+    exp(-x) = 2**-k exp(-r), r = x - k ln 2 in [0, ln 2): the alternating series of exp(-r) is cut where its terms vanish.
+    """
+    guard = 64
+    scale = bits + guard
+    one = 1 << scale
+    fixed = (x.numerator << scale) // x.denominator
+    halvings = fixed // _ln2(scale)
+    if halvings > bits + 1:
+        return 0
+    rest = fixed - halvings * _ln2(scale)
+    term, total, n = one, one, 0
+    while term:
+        n += 1
+        term = (term * rest >> scale) // n
+        total += -term if n % 2 else term
+    return int(total >> (guard + halvings))
+
+
+@functools.cache
+def _ln2(scale: int) -> int:
+    """2**scale * ln 2 = sum 2**(scale - n)/n, to within a few units."""
+    guard = 16
+    return sum((1 << (scale + guard - n)) // n for n in range(1, scale + guard + 1)) >> guard

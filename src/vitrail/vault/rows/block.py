@@ -1,0 +1,132 @@
+"""What a function on rows is shown: a block of constant shape, in which it cannot tell padding from people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import InvalidInput
+from ...model import Model
+from ..setting import Setting
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Predict = Callable[[Model, NDArray[np.float64]], NDArray[np.float64]]
+
+
+class Block:
+    """A block of rows, as a function given to the vault sees it.
+
+    The function must return, for every row of the block, a value that depends on that row alone. Some rows may be public
+    padding; what they return is thrown away.
+
+    Attributes
+    ----------
+    features : array (rows, n_features)
+        The encoded columns without the target: numerics in [0, 1], categoricals one-hot.
+    target : array (rows,)
+        The target column: a number, or the index of its level.
+
+    Examples
+    --------
+    >>> import vitrail as vt
+    >>> mean_of_features = vt.BoundedSum(lambda block: block.features, size=3, l2_bound=1.0)
+    """
+
+    __slots__ = ("_features", "_predict", "_predict_altered", "_raw", "_setting")
+
+    def __init__(
+        self, raw: NDArray[np.float64], setting: Setting, predict: Predict, predict_altered: Predict | None = None
+    ) -> None:
+        # Read-only: a function that worked in place would otherwise change the private rows for every later question.
+        self._raw = raw.view()
+        self._raw.flags.writeable = False
+        self._setting, self._predict = setting, predict
+        self._predict_altered = _one_way_at_a_time(predict) if predict_altered is None else predict_altered
+        self._features: NDArray[np.float64] | None = None
+
+    def __len__(self) -> int:
+        return len(self._raw)
+
+    def __repr__(self) -> str:
+        return f"Block of {len(self._raw)} rows, padding included"
+
+    @property
+    def features(self) -> NDArray[np.float64]:
+        """The encoded feature columns."""
+        if self._features is None:
+            self._features = self._setting.feature_schema.features(self.values)[0]
+        return self._features
+
+    @property
+    def values(self) -> NDArray[np.float64]:
+        """The feature columns in original units, categoricals as the index of their level: (rows, n_columns), read-only."""
+        target = self._setting.target
+        if target is None:
+            return self._raw
+        place, last = self._setting.schema.column_index(target), self._raw.shape[1] - 1
+        if place in (0, last):  # a view will do
+            return self._raw[:, 1:] if place == 0 else self._raw[:, :last]
+        return np.delete(self._raw, place, axis=1)
+
+    @property
+    def target(self) -> NDArray[np.float64]:
+        """The target column: a number, or the index of its level."""
+        if self._setting.target is None:
+            raise InvalidInput("this dataset declares no target; give PrivateData target= to use block.target")
+        return self.column(self._setting.target)
+
+    def column(self, name: str) -> NDArray[np.float64]:
+        """One column in original units, or as level indices."""
+        return np.array(self._raw[:, self._setting.schema.column_index(name)])
+
+    def predictions(self, model: Model) -> NDArray[np.float64]:
+        """The model's output for every row, clipped to its declared range; NaN where the model fails."""
+        return self._predict(model, self.values)
+
+    def outputs(self, model: Model, altered: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The model's output for altered rows, in the place of the row each was made from.
+
+        A row of which the model cannot be asked some altered form counts zero in the question.
+
+        Parameters
+        ----------
+        model : Model
+            The model to ask.
+        altered : array (rows, n_columns) or (rows, k, n_columns)
+            :attr:`values` with some columns exchanged, in one way or in k. Entry i must be made from row i alone, and stay
+            inside the schema. Several ways at once are faster.
+
+        Returns
+        -------
+        array (rows,) or (rows, k)
+
+        Notes
+        -----
+        While the vault tries a function on public rows, these numbers are not the model's: they are a hash of each altered
+        row, because whether the function keeps rows apart does not depend on what the model says about them.
+        """
+        rows, columns = len(self._raw), self._setting.feature_schema.n_columns
+        if altered.ndim not in (2, 3) or (altered.shape[0], altered.shape[-1]) != (rows, columns):
+            raise InvalidInput(
+                f"block.outputs was given an array of shape {altered.shape} for a block of {rows} rows; altered rows in the "
+                f"place of each row are expected, {(rows, columns)} or {(rows, 'k', columns)}"
+            )
+        return self._predict_altered(model, altered)
+
+    def frame(self) -> pd.DataFrame:
+        """All columns, the target included, as a pandas data frame in original units and levels."""
+        return self._setting.schema.pandas(self._raw)
+
+
+def _one_way_at_a_time(predict: Predict) -> Predict:
+    def outputs(model: Model, altered: NDArray[np.float64]) -> NDArray[np.float64]:
+        if altered.ndim == 2:
+            return predict(model, altered)
+        return np.stack([predict(model, np.ascontiguousarray(way)) for way in altered.transpose(1, 0, 2)], axis=1)
+
+    return outputs

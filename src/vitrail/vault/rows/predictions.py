@@ -1,0 +1,167 @@
+"""Predictions on private rows: made inside the vault, kept inside the vault.
+
+A model is admitted after a look at how it behaves on *public* rows: right shape, inside its range, and row-wise pure
+(a row's output has the same bits alone among fillers as in any block and at any place). Matrix products often are
+not: their rounding depends on a row's position. Such a model is called with one row at a time, which is a constant
+shape too, and slow. What the probe cannot show (a model that behaves differently on rows it has not seen) is a stated
+assumption.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import InvalidInput, ModelError
+from ...model import Model
+from ...nothing_escapes import attempt
+from ..setting import Setting
+from .failing_rows import in_halves
+
+CACHE_BYTES = 512 * 2**20
+WAYS_AT_ONCE = 4
+"""Altered blocks that go into one call: a forest of a hundred trees then takes a third less time per row."""
+
+
+class Predictions:
+    """The models admitted to one dataset and, block by block, what they said."""
+
+    def __init__(self, setting: Setting) -> None:
+        self._setting = setting
+        self._admitted: dict[int, tuple[Model, bool]] = {}
+        self._fingerprints: dict[int, str] = {}
+        self._looked_at: set[int] = set()
+        self._in_packs: dict[int, bool] = {}
+        self._cache: dict[tuple[int, int, int], NDArray[np.float64]] = {}
+        self._of_fillers: dict[tuple[int, int], float] = {}
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def begin(self) -> None:
+        """A new question: every model it uses is looked at anew, because it may have been fitted again since the last."""
+        self._looked_at.clear()
+
+    def _same_as_before(self, model: Model) -> bool:
+        """Whether the model is what it was when it was admitted; what another model said under its name is dropped."""
+        found = model.fingerprint(self._setting.feature_schema)
+        same = self._fingerprints.get(id(model)) == found
+        if not same:
+            self._admitted.pop(id(model), None)
+            self._in_packs.pop(id(model), None)
+            with self._lock:
+                for key in [key for key in self._cache if key[0] == id(model)]:
+                    self._bytes -= self._cache.pop(key).nbytes
+                self._of_fillers = {key: said for key, said in self._of_fillers.items() if key[0] != id(model)}
+        self._fingerprints[id(model)] = found
+        self._looked_at.add(id(model))
+        return same
+
+    def admit(self, model: Model) -> None:
+        """Probe a model on public rows, once for each state it is in; raise ModelError before anything is charged."""
+        if not isinstance(model, Model):
+            raise InvalidInput(f"block.predictions needs a vitrail.Model, not {type(model).__name__}; wrap it: Model(...)")
+        if (id(model) in self._looked_at or self._same_as_before(model)) and id(model) in self._admitted:
+            return
+        schema = self._setting.feature_schema
+        model.check(schema)
+        row_wise = model.is_row_wise(schema, self._setting.block_rows)
+        if not row_wise and not model.is_row_wise(schema, 1):
+            raise ModelError(
+                f"{model.name} gave two predictions for the same public row; a model that runs on rows must be a "
+                "function of its row alone (no randomness, no memory of other rows). Nothing was charged"
+            )
+        if not row_wise:
+            warnings.warn(
+                f"{model.name}: a row's prediction changes in its last bits with its place in the block (seen on public "
+                "rows), so the model is asked one row at a time. That is slower; an ONNX or tree model usually avoids it.",
+                stacklevel=3,
+            )
+        self._admitted[id(model)] = (model, row_wise)  # holding the model keeps its id from being reused
+
+    def of(self, model: Model, values: NDArray[np.float64], block_index: int | None) -> NDArray[np.float64]:
+        """Predictions for one block; ``block_index`` names its place in the dataset, None for passing blocks."""
+        key = (id(model), len(values), -1 if block_index is None else block_index)
+        if block_index is not None and key in self._cache:
+            return self._cache[key].copy()  # the function it goes to may work in place
+        outputs = self._one_block(*self._admitted[id(model)], values)
+        if block_index is not None:
+            with self._lock:
+                if self._bytes + outputs.nbytes <= CACHE_BYTES and key not in self._cache:
+                    self._cache[key] = outputs.copy()
+                    self._bytes += outputs.nbytes
+        return outputs
+
+    def _one_block(self, model: Model, row_wise: bool, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """NaN where the model fails. Kept like any other prediction, so that a failing row is looked for once."""
+        if not row_wise:
+            return self._row_by_row(model, values)
+        schema, outputs = self._setting.feature_schema, np.full(len(values), np.nan)
+        whole = attempt(lambda: model.predict(schema, values), None)
+        if whole is not None:
+            return whole
+
+        def passes(part: slice) -> bool:
+            alone = np.repeat(schema.filler(), len(values), axis=0)
+            alone[part] = values[part]
+            said = attempt(lambda: model.predict(schema, alone), None)
+            if said is not None:
+                outputs[part] = said[part]
+            return said is not None
+
+        in_halves(len(values), passes)
+        return outputs
+
+    def _row_by_row(self, model: Model, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        schema, fails = self._setting.feature_schema, np.full(1, np.nan)
+        ones = (values[row : row + 1] for row in range(len(values)))
+        return np.concatenate([attempt(lambda one=one: model.predict(schema, one), fails) for one in ones])  # type: ignore[misc]
+
+    def of_filler(self, model: Model, block_rows: int) -> float:
+        """The prediction for the public row that fills blocks, in a block of fillers."""
+        key = id(model), block_rows
+        if key not in self._of_fillers:
+            admitted, row_wise = self._admitted[id(model)]
+            block = np.repeat(self._setting.feature_schema.filler(), block_rows if row_wise else 1, axis=0)
+            self._of_fillers[key] = float(self._one_block(admitted, row_wise, block)[0])
+        return self._of_fillers[key]
+
+    def admit_packs(self, model: Model) -> None:
+        """Probe whether altered blocks may be packed into larger calls, again of one constant shape; once per model."""
+        self.admit(model)
+        if id(model) not in self._in_packs:
+            rows = WAYS_AT_ONCE * self._setting.block_rows
+            row_wise = self._admitted[id(model)][1]
+            self._in_packs[id(model)] = row_wise and model.is_row_wise(self._setting.feature_schema, rows)
+
+    def of_altered(self, model: Model, altered: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Predictions for rows altered in one way (rows, columns) or several (rows, ways, columns).
+
+        What the model raises is raised: the function that altered the rows is halved then, and the model with it. Halving
+        both would multiply what a failing row costs.
+        """
+        admitted, row_wise = self._admitted[id(model)]
+        if altered.ndim == 2:
+            if not row_wise:
+                return self._row_by_row(admitted, altered)
+            return admitted.predict(self._setting.feature_schema, altered)
+        rows, ways, columns = altered.shape
+        outputs = np.empty((rows, ways))
+        packed = rows == self._setting.block_rows and self._in_packs.get(id(model), False)
+        whole = ways - ways % WAYS_AT_ONCE if packed else 0
+        for start in range(0, whole, WAYS_AT_ONCE):
+            pack = slice(start, start + WAYS_AT_ONCE)
+            # Row by row: what is alike stands together, so that trees find the same nodes in the cache.
+            stacked = np.ascontiguousarray(altered[:, pack]).reshape(-1, columns)
+            outputs[:, pack] = model.predict(self._setting.feature_schema, stacked).reshape(rows, -1)
+        for way in range(whole, ways):
+            outputs[:, way] = self.of_altered(model, np.ascontiguousarray(altered[:, way]))
+        return outputs
+
+    def forget(self) -> None:
+        """Drop every stored prediction: the rows behind them changed."""
+        with self._lock:
+            self._cache.clear()
+            self._bytes = 0

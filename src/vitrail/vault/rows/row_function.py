@@ -1,0 +1,184 @@
+"""Functions on rows, made safe to run on private ones.
+
+What a sum adds for a row must depend on that row alone, bit for bit; otherwise one person's presence could shift
+everybody else's contribution and no bound on a single row would bound the sum. So
+
+- every call has one constant shape, padded with a public row;
+- when a block raises, it is halved in blocks of that same shape, each row at its place, until only the failing rows are left
+  (``failing_rows``), and they count zero;
+- before anything is charged the function is probed on public rows: block = permuted block = each row among fillers,
+  in every bit. A function that fails this is run on one row at a time (again a constant shape); one that does not
+  even give the same answer twice is refused. What the probe cannot show is a stated assumption: the owner approves
+  what runs on rows.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import ImpureFunction, InvalidInput, VitrailError
+from ...model import Model, is_row_wise
+from ...nothing_escapes import attempt
+from ..setting import Setting
+from .block import Block, Predict
+from .failing_rows import in_halves
+from .predictions import Predictions
+
+Arrays = tuple[NDArray[np.float64], ...]
+
+
+@dataclass(frozen=True)
+class RowFunction:
+    """An owner-approved function and the shapes it must return per row."""
+
+    call: Callable[[Block], object]
+    row_shapes: tuple[tuple[int, ...], ...]
+    label: str
+
+    def __call__(self, block: Block) -> Arrays:
+        """Run on one block; raise InvalidInput when the result has another shape."""
+        returned = self.call(block)
+        parts = returned if isinstance(returned, tuple) else (returned,)
+        if len(parts) != len(self.row_shapes):
+            raise InvalidInput(f"{self.label} returned {len(parts)} arrays; {len(self.row_shapes)} are expected")
+        return tuple(self._array(part, shape, len(block)) for part, shape in zip(parts, self.row_shapes, strict=True))
+
+    def _array(self, part: object, row_shape: tuple[int, ...], rows: int) -> NDArray[np.float64]:
+        try:
+            array = np.ascontiguousarray(part, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InvalidInput(f"{self.label} returned {type(part).__name__}, which is no array of numbers") from error
+        if array.shape == (rows,) and row_shape == (1,):
+            array = array.reshape(rows, 1)
+        if array.shape != (rows, *row_shape):
+            raise InvalidInput(
+                f"{self.label} returned an array of shape {array.shape} for a block of {rows} rows; "
+                f"{(rows, *row_shape)} is expected: one entry of shape {row_shape} for every row"
+            )
+        return array
+
+
+def evaluate(
+    function: RowFunction, raw: NDArray[np.float64], setting: Setting, predictions: Predictions, block_index: int | None
+) -> Arrays:
+    """Run on private rows: never raises for what a row does, and NaN stands for a row that failed."""
+    asked: dict[int, NDArray[np.float64]] = {}
+
+    def predict_here(model: Model, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        if id(model) not in asked:
+            asked[id(model)] = predictions.of(model, values, block_index)
+        return asked[id(model)].copy()  # the function may work in place
+
+    def call(rows: NDArray[np.float64], predict: Predict) -> Arrays | None:
+        return attempt(lambda: function(Block(rows, setting, predict, predictions.of_altered)), None)
+
+    with np.errstate(all="ignore"):
+        whole = call(raw, predict_here)
+        if whole is not None:
+            return whole
+        results = tuple(np.full((len(raw), *shape), np.nan) for shape in function.row_shapes)
+        values = Block(raw, setting, predict_here).values
+
+        def passes(part: slice) -> bool:
+            def predict_part(model: Model, _: NDArray[np.float64]) -> NDArray[np.float64]:
+                """These rows' predictions are known, and a filler's too: asking again would give the same bits, slowly."""
+                outputs = np.full(len(raw), predictions.of_filler(model, len(raw)))
+                outputs[part] = predict_here(model, values)[part]
+                return outputs
+
+            returned = call(_among_fillers(raw, part, setting), predict_part)
+            for result, found in zip(results, returned or (), strict=False):
+                result[part] = found[part]
+            return returned is not None
+
+        in_halves(len(raw), passes)
+        return results
+
+
+def _among_fillers(raw: NDArray[np.float64], part: slice, setting: Setting) -> NDArray[np.float64]:
+    block = np.repeat(setting.schema.filler(), len(raw), axis=0)
+    block[part] = raw[part]
+    return block
+
+
+def row_hashes(rows: NDArray[np.float64]) -> NDArray[np.uint64]:
+    """A number for every row, which any change of the row's bits changes, and nothing else does."""
+    bits = np.ascontiguousarray(rows).view(np.uint64)
+    found = np.full(len(rows), 0x9E3779B97F4A7C15, dtype=np.uint64)
+    for column in bits.T:  # wrapping multiplication, then the high bits folded down: neither looks at another row
+        found = (found ^ column) * np.uint64(0xBF58476D1CE4E5B9)
+        found ^= found >> np.uint64(29)
+    return found
+
+
+def hashed_rows(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The same as a number in [0, 1)."""
+    return np.asarray((row_hashes(rows) >> np.uint64(11)) * 2.0**-53, dtype=np.float64)
+
+
+def probe(function: RowFunction, setting: Setting, predictions: Predictions) -> int:
+    """Look at the function on public rows; return the block shape it may be called with: ``setting.block_rows`` or 1.
+
+    Raises InvalidInput when it fails on public rows or returns the wrong shape, ImpureFunction when it is no function.
+
+    What the function asks the model about *altered* rows (``block.outputs``) is answered here by a hash of each row. The
+    admitted model is known to answer row by row; what is left to see is whether the function keeps rows apart, and a
+    hash shows that at least as well as a model, which may not care about the column that was mixed up. It also spares a
+    dozen blocks of predictions at every grid point.
+    """
+    known: dict[int, tuple[NDArray[np.uint64], NDArray[np.float64]]] = {}
+
+    def predict_public(model: Model, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Each public row is predicted once: an admitted model is row-wise, and probing it again would only take time."""
+        predictions.admit(model)
+        hashes = row_hashes(values)
+        found, outputs = known.get(id(model), (np.empty(0, np.uint64), np.empty(0)))
+        places = np.minimum(np.searchsorted(found, hashes), max(len(found) - 1, 0))
+        if not len(found) or not (found[places] == hashes).all():
+            all_hashes = np.concatenate([found, hashes])
+            all_outputs = np.concatenate([outputs, predictions.of(model, values, None)])
+            found, first = np.unique(all_hashes, return_index=True)
+            outputs = all_outputs[first]
+            known[id(model)] = found, outputs
+            places = np.searchsorted(found, hashes)
+        return outputs[places]
+
+    def stand_in(model: Model, altered: NDArray[np.float64]) -> NDArray[np.float64]:
+        if altered.ndim == 2:
+            predictions.admit(model)
+        else:
+            predictions.admit_packs(model)
+        hashes = hashed_rows(altered.reshape(-1, altered.shape[-1])).reshape(altered.shape[:-1])
+        return model.lo + model.width * hashes
+
+    def flat(raw: NDArray[np.float64]) -> NDArray[np.float64]:
+        try:
+            parts = function(Block(raw, setting, predict_public, stand_in))
+        except VitrailError:
+            raise
+        except Exception as error:
+            raise InvalidInput(
+                f"{function.label} fails on public rows drawn from the schema ({type(error).__name__}: {error}); "
+                "nothing was charged"
+            ) from error
+        return np.concatenate([part.reshape(len(raw), -1) for part in parts], axis=1)
+
+    if is_row_wise(flat, setting.schema, setting.block_rows):
+        return setting.block_rows
+    if not is_row_wise(flat, setting.schema, 1):
+        raise ImpureFunction(
+            f"{function.label} gave two answers for the same public row; it must be a function of its row alone "
+            "(no randomness, no memory of other rows). Nothing was charged"
+        )
+    warnings.warn(
+        f"{function.label}: what it returns for a row depends on the block around it (seen on public rows), so it is run "
+        "on one row at a time. If it centres or ranks within the block, that is not what it will do; matrix products "
+        "differ in the last bits only and are safe but slow this way.",
+        stacklevel=4,
+    )
+    return 1

@@ -1,0 +1,1 @@
+"""Exact sums: the grid, integer totals, and the kernels of Gram sums."""

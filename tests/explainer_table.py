@@ -1,0 +1,155 @@
+"""One table of explainers: every explainer is one row, and is thereby run for everything in ``test_every_explainer.py``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import vitrail as vt
+
+N_ROWS = 3000
+SCHEMA = vt.Schema(
+    {
+        "age": vt.Numeric(18, 90, integer=True),
+        "hours": vt.Numeric(0, 80),
+        "sex": vt.Categorical(["Female", "Male"]),
+        "rich": vt.Categorical(["no", "yes"]),
+    }
+)
+
+
+def rows(n: int = N_ROWS, seed: int = 0) -> dict[str, Any]:
+    """Rows of nobody's: age and hours matter, sex a little."""
+    generator = np.random.default_rng(seed)
+    age, hours = generator.integers(18, 91, n), generator.uniform(0, 80, n)
+    sex = generator.choice(["Female", "Male"], n)
+    score = (age - 18) / 72 + hours / 80 + 0.2 * (sex == "Male") + 0.3 * generator.normal(size=n)
+    return {"age": age, "hours": hours, "sex": sex, "rich": np.where(score > 1.1, "yes", "no")}
+
+
+def private(given: Mapping[str, Any] | None = None, *, epsilon: float = 20.0, **more: Any) -> vt.PrivateData:
+    """The rows behind a budget."""
+    options = {"ledger": "memory", **more}
+    held = rows() if given is None else given
+    return vt.PrivateData(
+        held, SCHEMA, name="staff", n_rows_public=N_ROWS, target="rich", budget=vt.Budget(epsilon, 1e-6), **options
+    )
+
+
+def outputs(features: Any) -> Any:
+    """A smooth public model with an interaction; features are age, hours, sex=Female, sex=Male."""
+    return 0.1 + 0.35 * features[:, 0] + 0.25 * features[:, 1] + 0.2 * features[:, 0] * features[:, 3]
+
+
+def model() -> vt.Model:
+    """The model that every row of the table explains."""
+    return vt.Model(outputs, range=(0, 1), name="score")
+
+
+POINTS = {"age": [30, 70], "hours": [40.0, 60.0], "sex": ["Male", "Female"]}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One explainer.
+
+    Attributes
+    ----------
+    name : str
+        Of the row.
+    make : callable
+        Explainer from data and model. Give it ``key="table"`` where the explainer asks a model: it then has a name.
+    points : object
+        What is explained, or None for an explainer of the whole model.
+    epsilon : float
+        The price in the tests.
+    bands : bool
+        Whether the result has bands (``half_width``).
+    questions : int or None
+        How many questions it asks at most; None where that depends on answers.
+    """
+
+    name: str
+    make: Callable[[vt.PrivateData, vt.Model], Any]
+    points: object = None
+    epsilon: float = 1.0
+    bands: bool = True
+    questions: int | None = 1
+
+
+def any_curve(data: vt.PrivateData, model: vt.Model) -> vt.AnyCurve:
+    """Mean output by age, on groups."""
+
+    def by_age(asked: Any, X: Any) -> Any:
+        return [asked.predict(X.assign(age=age)).mean() for age in (20, 40, 60)]
+
+    options: Any = {"x_grid": [20, 40, 60], "y_range": (0, 1), "isolation": "none", "key": "table"}
+    return vt.AnyCurve(data, by_age, model=model, **options)
+
+
+def any_ranking(data: vt.PrivateData, model: vt.Model, **options: Any) -> vt.AnyRanking:
+    """How far outputs move with each column, on groups."""
+
+    def by_move(asked: Any, X: Any) -> Any:
+        outputs = asked.predict(X)
+        return [np.abs(asked.predict(X.assign(**{name: X[name].iloc[0]})) - outputs).mean() for name in X.columns]
+
+    return vt.AnyRanking(data, by_move, model=model, isolation="none", key="table", **options)
+
+
+TABLE: list[Row] = [
+    # marginals and private rows
+    Row("marginals", lambda data, model: vt.marginals(data)),
+    Row("private rows", lambda data, model: vt.private_rows(data), bands=False, questions=3),
+    Row(
+        "private rows of two columns",
+        lambda data, model: vt.private_rows(data, columns=["age", "rich"]),
+        bands=False,
+        questions=2,
+    ),
+    # Shapley values
+    Row("shapley", lambda data, model: vt.Shapley(data, model, key="table"), points=POINTS),
+    Row("shapley, clip chosen", lambda data, model: vt.Shapley(data, model, clip="auto", key="table"), POINTS, questions=2),
+    Row("shapley of a sample", lambda data, model: vt.Shapley(data, model, sampling_rate=0.5, key="table"), POINTS),
+    # explainers of other libraries, on groups
+    Row("any curve", any_curve),
+    Row("any ranking", any_ranking),
+    Row("any ranking of the first", lambda data, model: any_ranking(data, model, top_k=1)),
+    # counterfactuals
+    Row("counterfactual", lambda data, model: vt.Counterfactual(data, model, rows=False, key="table")),
+    Row(
+        "counterfactual with a code and rows",
+        lambda data, model: vt.Counterfactual(data, model, latent="linear", rows=True, key="table"),
+        questions=5,
+    ),
+    # curves, rankings and the global report
+    Row("partial dependence", lambda data, model: vt.PartialDependence(data, model, key="table"), questions=2),
+    Row(
+        "surfaces",
+        lambda data, model: vt.PartialDependence(
+            data, model, columns=["age", ("age", "sex")], resolution=6, estimate="plain", key="table"
+        ),
+        questions=2,
+    ),
+    Row("accumulated effects", lambda data, model: vt.AccumulatedEffects(data, model, key="table"), questions=3),
+    Row(
+        "accumulated effects of one column",
+        lambda data, model: vt.AccumulatedEffects(data, model, columns=["hours"], key="table"),
+        questions=4,
+    ),
+    Row("permutation importance", lambda data, model: vt.PermutationImportance(data, model, key="table"), questions=2),
+    Row("interactions", lambda data, model: vt.Interactions(data, model, key="table"), questions=2),
+    Row("SHAP importance", lambda data, model: vt.ShapImportance(data, model, key="table"), questions=2),
+    Row("SHAP dependence", lambda data, model: vt.ShapDependence(data, model, key="table"), questions=2),
+    Row("global report", lambda data, model: vt.GlobalReport(data, model, key="table"), questions=3),
+    Row(
+        "global report from a sample",
+        lambda data, model: vt.GlobalReport(data, model, parts=["pdp", "shap"], sampling_rate=0.5, key="table"),
+        questions=2,
+    ),
+    # the pane
+    Row("pane", lambda data, model: vt.release(data, model, key="table"), epsilon=3.0, questions=None),
+]
