@@ -36,12 +36,6 @@ def test_shap_importance_is_bought_with_the_rest_and_comes_back_from_a_file(tmp_
     assert "shap" in set(found.frame()["part"])
 
 
-def test_files_from_before_there_was_such_a_part_are_read() -> None:
-    fields = vt.GlobalReport(private(), MODEL, parts=["pdp"])(epsilon=1.0).to_json()
-    del fields["shap"]
-    assert vt.Report.from_json(fields).shap is None
-
-
 def test_it_is_quoted_and_left_out_unless_asked_for() -> None:
     data = private()
     quote = vt.GlobalReport(data, MODEL, parts=["shap"]).quote(epsilon=1.0)
