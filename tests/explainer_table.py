@@ -150,4 +150,6 @@ TABLE: list[Row] = [
         lambda data, model: vt.GlobalReport(data, model, parts=["pdp", "shap"], sampling_rate=0.5, key="table"),
         questions=2,
     ),
+    # the pane
+    Row("pane", lambda data, model: vt.release(data, model, key="table"), epsilon=3.0, questions=None),
 ]

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .maps import LocallyLinearClassifier, PictureFilters, TunedMaps, tune_locally_linear
     from .model import Model
     from .pane.pane import Pane
-    from .pane.writer import release
+    from .pane.pane_recipe import release
     from .results import Attribution, Curve, Ranking, Surface
     from .results.counterfactuals import Counterfactuals
     from .results.effects import Effects
@@ -94,7 +94,7 @@ _HOMES = {
     "TunedMaps": "maps",
     "marginals": "explain.marginals",
     "private_rows": "explain.private_rows",
-    "release": "pane.writer",
+    "release": "pane.pane_recipe",
     "tune_locally_linear": "maps",
 }
 _ROOMS = {name: name for name in ("audit", "errors", "flow", "pane", "show")} | {

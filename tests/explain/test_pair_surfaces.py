@@ -73,7 +73,7 @@ def test_pairs_alone_will_do_and_resolution_counts_for_them():
     assert data.budget.spent == effects.cost == surface.cost
     assert (surface.upper > surface.lower).all()
     assert effects.plot() is not None
-    assert list(effects.to_json()) == ["age x pay"]
+    assert [pair for pair, _ in effects.to_json()["surfaces"]] == [["age", "pay"]]
     with pytest.raises(InvalidInput, match="no curves"):
         effects.frame()
 

@@ -242,7 +242,7 @@ def test_effects_are_tidy():
     frame = effects.frame()
     assert {len(column) for column in frame.values()} == {sum(len(curve) for curve in effects.values())}
     assert set(effects.data(0)) == set(effects["age"].frame())
-    assert set(effects.to_json()) == set(SCHEMA)
+    assert set(effects.to_json()["curves"]) == set(SCHEMA)
     assert "partial dependence of 3 columns" in repr(effects)
     figure = effects.plot()
     assert len(figure.axes) >= 3

@@ -41,8 +41,8 @@ def found(data: vt.PrivateData) -> vt.Report:
 
 
 def test_a_file_comes_back_exactly(found: vt.Report, tmp_path: Path) -> None:
-    again = vt.Report.load(found.save(tmp_path / "g.json"))
-    assert again.to_json() == found.to_json()
+    again = vt.Report.load(found.save(tmp_path / "report.vt"))
+    assert again == found
     for effects, back in ((found.pdp, again.pdp), (found.ale, again.ale)):
         for name in effects:
             for part in ("y", "lower", "upper", "std"):
@@ -66,9 +66,9 @@ def test_a_file_that_lacks_something_is_refused(found: vt.Report, lost: str) -> 
 def test_another_file_is_refused(found: vt.Report) -> None:
     with pytest.raises(InvalidInput, match="names the format 'vitrail-ranking/1'"):
         vt.Report.from_json(found.importance.to_json())
-    with pytest.raises(InvalidInput, match="shares"):
+    with pytest.raises(InvalidInput, match="'shares-0' is 'much'"):
         vt.Report.from_json({**found.to_json(), "shares": {"pdp": "much"}})
-    with pytest.raises(InvalidInput, match="names no format|names the format"):
+    with pytest.raises(InvalidInput, match="names the format 'None'"):
         vt.Effects.from_json({})
 
 
@@ -77,7 +77,7 @@ def test_surfaces_come_back_too(data: vt.PrivateData, found: vt.Report) -> None:
         epsilon=0.5
     )
     again = vt.Effects.from_json(json.loads(json.dumps(effects.to_json())))
-    assert again.to_json() == effects.to_json()
+    assert again == effects
     np.testing.assert_array_equal(again["age", "job"].values, effects["age", "job"].values)
     assert again.cost == effects.cost
 

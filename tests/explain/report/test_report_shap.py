@@ -30,7 +30,7 @@ def test_shap_importance_is_bought_with_the_rest_and_comes_back_from_a_file(tmp_
     assert 0.15 < found.shap.scores[0] < 0.25
     assert data.budget.spent.mu == pytest.approx(found.cost.mu)
     assert sum(found.shares.values()) == pytest.approx(1, abs=1e-5)
-    again = vt.Report.load(found.save(tmp_path / "report.json"))
+    again = vt.Report.load(found.save(tmp_path / "report.vt"))
     np.testing.assert_array_equal(again.shap.scores, found.shap.scores)
     assert "Shapley" in found.to_html()
     assert "shap" in set(found.frame()["part"])
