@@ -224,6 +224,16 @@ class ReservationLine:
         """What would be given back if it were freed now."""
         return self.booked.left_of(self.reserved)
 
+    @property
+    def reserved_epsilon(self) -> float:
+        """Epsilon of what was set aside, as one question."""
+        return question_epsilon(self.reserved, self.delta)
+
+    @property
+    def booked_epsilon(self) -> float:
+        """Epsilon of what was booked, as one question."""
+        return question_epsilon(self.booked, self.delta)
+
     def to_json(self) -> dict[str, JsonValue]:
         """The line as plain JSON values."""
         return {
@@ -235,9 +245,8 @@ class ReservationLine:
             "part": None if self.part is None else self.part.to_json(),
             "reserved": cost_to_json(self.reserved),
             "booked": cost_to_json(self.booked),
-            "reserved_epsilon": question_epsilon(self.reserved, self.delta),
-            "booked_epsilon": question_epsilon(self.booked, self.delta),
-            "held_epsilon": question_epsilon(self.held, self.delta),
+            "reserved_epsilon": self.reserved_epsilon,
+            "booked_epsilon": self.booked_epsilon,
         }
 
 
