@@ -113,7 +113,7 @@ def test_reservations_are_listed_and_freed(run):
     for word in ("people", str(made.seq), "alice", "a report", "abababababab"):
         assert word in out
     (listed,) = json.loads(run("ledger", "reservations", "l.db", "--json")[1])
-    assert (listed["account"], listed["entry"], listed["question"]) == ("people", made.seq, "a report")
+    assert (listed["account"], listed["seq"], listed["label"]) == ("people", made.seq, "a report")
     assert listed["booked"]["pico_mu_squared"] == charge.cost.pico_mu_squared
     assert f"reserved   a report (alice, entry {made.seq}): epsilon" in run("budget", "l.db")[1]
     code, out, _ = run("ledger", "free", "l.db", made.seq)

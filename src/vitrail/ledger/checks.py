@@ -26,24 +26,26 @@ def check_name(name: str, what: str) -> str:
     return name
 
 
-def check_key(key: str | None) -> str | None:
-    """An idempotency key, if it is one."""
-    if key is not None and not (isinstance(key, str) and _HEX_DIGEST.fullmatch(key)):
-        raise InvalidInput(f"key is {key!r}; it must be None or a digest of 16 to 128 lower-case hex digits")
-    return key
+def check_digest(digest: str | None, what: str) -> str | None:
+    """A key or the name of a recipe, if it is one."""
+    if digest is not None and not (isinstance(digest, str) and _HEX_DIGEST.fullmatch(digest)):
+        raise InvalidInput(f"{what} is {digest!r}; it must be None or a digest of 16 to 128 lower-case hex digits")
+    return digest
 
 
-def check_recipe(recipe: str | None) -> str | None:
-    """The name of a recipe, if it is one."""
-    if recipe is not None and not (isinstance(recipe, str) and _HEX_DIGEST.fullmatch(recipe)):
-        raise InvalidInput(f"recipe is {recipe!r}; it must be None or a digest of 16 to 128 lower-case hex digits")
-    return recipe
+def check_bytes(content: bytes, what: str, most: int | None = None) -> bytes:
+    """A release or something to keep, if it is bytes and not too many."""
+    if not isinstance(content, bytes):
+        raise InvalidInput(f"the {what} is a {type(content).__name__}; it must be bytes")
+    if most is not None and len(content) > most:
+        raise InvalidInput(f"the {what} takes {len(content)} bytes; it may take {most}: keep it in pieces")
+    return content
 
 
 def check_cost(cost: Cost) -> Cost:
-    """A price, if it is one."""
+    """A price, if it is one; a price below nothing would be a refund."""
     if not isinstance(cost, Cost) or min(cost.pico_mu_squared, cost.pico_epsilon, cost.quecto_delta) < 0:
-        raise InvalidInput(f"cost is {cost!r}; it must be a vitrail.accounting.Cost of at least nothing")
+        raise InvalidInput(f"the price is {cost!r}; it must be a Cost of at least nothing: nothing is ever refunded")
     return cost
 
 
@@ -57,22 +59,6 @@ def check_question(question: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     return dict(question)
 
 
-def check_release(release: bytes) -> bytes:
-    """The bytes of a release, if they are bytes."""
-    if not isinstance(release, bytes):
-        raise InvalidInput(f"the release is a {type(release).__name__}; it must be bytes")
-    return release
-
-
-def check_content(content: bytes) -> bytes:
-    """The bytes of something to keep, if they are bytes and not too many."""
-    if not isinstance(content, bytes):
-        raise InvalidInput(f"the content to keep is a {type(content).__name__}; it must be bytes")
-    if len(content) > LARGEST_KEPT:
-        raise InvalidInput(f"the content to keep takes {len(content)} bytes; it may take {LARGEST_KEPT}: keep it in pieces")
-    return content
-
-
 def check_budget(budget: Budget) -> Budget:
     """A budget, if it is one."""
     if not isinstance(budget, Budget):
@@ -81,12 +67,9 @@ def check_budget(budget: Budget) -> Budget:
 
 
 def price(event: Event) -> Cost:
-    """What the event costs, if its numbers make sense; a price below nothing would be a refund."""
+    """What the event costs, if its numbers make sense."""
     try:
         canonical_json(event_to_json(event), "the event")
-        cost = event.cost()
+        return check_cost(event.cost())
     except (AttributeError, TypeError, ValueError, ArithmeticError) as error:
         raise InvalidInput(f"the event {event!r} has no price: {error}") from error
-    if min(cost.pico_mu_squared, cost.pico_epsilon, cost.quecto_delta) < 0:
-        raise InvalidInput(f"the event {event!r} would cost less than nothing; nothing is ever refunded")
-    return cost
