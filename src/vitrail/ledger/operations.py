@@ -30,8 +30,22 @@ from ..accounting import Cost, Event, JsonValue, event_to_json, exposure
 from ..errors import LedgerCorrupted, LedgerError
 from ..guarantee import Budget, Neighbours, check_neighbours
 from .book import Book, corrupted
-from .checks import LARGEST_KEPT, check_budget, check_bytes, check_digest, check_name, price
-from .entries import GENESIS, Entry, Part, RawEntry, canonical_json, cost_from_json, cost_to_json, decode
+from .entries import (
+    GENESIS,
+    LARGEST_KEPT,
+    Entry,
+    Part,
+    RawEntry,
+    canonical_json,
+    check_budget,
+    check_bytes,
+    check_digest,
+    check_name,
+    cost_from_json,
+    cost_to_json,
+    decode,
+    price,
+)
 from .reservations import counts_for, known_reservation, overdrawn, take
 from .results import Account, AnalystLine, Charge, PartLine, Replay, Reservation, ReservationLine, Statement
 from .tables import AccountRow, AnalystRow, ChargeRow, KeptRow, PartRow, ReleaseRow, ReservationRow, SightingRow

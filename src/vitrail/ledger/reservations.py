@@ -27,8 +27,7 @@ from typing import Literal
 from ..accounting import Cost, JsonValue
 from ..errors import LedgerError
 from .book import Book, corrupted
-from .checks import check_cost, check_digest
-from .entries import Part, cost_from_json, cost_to_json
+from .entries import Part, check_cost, check_digest, cost_from_json, cost_to_json
 from .results import Reservation
 from .tables import AccountRow, ChargeRow, ReservationRow, SightingRow
 from .totals import account_asked, analyst_row, give_back, spend

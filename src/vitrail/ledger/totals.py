@@ -14,8 +14,7 @@ from ..accounting import Cost, JsonValue, dearest, exposure
 from ..errors import LedgerError
 from .allowance import fits, refusal
 from .book import Book
-from .checks import check_name, check_question
-from .entries import Part, check_part
+from .entries import Part, check_name, check_part, check_question
 from .tables import AccountRow, AnalystRow, PartRow
 
 _Total = TypeVar("_Total", AccountRow, AnalystRow)
