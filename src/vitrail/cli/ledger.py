@@ -34,8 +34,6 @@ def budget(ledger: options.LedgerToRead, account: options.OnlyAccount = None, as
 
 
 def _statement_json(statement: Statement) -> JsonValue:
-    from ..show import bill_of
-
     lines: list[JsonValue] = [
         {
             "entry": line.seq,
@@ -48,16 +46,15 @@ def _statement_json(statement: Statement) -> JsonValue:
             "share_of_budget": line.share,
             "part": line.part or None,
         }
-        for line in bill_of(statement).lines
+        for line in statement.bill().lines
     ]
     return {**statement.to_json(), "bill": lines}
 
 
 def _print_statement(statement: Statement) -> None:
-    from ..show import bill_of
-    from ..show.budget import bill_table
+    from ..show import bill_table
 
-    bill = bill_of(statement)
+    bill = statement.bill()
     print_line(f"Account {statement.account!r}, neighbours {statement.neighbours}")
     print_line(f"  budget     epsilon {rounded_up(bill.budget_epsilon)}, delta {rounded_up(bill.budget_delta)}")
     print_line(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields
 
 from ..accounting import Cost, JsonValue, exposure
 from ..errors import LedgerError
-from ..guarantee import Budget, Neighbours
+from ..guarantee import Bill, Budget, Neighbours
 from .allowance import largest_epsilon, question_epsilon
 from .entries import Entry, Part, cost_to_json
 
@@ -313,6 +313,12 @@ class Statement:
     def head(self) -> str:
         """The digest of the last entry. Whoever keeps a copy of it can tell later whether history was rewritten."""
         return self.entries[-1].digest
+
+    def bill(self) -> Bill:
+        """What the account has paid for, line by line; ``vitrail.show.page`` makes a page of it."""
+        from .bill import bill_of
+
+        return bill_of(self)
 
     def of_part(self, part: Part) -> PartLine:
         """One part's line; a part that was never charged has one too."""
