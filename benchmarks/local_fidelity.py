@@ -50,7 +50,7 @@ class Judge:
         found = exact.fidelity(self.x_near[at], self.f_near[at], self.centres[at], intercepts, slopes)
         return float(found.mean())
 
-    def error_of(self, explanation: vt.Explanation, places: np.ndarray | None = None) -> float:
+    def error_of(self, explanation: vt.Attribution, places: np.ndarray | None = None) -> float:
         """Of an explanation in units of a probability."""
         assert explanation.intercepts is not None
         assert explanation.coefficients is not None

@@ -50,7 +50,7 @@ class Judge:
         """Excess losses of phi (..., points, n)."""
         return exact.excess_loss(self.a[places], self.b[places], phi, self.best[places])
 
-    def losses_of(self, explanation: vt.Explanation, places: np.ndarray | slice = slice(None)) -> np.ndarray:
+    def losses_of(self, explanation: vt.Attribution, places: np.ndarray | slice = slice(None)) -> np.ndarray:
         assert explanation.coefficients is not None
         return self.losses(explanation.coefficients / (self.case.model.width / 2), places)
 

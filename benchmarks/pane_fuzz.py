@@ -32,7 +32,7 @@ import numpy as np
 
 import vitrail as vt
 from vitrail.errors import InvalidInput, VitrailError
-from vitrail.pane.archive import digest
+from vitrail.results.archive import digest
 
 MEMORY_BYTES = 2 * 2**30
 """Of address space: libraries, the file, what it unpacks to, everything."""

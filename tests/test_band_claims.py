@@ -11,8 +11,7 @@ import pytest
 
 import vitrail as vt
 from vitrail.errors import InvalidInput
-from vitrail.results.band_claim import weakest
-from vitrail.results.claims import CLAIMS, claim_of
+from vitrail.results.band_claim import CLAIMS, claim_of, weakest
 from vitrail.show import BandClaim
 from vitrail.show.global_report import ranking_card
 from vitrail.show.images import figure_svg
@@ -53,7 +52,7 @@ def assert_not_calibrated(text: str) -> None:
     assert not SAYS_95.search(text), SAYS_95.search(text)
 
 
-def pictures_of(e: vt.Explanation) -> list[str]:
+def pictures_of(e: vt.Attribution) -> list[str]:
     figures = [e.plot.bar(), e.plot.bars([0]), e.plot.waterfall(style="vitrail")]
     return [figure_svg(figure).decode() for figure in figures]
 
@@ -75,7 +74,7 @@ def test_local_linear_explanations_say_so_everywhere(method, data) -> None:
     for text in (repr(e), str(e), e.summary(), e._repr_html_(), " ".join(e.sentences), *pictures_of(e)):
         assert_not_calibrated(text)
     assert not SAYS_95.search(" ".join(e.notes))
-    again = vt.Explanation.from_json(json.loads(json.dumps(e.to_json())))
+    again = vt.Attribution.from_json(json.loads(json.dumps(e.to_json())))
     assert again.band_claim is e.band_claim
     assert again[0].band_claim is e.band_claim
 
@@ -110,7 +109,7 @@ def test_accumulated_effects_say_so_everywhere(estimate, data) -> None:
 
 def test_a_report_says_of_each_part_what_it_claims(data, tmp_path) -> None:
     report = vt.GlobalReport(data, MODEL, parts=["pdp", "ale", "importance"])(mu=2.0)
-    again = vt.GlobalExplanation.load(report.save(tmp_path / "report.json"))
+    again = vt.Report.load(report.save(tmp_path / "report.json"))
     for found in (report, again):
         assert dict(found.band_claims) == {
             "pdp": BandClaim.MEASURED_95,

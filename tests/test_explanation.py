@@ -36,7 +36,7 @@ def explanation(**changes):  # type: ignore[no-untyped-def]
         "features": ("age", "sex=Female", "sex=Male", "hours"),
         "notes": ("Bands are nominal.",),
     }
-    return vt.Explanation(**{**fields, **changes})
+    return vt.Attribution(**{**fields, **changes})
 
 
 @pytest.mark.parametrize(
@@ -178,10 +178,10 @@ def test_frames_have_a_line_per_point_and_column() -> None:
 
 
 def test_one_line_says_what_it_is() -> None:
-    said = "Explanation(2 points, 3 columns, method='statistics', epsilon=0.8342 at delta=1e-06"
+    said = "Attribution(2 points, 3 columns, method='statistics', epsilon=0.8342 at delta=1e-06"
     assert repr(explanation()) == f"{said}, bands not calibrated)"
     assert repr(explanation(lower=None, upper=None)) == f"{said})"
-    assert repr(explanation()[0]).startswith("Explanation(1 point, 3 columns")
+    assert repr(explanation()[0]).startswith("Attribution(1 point, 3 columns")
 
 
 def test_the_summary_shows_bars_bands_and_the_promise() -> None:
@@ -233,7 +233,7 @@ def test_copies_and_pickles_keep_the_numbers() -> None:
 
 def test_reading_explanations_needs_neither_vault_nor_ledger_nor_matplotlib() -> None:
     program = (
-        "import sys, vitrail; vitrail.Explanation; "
+        "import sys, vitrail; vitrail.Attribution; "
         "print([name for name in ('vitrail.vault', 'vitrail.ledger', 'matplotlib', 'shap') if name in sys.modules])"
     )
     seen = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout

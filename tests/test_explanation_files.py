@@ -13,7 +13,7 @@ from hypothesis.extra.numpy import arrays
 import vitrail as vt
 from vitrail.errors import InvalidInput
 
-PLAIN = vt.Explanation(
+PLAIN = vt.Attribution(
     values=np.array([[0.2, -0.05]]),
     base_values=np.array([0.3]),
     columns=("age", "sex"),
@@ -38,7 +38,7 @@ def explanations(draw):  # type: ignore[no-untyped-def]
 
     first, second = numbers(n, len(columns)), numbers(n, len(columns))
     banded, linear = draw(st.booleans()), draw(st.booleans())
-    return vt.Explanation(
+    return vt.Attribution(
         values=numbers(n, len(columns)),
         base_values=numbers(n),
         columns=tuple(columns),
@@ -62,7 +62,7 @@ def explanations(draw):  # type: ignore[no-untyped-def]
     )
 
 
-def assert_same(one: vt.Explanation, other: vt.Explanation) -> None:
+def assert_same(one: vt.Attribution, other: vt.Attribution) -> None:
     for name in ("columns", "points", "guarantee", "cost", "method", "features", "notes"):
         assert getattr(one, name) == getattr(other, name)
     assert [[type(value) for value in point.values()] for point in one.points] == [
@@ -75,14 +75,14 @@ def assert_same(one: vt.Explanation, other: vt.Explanation) -> None:
 
 
 @given(explanations())
-def test_json_brings_everything_back_bit_for_bit(made: vt.Explanation) -> None:
+def test_json_brings_everything_back_bit_for_bit(made: vt.Attribution) -> None:
     text = json.dumps(made.to_json(), allow_nan=False)
-    assert_same(vt.Explanation.from_json(json.loads(text)), made)
+    assert_same(vt.Attribution.from_json(json.loads(text)), made)
 
 
 def test_files_bring_everything_back(tmp_path: Path) -> None:
     path = PLAIN.save(tmp_path / "e.json")
-    assert_same(vt.Explanation.load(path), PLAIN)
+    assert_same(vt.Attribution.load(path), PLAIN)
     assert json.loads(path.read_text())["format"] == "vitrail-explanation/1"
 
 
@@ -91,7 +91,7 @@ def test_a_cut_file_is_refused_wherever_it_is_cut(tmp_path: Path) -> None:
     for length in range(0, len(whole) - 2, 7):
         (tmp_path / "cut.json").write_bytes(whole[:length])
         with pytest.raises(InvalidInput, match="not whole JSON text"):
-            vt.Explanation.load(tmp_path / "cut.json")
+            vt.Attribution.load(tmp_path / "cut.json")
 
 
 @pytest.mark.parametrize(
@@ -110,12 +110,12 @@ def test_a_cut_file_is_refused_wherever_it_is_cut(tmp_path: Path) -> None:
 def test_foreign_files_are_refused(content: bytes, message: str, tmp_path: Path) -> None:
     (tmp_path / "foreign.json").write_bytes(content)
     with pytest.raises(InvalidInput, match=message):
-        vt.Explanation.load(tmp_path / "foreign.json")
+        vt.Attribution.load(tmp_path / "foreign.json")
 
 
 def test_files_that_are_not_there(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="cannot be read from"):
-        vt.Explanation.load(tmp_path / "none.json")
+        vt.Attribution.load(tmp_path / "none.json")
     with pytest.raises(InvalidInput, match="cannot be written to"):
         PLAIN.save(tmp_path / "no folder" / "e.json")
 
@@ -126,16 +126,16 @@ def test_no_field_takes_what_is_not_its_own(name: str, wrong: object) -> None:
     fields = {**PLAIN.to_json(), name: wrong}
     fits = (name == "method" and isinstance(wrong, str)) or (name in ("features", "notes") and wrong in ([], ["0.5"]))
     if fits:
-        vt.Explanation.from_json(fields)
+        vt.Attribution.from_json(fields)
     else:
         with pytest.raises(InvalidInput):
-            vt.Explanation.from_json(fields)
+            vt.Attribution.from_json(fields)
 
 
 @pytest.mark.parametrize("name", sorted(set(PLAIN.to_json()) - {"format"}))
 def test_no_field_may_be_missing(name: str) -> None:
     with pytest.raises(InvalidInput, match=f"lacks '{name}'"):
-        vt.Explanation.from_json({key: value for key, value in PLAIN.to_json().items() if key != name})
+        vt.Attribution.from_json({key: value for key, value in PLAIN.to_json().items() if key != name})
 
 
 @pytest.mark.parametrize(
@@ -156,4 +156,4 @@ def test_a_promise_is_read_as_it_was_written_or_not_at_all(part: str, name: str,
     fields = PLAIN.to_json()
     fields[part] = {**fields[part], name: wrong}
     with pytest.raises(InvalidInput):
-        vt.Explanation.from_json(fields)
+        vt.Attribution.from_json(fields)

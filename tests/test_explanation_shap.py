@@ -12,7 +12,7 @@ from vitrail.errors import InvalidInput
 shap = pytest.importorskip("shap")
 
 VALUES = np.array([[0.2, -0.05, 0.1], [-0.3, 0.1, 0.4], [0.0, 0.2, -0.1]])
-MADE = vt.Explanation(
+MADE = vt.Attribution(
     values=VALUES,
     base_values=np.array([0.3, 0.4, 0.1]),
     columns=("age", "sex", "$x^$"),
@@ -28,7 +28,7 @@ MADE = vt.Explanation(
     lower=VALUES - 0.1,
     upper=VALUES + 0.1,
 )
-PLAIN_NAMES = vt.Explanation(
+PLAIN_NAMES = vt.Attribution(
     **{**vars(MADE), "columns": ("age", "sex", "x"), "points": tuple({**point, "x": 1} for point in MADE.points)}
 )
 
@@ -56,13 +56,13 @@ def test_shap_gets_the_numbers_the_names_and_the_bands() -> None:
 
 
 def test_a_value_outside_its_band_can_still_be_drawn() -> None:
-    made = vt.Explanation(**{**vars(PLAIN_NAMES), "lower": VALUES + 0.01, "upper": VALUES + 0.02}).to_shap()
+    made = vt.Attribution(**{**vars(PLAIN_NAMES), "lower": VALUES + 0.01, "upper": VALUES + 0.02}).to_shap()
     assert (made.lower_bounds <= made.values).all()
     shap.plots.waterfall(made[0], show=False)
 
 
 def test_shap_without_bands() -> None:
-    assert vt.Explanation(**{**vars(MADE), "lower": None, "upper": None}).to_shap().lower_bounds is None
+    assert vt.Attribution(**{**vars(MADE), "lower": None, "upper": None}).to_shap().lower_bounds is None
 
 
 @pytest.mark.parametrize("plot", ["waterfall", "bar", "bar of many", "beeswarm", "heatmap", "scatter"])

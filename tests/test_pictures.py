@@ -199,7 +199,7 @@ def test_an_explanation_points_at_the_shaft_of_a_boot(how: str, method: str) -> 
     assert len(figure.axes[0].collections) == 1  # outlines of the regions
     drawn = e.plot.image(picture).axes
     assert len(drawn) == 3
-    again = vt.Explanation.from_json(e.to_json())
+    again = vt.Attribution.from_json(e.to_json())
     assert again.plot.image(picture).axes[0].get_title(loc="left") == "contributions"
 
 

@@ -180,7 +180,7 @@ def test_an_explanation_finds_the_words_that_count(method: str) -> None:
 
 
 def test_hyphens_do_not_hide_words_from_the_picture() -> None:
-    e = vt.Explanation(
+    e = vt.Attribution(
         values=np.array([[0.2, -0.1]]),
         base_values=np.zeros(1),
         columns=("clean", "don't"),

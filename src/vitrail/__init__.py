@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from .model import Model
     from .pane.pane import Pane
     from .pane.writer import release
-    from .results import Curve, Explanation, Ranking, Surface
+    from .results import Attribution, Curve, Ranking, Surface
     from .results.counterfactuals import Counterfactuals
     from .results.effects import Effects
     from .results.marginals import Marginals
     from .results.private_rows import PrivateRows
-    from .results.report import GlobalExplanation
+    from .results.report import Report
     from .schema import BagOfWords, Categorical, Numeric, Picture, Schema
     from .vault import Block, BoundedSum, GramSum, GroupedSum, PrivateData, ProductSum, Quote, Release, SampledSum, Select
 
@@ -45,6 +45,7 @@ _HOMES = {
     "AccumulatedEffects": "explain.effects.explainers",
     "AnyCurve": "explain.any_curve",
     "AnyRanking": "explain.any_ranking",
+    "Attribution": "results",
     "BagOfWords": "schema",
     "Block": "vault",
     "BoundedSum": "vault",
@@ -55,8 +56,6 @@ _HOMES = {
     "Counterfactuals": "results.counterfactuals",
     "Curve": "results",
     "Effects": "results.effects",
-    "Explanation": "results",
-    "GlobalExplanation": "results.report",
     "GlobalReport": "explain.report.global_report",
     "GramSum": "vault",
     "GroupedSum": "vault",
@@ -78,6 +77,7 @@ _HOMES = {
     "Quote": "vault",
     "Ranking": "results",
     "Release": "releases",
+    "Report": "results.report",
     "SampledSum": "vault",
     "Schema": "schema",
     "Select": "vault",
@@ -98,6 +98,7 @@ __all__ = [
     "AccumulatedEffects",
     "AnyCurve",
     "AnyRanking",
+    "Attribution",
     "BagOfWords",
     "Block",
     "BoundedSum",
@@ -108,8 +109,6 @@ __all__ = [
     "Counterfactuals",
     "Curve",
     "Effects",
-    "Explanation",
-    "GlobalExplanation",
     "GlobalReport",
     "GramSum",
     "GroupedSum",
@@ -131,6 +130,7 @@ __all__ = [
     "Quote",
     "Ranking",
     "Release",
+    "Report",
     "SampledSum",
     "Schema",
     "Select",

@@ -25,6 +25,10 @@ class InvalidInput(VitrailError, ValueError):
     """An argument is outside what its documentation allows."""
 
 
+class DamagedFile(InvalidInput):
+    """A file that Vitrail did not write, or that is no longer whole."""
+
+
 class SchemaError(InvalidInput):
     """Columns, levels or points do not fit the declared schema."""
 

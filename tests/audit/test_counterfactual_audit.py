@@ -17,8 +17,9 @@ import vitrail as vt
 from error_rates import CONFIDENCE
 from vitrail.explain.counterfactual import moments, prototypes
 from vitrail.explain.counterfactual.explainer import Counterfactual
-from vitrail.explain.counterfactual.moments import linear_code, moments_question
-from vitrail.explain.counterfactual.network import NetworkCode, mean_question, step_question
+from vitrail.explain.counterfactual.moments import moments_question
+from vitrail.explain.counterfactual.network import mean_question, step_question
+from vitrail.solve.counterfactual.codes import NetworkCode, linear_code
 from vitrail.vault import rehearse
 from vitrail.vault.rows import open_rows
 from vitrail.vault.rows.block import Block

@@ -137,7 +137,7 @@ def test_files_are_written_by_suffix(run, folder: Path) -> None:  # type: ignore
     ran = run(*words(), "-o", "e.json", "-o", "e.png", "--output-file", "e.html")
     assert ran.code == 0, ran.err
     assert "Written: e.json, e.png, e.html" in ran.out
-    explanation = vt.Explanation.load(folder / "e.json")
+    explanation = vt.Attribution.load(folder / "e.json")
     assert explanation.points == (POINT,)
     assert explanation.guarantee.epsilon == pytest.approx(0.5)
     assert (folder / "e.png").read_bytes().startswith(b"\x89PNG")
@@ -175,7 +175,7 @@ def test_several_points_are_one_batch(run, folder: Path) -> None:  # type: ignor
     (folder / "p.csv").write_text("sex,age,hours-per-week\nMale,50,45\nFemale,23,20\n")
     ran = run(*words(point="p.csv"), "-o", "e.json", "-o", "e.html", "-o", "e.png")
     assert ran.code == 0, ran.err
-    explanation = vt.Explanation.load(folder / "e.json")
+    explanation = vt.Attribution.load(folder / "e.json")
     assert [point["sex"] for point in explanation.points] == ["Male", "Female"]
     assert len([entry for entry in run("ledger", "entries", "l.db").out.splitlines() if "charged" in entry]) == 1
     page = (folder / "e.html").read_text()
@@ -279,11 +279,11 @@ def test_a_class_is_chosen_by_its_name_and_a_range_may_be_negative(run) -> None:
     for name in ("old", "young"):
         ran = run(*words(model="local_code:tree", output=name, inputs="features"), "--json")
         assert ran.code == 0, ran.err
-        outputs += vt.Explanation.from_json(json.loads(ran.out)).outputs.tolist()
+        outputs += vt.Attribution.from_json(json.loads(ran.out)).outputs.tolist()
     assert sum(outputs) == pytest.approx(1)
     assert "'old', 'young'" in run(*words(model="local_code:tree", output="odl")).err
     regressor = [*words(model="local_code:slope"), "--range", -90, -10, "--json"]
-    assert -90 <= vt.Explanation.from_json(json.loads(run(*regressor).out)).outputs[0] <= -10
+    assert -90 <= vt.Attribution.from_json(json.loads(run(*regressor).out)).outputs[0] <= -10
 
 
 def test_pictures_of_many_points_show_the_first(run, folder: Path) -> None:  # type: ignore[no-untyped-def]
@@ -291,7 +291,7 @@ def test_pictures_of_many_points_show_the_first(run, folder: Path) -> None:  # t
     ran = run(*words(point="p.json"), "-o", "e.png", "-o", "e.json")
     assert ran.code == 0, ran.err
     assert "the first 24 of 30 points" in ran.err
-    assert len(vt.Explanation.load(folder / "e.json")) == 30
+    assert len(vt.Attribution.load(folder / "e.json")) == 30
 
 
 def test_what_the_library_warns_of_is_a_note(run) -> None:  # type: ignore[no-untyped-def]
@@ -330,7 +330,7 @@ def test_a_quote_knows_the_account_and_leaves_it_alone(run) -> None:  # type: ig
 def test_every_method_answers_and_replays(run, method: str) -> None:  # type: ignore[no-untyped-def]
     first = run(*words(method=method), "--json")
     assert first.code == 0, first.err
-    explanation = vt.Explanation.from_json(json.loads(first.out))
+    explanation = vt.Attribution.from_json(json.loads(first.out))
     assert explanation.method.startswith(method)
     assert explanation.lower is not None
     paid = spent(run)
@@ -411,7 +411,7 @@ def test_local_linear_bands_are_said_to_be_not_calibrated(run, method):
     # The bill may say that a question took 95 % of the budget.
     assert not re.search(r"95[\s\xa0]*%", page.split("<h2>The bill</h2>")[0])
     assert json.loads(Path("why.json").read_text())["band_claim"] == "not calibrated"
-    assert vt.Explanation.load("why.json").band_claim is vt.show.BandClaim.NOT_CALIBRATED
+    assert vt.Attribution.load("why.json").band_claim is vt.show.BandClaim.NOT_CALIBRATED
     printed = run(*words(method=method, key="why"))
     assert "not calibrated on unseen data" in printed.out
     assert not re.search(r"95[\s\xa0]*%", printed.out)

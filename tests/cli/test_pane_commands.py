@@ -135,7 +135,7 @@ def test_report_of_a_pane_and_report_of_data_are_one_word(run):
     made = run("report", "people.pane", "-o", "report.html", "-o", "report.json")
     assert made.code == 0, made.err
     assert "What matters most" in Path("report.html").read_text()
-    assert vt.GlobalExplanation.load("report.json").importance is not None
+    assert vt.Report.load("report.json").importance is not None
     assert "hours-per-week" in run("report", "people.pane").out
     data = run("report", "people.parquet")
     assert data.code == 2

@@ -96,7 +96,7 @@ def test_a_page_and_a_file_from_one_price_and_again_for_nothing(run, folder: Pat
     page = (folder / "r.html").read_text(encoding="utf-8")
     for heading in ("Privacy label", "What matters most", "Column by column", "Who is in the data", "The bill"):
         assert heading in page
-    found = vt.GlobalExplanation.load(folder / "r.json")
+    found = vt.Report.load(folder / "r.json")
     assert found.parts == ("pdp", "ale", "importance")
     assert set(found.pdp) == set(COLUMNS) - {"income"}
     again = run(*words(), "-o", "again.json")
@@ -118,7 +118,7 @@ def test_a_pipe_gets_a_table_and_the_promise(run) -> None:  # type: ignore[no-un
 def test_features_and_parts_are_chosen(run) -> None:  # type: ignore[no-untyped-def]
     ran = run(*words(features="age", target=None), "--features", "sex", "--parts", "pdp", "--json")
     assert ran.code == 0, ran.err
-    found = vt.GlobalExplanation.from_json(json.loads(ran.out))
+    found = vt.Report.from_json(json.loads(ran.out))
     assert (found.parts, list(found.pdp)) == (("pdp",), ["age", "sex"])
 
 

@@ -163,7 +163,7 @@ def test_explanations_add_up_to_the_score():
         assert [one.weight for one in active] == sorted((one.weight for one in active), reverse=True)
     with pytest.raises(vt.errors.InvalidInput, match="classes are"):
         clf.explain_local(frame, target="nowhere")
-    back = vt.Explanation.from_json(
+    back = vt.Attribution.from_json(
         vt.LocallyLinearClassifier(3.0, steps=3, batch_size=10**6).fit(X, y).explain_local(X[0]).to_json()
     )
     assert back.guarantee.epsilon == 3.0

@@ -10,7 +10,7 @@ from skl2onnx import to_onnx
 from sklearn.tree import DecisionTreeClassifier
 
 import vitrail as vt
-from vitrail.pane.archive import digest
+from vitrail.results.archive import digest
 
 N_ROWS = 6000
 SCHEMA = vt.Schema(

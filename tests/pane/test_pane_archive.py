@@ -13,7 +13,7 @@ from pane_setup import PERSON, rehashed, unzipped, zipped
 import vitrail as vt
 from vitrail.errors import InvalidInput, VitrailError
 from vitrail.pane import parts
-from vitrail.pane.archive import MOST_DIRECTORY_BYTES, MOST_JSON_BYTES
+from vitrail.results.archive import MOST_DIRECTORY_BYTES, MOST_JSON_BYTES
 
 
 def refused(content, match=None):

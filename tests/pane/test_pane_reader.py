@@ -11,7 +11,7 @@ from pane_setup import PERSON, fitted, rehashed, unzipped, zipped
 
 import vitrail as vt
 from vitrail.errors import InvalidInput
-from vitrail.pane.archive import digest, pack, unpack
+from vitrail.results.archive import digest, pack, unpack
 
 READING = """
 import json, sys
@@ -140,7 +140,7 @@ def test_a_person_in_json_and_on_a_page(made, tmp_path):
     person = made.pane.explain(PERSON, total_CFs=2)
     told = json.loads(person.save(tmp_path / "person.json").read_text())
     assert told["point"] == PERSON
-    assert vt.Explanation.from_json(told["explanation"]).columns == ("age", "gain", "sex")
+    assert vt.Attribution.from_json(told["explanation"]).columns == ("age", "gain", "sex")
     assert vt.Counterfactuals.from_json(told["counterfactuals"]).total_CFs == 2
     assert {place["column"] for place in told["places"]} == {"age", "gain", "sex"}
     page = person.to_html(tmp_path / "person.html")

@@ -21,7 +21,7 @@ ONE = Attribution(
 
 def explained(values, columns, points, band=None):  # type: ignore[no-untyped-def]
     values = np.atleast_2d(np.asarray(values, dtype=float))
-    return vt.Explanation(
+    return vt.Attribution(
         values=values,
         base_values=np.full(len(values), 0.5),
         columns=tuple(columns),

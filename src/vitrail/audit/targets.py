@@ -207,9 +207,9 @@ def vitrail(explainer: Callable[..., object], **options: object) -> Explain:
     Examples
     --------
     >>> import numpy as np
-    >>> class Explanation:
+    >>> class Attribution:
     ...     values = np.ones((2, 3))
-    >>> vitrail(lambda points, epsilon: Explanation(), epsilon=0.1)(np.zeros((2, 3))).shape
+    >>> vitrail(lambda points, epsilon: Attribution(), epsilon=0.1)(np.zeros((2, 3))).shape
     (2, 3)
     """
 

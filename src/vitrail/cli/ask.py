@@ -16,9 +16,8 @@ from ..accounting import Cost, JsonValue, rounded_up
 from ..errors import InvalidInput, ModelError
 from ..guarantee import Guarantee, check_epsilon_delta, check_neighbours, question_mu
 from ..model import Model
-from ..results import Explanation
-from ..results.band_claim import BandClaim
-from ..results.claims import claim_of
+from ..results import Attribution
+from ..results.band_claim import BandClaim, claim_of
 from ..schema import Schema
 from ..schema.reading import did_you_mean
 from . import options
@@ -55,7 +54,7 @@ class Asked:
         """What its bands will claim."""
         return claim_of("shapley" if self.method == "shapley" else "local linear")
 
-    def explain(self, data: PrivateData) -> Explanation:
+    def explain(self, data: PrivateData) -> Attribution:
         """Pay, and explain."""
         from ..explain.linear.local import LocalLinear
         from ..explain.shapley import Shapley

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..results import Explanation
+from ..results import Attribution as Answered
 from ..results.summary import printable
 from ..show.attribution_html import bar_numbers
 from ..show.attributions import MOST_POINTS, Attribution, AttributionBar, aligned_numbers
@@ -37,7 +37,7 @@ RAISES_STYLE, LOWERS_STYLE = "red", "bright_blue"
 class Answer:
     """An explanation and the state of the account that paid for it."""
 
-    explanation: Explanation
+    explanation: Answered
     statement: Statement
     dataset: str
     model: str
@@ -57,7 +57,7 @@ def write_answer(answer: Answer, files: Sequence[Path] | None) -> None:
     """Write every file, by its suffix."""
     found = answer.explanation
     writers: dict[str, Callable[[Path], object]] = {
-        ".json": found.save,
+        ".json": found.write_json,
         ".png": lambda file: _figure(answer).savefig(file, dpi=160),
         ".html": lambda file: report_of(answer).save(file),
     }

@@ -190,7 +190,7 @@ def _print(found: Counterfactuals, bill: str) -> None:
 
 def _write(found: Counterfactuals, statement: Statement, dataset: str, bill: str, files: Sequence[Path] | None) -> None:
     writers: dict[str, Callable[[Path], object]] = {
-        ".json": found.save,
+        ".json": found.write_json,
         ".png": lambda file: found.plot(0).savefig(file, dpi=160),
         ".html": lambda file: _report(found, statement, dataset, bill).save(file),
     }

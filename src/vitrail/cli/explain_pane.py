@@ -62,7 +62,7 @@ def explain(
     opened = with_notes(lambda: Pane.load(path, model=_model(model, output, bounds, inputs)))
     wanted = OPPOSITE if desired is None else int(desired) if desired.isdecimal() else desired
     found = opened.explain(point, desired_class=wanted, total_CFs=count, method=chosen, bands=bands)  # type: ignore[arg-type]
-    write_files(files, {".json": found.save, ".html": found.to_html}, "the explanation")
+    write_files(files, {".json": found.write_json, ".html": found.to_html}, "the explanation")
     if as_json:
         print_json(found.to_json())
     elif files:

@@ -12,8 +12,7 @@ import typer
 from ..accounting import JsonValue, rounded_up
 from ..errors import InvalidInput
 from ..guarantee import Budget, check_epsilon_delta
-from ..results.band_claim import TWO_SIDED_95
-from ..results.claims import claim_of
+from ..results.band_claim import TWO_SIDED_95, claim_of
 from ..schema import Schema
 from . import options
 from .account import bill_line, declared_of, fits_line

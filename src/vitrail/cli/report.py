@@ -25,7 +25,7 @@ from .output import check_files, existing, print_json, print_line, print_table, 
 if TYPE_CHECKING:
     from ..explain.effects.quote import EffectsQuote
     from ..ledger import Statement
-    from ..results.report import GlobalExplanation
+    from ..results.report import Report
 
 SUFFIXES = (".html", ".json")
 
@@ -95,7 +95,7 @@ def report(
     found = with_notes(lambda: explainer(private)(features, epsilon=epsilon))
     after = private.budget
     writers: dict[str, Callable[[Path], object]] = {
-        ".json": found.save,
+        ".json": found.write_json,
         ".html": lambda file: found.to_html(file, bill_of(after)),
     }
     write_files(files, writers, "the report", STILL_PAID)
@@ -112,7 +112,7 @@ def report(
         print_written(files)
 
 
-def print_report(found: GlobalExplanation) -> None:
+def print_report(found: Report) -> None:
     """A line for each column: its importance, and how far its curves go up and down."""
     effects = {kind: curves for kind, curves in (("pdp", found.pdp), ("ale", found.ale)) if curves is not None}
     ranking = found.importance or found.shap

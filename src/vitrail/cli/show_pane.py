@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..accounting import JsonValue
+from ..results.codec import to_json
 from ..results.summary import printable
 from . import options
 from .output import check_files, existing, print_json, print_line, print_table, print_written, write_files
@@ -47,7 +48,7 @@ def report_pane(
     """Write the page of the model from a pane: importance, curves, histograms, promise and price. Free."""
     check_files(files, SUFFIXES, "the report")
     found = load(pane)
-    write_files(files, {".json": found.report.save, ".html": found.to_html}, "the report")
+    write_files(files, {".json": found.report.write_json, ".html": found.to_html}, "the report")
     if as_json:
         print_json(found.report.to_json())
     elif files:
@@ -71,12 +72,12 @@ def _facts(found: Pane) -> dict[str, JsonValue]:
         "n_rows_public": found.n_rows_public,
         "created": found.created,
         "tool": found.tool,
-        "model": found.made_for.to_json(),
+        "model": to_json(found.made_for),
         "guarantee": found.guarantee.to_json(),
         "parts": list(found.parts),
         "unknown_parts": list(found.unknown_parts),
         "shares": dict(found.shares()),
         "accuracy": dict(found.accuracy()),
-        "bill": [line.to_json() for line in found.bill],
+        "bill": [to_json(line) for line in found.bill],
     }
     return made

@@ -22,8 +22,7 @@ from .._types import Floats
 from ..accounting import JsonValue
 from ..errors import InvalidInput
 from ..results import Curve
-from ..results.band_claim import TWO_SIDED_95
-from ..results.claims import claim_of
+from ..results.band_claim import TWO_SIDED_95, claim_of
 from ..schema import Level, Numeric, Schema
 from ..vault import GroupedSum, PrivateData
 from .group_task import GroupExplainer, Grouping, Isolation, Retrain, finite, level_text

@@ -24,7 +24,7 @@ from .. import _checks
 from .._types import Floats
 from ..errors import InvalidInput
 from ..results import Ranking
-from ..results.claims import claim_of
+from ..results.band_claim import claim_of
 from ..vault import GroupedSum, PrivateData
 from .group_task import GroupExplainer, Grouping, Isolation, Retrain, finite, level_text
 from .recipe import Ask, Conversation, GlobalExplainer, Recipe, Terms

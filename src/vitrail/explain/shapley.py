@@ -40,9 +40,8 @@ from ..accounting import JsonValue
 from ..errors import InvalidInput
 from ..model import Model
 from ..releases import Release
-from ..results import Explanation
-from ..results.band_claim import TWO_SIDED_95
-from ..results.claims import claim_of
+from ..results import Attribution
+from ..results.band_claim import TWO_SIDED_95, claim_of
 from ..schema import Schema
 from ..solve.shapley.chains import Chains
 from ..solve.shapley.permutations import point_key, ranks_of
@@ -62,7 +61,7 @@ MOST_PERMUTATIONS = 1000
 REHEARSED_POINTS = 2
 
 
-class Shapley(LocalExplainer[Explanation]):
+class Shapley(LocalExplainer[Attribution]):
     """Shapley values of a model's outputs, averaged over private background rows.
 
     Parameters
@@ -132,7 +131,7 @@ class Shapley(LocalExplainer[Explanation]):
         schema = self._data.feature_schema
         return schema.frame(schema.probe_rows(4)[3:])  # after two corners and the middle
 
-    def conversation(self, points: object) -> Conversation[Explanation]:
+    def conversation(self, points: object) -> Conversation[Attribution]:
         """One sum for all points, after a histogram of norms where the clip is to be chosen."""
         schema = self._data.feature_schema
         self._model.check(schema)
@@ -147,7 +146,7 @@ class Shapley(LocalExplainer[Explanation]):
             raise InvalidInput(f"{self._model.name} gives no finite output at point {int(np.argmin(np.isfinite(outputs)))}")
         return self._about(raw, outputs)
 
-    def _about(self, raw: Floats, outputs: Floats) -> Conversation[Explanation]:
+    def _about(self, raw: Floats, outputs: Floats) -> Conversation[Attribution]:
         few = slice(REHEARSED_POINTS)
         less = self._about(raw[few], outputs[few]) if len(raw) > REHEARSED_POINTS else None
         label = f"Shapley values of {len(raw)} point{'s' if len(raw) > 1 else ''}"
@@ -169,7 +168,7 @@ class Shapley(LocalExplainer[Explanation]):
             "seed": self._seed,
         }
 
-    def _recipe(self, raw: Floats, outputs: Floats, terms: Terms) -> Recipe[Explanation]:
+    def _recipe(self, raw: Floats, outputs: Floats, terms: Terms) -> Recipe[Attribution]:
         names, width = terms.feature_schema.names, self._model.width
         vectors = RowVectors(terms.schema, terms.target, self._chains, raw, outputs, self._n_permutations, self._seed)
         releases: list[Release] = []
@@ -186,7 +185,7 @@ class Shapley(LocalExplainer[Explanation]):
         solved = reconcile(sums.value, sums.sigma, terms.n_rows_public, scales, self._model.lo + width / 2, outputs)
         half_width = TWO_SIDED_95 * solved.values_std
         frame = terms.feature_schema.frame(raw)
-        return Explanation(
+        return Attribution(
             values=solved.values,
             base_values=np.full(len(raw), solved.base),
             columns=names,

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..accounting import Cost
-from ..results import Explanation
+from ..results import Attribution
+from ..results.checks import plain_rows
 from ..schema import Schema
 from ..show.maps import attribution_figure, filters_figure
 from ..vault import MapScores, map_scores
@@ -74,7 +75,7 @@ def local_explanation(
     schema: Schema | None,
     shown: Mapping[str, NDArray[np.generic]],
     guarantee: TrainingGuarantee,
-) -> Explanation:
+) -> Attribution:
     """Weighted average map times features, summed over the features of a column."""
     found = weighed(features, maps, biases, beta)
     rows = np.arange(len(features))
@@ -88,7 +89,7 @@ def local_explanation(
         values = np.stack([by_feature[:, schema.feature_slices[name]].sum(axis=1) for name in columns], axis=1)
     else:
         columns, values = names, by_feature
-    points: tuple[dict[str, object], ...] = tuple({name: _plain(shown[name][row]) for name in columns} for row in rows)
+    points = plain_rows({name: shown[name] for name in columns})
     heaviest = active_maps(features, maps, biases, beta, classes, place, 3)
     notes = [
         f"Point {row} is explained for class {told[0].label}: "
@@ -99,7 +100,7 @@ def local_explanation(
     notes.append("Computed from the trained maps alone: exact, and it costs nothing more.")
     if math.isinf(guarantee.epsilon):
         notes.append(guarantee.sentence)
-    return Explanation(
+    return Attribution(
         values=values,
         base_values=base,
         columns=tuple(columns),

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..errors import InvalidInput, SchemaError
 from ..guarantee import Guarantee
 from ..progress import progress
-from ..results import Explanation
+from ..results import Attribution
 from ..schema import Categorical, Schema
 from ..vault import MapTraining, PrivateData, check_device, on_device, train_maps
 from .bank import ActiveMap, MapBank, TrainingGuarantee
@@ -325,7 +325,7 @@ class LocallyLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             raise InvalidInput(f"target is {target!r}; the classes are {self.classes_.tolist()!r}")
         return int(found[0])
 
-    def explain_local(self, x: object, *, target: object = None) -> Explanation:
+    def explain_local(self, x: object, *, target: object = None) -> Attribution:
         """Why these inputs get their scores: the weighted average of the maps that are active, times the input.
 
         Contributions and base value add up to the score exactly. It is post-processing of the trained model: no price, no

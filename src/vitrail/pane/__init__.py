@@ -21,14 +21,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .archive import DamagedPane
     from .pane import Pane
     from .person import Person
     from .plan import PaneQuote, Plan, quote
     from .writer import release
 
 _HOMES = {
-    "DamagedPane": "archive",
     "Pane": "pane",
     "PaneQuote": "plan",
     "Person": "person",
@@ -37,7 +35,7 @@ _HOMES = {
     "release": "writer",
 }
 
-__all__ = ["DamagedPane", "Pane", "PaneQuote", "Person", "Plan", "quote", "release"]
+__all__ = ["Pane", "PaneQuote", "Person", "Plan", "quote", "release"]
 
 
 def __getattr__(name: str) -> object:

@@ -21,7 +21,7 @@ from ..results.curve import Density
 from ..results.effects import Effects
 from ..results.marginals import Marginals
 from ..results.private_rows import PrivateRows
-from ..results.report import GlobalExplanation
+from ..results.report import Report
 from ..schema import Column, Numeric
 from ..schema.bins import Bins
 
@@ -88,7 +88,7 @@ def drawn_marginals(found: Marginals) -> Marginals:
     return replace(found, bins=tuple(bins), counts=MappingProxyType(counts), sigma=sigma)
 
 
-def with_drawn_densities(found: GlobalExplanation) -> GlobalExplanation:
+def with_drawn_densities(found: Report) -> Report:
     """The same curves, with the histogram at their foot as it is drawn."""
     return replace(found, pdp=_redrawn(found.pdp), ale=_redrawn(found.ale))
 

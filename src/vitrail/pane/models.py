@@ -6,20 +6,20 @@ import warnings
 from collections.abc import Mapping
 from pathlib import Path
 
-from ..errors import InvalidInput, ModelError
+from ..errors import DamagedFile, InvalidInput, ModelError
 from ..model import Model
 from ..model.feeding import INPUTS
 from ..model.predictors import OnnxPredictor
+from ..results.archive import digest
 from ..schema import Level
-from .archive import DamagedPane
 from .manifest import MadeFor, Manifest
 
 EMBEDDED = "embedded"
 MODEL_FILE = "model/model.onnx"
 
 
-def described(model: Model, *, embed: bool) -> MadeFor:
-    """What a manifest says about a model."""
+def described(model: Model, content: bytes | None) -> MadeFor:
+    """What a manifest says about a model, and the file of it that the pane holds."""
     return MadeFor(
         name=model.name,
         digest=model.digest(),
@@ -27,7 +27,8 @@ def described(model: Model, *, embed: bool) -> MadeFor:
         range=(model.lo, model.hi),
         inputs=model.inputs,
         column=model.column,
-        embedded=MODEL_FILE if embed else None,
+        embedded=None if content is None else MODEL_FILE,
+        sha256=None if content is None else digest(content),
     )
 
 
@@ -70,7 +71,7 @@ def _onnx(content: bytes, made_for: MadeFor) -> Model:
     """An ONNX model read as the pane says: the same output, range and inputs give the same digest."""
     inputs = next((known for known in INPUTS if known == made_for.inputs), None)
     if inputs is None:
-        raise DamagedPane(f"the manifest says that the model takes {made_for.inputs!r}; there are {', '.join(INPUTS)}")
+        raise DamagedFile(f"the manifest says that the model takes {made_for.inputs!r}; there are {', '.join(INPUTS)}")
     output: Level | None = made_for.column
     return Model(content, output=output, range=made_for.range, inputs=inputs, name=made_for.name)
 

@@ -26,20 +26,19 @@ from ..explain.linear.problem import LocalProblem
 from ..explain.linear.sharp import SharpRows, explain_on
 from ..guarantee import Guarantee
 from ..model import Model
-from ..results import Explanation, Ranking
+from ..results import Attribution, Ranking, archive
 from ..results.class_picture import ClassPicture
 from ..results.marginals import Marginals
 from ..results.private_rows import PrivateRows
-from ..results.report import GlobalExplanation
+from ..results.report import Report
 from ..results.synopsis import Synopsis
 from ..schema import Level, Schema
 from ..solve.counterfactual.search import PLAUSIBILITY_WEIGHT
 from ..solve.linear.weights import polynomial
-from . import archive
 from .histograms import marginals_of
 from .manifest import Line, MadeFor, Manifest
 from .models import opened
-from .parts import KINDS
+from .parts import KINDS, read_part
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -130,12 +129,7 @@ class Pane:
 
     def save(self, path: str | Path) -> Path:
         """Write the file; returns where."""
-        target = Path(path)
-        try:
-            target.write_bytes(self.to_bytes())
-        except OSError as error:
-            raise InvalidInput(f"the pane cannot be written to {str(path)!r}: {error.strerror}") from error
-        return target
+        return archive.write_bytes(path, self.to_bytes())
 
     # --- what it is --------------------------------------------------------------------------------------------------
 
@@ -208,7 +202,7 @@ class Pane:
 
     @property
     def _known(self) -> tuple[str, ...]:
-        return tuple(name for name in self._manifest.parts if name in KINDS)
+        return tuple(n for n, part in self._manifest.parts.items() if n in KINDS and part.format == KINDS[n].holds.FORMAT)
 
     def accuracy(self) -> dict[str, str]:
         """For each part, under its title, how accurate it is: a sentence from what was released."""
@@ -217,7 +211,7 @@ class Pane:
 
     def shares(self) -> dict[str, float]:
         """Each part's share of the price, of mu squared."""
-        return {name: float(part["share"]) for name, part in self._manifest.parts.items()}
+        return {name: part.share for name, part in self._manifest.parts.items()}
 
     def __repr__(self) -> str:
         known = ", ".join(name for name in self.parts if name not in self.unknown_parts)
@@ -235,12 +229,11 @@ class Pane:
     # --- releases ----------------------------------------------------------------------------------------------------
 
     def _part(self, name: str) -> Any:
-        if name not in self._manifest.parts:
+        if name not in self._known:
             have = ", ".join(map(repr, self.parts))
             raise InvalidInput(f"this pane has no part {name!r}; it has {have}. Its owner chose what to release")
         if name not in self._read:
-            files = {file: self._files[file] for file in self._manifest.parts[name]["files"]}
-            self._read[name] = KINDS[name].read(files, self.schema, self.n_rows_public, "the pane")
+            self._read[name] = read_part(name, self._manifest, self._files, "the pane")
         return self._read[name]
 
     @property
@@ -256,9 +249,9 @@ class Pane:
         return found
 
     @property
-    def report(self) -> GlobalExplanation:
+    def report(self) -> Report:
         """Curves and importance together."""
-        found: GlobalExplanation = self._part("global")
+        found: Report = self._part("global")
         return found
 
     @property
@@ -303,7 +296,7 @@ class Pane:
 
     # --- explanations ------------------------------------------------------------------------------------------------
 
-    def local(self, points: object, *, method: Method = "auto", bands: bool = False) -> Explanation:
+    def local(self, points: object, *, method: Method = "auto", bands: bool = False) -> Attribution:
         """Why the model says what it says at these points, by column. Free.
 
         Parameters
@@ -318,7 +311,7 @@ class Pane:
 
         Returns
         -------
-        Explanation
+        Attribution
         """
         if method not in METHODS:
             raise InvalidInput(f"method is {method!r}; choose one of {', '.join(map(repr, METHODS))}")
@@ -329,7 +322,7 @@ class Pane:
         found = self._promised(self.synopsis(points, bands=bands))
         return found if bands else replace(found, notes=(*found.notes, NO_BANDS))
 
-    def _promised(self, found: Explanation) -> Explanation:
+    def _promised(self, found: Attribution) -> Attribution:
         """With the promise of the whole pane, rather than that of the part: who has the one has the other."""
         return replace(found, guarantee=self.guarantee, cost=self.cost)
 
@@ -399,7 +392,7 @@ class Pane:
 
     def rows(self, n: int, seed: int | None = 0) -> pd.DataFrame:
         """``n`` rows sampled from the private tables, in original units and levels. Free, and any number of them."""
-        return self.private_rows.frame(n, seed)
+        return self.private_rows.pandas(n, seed)
 
     def background(self, n: int = 100, seed: int | None = 0, *, encoded: bool = False) -> pd.DataFrame | NDArray[np.float64]:
         """Sampled rows as background data for shap, lime, DiCE or any other library.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +10,8 @@ import numpy as np
 
 from ..accounting import JsonValue
 from ..errors import InvalidInput
-from ..results import Curve, Explanation
+from ..results import Attribution, Curve
+from ..results.archive import json_bytes, write_bytes
 from ..results.checks import plain_value
 from ..results.counterfactuals import Counterfactuals
 
@@ -56,7 +56,7 @@ class Person:
     ----------
     point : dict
         What they have in each column.
-    explanation : Explanation or None
+    explanation : Attribution or None
         What each column contributes; None where the pane has nothing local.
     counterfactuals : Counterfactuals or None
         What would change the model's answer; None without that part, or without a model.
@@ -69,7 +69,7 @@ class Person:
     """
 
     point: dict[str, Level]
-    explanation: Explanation | None
+    explanation: Attribution | None
     counterfactuals: Counterfactuals | None
     places: tuple[Place, ...]
     pane: Pane
@@ -104,14 +104,9 @@ class Person:
             "notes": list(self.notes),
         }
 
-    def save(self, path: str | Path) -> Path:
-        """Write JSON text; returns where."""
-        target = Path(path)
-        try:
-            target.write_text(json.dumps(self.to_json(), indent=1, allow_nan=False) + "\n", encoding="utf-8")
-        except OSError as error:
-            raise InvalidInput(f"the explanation cannot be written to {str(path)!r}: {error.strerror}") from error
-        return target
+    def write_json(self, path: str | Path) -> Path:
+        """Write ``to_json`` as text; returns where."""
+        return write_bytes(path, json_bytes(self.to_json()))
 
     def page(self) -> Report:
         """The page of this person, before it is written."""

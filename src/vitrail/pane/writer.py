@@ -17,22 +17,26 @@ import hashlib
 import json
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..accounting import Cost, epsilon_of, rounded_down, rounded_up
+from ..accounting import Cost, JsonValue, epsilon_of, rounded_down, rounded_up
 from ..errors import BudgetExceeded, InvalidInput
 from ..explain.private_rows import private_rows
 from ..explain.promises import basis_of, guarantee_of
 from ..explain.trying import telling_charge
 from ..guarantee import question_mu
 from ..model import Model
-from ..results import stored
+from ..results.archive import MOST_BYTES, digest
+from ..results.class_picture import ClassPicture
+from ..results.codec import to_files
+from ..results.private_rows import PrivateRows
+from ..results.report import Report
 from ..results.synopsis import Synopsis
 from ..show import bill_of
-from .archive import MOST_BYTES, digest, json_bytes, parsed_json
 from .histograms import marginals_of, with_drawn_densities
-from .manifest import FORMAT, VERSION, Line, Manifest
+from .manifest import Line, Manifest, Part
 from .models import MODEL_FILE, described, onnx_content
 from .pane import Pane
 from .parts import KINDS
@@ -43,6 +47,7 @@ if TYPE_CHECKING:
     from ..vault import Block, PrivateData
 
 BEGUN = b"a pane was begun"
+Bought = PrivateRows | Synopsis | Report | ClassPicture
 
 
 def release(
@@ -117,7 +122,7 @@ def release(
     bought = _buy(plan, whole)
     cost = sum((part.cost for part in bought.values()), Cost())
     lines = _lines(data.budget, last, cost) or _part_lines(bought, data)
-    manifest, files = _written(plan, whole, bought, cost, lines, content)
+    manifest, files = _written(plan, bought, cost, lines, content)
     return Pane(Manifest.read(manifest, files, "the pane"), files, model)
 
 
@@ -231,44 +236,32 @@ def _part_lines(bought: Mapping[str, Any], data: PrivateData) -> tuple[Line, ...
 
 
 def _written(
-    plan: Plan, mu: float, bought: Mapping[str, Any], cost: Cost, lines: tuple[Line, ...], content: bytes | None
-) -> tuple[dict[str, Any], dict[str, bytes]]:
+    plan: Plan, bought: Mapping[str, Bought], cost: Cost, lines: tuple[Line, ...], content: bytes | None
+) -> tuple[dict[str, JsonValue], dict[str, bytes]]:
     """The manifest, as it will be read back, and the files."""
-    data, model = plan.data, plan.model
-    files: dict[str, bytes] = {}
-    parts: dict[str, Any] = {}
+    data, parts = plan.data, {}
+    files: dict[str, bytes] = {} if content is None else {MODEL_FILE: content}
     for name, part in bought.items():
-        made = KINDS[name].write(part)
+        # Rows that the pane holds anyhow are not written twice; a reader gives them back (``Pane._picture``).
+        kept = replace(part, rows=None) if isinstance(part, ClassPicture) else part
+        made = {f"{name}/{file}": bytes_ for file, bytes_ in sorted(to_files(kept).items())}
         files |= made
-        parts[name] = {
-            "format": _format_of(name),
-            "share": round(part.cost.pico_mu_squared / cost.pico_mu_squared, 6),
-            "files": {file: digest(bytes_) for file, bytes_ in sorted(made.items())},
-        }
-    about = described(model, embed=content is not None).to_json()
-    if content is not None:
-        files[MODEL_FILE] = content
-        about["sha256"] = digest(content)
-    guarantee = guarantee_of(data, basis_of(bought.values()))
-    promise = stored.header(FORMAT, VERSION, guarantee, cost, ())
-    fields = {
-        "format": FORMAT,
-        "version": VERSION,
-        "tool": _tool(),
-        "created": max(line.date for line in lines),
-        "dataset": data.name,
-        "n_rows_public": data.n_rows_public,
-        "target": data.target,
-        "schema": data.schema.to_json(),
-        "model": about,
-        "guarantee": promise["guarantee"],
-        "cost": promise["cost"],
-        "bill": [line.to_json() for line in lines],
-        "parts": parts,
-    }
-    read = parsed_json(json_bytes(fields), "the manifest")
-    assert isinstance(read, dict)
-    return read, files
+        share = round(part.cost.pico_mu_squared / cost.pico_mu_squared, 6)
+        parts[name] = Part(part.FORMAT, share, {file: digest(bytes_) for file, bytes_ in made.items()})
+    manifest = Manifest(
+        tool=_tool(),
+        created=max(line.date for line in lines),
+        dataset=data.name,
+        n_rows_public=data.n_rows_public,
+        target=data.target,
+        schema=data.schema,
+        model=described(plan.model, content),
+        guarantee=guarantee_of(data, basis_of(bought.values())),
+        cost=cost,
+        bill=lines,
+        parts=parts,
+    )
+    return manifest.to_fields(), files
 
 
 def _tool() -> str:
@@ -276,13 +269,3 @@ def _tool() -> str:
         return f"vitrail {metadata.version('vitrail')}"
     except metadata.PackageNotFoundError:  # run from a folder of sources
         return "vitrail"
-
-
-def _format_of(name: str) -> str:
-    from ..explain.counterfactual.storage import FORMAT as PICTURE
-    from ..explain.linear.synopsis_file import FORMAT as SYNOPSIS
-    from ..explain.rows.storage import FORMAT as ROWS
-    from ..results.report import KIND
-    from ..results.report import VERSION as REPORT
-
-    return {"rows": ROWS, "local": SYNOPSIS, "global": f"{KIND}/{REPORT}", "counterfactual": PICTURE}[name]

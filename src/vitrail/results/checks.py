@@ -34,7 +34,7 @@ def frozen_numbers(numbers: object, shape: tuple[int | None, ...], what: str) ->
     if not fits:
         wanted_shape = ", ".join("any" if size is None else str(size) for size in shape)
         raise InvalidInput(f"{what} of an explanation have shape {array.shape}; they must have shape ({wanted_shape})")
-    copy = np.array(array, dtype=np.float64)
+    copy = np.array(array, dtype=np.float64, order="C")
     if not np.isfinite(copy).all():
         where = tuple(int(place) for place in np.argwhere(~np.isfinite(copy))[0])
         raise InvalidInput(f"{what} of an explanation hold {copy[where]} at {where}; every number must be finite")
@@ -62,13 +62,13 @@ def checked_texts(texts: Iterable[str], what: str) -> tuple[str, ...]:
     return tuple(str(text) for text in found)
 
 
-def plain_points(points: Sequence[Mapping[str, object]], columns: tuple[str, ...]) -> tuple[dict[str, object], ...]:
+def plain_points(points: Sequence[Mapping[str, object]], columns: tuple[str, ...]) -> tuple[dict[str, PlainValue], ...]:
     """Copies of the points whose values are texts, numbers, truths or None, with every explained column in them."""
     if isinstance(points, Mapping) or not isinstance(points, Sequence):
         raise InvalidInput(
             f"points of an explanation are {type(points).__name__}; give a list of dictionaries, one per point"
         )
-    made: list[dict[str, object]] = []
+    made: list[dict[str, PlainValue]] = []
     for row, point in enumerate(points):
         if not isinstance(point, Mapping):
             raise InvalidInput(f"point {row} of an explanation is {type(point).__name__}; it must be a dictionary of values")
@@ -79,6 +79,30 @@ def plain_points(points: Sequence[Mapping[str, object]], columns: tuple[str, ...
             )
         made.append({str(name): plain_value(value, f"column {name!r} of point {row}") for name, value in point.items()})
     return tuple(made)
+
+
+def plain_rows(columns: Mapping[str, NDArray[np.generic]]) -> tuple[dict[str, PlainValue], ...]:
+    """Columns of one length as one dictionary per row.
+
+    Examples
+    --------
+    >>> plain_rows({"age": np.array([39.0, 50.0]), "sex": np.array(["f", "m"])})
+    ({'age': 39.0, 'sex': 'f'}, {'age': 50.0, 'sex': 'm'})
+    """
+    lines = zip(*(column.tolist() for column in columns.values()), strict=True)
+    return tuple(dict(zip(columns, line, strict=True)) for line in lines)
+
+
+def plain_column(values: Sequence[PlainValue]) -> NDArray[np.generic]:
+    """Values as one column: of numbers, texts or truths where all are of that kind, else of objects.
+
+    Examples
+    --------
+    >>> plain_column([31, 45.5]).dtype.kind, plain_column([1, "one"]).dtype.kind, plain_column([True, False]).dtype.kind
+    ('f', 'O', 'b')
+    """
+    kinds = {float if type(value) is int else type(value) for value in values}
+    return np.array(values, dtype=None if len(kinds) == 1 and type(None) not in kinds else object)
 
 
 def plain_value(value: object, what: str = "a value") -> PlainValue:

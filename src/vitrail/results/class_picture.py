@@ -5,28 +5,29 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..accounting import Cost
-from ..explain.counterfactual.moments import Code, Moments, identity_code, linear_code
-from ..explain.counterfactual.network import NetworkCode
-from ..explain.counterfactual.prototypes import Weights
+from ..errors import InvalidInput
 from ..guarantee import Guarantee
 from ..schema import FloatArray, Level, Numeric, Schema
 from ..schema.bins import Bins
+from ..solve.counterfactual.codes import AnyCode, Code, IdentityCode, Moments, NetworkCode, Weights, linear_code
 from ..solve.counterfactual.sigmoid import sigmoid_code
 from ..solve.rows.cuts import values_in
+from .base import Stored
+from .checks import Floats, frozen_numbers
 from .marginals import nearest_shares
 from .private_rows import PrivateRows
 
-Floats = NDArray[np.float64]
+Latent = Literal["none", "linear", "sigmoid", "network"]
 
 
 @dataclass(frozen=True, eq=False)
-class ClassPicture:
+class ClassPicture(Stored, stored_as="class-picture/1"):
     """Releases about the classes of a model: moments, prototypes, distributions of columns, private rows.
 
     Attributes
@@ -45,7 +46,7 @@ class ClassPicture:
         Features are divided by it, and rows cut to length 1.
     moments : array or None
         The released Gram matrix of (1, x), where the code was made of it.
-    code : Code or NetworkCode
+    code : Code, IdentityCode or NetworkCode
         What was computed from releases before the prototypes were asked for, kept as it was: eigenvectors are not the same
         to the last bit on every machine.
     sums : array (classes, width)
@@ -62,11 +63,11 @@ class ClassPicture:
     schema: Schema
     labels: tuple[Level, ...]
     threshold: float
-    latent: str
+    latent: Latent
     scale: float
     moments: Floats | None = field(repr=False)
     moments_sigma: float
-    code: Code | NetworkCode = field(repr=False)
+    code: AnyCode = field(repr=False)
     sums: Floats = field(repr=False)
     sums_sigma: float
     bins: tuple[Bins, ...] = field(repr=False)
@@ -76,6 +77,23 @@ class ClassPicture:
     guarantee: Guarantee
     by: str
     models: tuple[str | None, ...]
+
+    def __post_init__(self) -> None:
+        self._check_types("a class picture")
+        features, names = self.schema.n_features, tuple(one.name for one in self.bins)
+        if (names and names != self.schema.names) or (self.rows is not None and self.rows.schema.names != self.schema.names):
+            raise InvalidInput("the bins and private rows of a class picture must be about the columns of its schema")
+        kind = {"none": IdentityCode, "network": NetworkCode}.get(self.latent, Code)
+        if not isinstance(self.code, kind) or self.code.features != features or (self.moments is None) != (kind is not Code):
+            raise InvalidInput("the code of a class picture must be of the kind that it names, and made from its moments")
+        if self.moments is not None:
+            self._fix(moments=frozen_numbers(self.moments, (features + 1, features + 1), "moments"))
+        self._fix(sums=frozen_numbers(self.sums, (len(self.labels), self.code.size + 1 + sum(map(len, self.bins))), "sums"))
+
+    def check_read(self) -> None:
+        """Refuse noise and scales that nothing can be divided by."""
+        if not all(0 < amount < math.inf for amount in (self.sums_sigma, self.scale)):
+            raise InvalidInput("its noise or its scale is no positive number")
 
     @cached_property
     def counts(self) -> Floats:
@@ -135,23 +153,10 @@ class ClassPicture:
         codes = self.prototypes[place] + generator.normal(size=(n, self.code.size)) * spread * generator.random((n, 1))
         return self.schema.unfeature(np.clip(self.code.decode(codes) * self.scale, 0.0, 1.0))
 
-    def save(self, path: str | Path) -> None:
-        """Write a file that explains anyone, anywhere, without the data: a zip of JSON and plain arrays."""
-        from ..explain.counterfactual.storage import write_picture
 
-        write_picture(self, path)
-
-    @classmethod
-    def load(cls, path: str | Path) -> ClassPicture:
-        """Read what ``save`` wrote."""
-        from ..explain.counterfactual.storage import read_picture
-
-        return read_picture(path)
-
-
-def code_of(latent: str, schema: Schema, moments: Floats | None, sigma: float, n_rows_public: int) -> Code:
+def code_of(latent: str, schema: Schema, moments: Floats | None, sigma: float, n_rows_public: int) -> Code | IdentityCode:
     """The code of a kind, from released moments."""
     if moments is None:
-        return identity_code(schema.n_features)
+        return IdentityCode(schema.n_features)
     possible = Moments.of(moments, sigma, n_rows_public)
     return linear_code(possible) if latent == "linear" else sigmoid_code(possible)

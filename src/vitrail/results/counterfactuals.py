@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..accounting import Cost, JsonValue
+from ..accounting import Cost
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
-from . import files, stored
-from .checks import PlainValue, checked_names, checked_texts, plain_points, plain_value
+from .base import Frame, Result
+from .checks import Floats, PlainValue, checked_names, checked_texts, plain_column, plain_points, plain_value
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,8 +22,8 @@ if TYPE_CHECKING:
     from ..schema import Picture
     from ..show.counterfactuals import WhatIfShape
 
-KIND, VERSION = "vitrail-counterfactuals", 1
-Floats = NDArray[np.float64]
+MOST_ANSWERS = 1000
+"""To one person."""
 Change = tuple[str, PlainValue, PlainValue]
 
 
@@ -59,7 +58,7 @@ class WhatIf:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Counterfactuals:
+class Counterfactuals(Result, stored_as="counterfactuals/1"):
     """For each person the smallest found changes that lead the model to another class.
 
     Attributes
@@ -98,7 +97,7 @@ class Counterfactuals:
     ...     vt.Guarantee.of_mu(0.2, 1e-6), vt.Cost.of_mu(0.2))
     >>> found.changes
     (((('age', 31, 45),),),)
-    >>> found.validity.tolist(), found.frame()["age"]
+    >>> found.validity.tolist(), found.frame()["age"].tolist()
     ([[True]], [45])
     """
 
@@ -117,6 +116,7 @@ class Counterfactuals:
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        self._check_types("counterfactuals")
         columns = checked_names(self.columns, "columns")
         queries = plain_points(self.queries, columns)
         for name in ("outputs", "classes", "wanted", "answers", "messages"):
@@ -124,14 +124,16 @@ class Counterfactuals:
                 raise InvalidInput(
                     f"{name} of counterfactuals has {len(getattr(self, name))} entries for {len(queries)} people"
                 )
-        for some in self.answers:
-            for one in some:
-                if not isinstance(one, WhatIf) or set(one.row) != set(columns):
-                    raise InvalidInput("every answer of counterfactuals must be a WhatIf with all columns")
-        object.__setattr__(self, "columns", columns)
-        object.__setattr__(self, "queries", queries)
-        object.__setattr__(self, "notes", checked_texts(self.notes, "notes"))
-        object.__setattr__(self, "messages", checked_texts(self.messages, "messages"))
+        if isinstance(self.total_CFs, bool) or not 1 <= self.total_CFs <= MOST_ANSWERS:
+            raise InvalidInput(f"total_CFs of counterfactuals is {self.total_CFs!r}; it must be from 1 to {MOST_ANSWERS}")
+        for answers in self.answers:
+            if any(not isinstance(answer, WhatIf) or set(answer.row) != set(columns) for answer in answers):
+                raise InvalidInput("every answer of counterfactuals must be a WhatIf with all columns")
+            if len(answers) > self.total_CFs:
+                raise InvalidInput(f"somebody has {len(answers)} answers, and {self.total_CFs} were asked for")
+        self._fix(columns=columns, queries=queries)
+        self._fix(notes=checked_texts(self.notes, "notes"), messages=checked_texts(self.messages, "messages"))
+        self._fix(classes=tuple(map(plain_value, self.classes)), wanted=tuple(map(plain_value, self.wanted)))
 
     def __len__(self) -> int:
         return len(self.queries)
@@ -181,63 +183,18 @@ class Counterfactuals:
             for query, some in zip(self.queries, self.answers, strict=True)
         )
 
-    def frame(self) -> dict[str, list[PlainValue]]:
+    def frame(self) -> Frame:
         """One line per answer, in original units, as columns that any data frame library takes.
 
         ``query`` is the number of the person, ``wanted`` the class, then all columns of the row, ``distance``,
         ``plausibility`` and ``output``.
         """
         lines = [(place, one) for place, some in enumerate(self.answers) for one in some]
-        made: dict[str, list[PlainValue]] = {"query": [place for place, _ in lines]}
-        made["wanted"] = [self.wanted[place] for place, _ in lines]
-        made |= {name: [one.row[name] for _, one in lines] for name in self.columns}
-        made |= {name: [getattr(one, name) for _, one in lines] for name in ("distance", "plausibility", "output")}
-        return made
-
-    # --- files -------------------------------------------------------------------------------------------------------
-
-    def to_json(self) -> dict[str, JsonValue]:
-        """The counterfactuals as plain JSON values; every number comes back exactly."""
-        return {
-            **stored.header(KIND, VERSION, self.guarantee, self.cost, self.notes),
-            "model": self.model,
-            "dataset": self.dataset,
-            "columns": list(self.columns),
-            "total_CFs": self.total_CFs,
-            "people": [
-                {
-                    "query": dict(self.queries[place]),
-                    "output": self.outputs[place],
-                    "class": self.classes[place],
-                    "wanted": self.wanted[place],
-                    "message": self.messages[place],
-                    "answers": [
-                        {
-                            "row": dict(one.row),
-                            "distance": one.distance,
-                            "plausibility": one.plausibility,
-                            "output": one.output,
-                        }
-                        for one in self.answers[place]
-                    ],
-                }
-                for place in range(len(self))
-            ],
-        }
-
-    @classmethod
-    def from_json(cls, fields: Mapping[str, JsonValue]) -> Counterfactuals:
-        """Read back what ``to_json`` wrote."""
-        return stored.read(KIND, VERSION, fields, _counterfactuals)
-
-    def save(self, path: str | Path) -> Path:
-        """Write JSON text; returns where."""
-        return files.save(self.to_json(), path)
-
-    @classmethod
-    def load(cls, path: str | Path) -> Counterfactuals:
-        """Read what ``save`` wrote."""
-        return cls.from_json(files.load(path))
+        made: Frame = {"query": np.array([place for place, _ in lines], dtype=np.intp)}
+        made["wanted"] = plain_column([self.wanted[place] for place, _ in lines])
+        made |= {name: plain_column([one.row[name] for _, one in lines]) for name in self.columns}
+        numbers = ("distance", "plausibility", "output")
+        return made | {name: np.array([getattr(one, name) for _, one in lines], dtype=np.float64) for name in numbers}
 
     # --- pictures ----------------------------------------------------------------------------------------------------
 
@@ -286,74 +243,11 @@ class Counterfactuals:
     def _repr_html_(self) -> str:
         from ..show.counterfactuals import what_if_html
 
-        return what_if_html([self.shape(place) for place in range(min(len(self), 3))], repr(self), self._sentences())
-
-    def _sentences(self) -> Sequence[str]:
         more = (f"The first 3 of {len(self)} people are shown.",) if len(self) > 3 else ()
-        return (*more, self.guarantee.sentence, *self.notes)
+        return what_if_html([self.shape(place) for place in range(min(len(self), 3))], repr(self), (*more, *self.sentences))
 
 
 def _changes(
     columns: tuple[str, ...], before: Mapping[str, PlainValue], after: Mapping[str, PlainValue]
 ) -> tuple[Change, ...]:
     return tuple((name, before[name], after[name]) for name in columns if before[name] != after[name])
-
-
-def _counterfactuals(fields: Mapping[str, JsonValue]) -> Counterfactuals:
-    guarantee, cost, notes = stored.promise(fields)
-    people = fields["people"]
-    if not isinstance(people, list):
-        raise TypeError("'people' must be a list")
-    total = fields["total_CFs"]
-    if isinstance(total, bool) or not isinstance(total, int) or total < 1:
-        raise TypeError("'total_CFs' must be a whole number")
-    some = [_person(one) for one in people]
-    answers = tuple(one[4] for one in some)
-    if any(len(mine) > total for mine in answers):
-        raise ValueError("somebody has more answers than were asked for")
-    return Counterfactuals(
-        columns=stored.texts(fields, "columns"),
-        queries=tuple(one[0] for one in some),
-        outputs=tuple(one[1] for one in some),
-        classes=tuple(one[2] for one in some),
-        wanted=tuple(one[3] for one in some),
-        answers=answers,
-        messages=tuple(one[5] for one in some),
-        total_CFs=total,
-        guarantee=guarantee,
-        cost=cost,
-        model=stored.text(fields, "model"),
-        dataset=stored.text(fields, "dataset"),
-        notes=notes,
-    )
-
-
-def _person(
-    fields: JsonValue,
-) -> tuple[dict[str, PlainValue], float, PlainValue, PlainValue, tuple[WhatIf, ...], str]:
-    if not isinstance(fields, dict) or not isinstance(fields["answers"], list):
-        raise TypeError("a person must be an object with 'answers'")
-    answers = []
-    for one in fields["answers"]:
-        if not isinstance(one, dict):
-            raise TypeError("an answer must be an object")
-        numbers = {name: _number(one, name) for name in ("distance", "plausibility", "output")}
-        answers.append(WhatIf(_row(one, "row"), **numbers))
-    before, wanted = fields["class"], fields["wanted"]
-    if isinstance(before, list | dict) or isinstance(wanted, list | dict):
-        raise TypeError("a class must be a plain value")
-    return _row(fields, "query"), _number(fields, "output"), before, wanted, tuple(answers), stored.text(fields, "message")
-
-
-def _row(fields: Mapping[str, JsonValue], name: str) -> dict[str, PlainValue]:
-    value = fields[name]
-    if not isinstance(value, dict):
-        raise TypeError(f"{name!r} must be an object")
-    return {column: plain_value(one) for column, one in value.items()}
-
-
-def _number(fields: Mapping[str, JsonValue], name: str) -> float:
-    value = fields[name]
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"{name!r} must be a number")
-    return float(value)

@@ -7,19 +7,18 @@ the value without noise; it does not speak of sampling error (``notes`` say so w
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from ..accounting import Cost, JsonValue
+from ..accounting import Cost
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
 from ..schema import Level
-from . import stored
 from .band_claim import TWO_SIDED_95, BandClaim
+from .base import Frame, Result
 from .checks import Floats, checked_texts, frozen_numbers, plain_value
 
 if TYPE_CHECKING:
@@ -28,10 +27,9 @@ if TYPE_CHECKING:
 
     from ..show.curves import CurveShape
 
-KIND, VERSION = "vitrail-curve", 1
 
-
-class Density(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Density:
     """How the rows lie along a curve, from a release: shares between edges, or of each level where edges is None."""
 
     edges: Floats | None
@@ -39,7 +37,7 @@ class Density(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Curve:
+class Curve(Result, stored_as="curve/1"):
     """A model's output, or a change of it, along one column.
 
     Attributes
@@ -101,38 +99,27 @@ class Curve:
     band_claim: BandClaim = BandClaim.NOT_CALIBRATED
 
     def __post_init__(self) -> None:
-        texts = [(field, str) for field in ("kind", "x_label", "y_label")]
-        for field, kind in (("guarantee", Guarantee), ("cost", Cost), ("band_claim", BandClaim), *texts):
-            if not isinstance(given := getattr(self, field), kind):
-                raise InvalidInput(f"{field} of a curve is {type(given).__name__}; it must be a {kind.__name__}")
+        self._check_types("a curve")
         name = self.name if isinstance(self.name, str) else checked_texts(self.name, "names")
         if not name:
             raise InvalidInput("name of a curve is empty; name the column it is about")
-        categorical, x = _checked_places(self.x, self.categorical)
-        made: dict[str, object] = {
-            "name": name,
-            "x": x,
-            "categorical": categorical,
-            "y": frozen_numbers(self.y, (len(x),), "y"),
-        }
+        categorical, x = _checked_grid(self.x, self.categorical)
         if (self.lower is None) != (self.upper is None):
             raise InvalidInput("a curve was given one end of its band only; give both lower and upper, or neither")
-        for part in ("lower", "upper", "std"):
-            if (numbers := getattr(self, part)) is not None:
-                made[part] = frozen_numbers(numbers, (len(x),), part)
+        self._fix(name=name, x=x, categorical=categorical, notes=checked_texts(self.notes, "notes"))
+        self._fix(x_label=self.x_label or self.label)
+        for field in ("y", "lower", "upper", "std"):
+            if (numbers := getattr(self, field)) is not None or field == "y":
+                self._fix(**{field: frozen_numbers(numbers, (len(x),), field)})
         if self.density is not None:
-            made["density"] = _checked_density(self.density, len(x) if categorical else None)
-        made["notes"] = checked_texts(self.notes, "notes")
-        made["x_label"] = self.x_label or " and ".join([name] if isinstance(name, str) else name)
-        for part, fixed in made.items():
-            object.__setattr__(self, part, fixed)
+            self._fix(density=_checked_density(self.density, len(x) if categorical else None))
         if self.std is not None:
             if (self.std < 0).any():
                 raise InvalidInput("std of a curve holds a negative number; standard deviations are at least 0")
             if self.lower is None:
                 half = TWO_SIDED_95 * self.std
-                object.__setattr__(self, "lower", frozen_numbers(self.y - half, (len(x),), "lower"))
-                object.__setattr__(self, "upper", frozen_numbers(self.y + half, (len(x),), "upper"))
+                self._fix(lower=frozen_numbers(self.y - half, (len(x),), "lower"))
+                self._fix(upper=frozen_numbers(self.y + half, (len(x),), "upper"))
         if self.lower is not None and self.upper is not None and (self.lower > self.upper).any():
             raise InvalidInput("the band of a curve has its lower end above its upper end")
 
@@ -173,7 +160,7 @@ class Curve:
             found[place] = self.y[rows[level]]
         return found
 
-    def frame(self) -> dict[str, NDArray[np.generic]]:
+    def frame(self) -> Frame:
         """One line per point, as columns that any data frame library takes: ``pandas.DataFrame(curve.frame())``."""
         none = np.full(len(self), np.nan)
         x = np.array(self.x) if not self.categorical else np.array(list(self.x), dtype=object)
@@ -185,35 +172,6 @@ class Curve:
             "upper": none.copy() if self.upper is None else self.upper.copy(),
             "std": none.copy() if self.std is None else self.std.copy(),
         }
-
-    # --- files -------------------------------------------------------------------------------------------------------
-
-    def to_json(self) -> dict[str, JsonValue]:
-        """The curve as plain JSON values; every number comes back exactly."""
-
-        def listed(numbers: Floats | None) -> JsonValue:
-            return None if numbers is None else numbers.tolist()
-
-        density: JsonValue = None
-        if self.density is not None:
-            density = {"edges": listed(self.density.edges), "shares": listed(self.density.shares)}
-        return {
-            **stored.header(KIND, VERSION, self.guarantee, self.cost, self.notes),
-            "name": self.name if isinstance(self.name, str) else list(self.name),
-            "kind": self.kind,
-            "categorical": self.categorical,
-            "x": list(self.x) if isinstance(self.x, tuple) else self.x.tolist(),
-            **{part: listed(getattr(self, part)) for part in ("y", "lower", "upper", "std")},
-            "x_label": self.x_label,
-            "y_label": self.y_label,
-            "density": density,
-            "band_claim": self.band_claim.value,
-        }
-
-    @classmethod
-    def from_json(cls, fields: Mapping[str, JsonValue]) -> Curve:
-        """Read back what ``to_json`` wrote."""
-        return stored.read(KIND, VERSION, fields, _curve)
 
     # --- pictures ----------------------------------------------------------------------------------------------------
 
@@ -253,9 +211,9 @@ class Curve:
         return f"Curve({self.kind} of {self.label}, {points}, {self.guarantee.brief}{bands})"
 
     @property
-    def sentences(self) -> tuple[str, ...]:
-        """What stands under every picture of it: the promise, what the band claims, the notes."""
-        return (self.guarantee.sentence, *(() if self.lower is None else (self.band_claim.sentence(),)), *self.notes)
+    def band_sentences(self) -> tuple[str, ...]:
+        """What the band claims, where there is one."""
+        return () if self.lower is None else (self.band_claim.sentence(),)
 
     def _repr_html_(self) -> str:
         from ..show.curves import curve_html
@@ -263,8 +221,8 @@ class Curve:
         return curve_html(self.shape(), repr(self), self.sentences)
 
 
-def _checked_places(x: object, categorical: bool | None) -> tuple[bool, Floats | tuple[Level, ...]]:
-    """Whether the places are levels, and the places themselves."""
+def _checked_grid(x: object, categorical: bool | None) -> tuple[bool, Floats | tuple[Level, ...]]:
+    """Whether the grid points are levels, and the grid points themselves."""
     listed = list(x) if isinstance(x, np.ndarray | list | tuple) else None
     if not listed:
         raise InvalidInput("x of a curve is empty or no list; give increasing numbers or levels")
@@ -284,7 +242,7 @@ def _checked_places(x: object, categorical: bool | None) -> tuple[bool, Floats |
 
 
 def _checked_density(density: Density, n_levels: int | None) -> Density:
-    edges, shares = density
+    edges, shares = density.edges, density.shares
     if (edges is None) != (n_levels is not None):
         raise InvalidInput("density of a curve needs edges where the curve runs over numbers, and none over levels")
     if edges is None:
@@ -293,47 +251,3 @@ def _checked_density(density: Density, n_levels: int | None) -> Density:
     if (np.diff(cut) <= 0).any():
         raise InvalidInput("density edges of a curve must increase")
     return Density(cut, frozen_numbers(shares, (len(cut) - 1,), "density shares"))
-
-
-def _curve(fields: Mapping[str, JsonValue]) -> Curve:
-    guarantee, cost, notes = stored.promise(fields)
-    name, x, categorical, density = (fields[part] for part in ("name", "x", "categorical", "density"))
-    if not isinstance(x, list) or not isinstance(categorical, bool):
-        raise TypeError("'x' must be a list and 'categorical' true or false")
-    if any(isinstance(one, list | dict) or (not categorical and not _is_number(one)) for one in x):
-        raise TypeError("'x' must hold texts or numbers only")
-    shown = None
-    if density is not None:
-        if not isinstance(density, dict):
-            raise TypeError("'density' must be an object")
-        edges = stored.numbers(density, "edges")
-        shown = Density(None if edges is None else np.asarray(edges), np.asarray(stored.numbers(density, "shares")))
-
-    def array(part: str) -> Floats | None:
-        listed = stored.numbers(fields, part)
-        return None if listed is None else np.asarray(listed, dtype=np.float64)
-
-    y = array("y")
-    if y is None:
-        raise TypeError("'y' must be a list of numbers")
-    return Curve(
-        name=name if isinstance(name, str) else stored.texts(fields, "name"),
-        kind=stored.text(fields, "kind"),
-        x=tuple(x) if categorical else np.asarray(x, dtype=np.float64),  # type: ignore[arg-type]
-        y=y,
-        guarantee=guarantee,
-        cost=cost,
-        lower=array("lower"),
-        upper=array("upper"),
-        std=array("std"),
-        x_label=stored.text(fields, "x_label"),
-        y_label=stored.text(fields, "y_label"),
-        density=shown,
-        notes=notes,
-        categorical=categorical,
-        band_claim=stored.band_claim(fields),
-    )
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -8,21 +8,22 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..accounting import Cost, JsonValue
+from ..accounting import Cost
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
-from . import Curve, Surface
 from .band_claim import BandClaim, weakest
+from .base import Frame, Result
+from .curve import Curve
 from .marginals import Marginals
+from .surface import Surface
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Effects(Mapping[str, Curve]):
+class Effects(Result, Mapping[str, Curve], stored_as="effects/1"):
     """Curves by column, from one release.
 
     ``effects["age"]`` is a :class:`Curve`; ``effects.plot()`` draws all of them; ``effects.frame()`` is one tidy table.
@@ -56,6 +57,12 @@ class Effects(Mapping[str, Curve]):
     cost: Cost
     surfaces: Mapping[tuple[str, str], Surface] = field(default_factory=lambda: MappingProxyType({}))
 
+    def __post_init__(self) -> None:
+        self._check_types("effects")
+        if not self.curves and not self.surfaces:
+            raise InvalidInput("effects have neither curves nor surfaces; give at least one")
+        self._fix(curves=MappingProxyType(dict(self.curves)), surfaces=MappingProxyType(dict(self.surfaces)))
+
     @overload
     def __getitem__(self, name: str) -> Curve: ...
 
@@ -76,40 +83,31 @@ class Effects(Mapping[str, Curve]):
         return len(self.curves)
 
     def __repr__(self) -> str:
-        kind = [*(one.kind for one in self.curves.values()), *(one.kind for one in self.surfaces.values())][0]
+        kind = self._members[0].kind
         counts = ((len(self), "column"), (len(self.surfaces), "pair"))
         what = " and ".join(f"{count} {one}{'s' if count > 1 else ''}" for count, one in counts if count)
         return f"Effects({kind} of {what}, {self.guarantee.brief}, {self.band_claim.brief})"
 
     @property
+    def _members(self) -> list[Curve | Surface]:
+        return [*self.curves.values(), *self.surfaces.values()]
+
+    @property
     def band_claim(self) -> BandClaim:
         """What the bands of all curves and surfaces claim: the weakest claim among them."""
-        curves = [one.band_claim for one in self.curves.values()]
-        return weakest([*curves, *(one.band_claim for one in self.surfaces.values())])
+        return weakest(one.band_claim for one in self._members)
 
-    def to_json(self) -> dict[str, JsonValue]:
-        """All curves as plain JSON values, and surfaces under both names."""
-        found: dict[str, JsonValue] = {name: curve.to_json() for name, curve in self.curves.items()}
-        return found | {" x ".join(pair): surface.to_json() for pair, surface in self.surfaces.items()}
+    @property
+    def band_sentences(self) -> tuple[str, ...]:
+        """What the bands of all of them claim."""
+        return (self.band_claim.sentence(),)
 
-    @classmethod
-    def from_json(cls, fields: Mapping[str, JsonValue], marginals: Marginals) -> Effects:
-        """Read back what ``to_json`` wrote, with the marginals that lie under the curves: they are stored on their own."""
-        if not isinstance(fields, Mapping) or not fields or not all(isinstance(one, Mapping) for one in fields.values()):
-            raise InvalidInput("what was given are no effects as their to_json writes them: curves by column")
-        curves: dict[str, Curve] = {}
-        surfaces: dict[tuple[str, str], Surface] = {}
-        for name, one in fields.items():
-            assert isinstance(one, Mapping)
-            if str(one.get("format")).startswith("vitrail-surface/"):
-                surface = Surface.from_json(one)
-                surfaces[surface.names] = surface
-            else:
-                curves[name] = Curve.from_json(one)
-        first: Curve | Surface = next(iter(curves.values())) if curves else next(iter(surfaces.values()))
-        return cls(MappingProxyType(curves), marginals, first.guarantee, first.cost, MappingProxyType(surfaces))
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know, each sentence once: every curve carries its own copy."""
+        return tuple(dict.fromkeys(note for one in self._members for note in one.notes))
 
-    def frame(self) -> dict[str, NDArray[np.generic]]:
+    def frame(self) -> Frame:
         """All curves as one tidy table of columns: ``pandas.DataFrame(effects.frame())``. Surfaces have their own."""
         if not self.curves:
             raise InvalidInput("there are surfaces here and no curves; take the frame of one: effects[pair].frame()")
@@ -119,7 +117,7 @@ class Effects(Mapping[str, Curve]):
             for name in frames[0]
         }
 
-    def data(self, key: int | str) -> dict[str, NDArray[np.generic]]:
+    def data(self, key: int | str) -> Frame:
         """One curve's numbers, by number or name, as interpret's explanations give them."""
         return (list(self.curves.values())[key] if isinstance(key, int) else self[key]).frame()
 

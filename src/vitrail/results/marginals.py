@@ -13,7 +13,6 @@ Every count carries independent Gaussian noise of standard deviation sigma. What
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,28 +21,25 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..accounting import Cost, JsonValue
+from ..accounting import Cost
 from ..errors import InvalidInput, SchemaError
 from ..guarantee import Guarantee
+from ..releases import Release
 from ..schema.bins import Bins
 from ..schema.reading import did_you_mean
 from .band_claim import TWO_SIDED_95
+from .base import Frame, Result
+from .checks import Floats, checked_names, frozen_numbers
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ..releases import Release
     from ..show import Histogram
-
-FORMAT = "vitrail-marginals/1"
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Marginals:
+class Marginals(Result, stored_as="marginals/1"):
     """Private histograms of several columns, from one release.
 
     Attributes
@@ -85,18 +81,26 @@ class Marginals:
     n_rows_public: int
     cost: Cost
     guarantee: Guarantee
-    release: Release | None = field(default=None, repr=False)
+    release: Release | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self._check_types("marginals")
+        columns = checked_names((one.name for one in self.bins), "bins")
+        if not columns or set(columns) != set(self.counts) or not (0 <= self.sigma < np.inf and self.n_rows_public >= 0):
+            raise InvalidInput("marginals need counts of exactly the columns that have bins, a noise scale and a row count")
+        counts = {one.name: frozen_numbers(self.counts[one.name], (len(one),), "counts") for one in self.bins}
+        self._fix(counts=MappingProxyType(counts))
 
     @classmethod
     def of_release(cls, release: Release, bins: tuple[Bins, ...], n_rows_public: int) -> Marginals:
         """Cut a released vector into its columns."""
         assert release.sigma is not None
         ends = np.cumsum([len(one) for one in bins])
-        counts = {one.name: _frozen(part) for one, part in zip(bins, np.split(release.value, ends[:-1]), strict=True)}
+        counts = {one.name: part for one, part in zip(bins, np.split(release.value, ends[:-1]), strict=True)}
         return cls(
             release.dataset,
             bins,
-            MappingProxyType(counts),
+            counts,
             release.sigma,
             n_rows_public,
             release.cost,
@@ -126,17 +130,17 @@ class Marginals:
 
     @property
     def half_width(self) -> float:
-        """Half the width of a count's 95 % noise band."""
+        """Half the width of a count's noise band."""
         return TWO_SIDED_95 * self.sigma
 
     @property
     def lower(self) -> Mapping[str, Floats]:
-        """Lower ends of the counts' 95 % noise bands, each on its own."""
+        """Lower ends of the counts' noise bands, each on its own."""
         return MappingProxyType({name: counts - self.half_width for name, counts in self.counts.items()})
 
     @property
     def upper(self) -> Mapping[str, Floats]:
-        """Upper ends of the counts' 95 % noise bands, each on its own."""
+        """Upper ends of the counts' noise bands, each on its own."""
         return MappingProxyType({name: counts + self.half_width for name, counts in self.counts.items()})
 
     # --- what follows from them --------------------------------------------------------------------------------------
@@ -156,7 +160,7 @@ class Marginals:
     @cached_property
     def shares(self) -> Mapping[str, Floats]:
         """The estimated distribution of every column: at least 0, adding up to 1."""
-        return MappingProxyType({name: _frozen(nearest_shares(counts / self._mass)) for name, counts in self.counts.items()})
+        return MappingProxyType({name: nearest_shares(counts / self._mass) for name, counts in self.counts.items()})
 
     @property
     def _mass(self) -> float:
@@ -206,7 +210,7 @@ class Marginals:
 
     # --- files and frames --------------------------------------------------------------------------------------------
 
-    def frame(self) -> dict[str, NDArray[np.generic]]:
+    def frame(self) -> Frame:
         """One line per bin, as columns that any data frame library takes: ``pandas.DataFrame(found.frame())``."""
         sizes = [len(one) for one in self.bins]
         every = [edges if (edges := one.edges) is not None else (np.nan,) * (len(one) + 1) for one in self.bins]
@@ -221,33 +225,10 @@ class Marginals:
             "share": np.concatenate([self.shares[name] for name in self.columns]),
         }
 
-    def to_json(self) -> dict[str, JsonValue]:
-        """The marginals as plain JSON values; shares and bands follow from them."""
-        columns: list[JsonValue] = [{**one.to_json(), "counts": self.counts[one.name].tolist()} for one in self.bins]
-        return {
-            "format": FORMAT,
-            "dataset": self.dataset,
-            "n_rows_public": self.n_rows_public,
-            "sigma": self.sigma,
-            "pico_mu_squared": self.cost.pico_mu_squared,
-            "guarantee": self.guarantee.to_json(),
-            "columns": columns,
-        }
-
-    @classmethod
-    def from_json(cls, fields: Mapping[str, JsonValue]) -> Marginals:
-        """Read back what ``to_json`` wrote."""
-        if not isinstance(fields, Mapping) or fields.get("format") != FORMAT:
-            raise InvalidInput(f"these are not marginals of the format {FORMAT!r}, as Marginals.to_json writes them")
-        try:
-            return _from_fields(json.loads(json.dumps(fields, allow_nan=False)))
-        except (KeyError, TypeError, ValueError) as error:
-            raise InvalidInput(f"these marginals cannot be read: {type(error).__name__}: {error}") from error
-
     # --- pictures ----------------------------------------------------------------------------------------------------
 
     def plot(self, columns: Sequence[str] | None = None, *, across: int = 3) -> Figure:
-        """Draw the histograms as small multiples, with the 95 % noise bands as error bars.
+        """Draw the histograms as small multiples, with the noise bands as error bars.
 
         Parameters
         ----------
@@ -309,37 +290,3 @@ def nearest_shares(values: Floats) -> Floats:
     kept = np.arange(1, len(values) + 1)
     last = int(np.nonzero(falling * kept > excess)[0][-1])
     return np.asarray(np.maximum(values - excess[last] / (last + 1), 0), dtype=np.float64)
-
-
-def _frozen(values: Floats) -> Floats:
-    copy = np.array(values, dtype=np.float64)
-    copy.flags.writeable = False
-    return copy
-
-
-def _from_fields(fields: dict[str, JsonValue]) -> Marginals:
-    columns = fields["columns"]
-    if not isinstance(columns, list) or not columns:
-        raise TypeError("'columns' is a list")
-    bins: list[Bins] = []
-    counts: dict[str, Floats] = {}
-    for column in columns:
-        if not isinstance(column, dict):
-            raise TypeError("a column is an object")
-        name, labels, edges, numbers = (column[key] for key in ("name", "labels", "edges", "counts"))
-        if not isinstance(labels, list) or not isinstance(numbers, list) or len(labels) != len(numbers) or not labels:
-            raise ValueError(f"column {name!r} needs as many counts as labels")
-        if edges is not None and (not isinstance(edges, list) or len(edges) != len(labels) + 1):
-            raise ValueError(f"column {name!r} needs one edge more than it has labels")
-        cut = None if edges is None else tuple(float(edge) for edge in edges)  # type: ignore[arg-type]
-        bins.append(Bins(str(name), tuple(map(str, labels)), cut, column.get("integer") is True))
-        counts[str(name)] = _frozen(np.array(numbers, dtype=np.float64))
-    return Marginals(
-        str(fields["dataset"]),
-        tuple(bins),
-        MappingProxyType(counts),
-        float(fields["sigma"]),  # type: ignore[arg-type]
-        int(fields["n_rows_public"]),  # type: ignore[arg-type]
-        Cost(int(fields["pico_mu_squared"])),  # type: ignore[arg-type]
-        Guarantee.from_json(fields["guarantee"]),
-    )

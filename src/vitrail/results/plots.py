@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from ..show.highlighted_text import HighlightedText
-    from .explanation import Explanation
+    from .attribution import Attribution
 
 Floats = NDArray[np.float64]
 
@@ -31,7 +31,7 @@ class ExplanationPlots:
     Examples
     --------
     >>> import numpy as np, vitrail as vt
-    >>> e = vt.Explanation(
+    >>> e = vt.Attribution(
     ...     values=np.array([[0.2, -0.05]]), base_values=np.array([0.3]), columns=("age", "sex"),
     ...     points=({"age": 39, "sex": "Male"},), outputs=np.array([0.5]),
     ...     guarantee=vt.Guarantee.of_mu(0.2, 1e-6), cost=vt.Cost.of_mu(0.2), method="statistics")
@@ -39,7 +39,11 @@ class ExplanationPlots:
     'from base value 0.300 to 0.450 (the model says 0.500)'
     """
 
-    explanation: Explanation
+    explanation: Attribution
+
+    def __call__(self) -> Figure:
+        """The bars of the point, or of all points."""
+        return self.bar() if len(self.explanation) == 1 else self.bars()
 
     def bar(self, point: int = 0, *, max_columns: int = 12) -> Figure:
         """Horizontal bars of one point with noise bands, the largest on top; small ones together below."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
+from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -22,20 +23,24 @@ from ..solve.rows.consistency import agreed_shares, agreed_table, total_of
 from ..solve.rows.cuts import values_in
 from ..solve.rows.network import Network, fit_network
 from ..solve.rows.structure import Link
+from .band_claim import TWO_SIDED_95
+from .base import Frame, Result
+from .checks import Floats, frozen_numbers
 from .marginals import nearest_shares
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 MOST_ROWS = 10**8
+MOST_CELLS = 10**6
+"""Of the joint distribution of a column and its parents, in a file; ours have at most 160 000."""
 
 
 @dataclass(frozen=True, eq=False)
-class PrivateRows:
+class PrivateRows(Result, stored_as="private-rows/1"):
     """A private model of a dataset's columns. Rows sampled from it may be published; sampling costs nothing.
 
     Attributes
@@ -74,8 +79,8 @@ class PrivateRows:
     >>> made = vt.private_rows(data, epsilon=1.0)
     >>> made.tree, made.tables["city", "speaks"].round(1).tolist()
     ((('city', 'speaks'),), [[0.5, 0.0], [0.0, 0.5]])
-    >>> made.frame(3, seed=1).shape
-    (3, 2)
+    >>> made.sample(3, seed=1)["city"].shape
+    (3,)
     """
 
     dataset: str
@@ -91,6 +96,31 @@ class PrivateRows:
     n_rows_public: int
     cost: Cost
     guarantee: Guarantee
+
+    def __post_init__(self) -> None:
+        self._check_types("private rows")
+        names = self.schema.names
+        if tuple(one.name for one in self.bins) != names or not len(names) == len(self.counts) == len(self.groups):
+            raise InvalidInput("private rows need bins, counts and groups of exactly the columns of their schema")
+        if self.target is not None:
+            self.schema.column_index(self.target)
+        counts = tuple(frozen_numbers(c, (len(one),), "counts") for c, one in zip(self.counts, self.bins, strict=True))
+        sizes = [_number_of_groups(group, one) for group, one in zip(self.groups, self.bins, strict=True)]
+        needed = _linked_pairs(self.links, len(names))
+        if set(self.noisy_tables) != needed:
+            raise InvalidInput("the tables of private rows must be those of the linked columns")
+        tables = {(i, j): frozen_numbers(self.noisy_tables[i, j], (sizes[i], sizes[j]), "tables") for i, j in sorted(needed)}
+        self._fix(counts=counts, noisy_tables=MappingProxyType(tables))
+
+    def check_read(self) -> None:
+        """Refuse tables that cannot be worked with: no noise, too many joint cells, no row that could be drawn."""
+        if not (0 < self.counts_sigma < np.inf and 0 < self.tables_sigma < np.inf and self.n_rows_public > 0):
+            raise InvalidInput("its noise or its row count is no positive number")
+        sizes = [int(group.max()) + 1 for group in self.groups]
+        if any(math.prod(sizes[j] for j in (link.child, *link.parents)) > MOST_CELLS for link in self.links):
+            raise InvalidInput("too many columns hang on each other")
+        if not np.isfinite(self.raw(1, seed=0)).all():
+            raise InvalidInput("no row can be drawn from its tables")
 
     def __repr__(self) -> str:
         return (
@@ -192,7 +222,7 @@ class PrivateRows:
         """
         return self.schema.frame(self.raw(n, seed))
 
-    def frame(self, n: int, seed: int | None = None) -> pd.DataFrame:
+    def pandas(self, n: int, seed: int | None = None) -> pd.DataFrame:
         """``n`` sampled rows as a pandas data frame."""
         return self.schema.pandas(self.raw(n, seed))
 
@@ -226,20 +256,19 @@ class PrivateRows:
         counts = tuple(column + generator.normal(0, self.counts_sigma, column.shape) for column in self.counts)
         return replace(self, counts=counts, noisy_tables=MappingProxyType(tables))
 
-    # --- files and pictures ------------------------------------------------------------------------------------------
+    # --- tables and pictures -----------------------------------------------------------------------------------------
 
-    def save(self, path: str | Path) -> None:
-        """Write a file that samples rows anywhere, without the data: a zip of JSON and plain arrays."""
-        from ..explain.rows.storage import write_rows
-
-        write_rows(self, path)
-
-    @classmethod
-    def load(cls, path: str | Path) -> PrivateRows:
-        """Read what ``save`` wrote."""
-        from ..explain.rows.storage import read_rows
-
-        return read_rows(path)
+    def frame(self) -> Frame:
+        """The released counts, one line per bin, with noise bands and the share as sampled; ``sample`` gives rows."""
+        counts, half = np.concatenate(self.counts), TWO_SIDED_95 * self.counts_sigma
+        return {
+            "column": np.repeat(np.array(self.columns), [len(one) for one in self.bins]),
+            "bin": np.array(list(chain.from_iterable(one.labels for one in self.bins))),
+            "count": counts,
+            "lower": counts - half,
+            "upper": counts + half,
+            "share": np.concatenate(list(self.shares.values())),
+        }
 
     def plot(self) -> Figure:
         """Draw which columns hang on which; thicker lines where they share more."""
@@ -262,3 +291,22 @@ class PrivateRows:
 
         image = figure_image(self.plot(), f"Which columns of {self.dataset} hang together")
         return f"<p><b>{html_text(repr(self))}</b></p><p>{html_text(self.guarantee.sentence)}</p>{image}"
+
+
+def _number_of_groups(group: Indices, bins: Bins) -> int:
+    numbers = np.unique(group)
+    if group.shape != (len(bins),) or not np.array_equal(numbers, np.arange(len(numbers))):
+        raise InvalidInput(f"the groups of column {bins.name!r} must be numbered from 0 without gaps, one for each bin")
+    return len(numbers)
+
+
+def _linked_pairs(links: Sequence[Link], n_columns: int) -> set[tuple[int, int]]:
+    """The pairs of a child column and a parent; an error unless every parent was drawn together with the others before."""
+    drawn: list[set[int]] = []
+    for link in links:
+        if link.parents and not any(set(link.parents) <= clique for clique in drawn):
+            raise InvalidInput("a column of private rows hangs on others that do not hang together")
+        drawn.append({link.child, *link.parents})
+    if sorted(link.child for link in links) != list(range(n_columns)):
+        raise InvalidInput("the links of private rows do not name every column once")
+    return {(min(link.child, parent), max(link.child, parent)) for link in links for parent in link.parents}

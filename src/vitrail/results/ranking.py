@@ -9,20 +9,19 @@ with nothing known beforehand, the true order of the two agrees with probability
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..accounting import Cost, JsonValue
+from ..accounting import Cost
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
 from ..show.attributions import check_most
-from . import stored
 from .band_claim import TWO_SIDED_95, BandClaim
+from .base import Frame, Result
 from .checks import Floats, checked_names, checked_texts, frozen_numbers
 
 if TYPE_CHECKING:
@@ -31,11 +30,9 @@ if TYPE_CHECKING:
 
     from ..show.rankings import RankingShape
 
-KIND, VERSION = "vitrail-ranking", 1
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Ranking:
+class Ranking(Result, stored_as="ranking/1"):
     """Items with noisy scores, the highest first.
 
     Attributes
@@ -86,21 +83,16 @@ class Ranking:
     band_claim: BandClaim = BandClaim.NOT_CALIBRATED
 
     def __post_init__(self) -> None:
-        texts = [(name, str) for name in ("kind", "score_label")]
-        for name, kind in (("guarantee", Guarantee), ("cost", Cost), ("band_claim", BandClaim), *texts):
-            if not isinstance(given := getattr(self, name), kind):
-                raise InvalidInput(f"{name} of a ranking is {type(given).__name__}; it must be a {kind.__name__}")
+        self._check_types("a ranking")
         items = checked_names(self.items, "items")
         if not items:
             raise InvalidInput("items of a ranking are empty; rank at least one")
-        made: dict[str, object] = {"items": items, "notes": checked_texts(self.notes, "notes")}
-        made["scores"] = frozen_numbers(self.scores, (len(items),), "scores")
+        self._fix(items=items, notes=checked_texts(self.notes, "notes"))
+        self._fix(scores=frozen_numbers(self.scores, (len(items),), "scores"))
         own = self.std if self.own_std is None else self.own_std
         for name, numbers in (("std", self.std), ("own_std", own)):
             if numbers is not None:
-                made[name] = frozen_numbers(numbers, (len(items),), name)
-        for name, fixed in made.items():
-            object.__setattr__(self, name, fixed)
+                self._fix(**{name: frozen_numbers(numbers, (len(items),), name)})
         if any(part is not None and (part < 0).any() for part in (self.std, self.own_std)):
             raise InvalidInput("std of a ranking holds a negative number; standard deviations are at least 0")
 
@@ -163,7 +155,7 @@ class Ranking:
         """Upper ends of the scores' noise bands."""
         return None if self.std is None else np.asarray(self.scores + TWO_SIDED_95 * self.std)
 
-    def frame(self) -> dict[str, NDArray[np.generic]]:
+    def frame(self) -> Frame:
         """One line per item, the highest first, as columns that any data frame library takes.
 
         ``confidence`` is that the item truly stands above the next one; NaN for the last.
@@ -182,26 +174,6 @@ class Ranking:
             "std": none.copy() if self.std is None else self.std[places],
             "confidence": sure,
         }
-
-    # --- files -------------------------------------------------------------------------------------------------------
-
-    def to_json(self) -> dict[str, JsonValue]:
-        """The ranking as plain JSON values; every number comes back exactly."""
-        return {
-            **stored.header(KIND, VERSION, self.guarantee, self.cost, self.notes),
-            "kind": self.kind,
-            "items": list(self.items),
-            "scores": self.scores.tolist(),
-            "std": None if self.std is None else self.std.tolist(),
-            "own_std": None if self.own_std is None else self.own_std.tolist(),
-            "score_label": self.score_label,
-            "band_claim": self.band_claim.value,
-        }
-
-    @classmethod
-    def from_json(cls, fields: Mapping[str, JsonValue]) -> Ranking:
-        """Read back what ``to_json`` wrote."""
-        return stored.read(KIND, VERSION, fields, _ranking)
 
     # --- pictures ----------------------------------------------------------------------------------------------------
 
@@ -240,30 +212,11 @@ class Ranking:
         return f"Ranking({self.kind} of {len(self)} item{'s' if len(self) != 1 else ''}: {shown}, {said})"
 
     @property
-    def sentences(self) -> tuple[str, ...]:
-        """What stands under every picture of it: the promise, what the bands claim, the notes."""
-        return (self.guarantee.sentence, *(() if self.std is None else (self.band_claim.sentence(),)), *self.notes)
+    def band_sentences(self) -> tuple[str, ...]:
+        """What the bands claim, where there are any."""
+        return () if self.std is None else (self.band_claim.sentence(),)
 
     def _repr_html_(self) -> str:
         from ..show.rankings import ranking_html
 
         return ranking_html(self.shape(), repr(self), self.sentences)
-
-
-def _ranking(fields: Mapping[str, JsonValue]) -> Ranking:
-    guarantee, cost, notes = stored.promise(fields)
-    scores, std, own_std = (stored.numbers(fields, name) for name in ("scores", "std", "own_std"))
-    if scores is None:
-        raise TypeError("'scores' must be a list of numbers")
-    return Ranking(
-        items=stored.texts(fields, "items"),
-        scores=np.asarray(scores, dtype=np.float64),
-        guarantee=guarantee,
-        cost=cost,
-        kind=stored.text(fields, "kind"),
-        std=None if std is None else np.asarray(std, dtype=np.float64),
-        own_std=None if own_std is None else np.asarray(own_std, dtype=np.float64),
-        score_label=stored.text(fields, "score_label"),
-        notes=notes,
-        band_claim=stored.band_claim(fields),
-    )

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import shap
     from matplotlib.figure import Figure
 
-    from .explanation import Explanation
+    from .attribution import Attribution
 
 
 def shap_is_here() -> bool:
@@ -22,7 +22,7 @@ def shap_is_here() -> bool:
     return find_spec("shap") is not None
 
 
-def shap_explanation(explanation: Explanation, *, escape_dollars: bool = False) -> shap.Explanation:
+def shap_explanation(explanation: Attribution, *, escape_dollars: bool = False) -> shap.Explanation:
     """The explanation as shap's own object; ``escape_dollars`` keeps matplotlib from reading names as formulas."""
     try:
         import shap
@@ -51,7 +51,7 @@ def shap_explanation(explanation: Explanation, *, escape_dollars: bool = False) 
     )
 
 
-def shap_waterfall(explanation: Explanation, point: int, max_columns: int) -> Figure:
+def shap_waterfall(explanation: Attribution, point: int, max_columns: int) -> Figure:
     """shap's waterfall of one point, in a figure that pyplot has forgotten again."""
     given = shap_explanation(explanation[point], escape_dollars=True)[0]
     import matplotlib
@@ -69,7 +69,7 @@ def shap_waterfall(explanation: Explanation, point: int, max_columns: int) -> Fi
     return figure
 
 
-def _coded(explanation: Explanation) -> NDArray[np.float64]:
+def _coded(explanation: Attribution) -> NDArray[np.float64]:
     """The points as numbers: a column with a text in it is numbered by its values in order."""
     made = np.empty(explanation.values.shape)
     for place, name in enumerate(explanation.columns):

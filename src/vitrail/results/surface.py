@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..accounting import Cost, JsonValue
+from ..accounting import Cost
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
 from ..schema import Level
-from . import stored
 from .band_claim import TWO_SIDED_95, BandClaim
+from .base import Frame, Result
 from .checks import Floats, checked_names, checked_texts, frozen_numbers, plain_value
 
 if TYPE_CHECKING:
@@ -23,12 +21,11 @@ if TYPE_CHECKING:
 
     from ..show.surfaces import SurfaceShape
 
-KIND, VERSION = "vitrail-surface", 1
 Side = Floats | tuple[Level, ...]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Surface:
+class Surface(Result, stored_as="surface/1"):
     """A model's output on a grid of two columns.
 
     Attributes
@@ -77,24 +74,18 @@ class Surface:
     band_claim: BandClaim = BandClaim.NOT_CALIBRATED
 
     def __post_init__(self) -> None:
-        texts = [(field, str) for field in ("kind", "value_label")]
-        for field, kind in (("guarantee", Guarantee), ("cost", Cost), ("band_claim", BandClaim), *texts):
-            if not isinstance(given := getattr(self, field), kind):
-                raise InvalidInput(f"{field} of a surface is {type(given).__name__}; it must be a {kind.__name__}")
+        self._check_types("a surface")
         names = checked_names(self.names, "names")
         if len(names) != 2 or not isinstance(self.sides, tuple | list) or len(self.sides) != 2:
             raise InvalidInput("a surface has two columns and two sides; give a pair of names and a pair of sides")
         sides = tuple(_checked_side(side, name) for side, name in zip(self.sides, names, strict=True))
         shape = len(sides[0]), len(sides[1])
-        made: dict[str, object] = {"names": names, "sides": sides, "notes": checked_texts(self.notes, "notes")}
-        made["values"] = frozen_numbers(self.values, shape, "values")
+        self._fix(names=names, sides=sides, notes=checked_texts(self.notes, "notes"))
+        self._fix(values=frozen_numbers(self.values, shape, "values"))
         if self.std is not None:
-            std = frozen_numbers(self.std, shape, "std")
-            if (std < 0).any():
+            self._fix(std=frozen_numbers(self.std, shape, "std"))
+            if (self.std < 0).any():
                 raise InvalidInput("std of a surface holds a negative number; standard deviations are at least 0")
-            made["std"] = std
-        for field, fixed in made.items():
-            object.__setattr__(self, field, fixed)
 
     @property
     def lower(self) -> Floats | None:
@@ -106,7 +97,7 @@ class Surface:
         """Upper ends of the noise bands."""
         return None if self.std is None else np.asarray(self.values + TWO_SIDED_95 * self.std)
 
-    def frame(self) -> dict[str, NDArray[np.generic]]:
+    def frame(self) -> Frame:
         """One line per place, as columns that any data frame library takes; the two columns come first."""
         first, second = (np.array(list(side), dtype=object) for side in self.sides)
         none, lower, upper = np.full(self.values.size, np.nan), self.lower, self.upper
@@ -118,25 +109,6 @@ class Surface:
             "upper": none.copy() if upper is None else upper.ravel(),
             "std": none.copy() if self.std is None else self.std.ravel().copy(),
         }
-
-    def to_json(self) -> dict[str, JsonValue]:
-        """The surface as plain JSON values; every number comes back exactly."""
-        return {
-            **stored.header(KIND, VERSION, self.guarantee, self.cost, self.notes),
-            "names": list(self.names),
-            "kind": self.kind,
-            "sides": [list(side) if isinstance(side, tuple) else side.tolist() for side in self.sides],
-            "levels": [isinstance(side, tuple) for side in self.sides],
-            "values": self.values.tolist(),
-            "std": None if self.std is None else self.std.tolist(),
-            "value_label": self.value_label,
-            "band_claim": self.band_claim.value,
-        }
-
-    @classmethod
-    def from_json(cls, fields: Mapping[str, JsonValue]) -> Surface:
-        """Read back what ``to_json`` wrote."""
-        return stored.read(KIND, VERSION, fields, _surface)
 
     def shape(self) -> SurfaceShape:
         """What a picture of it needs to know."""
@@ -175,9 +147,9 @@ class Surface:
         return f"Surface({self.kind} of {self.names[0]} and {self.names[1]}, {places} places, {said})"
 
     @property
-    def sentences(self) -> tuple[str, ...]:
-        """What stands under every picture of it: the promise, what the bands claim, the notes."""
-        return (self.guarantee.sentence, *(() if self.std is None else (self.band_claim.sentence(),)), *self.notes)
+    def band_sentences(self) -> tuple[str, ...]:
+        """What the bands claim, where there are any."""
+        return () if self.std is None else (self.band_claim.sentence(),)
 
     def _repr_html_(self) -> str:
         from ..show.surfaces import surface_html
@@ -196,27 +168,3 @@ def _checked_side(side: object, name: str) -> Side:
     if not kept or len(kept) < len(levels) or len(set(kept)) < len(kept):
         raise InvalidInput(f"the side of {name!r} on a surface must be an array of numbers, or different levels")
     return kept
-
-
-def _surface(fields: Mapping[str, JsonValue]) -> Surface:
-    guarantee, cost, notes = stored.promise(fields)
-    sides, levels = fields["sides"], fields["levels"]
-    if not isinstance(sides, list) or not isinstance(levels, list) or len(sides) != 2 or len(levels) != 2:
-        raise TypeError("'sides' and 'levels' must be pairs")
-    read = tuple(
-        tuple(side) if listed else np.asarray(side, dtype=np.float64)  # type: ignore[arg-type]
-        for side, listed in zip(sides, levels, strict=True)
-    )
-    std = stored.numbers(fields, "std")
-    return Surface(
-        names=stored.texts(fields, "names"),  # type: ignore[arg-type]
-        kind=stored.text(fields, "kind"),
-        sides=read,  # type: ignore[arg-type]
-        values=np.asarray(stored.numbers(fields, "values"), dtype=np.float64),
-        guarantee=guarantee,
-        cost=cost,
-        std=None if std is None else np.asarray(std, dtype=np.float64),
-        value_label=stored.text(fields, "value_label"),
-        notes=notes,
-        band_claim=stored.band_claim(fields),
-    )

@@ -1,7 +1,7 @@
 """A synopsis: released moments that explain any point, on any machine, without the data. No vault, no ledger, no model.
 
-The file is a zip of a JSON header and plain .npy arrays; nothing in it is ever executed. Explanations are computed from
-the release by linear algebra (``tensors``, ``solve``): everything here is post-processing and costs nothing.
+Explanations are computed from the release by linear algebra (``solve.linear``): everything here is post-processing and costs
+nothing.
 
 *Bands.* The law of the noise is known: independent, Gaussian, sigma over the scale on every sum. Noise of that law is added
 to the released sums again, 59 times, and every explanation is solved again. The half-width is the 57th smallest move of the
@@ -21,19 +21,17 @@ The draws of one release are shared by its points, so these figures are good to 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..accounting import Cost
 from ..errors import InvalidInput
-from ..explain.linear.problem import Labels
-from ..explain.linear.synopsis_file import read_synopsis, write_synopsis
 from ..guarantee import Guarantee
 from ..model import Model
 from ..schema import Numeric, Schema
@@ -42,11 +40,15 @@ from ..solve.linear.least_squares import solve_affine, solve_in_ball
 from ..solve.linear.shrinkage import shrink
 from ..solve.linear.tensors import Blocks, Moments, Statistics, blocks_of, over_cells, part_shapes
 from ..solve.linear.weights import Weight
-from . import Explanation
-from .claims import claim_of
+from .archive import read_bytes
+from .attribution import Attribution
+from .band_claim import claim_of
+from .base import Stored
+from .checks import Floats, frozen_numbers, plain_rows
 
-Floats = NDArray[np.float64]
-
+Labels = Literal["soft", "hard"]
+SCALES = {"M0", "F0", "H0", "G0", "h", "fh", "hh", "E", "M1", "F1", "H1", "G1", "M2", "F2", "H2", "T"}
+"""The kinds of products that are released (``explain.linear.moments``)."""
 COVERAGE = 0.95
 DRAWS, FEWEST_DRAWS = 59, 19
 """With fewer than 19 no order statistic has coverage 0.95."""
@@ -61,7 +63,7 @@ NOTE_NO_MODEL = "The model was not at hand: the outputs shown are the explanatio
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Synopsis:
+class Synopsis(Stored, stored_as="synopsis/1"):
     """Released moments of a dataset under a model: unlimited local explanations, free.
 
     Attributes
@@ -93,7 +95,7 @@ class Synopsis:
     model : Model or None
         For the outputs shown beside explanations; not part of the file.
     shrinks : bool
-        Whether released sums are shrunk towards independence (``with_shrinkage``); not part of the file.
+        Whether released sums are shrunk towards independence (``with_shrinkage``).
 
     Examples
     --------
@@ -128,12 +130,17 @@ class Synopsis:
         expected = part_shapes(self.partition)
         if tuple(part.shape for part in self.parts) != expected:
             raise InvalidInput(f"the arrays of this synopsis do not fit its schema; their shapes must be {expected}")
-        parts = []
-        for part in self.parts:
-            parts.append(np.array(part, dtype=np.float64))
-            parts[-1].flags.writeable = False
-        object.__setattr__(self, "parts", tuple(parts))
-        object.__setattr__(self, "scales", MappingProxyType(dict(self.scales)))
+        self._fix(parts=tuple(frozen_numbers(part, part.shape, "parts") for part in self.parts))
+        self._fix(scales=MappingProxyType(dict(self.scales)))
+
+    def check_read(self) -> None:
+        """Refuse scales that nothing can be divided by, and moments that would not fit a machine once laid out."""
+        self.coordinates.check_size()
+        amounts = (self.sigma, self.n_rows_public, *self.scales.values())
+        if set(self.scales) != SCALES or not all(0 < amount < math.inf for amount in amounts):
+            raise InvalidInput("its noise, its row count or one of its scales is no positive number")
+        if not self.output_range[0] < self.output_range[1]:
+            raise InvalidInput("its output range is empty")
 
     def __repr__(self) -> str:
         size = sum(part.size for part in self.parts)
@@ -209,7 +216,7 @@ class Synopsis:
 
     def __call__(
         self, points: object, *, bands: bool = True, radius: float | None = None, draws: int = DRAWS
-    ) -> Explanation:
+    ) -> Attribution:
         """Explain public points.
 
         Parameters
@@ -225,7 +232,7 @@ class Synopsis:
 
         Returns
         -------
-        Explanation
+        Attribution
         """
         raw = self.schema.read_points(points)
         if len(raw) == 0:
@@ -240,11 +247,11 @@ class Synopsis:
         at_point = middle + half * solution.intercepts
         base = at_point - values.sum(axis=1) if self.intercept else np.zeros(len(raw))
         predicted = base + values.sum(axis=1)
-        return Explanation(
+        return Attribution(
             values=values,
             base_values=base,
             columns=self.schema.names,
-            points=tuple(_rows_of(self.schema.frame(raw))),
+            points=plain_rows(self.schema.frame(raw)),
             outputs=predicted if self.model is None else self.model.predict_points(self.schema, raw),
             guarantee=self.guarantee,
             cost=self.cost,
@@ -336,13 +343,9 @@ class Synopsis:
 
     # --- files -------------------------------------------------------------------------------------------------------
 
-    def save(self, path: str | Path) -> None:
-        """Write the synopsis, without the model, as a zip of JSON and plain arrays."""
-        write_synopsis(self, path)
-
     @classmethod
     def load(cls, path: str | Path, *, model: Model | None = None, weight: Weight | None = None) -> Synopsis:
-        """Read what ``save`` wrote; nothing in the file is executed.
+        """Read what ``save`` wrote; nothing in it is run.
 
         Parameters
         ----------
@@ -352,7 +355,10 @@ class Synopsis:
         weight : Weight, optional
             Instead of the stored one; needed where that was a function of the user's own.
         """
-        return cls(**read_synopsis(path, weight), model=model)
+        made = cls.from_bytes(read_bytes(path), what=repr(str(path)))
+        made = replace(made, model=model, weight=made.weight if weight is None else weight)
+        made.weight(np.zeros(1))  # a stored function of somebody's own says so now
+        return made
 
 
 @dataclass(frozen=True, eq=False)
@@ -376,8 +382,3 @@ def _cosines(values: Floats, redrawn: Floats) -> Floats:
     lengths = np.linalg.norm(values, axis=1) * np.linalg.norm(redrawn, axis=2)
     products = np.einsum("qi,dqi->dq", values, redrawn)
     return np.asarray(np.divide(products, lengths, out=np.zeros_like(products), where=lengths > 0).mean(axis=0))
-
-
-def _rows_of(columns: Mapping[str, NDArray[np.generic]]) -> Iterator[dict[str, object]]:
-    for values in zip(*(column.tolist() for column in columns.values()), strict=True):
-        yield dict(zip(columns, values, strict=True))

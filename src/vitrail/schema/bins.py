@@ -44,6 +44,13 @@ class Bins:
     edges: tuple[float, ...] | None
     integer: bool = False
 
+    def __post_init__(self) -> None:
+        edges = self.edges
+        if not self.labels or (edges is not None and len(edges) != len(self.labels) + 1):
+            raise InvalidInput(f"column {self.name!r} needs labels, and one edge more than it has labels")
+        if edges is not None and not all(low <= high for low, high in pairwise(edges)):
+            raise InvalidInput(f"the edges of column {self.name!r} must not fall")
+
     def __len__(self) -> int:
         return len(self.labels)
 

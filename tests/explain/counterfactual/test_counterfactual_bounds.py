@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import vitrail as vt
-from vitrail.explain.counterfactual.moments import Code, Moments, identity_code, linear_code, moments_question, shortened
-from vitrail.explain.counterfactual.prototypes import ClassSums, Weights
+from vitrail.explain.counterfactual.moments import moments_question, shortened
+from vitrail.explain.counterfactual.prototypes import ClassSums
+from vitrail.solve.counterfactual.codes import Code, IdentityCode, Moments, Weights, linear_code
 from vitrail.solve.counterfactual.sigmoid import sigmoid_code, taylor_loss
 from vitrail.solve.rows.cuts import fine_bins
 from vitrail.vault.rows.block import Block
@@ -28,7 +29,7 @@ def block(raw):
 
 def codes(generator):
     basis = np.linalg.qr(generator.normal(size=(5, 3)))[0]
-    return [identity_code(5), Code(basis, basis.T, np.zeros(5), np.zeros(3))]
+    return [IdentityCode(5), Code(basis, basis.T, np.zeros(5), np.zeros(3))]
 
 
 @settings(max_examples=60, deadline=None)
@@ -44,7 +45,7 @@ def test_a_row_is_no_longer_than_1_and_two_are_no_further_apart_than_sqrt_2(raw,
 
 def test_the_bounds_are_reached():
     rows = np.array([[9.0, 1.0, 0.0], [9.0, 1.0, 1.0]])
-    sums = ClassSums(lambda block: np.array([0, 1]), 2, identity_code(5), math.sqrt(3), BINS)
+    sums = ClassSums(lambda block: np.array([0, 1]), 2, IdentityCode(5), math.sqrt(3), BINS)
     told = sums(block(rows))
     assert np.linalg.norm(told, axis=1) == pytest.approx(1)
     assert np.linalg.norm(told[0] - told[1]) == pytest.approx(math.sqrt(2))
@@ -60,7 +61,7 @@ def test_weights_make_the_norm_1(columns):
 
 
 def test_a_row_without_a_class_says_nothing_that_counts():
-    sums = ClassSums(lambda block: np.array([-1, 1]), 2, identity_code(5), 1.0, BINS)
+    sums = ClassSums(lambda block: np.array([-1, 1]), 2, IdentityCode(5), 1.0, BINS)
     told = sums(block(np.array([[1.0, 0.5, 0.0], [1.0, 0.5, 0.0]])))
     assert np.isnan(told[0]).all()  # the vault counts such a row as zero
     assert np.isfinite(told[1]).all()

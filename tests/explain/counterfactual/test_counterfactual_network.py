@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 import vitrail as vt
 from vitrail.errors import BudgetExceeded, InvalidInput
 from vitrail.explain.counterfactual import network
-from vitrail.explain.counterfactual.network import NetworkCode, first_code, step_question, trained
+from vitrail.explain.counterfactual.network import first_code, step_question, trained
+from vitrail.solve.counterfactual import codes
+from vitrail.solve.counterfactual.codes import NetworkCode
 from vitrail.vault import rehearse
 
 FEATURES, UNITS = 6, 4
@@ -98,7 +100,7 @@ def test_codes_are_no_longer_than_1(seed, size):
 def test_what_a_row_says_has_the_same_bits_anywhere():
     """For as many features as there may be, and weights as large: matrix products without any rounding."""
     generator = np.random.default_rng(2)
-    n = network.MOST_FEATURES
+    n = codes.MOST_FEATURES
     hidden = network._weights(generator.uniform(-16, 16, (n + 1, 5)))
     code = NetworkCode(hidden, network._weights(generator.uniform(-16, 16, (6, n))), 3.0)
     z = np.rint(generator.random((33, n)) * 2**20) / 2**20

@@ -36,12 +36,12 @@ def data() -> vt.PrivateData:
 
 
 @pytest.fixture(scope="module")
-def found(data: vt.PrivateData) -> vt.GlobalExplanation:
+def found(data: vt.PrivateData) -> vt.Report:
     return vt.GlobalReport(data, MODEL, key="risk")(epsilon=1.0)
 
 
-def test_a_file_comes_back_exactly(found: vt.GlobalExplanation, tmp_path: Path) -> None:
-    again = vt.GlobalExplanation.load(found.save(tmp_path / "g.json"))
+def test_a_file_comes_back_exactly(found: vt.Report, tmp_path: Path) -> None:
+    again = vt.Report.load(found.save(tmp_path / "g.json"))
     assert again.to_json() == found.to_json()
     for effects, back in ((found.pdp, again.pdp), (found.ale, again.ale)):
         for name in effects:
@@ -56,23 +56,23 @@ def test_a_file_comes_back_exactly(found: vt.GlobalExplanation, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("lost", ["marginals", "shares", "guarantee", "pdp", "n_rows_public"])
-def test_a_file_that_lacks_something_is_refused(found: vt.GlobalExplanation, lost: str) -> None:
+def test_a_file_that_lacks_something_is_refused(found: vt.Report, lost: str) -> None:
     fields = json.loads(json.dumps(found.to_json()))
     del fields[lost]
     with pytest.raises(InvalidInput, match=f"lacks '{lost}'"):
-        vt.GlobalExplanation.from_json(fields)
+        vt.Report.from_json(fields)
 
 
-def test_another_file_is_refused(found: vt.GlobalExplanation) -> None:
+def test_another_file_is_refused(found: vt.Report) -> None:
     with pytest.raises(InvalidInput, match="is not a global-explanation"):
-        vt.GlobalExplanation.from_json(found.importance.to_json())
+        vt.Report.from_json(found.importance.to_json())
     with pytest.raises(InvalidInput, match="'shares' must be numbers"):
-        vt.GlobalExplanation.from_json({**found.to_json(), "shares": {"pdp": "much"}})
+        vt.Report.from_json({**found.to_json(), "shares": {"pdp": "much"}})
     with pytest.raises(InvalidInput, match="no effects"):
         vt.Effects.from_json({}, found.marginals)
 
 
-def test_surfaces_come_back_too(data: vt.PrivateData, found: vt.GlobalExplanation) -> None:
+def test_surfaces_come_back_too(data: vt.PrivateData, found: vt.Report) -> None:
     effects = vt.PartialDependence(data, MODEL, key="r")(["age", ("age", "job")], epsilon=0.5, marginals=found.marginals)
     again = vt.Effects.from_json(json.loads(json.dumps(effects.to_json())), found.marginals)
     assert again.to_json() == effects.to_json()
@@ -80,7 +80,7 @@ def test_surfaces_come_back_too(data: vt.PrivateData, found: vt.GlobalExplanatio
     assert again.cost == effects.cost
 
 
-def test_the_frame_is_tidy(found: vt.GlobalExplanation) -> None:
+def test_the_frame_is_tidy(found: vt.Report) -> None:
     frame = found.frame()
     assert set(frame) == {"part", "name", "x", "y", "lower", "upper", "std"}
     assert {len(column) for column in frame.values()} == {
@@ -116,7 +116,7 @@ class Words(HTMLParser):
 
 
 def test_the_page_has_the_label_the_cards_by_importance_and_each_note_once(
-    data: vt.PrivateData, found: vt.GlobalExplanation, tmp_path: Path
+    data: vt.PrivateData, found: vt.Report, tmp_path: Path
 ) -> None:
     page = found.to_html(tmp_path / "r.html", bill_of(data.budget))
     assert (tmp_path / "r.html").read_text(encoding="utf-8") == page
@@ -129,7 +129,7 @@ def test_the_page_has_the_label_the_cards_by_importance_and_each_note_once(
     assert len(page) < 3_000_000
 
 
-def test_a_notebook_gets_pictures_and_the_promise(found: vt.GlobalExplanation) -> None:
+def test_a_notebook_gets_pictures_and_the_promise(found: vt.Report) -> None:
     shown = found._repr_html_()
     assert shown.count("<img") == 3
     assert "differential privacy" in shown

@@ -30,7 +30,7 @@ def test_shap_importance_is_bought_with_the_rest_and_comes_back_from_a_file(tmp_
     assert 0.15 < found.shap.scores[0] < 0.25
     assert data.budget.spent.mu == pytest.approx(found.cost.mu)
     assert sum(found.shares.values()) == pytest.approx(1, abs=1e-5)
-    again = vt.GlobalExplanation.load(found.save(tmp_path / "report.json"))
+    again = vt.Report.load(found.save(tmp_path / "report.json"))
     np.testing.assert_array_equal(again.shap.scores, found.shap.scores)
     assert "Shapley" in found.to_html()
     assert "shap" in set(found.frame()["part"])
@@ -39,7 +39,7 @@ def test_shap_importance_is_bought_with_the_rest_and_comes_back_from_a_file(tmp_
 def test_files_from_before_there_was_such_a_part_are_read() -> None:
     fields = vt.GlobalReport(private(), MODEL, parts=["pdp"])(epsilon=1.0).to_json()
     del fields["shap"]
-    assert vt.GlobalExplanation.from_json(fields).shap is None
+    assert vt.Report.from_json(fields).shap is None
 
 
 def test_it_is_quoted_and_left_out_unless_asked_for() -> None:

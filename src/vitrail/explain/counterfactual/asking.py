@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
@@ -20,16 +20,17 @@ from ...accounting import Cost, rounded_up
 from ...errors import InvalidInput
 from ...guarantee import question_mu
 from ...model import Model
-from ...results.class_picture import ClassPicture, code_of
+from ...results.class_picture import ClassPicture, Latent, code_of
 from ...schema import Schema
 from ...schema.bins import Bins
+from ...solve.counterfactual.codes import MOST_FEATURES, AnyCode, IdentityCode
 from ...solve.rows.cuts import fine_bins
 from ..effects.paying import refuse_what_does_not_fit
 from ..private_rows import MOST_COLUMNS, private_rows
 from ..promises import basis_of, guarantee_of
 from .classes import Classes, Indices
-from .moments import Code, identity_code, moments_question
-from .network import MOST_FEATURES, NetworkCode, mean_price, mean_question, trained
+from .moments import moments_question
+from .network import mean_price, mean_question, trained
 from .prototypes import ClassSums
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class Asking:
     schema: Schema
     classes: Classes
     by: str
-    latent: str
+    latent: Latent
     rows: bool | str
     scale: float
     key: str | None
@@ -122,7 +123,7 @@ class Asking:
             release = data.ask(moments_asked, mu=prices["moments"])
             gram, gram_sigma = release.value, release.sigma or 0.0
             releases.append(release)
-        code: Code | NetworkCode = code_of(self.latent, self.schema, gram, gram_sigma, data.n_rows_public)
+        code: AnyCode = code_of(self.latent, self.schema, gram, gram_sigma, data.n_rows_public)
         if "network" in asked:
             code, releases = trained(
                 lambda question, mu: data.ask(question, mu=mu),
@@ -193,9 +194,9 @@ class Asking:
         made = tuple(fine_bins(name, column, CLASS_BINS) for name, column in self.schema.items())
         return made if len(self.classes) * sum(map(len, made)) <= MOST_CLASS_BINS else ()
 
-    def sums(self, code: Code | NetworkCode | None, bins: tuple[Bins, ...]) -> tuple[ClassSums, BoundedSum]:
+    def sums(self, code: AnyCode | None, bins: tuple[Bins, ...]) -> tuple[ClassSums, BoundedSum]:
         """What rows contribute to the question about the classes, and the question; without a code, of x itself."""
-        made = identity_code(self.schema.n_features) if code is None else code
+        made = IdentityCode(self.schema.n_features) if code is None else code
         classes, levels = self.classes, self.levels
 
         def of(block: Block) -> Indices:
@@ -219,21 +220,20 @@ def _label_classes(data: PrivateData, classes: Classes) -> Indices:
     return classes.levels_of(data.target, data.schema[data.target])
 
 
-def _latent(given: str, schema: Schema) -> str:
+def _latent(given: str, schema: Schema) -> Latent:
     if given == "network" and schema.n_features > MOST_FEATURES:
         raise InvalidInput(
             f"latent is 'network', and the rows have {schema.n_features} features; a network is trained on at most "
             f"{MOST_FEATURES}, use latent='none'"
         )
-    if given == "network":
-        return given
-    if given != "auto":
-        if given != "none" and schema.n_features > MOST_MOMENTS:
-            raise InvalidInput(
-                f"latent is {given!r}, and the rows have {schema.n_features} features; moments are released of at most "
-                f"{MOST_MOMENTS}, use latent='none'"
-            )
-        return given
+    if given in ("linear", "sigmoid") and schema.n_features > MOST_MOMENTS:
+        raise InvalidInput(
+            f"latent is {given!r}, and the rows have {schema.n_features} features; moments are released of at most "
+            f"{MOST_MOMENTS}, use latent='none'"
+        )
+    for known in get_args(Latent):
+        if given == known:
+            return known  # type: ignore[no-any-return]
     return "linear" if NO_CODE_BELOW < schema.n_features <= MOST_MOMENTS else "none"
 
 

@@ -26,7 +26,6 @@ Test: tests/explain/counterfactual/test_counterfactual_network.py, tests/audit/t
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from collections.abc import Callable
@@ -34,11 +33,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...accounting import rounded_up
 from ...errors import InvalidInput
-from .moments import HAIR, Floats, shortened
+from ...solve.counterfactual.codes import ROW_CELLS, Floats, NetworkCode, on_grid
+from .moments import HAIR, shortened
 
 if TYPE_CHECKING:
     from ...vault import Block, BoundedSum, ProductSum, Release
@@ -51,74 +50,7 @@ CLIP_SHARE = 0.5
 MEAN_SHARE = 0.1
 """Of the price, for the mean row."""
 RATE, MOMENTUM, MEMORY = 0.04, 0.8, 0.95
-ROW_CELLS, WEIGHT_CELLS, LARGEST_WEIGHT = 2.0**20, 2.0**16, 16.0
-MOST_FEATURES = 2**11 - 1
-SPREAD = 0.3
-"""A public guess of the standard deviation of a hidden unit."""
-
-
-def _on_grid(values: Floats, cells: float) -> Floats:
-    return np.asarray(np.rint(values * cells) / cells)
-
-
-def _sigmoid(values: Floats) -> Floats:
-    return np.asarray(1.0 / (1.0 + np.exp(-np.clip(values, -40.0, 40.0))))
-
-
-@dataclass(frozen=True, eq=False)
-class NetworkCode:
-    """A trained network as a code: the hidden units over sqrt(their number), so that codes are no longer than 1.
-
-    Attributes
-    ----------
-    hidden : array (features + 1, size)
-        W1 and, below it, b1.
-    output : array (size + 1, features)
-        W2 and b2.
-    scale : float
-        The greatest length of encoded rows; codes are made of x = features / scale.
-    """
-
-    hidden: Floats
-    output: Floats
-    scale: float
-    is_identity: bool = False
-
-    @property
-    def size(self) -> int:
-        """How many numbers a code has."""
-        return int(self.hidden.shape[1])
-
-    @property
-    def spread(self) -> Floats:
-        """About the standard deviation of each coordinate of a code: a public guess."""
-        return np.full(self.size, SPREAD / math.sqrt(self.size))
-
-    def digest(self) -> str:
-        """A name for what encodes."""
-        content = np.ascontiguousarray(self.hidden).tobytes() + np.ascontiguousarray(self.output).tobytes()
-        return hashlib.sha256(content + repr(self.scale).encode()).hexdigest()
-
-    def encode(self, x: Floats) -> Floats:
-        """Codes of rows x, no longer than 1."""
-        return np.asarray(self.units(_on_grid(x * self.scale, ROW_CELLS)) / math.sqrt(self.size))
-
-    def decode(self, codes: Floats) -> Floats:
-        """The rows x that codes stand for."""
-        units = np.clip(codes * math.sqrt(self.size), -1.0, 1.0)
-        return np.asarray(_sigmoid(units @ self.output[:-1] + self.output[-1]) / self.scale)
-
-    def units(self, z: Floats) -> Floats:
-        """Hidden units of rows on the grid, on the grid."""
-        return _on_grid(2 * _sigmoid(2 * (z @ self.hidden[:-1] + self.hidden[-1])) - 1, ROW_CELLS)
-
-    def gradients(self, z: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """(z, 1), e, (h, 1), d of each row: its gradients are the products of the first two and of the last two."""
-        h = self.units(z)
-        d = _on_grid(_sigmoid(h @ self.output[:-1] + self.output[-1]) - z, ROW_CELLS)
-        e = (d @ self.output[:-1].T) * (1 - h**2)
-        one = np.ones((len(z), 1))
-        return np.concatenate([z, one], axis=1), e, np.concatenate([h, one], axis=1), d
+WEIGHT_CELLS, LARGEST_WEIGHT = 2.0**16, 16.0
 
 
 def first_code(mean: Floats, scale: float, units: int = UNITS) -> NetworkCode:
@@ -133,7 +65,7 @@ def first_code(mean: Floats, scale: float, units: int = UNITS) -> NetworkCode:
 
 
 def _weights(values: Floats) -> Floats:
-    return _on_grid(np.clip(values, -LARGEST_WEIGHT, LARGEST_WEIGHT), WEIGHT_CELLS)
+    return on_grid(np.clip(values, -LARGEST_WEIGHT, LARGEST_WEIGHT), WEIGHT_CELLS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,8 +181,3 @@ def _pico(mu: float, steps: int) -> tuple[int, int]:
 
 def _price(pico: int) -> float:
     return math.sqrt(pico / 10**12) * (1 - 2e-15)
-
-
-def network_arrays(code: NetworkCode) -> dict[str, NDArray[np.float64]]:
-    """What a file holds."""
-    return {"hidden": code.hidden, "output": code.output}

@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...schema.bins import Bins
-from .moments import HAIR, Code, shortened
-from .network import NetworkCode
+from ...solve.counterfactual.codes import AnyCode, Weights
+from .moments import HAIR, shortened
 
 if TYPE_CHECKING:
     from ...vault import Block, BoundedSum
@@ -34,23 +34,6 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 VERSION = 1
-CODE_SHARE = 0.5
-"""Of mu squared, for the codes where marginals are asked for too."""
-
-
-@dataclass(frozen=True)
-class Weights:
-    """The weights of the two blocks: 2 codes^2 + columns marginals^2 = 1."""
-
-    codes: float
-    marginals: float
-
-    @classmethod
-    def of(cls, columns: int) -> Weights:
-        """For codes alone where ``columns`` is 0."""
-        if columns == 0:
-            return cls(math.sqrt(0.5), 0.0)
-        return cls(math.sqrt(CODE_SHARE / 2), math.sqrt((1 - CODE_SHARE) / columns))
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +42,7 @@ class ClassSums:
 
     classes: Callable[[Block], Indices]
     n_classes: int
-    code: Code | NetworkCode
+    code: AnyCode
     scale: float
     bins: tuple[Bins, ...]
 

@@ -20,7 +20,7 @@ from ...errors import InvalidInput
 from ...guarantee import Guarantee
 from ...model import Model
 from ...results import Curve, Surface
-from ...results.claims import claim_of
+from ...results.band_claim import claim_of
 from ...results.curve import Density
 from ...results.marginals import Marginals
 from ...schema import Categorical, Schema

@@ -23,8 +23,7 @@ import numpy as np
 from ...accounting import Basis, Cost, JsonValue
 from ...guarantee import Guarantee, check_neighbours
 from ...model import Model
-from ...results.band_claim import TWO_SIDED_95, BandClaim
-from ...results.claims import claim_of
+from ...results.band_claim import TWO_SIDED_95, BandClaim, claim_of
 from ...results.marginals import Marginals
 from ...show.global_report import PARTS
 from ...solve.curves import steps

@@ -14,8 +14,7 @@ from ...errors import InvalidInput
 from ...guarantee import question_mu
 from ...model import Model
 from ...results import Ranking
-from ...results.band_claim import TWO_SIDED_95
-from ...results.claims import claim_of
+from ...results.band_claim import TWO_SIDED_95, claim_of
 from ...results.marginals import Marginals
 from ...solve.curves.axes import Floats
 from ...solve.curves.losses import Loss, LossFunction, loss_of

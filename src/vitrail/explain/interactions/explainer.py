@@ -16,7 +16,7 @@ from ...errors import InvalidInput, ModelError
 from ...guarantee import question_mu
 from ...model import Model
 from ...results import Ranking
-from ...results.claims import claim_of
+from ...results.band_claim import claim_of
 from ...results.marginals import Marginals
 from ...solve.curves.pair_grids import Grid, grid_of
 from ...solve.curves.reference import reference_rows

@@ -41,7 +41,7 @@ from ...accounting import Basis, Cost
 from ...accounting.cost import PICO
 from ...errors import InvalidInput
 from ...guarantee import question_mu
-from ...results import Explanation
+from ...results import Attribution
 from ...solve.linear.contributions import explanation_of
 from ...solve.linear.history import History, Past
 from ..promises import guarantee_of
@@ -269,7 +269,7 @@ def explain(
     reuse_distance: float = REUSE_DISTANCE,
     candidates: int = CANDIDATES,
     model_key: str | None = None,
-) -> Explanation:
+) -> Attribution:
     """Explain public points one after the other, each from what the earlier ones released.
 
     Parameters
@@ -301,7 +301,7 @@ def explain(
 
     Returns
     -------
-    Explanation
+    Attribution
         ``method`` is ``"adaptive"`` or ``"enhanced"``; ``cost`` is the price of this call's releases, and ``guarantee``
         covers those of the whole history, on which the explanations rest.
 

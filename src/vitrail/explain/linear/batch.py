@@ -13,7 +13,7 @@ import numpy as np
 from ...accounting import Cost
 from ...errors import InvalidInput
 from ...guarantee import Guarantee
-from ...results import Explanation
+from ...results import Attribution
 from ...solve.linear.bands import DRAWS, FEWEST_DRAWS, bands_of
 from ...solve.linear.contributions import explanation_of
 from .problem import Floats, LocalProblem
@@ -40,7 +40,7 @@ def explain(
     draws: int = DRAWS,
     joint_bound: float | None = None,
     key: str | None = None,
-) -> Explanation:
+) -> Attribution:
     """Explain public points, which cost ``mu`` together.
 
     Parameters
@@ -93,7 +93,7 @@ def explained(
     bands: bool,
     draws: int,
     shift: float = 0.0,
-) -> Explanation:
+) -> Attribution:
     """The explanation that released statistics make; ``shift`` was taken off f before they were, and is added again."""
     if radius is None:
         radius = radius_of(problem, statistics.noise, statistics.structure.size)

@@ -32,7 +32,7 @@ import numpy as np
 from ...errors import InvalidInput, ModelError
 from ...guarantee import question_mu
 from ...model import Model
-from ...results import Explanation
+from ...results import Attribution
 from ...schema import Level, View
 from ...solve.linear.bands import DRAWS
 from ...solve.linear.weights import Weight
@@ -65,7 +65,7 @@ def explain_classes(
     bands: bool = True,
     draws: int = DRAWS,
     key: str | None = None,
-) -> dict[Level, Explanation]:
+) -> dict[Level, Attribution]:
     """Explain several classes of a model at public points, all of them together for ``epsilon``.
 
     Parameters
@@ -87,7 +87,7 @@ def explain_classes(
 
     Returns
     -------
-    dict of class to Explanation
+    dict of class to Attribution
 
     Examples
     --------
@@ -122,7 +122,7 @@ def explain_classes(
     sums = np.stack([release.parts[str(place)] for place in range(len(raw_points))])
     width = sums.shape[1]
     gram = (sums[:, :, :width] + sums[:, :, :width].transpose(0, 2, 1)) / 2
-    found: dict[Level, Explanation] = {}
+    found: dict[Level, Attribution] = {}
     for place, one in enumerate(problems):
         statistics = LocalStatistics.of_sums(
             one, raw_points, gram, sums[:, :, width + place], release.sigma, data.n_rows_public, scales

@@ -28,7 +28,7 @@ from ...accounting import NOTHING, Basis, Cost, epsilon_of, rounded_down, rounde
 from ...accounting.cost import PICO
 from ...errors import BudgetExceeded, InvalidInput
 from ...guarantee import question_mu
-from ...results import Explanation
+from ...results import Attribution
 from ...solve.linear.contributions import explanation_of
 from ..promises import guarantee_of
 from .gradients import (
@@ -142,7 +142,7 @@ def explain(
     *,
     iterations: int | None = None,
     model_key: str | None = None,
-) -> Explanation:
+) -> Attribution:
     """Explain public points by descent along noisy gradients; all of them together cost ``mu``.
 
     Parameters
@@ -163,7 +163,7 @@ def explain(
 
     Returns
     -------
-    Explanation
+    Attribution
         ``method`` is ``"descent"``. With an intercept, a tenth of the price goes to the weighted mean of the rows, from
         which contributions are measured.
 

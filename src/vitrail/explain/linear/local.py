@@ -25,11 +25,12 @@ from ...accounting import rounded_up
 from ...errors import InvalidInput, ModelError, SchemaError
 from ...guarantee import Guarantee, question_mu
 from ...model import Model
-from ...results import Explanation
+from ...results import Attribution
+from ...results.synopsis import Labels
 from ...schema import Numeric, Schema, View
 from ...solve.linear.weights import Weight, custom, polynomial, stable
 from .price import LocalQuote, quote_statistics
-from .problem import Floats, Labels, LocalProblem
+from .problem import Floats, LocalProblem
 
 if TYPE_CHECKING:
     from ...results.synopsis import Synopsis
@@ -135,7 +136,7 @@ class LocalLinear:
         method: str = "auto",
         key: str | None = None,
         **options: object,
-    ) -> Explanation:
+    ) -> Attribution:
         """Explain public points; all of them together cost ``epsilon``.
 
         Parameters
@@ -155,7 +156,7 @@ class LocalLinear:
 
         Returns
         -------
-        Explanation
+        Attribution
 
         Raises
         ------
@@ -214,7 +215,7 @@ class LocalLinear:
         Returns
         -------
         callable
-            Takes points, returns an :class:`Explanation`.
+            Takes points, returns an :class:`Attribution`.
 
         Examples
         --------
@@ -334,12 +335,12 @@ class TrainingPromise:
     fitted: Synopsis | SharpRows
     training_guarantee: tuple[float, float]
 
-    def __call__(self, points: object) -> Explanation:
+    def __call__(self, points: object) -> Attribution:
         """Explain points, free."""
         return with_training(self.fitted(points), self.training_guarantee)
 
 
-def with_training(explanation: Explanation, training: tuple[float, float] | None) -> Explanation:
+def with_training(explanation: Attribution, training: tuple[float, float] | None) -> Attribution:
     """The explanation with the model's own guarantee added, where there is one."""
     if training is None:
         return explanation

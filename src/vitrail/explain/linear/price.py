@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...accounting import JsonValue
-from ...results.claims import claim_of
+from ...results.band_claim import claim_of
 from ...solve.linear.bands import expected_width
 from .problem import Floats, LocalProblem
 from .statistics import LocalStatistics, Scales, radius_of, scales_of, statistics_question

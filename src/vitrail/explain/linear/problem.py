@@ -16,12 +16,13 @@ import hashlib
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...model import Model
+from ...results.synopsis import Labels
 from ...schema import Numeric, Schema, View
 from ...solve.linear.weights import Weight
 
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from ...vault import Block
 
 Floats = NDArray[np.float64]
-Labels = Literal["soft", "hard"]
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ import numpy as np
 from scipy.stats import t as student
 
 from ...errors import InvalidInput, ModelError, SchemaError
-from ...results import Explanation
+from ...results import Attribution
 from ...results.private_rows import PrivateRows
 from ...schema import Numeric, Schema
 from ...solve.linear.blas_threads import one_blas_thread
@@ -88,7 +88,7 @@ class SharpRows:
     samples: tuple[LabelledRows, ...]
     ridge: float
 
-    def __call__(self, points: object) -> Explanation:
+    def __call__(self, points: object) -> Attribution:
         """Explain public points. Free."""
         raw = self.problem.schema.read_points(points)
         if len(raw) == 0:
@@ -102,7 +102,7 @@ class SharpRows:
         notes = (ROWS_NOTE, BANDS_NOTE.format(count=len(others)))
         return replace(first, lower=first.values - half, upper=first.values + half, notes=notes)
 
-    def _explain(self, raw: Floats, sample: LabelledRows) -> Explanation:
+    def _explain(self, raw: Floats, sample: LabelledRows) -> Attribution:
         phi, means = solve_at(self.problem, self.problem.encode(raw), sample, self.ridge)
         return explanation_of(
             self.problem,

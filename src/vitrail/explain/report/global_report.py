@@ -18,7 +18,7 @@ from ...model import Model
 from ...results import Ranking
 from ...results.band_claim import TWO_SIDED_95
 from ...results.marginals import Marginals
-from ...results.report import GlobalExplanation
+from ...results.report import Report
 from ...solve.curves.losses import LossFunction, loss_of
 from ..effects.explainers import ALE, PDP, checked_estimate, checked_orders, checked_rate, effects_of
 from ..effects.joint import Part
@@ -178,7 +178,7 @@ class GlobalReport:
         epsilon: float | None = None,
         mu: float | None = None,
         marginals: Marginals | None = None,
-    ) -> GlobalExplanation:
+    ) -> Report:
         """Explain these columns (all of them if None), everything together for one price.
 
         Parameters
@@ -192,7 +192,7 @@ class GlobalReport:
 
         Returns
         -------
-        GlobalExplanation
+        Report
             Has ``marginals``, ``pdp``, ``ale``, ``importance``, ``shap``, ``to_html``, ``to_json``, ``save``.
         """
         data, model = self._data, self._model
@@ -227,7 +227,7 @@ class GlobalReport:
         if ale is not None:
             shares["clips"] = CLIPS_SHARE
         shares |= {name: joint * self._weights[name] for name in asked}
-        return GlobalExplanation(
+        return Report(
             dataset=data.name,
             model=model.name,
             n_rows_public=data.n_rows_public,

@@ -14,7 +14,7 @@ from ...errors import ModelError
 from ...guarantee import question_mu
 from ...model import Model
 from ...results import Curve, Ranking
-from ...results.claims import claim_of
+from ...results.band_claim import claim_of
 from ...results.curve import Density
 from ...results.effects import Effects
 from ...results.marginals import Marginals

@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 
 from ...explain.counterfactual.classes import Classes, Indices
-from ...explain.counterfactual.network import NetworkCode
 from ...model.feeding import feed_of
 from ...model.predictors import TorchPredictor
 from ...results.class_picture import ClassPicture
 from ...schema import FloatArray, Schema
+from .codes import Code, NetworkCode
 
 ALPHA, BETA, GAMMA = 1.0, 0.5, 0.1
 STEPS = 60
@@ -69,7 +69,7 @@ def eq18(gradients: Gradients | None, picture: ClassPicture, queries: FloatArray
     prototypes = tensor(picture.prototypes[target])
     if isinstance(code, NetworkCode):
         decoder, base, root = tensor(code.output[:-1]), tensor(code.output[-1]), math.sqrt(code.size)
-    else:
+    elif isinstance(code, Code):
         decoder, base, root = tensor(code.decoder), tensor(code.base), 1.0
     wanted = torch.as_tensor(np.asarray(target, dtype=np.int64))
     moved = torch.zeros_like(prototypes, requires_grad=True)
@@ -79,7 +79,7 @@ def eq18(gradients: Gradients | None, picture: ClassPicture, queries: FloatArray
         codes = prototypes + moved
         if isinstance(code, NetworkCode):
             return torch.sigmoid((codes * root).clamp(-1, 1) @ decoder + base)
-        return ((codes if code.is_identity else base + codes @ decoder) * scale).clamp(0, 1)
+        return ((base + codes @ decoder if isinstance(code, Code) else codes) * scale).clamp(0, 1)
 
     alpha = torch.full((len(queries),), ALPHA, dtype=dtype)
     best, found = decoded().detach(), torch.zeros(len(queries), dtype=torch.bool)

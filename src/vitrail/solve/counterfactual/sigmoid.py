@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import minimize
 
-from ...explain.counterfactual.moments import Code, Floats, Moments, linear_code
+from .codes import Code, Floats, Moments, linear_code
 
 STEPS = 200
 RIDGE = 1e-3

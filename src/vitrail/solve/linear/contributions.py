@@ -13,9 +13,9 @@ import numpy as np
 from ...accounting import Cost
 from ...explain.linear.problem import Floats, LocalProblem
 from ...guarantee import Guarantee
-from ...results import Explanation
-from ...results.band_claim import TWO_SIDED_95
-from ...results.claims import claim_of
+from ...results import Attribution
+from ...results.band_claim import TWO_SIDED_95, claim_of
+from ...results.checks import plain_rows
 from ...schema import Numeric
 
 
@@ -31,7 +31,7 @@ def explanation_of(
     phi_std: Floats | None = None,
     means: Floats | None = None,
     means_std: Floats | None = None,
-) -> Explanation:
+) -> Attribution:
     """An explanation in units of the model's output, from phi in units of f.
 
     Parameters
@@ -61,11 +61,11 @@ def explanation_of(
     slices = list(schema.feature_slices.values())
     values = half * np.stack([parts[:, one].sum(axis=1) for one in slices], axis=1)
     spread = TWO_SIDED_95 * half * np.sqrt(np.stack([variances[:, one].sum(axis=1) for one in slices], axis=1))
-    return Explanation(
+    return Attribution(
         values=values,
         base_values=intercepts - values.sum(axis=1) if problem.intercept else np.zeros(len(phi)),
         columns=schema.names,
-        points=points_of(problem, raw_points),
+        points=plain_rows(schema.frame(problem.shown_values(raw_points))),
         outputs=model.predict_points(problem.row_schema, raw_points),
         guarantee=guarantee,
         cost=cost,
@@ -78,12 +78,6 @@ def explanation_of(
         features=schema.feature_names,
         notes=notes if problem.view is None else (*notes, problem.view.note),
     )
-
-
-def points_of(problem: LocalProblem, raw_points: Floats) -> tuple[dict[str, object], ...]:
-    """The points in original units."""
-    columns = problem.schema.frame(problem.shown_values(raw_points))
-    return tuple({name: values[row] for name, values in columns.items()} for row in range(len(raw_points)))
 
 
 def _active_features(problem: LocalProblem, raw_points: Floats) -> Floats:

@@ -13,23 +13,22 @@ points are dense. Test: tests/explain/linear/test_history.py.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from ...accounting import NOTHING, Basis, Cost, JsonValue, rounded_up
+from ...accounting import NOTHING, Basis, Cost, rounded_up
 from ...errors import InvalidInput
 from ...explain.linear.gradients import problem_identity, radius_of
 from ...explain.linear.problem import Floats, LocalProblem
 from ...guarantee import Guarantee
-from ...results import Explanation
+from ...results import Attribution
+from ...results.archive import read_bytes, write_bytes
+from ...results.base import Stored
 from .contributions import explanation_of
 from .least_squares import in_eigenbasis
-
-FORMAT = "vitrail-history"
-FORMAT_VERSION = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +68,7 @@ class Past:
     mean_std: float
     gradients: int
     cost: Cost
-    replayed: bool = False
+    replayed: bool = field(default=False, compare=False)
     basis: Basis = NOTHING
 
     @property
@@ -77,19 +76,13 @@ class Past:
         """The releases; where none is named, one of this price that is like no other."""
         return self.basis or Basis.new(self.cost)
 
-    def to_json(self) -> dict[str, JsonValue]:
-        """Plain JSON values; floats are written so that they read back bit for bit."""
-        return {
-            "raw": self.raw.tolist(),
-            "phi": self.phi.tolist(),
-            "computed": self.computed,
-            "noise_std": self.noise_std,
-            "mean": None if self.mean is None else self.mean.tolist(),
-            "mean_std": self.mean_std,
-            "gradients": self.gradients,
-            "pico_mu_squared": self.cost.pico_mu_squared,
-            "releases": self.basis.to_json(),
-        }
+
+@dataclass(frozen=True, eq=False)
+class HistoryFile(Stored, stored_as="history/3"):
+    """Entries of a history as they are stored, with the identity of the problem that they are about."""
+
+    problem: str
+    entries: tuple[Past, ...]
 
 
 class History:
@@ -175,88 +168,45 @@ class History:
             )
 
     def save(self, path: str | Path) -> None:
-        """Write a JSON file. It holds released numbers and public points only."""
-        Path(path).write_bytes(encode(self._problem, self._entries) + b"\n")
+        """Write a file. It holds released numbers and public points only."""
+        write_bytes(path, encode(self._problem, self._entries))
 
     @classmethod
     def load(cls, path: str | Path, problem: LocalProblem) -> History:
         """Read a file that ``save`` wrote, about the same problem."""
-        try:
-            content = Path(path).read_bytes()
-        except OSError as error:
-            raise InvalidInput(f"the history {str(path)!r} cannot be read: {error}") from error
         history = cls(problem)
-        for entry in decode(content, problem, repr(str(path))):
+        for entry in decode(read_bytes(path), problem, repr(str(path))):
             history.add(entry)
         return history
 
 
 def encode(problem: LocalProblem, entries: list[Past]) -> bytes:
-    """Entries of a history as JSON."""
-    stored: list[JsonValue] = [entry.to_json() for entry in entries]
-    fields: dict[str, JsonValue] = {
-        "format": FORMAT,
-        "version": FORMAT_VERSION,
-        "problem": _identity(problem),
-        "entries": stored,
-    }
-    return json.dumps(fields, allow_nan=False).encode()
+    """Entries of a history as a file."""
+    return HistoryFile(_identity(problem), tuple(entries)).to_bytes()
 
 
 def decode(content: bytes, problem: LocalProblem, where: str) -> list[Past]:
     """What ``encode`` wrote about the same problem; ``where`` it was found is for errors."""
-    try:
-        fields = json.loads(content)
-    except ValueError as error:
-        raise InvalidInput(f"the history {where} cannot be read: {error}") from error
-    if not isinstance(fields, dict) or fields.get("format") != FORMAT or fields.get("version") != FORMAT_VERSION:
-        raise InvalidInput(f"the history {where} is not a history of version {FORMAT_VERSION}")
-    if fields.get("problem") != _identity(problem):
+    stored = HistoryFile.from_bytes(content, what=f"the history {where}")
+    if stored.problem != _identity(problem):
         raise InvalidInput(
             f"the history {where} is about another problem (schema, model, weight, labels or intercept differ)"
         )
     checked = History(problem)
-    try:
-        for stored in fields["entries"]:
-            checked.add(_past_of(stored))
-    except (KeyError, TypeError, ValueError) as error:
-        raise InvalidInput(f"the history {where} is damaged: {error!r}") from error
+    for entry in stored.entries:
+        checked.add(entry)
     return list(checked)
 
 
-def _past_of(stored: Mapping[str, object]) -> Past:
-    mean = stored["mean"]
-    numbers = {name: float(str(stored[name])) for name in ("noise_std", "mean_std")}
-    if not np.isfinite(list(numbers.values())).all() or not isinstance(stored["computed"], bool):
-        raise ValueError("an entry holds values of the wrong kind")
-    return Past(
-        _floats(stored["raw"]),
-        _floats(stored["phi"]),
-        stored["computed"],
-        numbers["noise_std"],
-        None if mean is None else _floats(mean),
-        numbers["mean_std"],
-        int(str(stored["gradients"])),
-        Cost(int(str(stored["pico_mu_squared"]))),
-        basis=Basis.from_json(stored["releases"]),
-    )
-
-
-def _floats(stored: object) -> Floats:
-    found = np.array(stored, dtype=np.float64)
-    if found.ndim != 1 or not np.isfinite(found).all():
-        raise ValueError("an entry holds numbers that are not finite")
-    return found
-
-
-def _identity(problem: LocalProblem) -> dict[str, JsonValue]:
-    return {**problem_identity(problem), "model": problem.model.fingerprint(problem.row_schema)}
+def _identity(problem: LocalProblem) -> str:
+    identity = {**problem_identity(problem), "model": problem.model.fingerprint(problem.row_schema)}
+    return json.dumps(identity, sort_keys=True, allow_nan=False)
 
 
 # --- Algorithm 4 ------------------------------------------------------------------------------------------------------
 
 
-def explain(history: History, raw_points: Floats) -> Explanation:
+def explain(history: History, raw_points: Floats) -> Attribution:
     """Explain public points from the history alone, free.
 
     Parameters
@@ -268,7 +218,7 @@ def explain(history: History, raw_points: Floats) -> Explanation:
 
     Returns
     -------
-    Explanation
+    Attribution
         ``method`` is ``"history"``; no private row was used, so epsilon is 0.
 
     Examples

@@ -10,7 +10,7 @@ influence is bounded.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,6 +53,23 @@ class Weight:
     def to_json(self) -> dict[str, JsonValue]:
         """Name and parameters."""
         return {"name": self.name, **dict(self.parameters)}
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, JsonValue]) -> Weight:
+        """What ``to_json`` wrote; a function of somebody's own comes back as a name that cannot be called."""
+        name = str(fields["name"])
+        parameters = {key: float(str(value)) for key, value in fields.items() if key != "name"}
+        makers: dict[str, Callable[..., Weight]] = {
+            "stable": stable,
+            "polynomial": polynomial,
+            "exponential": exponential,
+            "inverse-quadratic": inverse_quadratic,
+        }
+
+        def lost(_distances: Floats) -> Floats:
+            raise InvalidInput(f"the stored weight {name!r} is a function of its author's own; give it again with weight=")
+
+        return makers[name](**parameters) if name in makers else cls(name, lost, tuple(parameters.items()))
 
     def gradient_constant(self, largest_distance: float, radius: float = 1.0) -> float:
         """The smallest c with 2 alpha(d) d (radius d + 1) <= c up to ``largest_distance``: a row's pull on a gradient."""

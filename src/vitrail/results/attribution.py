@@ -7,22 +7,22 @@ without noise; it does not speak of sampling error, nor of what clipping took aw
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import index
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..accounting import Cost, JsonValue
+from ..accounting import Cost
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
-from ..show.attributions import Attribution, check_most
-from . import files
+from ..show.attributions import Attribution as Drawn
+from ..show.attributions import check_most
 from .band_claim import BandClaim
-from .checks import Floats, checked_names, checked_texts, frozen_numbers, plain_points, shown_text
+from .base import Frame, Result
+from .checks import Floats, PlainValue, checked_names, checked_texts, frozen_numbers, plain_points, shown_text
 from .contribution import Contribution
 from .plots import ExplanationPlots
 from .summary import summary_text
@@ -38,7 +38,7 @@ class NoSuchPoint(InvalidInput, IndexError):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Explanation:
+class Attribution(Result, stored_as="attribution/1"):
     """Contributions of columns to a model's output at one or more points, with noise bands, promise and price.
 
     Attributes
@@ -75,25 +75,25 @@ class Explanation:
     Examples
     --------
     >>> import numpy as np, vitrail as vt
-    >>> e = vt.Explanation(
+    >>> e = vt.Attribution(
     ...     values=np.array([[0.2, -0.05]]), base_values=np.array([0.3]), columns=("age", "sex"),
     ...     points=({"age": 39, "sex": "Male"},), outputs=np.array([0.5]),
     ...     guarantee=vt.Guarantee.of_mu(0.2, 1e-6), cost=vt.Cost.of_mu(0.2), method="statistics",
     ...     lower=np.array([[0.1, -0.2]]), upper=np.array([[0.3, 0.1]]))
     >>> e
-    Explanation(1 point, 2 columns, method='statistics', epsilon=0.8342 at delta=1e-06, bands not calibrated)
+    Attribution(1 point, 2 columns, method='statistics', epsilon=0.8342 at delta=1e-06, bands not calibrated)
     >>> e.top(1)
     [Contribution(column='age', value=0.2, lower=0.1, upper=0.3, shown='39')]
     >>> e.certain()
     ('age',)
-    >>> vt.Explanation.from_json(e.to_json()).values.tolist()
+    >>> vt.Attribution.from_json(e.to_json()).values.tolist()
     [[0.2, -0.05]]
     """
 
     values: Floats
     base_values: Floats
     columns: tuple[str, ...]
-    points: tuple[dict[str, object], ...]
+    points: tuple[dict[str, PlainValue], ...]
     outputs: Floats
     guarantee: Guarantee
     cost: Cost
@@ -107,48 +107,34 @@ class Explanation:
     band_claim: BandClaim = BandClaim.NOT_CALIBRATED
 
     def __post_init__(self) -> None:
-        columns = checked_names(self.columns, "columns")
-        features = checked_names(self.features, "features")
+        self._check_types("an attribution")
+        columns, features = checked_names(self.columns, "columns"), checked_names(self.features, "features")
         if not columns:
             raise InvalidInput("columns of an explanation are empty; it must explain by at least one column")
         points = plain_points(self.points, columns)
         if not points:
             raise InvalidInput("points of an explanation are empty; it must explain at least one point")
-        for name, kind in (("guarantee", Guarantee), ("cost", Cost), ("method", str), ("band_claim", BandClaim)):
-            if not isinstance(given := getattr(self, name), kind):
-                raise InvalidInput(f"{name} of an explanation is {type(given).__name__}; it must be a {kind.__name__}")
         if (self.lower is None) != (self.upper is None):
             raise InvalidInput("an explanation was given one end of its bands only; give both lower and upper, or neither")
-        shapes: dict[str, tuple[int | None, ...]] = {
-            "values": (len(points), len(columns)),
-            "base_values": (len(points),),
-            "outputs": (len(points),),
-            "lower": (len(points), len(columns)),
-            "upper": (len(points), len(columns)),
-            "coefficients": (len(points), len(features)),
-            "intercepts": (len(points),),
-        }
-        made: dict[str, object] = {
-            "columns": columns,
-            "features": features,
-            "points": points,
-            "notes": checked_texts(self.notes, "notes"),
-        }
+        self._fix(columns=columns, features=features, points=points, notes=checked_texts(self.notes, "notes"))
+        by_column, by_point = (len(points), len(columns)), (len(points),)
+        shapes = {"values": by_column, "base_values": by_point, "outputs": by_point, "lower": by_column, "upper": by_column}
+        shapes |= {"coefficients": (len(points), len(features)), "intercepts": by_point}
         for name, shape in shapes.items():
             if (numbers := getattr(self, name)) is not None or name in ("values", "base_values", "outputs"):
-                made[name] = frozen_numbers(numbers, shape, name)
-        for name, fixed in made.items():
-            object.__setattr__(self, name, fixed)
+                self._fix(**{name: frozen_numbers(numbers, shape, name)})
         if self.lower is not None and self.upper is not None and (self.lower > self.upper).any():
-            row, place = (int(at) for at in np.argwhere(self.lower > self.upper)[0])
-            raise InvalidInput(f"the band of column {columns[place]!r} at point {row} has its lower end above its upper end")
+            row, column = (int(at) for at in np.argwhere(self.lower > self.upper)[0])
+            raise InvalidInput(
+                f"the band of column {columns[column]!r} at point {row} has its lower end above its upper end"
+            )
 
     # --- points ------------------------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
         return len(self.points)
 
-    def __getitem__(self, place: int | slice | Sequence[int] | NDArray[np.generic]) -> Explanation:
+    def __getitem__(self, place: int | slice | Sequence[int] | NDArray[np.generic]) -> Attribution:
         """The explanation of one point, or of several; promise and price remain those of the whole."""
         places = self._places(place)
         if not places:
@@ -169,7 +155,7 @@ class Explanation:
             intercepts=rows(self.intercepts),
         )
 
-    def __iter__(self) -> Iterator[Explanation]:
+    def __iter__(self) -> Iterator[Attribution]:
         return (self[place] for place in range(len(self)))
 
     def _places(self, place: int | slice | Sequence[int] | NDArray[np.generic]) -> list[int]:
@@ -210,10 +196,10 @@ class Explanation:
             raise InvalidInput(f"this explanation has {len(self)} base values, one per point; use base_values, or e[i]")
         return float(self.base_values[0])
 
-    def attribution(self, point: int = 0) -> Attribution:
+    def attribution(self, point: int = 0) -> Drawn:
         """What a picture of one point needs to know."""
         row = self.place(point)
-        return Attribution(
+        return Drawn(
             self.columns,
             tuple(self.values[row].tolist()),
             tuple(shown_text(self.points[row][name]) for name in self.columns),
@@ -248,7 +234,7 @@ class Explanation:
             )
         return tuple(one.column for one in self.top(len(self.columns), point) if one.certain)
 
-    def frame(self) -> dict[str, NDArray[np.generic]]:
+    def frame(self) -> Frame:
         """One line per point and column, as columns that any data frame library takes: ``pandas.DataFrame(e.frame())``."""
         none = np.full(self.values.size, np.nan)
         width = len(self.columns)
@@ -262,26 +248,6 @@ class Explanation:
             "base_value": np.repeat(self.base_values, width),
             "output": np.repeat(self.outputs, width),
         }
-
-    # --- files and other libraries -----------------------------------------------------------------------------------
-
-    def to_json(self) -> dict[str, JsonValue]:
-        """The explanation as plain JSON values; every number comes back exactly."""
-        return files.to_json(self)
-
-    @classmethod
-    def from_json(cls, fields: Mapping[str, JsonValue]) -> Explanation:
-        """Read back what ``to_json`` wrote."""
-        return cls(**files.from_json(fields))  # type: ignore[arg-type]
-
-    def save(self, path: str | Path) -> Path:
-        """Write the explanation to a file of JSON text; returns where."""
-        return files.save(self.to_json(), path)
-
-    @classmethod
-    def load(cls, path: str | Path) -> Explanation:
-        """Read a file that ``save`` wrote."""
-        return cls(**files.from_json(files.load(path), f"the file {str(path)!r}"))  # type: ignore[arg-type]
 
     def to_shap(self) -> shap.Explanation:
         """The explanation as shap knows it, for ``shap.plots``; noise bands are its bounds.
@@ -300,9 +266,9 @@ class Explanation:
         return ExplanationPlots(self)
 
     @property
-    def sentences(self) -> tuple[str, ...]:
-        """What stands under every picture and text of it: the promise, what the bands claim, the notes."""
-        return (self.guarantee.sentence, *(() if self.lower is None else (self.band_claim.sentence(),)), *self.notes)
+    def band_sentences(self) -> tuple[str, ...]:
+        """What the bands claim, where there are any."""
+        return () if self.lower is None else (self.band_claim.sentence(),)
 
     def summary(self, k: int = 8) -> str:
         """The largest contributions as text with bars, for terminals."""
@@ -314,7 +280,7 @@ class Explanation:
         points, columns = len(self.points), len(self.columns)
         bands = "" if self.lower is None else f", {self.band_claim.brief}"
         return (
-            f"Explanation({points} point{'s' if points != 1 else ''}, {columns} column{'s' if columns != 1 else ''}, "
+            f"Attribution({points} point{'s' if points != 1 else ''}, {columns} column{'s' if columns != 1 else ''}, "
             f"method={self.method!r}, {self.guarantee.brief}{bands})"
         )
 

@@ -1,0 +1,159 @@
+"""What all results share: promise, price, notes, and the same five things to do with them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import ClassVar, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..accounting import Cost, JsonValue
+from ..errors import DamagedFile, InvalidInput
+from ..guarantee import Guarantee
+from . import archive, codec
+from .band_claim import BandClaim
+
+Frame: TypeAlias = dict[str, NDArray[np.generic]]
+_FOLDER = "result"
+
+
+class Stored:
+    """What a file can hold: a frozen dataclass of released numbers and public facts.
+
+    Subclasses name their format, ``class Curve(Result, stored_as="curve/1")``, and declare their fields; how these are
+    written and checked follows from their types (``results.codec``). Two are equal when their files are.
+    """
+
+    FORMAT: ClassVar[str]
+
+    def __init_subclass__(cls, stored_as: str = "", **options: object) -> None:
+        super().__init_subclass__(**options)
+        if stored_as:
+            cls.FORMAT = f"vitrail-{stored_as}"
+
+    def check_read(self) -> None:
+        """Refuse what the constructor accepts and a stranger's file should not hold; called after reading."""
+
+    def to_bytes(self) -> bytes:
+        """The file, as ``save`` writes it; the same result gives the same bytes."""
+        files = {f"{_FOLDER}/{name}": content for name, content in codec.to_files(self).items()}
+        listed: JsonValue = {name: archive.digest(files[name]) for name in sorted(files)}
+        return archive.pack({"format": self.FORMAT, "files": listed}, files)
+
+    @classmethod
+    def from_bytes(cls, content: bytes, *, what: str = "the file") -> Self:
+        """Read back what ``to_bytes`` made. Nothing in it is run; whatever is wrong with it is an ``InvalidInput``."""
+        manifest, files = archive.unpack(content, what)
+        archive.check_format(manifest, cls.FORMAT, what)
+        listed = manifest.get("files")
+        if set(manifest) != {"format", "files"} or not isinstance(listed, dict):
+            raise DamagedFile(f"the manifest of {what} must name its format and its files, and nothing else")
+        archive.check_files(listed, files, what)
+        return cls.from_files({name.removeprefix(f"{_FOLDER}/"): files[name] for name in files}, what)
+
+    @classmethod
+    def from_files(cls, files: Mapping[str, bytes], what: str) -> Self:
+        """Read the members of a file, or of one folder of a pane."""
+        made = codec.from_files(cls, files, what)
+        try:
+            with np.errstate(all="ignore"):
+                made.check_read()
+        except Exception as error:  # the file may be anybody's: no content may raise anything else
+            raise DamagedFile(f"{what} cannot be read as {cls.__name__}: {str(error)[:400]}") from error
+        return made
+
+    def save(self, path: str | Path) -> Path:
+        """Write a file that ``load`` reads back exactly; returns where."""
+        return archive.write_bytes(path, self.to_bytes())
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a file that ``save`` wrote. It holds numbers and texts; nothing in it is run."""
+        return cls.from_bytes(archive.read_bytes(path), what=repr(str(path)))
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Plain JSON values for other programs, arrays as lists; every number comes back exactly."""
+        return {"format": self.FORMAT, **codec.to_json(self)}
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, JsonValue]) -> Self:
+        """Read back what ``to_json`` wrote."""
+        if not isinstance(fields, Mapping):
+            raise InvalidInput(f"what was given is {type(fields).__name__} and no {cls.__name__} as its to_json writes it")
+        archive.check_format(fields, cls.FORMAT, "what was given")
+        return codec.from_json(cls, {name: fields[name] for name in fields if name != "format"}, "what was given")
+
+    def write_json(self, path: str | Path) -> Path:
+        """Write ``to_json`` as text, for other programs; returns where."""
+        return archive.write_bytes(path, archive.json_bytes(self.to_json()))
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return codec.to_files(self) == codec.to_files(other)
+
+    def __hash__(self) -> int:
+        return hash((self.FORMAT, codec.to_files(self)[codec.FIELDS]))
+
+    def _check_types(self, what: str) -> None:
+        """Refuse a field that is declared as a text, promise, price or claim and is something else."""
+        for name, kind in codec.stored_fields(type(self)).items():
+            if kind in (str, Guarantee, Cost, BandClaim) and not isinstance(given := getattr(self, name), kind):
+                raise InvalidInput(f"{name} of {what} is {type(given).__name__}; it must be a {kind.__name__}")
+
+    def _fix(self, **checked: object) -> None:
+        """Put checked values in place of what the constructor was given."""
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+
+
+class Result(Stored, ABC):
+    """What a person gets. Frozen; may be stored, published and drawn without limit.
+
+    Attributes
+    ----------
+    guarantee : Guarantee
+        The promise for all of it, and for everything released before that it rests on.
+    cost : Cost
+        The price of the questions that were asked for it.
+    """
+
+    guarantee: Guarantee
+    cost: Cost
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences a reader should know."""
+        return ()
+
+    @abstractmethod
+    def frame(self) -> Frame:
+        """The numbers as columns of one length, which any data frame library takes: ``pandas.DataFrame(x.frame())``."""
+
+    @property
+    def band_sentences(self) -> tuple[str, ...]:
+        """What the bands claim, where there are any."""
+        return ()
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What stands under every picture and text of it: the promise, what the bands claim, the notes."""
+        return (self.guarantee.sentence, *self.band_sentences, *self.notes)
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """One page that stands alone: promise, pictures and numbers; written to ``path`` if one is given."""
+        from ..show import page
+
+        html: str = page(self)  # type: ignore[operator]
+        if path is not None:
+            archive.write_bytes(path, html.encode())
+        return html
+
+    def _repr_html_(self) -> str:
+        from ..show import fragment  # type: ignore[attr-defined]
+
+        html: str = fragment(self)
+        return html
