@@ -344,6 +344,25 @@ def test_a_question_with_a_key_is_shared_by_recipes_at_the_same_price() -> None:
     assert direct.replayed
 
 
+def test_a_shared_question_that_one_recipe_died_on_is_computed_by_the_next(tmp_path: Path) -> None:
+    where = f"sqlite:///{tmp_path / 'ledger.db'}"
+    data = private(where, mu=2.0)
+
+    def recipe(terms: Terms) -> Recipe[Answers]:
+        histograms = yield Ask(marginals_question(terms.schema), 1.0)
+        return Answers((histograms,), histograms.cost, terms.promise(histograms))
+
+    with ending_after("charge", 1, die), pytest.raises(Killed):
+        talk(data, recipe, identity={"kind": "one"}).explain(mu=MU)
+    two = talk(data, recipe, identity={"kind": "two"}).explain(mu=MU)
+    one = talk(data, recipe, identity={"kind": "one"}).explain(mu=MU)
+    assert one.numbers == two.numbers
+    assert data.budget.spent == one.cost <= PRICE
+    assert kinds(data).count("charged") == 1
+    assert data.budget.reservations == ()
+    check_ledger(where)
+
+
 def test_a_finished_recipe_that_asks_for_more_is_refused_and_pays_nothing() -> None:
     data = private(mu=2.0)
     talk(data, Steps((0.2, 0.3))).explain(mu=MU)
@@ -696,6 +715,28 @@ def test_a_failing_model_is_found_before_any_charge(how: str) -> None:
     data, model = private(), vt.Model(functions[how], range=(0, 1), name="fragile")
     with pytest.raises(ModelError, match="fragile"):
         talk(data, of_model(model), models=(model,)).explain(mu=MU)
+    assert kinds(data) == ["opened"]
+
+
+@pytest.mark.parametrize("how", ["raises", "raises in a quote"])
+def test_a_model_that_fails_where_it_was_not_tried_is_told_in_a_sentence(how: str) -> None:
+    """On rows that a recipe makes for itself, in the rehearsal: whatever the model raises becomes a sentence about it."""
+    data, fragile = private(), vt.Model(lambda x: gap(x), range=(0, 1), name="fragile")
+
+    def gap(features: Any) -> Any:
+        if (features[:, 0] == 0.625).any():
+            raise KeyError("no such age")
+        return outputs(features)
+
+    def recipe(terms: Terms) -> Recipe[Answers]:
+        release = yield Ask(Steps().question(1.0), 1.0)
+        fragile.predict_points(terms.schema, np.array([[62.5, 0.0]]))
+        return Answers((release,), release.cost, terms.promise(release))
+
+    conversation = talk(data, recipe, models=(fragile,))
+    ask = conversation.explain if how == "raises" else conversation.quote
+    with pytest.raises(ModelError, match="fragile fails on public rows: KeyError"):
+        ask(mu=MU)
     assert kinds(data) == ["opened"]
 
 
