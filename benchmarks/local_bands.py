@@ -10,15 +10,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+from vitrail.solve.linear.bands import bands_of
 
 import exact
 from local_draws import drawn_statistics, rehearsed
 from local_setup import DELTA, Bench, Case, Part
 from vitrail.accounting import mu_of
 from vitrail.explain.linear import moments
-from vitrail.explain.linear.problem import Labels, LocalProblem
 from vitrail.explain.linear.statistics import radius_of, statistics_question
-from vitrail.solve.linear.bands import bands_of
+from vitrail.solve.linear.problem import Labels, LocalProblem
 from vitrail.solve.linear.weights import Weight, polynomial, stable
 
 

@@ -11,14 +11,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from vitrail.explain.linear.gradients import Gradients
 
 import exact
 from local_setup import DELTA, Bench, Part
 from local_stream import PARTS, Third, non_adaptive, per_query_statistics, protocol, thirds
 from papers.patel_published import Algorithm3, algorithm_1
 from vitrail.accounting import Cost, epsilon_of, mu_of
-from vitrail.explain.linear.gradients import Gradients
-from vitrail.explain.linear.problem import LocalProblem
+from vitrail.solve.linear.problem import LocalProblem
 from vitrail.solve.linear.weights import stable
 
 EPSILON_PER_QUERY = 0.01

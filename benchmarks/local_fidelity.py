@@ -16,9 +16,9 @@ from local_draws import drawn_statistics
 from local_setup import DELTA, Bench, Case, Part
 from vitrail.accounting import mu_of
 from vitrail.explain.linear import cells, moments
-from vitrail.explain.linear.problem import LocalProblem
-from vitrail.explain.linear.sharp import explain_on
 from vitrail.explain.linear.statistics import radius_of, statistics_question
+from vitrail.solve.linear.labelled_rows import explain_on
+from vitrail.solve.linear.problem import LocalProblem
 from vitrail.solve.linear.weights import Weight, custom, exponential, polynomial, stable
 
 NON_PRIVATE: tuple[tuple[str, Weight], ...] = (

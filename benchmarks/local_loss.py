@@ -21,8 +21,8 @@ from peers import synthetic as peer
 from vitrail.accounting import mu_of
 from vitrail.explain.linear import cells as moments_by_cell
 from vitrail.explain.linear import moments
-from vitrail.explain.linear.problem import LocalProblem
 from vitrail.explain.linear.statistics import LocalStatistics, statistics_question
+from vitrail.solve.linear.problem import LocalProblem
 from vitrail.solve.linear.weights import Weight, polynomial, stable
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from vitrail.explain.linear.gradients import Gradients
 
 import exact
 from local_draws import symmetric_noise
@@ -21,10 +22,9 @@ from papers.patel_published import Rehearsal
 from vitrail.accounting import Cost
 from vitrail.explain.linear.adaptive import explain_point, rules_of
 from vitrail.explain.linear.descent import descend, mu_of_units, pace_of
-from vitrail.explain.linear.gradients import Gradients
-from vitrail.explain.linear.problem import LocalProblem
 from vitrail.explain.linear.statistics import LocalStatistics, radius_of, scales_of
 from vitrail.solve.linear.history import History, Past
+from vitrail.solve.linear.problem import LocalProblem
 from vitrail.solve.linear.weights import stable
 
 PARTS = 3

@@ -19,10 +19,10 @@ from pane_subject import BOOSTING, DELTA, EPSILON, FOREST, Bench, Part, shown
 from papers.patel_published import algorithm_1
 from papers.tailoring_published import concordant
 from vitrail.accounting import mu_of
-from vitrail.explain.linear.problem import LocalProblem
-from vitrail.explain.linear.sharp import explain_on
 from vitrail.pane.pane import SAMPLED
 from vitrail.pane.plan import ROW_BINS, Plan
+from vitrail.solve.linear.labelled_rows import explain_on
+from vitrail.solve.linear.problem import LocalProblem
 from vitrail.solve.linear.weights import polynomial
 
 KINDS = ("pdp", "ale")

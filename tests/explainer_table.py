@@ -118,4 +118,11 @@ TABLE: list[Row] = [
     Row("any curve", any_curve),
     Row("any ranking", any_ranking),
     Row("any ranking of the first", lambda data, model: any_ranking(data, model, top_k=1)),
+    # counterfactuals
+    Row("counterfactual", lambda data, model: vt.Counterfactual(data, model, rows=False, key="table")),
+    Row(
+        "counterfactual with a code and rows",
+        lambda data, model: vt.Counterfactual(data, model, latent="linear", rows=True, key="table"),
+        questions=5,
+    ),
 ]

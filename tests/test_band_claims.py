@@ -39,11 +39,11 @@ def data() -> vt.PrivateData:
 
 LOCAL = {
     "statistics": lambda data: vt.LocalLinear(data, MODEL)(POINT, mu=2.0),
-    "sparse": lambda data: vt.LocalLinear(data, MODEL)(POINT, mu=2.0, max_features=1),
-    "descent": lambda data: vt.LocalLinear(data, MODEL)(POINT, mu=2.0, method="descent"),
+    "sparse": lambda data: vt.LocalLinear(data, MODEL, method=vt.linear.Statistics(max_features=1))(POINT, mu=2.0),
+    "descent": lambda data: vt.LocalLinear(data, MODEL, method="descent")(POINT, mu=2.0),
     "moments": lambda data: vt.LocalLinear(data, MODEL).fit(mu=2.0, kind="moments")(POINT),
-    "rows": lambda data: vt.LocalLinear(data, MODEL).fit(mu=2.0, kind="rows", replicates=4)(POINT),
-    "classes": lambda data: next(iter(vt.explain_classes(data, [MODEL], POINT, mu=2.0).values())),
+    "rows": lambda data: vt.LocalLinear(data, MODEL).fit(mu=2.0, kind=vt.linear.Rows(replicates=4))(POINT),
+    "classes": lambda data: next(iter(vt.LocalClasses(data, [MODEL])(POINT, mu=2.0).values())),
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from vitrail.explain.linear.gradients import Gradients
 
 import datasets
 import exact
@@ -25,8 +26,7 @@ from papers.patel_cases import (
 )
 from papers.patel_published import algorithm_1
 from vitrail.accounting import mu_of
-from vitrail.explain.linear.gradients import Gradients
-from vitrail.explain.linear.problem import LocalProblem
+from vitrail.solve.linear.problem import LocalProblem
 from vitrail.solve.linear.weights import polynomial, stable
 
 EPSILONS = (0.01, 0.1)

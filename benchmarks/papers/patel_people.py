@@ -6,6 +6,8 @@ import math
 from dataclasses import replace
 
 import numpy as np
+from vitrail.explain.linear.gradients import Gradients
+from vitrail.solve.linear.bands import bands_of
 
 from local_bands import true_values
 from local_draws import rehearsed, symmetric_noise
@@ -17,10 +19,8 @@ from papers.patel_loss import published_phis
 from vitrail.accounting import mu_of
 from vitrail.explain.linear import cells as moments_by_cell
 from vitrail.explain.linear import moments
-from vitrail.explain.linear.gradients import Gradients
-from vitrail.explain.linear.problem import LocalProblem
 from vitrail.explain.linear.statistics import LocalStatistics, scales_of
-from vitrail.solve.linear.bands import bands_of
+from vitrail.solve.linear.problem import LocalProblem
 from vitrail.solve.linear.weights import Weight, polynomial, stable
 
 SEX = {1: "men", 2: "women"}

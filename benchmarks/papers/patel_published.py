@@ -18,9 +18,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
+from vitrail.explain.linear.gradients import Choice, Gradients, NoisyGradient, WeightedMeans
 
 from vitrail.accounting import Cost, bounded_range_epsilon_of
-from vitrail.explain.linear.gradients import Choice, Gradients, NoisyGradient, WeightedMeans
 
 Statistics = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 """From a point to (A, b)."""

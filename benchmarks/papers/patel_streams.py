@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from vitrail.explain.linear.gradients import Gradients
 
 import exact
 from local_setup import Bench, Case, Part
@@ -28,10 +29,9 @@ from papers.patel_cases import problem_of, text_case, text_thirds
 from papers.patel_published import Algorithm3, algorithm_1, composed_epsilon
 from vitrail.accounting import epsilon_of, mu_of
 from vitrail.explain.linear import cells
-from vitrail.explain.linear.gradients import Gradients
-from vitrail.explain.linear.problem import LocalProblem
 from vitrail.solve.linear import history
 from vitrail.solve.linear.history import History
+from vitrail.solve.linear.problem import LocalProblem
 
 DELTA_STREAM = 1e-7
 ITERATIONS = 300

@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from . import audit, errors, flow, pane, show
     from .accounting import Cost
+    from .explain import linear
     from .explain.any_curve import AnyCurve
     from .explain.any_ranking import AnyRanking
-    from .explain.counterfactual.explainer import Counterfactual
+    from .explain.counterfactual import Counterfactual
     from .explain.effects.explainers import AccumulatedEffects, PartialDependence
     from .explain.importance.explainer import PermutationImportance
     from .explain.interactions.explainer import Interactions
-    from .explain.linear.classes import explain_classes
-    from .explain.linear.local import LocalLinear
+    from .explain.linear.classes import LocalClasses
+    from .explain.linear.local_linear import LocalLinear
     from .explain.marginals import marginals
     from .explain.private_rows import private_rows
     from .explain.report.global_report import GlobalReport
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from .results.private_rows import PrivateRows
     from .results.report import Report
     from .schema import BagOfWords, Categorical, Numeric, Picture, Schema
+    from .solve.counterfactual.fitted import FittedCounterfactual
+    from .solve.linear import weights
     from .vault import Block, BoundedSum, GramSum, GroupedSum, PrivateData, ProductSum, Quote, Release, SampledSum, Select
 
 __version__ = "0.1.0"
@@ -52,16 +55,18 @@ _HOMES = {
     "Budget": "guarantee",
     "Categorical": "schema",
     "Cost": "accounting",
-    "Counterfactual": "explain.counterfactual.explainer",
+    "Counterfactual": "explain.counterfactual",
     "Counterfactuals": "results.counterfactuals",
     "Curve": "results",
     "Effects": "results.effects",
+    "FittedCounterfactual": "solve.counterfactual.fitted",
     "GlobalReport": "explain.report.global_report",
     "GramSum": "vault",
     "GroupedSum": "vault",
     "Guarantee": "guarantee",
     "Interactions": "explain.interactions.explainer",
-    "LocalLinear": "explain.linear.local",
+    "LocalClasses": "explain.linear.classes",
+    "LocalLinear": "explain.linear.local_linear",
     "LocallyLinearClassifier": "maps",
     "Marginals": "results.marginals",
     "Model": "model",
@@ -86,13 +91,15 @@ _HOMES = {
     "Shapley": "explain.shapley",
     "Surface": "results",
     "TunedMaps": "maps",
-    "explain_classes": "explain.linear.classes",
     "marginals": "explain.marginals",
     "private_rows": "explain.private_rows",
     "release": "pane.writer",
     "tune_locally_linear": "maps",
 }
-_ROOMS = ("audit", "errors", "flow", "pane", "show")
+_ROOMS = {name: name for name in ("audit", "errors", "flow", "pane", "show")} | {
+    "linear": "explain.linear",
+    "weights": "solve.linear.weights",
+}
 
 __all__ = [
     "AccumulatedEffects",
@@ -109,11 +116,13 @@ __all__ = [
     "Counterfactuals",
     "Curve",
     "Effects",
+    "FittedCounterfactual",
     "GlobalReport",
     "GramSum",
     "GroupedSum",
     "Guarantee",
     "Interactions",
+    "LocalClasses",
     "LocalLinear",
     "LocallyLinearClassifier",
     "Marginals",
@@ -141,14 +150,15 @@ __all__ = [
     "TunedMaps",
     "audit",
     "errors",
-    "explain_classes",
     "flow",
+    "linear",
     "marginals",
     "pane",
     "private_rows",
     "release",
     "show",
     "tune_locally_linear",
+    "weights",
 ]
 
 
@@ -157,7 +167,7 @@ def __getattr__(name: str) -> object:
     if name in _HOMES:
         return getattr(import_module(f".{_HOMES[name]}", __name__), name)
     if name in _ROOMS:
-        return import_module(f".{name}", __name__)
+        return import_module(f".{_ROOMS[name]}", __name__)
     raise AttributeError(f"module 'vitrail' has no attribute {name!r}")
 
 

@@ -21,14 +21,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from vitrail.explain.linear.gradients import Gradients, VaultAnswers
 
 import vitrail as vt
 from error_rates import CONFIDENCE
 from vitrail.accounting import bounded_range_epsilon_of
 from vitrail.explain.linear import adaptive
-from vitrail.explain.linear.gradients import Gradients, VaultAnswers
-from vitrail.explain.linear.problem import LocalProblem
 from vitrail.solve.linear.history import History
+from vitrail.solve.linear.problem import LocalProblem
 from vitrail.solve.linear.weights import stable
 
 spec = importlib.util.spec_from_file_location(

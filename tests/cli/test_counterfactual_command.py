@@ -98,7 +98,7 @@ def test_other_people_are_free_and_files_are_written(run, words, tmp_path):
     assert "Person 1" in page
     assert "<script" not in page
     assert files[2].read_bytes().startswith(b"\x89PNG")
-    loaded = vt.Counterfactual.load(tmp_path / "adult.cf", model=vt.Model("model.onnx"))
+    loaded = vt.FittedCounterfactual.load(tmp_path / "adult.cf", model=vt.Model("model.onnx"))
     assert loaded(POINT).validity.all()
 
 

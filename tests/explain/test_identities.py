@@ -306,7 +306,7 @@ def test_a_history_at_hand_is_refused_for_another_function() -> None:
     shared = vt.linear.Adaptive(iterations=4, history=vt.linear.History(vt.LocalLinear(data, one).problem))
     local(data, one, None, shared)
     with pytest.raises(InvalidInput, match="another problem"):
-        local(data, other, None, shared)
+        vt.LocalLinear(data, other, method=shared)
 
 
 def test_one_key_for_two_weights_replays_neither_for_the_other() -> None:

@@ -74,8 +74,8 @@ def check(data: vt.PrivateData, promise: vt.Guarantee, used: set[int]) -> None:
     assert promise.epsilon == pytest.approx(vt.Guarantee.of_mu(cost.mu, data.delta).epsilon, rel=1e-9)
 
 
-def local(data: vt.PrivateData, method: Any, point: Any = POINT) -> vt.Explanation:
-    return vt.LocalLinear(data, model(), method=method)(point, epsilon=1.0)
+def local(data: vt.PrivateData, method: Any) -> vt.Attribution:
+    return vt.LocalLinear(data, model(), method=method)(POINT, epsilon=1.0)
 
 
 Explain = Callable[[vt.PrivateData], object]
@@ -159,11 +159,13 @@ def test_the_two_numbers_of_the_audit() -> None:
 @pytest.mark.parametrize("enhanced", [False, True])
 def test_an_explanation_that_starts_from_earlier_ones_covers_those(enhanced: bool) -> None:
     data = private()
-    history, last = vt.linear.History(vt.LocalLinear(data, model()).problem), last_of(data)
+    explained = model()
+    history, last = vt.linear.History(vt.LocalLinear(data, explained).problem), last_of(data)
     method = vt.linear.Adaptive(enhanced=enhanced, history=history, iterations=5)
-    first = local(data, method)
-    near = local(data, method, {**POINT, "age": 0.401})  # handed on
-    far = local(data, method, {**POINT, "age": 1.0, "ward": "A"})
+    explain = vt.LocalLinear(data, explained, method=method)
+    first = explain(POINT, epsilon=1.0)
+    near = explain({**POINT, "age": 0.401}, epsilon=1.0)  # handed on
+    far = explain({**POINT, "age": 1.0, "ward": "A"}, epsilon=1.0)
     assert near.guarantee == first.guarantee
     check(data, far.guarantee, seqs_since(data, last))
     assert far.cost.mu < far.guarantee.mu
@@ -236,8 +238,5 @@ def test_no_result_makes_its_promise_from_a_price() -> None:
     assert {file for file, calls in made.items() if "Guarantee.of_mu" in calls} == set()
     assert {file for file, calls in made.items() if "Guarantee.of" in calls} == {
         "explain/recipe.py",  # Terms.promise: from the releases that a recipe was handed
-        "solve/linear/history.py",  # of no release at all
     }
-    assert {file for file, calls in made.items() if "Guarantee" in calls} == {
-        "explain/linear/local_linear.py"
-    }  # adds to one
+    assert {file for file, calls in made.items() if "Guarantee" in calls} == {"explain/linear/fitting.py"}  # adds to one

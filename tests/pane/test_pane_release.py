@@ -6,7 +6,7 @@ from pane_setup import FEATURES, N_ROWS, SCHEMA, fitted, opened, people
 
 import vitrail as vt
 from vitrail.errors import BudgetExceeded, InvalidInput, ModelError
-from vitrail.explain.counterfactual.explainer import Counterfactual
+from vitrail.explain.counterfactual import Counterfactual
 from vitrail.pane.plan import PARTS, WEIGHTS, Plan
 
 
@@ -59,7 +59,7 @@ def test_all_parts_are_refused_together():
 def test_a_release_that_broke_off_goes_on_where_it_stopped(monkeypatch):
     data, model = opened(budget=1.0), vt.Model(fitted()[0], output="yes")
     broken = pytest.MonkeyPatch()
-    broken.setattr(Counterfactual, "fit", lambda *args, **options: (_ for _ in ()).throw(KeyboardInterrupt))
+    broken.setattr(Counterfactual, "__call__", lambda *args, **options: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         vt.release(data, model, epsilon=1.0)
     broken.undo()

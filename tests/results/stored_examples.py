@@ -10,7 +10,8 @@ from vitrail.results.class_picture import ClassPicture
 from vitrail.results.counterfactuals import WhatIf
 from vitrail.results.synopsis import SCALES, Synopsis
 from vitrail.schema.bins import Bins, bins_of
-from vitrail.solve.counterfactual.codes import Code, IdentityCode, NetworkCode
+from vitrail.solve.counterfactual.autoencoder import NetworkCode
+from vitrail.solve.counterfactual.codes import Code, IdentityCode
 from vitrail.solve.linear.coordinates import Cells
 from vitrail.solve.linear.history import HistoryFile, Past
 from vitrail.solve.linear.tensors import part_shapes
@@ -75,7 +76,7 @@ ATTRIBUTION = vt.Attribution(
 )
 COUNTERFACTUALS = vt.Counterfactuals(
     columns=("age", "sex"),
-    queries=({"age": 31, "sex": "f"}, {"age": 60, "sex": "m"}),
+    points=({"age": 31, "sex": "f"}, {"age": 60, "sex": "m"}),
     outputs=(0.3, 0.9),
     classes=("no", 1),
     wanted=("yes", 0),
@@ -147,33 +148,30 @@ WIDE_SYNOPSIS = Synopsis(
 )
 
 
-def picture(latent, code, moments, **changes):
+def picture(code, **changes):
     given = {
         "dataset": "people",
         "schema": SCHEMA,
         "labels": ("no", "yes"),
         "threshold": 0.5,
-        "latent": latent,
         "scale": 1.5,
-        "moments": moments,
-        "moments_sigma": 0.0 if moments is None else 2.0,
         "code": code,
         "sums": DRAW.normal(100, 9, (2, code.size + 1 + sum(map(len, BINS)))),
         "sums_sigma": 2.0,
         "bins": BINS,
         "rows": None,
         "n_rows_public": 400,
-        "by": "model",
+        "by": "predictions",
         "models": ("0" * 64, None),
         **PAID,
     }
     return ClassPicture(**{**given, **changes})
 
 
-PICTURE = picture("none", IdentityCode(4), None)
-LINEAR_PICTURE = picture("linear", Code(np.eye(4)[:, :2], np.eye(4)[:2], np.zeros(4), np.ones(2)), DRAW.normal(size=(5, 5)))
+PICTURE = picture(IdentityCode(4))
+LINEAR_PICTURE = picture(Code(np.eye(4)[:, :2], np.eye(4)[:2], np.zeros(4), np.ones(2)))
 NETWORK = NetworkCode(DRAW.normal(size=(5, 2)), DRAW.normal(size=(3, 4)), 1.5)
-NETWORK_PICTURE = picture("network", NETWORK, None, rows=PRIVATE_ROWS, labels=(0, 1))
+NETWORK_PICTURE = picture(NETWORK, rows=PRIVATE_ROWS, labels=(0, 1))
 HISTORY = HistoryFile(
     "{}",
     (

@@ -189,8 +189,8 @@ def test_explainers_take_a_part(method):
         if method == "marginals":
             vt.marginals(part, epsilon=1.0)
         else:
-            options = {"iterations": 5} if method == "adaptive" else {}
-            found = vt.LocalLinear(part, model)({"age": 50, "team": "red", "dose": 0}, mu=2.0, method=method, **options)
+            how = vt.linear.Adaptive(iterations=5) if method == "adaptive" else vt.linear.Statistics()
+            found = vt.LocalLinear(part, model, method=how)({"age": 50, "team": "red", "dose": 0}, mu=2.0)
             assert found.cost.mu <= 2.0 * (1 + 1e-9)
     assert {entry.part.index for entry in data.budget.entries if entry.kind == "charged"} == {0, 1}
     one, other = (line.spent for line in data.budget.parts)

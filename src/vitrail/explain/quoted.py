@@ -93,7 +93,13 @@ class Quoted(Generic[R_co]):
 
     def to_json(self) -> dict[str, JsonValue]:
         """The quote as plain JSON values."""
-        return {"price": self.price.to_json(), "half_width": self.half_width, "stands_on": self.stands_on}
+        claim: BandClaim | None = getattr(self.result, "band_claim", None)
+        return {
+            "price": self.price.to_json(),
+            "half_width": self.half_width,
+            "band_claim": None if claim is None else claim.value,
+            "stands_on": self.stands_on,
+        }
 
 
 def quote(conversation: Conversation[R], mu: float) -> Quoted[R]:

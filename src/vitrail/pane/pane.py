@@ -10,7 +10,7 @@ noise, ``method="auto"`` takes the synopsis.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -21,9 +21,6 @@ from numpy.typing import NDArray
 
 from ..accounting import Cost
 from ..errors import InvalidInput
-from ..explain.counterfactual.classes import OPPOSITE
-from ..explain.linear.problem import LocalProblem
-from ..explain.linear.sharp import SharpRows, explain_on
 from ..guarantee import Guarantee
 from ..model import Model
 from ..results import Attribution, Ranking, archive
@@ -33,7 +30,12 @@ from ..results.private_rows import PrivateRows
 from ..results.report import Report
 from ..results.synopsis import Synopsis
 from ..schema import Level, Schema
+from ..solve.counterfactual.classes import OPPOSITE
+from ..solve.counterfactual.fitted import FittedCounterfactual
+from ..solve.counterfactual.rules import Columns, Ranges
 from ..solve.counterfactual.search import PLAUSIBILITY_WEIGHT
+from ..solve.linear.labelled_rows import RowsExplainer, explain_on
+from ..solve.linear.problem import LocalProblem
 from ..solve.linear.weights import polynomial
 from .histograms import marginals_of
 from .manifest import Line, MadeFor, Manifest
@@ -43,7 +45,6 @@ from .parts import KINDS, read_part
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ..explain.counterfactual.explainer import Counterfactual
     from ..results.counterfactuals import Counterfactuals
     from ..results.effects import Effects
     from .person import Person
@@ -85,7 +86,7 @@ class Pane:
     def __init__(self, manifest: Manifest, files: Mapping[str, bytes], model: Model | None = None) -> None:
         self._manifest, self._files, self._model = manifest, dict(files), model
         self._read: dict[str, Any] = {}
-        self._sharp_with: dict[int, SharpRows] = {}
+        self._sharp_with: dict[int, RowsExplainer] = {}
 
     # --- files -------------------------------------------------------------------------------------------------------
 
@@ -336,7 +337,7 @@ class Pane:
         stands_out = rows.n_rows_public / 4 >= CELL_OVER_NOISE * rows.tables_sigma
         return "rows" if self._model is not None and stands_out else "moments"
 
-    def _sharp(self, replicates: int) -> SharpRows:
+    def _sharp(self, replicates: int) -> RowsExplainer:
         if replicates not in self._sharp_with:
             more = self._sharp_with.get(REPLICATES)
             if replicates == 0 and more is not None:
@@ -355,18 +356,18 @@ class Pane:
 
     def counterfactual(
         self,
-        people: object,
+        points: object,
         *,
         desired_class: Level = OPPOSITE,
         total_CFs: int = 1,
-        features_to_vary: str | Sequence[str] = "all",
-        permitted_range: object = None,
+        features_to_vary: Columns = "all",
+        permitted_range: Ranges = None,
         plausibility_weight: float = PLAUSIBILITY_WEIGHT,
         seed: int = 0,
     ) -> Counterfactuals:
-        """What would have led the model to another class; see :class:`vitrail.Counterfactual` for the options. Free."""
+        """What would have led the model to another class; options as for :class:`vitrail.FittedCounterfactual`. Free."""
         found = self._counterfactual(
-            people,
+            points,
             desired_class=desired_class,
             total_CFs=total_CFs,
             features_to_vary=features_to_vary,
@@ -377,10 +378,8 @@ class Pane:
         return replace(found, guarantee=self.guarantee, cost=self.cost)
 
     @cached_property
-    def _counterfactual(self) -> Counterfactual:
-        from ..explain.counterfactual.explainer import Counterfactual
-
-        return Counterfactual.of_picture(self._picture, model=self._needed_model("a counterfactual"))
+    def _counterfactual(self) -> FittedCounterfactual:
+        return FittedCounterfactual(self._picture, self._needed_model("a counterfactual"))
 
     def classes_differ(self) -> str | None:
         """Why counterfactuals cannot be had with a model that the pane was not made with; None if they can."""

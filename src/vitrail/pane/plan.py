@@ -28,9 +28,8 @@ import numpy as np
 
 from ..accounting import Cost, JsonValue, epsilon_of, rounded_up
 from ..errors import InvalidInput
-from ..explain.counterfactual.explainer import Counterfactual
-from ..explain.linear.local import LocalLinear
-from ..explain.linear.moments import expected_gradient_noise
+from ..explain.counterfactual import Counterfactual
+from ..explain.linear.local_linear import LocalLinear
 from ..explain.private_rows import MOST_COLUMNS
 from ..explain.report.global_report import GlobalReport
 from ..explain.trying import try_model
@@ -38,7 +37,8 @@ from ..guarantee import Guarantee, check_neighbours, question_mu
 from ..model import Model
 from ..results.marginals import Marginals
 from ..schema.reading import did_you_mean
-from ..solve.linear.coordinates import MOST_COORDINATES, Cells
+from ..solve.linear.cells import expected_gradient_noise
+from ..solve.linear.coordinates import MOST_COORDINATES, Partition
 from ..solve.linear.weights import polynomial
 from ..solve.rows.cuts import fine_bins
 from .histograms import usable_bins
@@ -174,7 +174,7 @@ class Plan:
             possible.remove("importance")
         if not 2 <= schema.n_columns <= MOST_COLUMNS:
             possible.remove("rows")
-        whole = Cells(schema, ()).whole
+        whole = Partition(schema, ()).whole
         if whole.size > MOST_COORDINATES:
             possible.remove("local")
         if "rows" in possible and self.data.n_rows_public * mu * math.sqrt(self._share("rows", possible)) < ROWS_FROM:
@@ -209,7 +209,7 @@ class Plan:
 
     def local(self) -> LocalLinear:
         """What buys the synopsis."""
-        return LocalLinear(self.data, self.model)
+        return LocalLinear(self.data, self.model, key=self.key)
 
     def report(self, mu: float) -> GlobalReport:
         """What buys curves and importance."""
@@ -236,13 +236,13 @@ class Plan:
         if "counterfactual" in bought:
             self.counterfactual()
         if "local" in bought:
-            Cells(self.data.feature_schema, ()).whole.check_size()
+            Partition(self.data.feature_schema, ()).whole.check_size()
 
     # --- quote -------------------------------------------------------------------------------------------------------
 
     def gradient_noise(self, mu: float, share: float) -> float:
         """Expected root mean square of the noise on a local gradient, in units where outputs lie in [-1, 1]."""
-        cells = Cells(self.data.feature_schema, ())
+        cells = Partition(self.data.feature_schema, ())
         return expected_gradient_noise(cells, polynomial(), mu * math.sqrt(share), self.data.n_rows_public)
 
     def quote(self, *, epsilon: float | None = None, mu: float | None = None) -> PaneQuote:
@@ -263,8 +263,8 @@ class Plan:
             for part in tag.half_widths:
                 expected[part] = f"bands of about +-{tag.half_width(part):.2g} ({tag.claim(part).mark})"
         if "counterfactual" in shares:
-            tags = self.counterfactual().quote(mu=prices["counterfactual"])
-            expected["counterfactual"] = f"noise of about {100 * (tags.sigma_per_row or 0):.2g} % of all rows on a class"
+            noise = self.counterfactual().quote(mu=prices["counterfactual"]).result.counts_sigma / data.n_rows_public
+            expected["counterfactual"] = f"noise of about {100 * noise:.2g} % of all rows on a class"
         whole = Cost.of_mu(total)
         statement = data.budget
         promise = Guarantee.of_mu(whole.mu, data.delta, check_neighbours(data.neighbours))

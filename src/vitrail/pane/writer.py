@@ -131,9 +131,7 @@ def _buy(plan: Plan, mu: float) -> dict[str, Any]:
     data, prices = plan.data, plan.prices(mu)
     found: dict[str, Any] = {}
     if "local" in prices:
-        synopsis = plan.local().fit(mu=prices["local"], kind="moments", key=plan.key)
-        assert isinstance(synopsis, Synopsis)
-        found["local"] = synopsis
+        found["local"] = plan.local().fit(mu=prices["local"], kind="moments")
     if "rows" in prices:
         found["rows"] = private_rows(data, mu=prices["rows"], columns=data.feature_schema.names, bins=ROW_BINS)
     if "global" in prices:
@@ -142,7 +140,7 @@ def _buy(plan: Plan, mu: float) -> dict[str, Any]:
             report = plan.report(mu)(mu=prices["global"], marginals=marginals)
         found["global"] = report if marginals is None else with_drawn_densities(report)
     if "counterfactual" in prices:
-        found["counterfactual"] = plan.counterfactual().fit(mu=prices["counterfactual"]).picture
+        found["counterfactual"] = plan.counterfactual()(mu=prices["counterfactual"])
     return {name: found[name] for name in KINDS if name in found}
 
 

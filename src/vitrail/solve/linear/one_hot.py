@@ -22,19 +22,16 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.linalg import helmert
 
+from ..._types import Floats, Indices
 from ...schema import Categorical, Schema
-from .blas_threads import one_blas_thread
-
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
+from .coordinates import contrasts
+from .least_squares import one_blas_thread
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column: its place among the features, among the reduced coordinates, and among the raw columns."""
+    """One column: its rank among the columns, its features, and its reduced coordinates."""
 
     index: int
     features: slice
@@ -64,10 +61,7 @@ class Structure:
         made: list[Column] = []
         start = 0
         for index, (name, place) in enumerate(self.schema.feature_slices.items()):
-            levels = place.stop - place.start
-            directions = None
-            if isinstance(self.schema[name], Categorical):
-                directions = helmert(levels).T if levels > 1 else np.zeros((1, 0))
+            directions = contrasts(place.stop - place.start) if isinstance(self.schema[name], Categorical) else None
             width = 1 if directions is None else directions.shape[1]
             made.append(Column(index, place, slice(start, start + width), directions))
             start += width
@@ -138,19 +132,19 @@ class Structure:
             self._fill(reduced, column, weights, at, shift)
         return reduced, cross @ basis
 
-    def noise(self, draws: int, levels: Indices, generator: np.random.Generator) -> tuple[Floats, Floats]:
-        """What ``reduce`` makes of unit noise: (queries, draws, size, size) and (queries, draws, size).
+    def noise(self, levels: Indices, generator: np.random.Generator) -> tuple[Floats, Floats]:
+        """What ``reduce`` makes of unit noise, one draw for each row of ``levels``: (draws, size, size) and (draws, size).
 
         Orthonormal coordinates of isotropic noise are isotropic, so it is drawn reduced; the blocks of categorical columns
         are drawn from their own law, a normal one with covariance G^-1.
         """
-        size, queries = self.size + self.offset, len(levels)
-        gram = generator.standard_normal((queries * draws, size, size))
+        draws, size = len(levels), self.size + self.offset
+        rows = np.arange(draws)
+        gram = generator.standard_normal((draws, size, size))
         gram = (gram + gram.transpose(0, 2, 1)) / 2
         for column, shift in self._categorical:
-            at = np.repeat(levels[:, column.index], draws)
-            rows = np.arange(len(at))
-            weights = generator.standard_normal((len(at), column.features.stop - column.features.start))
+            at = levels[:, column.index]
+            weights = generator.standard_normal((draws, column.features.stop - column.features.start))
             weights[rows, at] = 0.0
             others = max(weights.shape[1] - 1, 1)
             a, b = self._inner_products(shift)
@@ -158,8 +152,7 @@ class Structure:
             weights = (weights - along * weights.sum(axis=1, keepdims=True)) / math.sqrt(a)
             weights[rows, at] = 0.0
             self._fill(gram, column, weights, at, shift)
-        shape = (queries, draws, size)
-        return gram.reshape(*shape, size), generator.standard_normal(shape)
+        return gram, generator.standard_normal((draws, size))
 
     @cached_property
     def _basis_with_intercept(self) -> Floats:

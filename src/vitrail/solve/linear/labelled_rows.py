@@ -1,4 +1,4 @@
-"""Sharp local explanations on private rows: one release, any number of points, the model asked again for free.
+"""Local explanations on rows sampled from private tables: one release, any number of points, any model, free.
 
 The model is public. So a local explanation needs no private number about the model, only points that lie where the private
 rows lie: rows sampled from :func:`vitrail.private_rows` are labelled by the model, and each explanation is a weighted least
@@ -24,24 +24,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from functools import cached_property
 
 import numpy as np
 from scipy.stats import t as student
 
+from ... import _checks
+from ..._types import Floats, Indices
+from ...accounting import Cost
 from ...errors import InvalidInput, ModelError, SchemaError
+from ...guarantee import Guarantee
 from ...results import Attribution
 from ...results.private_rows import PrivateRows
 from ...schema import Numeric, Schema
-from ...solve.linear.blas_threads import one_blas_thread
-from ...solve.linear.contributions import explanation_of
-from ...solve.linear.least_squares import solve_in_ball
-from ...solve.linear.weights import Weight, exponential
-from ..trying import after_charge, try_model
-from .problem import Floats, LocalProblem
-
-if TYPE_CHECKING:
-    from ...vault import PrivateData
+from .least_squares import one_blas_thread, solve_in_ball
+from .problem import LocalModels, LocalProblem, explanation_of
+from .weights import Weight, exponential
 
 WIDTH_TIMES_COLUMNS = 1.3
 RIDGE_TIMES_COLUMNS = 2.6e-4
@@ -68,7 +66,7 @@ NO_BANDS_NOTE = "No bands were computed; ask for replicates= to get them."
 
 
 @dataclass(frozen=True, eq=False)
-class SharpRows:
+class RowsExplainer:
     """Explains any number of points on rows sampled from one release.
 
     Attributes
@@ -81,12 +79,26 @@ class SharpRows:
         Sampled rows with the model's labels; the first explains, the others (from re-noised tables) give bands.
     ridge : float
         In units of x = features/sqrt(columns).
+    guarantee : Guarantee
+        The promise for all explanations ever made with it.
     """
 
     problem: LocalProblem
     rows: PrivateRows
     samples: tuple[LabelledRows, ...]
     ridge: float
+    guarantee: Guarantee
+
+    @property
+    def cost(self) -> Cost:
+        """What was paid for all explanations ever made with it."""
+        return self.rows.cost
+
+    @cached_property
+    def half_width(self) -> float | None:
+        """The median half-width of the bands at points drawn from the schema; None where there are no replicates."""
+        points = self.problem.schema.frame(self.problem.schema.probe_rows(POINTS_AT_ONCE))
+        return self(points).half_width if len(self.samples) > 1 else None
 
     def __call__(self, points: object) -> Attribution:
         """Explain public points. Free."""
@@ -107,12 +119,11 @@ class SharpRows:
         return explanation_of(
             self.problem,
             raw,
-            phi,
-            guarantee=self.rows.guarantee,
-            cost=self.rows.cost,
+            LocalModels(phi, means),
+            guarantee=self.guarantee,
+            cost=self.cost,
             method="private-rows",
             notes=(ROWS_NOTE, NO_BANDS_NOTE),
-            means=means,
         )
 
 
@@ -125,42 +136,6 @@ class LabelledRows:
     slope: Floats
 
 
-def fit(
-    problem: LocalProblem,
-    data: PrivateData,
-    mu: float,
-    *,
-    key: str | None = None,
-    weight: Weight | None = None,
-    n_sampled: int = 40_000,
-    replicates: int = 0,
-    seed: int = 0,
-) -> SharpRows:
-    """Pay for private rows, and explain on them from then on.
-
-    Parameters
-    ----------
-    problem : LocalProblem
-        Schema, model and labels; its weight is not used.
-    data : PrivateData
-    mu : float
-        The price.
-    key : str, optional
-        Not needed: the release depends neither on the model nor on the weight, and is the same for all of them.
-    weight, n_sampled, replicates, seed
-        See :func:`explain_on`.
-    """
-    from ..private_rows import private_rows
-
-    if problem.schema != data.feature_schema:
-        raise SchemaError("the problem's schema is not that of the data without its target")
-    _check_options(problem, n_sampled, replicates, seed)
-    try_model(problem.model, problem.schema)
-    rows = private_rows(data, mu=mu, columns=problem.schema.names)
-    with after_charge(data, problem.model, rows.cost):
-        return explain_on(problem, rows, weight=weight, n_sampled=n_sampled, replicates=replicates, seed=seed)
-
-
 def explain_on(
     problem: LocalProblem,
     rows: PrivateRows,
@@ -169,7 +144,7 @@ def explain_on(
     n_sampled: int = 40_000,
     replicates: int = 0,
     seed: int = 0,
-) -> SharpRows:
+) -> RowsExplainer:
     """Explain on private rows that are already there, for example read from a file. Free.
 
     Parameters
@@ -195,12 +170,13 @@ def explain_on(
     >>> people = {"age": np.linspace(0, 100, 20_000), "smoker": np.tile(["no", "yes"], 10_000)}
     >>> data = vt.PrivateData(people, schema, name="patients", n_rows_public=20_000, budget=vt.Budget(1, 1e-6))
     >>> model = vt.Model(lambda x: 0.2 + 0.3 * x[:, 0] + 0.4 * x[:, 2], range=(0, 1), name="risk")
-    >>> problem = LocalProblem(schema, model, exponential(0.1))
+    >>> problem = LocalProblem(schema, model, vt.weights.exponential(0.1))
     >>> local = explain_on(problem, vt.private_rows(data, epsilon=1.0), n_sampled=5000)
     >>> local({"age": 100, "smoker": "yes"}).values.shape
     (1, 2)
     """
-    _check_options(problem, n_sampled, replicates, seed)
+    _checks.whole("n_sampled", n_sampled, least=1, most=MOST_ROWS)
+    problem.model.check(problem.schema)
     missing = [name for name in problem.schema if name not in rows.schema or rows.schema[name] != problem.schema[name]]
     if missing:
         raise SchemaError(f"column {missing[0]!r} of the model is not among the private rows, or is declared differently")
@@ -208,45 +184,43 @@ def explain_on(
     sharp = replace(problem, weight=weight if weight is not None else exponential(WIDTH_TIMES_COLUMNS / columns))
     ridge = RIDGE_TIMES_COLUMNS / columns
     models = [rows, *(rows.noised_again(seed + 1 + r) for r in range(replicates))]
-    samples = tuple(_labelled(sharp, one, n_sampled, seed, ridge) for one in models)
-    return SharpRows(sharp, rows, samples, ridge)
+    samples = tuple(_labelled(sharp, model, n_sampled, seed, ridge) for model in models)
+    return RowsExplainer(sharp, rows, samples, ridge, rows.guarantee)
 
 
 def solve_at(problem: LocalProblem, z: Floats, sample: LabelledRows, ridge: float) -> tuple[Floats, Floats]:
     """phi (points, size) in units of f, and the weighted means of x - z (points, n_features)."""
-    size = problem.n_features + problem.intercept
-    phi, means = np.empty((len(z), size)), np.empty((len(z), problem.n_features))
+    phi, means = np.empty((len(z), problem.size)), np.empty((len(z), problem.n_features))
     with one_blas_thread():
-        for place, near, weights in _neighbourhoods(problem.weight, z, sample):
+        for point, near, weights in _neighbourhoods(problem.weight, z, sample):
             roots = np.sqrt(weights / weights.sum())
             u = np.empty((len(near), problem.n_features + 1))
             u[:, 0] = 1.0
-            np.subtract(sample.x[near], z[place], out=u[:, 1:])
+            np.subtract(sample.x[near], z[point], out=u[:, 1:])
             u *= roots[:, None]
             gram, cross = u.T @ u, u.T @ (sample.f[near] * roots)
-            means[place] = gram[0, 1:]
-            phi[place] = _solved(problem, gram, cross, sample.slope, ridge)
+            means[point] = gram[0, 1:]
+            phi[point] = _solved(problem, gram, cross, sample.slope, ridge)
     return phi, means
 
 
 def _solved(problem: LocalProblem, gram: Floats, cross: Floats, slope: Floats, ridge: float) -> Floats:
     if not problem.intercept:
-        return np.asarray(solve_in_ball(gram[None, 1:, 1:], cross[None, 1:], ridge=ridge)[0])
+        left = gram[1:, 1:] + ridge * np.eye(problem.n_features)
+        return np.asarray(solve_in_ball(left[None], cross[None, 1:])[0])
     return _affine(gram, cross, slope, ridge)
 
 
 def _affine(gram: Floats, cross: Floats, slope: Floats, ridge: float) -> Floats:
     """Minimise the weighted squared error plus ridge |phi - slope|^2; the intercept is free."""
     left, right = gram.copy(), cross.copy()
-    places = np.arange(1, len(gram))
-    left[places, places] += ridge
+    slopes = np.arange(1, len(gram))
+    left[slopes, slopes] += ridge
     right[1:] += ridge * slope
     return np.asarray(np.linalg.solve(left, right))
 
 
-def _neighbourhoods(
-    weight: Weight, z: Floats, sample: LabelledRows
-) -> Iterator[tuple[int, np.ndarray[tuple[int], np.dtype[np.intp]], Floats]]:
+def _neighbourhoods(weight: Weight, z: Floats, sample: LabelledRows) -> Iterator[tuple[int, Indices, Floats]]:
     """For each point the sampled rows that have a say, and their weights."""
     squares = np.einsum("ij,ij->i", sample.x, sample.x)
     for start in range(0, len(z), POINTS_AT_ONCE):
@@ -279,23 +253,11 @@ def anchors(schema: Schema, raw: Floats, seed: int) -> Floats:
     generator = np.random.default_rng([seed, ANCHOR_STREAM])
     made = raw.copy()
     chosen = generator.integers(0, schema.n_columns, len(raw))
-    for place, column in enumerate(schema.values()):
-        which = np.flatnonzero(chosen == place)
+    for index, column in enumerate(schema.values()):
+        which = np.flatnonzero(chosen == index)
         if isinstance(column, Numeric):
             drawn = generator.uniform(column.low, column.high, len(which))
-            made[which, place] = np.rint(drawn) if column.integer else drawn
+            made[which, index] = np.rint(drawn) if column.integer else drawn
         else:
-            made[which, place] = generator.integers(0, len(column.levels), len(which))
+            made[which, index] = generator.integers(0, len(column.levels), len(which))
     return made
-
-
-def _check_options(problem: LocalProblem, n_sampled: int, replicates: int, seed: int) -> None:
-    """Bad options and a bad model are found before anything is charged."""
-    for name, value, least, most in (
-        ("n_sampled", n_sampled, 100, MOST_ROWS),
-        ("replicates", replicates, 0, 1000),
-        ("seed", seed, 0, 2**62),
-    ):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value <= most:
-            raise InvalidInput(f"{name} is {value!r}; it must be a whole number from {least} to {most}")
-    problem.model.check(problem.schema)
