@@ -21,7 +21,7 @@ whatever the last bits of the question are this time; a step that was booked and
 noise, because nothing of it had left the vault. A question with a ``key`` of its own (histograms: they are about no model)
 is known by that key instead, so that other recipes at the same price use the same answer.
 
-Tests: tests/explain/test_recipe.py and the table of explainers, tests/explain/test_every_explainer.py.
+Tests: tests/explain/test_recipe.py, test_recipe_crashes.py, and the table of explainers, test_every_explainer.py.
 """
 
 from __future__ import annotations
