@@ -13,24 +13,25 @@ if TYPE_CHECKING:
     from . import audit, errors, flow, pane, show
     from .accounting import Cost
     from .explain import linear
+    from .explain.accumulated_effects import AccumulatedEffects
     from .explain.any_curve import AnyCurve
     from .explain.any_ranking import AnyRanking
     from .explain.counterfactual import Counterfactual
-    from .explain.effects.explainers import AccumulatedEffects, PartialDependence
-    from .explain.importance.explainer import PermutationImportance
-    from .explain.interactions.explainer import Interactions
+    from .explain.global_report import GlobalReport
+    from .explain.interactions import Interactions
     from .explain.linear.classes import LocalClasses
     from .explain.linear.local_linear import LocalLinear
     from .explain.marginals import marginals
+    from .explain.partial_dependence import PartialDependence
+    from .explain.permutation_importance import PermutationImportance
     from .explain.private_rows import private_rows
-    from .explain.report.global_report import GlobalReport
-    from .explain.shap_global.explainers import ShapDependence, ShapImportance
+    from .explain.shap_global import ShapDependence, ShapImportance
     from .explain.shapley import Shapley
     from .guarantee import Budget, Guarantee
     from .maps import LocallyLinearClassifier, PictureFilters, TunedMaps, tune_locally_linear
     from .model import Model
     from .pane.pane import Pane
-    from .pane.writer import release
+    from .pane.pane_recipe import release
     from .results import Attribution, Curve, Ranking, Surface
     from .results.counterfactuals import Counterfactuals
     from .results.effects import Effects
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "AccumulatedEffects": "explain.effects.explainers",
+    "AccumulatedEffects": "explain.accumulated_effects",
     "AnyCurve": "explain.any_curve",
     "AnyRanking": "explain.any_ranking",
     "Attribution": "results",
@@ -60,11 +61,11 @@ _HOMES = {
     "Curve": "results",
     "Effects": "results.effects",
     "FittedCounterfactual": "solve.counterfactual.fitted",
-    "GlobalReport": "explain.report.global_report",
+    "GlobalReport": "explain.global_report",
     "GramSum": "vault",
     "GroupedSum": "vault",
     "Guarantee": "guarantee",
-    "Interactions": "explain.interactions.explainer",
+    "Interactions": "explain.interactions",
     "LocalClasses": "explain.linear.classes",
     "LocalLinear": "explain.linear.local_linear",
     "LocallyLinearClassifier": "maps",
@@ -72,8 +73,8 @@ _HOMES = {
     "Model": "model",
     "Numeric": "schema",
     "Pane": "pane.pane",
-    "PartialDependence": "explain.effects.explainers",
-    "PermutationImportance": "explain.importance.explainer",
+    "PartialDependence": "explain.partial_dependence",
+    "PermutationImportance": "explain.permutation_importance",
     "Picture": "schema",
     "PictureFilters": "maps",
     "PrivateData": "vault",
@@ -86,14 +87,14 @@ _HOMES = {
     "SampledSum": "vault",
     "Schema": "schema",
     "Select": "vault",
-    "ShapDependence": "explain.shap_global.explainers",
-    "ShapImportance": "explain.shap_global.explainers",
+    "ShapDependence": "explain.shap_global",
+    "ShapImportance": "explain.shap_global",
     "Shapley": "explain.shapley",
     "Surface": "results",
     "TunedMaps": "maps",
     "marginals": "explain.marginals",
     "private_rows": "explain.private_rows",
-    "release": "pane.writer",
+    "release": "pane.pane_recipe",
     "tune_locally_linear": "maps",
 }
 _ROOMS = {name: name for name in ("audit", "errors", "flow", "pane", "show")} | {

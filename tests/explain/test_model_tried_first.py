@@ -148,7 +148,7 @@ def test_a_model_behind_a_view_is_tried_on_whole_rows():
     [(name, "raises") for name in PAYING_FIRST] + [(name, "nothing") for name in FROM_MARGINALS],
 )
 def test_a_model_that_fails_later_says_what_was_charged_and_the_release_is_kept(explainer, how):
-    """No try can find a model that fails on rows that nobody has seen yet."""
+    """No try and no rehearsal can find a model that fails once something was charged, and not before."""
     data = data_of()
     with pytest.raises(ModelError, match="fragile") as told:
         asked(explainer, data, unlucky(data, how))

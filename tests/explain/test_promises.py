@@ -113,7 +113,7 @@ ON_MARGINALS: dict[str, Callable[..., object]] = {
     "importance": lambda d, **given: vt.PermutationImportance(d, model(), **given)(epsilon=0.4),
     "interactions": lambda d, **given: vt.Interactions(d, model(), **given)(epsilon=0.4),
     "shap importance": lambda d, **given: vt.ShapImportance(d, model(), **given)(epsilon=0.4),
-    "shap dependence": lambda d, **given: vt.ShapDependence(d, model(), columns=["age"], **given)(epsilon=0.4),
+    "shap dependence": lambda d, **given: vt.ShapDependence(d, model(), columns=["age"], **given)(epsilon=0.4)["age"],
     "report": lambda d, **given: vt.GlobalReport(d, model(), **given)(epsilon=0.4),
     "curve of a report": lambda d, **given: vt.GlobalReport(d, model(), **given)(epsilon=0.4).ale["age"],  # type: ignore[index]
     "ranking of a report": lambda d, **given: vt.GlobalReport(d, model(), **given)(epsilon=0.4).importance,

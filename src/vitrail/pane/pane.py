@@ -24,6 +24,7 @@ from ..errors import InvalidInput
 from ..guarantee import Guarantee
 from ..model import Model
 from ..results import Attribution, Ranking, archive
+from ..results.base import Frame
 from ..results.class_picture import ClassPicture
 from ..results.marginals import Marginals
 from ..results.private_rows import PrivateRows
@@ -44,6 +45,7 @@ from .parts import KINDS, read_part
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
     from ..results.counterfactuals import Counterfactuals
     from ..results.effects import Effects
@@ -123,6 +125,11 @@ class Pane:
     def with_model(self, model: Model | str | Path) -> Pane:
         """The same pane with a model to explain with."""
         return Pane(self._manifest, self._files, opened(model, self._manifest, self._files, "the pane"))
+
+    def with_bill(self, lines: tuple[Line, ...]) -> Pane:
+        """The same pane with the ledger's own lines on its bill."""
+        bill = replace(self._manifest, bill=lines, created=max(line.date for line in lines))
+        return Pane(Manifest.read(bill.to_fields(), self._files, "the pane"), self._files, self._model)
 
     def to_bytes(self) -> bytes:
         """The file; the same pane gives the same bytes. Parts that this version does not know are in it unchanged."""
@@ -226,6 +233,19 @@ class Pane:
 
         said = "".join(f"<p>{html_text(one)}</p>" for one in (self.guarantee.sentence,))
         return f"<p><b>{html_text(repr(self))}</b></p>{inside_table(self).to_html()}{said}"
+
+    def frame(self) -> Frame:
+        """Curves and importance as columns of one length, or the histograms where there are none."""
+        return self.report.frame() if "global" in self._known else self.marginals.frame()
+
+    @property
+    def half_width(self) -> float | None:
+        """The median half-width of the bands of curves and importance, or of the histograms where there are none."""
+        return self.report.half_width if "global" in self._known else self.marginals.half_width
+
+    def plot(self) -> Figure:
+        """Curves and importance, or the histograms where there are none."""
+        return self.report.plot() if "global" in self._known else self.marginals.plot()
 
     # --- releases ----------------------------------------------------------------------------------------------------
 

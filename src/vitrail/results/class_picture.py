@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from ..schema import Level, Numeric, Schema
 from ..schema.bins import Bins
 from ..solve.counterfactual.autoencoder import AnyCode
 from ..solve.rows.cuts import values_in
-from .band_claim import TWO_SIDED_95
+from .band_claim import TWO_SIDED_95, BandClaim
 from .base import Frame, Result
 from .checks import frozen_numbers
 from .marginals import nearest_shares
@@ -53,7 +53,7 @@ def block_weights(columns: int) -> BlockWeights:
     return BlockWeights(math.sqrt(codes / 2), math.sqrt((1 - codes) / max(columns, 1)))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ClassPicture(Result, stored_as="class-picture/1"):
     """Releases about the classes of a model: prototypes, distributions of columns, private rows.
 
@@ -92,6 +92,7 @@ class ClassPicture(Result, stored_as="class-picture/1"):
         The promise for all of it, and for every counterfactual found with it.
     """
 
+    band_claim: ClassVar[BandClaim] = BandClaim.NOISE_LAW_95
     dataset: str
     schema: Schema
     labels: tuple[Level, ...]
@@ -99,10 +100,10 @@ class ClassPicture(Result, stored_as="class-picture/1"):
     by: By
     models: tuple[str | None, ...]
     scale: float
-    code: AnyCode = field(repr=False)
-    sums: Floats = field(repr=False)
+    code: AnyCode
+    sums: Floats
     sums_sigma: float
-    bins: tuple[Bins, ...] = field(repr=False)
+    bins: tuple[Bins, ...]
     rows: PrivateRows | None
     n_rows_public: int
     cost: Cost
@@ -123,6 +124,9 @@ class ClassPicture(Result, stored_as="class-picture/1"):
         """Refuse noise and scales that nothing can be divided by."""
         if not all(0 < amount < math.inf for amount in (self.sums_sigma, self.scale)):
             raise InvalidInput("its noise or its scale is no positive number")
+
+    def __repr__(self) -> str:
+        return f"ClassPicture({self.dataset}, classes {', '.join(map(repr, self.labels[:6]))}, {self.guarantee.brief})"
 
     @cached_property
     def weights(self) -> BlockWeights:
@@ -161,6 +165,11 @@ class ClassPicture(Result, stored_as="class-picture/1"):
     def prototype_features(self) -> Floats:
         """The prototypes as features in [0, 1], (classes, features)."""
         return np.clip(self.code.decode(self.prototypes) * self.scale, 0.0, 1.0)
+
+    @property
+    def band_sentences(self) -> tuple[str, ...]:
+        """What the bands of the row counts claim."""
+        return (self.band_claim.sentence(),)
 
     @property
     def notes(self) -> tuple[str, ...]:

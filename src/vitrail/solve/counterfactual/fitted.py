@@ -29,6 +29,9 @@ from .search import PLAUSIBILITY_WEIGHT, Candidates, Search, find
 
 POINTS_AT_ONCE = 256
 MOST_ANSWERS = 100
+PLAUSIBILITY_NOTE = (
+    f"Plausibility: mean distance to the nearest {NEIGHBOURS} private rows of the wanted class, smaller is better."
+)
 
 
 class FittedCounterfactual:
@@ -37,7 +40,7 @@ class FittedCounterfactual:
     Parameters
     ----------
     picture : ClassPicture
-        The releases: what ``Counterfactual(data, model).fit(...)`` bought, or a file of them.
+        The releases: what ``Counterfactual(data, model)`` buys, or a file of them. An attribute of the same name.
     model : Model or list of Model
         The model that the picture was made for.
 
@@ -62,7 +65,7 @@ class FittedCounterfactual:
                 f"the picture is about the classes {listed(picture.labels)}, and the model has {listed(classes.labels)}; "
                 "give the model that it was fitted for"
             )
-        self._picture, self._classes = picture, classes
+        self.picture, self._classes = picture, classes
         self._pools: dict[tuple[int, int], Pool] = {}
         self._check_models()
         for class_model in classes.models:
@@ -74,23 +77,18 @@ class FittedCounterfactual:
         )
 
     @property
-    def picture(self) -> ClassPicture:
-        """What was released."""
-        return self._picture
-
-    @property
     def guarantee(self) -> Guarantee:
         """The promise for everything that it says, ever."""
-        return self._picture.guarantee
+        return self.picture.guarantee
 
     @property
     def cost(self) -> Cost:
         """What the picture was charged."""
-        return self._picture.cost
+        return self.picture.cost
 
     def save(self, path: str | Path) -> Path:
         """Write the picture to a file, from which ``load`` explains anyone without the data. The model is not in it."""
-        return self._picture.save(path)
+        return self.picture.save(path)
 
     @classmethod
     def load(cls, path: str | Path, *, model: Model | Sequence[Model]) -> FittedCounterfactual:
@@ -133,7 +131,7 @@ class FittedCounterfactual:
         Counterfactuals
             Every answer was scored by the model itself. Who has none has a message.
         """
-        schema, classes = self._picture.schema, self._classes
+        schema, classes = self.picture.schema, self._classes
         self._check_models()
         total = whole("total_CFs", total_CFs, most=MOST_ANSWERS)
         seed = whole("seed", seed, least=0, most=2**32 - 1)
@@ -154,7 +152,7 @@ class FittedCounterfactual:
 
     def _pool(self, wanted: int, seed: int) -> Pool:
         if (wanted, seed) not in self._pools:
-            self._pools[wanted, seed] = pool_of(self._picture, self._classes, wanted, seed)
+            self._pools[wanted, seed] = pool_of(self.picture, self._classes, wanted, seed)
         return self._pools[wanted, seed]
 
     def _answers(self, search: Search, points: Indices, total: int) -> Candidates:
@@ -165,36 +163,31 @@ class FittedCounterfactual:
             batch = points[start : start + POINTS_AT_ONCE]
             extra = None
             if gradients is not None:
-                extra = latent_minima(gradients, self._picture, search.points[batch], search.target[batch])
+                extra = latent_minima(gradients, self.picture, search.points[batch], search.target[batch])
             rows = find(search, batch, total, extra)
             answers = answers.joined(Candidates(np.repeat(batch, [len(row) for row in rows]), np.concatenate(rows)))
         return answers
 
     def _result(self, search: Search, outputs: Floats, current: Indices, answers: Candidates, total: int) -> Counterfactuals:
         """The answers in original units, scored once more by the model."""
-        schema, classes, picture, target = search.schema, search.classes, self._picture, search.target
+        schema, classes, picture, target = search.schema, search.classes, self.picture, search.target
         scored = classes.outputs(schema, answers.rows)
         right = classes.index(scored) == target[answers.point]
         right &= search.rules.kept(search.points[answers.point], answers.rows)
         output = target if len(classes.models) > 1 else np.zeros_like(target)
-        rows, distance, away = (
-            plain_rows(schema.frame(answers.rows)),
-            search.distance(answers),
-            search.implausibility(answers),
-        )
+        rows = plain_rows(schema.frame(answers.rows))
+        distance, plausibility = search.distance(answers), search.implausibility(answers)
         by_point: list[list[WhatIf]] = [[] for _ in target]
         for line in np.flatnonzero(right):
             point = answers.point[line]
-            by_point[point].append(WhatIf(rows[line], distance[line], away[line], float(scored[line, output[point]])))
+            said = float(scored[line, output[point]])
+            by_point[point].append(WhatIf(rows[line], distance[line], plausibility[line], said))
         messages = []
         for wanted, is_there, mine in zip(target, target == current, by_point, strict=True):
             label = classes.labels[wanted]
             missing = "" if mine else f"No permitted change was found that leads {classes.name} to class {label}."
             already = f"{classes.name} says class {label} already: nothing needs to change."
             messages.append(already if is_there else missing)
-        note = (
-            f"Plausibility: mean distance to the nearest {NEIGHBOURS} private rows of the wanted class, smaller is better."
-        )
         return Counterfactuals(
             columns=schema.names,
             points=plain_rows(schema.frame(search.points)),
@@ -208,13 +201,13 @@ class FittedCounterfactual:
             cost=picture.cost,
             model=classes.name,
             dataset=picture.dataset,
-            notes=(note, *picture.notes_on(np.unique(target))),
+            notes=(PLAUSIBILITY_NOTE, *picture.notes_on(np.unique(target))),
         )
 
     def _check_models(self) -> None:
         """Refuse a picture of the classes of another model, or of what this one was before it was fitted again."""
-        both = zip((model.digest() for model in self._classes.models), self._picture.models, strict=False)
-        if self._picture.by == "predictions" and any(None not in pair and pair[0] != pair[1] for pair in both):
+        both = zip((model.digest() for model in self._classes.models), self.picture.models, strict=False)
+        if self.picture.by == "predictions" and any(None not in pair and pair[0] != pair[1] for pair in both):
             raise InvalidInput(
                 "the picture of the classes was made for another model, or before this one was fitted again; give the "
                 "model that it was made for, or fit again"

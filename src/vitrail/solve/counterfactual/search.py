@@ -336,10 +336,8 @@ def _chosen(search: Search, refined: Candidates, unrefined: Candidates, point: i
 
 def _count_unlike(features: Floats, enough: int) -> int:
     """How many rows there are that are not alike, counted up to ``enough``."""
-    kept: list[int] = []
-    for row in range(len(features)):
-        if len(kept) == enough:
-            break
-        if not kept or float(squared_distances(features[row : row + 1], features[kept]).min()) >= ALIKE**2:
-            kept.append(row)
+    kept = features[:1]
+    for row in features[1:]:
+        if len(kept) < enough and squared_distances(row[None], kept).min() >= ALIKE**2:
+            kept = np.concatenate([kept, row[None]])
     return len(kept)

@@ -66,9 +66,9 @@ def explanation(**changes):  # type: ignore[no-untyped-def]
         ({"points": (1, 2)}, "point 0 of an explanation is int"),
         ({"points": ({"age": 1, "sex": "Male"},) * 2}, "lacks column 'hours'"),
         ({"points": ({"age": np.nan, "sex": "", "hours": 1},) * 2}, "column 'age' of point 0 of an explanation is nan"),
-        ({"guarantee": None}, "guarantee of an explanation is NoneType; it must be a Guarantee"),
-        ({"cost": 3}, "cost of an explanation is int"),
-        ({"method": 3}, "method of an explanation is int"),
+        ({"guarantee": None}, "guarantee of an attribution is NoneType; it must be a Guarantee"),
+        ({"cost": 3}, "cost of an attribution is int"),
+        ({"method": 3}, "method of an attribution is int"),
         ({"notes": "one"}, "notes .* give a list"),
     ],
 )
