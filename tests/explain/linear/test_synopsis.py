@@ -1,7 +1,7 @@
 """A synopsis: paid once, then any number of explanations, on any machine, with bands, without the data."""
 
+import hashlib
 import json
-import pickle
 import subprocess
 import sys
 import zipfile
@@ -230,17 +230,14 @@ def test_a_function_as_weight_has_to_be_given_again(tmp_path: Path) -> None:
     assert Synopsis.load(tmp_path / "mine.synopsis", weight=weight).weight.name == "mine"
 
 
-class Bomb:
-    def __reduce__(self) -> tuple[object, tuple[str]]:
-        return exec, ("raise SystemExit('executed')",)
-
-
-def rewritten(path: Path, source: Path, changes: dict[str, bytes | None]) -> Path:
+def rewritten(path: Path, source: Path, fields: dict[str, object], **manifest: object) -> Path:
+    """A file with other fields, and a manifest that agrees with them."""
+    content = json.dumps(fields).encode()
     with zipfile.ZipFile(source) as old, zipfile.ZipFile(path, "w") as new:
-        for name in old.namelist():
-            content = changes.get(name, old.read(name))
-            if content is not None:
-                new.writestr(name, content)
+        known = json.loads(old.read("manifest.json"))
+        known["files"] = {"result/fields.json": hashlib.sha256(content).hexdigest()}
+        new.writestr("manifest.json", json.dumps({**known, **manifest}))
+        new.writestr("result/fields.json", content)
     return path
 
 
@@ -248,23 +245,21 @@ def test_files_that_are_no_synopsis_are_refused(synopsis: Synopsis, tmp_path: Pa
     good = tmp_path / "good.synopsis"
     synopsis.save(good)
     with zipfile.ZipFile(good) as archive:
-        header = json.loads(archive.read("synopsis.json"))
-    array = (
-        np.lib.format.magic(1, 0) + b"\x76\x00{'descr': '|O', 'fortran_order': False, 'shape': (1,), }" + b" " * 60 + b"\n"
-    )
-    bad: dict[str, dict[str, bytes | None]] = {
-        "pickle": {"part_0.npy": array + pickle.dumps(Bomb())},
-        "missing part": {"part_1.npy": None},
-        "other format": {"synopsis.json": json.dumps({**header, "format": "x"}).encode()},
-        "no cost": {"synopsis.json": json.dumps({k: v for k, v in header.items() if k != "cost"}).encode()},
-        "other cells": {"synopsis.json": json.dumps({**header, "cells": ["ward"]}).encode()},
-        "no json": {"synopsis.json": b"\xff"},
+        fields = json.loads(archive.read("result/fields.json"))
+    assert Synopsis.load(rewritten(tmp_path / "same", good, fields)).cells == ()
+    bad: dict[str, dict[str, object]] = {
+        "missing part": {**fields, "parts": fields["parts"][:-1]},
+        "other cells": {**fields, "cells": ["ward"]},
+        "no cost": {name: value for name, value in fields.items() if name != "cost"},
+        "no scales": {**fields, "scales": {}},
+        "no numbers": {**fields, "sigma": "x"},
     }
-    for name, changes in bad.items():
+    for name, changed in bad.items():
         with pytest.raises(InvalidInput):
-            Synopsis.load(rewritten(tmp_path / name, good, changes))
-    (tmp_path / "text").write_text("hello")
-    with pytest.raises(InvalidInput, match="not a synopsis"):
-        Synopsis.load(tmp_path / "text")
+            Synopsis.load(rewritten(tmp_path / name, good, changed))
     with pytest.raises(InvalidInput):
-        Synopsis.load(tmp_path / "absent")
+        Synopsis.load(rewritten(tmp_path / "other format", good, fields, format="x"))
+    (tmp_path / "text").write_text("hello")
+    for name in ("text", "absent"):
+        with pytest.raises(InvalidInput):
+            Synopsis.load(tmp_path / name)
