@@ -8,8 +8,6 @@ published designs, then the geometric mean over columns.
 from __future__ import annotations
 
 import numpy as np
-from vitrail.solve.linear.problem import LocalProblem
-from vitrail.solve.linear.labelled_rows import explain_on
 
 import global_curves
 import vitrail as vt
@@ -23,6 +21,8 @@ from papers.tailoring_published import concordant
 from vitrail.accounting import mu_of
 from vitrail.pane.pane import SAMPLED
 from vitrail.pane.plan import ROW_BINS, Plan
+from vitrail.solve.linear.labelled_rows import explain_on
+from vitrail.solve.linear.problem import LocalProblem
 from vitrail.solve.linear.weights import polynomial
 
 KINDS = ("pdp", "ale")

@@ -10,13 +10,13 @@ import hashlib
 from collections.abc import Sequence
 
 import numpy as np
-from vitrail.solve.linear.problem import LocalProblem
 
 import datasets
 import exact
 import vitrail as vt
 from local_setup import Bench, Cache, Case
 from local_stream import PARTS, Third, parts_of
+from vitrail.solve.linear.problem import LocalProblem
 from vitrail.solve.linear.weights import Weight, stable
 
 TEXT_ROWS_OF_THE_PAPER = 8_765_568 + 50_000

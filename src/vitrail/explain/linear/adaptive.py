@@ -49,7 +49,7 @@ from .descent import (
     BANDS_NOTE,
     MEANS_SHARE,
     Descended,
-    bundled_promise,
+    bundle,
     check_divisible,
     choice_question,
     descend,
@@ -65,7 +65,7 @@ NOT_KEPT_NOTE = "The history was not kept with the ledger, because the model has
 
 
 def stream_recipe(
-    problem: LocalProblem, raw: Floats, history: History, options: Adaptive, terms: Terms, most_steps: int | None = None
+    gradients: Gradients, raw: Floats, history: History, options: Adaptive, terms: Terms, most_steps: int | None = None
 ) -> Recipe[list[Past]]:
     """Points one after the other, each at the same share of the price; ``history`` itself is left as it is."""
     known, explained = history.copy(), []
@@ -73,7 +73,7 @@ def stream_recipe(
     for point in raw:
         past = known.neighbour(point, options.reuse_distance)
         if past is None:
-            inner = _Point(problem, point, known, options, terms.scaled(share), most_steps)
+            inner = _Point(gradients, point, known, options, terms.scaled(share), most_steps)
             past = yield from scaled(inner.recipe(), share)
         known.take(past)
         explained.append(past)
@@ -85,7 +85,7 @@ class _Point:
 
     def __init__(
         self,
-        problem: LocalProblem,
+        gradients: Gradients,
         raw: Floats,
         history: History,
         options: Adaptive,
@@ -93,8 +93,8 @@ class _Point:
         most_steps: int | None,
     ) -> None:
         self._raw, self._options, self._terms, self._most_steps = raw, options, terms, most_steps
-        self._gradients, self._centres = Gradients(problem), problem.encode(raw[None])
-        self._means_share = MEANS_SHARE if problem.intercept else 0.0
+        self._gradients, self._centres = gradients, gradients.problem.encode(raw[None])
+        self._means_share = MEANS_SHARE if gradients.problem.intercept else 0.0
         self._share = (1 - self._means_share) / options.iterations
         self._starts = history.starts(raw, options.candidates)
         check_divisible(terms, self._share)
@@ -116,7 +116,7 @@ class _Point:
             mean_std,
             len(ended.releases) - bool(self._starts),
             cost_of(releases),
-            bundled_promise(releases, self._terms).basis,
+            bundle(releases),
         )
 
     def _cold(self) -> Recipe[Descended]:
