@@ -230,7 +230,7 @@ class Keeper:
         """The kept entries from a piece on."""
         entries: list[Past] = []
         while (content := self._data.kept(self._piece_name(piece))) is not None:
-            read = decode(content, self._problem, "kept in the ledger")
+            read = list(decode(content, self._problem, "kept in the ledger"))
             entries += read
             piece += 1
             if len(read) < POINTS_PER_PIECE:
