@@ -159,6 +159,40 @@ TABLE: list[Row] = [
     Row("any curve", any_curve),
     Row("any ranking", any_ranking),
     Row("any ranking of the first", lambda data, model: any_ranking(data, model, top_k=1)),
+    # counterfactuals
+    Row("counterfactual", lambda data, model: vt.Counterfactual(data, model, rows=False, key="table")),
+    Row(
+        "counterfactual with a code and rows",
+        lambda data, model: vt.Counterfactual(data, model, latent="linear", rows=True, key="table"),
+        questions=5,
+    ),
+    # curves, rankings and the global report
+    Row("partial dependence", lambda data, model: vt.PartialDependence(data, model, key="table"), questions=2),
+    Row(
+        "surfaces",
+        lambda data, model: vt.PartialDependence(
+            data, model, columns=["age", ("age", "sex")], resolution=6, estimate="plain", key="table"
+        ),
+        questions=2,
+    ),
+    Row("accumulated effects", lambda data, model: vt.AccumulatedEffects(data, model, key="table"), questions=3),
+    Row(
+        "accumulated effects of one column",
+        lambda data, model: vt.AccumulatedEffects(data, model, columns=["hours"], key="table"),
+        questions=4,
+    ),
+    Row("permutation importance", lambda data, model: vt.PermutationImportance(data, model, key="table"), questions=2),
+    Row("interactions", lambda data, model: vt.Interactions(data, model, key="table"), questions=2),
+    Row("SHAP importance", lambda data, model: vt.ShapImportance(data, model, key="table"), questions=2),
+    Row("SHAP dependence", lambda data, model: vt.ShapDependence(data, model, key="table"), questions=2),
+    Row("global report", lambda data, model: vt.GlobalReport(data, model, key="table"), questions=3),
+    Row(
+        "global report from a sample",
+        lambda data, model: vt.GlobalReport(data, model, parts=["pdp", "shap"], sampling_rate=0.5, key="table"),
+        questions=2,
+    ),
+    # the pane
+    Row("pane", lambda data, model: vt.release(data, model, key="table"), epsilon=3.0, questions=None),
     # local linear
     Row("local statistics", lambda data, model: vt.LocalLinear(data, model, key="table"), POINTS),
     Row(

@@ -86,13 +86,13 @@ ASKED: dict[str, Ask] = {
     "shapley": lambda d, m, k: vt.Shapley(d, m, key=k)(POINT, epsilon=1.0),
     "shapley, clip chosen": lambda d, m, k: vt.Shapley(d, m, key=k, clip="auto")(POINT, epsilon=1.0),
     "counterfactual": lambda d, m, k: vt.Counterfactual(d, m, rows=False, key=k, threshold=0.25).fit(epsilon=1.0),
-    "pdp": lambda d, m, k: vt.PartialDependence(d, m, key=k)(epsilon=1.0, marginals=counted(d)),
-    "ale": lambda d, m, k: vt.AccumulatedEffects(d, m, key=k)(epsilon=1.0, marginals=counted(d)),
-    "importance": lambda d, m, k: vt.PermutationImportance(d, m, key=k)(epsilon=1.0, marginals=counted(d)),
-    "interactions": lambda d, m, k: vt.Interactions(d, m, key=k)(epsilon=1.0, marginals=counted(d)),
-    "shap importance": lambda d, m, k: vt.ShapImportance(d, m, key=k)(epsilon=1.0, marginals=counted(d)),
-    "shap dependence": lambda d, m, k: vt.ShapDependence(d, m, key=k)(epsilon=1.0, marginals=counted(d)),
-    "report": lambda d, m, k: vt.GlobalReport(d, m, key=k)(epsilon=1.0, marginals=counted(d)),
+    "pdp": lambda d, m, k: vt.PartialDependence(d, m, marginals=counted(d), key=k)(epsilon=1.0),
+    "ale": lambda d, m, k: vt.AccumulatedEffects(d, m, marginals=counted(d), key=k)(epsilon=1.0),
+    "importance": lambda d, m, k: vt.PermutationImportance(d, m, marginals=counted(d), key=k)(epsilon=1.0),
+    "interactions": lambda d, m, k: vt.Interactions(d, m, marginals=counted(d), key=k)(epsilon=1.0),
+    "shap importance": lambda d, m, k: vt.ShapImportance(d, m, marginals=counted(d), key=k)(epsilon=1.0),
+    "shap dependence": lambda d, m, k: vt.ShapDependence(d, m, marginals=counted(d), key=k)(epsilon=1.0),
+    "report": lambda d, m, k: vt.GlobalReport(d, m, marginals=counted(d), key=k)(epsilon=1.0),
     "pane": lambda d, m, k: vt.release(d, m, epsilon=1.0, parts=["local", "counterfactual"], threshold=0.25, key=k),
     "any curve": lambda d, m, k: vt.AnyCurve(
         d, curve, x_grid=[0.0, 1.0], y_range=(0, 1), model=m, groups=20, isolation="none", key=k
@@ -280,8 +280,9 @@ def test_a_torch_module_is_copied_and_its_training_changes_nothing() -> None:
 
 def test_a_counterfactual_does_not_speak_for_a_model_that_was_fitted_again() -> None:
     estimator = tree(3)
-    explain = vt.Counterfactual(private(), vt.Model(estimator, range=(0, 1), inputs="values"), threshold=0.25, rows=False)
-    explain.fit(epsilon=4.0)(POINT)
+    explainer = vt.Counterfactual(private(), vt.Model(estimator, range=(0, 1), inputs="values"), threshold=0.25, rows=False)
+    explain = explainer.fit(epsilon=4.0)
+    explain(POINT)
     estimator.fit(np.random.default_rng(2).uniform(size=(50, 2)), np.linspace(0, 1, 50))
     with pytest.raises(InvalidInput, match="fitted again"):
         explain(POINT)
@@ -326,10 +327,12 @@ def test_one_key_for_two_losses_replays_neither_for_the_other(report: bool) -> N
             return np.abs(y - f) ** power
 
         if report:
-            made = vt.GlobalReport(data, model, parts=["importance"], loss=own, loss_bound=1.0, key=KEY)
-            return made(epsilon=1.0, marginals=counted(data))
-        made_alone = vt.PermutationImportance(data, model, loss=own, loss_bound=1.0, key=KEY)
-        return made_alone(epsilon=1.0, marginals=counted(data))
+            made = vt.GlobalReport(
+                data, model, parts=["importance"], loss=own, loss_bound=1.0, marginals=counted(data), key=KEY
+            )
+            return made(epsilon=1.0)
+        alone = vt.PermutationImportance(data, model, loss=own, loss_bound=1.0, marginals=counted(data), key=KEY)
+        return alone(epsilon=1.0)
 
     assert [charges(data, lambda p=p: ask(p)) for p in (2.0, 2.0, 2.0000001)] == [1, 0, 1]  # type: ignore[misc]
 

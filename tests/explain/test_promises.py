@@ -101,18 +101,20 @@ ALONE: dict[str, Explain] = {
     )(epsilon=1.0),
 }
 ON_MARGINALS: dict[str, Callable[..., object]] = {
-    "partial dependence": lambda d, **given: vt.PartialDependence(d, model())(["age"], epsilon=0.4, **given),
-    "partial dependence of a pair": lambda d, **given: vt.PartialDependence(d, model())(
-        [("age", "dose")], epsilon=0.4, **given
+    "partial dependence": lambda d, **given: vt.PartialDependence(d, model(), columns=["age"], **given)(epsilon=0.4),
+    "partial dependence of a pair": lambda d, **given: vt.PartialDependence(d, model(), columns=[("age", "dose")], **given)(
+        epsilon=0.4
     )["age", "dose"],
-    "accumulated effects": lambda d, **given: vt.AccumulatedEffects(d, model())(["age"], epsilon=0.4, **given)["age"],
-    "importance": lambda d, **given: vt.PermutationImportance(d, model())(epsilon=0.4, **given),
-    "interactions": lambda d, **given: vt.Interactions(d, model())(epsilon=0.4, **given),
-    "shap importance": lambda d, **given: vt.ShapImportance(d, model())(epsilon=0.4, **given),
-    "shap dependence": lambda d, **given: vt.ShapDependence(d, model())("age", epsilon=0.4, **given),
-    "report": lambda d, **given: vt.GlobalReport(d, model())(epsilon=0.4, **given),
-    "curve of a report": lambda d, **given: vt.GlobalReport(d, model())(epsilon=0.4, **given).ale["age"],  # type: ignore[index]
-    "ranking of a report": lambda d, **given: vt.GlobalReport(d, model())(epsilon=0.4, **given).importance,
+    "accumulated effects": lambda d, **given: vt.AccumulatedEffects(d, model(), columns=["age"], **given)(epsilon=0.4)[
+        "age"
+    ],
+    "importance": lambda d, **given: vt.PermutationImportance(d, model(), **given)(epsilon=0.4),
+    "interactions": lambda d, **given: vt.Interactions(d, model(), **given)(epsilon=0.4),
+    "shap importance": lambda d, **given: vt.ShapImportance(d, model(), **given)(epsilon=0.4),
+    "shap dependence": lambda d, **given: vt.ShapDependence(d, model(), columns=["age"], **given)(epsilon=0.4)["age"],
+    "report": lambda d, **given: vt.GlobalReport(d, model(), **given)(epsilon=0.4),
+    "curve of a report": lambda d, **given: vt.GlobalReport(d, model(), **given)(epsilon=0.4).ale["age"],  # type: ignore[index]
+    "ranking of a report": lambda d, **given: vt.GlobalReport(d, model(), **given)(epsilon=0.4).importance,
 }
 
 
@@ -146,7 +148,7 @@ def test_a_promise_covers_marginals_that_were_paid_for_before(name: str) -> None
 def test_the_two_numbers_of_the_audit() -> None:
     data = private()
     before = vt.marginals(data, epsilon=2.0)
-    curve = vt.PartialDependence(data, model())(["age"], epsilon=0.4, marginals=before)["age"]
+    curve = vt.PartialDependence(data, model(), columns=["age"], marginals=before)(epsilon=0.4)["age"]
     assert curve.guarantee.epsilon == pytest.approx(2.055, abs=5e-4)
     assert curve.guarantee.epsilon == pytest.approx(data.budget.spent_epsilon, rel=1e-6)
     assert f"epsilon = {curve.guarantee.epsilon:.4g}" in curve._repr_html_()
@@ -217,16 +219,16 @@ def test_marginals_with_a_promise_of_another_kind_are_refused_before_a_charge() 
     replaced = vt.marginals(private(neighbours="replace-one"), epsilon=1.0)
     data = private()
     with pytest.raises(InvalidInput, match="replace-one"):
-        vt.PartialDependence(data, model())(epsilon=0.4, marginals=replaced)
+        vt.PartialDependence(data, model(), marginals=replaced)(epsilon=0.4)
     assert data.budget.spent == vt.Cost()
 
 
 def test_no_result_makes_its_promise_from_a_price() -> None:
     """Only quotes may: they are about questions that nobody has asked yet."""
     source = Path(vt.__file__).parent
-    quotes = {"explain/effects/quote.py", "explain/shapley/shapley.py", "pane/plan.py"}
+    quotes = {"explain/shapley/shapley.py", "pane/plan.py"}
     made: dict[str, list[str]] = {}
-    for room in ("explain", "pane"):
+    for room in ("explain", "pane", "results", "solve"):
         for file in sorted((source / room).rglob("*.py")):
             for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
                 called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
@@ -234,6 +236,8 @@ def test_no_result_makes_its_promise_from_a_price() -> None:
                     made.setdefault(str(file.relative_to(source)), []).append(called)
     assert {file for file, calls in made.items() if "Guarantee.of_mu" in calls} == quotes
     assert {file for file, calls in made.items() if "Guarantee.of" in calls} == {
+        "explain/recipe.py",
         "explain/promises.py",
+        "solve/linear/history.py",  # of no release at all
     }
     assert {file for file, calls in made.items() if "Guarantee" in calls} == {"explain/linear/fitting.py"}  # adds to one

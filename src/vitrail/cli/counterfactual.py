@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..errors import BudgetExceeded, InvalidInput
+from ..errors import InvalidInput
 from ..guarantee import check_epsilon_delta
 from ..results.counterfactuals import Counterfactuals
 from ..results.summary import printable
@@ -37,9 +36,10 @@ from .output import (
 )
 
 if TYPE_CHECKING:
-    from ..explain.counterfactual.explainer import Counterfactual
     from ..ledger import Statement
     from ..show import Report
+    from ..solve.counterfactual.fitted import FittedCounterfactual
+    from ..solve.counterfactual.rules import Columns
 
 MOST_PEOPLE = 12
 """People that a page shows."""
@@ -52,10 +52,10 @@ class Asked:
     people: object
     desired_class: Level
     total: int
-    features_to_vary: str | list[str]
-    permitted_range: dict[str, object]
+    features_to_vary: Columns
+    permitted_range: dict[str, Sequence[Level]]
 
-    def answered(self, explainer: Counterfactual) -> Counterfactuals:
+    def answered(self, explainer: FittedCounterfactual) -> Counterfactuals:
         """Search; free."""
         return explainer(
             self.people,
@@ -110,7 +110,8 @@ def counterfactual(
     version: options.Version = "1",
 ) -> None:
     """Say what would have changed a model's answer for public points, from private rows, with a promise and a bill."""
-    from ..explain.counterfactual.explainer import Counterfactual
+    from ..explain.counterfactual import Counterfactual
+    from ..solve.counterfactual.fitted import FittedCounterfactual
 
     check_epsilon_delta(epsilon, delta, "a question")
     check_files(files, SUFFIXES, "the explanation")
@@ -124,8 +125,7 @@ def counterfactual(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what there is to warn of is said when it is paid for
         tried = Counterfactual(rehearsal, chosen, threshold=threshold, rows=False, latent="none")
-        with suppress(BudgetExceeded):  # more than the whole budget: the account itself says what is left
-            asked.answered(tried.fit(epsilon=epsilon))
+        asked.answered(FittedCounterfactual(tried.quote(epsilon=epsilon).result, chosen))
     private = declared.opened()
     last = max(entry.seq for entry in private.budget.entries)
     explainer = with_notes(lambda: Counterfactual(private, chosen, threshold=threshold, key=key).fit(epsilon=epsilon))
@@ -148,9 +148,9 @@ def _class_of(text: str) -> Level:
     return int(text) if text.isdecimal() else text
 
 
-def _ranges(schema: Schema, permit: Sequence[str]) -> dict[str, object]:
+def _ranges(schema: Schema, permit: Sequence[str]) -> dict[str, Sequence[Level]]:
     """The options ``--permit``, read by the schema."""
-    ranges: dict[str, object] = {}
+    ranges: dict[str, Sequence[Level]] = {}
     for text in permit:
         name, equals, given = text.partition("=")
         if not equals or not given:

@@ -50,8 +50,8 @@ def explain(
     as_json: options.Json = False,
 ) -> None:
     """Explain one person from a pane: what each column contributes, what would change the answer, where they stand. Free."""
-    from ..explain.counterfactual.classes import OPPOSITE
     from ..pane.pane import METHODS, Pane
+    from ..solve.counterfactual.classes import OPPOSITE
 
     check_files(files, SUFFIXES, "the explanation")
     chosen = next((known for known in METHODS if known == method), None)

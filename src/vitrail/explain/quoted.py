@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -76,30 +77,44 @@ class Quoted(Generic[R_co]):
         return width
 
     @property
+    def half_widths(self) -> Mapping[str, tuple[float, BandClaim | None]]:
+        """The median half-width of each part's bands and what they claim, by part; under no name for a single result."""
+        claims: Mapping[str, BandClaim] | None = getattr(self.result, "band_claims", None)
+        if claims is not None:
+            widths: Mapping[str, float] = getattr(self.result, "half_widths", {})
+            return {part: (width, claims[part]) for part, width in widths.items()}
+        width = self.half_width
+        return {} if width is None else {"": (width, getattr(self.result, "band_claim", None))}
+
+    @property
+    def widths_text(self) -> str:
+        """All half-widths and claims in words."""
+        return ", ".join(
+            f"{part} +-{width:.2g}".lstrip() + ("" if claim is None else f" ({claim.mark})")
+            for part, (width, claim) in self.half_widths.items()
+        )
+
+    @property
     def epsilon(self) -> float:
         """What it would cost."""
         return self.price.guarantee.epsilon
 
     def __str__(self) -> str:
-        claim: BandClaim | None = getattr(self.result, "band_claim", None)
-        width = self.half_width
-        mark = "" if claim is None else f" ({claim.mark})"
-        bands = (
-            ""
-            if width is None
-            else f" Bands of about +-{width:.2g}{mark}: an estimate from rows drawn from {self.stands_on}."
-        )
+        widths = self.widths_text
+        bands = f" Bands of about {widths}: an estimate from rows drawn from {self.stands_on}." if widths else ""
         return f"{self.price}{bands}"
 
     def to_json(self) -> dict[str, JsonValue]:
         """The quote as plain JSON values."""
         claim: BandClaim | None = getattr(self.result, "band_claim", None)
-        return {
+        widths: dict[str, JsonValue] = {part: width for part, (width, _) in self.half_widths.items() if part}
+        fields: dict[str, JsonValue] = {
             "price": self.price.to_json(),
             "half_width": self.half_width,
             "band_claim": None if claim is None else claim.value,
             "stands_on": self.stands_on,
         }
+        return fields | ({"half_widths": widths} if widths else {})
 
 
 def quote(conversation: Conversation[R], mu: float) -> Quoted[R]:

@@ -83,6 +83,7 @@ def _plain(value: object, what: str, place: str) -> JsonValue:
 class RawEntry:
     """An entry as it is stored: nothing in it is believed until it was checked."""
 
+    account: str
     seq: int
     digest: str
     record: str
@@ -161,7 +162,7 @@ class Entry:
     def raw(self) -> RawEntry:
         """The entry as it is stored."""
         record = self.record
-        return RawEntry(self.seq, digest_of(record), record)
+        return RawEntry(self.account, self.seq, digest_of(record), record)
 
 
 def digest_of(record: str) -> str:

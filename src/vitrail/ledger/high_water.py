@@ -38,10 +38,11 @@ from typing import TYPE_CHECKING
 from ..accounting import Cost, JsonValue, rounded_up
 from ..errors import LedgerCorrupted, LedgerError, LedgerRolledBack, LedgerWarning
 from .allowance import question_epsilon
-from .entries import canonical_json, cost_from_json, cost_to_json
+from .entries import RawEntry, canonical_json, cost_from_json, cost_to_json
 
 if TYPE_CHECKING:
-    from .book import AccountRow, Book
+    from .book import Book
+    from .tables import AccountRow
 
 try:
     import fcntl
@@ -216,7 +217,7 @@ def contradiction(book: Book, mark: HighWater, place: str, file: Path | None) ->
         found = f"The ledger {place} has account {mark.account!r} with {row.seq} entries (epsilon {rounded_up(spent)} spent)"
     else:
         # Of the last entry the row's head is compared, whose own entry is checked with every operation (``Book.locked``).
-        last = None if row.seq == mark.seq else book.raw_entry(mark.account, mark.seq)
+        last = None if row.seq == mark.seq else book.get(RawEntry, account=mark.account, seq=mark.seq)
         if mark.head == (row.head if row.seq == mark.seq else None if last is None else last.digest):
             return None
         found = f"The ledger {place} has account {mark.account!r} with another history"

@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
-from sqlalchemy import Connection, Engine, insert, inspect, select, text
+from sqlalchemy import Connection, Engine, inspect, select, text
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from ..accounting import Cost, Event, JsonValue
@@ -30,14 +30,24 @@ from ..errors import LedgerError
 from ..guarantee import Budget, Neighbours
 from . import operations, reservations, verification
 from .book import Book
-from .database import READ_ONLY, connect, copy_file, is_empty, leave_write_ahead_log, make_file, parse
-from .entries import Part
+from .database import (
+    BUSY_SECONDS,
+    READ_ONLY,
+    connect,
+    connect_in_memory,
+    copy_file,
+    is_empty,
+    leave_write_ahead_log,
+    make_file,
+    make_tables,
+    parse,
+)
+from .entries import Part, RawEntry
 from .high_water import HighWater, HighWaterMarks, contradiction, mark_of, state_folder
 from .results import Account, Charge, Replay, Reservation, Statement, Verification
-from .tables import CHARGES, FORMAT, FORMAT_VERSION, LATER, METADATA
+from .tables import FORMAT_VERSION, LATER, METADATA, TABLES, ChargeRow, FormatRow, ReservationRow
 
 _CREATION_LOCK = 0x76697472  # an arbitrary number that only ledgers being created lock in PostgreSQL
-_LOCK_SECONDS = 60.0
 
 NOTHING_CHARGED = "Nothing was charged."
 CHARGE_UNSURE = (
@@ -85,28 +95,32 @@ class SqlLedger:
 
     def __init__(self, where: str | Path = "memory", *, must_exist: bool = False) -> None:
         self._url = parse(where)
-        self._is_file = self._url.get_backend_name() == "sqlite"
-        self._in_memory = self._is_file and not self._url.database
-        self._is_file = self._is_file and not self._in_memory
+        self._in_memory = where == "memory"
+        self._is_file = self._url.get_backend_name() == "sqlite" and not self._in_memory
         self._place = (
-            "memory" if self._in_memory else str(self._url.database) if self._is_file else self._url.render_as_string()
+            ("memory" if self._in_memory else str(self._url.database))
+            if self._in_memory or self._is_file
+            else self._url.render_as_string()
         )
         self._marks = None if self._in_memory else HighWaterMarks(state_folder())
         self._openings: dict[str, str] = {}  # account to the digest of its first entry, by which its record is found
-        self._lock = threading.Lock() if self._in_memory else None  # one connection, one transaction at a time
+        self._pid = os.getpid()
+        self._engine: Engine | None = None
+        self._memory = connect_in_memory() if self._in_memory else None
+        self._lock = threading.Lock()  # of the one connection to memory
+        self._complete = self._in_memory  # whether it is known to have every table of this version
+        if self._in_memory:
+            return
         if self._is_file:
             make_file(Path(self._place), must_exist=must_exist)
             leave_write_ahead_log(Path(self._place))
-        self._pid = os.getpid()
-        self._engine: Engine | None = connect(self._url)
-        self._complete = False  # whether it is known to have every table of this version
+        self._engine = connect(self._url)
         try:
             self._prepare_tables(must_exist=must_exist)
         except BaseException:
             self.close()
             raise
-        if not self._in_memory:
-            _OPEN.add(self)
+        _OPEN.add(self)
 
     def open_account(self, account: str, budget: Budget, neighbours: Neighbours, *, data: str | None = None) -> Account:
         """See :meth:`Ledger.open_account`."""
@@ -177,7 +191,7 @@ class SqlLedger:
     def has_begun(self, account: str, *, recipe: str) -> bool:
         """See :meth:`Ledger.has_begun`."""
         with self._reading() as book:
-            return bool(book.reservations_for(account, recipe))
+            return bool(book.rows(ReservationRow, account=account, recipe=recipe))
 
     def finish(self, reservation: Reservation) -> Cost:
         """See :meth:`Ledger.finish`."""
@@ -213,7 +227,7 @@ class SqlLedger:
 
     def verify(self, published: Mapping[str, str] | None = None) -> Verification:
         """See :meth:`Ledger.verify`."""
-        self._engine_here()
+        self._check_usable()
         try:
             records = () if self._marks is None else self._marks.all()  # before the chain: a record never leads
             with self._reading() as book:
@@ -265,14 +279,17 @@ class SqlLedger:
 
     def close(self) -> None:
         """Close the connections. The ledger stays where it is; what was in memory is gone."""
-        if self._engine is not None and os.getpid() == self._pid:
-            self._engine.dispose()
-        self._engine = None
+        if os.getpid() == self._pid:
+            if self._engine is not None:
+                self._engine.dispose()
+            if self._memory is not None:
+                self._memory.close()
+        self._engine = self._memory = None
 
     def _prepare_tables(self, *, must_exist: bool) -> None:
         """Check the format; where there is no ledger, create one if that is allowed."""
         with self._transaction(read_only=True) as connection:  # a reader without the right to write may still verify
-            if inspect(connection).has_table(FORMAT.name):
+            if inspect(connection).has_table(TABLES[FormatRow].name):
                 self._check_format(connection)
                 self._complete = not _missing_tables(connection)
                 return
@@ -280,14 +297,13 @@ class SqlLedger:
             raise LedgerError(f"{self._place} holds no ledger. Check the address, or create one with open_ledger.")
         with self._transaction(read_only=False) as connection:
             _lock_creation(connection)
-            if not inspect(connection).has_table(FORMAT.name):
+            if not inspect(connection).has_table(TABLES[FormatRow].name):
                 if self._is_file and not is_empty(Path(self._place)):
                     raise LedgerError(
                         f"{self._place} is a database without a ledger: another program's, or a copy of a ledger that was "
                         "made without its -wal file. A new ledger is made in a new file only."
                     )
-                METADATA.create_all(connection)
-                connection.execute(insert(FORMAT).values(version=FORMAT_VERSION))
+                make_tables(connection)
             self._check_format(connection)
 
     def _add_later_tables(self) -> None:
@@ -296,12 +312,12 @@ class SqlLedger:
             _lock_creation(connection)
             missing = _missing_tables(connection)
             METADATA.create_all(connection, tables=list(LATER))
-            if CHARGES.name in missing:
+            if TABLES[ChargeRow].name in missing:
                 verification.list_charges(Book(connection, for_update=True))
         self._complete = True
 
     def _check_format(self, connection: Connection) -> None:
-        versions = connection.execute(select(FORMAT.c.version)).scalars().all()
+        versions = connection.execute(select(TABLES[FormatRow])).scalars().all()
         if versions != [FORMAT_VERSION]:
             raise LedgerError(
                 f"The ledger {self._place} has the format {versions}; this version of vitrail reads [{FORMAT_VERSION}]. Use "
@@ -337,7 +353,7 @@ class SqlLedger:
 
     def _opening(self, book: Book, account: str) -> str | None:
         """The digest of the account's first entry. Read once: a ledger in this one's place is found by this one's record."""
-        if account not in self._openings and (first := book.raw_entry(account, 1)) is not None:
+        if account not in self._openings and (first := book.get(RawEntry, account=account, seq=1)) is not None:
             self._openings[account] = first.digest
         return self._openings.get(account)
 
@@ -350,36 +366,37 @@ class SqlLedger:
     @contextmanager
     def _transaction(self, *, read_only: bool) -> Iterator[Connection]:
         """One transaction: committed if the block ends well, rolled back if it does not."""
-        engine = self._engine_here()
-        options: dict[str, object] = {READ_ONLY: read_only}
-        if read_only and engine.dialect.name == "postgresql":
-            options["isolation_level"] = "REPEATABLE READ"  # one snapshot for all the statements of a reader
+        self._check_usable()
         try:
-            with self._alone(), engine.connect().execution_options(**options) as connection, connection.begin():
+            with self._connection(read_only=read_only) as connection, connection.begin():
                 yield connection
         except SQLAlchemyError as error:
             reason = str(getattr(error, "orig", None) or type(error).__name__).partition("\n")[0]
             raise TransactionFailed(f"The ledger {self._place} could not complete a transaction ({reason}).") from error
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """In memory: no other thread is in a transaction. Files and databases have locks of their own."""
-        if self._lock is None:
-            yield
-            return
-        if not self._lock.acquire(timeout=_LOCK_SECONDS):
-            raise TransactionFailed("The ledger in memory is busy with another transaction of this process.")
-        try:
-            yield
-        finally:
-            self._lock.release()
+    def _connection(self, *, read_only: bool) -> Iterator[Connection]:
+        """A connection of the engine's own, or, in memory, the one there is, while no other thread has it."""
+        if self._memory is not None:
+            if not self._lock.acquire(timeout=BUSY_SECONDS):
+                raise TransactionFailed("The ledger in memory is busy with another transaction of this process.")
+            try:
+                yield self._memory
+            finally:
+                self._lock.release()
+        elif self._engine is not None:
+            options: dict[str, object] = {READ_ONLY: read_only}
+            if read_only and self._engine.dialect.name == "postgresql":
+                options["isolation_level"] = "REPEATABLE READ"  # one snapshot for all the statements of a reader
+            with self._engine.connect().execution_options(**options) as connection:
+                yield connection
 
-    def _engine_here(self) -> Engine:
-        """The engine of this process; a forked child gets its own, because connections do not survive a fork."""
-        if self._engine is None:
+    def _check_usable(self) -> None:
+        """Refuse a ledger that was closed. A forked child gets an engine of its own: connections do not survive a fork."""
+        if self._engine is None and self._memory is None:
             raise LedgerError(f"The ledger {self._place} was closed. Open it again with open_ledger.")
         if os.getpid() != self._pid:
-            if self._in_memory:
+            if self._engine is None:
                 raise LedgerError(
                     "A ledger in memory belongs to the process that made it: a child that spent from its copy would spend "
                     "the budget twice. Use a ledger file, for example open_ledger('ledger.db'), to share a budget."
@@ -387,7 +404,6 @@ class SqlLedger:
             _INHERITED.append(self._engine)
             self._engine = connect(self._url)
             self._pid = os.getpid()
-        return self._engine
 
     def __reduce__(self) -> NoReturn:
         raise LedgerError("A ledger cannot be copied or pickled. Open it by its address where it is needed.")

@@ -13,8 +13,8 @@ from ..accounting import Cost, Selection, Spending, UnknownEvent, event_from_jso
 from ..errors import LedgerCorrupted, VitrailError
 from ..guarantee import Budget, Neighbours, check_neighbours
 from .allowance import fits
-from .book import ChargeRow, ReservationRow, State
 from .entries import GENESIS, Entry, Part, budget_from_json, cost_from_json
+from .tables import ChargeRow, ReservationRow, State
 
 
 @dataclass(slots=True)

@@ -18,11 +18,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from ..errors import LedgerCorrupted
-from .book import Book, ReleaseRow
-from .entries import Part, decode
+from .book import Book
+from .entries import Part, RawEntry, decode
 from .high_water import HighWater
 from .results import Verification, VerifiedAccount
-from .tables import CHARGES
+from .tables import AnalystRow, ChargeRow, KeptRow, PartRow, ReleaseRow, ReservationRow, SightingRow
 from .tally import Tally
 
 _K = TypeVar("_K")
@@ -93,7 +93,7 @@ def list_charges(book: Book) -> None:
         tally = Tally(name)
         _walk(book, tally, set())
         for row in tally.listed_charges().values():
-            book.add_charge(row)
+            book.add(row)
 
 
 def _older(tally: Tally, recorded: HighWater) -> str:
@@ -107,7 +107,7 @@ def _older(tally: Tally, recorded: HighWater) -> str:
 
 def _walk(book: Book, tally: Tally, digests: set[str]) -> None:
     """Check the links of the chain and fold it."""
-    for raw in book.entries(tally.account):
+    for raw in book.stream(RawEntry, tally.account):
         expected = tally.seq + 1
         if raw.seq != expected:
             tally.problems.append(f"Entry {expected} of account {tally.account!r} is missing: entry {raw.seq} follows.")
@@ -158,10 +158,11 @@ def _compare_analysts(book: Book, tally: Tally) -> None:
     _compare(
         tally,
         lambda name: f"What analyst {name!r} has spent of account {tally.account!r}, or the cap,",
-        {row.analyst: (row.spent, row.cap, row.capacity) for row in book.analysts(tally.account)},
+        {row.analyst: (row.spent, row.cap, row.capacity) for row in book.rows(AnalystRow, account=tally.account)},
         {name: (line.spent, line.cap, line.capacity) for name, line in tally.analysts.items()},
     )
-    for charge_seq, name in book.sightings(tally.account) ^ tally.sightings:
+    sightings = {(row.charge_seq, row.analyst) for row in book.rows(SightingRow, account=tally.account)}
+    for charge_seq, name in sightings ^ tally.sightings:
         tally.problems.append(
             f"Whether analyst {name!r} has seen the release of charge {charge_seq} of account {tally.account!r} is kept "
             "otherwise than its entries say."
@@ -175,7 +176,12 @@ def _compare_parts(book: Book, tally: Tally) -> None:
         whose = f"analyst {key[0]!r} on account" if key[0] else "account"
         return f"What {whose} {tally.account!r} has spent on {key[1]}"
 
-    _compare(tally, what, {(row.analyst, row.part): row.spent for row in book.parts(tally.account)}, tally.part_totals())
+    _compare(
+        tally,
+        what,
+        {(row.analyst, row.part): row.spent for row in book.rows(PartRow, account=tally.account)},
+        tally.part_totals(),
+    )
 
 
 def _compare_reservations(book: Book, tally: Tally) -> None:
@@ -183,14 +189,14 @@ def _compare_reservations(book: Book, tally: Tally) -> None:
     _compare(
         tally,
         lambda seq: f"What reservation {seq} of account {tally.account!r} holds",
-        {row.reserved_seq: row for row in book.reservations(tally.account)},
+        {row.reserved_seq: row for row in book.rows(ReservationRow, account=tally.account)},
         tally.reservations,
     )
-    if not book.lacks(CHARGES):  # else a ledger of an earlier version: its first writer lists them
+    if not book.lacks(ChargeRow):  # else a ledger of an earlier version: its first writer lists them
         _compare(
             tally,
             lambda seq: f"Charge {seq} of account {tally.account!r}",
-            {row.charge_seq: row for row in book.charges(tally.account)},
+            {row.charge_seq: row for row in book.rows(ChargeRow, account=tally.account)},
             tally.listed_charges(),
         )
 
@@ -207,7 +213,7 @@ def _compare(tally: Tally, what: Callable[[_K], str], kept: Mapping[_K, _V], tol
 def _compare_kept(book: Book, tally: Tally) -> None:
     """Check what analysts keep against the digests that were recorded last."""
     missing = dict(tally.kept)
-    for row in book.all_kept(tally.account):
+    for row in book.stream(KeptRow, tally.account):
         recorded = missing.pop((row.analyst, row.name), None)
         found = (row.kept_seq, hashlib.sha256(row.content).hexdigest(), len(row.content))
         if recorded is None or found != (recorded.released_seq, recorded.sha256, recorded.size):
@@ -224,7 +230,7 @@ def _compare_kept(book: Book, tally: Tally) -> None:
 def _compare_releases(book: Book, tally: Tally) -> None:
     """Check every stored release against its charge and its recorded digest."""
     missing = set(tally.releases)
-    for row in book.releases(tally.account):
+    for row in book.stream(ReleaseRow, tally.account):
         missing.discard(row.charge_seq)
         if reason := _wrong_release(row, tally):
             tally.problems.append(

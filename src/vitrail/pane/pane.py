@@ -10,7 +10,7 @@ noise, ``method="auto"`` takes the synopsis.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -21,16 +21,19 @@ from numpy.typing import NDArray
 
 from ..accounting import Cost
 from ..errors import InvalidInput
-from ..explain.counterfactual.classes import OPPOSITE
 from ..guarantee import Guarantee
 from ..model import Model
 from ..results import Attribution, Ranking, archive
+from ..results.base import Frame
 from ..results.class_picture import ClassPicture
 from ..results.marginals import Marginals
 from ..results.private_rows import PrivateRows
 from ..results.report import Report
 from ..results.synopsis import Synopsis
 from ..schema import Level, Schema
+from ..solve.counterfactual.classes import OPPOSITE
+from ..solve.counterfactual.fitted import FittedCounterfactual
+from ..solve.counterfactual.rules import Columns, Ranges
 from ..solve.counterfactual.search import PLAUSIBILITY_WEIGHT
 from ..solve.linear.labelled_rows import RowsExplainer, explain_on
 from ..solve.linear.problem import LocalProblem
@@ -42,8 +45,8 @@ from .parts import KINDS, read_part
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
-    from ..explain.counterfactual.explainer import Counterfactual
     from ..results.counterfactuals import Counterfactuals
     from ..results.effects import Effects
     from .person import Person
@@ -122,6 +125,11 @@ class Pane:
     def with_model(self, model: Model | str | Path) -> Pane:
         """The same pane with a model to explain with."""
         return Pane(self._manifest, self._files, opened(model, self._manifest, self._files, "the pane"))
+
+    def with_bill(self, lines: tuple[Line, ...]) -> Pane:
+        """The same pane with the ledger's own lines on its bill."""
+        bill = replace(self._manifest, bill=lines, created=max(line.date for line in lines))
+        return Pane(Manifest.read(bill.to_fields(), self._files, "the pane"), self._files, self._model)
 
     def to_bytes(self) -> bytes:
         """The file; the same pane gives the same bytes. Parts that this version does not know are in it unchanged."""
@@ -225,6 +233,19 @@ class Pane:
 
         said = "".join(f"<p>{html_text(one)}</p>" for one in (self.guarantee.sentence,))
         return f"<p><b>{html_text(repr(self))}</b></p>{inside_table(self).to_html()}{said}"
+
+    def frame(self) -> Frame:
+        """Curves and importance as columns of one length, or the histograms where there are none."""
+        return self.report.frame() if "global" in self._known else self.marginals.frame()
+
+    @property
+    def half_width(self) -> float | None:
+        """The median half-width of the bands of curves and importance, or of the histograms where there are none."""
+        return self.report.half_width if "global" in self._known else self.marginals.half_width
+
+    def plot(self) -> Figure:
+        """Curves and importance, or the histograms where there are none."""
+        return self.report.plot() if "global" in self._known else self.marginals.plot()
 
     # --- releases ----------------------------------------------------------------------------------------------------
 
@@ -355,18 +376,18 @@ class Pane:
 
     def counterfactual(
         self,
-        people: object,
+        points: object,
         *,
         desired_class: Level = OPPOSITE,
         total_CFs: int = 1,
-        features_to_vary: str | Sequence[str] = "all",
-        permitted_range: object = None,
+        features_to_vary: Columns = "all",
+        permitted_range: Ranges = None,
         plausibility_weight: float = PLAUSIBILITY_WEIGHT,
         seed: int = 0,
     ) -> Counterfactuals:
-        """What would have led the model to another class; see :class:`vitrail.Counterfactual` for the options. Free."""
+        """What would have led the model to another class; options as for :class:`vitrail.FittedCounterfactual`. Free."""
         found = self._counterfactual(
-            people,
+            points,
             desired_class=desired_class,
             total_CFs=total_CFs,
             features_to_vary=features_to_vary,
@@ -377,10 +398,8 @@ class Pane:
         return replace(found, guarantee=self.guarantee, cost=self.cost)
 
     @cached_property
-    def _counterfactual(self) -> Counterfactual:
-        from ..explain.counterfactual.explainer import Counterfactual
-
-        return Counterfactual.of_picture(self._picture, model=self._needed_model("a counterfactual"))
+    def _counterfactual(self) -> FittedCounterfactual:
+        return FittedCounterfactual(self._picture, self._needed_model("a counterfactual"))
 
     def classes_differ(self) -> str | None:
         """Why counterfactuals cannot be had with a model that the pane was not made with; None if they can."""

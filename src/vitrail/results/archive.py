@@ -6,7 +6,8 @@ names other than ``folder/file.json``, ``.npy`` or ``.onnx`` are refused. *Filli
 directory (read from the last 22 bytes, before the directory is), the number of members and what they unpack to are bounded
 before anything is unpacked; no member is unpacked beyond its declared size; an array's header has to account for exactly the
 bytes that follow it; JSON texts have a smaller bound. *Being damaged*: every member has a SHA-256 in the manifest. The
-hashes find damage, not forgery: who can change a file can change its hash. Tests: tests/results/test_archive.py.
+hashes find damage, not forgery: who can change a file can change its hash. Tests:
+tests/pane/test_pane_archive.py, tests/results/test_stored.py.
 
 The same content gives the same bytes: names are sorted, times fixed, compression is always deflate at level 9.
 """

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import index
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,6 @@ from ..show.attributions import check_most
 from .band_claim import BandClaim
 from .base import Frame, Result
 from .checks import Floats, PlainValue, checked_names, checked_texts, frozen_numbers, plain_points, shown_text
-from .contribution import Contribution
 from .plots import ExplanationPlots
 from .summary import summary_text
 
@@ -35,6 +34,38 @@ MOST_SHOWN = 5
 
 class NoSuchPoint(InvalidInput, IndexError):
     """A place that the explanation does not have."""
+
+
+class Contribution(NamedTuple):
+    """What one column contributed to one prediction.
+
+    Attributes
+    ----------
+    column : str
+        Which.
+    value : float
+        How much, in units of the model's output.
+    lower, upper : float or None
+        Ends of its noise band, where there is one.
+    shown : str
+        What the explained point has there, as text.
+
+    Examples
+    --------
+    >>> Contribution("age", 0.2, 0.1, 0.3, "39").certain
+    True
+    """
+
+    column: str
+    value: float
+    lower: float | None
+    upper: float | None
+    shown: str
+
+    @property
+    def certain(self) -> bool:
+        """Whether the noise band excludes zero; without a band nobody knows, and it is False."""
+        return self.lower is not None and self.upper is not None and (self.lower > 0 or self.upper < 0)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -12,7 +12,7 @@ import numpy as np
 from ..accounting import Cost
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
-from .band_claim import BandClaim, weakest
+from .band_claim import TWO_SIDED_95, BandClaim, weakest
 from .base import Frame, Result
 from .curve import Curve
 from .marginals import Marginals
@@ -101,6 +101,12 @@ class Effects(Result, Mapping[str, Curve], stored_as="effects/1"):
     def band_sentences(self) -> tuple[str, ...]:
         """What the bands of all of them claim."""
         return (self.band_claim.sentence(),)
+
+    @property
+    def half_width(self) -> float | None:
+        """The median half-width of the bands: over curves and surfaces, of the median of each; None without bands."""
+        widths = [TWO_SIDED_95 * float(np.median(one.std)) for one in self._members if one.std is not None]
+        return float(np.median(widths)) if widths else None
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -172,6 +172,19 @@ class Report(Result, stored_as="report/1"):
         """What the bands of each part claim."""
         return tuple(claim.sentence(SHOWN_PARTS[part]) for part, claim in self.band_claims.items())
 
+    @property
+    def half_widths(self) -> Mapping[str, float]:
+        """The median half-width of the bands of each part, by its name in ``parts``: of outputs, losses, Shapley values."""
+        widths = {part: getattr(self, part).half_width for part in self.parts}
+        return {part: width for part, width in widths.items() if width is not None}
+
+    @property
+    def half_width(self) -> float | None:
+        """The median half-width of the curves' bands; of importances where there are no curves."""
+        widths = self.half_widths
+        chosen = [widths[part] for part in ("pdp", "ale") if part in widths] or list(widths.values())
+        return float(np.median(chosen)) if chosen else None
+
     def _repr_html_(self) -> str:
         from ..show import figure_image, html_text
 

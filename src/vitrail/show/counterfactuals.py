@@ -164,6 +164,20 @@ def distances_figure(distance: Floats, plausibility: Floats, *, title: str = "",
     return figure
 
 
+def class_counts_figure(labels: Sequence[object], counts: Floats, half_width: float, *, title: str) -> Figure:
+    """A bar for each class: its noisy number of rows, with the noise band."""
+    figure = new_figure(5.2, 0.32 * len(labels) + 1.1)
+    axes = figure.add_subplot()
+    quiet(axes)
+    names = [_text(label) for label in labels]
+    axes.barh(range(len(names)), counts, xerr=half_width, color=GLASS, ecolor=INK, height=0.6)
+    axes.set_yticks(range(len(names)), names, parse_math=False)
+    axes.invert_yaxis()
+    axes.set_xlabel("rows, with 95 % noise bands", fontsize=9, color=INK)
+    axes.set_title(title, fontsize=10, color=INK, loc="left", parse_math=False)
+    return figure
+
+
 def what_if_html(shapes: Sequence[WhatIfShape], heading: str, sentences: Sequence[str]) -> str:
     """What a notebook shows: a table for each person, changed cells marked, and the sentences under them."""
     parts = [f"<p><b>{html_text(heading)}</b></p>", *(what_if_table(shape) for shape in shapes)]
