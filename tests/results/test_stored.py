@@ -288,7 +288,7 @@ def test_a_pane_is_no_result_and_says_what_it_is():
         ("synopsis", ("sigma",), -1.0, "no positive number"),
         ("synopsis", ("output_range",), [1.0, 0.0], "output range"),
         ("synopsis", ("cells",), ["sex"], "do not fit its schema"),
-        ("synopsis", ("weight", "width"), -1.0, "must be positive"),
+        ("synopsis", ("weight", "width"), -1.0, "must be a positive"),
         ("picture", ("code", "size"), 10**9, "features of its schema"),
         ("picture", ("by",), "nobody", "by"),
         ("picture", ("sums_sigma",), 0, "no positive number"),
