@@ -84,13 +84,7 @@ class _Point:
     """Moves (b) to (d) for one point; a full descent from zero where nothing is known yet."""
 
     def __init__(
-        self,
-        gradients: Gradients,
-        raw: Floats,
-        history: History,
-        options: Adaptive,
-        terms: Terms,
-        most_steps: int | None,
+        self, gradients: Gradients, raw: Floats, history: History, options: Adaptive, terms: Terms, most_steps: int | None
     ) -> None:
         self._raw, self._options, self._terms, self._most_steps = raw, options, terms, most_steps
         self._gradients, self._centres = gradients, gradients.problem.encode(raw[None])
