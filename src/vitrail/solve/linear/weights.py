@@ -5,6 +5,12 @@ the vault needs is weaker and enforced there: weights are clipped to [0, 1], and
 lowered to the bound that the noise is made for. So a wrong constant here costs accuracy, never privacy. Weights that
 are unbounded (1/d) are refused all the same: no rescaling makes them a weighting of neighbours under which one row's
 influence is bounded.
+
+Examples
+--------
+>>> import numpy as np, vitrail as vt
+>>> vt.weights.exponential(0.3)(np.array([0.0, 0.5])).round(3)
+array([1.   , 0.435])
 """
 
 from __future__ import annotations
