@@ -11,7 +11,7 @@ import numpy as np
 
 from papers import risks_setup as setup
 from vitrail.audit import influence, reconstruction
-from vitrail.audit.likelihood import joint_online, offline, online
+from vitrail.audit.attacks import joint_online, offline, online
 from vitrail.audit.roc import area, best_threshold, found_at
 from vitrail.audit.shadow import Networks, halves
 from vitrail.audit.signals import explanation_signals, prediction_signals
@@ -198,8 +198,8 @@ def reconstruction_rows(folder: Path, device: str, quick: bool) -> tuple[dict[st
         for k in (1,) if quick else (1, 5):
             shows = influence.LogisticInfluence.fit(people, case.labels[chosen], k=k, l2=1e-3)
             audit = reconstruction(
-                shows, people.shape[1], queries=200 if quick else 5000, hessian_inverse=shows.hessian_inverse(),
-                domain=(0.0, 1.0), training=people, groups=list(case.groups[chosen]), seed=16,
+                shows, (np.zeros(people.shape[1]), np.ones(people.shape[1])), queries=200 if quick else 5000,
+                hessian_inverse=shows.hessian_inverse(), training=people, groups=list(case.groups[chosen]), seed=16,
             )  # fmt: skip
             rows += [
                 {"data": "adult", "rows": size, "shown": k, "rank": audit.rank_bound, **plain(row.to_json())}

@@ -1,5 +1,6 @@
 """Pictures as rows of pixels, their regions, the bound of what regions show, and heat maps over the picture."""
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -100,6 +101,20 @@ def test_superpixels_follow_the_public_picture_and_are_connected() -> None:
             vt.Picture.around(bad)
     with pytest.raises(InvalidInput, match="n_regions"):
         vt.Picture.around(image, 0)
+    with pytest.raises(InvalidInput, match="compactness"):
+        vt.Picture.around(image, 25, compactness=0)
+
+
+@pytest.mark.parametrize(("shape", "n_regions"), [((1, 1), 1), ((2, 2), 4), ((1, 9), 3), ((5, 7), 35)])
+def test_small_and_empty_pictures_have_regions_too(shape: tuple[int, int], n_regions: int) -> None:
+    for image in (np.zeros(shape), np.arange(np.prod(shape)).reshape(shape)):
+        assert 1 <= vt.Picture.around(image, n_regions).n_regions <= image.size
+
+
+def test_without_scikit_image_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "skimage.segmentation", None)
+    with pytest.raises(InvalidInput, match=r"vitrail\[pictures\]"):
+        vt.Picture.around(shoes()[0][0], 25)
 
 
 # --- the bound -------------------------------------------------------------------------------------------------------

@@ -121,7 +121,7 @@ def vaulted(rows):
 def test_the_whole_protocol_keeps_its_promise(enhanced):
     """The library's own protocol, answered with the vault's noise law: 1 500 transcripts on either dataset."""
     mu = 2.0
-    audit = vt.audit.mechanism(protocol(rehearsed(5), mu, enhanced), (WITHOUT, WITH), claimed=mu, draws=1500, progress=False)
+    audit = vt.audit.mechanism(protocol(rehearsed(5), mu, enhanced), (WITHOUT, WITH), claimed=mu, draws=1500)
     assert not audit.refuted, audit.summary()
     if not enhanced:
         assert audit.tightness > 0.6  # worst-case rows, full spend: the claim is nearly used up
@@ -130,9 +130,7 @@ def test_the_whole_protocol_keeps_its_promise(enhanced):
 def test_an_underpriced_protocol_is_caught():
     """Half the noise in every answer, the same claim: the audit above has teeth."""
     mu = 2.0
-    audit = vt.audit.mechanism(
-        protocol(rehearsed(6), 2 * mu, enhanced=False), (WITHOUT, WITH), claimed=mu, draws=1000, progress=False
-    )
+    audit = vt.audit.mechanism(protocol(rehearsed(6), 2 * mu, enhanced=False), (WITHOUT, WITH), claimed=mu, draws=1000)
     assert audit.refuted
 
 
@@ -142,7 +140,7 @@ def test_the_whole_protocol_in_the_vault_keeps_its_promise(enhanced):
     """5 000 streams on either dataset, each with its own rows, ledger, charges and releases: several minutes."""
     mu = 2.0
     audit = vt.audit.mechanism(
-        protocol(vaulted, mu, enhanced), (WITHOUT, WITH), claimed=mu, draws=5000, confidence=CONFIDENCE, progress=False
+        protocol(vaulted, mu, enhanced), (WITHOUT, WITH), claimed=mu, draws=5000, confidence=CONFIDENCE
     )
     assert not audit.refuted, audit.summary()
 
@@ -192,8 +190,6 @@ def published_protocol(seed):
 
 def test_the_published_protocol_is_caught():
     claimed = vt.Guarantee(EPSILON, DELTA, 0.0)
-    audit = vt.audit.mechanism(
-        published_protocol(3), (PUBLISHED_WITHOUT, PUBLISHED_WITH), claimed=claimed, draws=2000, progress=False
-    )
+    audit = vt.audit.mechanism(published_protocol(3), (PUBLISHED_WITHOUT, PUBLISHED_WITH), claimed=claimed, draws=2000)
     assert audit.refuted, audit.summary()
-    assert audit.false_alarms == 0  # T' is certain knowledge, not evidence
+    assert audit.event.false_alarms == 0  # T' is certain knowledge, not evidence

@@ -204,7 +204,7 @@ def whole(name, draws):
         )
         return np.round(flat(CALLS[name](data)), 6)
 
-    return vt.audit.mechanism(run, (few, more), WHOLE_MU, draws=draws, confidence=CONFIDENCE, progress=False)
+    return vt.audit.mechanism(run, (few, more), WHOLE_MU, draws=draws, confidence=CONFIDENCE)
 
 
 @pytest.mark.slow

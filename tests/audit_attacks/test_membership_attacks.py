@@ -9,8 +9,8 @@ import pytest
 import torch
 
 import vitrail as vt
-from vitrail.audit import membership
-from vitrail.audit.likelihood import joint_online, offline, online
+from vitrail.audit import Attacker, Target, membership
+from vitrail.audit.attacks import joint_online, offline, online
 from vitrail.audit.shadow import Networks
 from vitrail.errors import InvalidInput
 
@@ -18,6 +18,7 @@ mpl.use("Agg")
 torch.set_num_threads(1)
 
 FEATURES, PEOPLE = 100, 150
+THRESHOLD = Attacker(attacks=["threshold"])
 NETWORKS = Networks(hidden=(32,), epochs=60, batch_size=32, learning_rate=3e-3, n_classes=4)
 
 
@@ -36,14 +37,11 @@ def overfitted():
     target = NETWORKS.fit(points, labels, [np.arange(PEOPLE)])
     model = target.model(0)
     audit = membership(
-        model.explain,
+        Target(model.explain, model.predict, name="gradient"),
         points[:PEOPLE],
         points[PEOPLE:],
-        predict=model.predict,
         labels=(labels[:PEOPLE], labels[PEOPLE:]),
-        shadow=NETWORKS,
-        shadow_models=8,
-        name="gradient",
+        attacker=Attacker(shadow=NETWORKS, shadow_models=8),
     )
     return audit, points, labels, model
 
@@ -108,7 +106,7 @@ def test_explanations_that_know_nothing_are_not_accused():
     for seed in range(40):
         generator = np.random.default_rng(seed)
         members, others = generator.normal(size=(2, 200, 5))
-        accused += membership(lambda x: x, members, others, attacks=["threshold"]).leaks
+        accused += membership(lambda x: x, members, others, attacker=THRESHOLD).leaks
     assert accused <= 8  # 1 expected; nine or more have a chance below 1e-6
 
 
@@ -128,9 +126,12 @@ def test_a_function_that_trains_one_model_is_a_shadow_too():
 
     explain, predict = train(points[:60], labels[:60])
     audit = membership(
-        explain, points[:60], points[60:], predict=predict, labels=(labels[:60], labels[60:]),
-        shadow=train, shadow_models=4, attacks=["threshold", "shadow", "likelihood ratio"],
-    )  # fmt: skip
+        Target(explain, predict),
+        points[:60],
+        points[60:],
+        labels=(labels[:60], labels[60:]),
+        attacker=Attacker(shadow=train, shadow_models=4, attacks=["threshold", "shadow", "likelihood ratio"]),
+    )
     assert row(audit, "threshold", "explanation L1").auc.value == 1
     assert row(audit, "shadow 1", "explanation L1").balanced_accuracy.value == 1
 
@@ -138,10 +139,9 @@ def test_a_function_that_trains_one_model_is_a_shadow_too():
 def test_reference_people_are_the_attackers_own():
     points, labels = population(6, 300)
     model = NETWORKS.fit(points, labels, [np.arange(60)]).model(0)
-    audit = membership(
-        model.explain, points[:60], points[60:120], predict=model.predict, labels=(labels[:60], labels[60:120]),
-        shadow=NETWORKS, shadow_models=4, reference=(points[120:], labels[120:]), attacks=["shadow", "likelihood ratio"],
-    )  # fmt: skip
+    own = points[120:], labels[120:]
+    attacker = Attacker(shadow=NETWORKS, shadow_models=4, reference=own, attacks=["shadow", "likelihood ratio"])
+    audit = membership(model, points[:60], points[60:120], labels=(labels[:60], labels[60:120]), attacker=attacker)
     assert audit.how["reference"] == 180
     assert {one.members for one in audit.rows} == {60}
 
@@ -156,7 +156,7 @@ def test_counterfactual_distance_is_a_signal():
         found[0] = np.nan  # nothing found for one person
         return found
 
-    audit = membership(lambda x: x, members, others, counterfactuals=counterfactuals, attacks=["threshold"])
+    audit = membership(Target(lambda x: x, counterfactuals=counterfactuals), members, others, attacker=THRESHOLD)
     found = row(audit, "threshold", "counterfactual distance")
     assert found.auc.value == 1
     assert found.source == "counterfactual"
@@ -212,9 +212,9 @@ GOOD = {
         ({"members": np.full((30, 2), np.nan)}, "NaN or infinity"),
         ({"members": [["a", "b"]] * 30}, "array of numbers"),
         ({"explain": 3}, "must be a function"),
-        ({"explain": lambda x: x[:3]}, "one explanation per point"),
-        ({"explain": lambda x: [[0.0] * (1 + i % 3) for i in range(len(x))]}, r"varying width \(1 to 3\)"),
-        ({"explain": lambda x: np.where(np.arange(len(x))[:, None] == 4, np.nan, x)}, "place 4"),
+        ({"explain": lambda x: x[:3]}, "one row for each of the 60"),
+        ({"explain": lambda x: [[0.0] * (1 + i % 3) for i in range(len(x))]}, "equally wide"),
+        ({"explain": lambda x: np.where(np.arange(len(x))[:, None] == 4, np.nan, x)}, "row 4"),
         ({"explain": lambda x: x[:, :0]}, "without numbers"),
         ({"labels": (np.zeros(30), np.zeros(30))}, "one class only"),
         ({"labels": (np.zeros(29), np.zeros(30))}, "one for each of the 30"),
@@ -222,6 +222,7 @@ GOOD = {
         ({"labels": np.zeros(60)}, "a pair"),
         ({"predict": lambda x: x}, "no probabilities"),
         ({"predict": lambda x: np.zeros((len(x), 2, 2))}, "of shape"),
+        ({"predict": lambda x: x[:3]}, "one row for each of the 60"),
         ({"predict": lambda x: np.full(len(x), np.nan)}, "NaN"),
         ({"attacks": "loss"}, "attacks names 'loss'"),
         ({"attacks": []}, "attacks is empty"),
@@ -233,24 +234,28 @@ GOOD = {
     ],
 )  # fmt: skip
 def test_bad_input_is_refused_in_words(changes, message):
-    given = GOOD | changes
     with pytest.raises(InvalidInput, match=message):
-        membership(given.pop("explain"), given.pop("members"), given.pop("nonmembers"), **given)
+        attacked(**GOOD | changes)
+
+
+def attacked(explain, members, nonmembers, *, predict=None, counterfactuals=None, labels=None, confidence=0.95, **attacker):
+    target = Target(explain, predict, counterfactuals)
+    return membership(target, members, nonmembers, labels=labels, attacker=Attacker(**attacker), confidence=confidence)
 
 
 def test_a_shadow_that_returns_something_else_is_refused():
     half = (np.arange(30) % 2, np.arange(30) % 2)
     with pytest.raises(InvalidInput, match="pair"):
-        membership(**GOOD, labels=half, predict=lambda x: np.full(len(x), 0.5), shadow=lambda x, y: 3)
+        attacked(**GOOD, labels=half, predict=lambda x: np.full(len(x), 0.5), shadow=lambda x, y: 3)
     with pytest.raises(InvalidInput, match="at least 4"):
-        membership(**GOOD, labels=half, predict=lambda x: np.full(len(x), 0.5), shadow=NETWORKS, shadow_models=2)
+        attacked(**GOOD, labels=half, predict=lambda x: np.full(len(x), 0.5), shadow=NETWORKS, shadow_models=2)
 
 
 def test_a_vitrail_explanation_is_a_target():
     generator = np.random.default_rng(10)
     rows = generator.uniform(size=(300, 2))
     schema = vt.Schema({"a": vt.Numeric(0, 1), "b": vt.Numeric(0, 1)})
-    data = vt.PrivateData(rows, schema, name="rows", n_rows_public=300, budget=vt.Budget(9, 1e-6))
+    data = vt.PrivateData(rows, schema, name="rows", n_rows_public=300, budget=vt.Budget(9, 1e-6), ledger="memory")
     local = vt.LocalLinear(data, vt.Model(lambda x: x[:, 0], range=(0, 1))).fit(epsilon=1.0)
-    audit = membership(vt.audit.targets.vitrail(local), rows[:40], generator.uniform(size=(40, 2)), attacks=["threshold"])
+    audit = membership(vt.audit.targets.vitrail(local), rows[:40], generator.uniform(size=(40, 2)), attacker=THRESHOLD)
     assert audit.how["width"] == 2

@@ -88,7 +88,9 @@ def test_groups_say_who_is_hurt(tmp_path):
 def test_a_network_shows_rows_by_its_last_layer():
     points, labels = rows_and_labels(5, 50, 4)
     shows = LastLayerInfluence.fit(points, labels, np.tanh, k=3)
-    audit = reconstruction(shows, 4, strategies=["random", "walk"], queries=40, domain=(-2, 2), training=points)
+    audit = reconstruction(
+        shows, (np.full(4, -2), np.full(4, 2)), strategies=["random", "walk"], queries=40, training=points
+    )
     assert all(0 < row.share < 1 for row in audit.rows)
     weights = np.zeros((2, 5))
     with pytest.raises(InvalidInput, match="constant last"):
@@ -105,7 +107,9 @@ SHOWS = LogisticInfluence.fit(POINTS, LABELS)
     [
         ({"example_explainer": 3}, "function of points"),
         ({"queries": 0}, "at least 1"),
-        ({"dimension": 4}, "must return|cannot|matmul|shape"),
+        ({"domain": 4}, "must return|cannot|matmul|shape"),
+        ({"domain": 0}, "number of features"),
+        ({"domain": (-1.0, 1.0)}, "two arrays"),
         ({"strategies": "guess"}, "strategies names"),
         ({"strategies": "H-orthogonal"}, "needs hessian_inverse"),
         ({"hessian_inverse": np.eye(2)}, "hessian_inverse has shape"),
@@ -116,7 +120,7 @@ SHOWS = LogisticInfluence.fit(POINTS, LABELS)
     ],
 )
 def test_bad_input_is_refused(given, message):
-    arguments = {"example_explainer": SHOWS, "dimension": 3} | given
+    arguments = {"example_explainer": SHOWS, "domain": 3} | given
     with pytest.raises((InvalidInput, ValueError), match=message):
         reconstruction(**arguments)
 

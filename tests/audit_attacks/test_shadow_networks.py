@@ -1,13 +1,16 @@
 """Networks trained at once are what they would be alone, and explanations by backpropagation are what they are called."""
 
+import warnings
+
+import captum.attr
 import numpy as np
 import pytest
 import torch
+from captum.attr._utils.lrp_rules import EpsilonRule
 
 from vitrail.audit import targets
-from vitrail.audit.backpropagation import METHODS, Settings
-from vitrail.audit.batched_training import Descent, Weights, descend, into_gradients, take_step
-from vitrail.audit.shadow import Networks, halves
+from vitrail.audit.attributions import METHODS, RELEVANCE_EPSILON, Settings
+from vitrail.audit.shadow import Networks, Weights, descend, halves, into_gradients, take_step
 from vitrail.errors import InvalidInput
 
 torch.set_num_threads(1)
@@ -47,7 +50,7 @@ def test_gradients_are_those_of_automatic_differentiation(activation):
 
 @pytest.mark.parametrize("name", ["adam", "adagrad", "sgd"])
 def test_steps_are_those_of_torch(name):
-    how = Descent(name, "tanh", 1, 1, 0.05, 1e-2, 1e-2)
+    how = Networks(optimizer=name, learning_rate=0.05, learning_rate_decay=1e-2, weight_decay=1e-2)
     ours = torch.linspace(-1, 1, 6, dtype=torch.float64)
     theirs = ours.clone().requires_grad_(True)
     optimizer = {
@@ -69,7 +72,7 @@ def test_a_network_does_not_know_who_is_trained_beside_it():
     generator = np.random.default_rng(0)
     points = torch.as_tensor(generator.normal(size=(64, 5)), dtype=torch.float32)
     classes = torch.as_tensor((points[:, 0] > 0).long())
-    how = Descent("adam", "tanh", 3, 64, 1e-2, 0.0, 0.0)
+    how = Networks(epochs=3, batch_size=64, learning_rate=1e-2)
     start = Weights.glorot(4, (5, 6, 2), "cpu", torch.Generator().manual_seed(1))
     single = Weights.like(1, (5, 6, 2), "cpu")
     for one, many in zip(single.matrices, start.matrices, strict=True):
@@ -200,7 +203,8 @@ def test_pictures_go_through_convolutions():
         (lambda: Networks(epochs=0), "at least 1"),
         (lambda: Settings(of="loss"), "of is"),
         (lambda: Networks().fit(np.zeros((9, 2)), np.arange(9) % 2, [np.arange(3), np.arange(4)]), "equally large"),
-        (lambda: targets.guided_backpropagation(torch.nn.Linear(2, 2))(np.zeros((2, 2))), "Sequential"),
+        (lambda: targets.guided_backpropagation(torch.nn.Linear(2, 2))(np.zeros((2, 2))), "activation layers"),
+        (lambda: targets.layer_relevance(Column(1))(np.zeros((2, 2))), "Sequential"),
         (
             lambda: targets.layer_relevance(torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Softmax(1)))(
                 np.zeros((2, 2))
@@ -208,8 +212,8 @@ def test_pictures_go_through_convolutions():
             "softmax",
         ),
         (lambda: targets.captum(3), "captum"),
-        (lambda: targets.captum(Attribution(lambda points: points)), "torch.nn.Module"),
-        (lambda: targets.captum(Attribution(torch.nn.Linear(2, 2)), delta=True)(np.zeros((3, 2))), "attributions alone"),
+        (lambda: targets.captum(captum.attr.Saliency(lambda points: points)), "torch.nn.Module"),
+        (lambda: targets.captum(RELEVANCE, return_convergence_delta=True)(np.zeros((3, 2))), "attributions alone"),
         (lambda: targets.lime(3, len, width=2), "LimeTabularExplainer"),
     ],
 )
@@ -218,39 +222,89 @@ def test_bad_recipes_are_refused(make, message):
         make()
 
 
-class Attribution:
-    """What the adapter asks of captum: benchmarks/peers/captum_agreement.py runs it with captum itself."""
-
-    def __init__(self, forward_func):
-        self.forward_func = forward_func
-
-    def attribute(self, inputs, *, target, delta=False):
-        outputs = self.forward_func(inputs)
-        chosen = outputs if target is None else outputs.gather(-1, torch.as_tensor(target).expand(len(inputs))[:, None])
-        found = torch.autograd.grad(chosen.sum(), inputs)[0]
-        return (found, torch.zeros(len(inputs))) if delta else found
+RELEVANCE = captum.attr.LRP(torch.nn.Sequential(torch.nn.Linear(2, 2)))
 
 
 def test_attributions_explain_the_predicted_class_the_asked_one_or_the_only_output():
     torch.manual_seed(0)
     module = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3)).double()
     rows = np.random.default_rng(0).normal(size=(1500, 4))  # more than are asked at once
-    np.testing.assert_array_equal(targets.captum(Attribution(module))(rows), targets.gradient(module, of="logit")(rows))
+    saliency = captum.attr.Saliency(module)
+    np.testing.assert_allclose(
+        targets.captum(saliency, abs=False)(rows), targets.gradient(module, of="logit")(rows), atol=1e-15
+    )
     second = torch.nn.Sequential(module, torch.nn.Flatten(), Column(1))
-    asked, alone = targets.captum(Attribution(module), target=1)(rows), targets.captum(Attribution(second))(rows)
+    asked = targets.captum(saliency, abs=False, target=1)(rows)
+    alone = targets.captum(captum.attr.Saliency(second), abs=False)(rows)
     np.testing.assert_allclose(asked, alone, atol=1e-15)
-    assert not np.allclose(asked, targets.captum(Attribution(module))(rows))
+    assert not np.allclose(asked, targets.captum(saliency, abs=False)(rows))
+
+
+def dense():
+    layers = (torch.nn.Linear(6, 16), torch.nn.ReLU(), torch.nn.Linear(16, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3))
+    return torch.nn.Sequential(*layers).double(), np.random.default_rng(0).normal(size=(60, 6))
+
+
+def convolutional():
+    first = torch.nn.Conv2d(1, 4, 3, padding=1), torch.nn.ReLU(inplace=True), torch.nn.MaxPool2d(2)
+    second = torch.nn.Conv2d(4, 4, 3), torch.nn.ReLU(), torch.nn.AvgPool2d(2)
+    layers = (*first, *second, torch.nn.Flatten(), torch.nn.Linear(4, 3))
+    return torch.nn.Sequential(*layers).double(), np.random.default_rng(0).normal(size=(30, 1, 8, 8))
+
+
+@pytest.mark.parametrize("make", [dense, convolutional])
+def test_explanations_are_captums_of_every_output_by_itself(make):
+    """Ours hand captum the sum over points, guide by hooks of our own, and set its rules layer by layer."""
+    torch.manual_seed(0)
+    module, points = make()
+    theirs, attr = targets.captum, captum.attr
+    probabilities = torch.nn.Sequential(module, torch.nn.Softmax(dim=-1))
+    middle = {"n_steps": 32, "method": "riemann_middle"}
+    pairs = [
+        (theirs(attr.Saliency(module), abs=False), targets.gradient(module, of="logit")),
+        (theirs(attr.Saliency(probabilities), abs=False), targets.gradient(module)),
+        (theirs(attr.InputXGradient(module)), targets.input_x_gradient(module, of="logit")),
+        (theirs(attr.IntegratedGradients(module), **middle), targets.integrated_gradients(module, of="logit")),
+        (theirs(attr.GuidedBackprop(module)), targets.guided_backpropagation(module, of="logit")),
+    ]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Setting backward hooks on ReLU")
+        for expected, found in pairs:
+            np.testing.assert_allclose(found(points), expected(points), atol=1e-13)
+    found = targets.layer_relevance(module)(points)
+    assert not any(hasattr(layer, "rule") for layer in module)  # the audited module is left alone
+    for layer in module:
+        if isinstance(layer, torch.nn.ReLU):
+            layer.inplace = False
+        else:
+            layer.rule = EpsilonRule(RELEVANCE_EPSILON)
+    np.testing.assert_allclose(found, theirs(attr.LRP(module))(points), atol=1e-13)
+
+
+def test_positive_signals_and_relevance_pass_through_activations_of_every_kind():
+    """captum guides through ReLU alone and refuses to hand relevance through what it does not know."""
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(torch.nn.Linear(4, 6), torch.nn.Softplus(), torch.nn.Linear(6, 3)).double()
+    with torch.no_grad():
+        module[0].weight.abs_()
+        module[0].bias.zero_()
+        module[2].bias.zero_()
+    points = np.random.default_rng(3).normal(size=(10, 4))
+    assert (targets.guided_backpropagation(module, of="logit")(points) >= 0).all()
+    assert (targets.gradient(module, of="logit")(points) < 0).any()
+    logits = module(torch.as_tensor(points)).detach().numpy()
+    assert np.allclose(targets.layer_relevance(module)(points).sum(axis=1), logits.max(axis=1), atol=1e-3)
 
 
 class Column(torch.nn.Module):
     """One output, as a number per row."""
 
-    def __init__(self, place):
+    def __init__(self, column):
         super().__init__()
-        self.place = place
+        self.column, self.layer = column, torch.nn.Identity()
 
     def forward(self, values):
-        return values[:, self.place]
+        return self.layer(values)[:, self.column]
 
 
 def test_shap_explainers_are_targets():

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import vitrail as vt
-from vitrail.audit.misdeeds import OddNumber
+from vitrail.audit.escapes import OddNumber
 from vitrail.errors import InvalidInput, SchemaError, Unanswered
 from vitrail.vault.questions.bounded_sum import exact_sum
 from vitrail.vault.rows import open_rows

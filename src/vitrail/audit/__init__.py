@@ -18,21 +18,20 @@ Examples
 
 from . import influence, shadow, targets
 from .attribute import AttributeAudit, attribute
-from .escapes import Escape, EscapeAudit, escapes
+from .escapes import MISDEEDS, Escape, EscapeAudit, escapes, odd_values
 from .extraction import ExtractionAudit, extraction
-from .instrument import mechanism
-from .membership import membership
-from .membership_result import AttackRow, MembershipAudit
-from .misdeeds import MISDEEDS, odd_values
+from .mechanism import NeighbourSearch, mechanism, search
+from .membership import Attacker, AttackRow, MembershipAudit, membership
 from .one_run import OneRunAudit, one_run
+from .outcomes import Audit
 from .reconstruction import ReconstructionAudit, reconstruction
-from .result import Audit
 from .roc import Interval
-from .search import NeighbourSearch, search
+from .shadow import Target
 
 __all__ = [
     "MISDEEDS",
     "AttackRow",
+    "Attacker",
     "AttributeAudit",
     "Audit",
     "Escape",
@@ -43,6 +42,7 @@ __all__ = [
     "NeighbourSearch",
     "OneRunAudit",
     "ReconstructionAudit",
+    "Target",
     "attribute",
     "escapes",
     "extraction",

@@ -1,10 +1,19 @@
-"""The attacks of a membership audit, from signals to scores; larger scores for members.
+"""The attacks of a membership audit, from what the attacker sees to scores; larger scores for members.
 
 - *threshold*: the signal itself; balanced accuracy at the best threshold on the audited people.
 - *shadow 1, shadow 3*: the same signal at the threshold that is best on one or three shadow models.
 - *learned*: a network on whole vectors, trained on three shadow models' people, or without them on 70 % of the audited ones.
-- *likelihood ratio*: the signal against its law for this very person, from shadow models that were not trained on the person
-  (offline), or from both kinds (online).
+- *likelihood ratio* (Carlini et al. 2022): the signal against its law *for this very person*. A threshold compares people
+  with each other, and hard cases look like non-members whether they are or not; shadow models trained with and without a
+  person tell how large that person's signal is either way. With phi the signal in its Gaussian form and (mean, deviation)
+  over shadow models:
+
+      online    log N(phi; mean_in, deviation_in) - log N(phi; mean_out, deviation_out)
+      offline   (mean_out - phi) / deviation_out, or its negative: how surprising phi is for a non-member, one-sided
+
+  Offline needs no model trained on the person. Deviations are per person where at least ``FEWEST_FOR_OWN_SPREAD`` models are
+  on that side and pooled over people otherwise. Several signals are taken as jointly Gaussian, with one pooled covariance
+  per side.
 """
 
 from __future__ import annotations
@@ -15,23 +24,36 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..progress import progress
-from . import likelihood
-from .learned import learned_scores
 from .roc import auc_of, best_threshold
-from .shadow import Target
-from .signals import FloatArray, LabelArray, Signal, Source, explained, explanation_signals, predicted, prediction_signals
+from .shadow import Networks, Target, votes
+from .signals import (
+    BoolArray,
+    FloatArray,
+    LabelArray,
+    Signal,
+    Source,
+    explained,
+    explanation_signals,
+    logarithm,
+    predicted,
+    prediction_signals,
+)
 
 FAMILIES = ("threshold", "shadow", "learned", "likelihood ratio")
 SHADOWS_FOR_THRESHOLDS = (1, 3)
 SHADOWS_LEARNED_FROM = 3
 SHARE_LEARNED_FROM = 0.7
+FEWEST_OWN_PEOPLE = 50
+FEWEST_FOR_OWN_SPREAD = 32
+SMALLEST_SPREAD = 1e-6
+WIDEST_SORTED = 256
 
 
 @dataclass(frozen=True, slots=True)
 class Scored:
     """What one attack says about people: scores, and for a transferred threshold where it lies.
 
-    ``people`` are the places that were judged, if not all: those not used to train the attack.
+    ``people`` are the indices that are scored, if not all: those not used to train the attack.
     """
 
     attack: str
@@ -40,6 +62,12 @@ class Scored:
     scores: FloatArray
     threshold: float | None = None
     people: LabelArray | None = None
+
+    def sides(self, is_member: BoolArray) -> tuple[FloatArray, FloatArray]:
+        """Scores of members and of the others."""
+        people = np.arange(len(is_member)) if self.people is None else self.people
+        scores, inside = self.scores[people], is_member[people]
+        return scores[inside], scores[~inside]
 
 
 @dataclass(frozen=True)
@@ -50,16 +78,17 @@ class Seen:
     explanations: FloatArray
     probabilities: FloatArray | None
 
-    def vectors(self) -> Iterator[tuple[str, Source, FloatArray]]:
+    def vectors(self) -> list[tuple[str, Source, FloatArray]]:
         """Whole vectors to learn from."""
-        yield "whole explanation", "explanation", self.explanations
-        if self.probabilities is not None:
-            yield "whole prediction", "prediction", self.probabilities
-            yield (
-                "explanation and prediction",
-                "explanation",
-                np.concatenate([self.explanations, self.probabilities], axis=1),
-            )
+        alone: list[tuple[str, Source, FloatArray]] = [("whole explanation", "explanation", self.explanations)]
+        if self.probabilities is None:
+            return alone
+        both = np.concatenate([self.explanations, self.probabilities], axis=1)
+        return [
+            *alone,
+            ("whole prediction", "prediction", self.probabilities),
+            ("explanation and prediction", "explanation", both),
+        ]
 
 
 @dataclass(frozen=True)
@@ -70,42 +99,36 @@ class Shadows:
     """
 
     normal: dict[str, FloatArray]
-    inside: likelihood.BoolArray
+    inside: BoolArray
     audited: int
     seen: tuple[Seen, ...]
 
 
-def look_at(target: Target, points: object, count: int, labels: LabelArray | None, what: str, *, predicting: bool) -> Seen:
+def look_at(target: Target, points: FloatArray, labels: LabelArray | None, what: str) -> Seen:
     """Ask one model about people."""
-    vectors = explained(target.explain, points, count, what)
-    probabilities = predicted(target.predict, points, count, what) if predicting else None
+    vectors = explained(target.explain, points, what)
     signals = explanation_signals(vectors)
-    if probabilities is not None:
-        signals += prediction_signals(probabilities, labels)
-    return Seen(tuple(signals), vectors, probabilities)
+    if target.predict is None:
+        return Seen(tuple(signals), vectors, None)
+    probabilities = predicted(target.predict, points, what)
+    return Seen((*signals, *prediction_signals(probabilities, labels)), vectors, probabilities)
 
 
 def look_at_shadows(
-    targets: list[Target], points: FloatArray, labels: LabelArray, inside: likelihood.BoolArray, audited: int
+    targets: list[Target], points: FloatArray, labels: LabelArray, inside: BoolArray, audited: int
 ) -> Shadows:
     """Ask every shadow model about everybody."""
     kept: list[Seen] = []
-    found: dict[str, list[FloatArray]] = {}
+    normal: dict[str, list[FloatArray]] = {}
     with progress("asking shadow models", len(targets)) as advance:
         for target in targets:
-            seen = look_at(target, points, len(points), labels, "the shadow models' people", predicting=True)
+            seen = look_at(target, points, labels, "the shadow models' people")
             for signal in seen.signals:
-                found.setdefault(signal.name, []).append(signal.normal)
+                normal.setdefault(signal.name, []).append(signal.normal)
             if len(kept) < max(SHADOWS_LEARNED_FROM, *SHADOWS_FOR_THRESHOLDS):
                 kept.append(seen)
             advance(1)
-    return Shadows({name: np.stack(rows) for name, rows in found.items()}, inside, audited, tuple(kept))
-
-
-def thresholds(seen: Seen, extra: list[Signal]) -> Iterator[Scored]:
-    """Every signal as it is."""
-    for signal in (*seen.signals, *extra):
-        yield Scored("threshold", signal.name, signal.source, signal.scores)
+    return Shadows({name: np.stack(rows) for name, rows in normal.items()}, inside, audited, tuple(kept))
 
 
 def shadow_thresholds(seen: Seen, shadows: Shadows) -> Iterator[Scored]:
@@ -113,82 +136,164 @@ def shadow_thresholds(seen: Seen, shadows: Shadows) -> Iterator[Scored]:
 
     Members do not always have the smaller explanations (LIME's can be larger), and shadow models tell.
     """
-    judged = _attackers_own(shadows)
-    for place, signal in enumerate(seen.signals):
+    people = _attackers_own(shadows)
+    for index, signal in enumerate(seen.signals):
         pairs = []
-        for model, shadow in enumerate(shadows.seen):
-            scores, inside = shadow.signals[place].scores, shadows.inside[model]
-            pairs.append((scores[judged & inside], scores[judged & ~inside]))
+        for shadow, inside in zip(shadows.seen, shadows.inside, strict=False):
+            scores = shadow.signals[index].scores
+            pairs.append((scores[people & inside], scores[people & ~inside]))
         for count in SHADOWS_FOR_THRESHOLDS:
             if count <= len(pairs):
                 side = 1 if float(np.mean([auc_of(*pair) for pair in pairs[:count]])) >= 0.5 else -1
-                found = [best_threshold(side * members, side * others) for members, others in pairs[:count]]
-                yield Scored(f"shadow {count}", signal.name, signal.source, side * signal.scores, float(np.median(found)))
+                bars = [best_threshold(side * members, side * others) for members, others in pairs[:count]]
+                yield Scored(f"shadow {count}", signal.name, signal.source, side * signal.scores, float(np.median(bars)))
 
 
-def _attackers_own(shadows: Shadows) -> likelihood.BoolArray:
+def _attackers_own(shadows: Shadows) -> BoolArray:
     """Whose signals set thresholds: the attacker's own people where there are enough, else everybody."""
-    people = shadows.inside.shape[1]
-    own = np.arange(people) >= shadows.audited
-    for inside in shadows.inside[: len(shadows.seen)]:
-        if min(np.count_nonzero(own & inside), np.count_nonzero(own & ~inside)) < 50:
-            return np.ones(people, dtype=np.bool_)
-    return own
+    own = np.arange(shadows.inside.shape[1]) >= shadows.audited
+    seen = shadows.inside[: len(shadows.seen)]
+    enough = min((own & seen).sum(axis=1).min(), (own & ~seen).sum(axis=1).min()) >= FEWEST_OWN_PEOPLE
+    return own if enough else np.ones_like(own)
 
 
-def learned(seen: Seen, is_member: likelihood.BoolArray, shadows: Shadows | None, seed: int) -> Iterator[Scored]:
+# Networks on whole vectors
+
+
+def learned(seen: Seen, is_member: BoolArray, shadows: Shadows | None, seed: int) -> Iterator[Scored]:
     """Networks on whole vectors."""
-    people = len(is_member)
     if shadows is None:
         generator = np.random.default_rng(seed)
-        known = np.zeros(people, dtype=np.bool_)
+        known = np.zeros(len(is_member), dtype=np.bool_)
         for side in (is_member, ~is_member):
-            places = generator.permutation(np.flatnonzero(side))
-            known[places[: int(SHARE_LEARNED_FROM * len(places))]] = True
-        judged = np.flatnonzero(~known)
+            people = generator.permutation(np.flatnonzero(side))
+            known[people[: int(SHARE_LEARNED_FROM * len(people))]] = True
+        others = np.flatnonzero(~known)
         for name, source, vectors in seen.vectors():
-            scores = np.zeros(people)
-            scores[judged] = learned_scores(
-                vectors[known & is_member], vectors[known & ~is_member], vectors[judged], seed=seed
+            scores = np.zeros(len(is_member))
+            scores[others] = learned_scores(
+                vectors[known & is_member], vectors[known & ~is_member], vectors[others], seed=seed
             )
-            yield Scored("learned", name, source, scores, 0.0, judged)
+            yield Scored("learned", name, source, scores, 0.0, others)
         return
-    by_model = [list(one.vectors()) for one in shadows.seen[:SHADOWS_LEARNED_FROM]]
-    for place, (name, source, vectors) in enumerate(seen.vectors()):
-        members, others = [], []
-        for model, lists in enumerate(by_model):
-            members.append(lists[place][2][shadows.inside[model]])
-            others.append(lists[place][2][~shadows.inside[model]])
-        scores = learned_scores(np.concatenate(members), np.concatenate(others), vectors, seed=seed)
+    by_model = [shadow.vectors() for shadow in shadows.seen[:SHADOWS_LEARNED_FROM]]
+    for index, (name, source, vectors) in enumerate(seen.vectors()):
+        inside = [theirs[index][2][shadows.inside[model]] for model, theirs in enumerate(by_model)]
+        outside = [theirs[index][2][~shadows.inside[model]] for model, theirs in enumerate(by_model)]
+        scores = learned_scores(np.concatenate(inside), np.concatenate(outside), vectors, seed=seed)
         yield Scored("learned", name, source, scores, 0.0)
+
+
+def features_of(vectors: FloatArray) -> FloatArray:
+    """The vector, its logarithmic sizes in falling order (a network need not learn that order), and their mean."""
+    sizes = -np.sort(-logarithm(np.abs(vectors)), axis=1)
+    if sizes.shape[1] > WIDEST_SORTED:
+        sizes = sizes[:, np.linspace(0, sizes.shape[1] - 1, WIDEST_SORTED).astype(np.int64)]
+    return np.concatenate([vectors, sizes, sizes.mean(axis=1, keepdims=True)], axis=1)
+
+
+def learned_scores(
+    known_members: FloatArray, known_others: FloatArray, asked: FloatArray, *, seed: int = 0, device: str = "cpu"
+) -> FloatArray:
+    """Log odds of membership for the people ``asked``, learned from people whose membership the attacker knows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> generator = np.random.default_rng(0)
+    >>> quiet, loud = generator.normal(0, 1, (200, 3)), generator.normal(0, 3, (200, 3))
+    >>> scores = learned_scores(quiet[:100], loud[:100], np.concatenate([quiet[100:], loud[100:]]))
+    >>> bool(np.median(scores[:100]) > np.median(scores[100:]))
+    True
+    """
+    known = features_of(np.concatenate([known_members, known_others]))
+    labels = np.repeat([1, 0], [len(known_members), len(known_others)])
+    epochs = int(np.clip(600 * 64 // len(labels), 4, 40))  # some 600 steps
+    recipe = Networks(
+        hidden=(64, 32), activation="relu", epochs=epochs, batch_size=64, weight_decay=1e-3, n_classes=2, seed=seed,
+        device=device,
+    )  # fmt: skip
+    told = logarithm(votes(recipe, known, labels, features_of(asked), balanced=True))
+    return np.asarray((told[:, :, 1] - told[:, :, 0]).mean(axis=0), dtype=np.float64)
+
+
+# Likelihood ratios
 
 
 def likelihood_ratios(seen: Seen, shadows: Shadows) -> Iterator[Scored]:
     """Offline and online, signal by signal and all of a source together."""
     audited = slice(0, shadows.audited)
     inside = shadows.inside[:, audited]
+    models = {name: normal[:, audited] for name, normal in shadows.normal.items()}
     for signal in seen.signals:
-        models = shadows.normal[signal.name][:, audited]
-        yield Scored(
-            "likelihood ratio, offline",
-            signal.name,
-            signal.source,
-            likelihood.offline(signal.normal, models, inside, signal.sign),
-        )
-        yield Scored(
-            "likelihood ratio, online", signal.name, signal.source, likelihood.online(signal.normal, models, inside)
-        )
-    for name, sources in (
-        ("all of the explanation", ("explanation",)),
-        ("explanation and prediction", ("explanation", "prediction")),
-    ):
+        surprise = offline(signal.normal, models[signal.name], inside, signal.sign)
+        yield Scored("likelihood ratio, offline", signal.name, signal.source, surprise)
+        ratio = online(signal.normal, models[signal.name], inside)
+        yield Scored("likelihood ratio, online", signal.name, signal.source, ratio)
+    by_source = {"all of the explanation": ("explanation",), "explanation and prediction": ("explanation", "prediction")}
+    for name, sources in by_source.items():
         chosen = [signal for signal in seen.signals if signal.source in sources]
-        if len(chosen) < 2 or (len(sources) == 2 and not any(signal.source == "prediction" for signal in chosen)):
+        if len(chosen) < 2 or {signal.source for signal in chosen} != set(sources):
             continue
         target = np.stack([signal.normal for signal in chosen])
-        models = np.stack([shadows.normal[signal.name][:, audited] for signal in chosen])
+        shadow = np.stack([models[signal.name] for signal in chosen])
         signs = np.array([float(signal.sign) for signal in chosen])
-        yield Scored(
-            "likelihood ratio, offline", name, "explanation", likelihood.joint_offline(target, models, inside, signs)
-        )
-        yield Scored("likelihood ratio, online", name, "explanation", likelihood.joint_online(target, models, inside))
+        yield Scored("likelihood ratio, offline", name, "explanation", joint_offline(target, shadow, inside, signs))
+        yield Scored("likelihood ratio, online", name, "explanation", joint_online(target, shadow, inside))
+
+
+def masked_moments(signals: FloatArray, mask: BoolArray) -> tuple[FloatArray, FloatArray]:
+    """Mean and deviation per person over the models in the mask; both arrays are (models, people)."""
+    count = mask.sum(axis=0)
+    overall = float(signals[mask].mean()) if mask.any() else 0.0
+    mean = np.where(count > 0, np.where(mask, signals, 0.0).sum(axis=0) / np.maximum(count, 1), overall)
+    squares = np.where(mask, np.square(signals - mean), 0.0)
+    freedom = float(np.maximum(count - 1, 0).sum())
+    pooled = float(np.sqrt(squares.sum() / freedom)) if freedom > 0 else 1.0
+    own = np.sqrt(squares.sum(axis=0) / np.maximum(count - 1, 1))
+    spread = np.where(count >= FEWEST_FOR_OWN_SPREAD, np.maximum(own, 0.1 * pooled), pooled)
+    return mean, np.maximum(spread, SMALLEST_SPREAD)
+
+
+def offline(target: FloatArray, shadows: FloatArray, inside: BoolArray, sign: int) -> FloatArray:
+    """One-sided surprise under the law of non-members; ``sign`` -1 where members have smaller signals."""
+    mean, spread = masked_moments(shadows, ~inside)
+    return np.asarray(sign * (target - mean) / spread, dtype=np.float64)
+
+
+def online(target: FloatArray, shadows: FloatArray, inside: BoolArray) -> FloatArray:
+    """Log likelihood ratio of member against non-member.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> inside = np.array([[True], [True], [False], [False]])
+    >>> float(online(np.array([0.0]), np.array([[0.0], [1.0], [4.0], [5.0]]), inside)[0]) > 5
+    True
+    """
+    total = np.zeros(len(target))
+    for side, mask in ((1, inside), (-1, ~inside)):
+        mean, spread = masked_moments(shadows, mask)
+        total += side * (-np.square((target - mean) / spread) / 2 - np.log(spread))
+    return total
+
+
+def joint_online(target: FloatArray, shadows: FloatArray, inside: BoolArray) -> FloatArray:
+    """The same for several signals at once: target (signals, people), shadows (signals, models, people)."""
+    total, size = np.zeros(target.shape[1]), len(target)
+    for side, mask in ((1, inside), (-1, ~inside)):
+        means = np.stack([masked_moments(models, mask)[0] for models in shadows])
+        residuals = np.where(mask, shadows - means[:, None, :], 0.0).reshape(size, -1)
+        freedom = max(float(np.maximum(mask.sum(axis=0) - 1, 0).sum()), 1.0)
+        covariance = residuals @ residuals.T / freedom
+        covariance += np.eye(size) * (1e-3 * float(np.trace(covariance)) / size + SMALLEST_SPREAD**2)
+        centred = target - means
+        total += side * (-(centred * np.linalg.solve(covariance, centred)).sum(axis=0) / 2)
+        total -= side * float(np.linalg.slogdet(covariance)[1]) / 2
+    return total
+
+
+def joint_offline(target: FloatArray, shadows: FloatArray, inside: BoolArray, signs: FloatArray) -> FloatArray:
+    """The mean surprise over several signals; one-sided, so that oddities that members do not show do not count."""
+    each = [offline(own, models, inside, int(sign)) for own, models, sign in zip(target, shadows, signs, strict=True)]
+    return np.asarray(np.mean(each, axis=0), dtype=np.float64)

@@ -11,18 +11,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.special import ndtri
 
-from ..accounting import JsonValue
 from ..errors import InvalidInput
-from .learned import features_of
+from .attacks import features_of
+from .outcomes import Outcome
 from .roc import Interval, rate
-from .shadow import Networks
-from .signals import FloatArray, LabelArray, check_finite
+from .shadow import Networks, votes
+from .signals import BoolArray, FloatArray, LabelArray, finite_rows
 
 FEWEST_PEOPLE = 40
 TRAINING_SHARE = 0.5
-STARTS = 5
+FEWEST_IN_CLASS = 10
+MOST_CLASSES = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,13 +34,9 @@ class AttributeRow:
     balanced_accuracy: float
     accuracy: Interval
 
-    def to_json(self) -> dict[str, JsonValue]:
-        """The row as plain JSON values."""
-        return {"sees": self.sees, "balanced_accuracy": self.balanced_accuracy, "accuracy": self.accuracy.to_json()}
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttributeAudit:
+@dataclass(frozen=True, kw_only=True)
+class AttributeAudit(Outcome):
     """The outcome of ``vitrail.audit.attribute``.
 
     Parameters
@@ -63,21 +60,8 @@ class AttributeAudit:
         """The outcome in a sentence."""
         seen = "; ".join(f"{row.sees}: {row.balanced_accuracy:.3f}" for row in self.rows)
         sure = "explanations give the column away" if self.excess.lower > 0 else "no excess is shown"
-        gained = f" Excess {self.excess}: {sure}."
-        return f"Balanced accuracy of guessing the column ({self.chance:.3f} by chance) from {seen}.{gained}"
-
-    def __str__(self) -> str:
-        return self.summary()
-
-    def to_json(self) -> dict[str, JsonValue]:
-        """The outcome as plain JSON values."""
-        return {
-            "summary": self.summary(),
-            "rows": [row.to_json() for row in self.rows],
-            "chance": self.chance,
-            "excess": self.excess.to_json(),
-            "people": self.people,
-        }
+        guessed = f"Balanced accuracy of guessing the column ({self.chance:.3f} by chance) from {seen}."
+        return f"{guessed} Excess {self.excess}: {sure}."
 
 
 def attribute(
@@ -115,71 +99,47 @@ def attribute(
     """
     vectors = _columns(explanations, None, "explanations")
     people = len(vectors)
-    classes, counts = _classes(sensitive, people)
-    said = None if predictions is None else _columns(predictions, people, "predictions")
-    other = None if known is None else _columns(known, people, "known")
-    base = [part for part in (other, said) if part is not None]
-    views: dict[str, FloatArray] = {}
+    classes, n_classes = _classes(sensitive, people)
+    base = [
+        _columns(given, people, what)
+        for given, what in ((known, "known"), (predictions, "predictions"))
+        if given is not None
+    ]
+    views = {"everything": np.concatenate([*base, features_of(vectors)], axis=1)}
     if base:
-        views["everything but the explanation"] = np.concatenate(base, axis=1)
-    views["everything"] = np.concatenate([*base, features_of(vectors)], axis=1)
-    if base:
-        views["the explanation alone"] = features_of(vectors)
+        without = {"everything but the explanation": np.concatenate(base, axis=1)}
+        views = without | views | {"the explanation alone": features_of(vectors)}
     generator = np.random.default_rng(seed)
     training = np.zeros(people, dtype=np.bool_)
-    for value in range(len(counts)):
-        places = generator.permutation(np.flatnonzero(classes == value))
-        training[places[: int(TRAINING_SHARE * len(places))]] = True
-    right = {name: _guessed(view, classes, training, seed) == classes[~training] for name, view in views.items()}
+    for value in range(n_classes):
+        members = generator.permutation(np.flatnonzero(classes == value))
+        training[members[: int(TRAINING_SHARE * len(members))]] = True
     truth = classes[~training]
-    rows = tuple(
+    epochs = int(np.clip(40_000 // training.sum(), 10, 80))
+    recipe = Networks(
+        hidden=(32,), activation="relu", epochs=epochs, weight_decay=1e-3, learning_rate=3e-3, n_classes=n_classes, seed=seed
+    )
+
+    def guessed_rightly(view: FloatArray) -> BoolArray:
+        told = votes(recipe, view[training], classes[training], view[~training], balanced=True)
+        return np.asarray(told.mean(axis=0).argmax(axis=1) == truth, dtype=np.bool_)
+
+    right = {name: guessed_rightly(view) for name, view in views.items()}
+    rows = [
         AttributeRow(
             sees=name,
-            balanced_accuracy=_balanced(one, truth),
-            accuracy=rate(int(one.sum()), len(one), confidence),
+            balanced_accuracy=float(np.mean([hits[truth == value].mean() for value in range(n_classes)])),
+            accuracy=rate(int(hits.sum()), len(hits), confidence),
         )
-        for name, one in right.items()
-    )
-    chance = 1 / len(counts)
-    without = right.get("everything but the explanation")
-    excess = _excess(right["everything"], without, truth, chance, confidence)
-    return AttributeAudit(rows=rows, chance=chance, excess=excess, people=len(truth))
+        for name, hits in right.items()
+    ]
+    chance = 1 / n_classes
+    excess = _excess(right["everything"], right.get("everything but the explanation"), truth, chance, confidence)
+    return AttributeAudit(rows=tuple(rows), chance=chance, excess=excess, people=len(truth))
 
 
-def _guessed(view: FloatArray, classes: LabelArray, training: NDArray[np.bool_], seed: int) -> LabelArray:
-    known = view[training]
-    centre, scale = known.mean(axis=0), known.std(axis=0)
-    features = np.clip((view - centre) / np.where(scale > 0, scale, 1.0), -8, 8)
-    counts = np.bincount(classes[training])
-    weights = (len(known) / (len(counts) * np.maximum(counts, 1)))[classes]
-    epochs = int(np.clip(40_000 // len(known), 10, 80))
-    recipe = Networks(
-        hidden=(32,),
-        activation="relu",
-        epochs=epochs,
-        weight_decay=1e-3,
-        n_classes=len(counts),
-        learning_rate=3e-3,
-        seed=seed,
-    )
-    trained = recipe.fit(features, classes, [np.flatnonzero(training)] * STARTS, weights=weights)
-    return np.asarray(trained.predict(features[~training]).mean(axis=0).argmax(axis=1), dtype=np.int64)
-
-
-def _balanced(right: LabelArray, truth: LabelArray) -> float:
-    return float(np.mean([right[truth == value].mean() for value in np.unique(truth)]))
-
-
-def _excess(
-    ours: LabelArray,
-    theirs: LabelArray | None,
-    truth: LabelArray,
-    chance: float,
-    confidence: float,
-) -> Interval:
+def _excess(ours: BoolArray, theirs: BoolArray | None, truth: LabelArray, chance: float, confidence: float) -> Interval:
     """The difference of balanced accuracies over the same people, class by class, in the normal approximation."""
-    from scipy.special import ndtri
-
     value, variance = 0.0, 0.0
     names = np.unique(truth)
     for name in names:
@@ -194,30 +154,20 @@ def _excess(
 
 
 def _columns(values: object, people: int | None, what: str) -> FloatArray:
-    try:
-        array = np.asarray(getattr(values, "values", values), dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(f"{what} must be an array of numbers, one row per person, all equally wide") from error
-    if array.ndim == 0 or (people is not None and len(array) != people):
-        raise InvalidInput(f"{what} has shape {array.shape}; it must have one row for each of the {people} people")
-    array = array.reshape(len(array), -1)
-    if people is None and (len(array) < FEWEST_PEOPLE or array.shape[1] == 0):
-        raise InvalidInput(f"{what} has shape {array.shape}; at least {FEWEST_PEOPLE} people are needed")
-    check_finite(array, what)
-    return array
+    array = finite_rows(getattr(values, "values", values), what, fewest=FEWEST_PEOPLE, rows=people)
+    return array.reshape(len(array), -1)
 
 
-def _classes(sensitive: object, people: int) -> tuple[LabelArray, LabelArray]:
+def _classes(sensitive: object, people: int) -> tuple[LabelArray, int]:
     values = np.asarray(sensitive)
     if values.shape != (people,):
         raise InvalidInput(f"sensitive has shape {values.shape}; it must have one value for each of the {people} people")
     names, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
     if len(names) < 2:
         raise InvalidInput("sensitive holds one class only; there is nothing to guess")
-    if counts.min() < 10 or len(names) > 50:
+    if counts.min() < FEWEST_IN_CLASS or len(names) > MOST_CLASSES:
         raise InvalidInput(
-            f"sensitive holds {len(names)} classes, the rarest with {counts.min()} people; at most 50 with at least 10 "
-            "each can be "
-            "audited. Bin numbers and merge rare levels"
+            f"sensitive holds {len(names)} classes, the rarest with {counts.min()} people; at most {MOST_CLASSES} with at "
+            f"least {FEWEST_IN_CLASS} each can be audited. Bin numbers and merge rare levels"
         )
-    return codes.reshape(people).astype(np.int64), counts.astype(np.int64)
+    return codes.reshape(people).astype(np.int64), len(names)

@@ -10,22 +10,18 @@ from __future__ import annotations
 
 import inspect
 import numbers
-import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidInput
+from ..progress import Advance, progress
 
 RawArray = NDArray[np.generic]
 
 PROBE_DRAWS = 8
-SECONDS_BEFORE_PROGRESS = 2.0
-SECONDS_BETWEEN_UPDATES = 0.1
 DRAWS_TO_CALL_DISCRETE = 1000
 DRAWS_NAMES = frozenset({"draws", "n_draws", "n", "size"})
 
@@ -73,32 +69,36 @@ def collect(
     neighbours: tuple[object, object],
     draws: int,
     statistic: Callable[[RawArray], object] | None,
-    progress: bool | None,
 ) -> tuple[Outputs, Outputs]:
     """``draws`` outputs on either dataset, probed first."""
     vectorised = takes_number_of_draws(run)
 
-    def table(dataset: object, count: int, advance: Callable[[], None] = lambda: None) -> RawArray:
-        raw = _as_table(run(dataset, count) if vectorised else _one_by_one(run, dataset, count, advance))
+    def one_by_one(dataset: object, count: int, advance: Advance) -> list[object]:
+        outputs = []
+        for _ in range(count):
+            outputs.append(run(dataset))
+            advance(1)
+        return outputs
+
+    def table(dataset: object, count: int, advance: Advance = lambda units: None) -> RawArray:
+        raw = _as_table(run(dataset, count) if vectorised else one_by_one(dataset, count, advance))
         _check_count(raw, count, "run")
-        if statistic is None:
-            return raw
-        raw = _as_table(statistic(raw))
-        _check_count(raw, count, "statistic")
+        if statistic is not None:
+            raw = _as_table(statistic(raw))
+            _check_count(raw, count, "statistic")
         return raw
 
     probes = [[table(dataset, PROBE_DRAWS) for _ in range(2)] for dataset in neighbours]
     _check_widths(probes[0][0], probes[1][0])
-    for once, again in probes:
-        rows = [repr(row.tolist()) for row in once.reshape(PROBE_DRAWS, -1)]
-        repeated = rows == [repr(row.tolist()) for row in again.reshape(PROBE_DRAWS, -1)]
+    for pair in probes:
+        rows, again = ([repr(row.tolist()) for row in probe.reshape(PROBE_DRAWS, -1)] for probe in pair)
         # Eight outputs, all different, come back in the same order with a chance of at most 8^-8.
-        if repeated and len(set(rows)) == PROBE_DRAWS:
+        if rows == again and len(set(rows)) == PROBE_DRAWS:
             raise InvalidInput(
                 "run returned the same sequence of outputs twice for one dataset: its noise comes from a fixed seed. Draws "
                 "must be independent; create the generator outside run, or draw from the system's randomness"
             )
-    with _bar(2 * draws, progress if progress is not None or not vectorised else False) as advance:
+    with progress("drawing outputs", 2 * draws) as advance:
         first, second = (table(dataset, draws, advance) for dataset in neighbours)
     _check_widths(first, second)
     return encode(first, second)
@@ -124,98 +124,55 @@ def _check_widths(first: RawArray, second: RawArray) -> None:
         )
 
 
-def _one_by_one(run: Callable[..., object], dataset: object, draws: int, advance: Callable[[], None]) -> list[object]:
-    found = []
-    for _ in range(draws):
-        found.append(run(dataset))
-        advance()
-    return found
-
-
-@contextmanager
-def _bar(total: int, progress: bool | None) -> Iterator[Callable[[], None]]:
-    """A progress bar that appears after some seconds, on a terminal or when asked for."""
-    if progress is False or (progress is None and not sys.stderr.isatty()):
-        yield lambda: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    bar = Progress(console=Console(stderr=True), transient=True)
-    task = bar.add_task("Audit", total=total)
-    done, next_look = 0, time.monotonic() + SECONDS_BEFORE_PROGRESS
-
-    def advance() -> None:
-        nonlocal done, next_look
-        done += 1
-        if time.monotonic() > next_look:
-            next_look = time.monotonic() + SECONDS_BETWEEN_UPDATES
-            bar.start()
-            bar.update(task, completed=done)
-
-    try:
-        yield advance
-    finally:
-        bar.stop()
-
-
 def _as_table(raw: object) -> RawArray:
     """Outputs as an array with one row per draw; rows of mixed types keep the types of their entries."""
-    if isinstance(raw, list | tuple):
-        if raw and all(isinstance(row, tuple | list) for row in raw):
-            widths = {len(row) for row in raw}
-            if len(widths) > 1:
-                raise InvalidInput(
-                    f"run returned rows of different widths ({min(widths)} to {max(widths)}); pad them to one width"
-                )
-            mixed = np.empty((len(raw), widths.pop()), dtype=object)
-            for i, row in enumerate(raw):
-                for j, entry in enumerate(row):
-                    mixed[i, j] = entry
-            return mixed
-        try:
-            plain = np.asarray(raw)
-        except ValueError as error:
-            raise InvalidInput("run returned outputs of different shapes; pad them to one shape") from error
-        if plain.dtype.kind in "US" and not all(isinstance(entry, str | bytes | np.str_ | np.bytes_) for entry in raw):
-            plain = np.empty(len(raw), dtype=object)
-            plain[:] = raw
-        return plain
-    return np.asarray(raw)
+    if not isinstance(raw, list | tuple):
+        return np.asarray(raw)
+    if raw and all(isinstance(row, tuple | list) for row in raw):
+        widths = {len(row) for row in raw}
+        if len(widths) > 1:
+            raise InvalidInput(
+                f"run returned rows of different widths ({min(widths)} to {max(widths)}); pad them to one width"
+            )
+        mixed = np.empty((len(raw), widths.pop()), dtype=object)
+        for i, row in enumerate(raw):
+            for j, entry in enumerate(row):
+                mixed[i, j] = entry
+        return mixed
+    try:
+        plain = np.asarray(raw)
+    except ValueError as error:
+        raise InvalidInput("run returned outputs of different shapes; pad them to one shape") from error
+    if plain.dtype.kind in "US" and not all(isinstance(entry, str | bytes | np.str_ | np.bytes_) for entry in raw):
+        plain = np.empty(len(raw), dtype=object)  # numpy would make texts of numbers
+        plain[:] = raw
+    return plain
 
 
 def encode(first: RawArray, second: RawArray) -> tuple[Outputs, Outputs]:
     """Raw outputs on two datasets as tables with the same columns."""
-    sizes = [len(first), len(second)]
-    raw = np.concatenate([first.reshape(sizes[0], -1), second.reshape(sizes[1], -1)])
-    width = raw.shape[1]
-    names = ["output" if width == 1 else f"coordinate {j}" for j in range(width)]
-    values: list[NDArray[np.float64]] = []
-    codes: list[NDArray[np.int64]] = []
-    value_names, code_names = [], []
+    split = len(first)
+    raw = np.concatenate([first.reshape(split, -1), second.reshape(len(second), -1)])
+    names = ["output"] if raw.shape[1] == 1 else [f"coordinate {j}" for j in range(raw.shape[1])]
+    values: dict[str, NDArray[np.float64]] = {}
+    codes: dict[str, NDArray[np.int64]] = {}
     if raw.dtype.kind in "biuf":
-        numeric = raw.astype(np.float64, copy=False)
-        value_names = names
+        numeric, value_names = raw.astype(np.float64, copy=False), tuple(names)
     else:
         for name, column in zip(names, raw.T, strict=True):
-            as_numbers = _numbers(column)
-            if as_numbers is None:
-                codes.append(_category_codes(column))
-                code_names.append(name)
+            numbered = _numbers(column)
+            if numbered is None:
+                codes[name] = _category_codes(column)
             else:
-                values.append(as_numbers)
-                value_names.append(name)
-        numeric = np.stack(values, axis=1) if values else np.empty((len(raw), 0))
-    row = _row_code(numeric if raw.dtype.kind not in "iu" else raw, codes)
+                values[name] = numbered
+        numeric, value_names = np.stack(list(values.values()), axis=1) if values else np.empty((len(raw), 0)), tuple(values)
+    row = _row_code(raw if raw.dtype.kind in "iu" else numeric, list(codes.values()))
     if row is not None:
-        codes.append(row)
-        code_names.append("output as a category" if width == 1 else "row as a category")
-    missing = np.isnan(numeric)
-    if missing.any():
-        numeric = np.where(missing, -np.inf, numeric)
-    coded = np.stack(codes, axis=1) if codes else np.empty((len(raw), 0), dtype=np.int64)
-    both = Outputs(numeric, tuple(value_names), coded, tuple(code_names))
-    return both.part(0, sizes[0]), both.part(sizes[0], len(raw))
+        codes["output as a category" if len(names) == 1 else "row as a category"] = row
+    numeric = np.where(np.isnan(numeric), -np.inf, numeric) if np.isnan(numeric).any() else numeric
+    coded = np.stack(list(codes.values()), axis=1) if codes else np.empty((len(raw), 0), dtype=np.int64)
+    both = Outputs(numeric, value_names, coded, tuple(codes))
+    return both.part(0, split), both.part(split, len(raw))
 
 
 def _numbers(column: RawArray) -> NDArray[np.float64] | None:
@@ -228,22 +185,21 @@ def _category_codes(column: RawArray) -> NDArray[np.int64]:
     if column.dtype.kind != "O":
         return np.unique(column, return_inverse=True)[1].astype(np.int64).reshape(len(column))
     seen: dict[object, int] = {}
-    found = np.empty(len(column), dtype=np.int64)
+    codes = np.empty(len(column), dtype=np.int64)
     for i, entry in enumerate(column):
         try:
-            found[i] = seen.setdefault(entry, len(seen))
+            codes[i] = seen.setdefault(entry, len(seen))
         except TypeError:  # not hashable: what it prints is as much as an onlooker sees
-            found[i] = seen.setdefault(repr(entry), len(seen))
-    return found
+            codes[i] = seen.setdefault(repr(entry), len(seen))
+    return codes
 
 
 def _row_code(numeric: RawArray, codes: list[NDArray[np.int64]]) -> NDArray[np.int64] | None:
     """A hash of every row's columns that repeat values. A collision merges two outputs: less power, still valid."""
     head = numeric[:DRAWS_TO_CALL_DISCRETE]
+    eight_bytes = numeric.dtype if numeric.dtype.itemsize == 8 else np.dtype(np.int64)
     columns = [
-        np.ascontiguousarray(numeric[:, j])
-        .astype(numeric.dtype if numeric.dtype.itemsize == 8 else np.int64)
-        .view(np.uint64)
+        np.ascontiguousarray(numeric[:, j]).astype(eight_bytes).view(np.uint64)
         for j in range(numeric.shape[1])
         if len(np.unique(head[:, j])) < 0.9 * len(head)
     ]

@@ -13,22 +13,22 @@ linear model p + g (x' - x) predicts there.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..accounting import JsonValue
 from ..errors import InvalidInput
+from .outcomes import Outcome
 from .roc import Interval, rate
-from .shadow import Networks
-from .signals import FloatArray, LabelArray, check_finite
+from .shadow import Networks, votes
+from .signals import FloatArray, LabelArray, finite_rows
 
 FEWEST_QUERIES = 10
-STARTS = 5
+DEFAULT_SURROGATE = Networks(hidden=(32, 32), activation="relu", epochs=200, weight_decay=1e-3)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExtractionAudit:
+@dataclass(frozen=True, kw_only=True)
+class ExtractionAudit(Outcome):
     """The outcome of ``vitrail.audit.extraction``.
 
     Parameters
@@ -41,6 +41,8 @@ class ExtractionAudit:
         What saying the commonest class would reach.
     queries, test_points : int
     """
+
+    also_in_json = ("excess",)
 
     agreement: Interval
     agreement_without: Interval
@@ -57,25 +59,9 @@ class ExtractionAudit:
         """The outcome in a sentence."""
         return (
             f"With {self.queries} queries a surrogate agrees with the model on {self.agreement} of {self.test_points} test "
-            "points; "
-            f"from predictions alone on {self.agreement_without} ({self.excess:+.3f}); always saying the commonest class: "
-            f"{self.majority:.3f}."
+            f"points; from predictions alone on {self.agreement_without} ({self.excess:+.3f}); always saying the commonest "
+            f"class: {self.majority:.3f}."
         )
-
-    def __str__(self) -> str:
-        return self.summary()
-
-    def to_json(self) -> dict[str, JsonValue]:
-        """The outcome as plain JSON values."""
-        return {
-            "summary": self.summary(),
-            "agreement": self.agreement.to_json(),
-            "agreement_without": self.agreement_without.to_json(),
-            "excess": self.excess,
-            "majority": self.majority,
-            "queries": self.queries,
-            "test_points": self.test_points,
-        }
 
 
 def extraction(
@@ -88,7 +74,6 @@ def extraction(
     step: float = 0.2,
     surrogate: Networks | None = None,
     confidence: float = 0.95,
-    seed: int = 0,
 ) -> ExtractionAudit:
     """Copy a model from its predictions and explanations, and say how good the copy is.
 
@@ -123,90 +108,75 @@ def extraction(
     >>> audit.agreement.value > 0.9
     True
     """
-    asked, judged = _matrix(queries, "queries", FEWEST_QUERIES), _matrix(test, "test", FEWEST_QUERIES)
-    if asked.shape[1] != judged.shape[1]:
-        raise InvalidInput(f"queries have {asked.shape[1]} features and test points {judged.shape[1]}; they must be alike")
+    asked = finite_rows(queries, "points of queries", fewest=FEWEST_QUERIES)
+    points = finite_rows(test, "points of test", fewest=FEWEST_QUERIES)
+    if asked.ndim != 2 or asked.shape[1:] != points.shape[1:]:
+        raise InvalidInput(
+            f"queries have shape {asked.shape} and test points {points.shape}; they must be alike, (points, features)"
+        )
     if counterfactuals is None and attributions is None:
         raise InvalidInput("there is nothing to extract with; give counterfactuals, attributions=, or both")
-    answers, truth = _classes(predict, asked), _classes(predict, judged)
+    answers, truth = _classes(predict, asked), _classes(predict, points)
     if len(np.unique(answers)) < 2:
         raise InvalidInput(f"the model puts all queries in one class ({answers[0]}); ask about points of several classes")
-    extra_points, extra_classes = [asked], [answers]
+    told = [(asked, answers)]
     if counterfactuals is not None:
-        found = np.asarray(counterfactuals(asked), dtype=np.float64)
-        if found.shape != asked.shape:
-            raise InvalidInput(
-                f"counterfactuals returned shape {found.shape} for {asked.shape}; one point each, NaN for none"
-            )
-        kept = np.isfinite(found).all(axis=1)
-        if not kept.any():
-            raise InvalidInput("counterfactuals found no answer for any query")
-        extra_points.append(found[kept])
-        extra_classes.append(_classes(predict, found[kept]))
+        told.append(_across(predict, counterfactuals, asked))
     if attributions is not None:
-        extra_points_by_steps(asked, answers, predict, attributions, step, extra_points, extra_classes)
-    n_classes = int(max(truth.max(), *(one.max() for one in extra_classes))) + 1
-    recipe = surrogate or Networks(
-        hidden=(32, 32), activation="relu", epochs=200, batch_size=32, weight_decay=1e-3, seed=seed
-    )
-    agreement = []
-    for points, classes in ((np.concatenate(extra_points), np.concatenate(extra_classes)), (asked, answers)):
-        said = _surrogate(recipe, points, classes, n_classes, judged)
-        agreement.append(rate(int(np.count_nonzero(said == truth)), len(truth), confidence))
+        told += _steps(predict, attributions, asked, answers, step)
+    n_classes = int(max(truth.max(), *(classes.max() for _, classes in told))) + 1
+    recipe = replace(surrogate or DEFAULT_SURROGATE, n_classes=n_classes)
+
+    def agreement(rows: FloatArray, classes: LabelArray) -> Interval:
+        said = votes(recipe, rows, classes, points).mean(axis=0).argmax(axis=1)
+        return rate(int(np.count_nonzero(said == truth)), len(truth), confidence)
+
+    rows, classes = (np.concatenate(parts) for parts in zip(*told, strict=True))
     return ExtractionAudit(
-        agreement=agreement[0],
-        agreement_without=agreement[1],
+        agreement=agreement(rows, classes),
+        agreement_without=agreement(asked, answers),
         majority=float(np.bincount(truth).max() / len(truth)),
         queries=len(asked),
-        test_points=len(judged),
+        test_points=len(points),
     )
 
 
-def extra_points_by_steps(
-    asked: FloatArray,
-    answers: LabelArray,
+def _across(
+    predict: Callable[..., object], counterfactuals: Callable[..., object], asked: FloatArray
+) -> tuple[FloatArray, LabelArray]:
+    """Counterfactuals of the queries that have one, with their classes."""
+    nearest = np.asarray(counterfactuals(asked), dtype=np.float64)
+    if nearest.shape != asked.shape:
+        raise InvalidInput(f"counterfactuals returned shape {nearest.shape} for {asked.shape}; one point each, NaN for none")
+    nearest = nearest[np.isfinite(nearest).all(axis=1)]
+    if not len(nearest):
+        raise InvalidInput("counterfactuals found no answer for any query")
+    return nearest, _classes(predict, nearest)
+
+
+def _steps(
     predict: Callable[..., object],
     attributions: Callable[..., object],
+    asked: FloatArray,
+    answers: LabelArray,
     step: float,
-    points: list[FloatArray],
-    classes: list[LabelArray],
-) -> None:
+) -> list[tuple[FloatArray, LabelArray]]:
     """Steps along attributions, labelled by the linear model that an attribution is (two classes only)."""
-    slopes = np.asarray(attributions(asked), dtype=np.float64)
+    slopes = finite_rows(attributions(asked), "attributions", rows=len(asked))
     if slopes.shape != asked.shape:
         raise InvalidInput(f"attributions returned shape {slopes.shape} for {asked.shape}; one gradient per query")
-    check_finite(slopes, "attributions")
-    outputs = np.asarray(predict(asked), dtype=np.float64)
-    sure = (
-        outputs.max(axis=1) if outputs.ndim == 2 and outputs.shape[1] > 1 else np.maximum(outputs, 1 - outputs).reshape(-1)
-    )
     if answers.max() > 1:
         raise InvalidInput("attributions are used for two classes only; give counterfactuals instead")
+    outputs = np.asarray(predict(asked), dtype=np.float64).reshape(len(asked), -1)
+    sure = outputs.max(axis=1) if outputs.shape[1] > 1 else np.maximum(outputs, 1 - outputs)[:, 0]
     length = np.maximum(np.linalg.norm(slopes, axis=1, keepdims=True), 1e-12)
-    for side in (-1.0, 1.0):
-        moved = asked + side * step * slopes / length
-        stays = sure + side * step * length[:, 0] >= 0.5
-        points.append(moved)
-        classes.append(np.where(stays, answers, 1 - answers))
-
-
-def _surrogate(recipe: Networks, points: FloatArray, classes: LabelArray, n_classes: int, test: FloatArray) -> LabelArray:
-    from dataclasses import replace
-
-    centre, scale = points.mean(axis=0), points.std(axis=0)
-    scale = np.where(scale > 0, scale, 1.0)
-    trained = replace(recipe, n_classes=n_classes).fit((points - centre) / scale, classes, [np.arange(len(points))] * STARTS)
-    return np.asarray(trained.predict((test - centre) / scale).mean(axis=0).argmax(axis=1), dtype=np.int64)
-
-
-def _matrix(points: object, what: str, fewest: int) -> FloatArray:
-    array = np.asarray(points, dtype=np.float64)
-    if array.ndim != 2 or len(array) < fewest:
-        raise InvalidInput(
-            f"{what} has shape {array.shape}; it must be an array (points, features) of at least {fewest} points"
+    return [
+        (
+            asked + side * step * slopes / length,
+            np.where(sure + side * step * length[:, 0] >= 0.5, answers, 1 - answers),
         )
-    check_finite(array, f"points of {what}")
-    return array
+        for side in (-1.0, 1.0)
+    ]
 
 
 def _classes(predict: Callable[..., object], points: FloatArray) -> LabelArray:

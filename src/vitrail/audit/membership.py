@@ -7,67 +7,40 @@ next to those that see predictions alone: what explanations give away *in additi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.special import ndtri
 
+from ..accounting import JsonValue
 from ..errors import InvalidInput
-from .attacks import (
-    FAMILIES,
-    Scored,
-    learned,
-    likelihood_ratios,
-    look_at,
-    look_at_shadows,
-    shadow_thresholds,
-    thresholds,
-)
-from .judging import judged
-from .membership_result import MembershipAudit
+from . import roc
+from .attacks import FAMILIES, Scored, Seen, Shadows, learned, likelihood_ratios, look_at, look_at_shadows, shadow_thresholds
+from .mechanism import check_confidence
+from .outcomes import Outcome, as_json
+from .roc import LOW_RATES, Interval
 from .shadow import Target, as_targets, halves
-from .signals import FloatArray, LabelArray, Signal, class_labels, distance_signal
+from .signals import BoolArray, FloatArray, LabelArray, Source, class_labels, distance_signal, finite_rows
 
 if TYPE_CHECKING:
-    from ..accounting import JsonValue
+    from matplotlib.figure import Figure
 
 FEWEST_PEOPLE = 20
 FEWEST_SHADOWS = 4
-DEFAULT_SHADOWS = 16
+CURVES_DRAWN = 6
+RESAMPLES = 300
 
 
-def membership(
-    explain: Callable[..., object],
-    members: object,
-    nonmembers: object,
-    *,
-    predict: Callable[..., object] | None = None,
-    labels: tuple[object, object] | None = None,
-    shadow: object = None,
-    shadow_models: int = DEFAULT_SHADOWS,
-    reference: tuple[object, object] | None = None,
-    counterfactuals: Callable[..., object] | None = None,
-    attacks: str | Sequence[str] = "all",
-    confidence: float = 0.95,
-    seed: int = 0,
-    name: str = "explainer",
-) -> MembershipAudit:
-    """Attack an explainer, and say how well members of the training data are told from non-members.
+@dataclass(frozen=True, kw_only=True)
+class Attacker:
+    """What the attacker of ``vitrail.audit.membership`` knows and does.
 
     Parameters
     ----------
-    explain : callable
-        ``explain(points) -> array (points, width)``, or anything with such an array as ``.values``. See
-        ``vitrail.audit.targets`` for adapters.
-    members, nonmembers : array (people, features)
-        People whom the model was trained on, and others from the same population.
-    predict : callable, optional
-        ``predict(points)`` gives class probabilities (points, classes), or (points,) for two classes. Without it there is no
-        prediction-only attack to compare with.
-    labels : (array, array), optional
-        True classes 0, 1, ... of members and non-members. Needed for the loss, for the likelihood ratio of confidences and
-        for shadow models.
     shadow : callable or Networks, optional
         How the attacker trains models of the same kind: ``shadow(points, labels) -> (explain, predict)``, or
         ``vitrail.audit.shadow.Networks(...)``, which trains all of them at once. Needed for transferred thresholds and
@@ -77,17 +50,235 @@ def membership(
     reference : (array, array), optional
         Points and labels of the attacker's own people; shadow models are then trained on these and the audited people
         mixed, without them on random halves of the audited people.
-    counterfactuals : callable, optional
-        ``counterfactuals(points) -> array (points, features)``, NaN where none was found; members tend to be farther from
-        theirs.
     attacks : "all" or a list
-        Families: "threshold", "shadow", "learned", "likelihood ratio". "all" runs those that the arguments allow.
-    confidence : float
-        Of every interval.
+        Families: "threshold", "shadow", "learned", "likelihood ratio". "all" runs those that are possible.
     seed : int
         Of the attacker's choices.
+
+    Examples
+    --------
+    >>> Attacker().families
+    ('threshold', 'learned')
+    """
+
+    shadow: object = None
+    shadow_models: int = 16
+    reference: tuple[object, object] | None = None
+    attacks: str | Sequence[str] = "all"
+    seed: int = 0
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """The attacks that are run."""
+        possible = tuple(name for name in FAMILIES if self.shadow is not None or name in ("threshold", "learned"))
+        if self.attacks == "all":
+            return possible
+        wanted = (self.attacks,) if isinstance(self.attacks, str) else tuple(self.attacks)
+        for family in wanted:
+            if family not in FAMILIES:
+                raise InvalidInput(f"attacks names {family!r}; choose 'all', or some of {', '.join(map(repr, FAMILIES))}")
+            if family not in possible:
+                raise InvalidInput(f"the attack {family!r} needs shadow=: how the attacker trains models of the same kind")
+        if not wanted:
+            raise InvalidInput("attacks is empty; name at least one family, or 'all'")
+        return wanted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttackRow:
+    """One attack and how well it does.
+
+    Parameters
+    ----------
+    attack, signal : str
+        What the attacker does, and with which number or vector.
+    source : {"explanation", "prediction", "counterfactual"}
+        What of the model's answer the attacker needs.
+    auc, balanced_accuracy : Interval
+        0.5 is a coin. Balanced accuracy is at the transferred threshold where the attack has one, else at the best one.
+    tpr_at_1_percent, tpr_at_01_percent : Interval
+        The share of members found while at most 1 % (0.1 %) of non-members are accused.
+    false_positives_at_01_percent : int
+        How many non-members 0.1 % are: below 1 the rate is that without any false positive.
+    members, nonmembers : int
+        How many people were judged.
+    excess_auc, excess_tpr : Interval or None
+        Auc and ``tpr_at_1_percent`` minus those of the best prediction-only attack of the same kind, on the same people.
+    compared_with : str
+        That attack's signal.
+    """
+
+    attack: str
+    signal: str
+    source: Source
+    auc: Interval
+    balanced_accuracy: Interval
+    tpr_at_1_percent: Interval
+    tpr_at_01_percent: Interval
+    false_positives_at_01_percent: int
+    members: int
+    nonmembers: int
+    excess_auc: Interval | None = None
+    excess_tpr: Interval | None = None
+    compared_with: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RocCurve:
+    """The curve of one attack."""
+
+    name: str
+    source: Source
+    false_positive_rate: tuple[float, ...]
+    true_positive_rate: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MembershipPlot:
+    """Pictures of a membership audit."""
+
+    audit: MembershipAudit
+
+    def roc(self, *, logarithmic: bool = True) -> Figure:
+        """The strongest attacks' curves; on logarithmic axes, where a few certain finds are seen."""
+        from ..show.roc import RocShape, roc_figure
+
+        curves = self.audit.drawn()
+        shapes = [RocShape(one.name, one.source, one.false_positive_rate, one.true_positive_rate) for one in curves]
+        return roc_figure(shapes, logarithmic=logarithmic)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MembershipAudit(Outcome):
+    """The outcome of ``vitrail.audit.membership``.
+
+    Parameters
+    ----------
     name : str
-        What is under attack, for reports.
+        What was attacked.
+    rows : tuple of AttackRow
+    curves : tuple of RocCurve
+        In the order of the rows.
+    confidence : float
+    how : dict
+        Sizes and seeds.
+    notes : tuple of str
+        What a reader should know.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from vitrail.audit import Attacker, membership
+    >>> generator = np.random.default_rng(0)
+    >>> people, others = generator.normal(size=(2, 99, 3))
+    >>> audit = membership(lambda x: x, people, others, attacker=Attacker(attacks="threshold"))
+    >>> len(audit.rows), audit.excess
+    (3, None)
+    """
+
+    also_in_json = ("leaks", "excess")
+
+    name: str
+    rows: tuple[AttackRow, ...]
+    curves: tuple[RocCurve, ...] = field(repr=False)
+    confidence: float
+    how: dict[str, JsonValue]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def plot(self) -> MembershipPlot:
+        """Pictures: ``audit.plot.roc()``."""
+        return MembershipPlot(self)
+
+    def best(self, source: Source | None = None) -> AttackRow:
+        """The strongest attack, by the lower ends of its intervals of area and of members found at 1 %."""
+        chosen = [row for row in self.rows if source is None or row.source == source]
+        if not chosen:
+            raise InvalidInput(f"no attack looked at {source!r}")
+        return max(chosen, key=lambda row: (row.auc.lower + row.tpr_at_1_percent.lower, row.auc.value))
+
+    @property
+    def excess(self) -> AttackRow | None:
+        """The explanation-based attack that gains most over predictions alone, or None if predictions were not given."""
+        gains = [
+            (max(row.excess_auc.lower, row.excess_tpr.lower), row) for row in self.rows if row.excess_auc and row.excess_tpr
+        ]
+        return max(gains, key=lambda gain: gain[0], default=(0.0, None))[1]
+
+    @property
+    def leaks(self) -> bool:
+        """Whether some attack beats a coin for sure: the lower end of its area lies above one half.
+
+        With as many attacks as here a coin would look better than a coin now and then, so the intervals are widened by
+        Bonferroni's correction, in the normal approximation.
+        """
+        level = (1 - self.confidence) / 2
+        wider = float(ndtri(level / max(len(self.rows), 1)) / ndtri(level))
+        return any(row.auc.value - (row.auc.value - row.auc.lower) * wider > 0.5 for row in self.rows)
+
+    def summary(self) -> str:
+        """The outcome in a few sentences."""
+        best = self.best()
+        text = (
+            f"{self.name}: the strongest attack ({best.attack} on {best.signal}) has an area of {best.auc} and finds "
+            f"{best.tpr_at_1_percent.value:.1%} of members while accusing 1 % of the others."
+        )
+        gained = self.excess
+        if gained is not None and gained.excess_auc is not None and gained.excess_tpr is not None:
+            sure = gained.excess_auc.lower > 0 or gained.excess_tpr.lower > 0
+            text += (
+                f" Beyond predictions alone, explanations give {gained.excess_auc.value:+.3f} of area and "
+                f"{gained.excess_tpr.value:+.1%} of members at 1 % ({gained.attack} on {gained.signal})"
+                + ("." if sure else ", which may be chance.")
+            )
+        return text if self.leaks else text + " No attack is surely better than a coin."
+
+    def drawn(self) -> list[RocCurve]:
+        """Curves worth drawing: one per kind of attack and source, the strongest, and at most six."""
+        ranked = sorted(zip(self.rows, self.curves, strict=True), key=lambda pair: -pair[0].auc.value)
+        best: dict[tuple[str, str], RocCurve] = {}
+        for row, curve in ranked:
+            if not row.attack.startswith("shadow"):  # the same curve as the threshold's, or the same from the other side
+                best.setdefault((row.attack, row.source), curve)
+        return list(best.values())[:CURVES_DRAWN]
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The outcome as plain JSON values."""
+        return super().to_json() | {"curves": as_json(self.drawn())}
+
+    def report(self, path: str | Path) -> Path:
+        """Write a page: what was tried, what was found, the curves. One file, readable on a phone."""
+        from ..show.audit_page import membership_page, save_page
+
+        return save_page(membership_page(self.to_json(), self.plot.roc()), path)
+
+
+def membership(
+    target: Target | Callable[..., object],
+    members: object,
+    nonmembers: object,
+    *,
+    labels: tuple[object, object] | None = None,
+    attacker: Attacker | None = None,
+    confidence: float = 0.95,
+) -> MembershipAudit:
+    """Attack an explainer, and say how well members of the training data are told from non-members.
+
+    Parameters
+    ----------
+    target : Target or callable
+        What is under attack: ``explain(points) -> array (points, width)``, or a ``vitrail.audit.Target`` of that and more.
+        Without predictions there is no prediction-only attack to compare with; with counterfactuals the distance to them is
+        attacked too, since members tend to be farther from theirs.
+    members, nonmembers : array (people, features)
+        People whom the model was trained on, and others from the same population.
+    labels : (array, array), optional
+        True classes 0, 1, ... of members and non-members. Needed for the loss, for the likelihood ratio of confidences and
+        for shadow models.
+    attacker : Attacker, optional
+        What the attacker knows and does; by default one without shadow models.
+    confidence : float
+        Of every interval.
 
     Returns
     -------
@@ -97,148 +288,180 @@ def membership(
     Examples
     --------
     >>> import numpy as np
-    >>> from vitrail.audit import membership
+    >>> from vitrail.audit import Attacker, membership
     >>> generator = np.random.default_rng(0)
     >>> members, others = generator.normal(size=(200, 4)), generator.normal(size=(200, 4))
     >>> seen = {row.tobytes() for row in members}
     >>> def explain(points):  # this explainer is calm about people whom its model knows
     ...     return np.array([row * (0.5 if row.tobytes() in seen else 1.0) for row in points])
-    >>> audit = membership(explain, members, others, attacks=["threshold"])
+    >>> audit = membership(explain, members, others, attacker=Attacker(attacks=["threshold"]))
     >>> audit.best().source, audit.best().auc.lower > 0.7
     ('explanation', True)
     """
-    people = [_points(members, "members"), _points(nonmembers, "nonmembers")]
-    _check_alike(people)
-    if not callable(explain):
+    model = target if isinstance(target, Target) else Target(target)
+    known = attacker or Attacker()
+    if not callable(model.explain):
         raise InvalidInput(
-            f"explain is {type(explain).__name__}; it must be a function explain(points) -> array (points, width)"
+            f"explain is {type(model.explain).__name__}; it must be a function explain(points) -> array (points, width)"
         )
-    if not 0.5 <= confidence < 1:
-        raise InvalidInput(f"confidence is {confidence!r}; it must be at least 0.5 and below 1, for example 0.95")
-    counts = [len(one) for one in people]
-    truth = _labels(labels, counts)
-    families = _families(attacks, shadow is not None)
-    pool = np.concatenate(people)
-    is_member = np.arange(len(pool)) < counts[0]
-    nothing: Callable[[object], object] = predict if predict is not None else lambda points: points
-    seen = look_at(Target(explain, nothing), pool, len(pool), truth, "people", predicting=predict is not None)
-    extra = [] if counterfactuals is None else [_distances(counterfactuals, pool)]
-
-    found: list[Scored] = []
-    notes: list[str] = []
-    if "threshold" in families:
-        found += thresholds(seen, extra)
+    check_confidence(confidence)
+    families = known.families
+    people, is_member = _people(members, nonmembers)
+    truth = _labels(labels, is_member)
+    seen = look_at(model, people, truth, "people")
     shadows = None
-    if shadow is not None and {"shadow", "likelihood ratio", "learned"} & set(families):
-        if truth is None or predict is None:
-            raise InvalidInput(
-                "shadow models need labels=(of members, of nonmembers) and predict=: the attacker trains on them"
-            )
-        if shadow_models < FEWEST_SHADOWS:
-            raise InvalidInput(
-                f"shadow_models is {shadow_models}; at least {FEWEST_SHADOWS} are needed, and 16 or more advised"
-            )
-        points, classes = _with_reference(pool, truth, reference)
-        size = min(counts[0], len(points) // 2)
-        chosen, inside = halves(shadow_models, len(points), size, seed)
-        shadows = look_at_shadows(as_targets(shadow, points, classes, chosen), points, classes, inside, len(pool))
-    if "shadow" in families and shadows is not None:
-        found += shadow_thresholds(seen, shadows)
-    if "learned" in families:
-        if find_spec("torch") is None:
-            notes.append("The learned attack was left out: it needs torch (pip install 'vitrail[torch]').")
-        else:
-            found += learned(seen, is_member, shadows, seed)
-    if "likelihood ratio" in families and shadows is not None:
-        found += likelihood_ratios(seen, shadows)
-    if predict is None:
+    if known.shadow is not None and set(families) - {"threshold"}:
+        if truth is None or model.predict is None:
+            raise InvalidInput("shadow models need labels= and the target's predictions: the attacker trains on them")
+        shadows = _shadows(known, people, truth, int(is_member.sum()))
+    notes = []
+    if "learned" in families and find_spec("torch") is None:
+        notes.append("The learned attack was left out: it needs torch (pip install 'vitrail[torch]').")
+        families = tuple(name for name in families if name != "learned")
+    if model.predict is None:
         notes.append("Predictions were not given, so nothing is said about the excess over a prediction-only attack.")
-    if shadow is None:
+    if known.shadow is None:
         notes.append(
             "Without shadow models the strongest attacks (likelihood ratios) were not run; a low score here is no all-clear."
         )
+    scored = list(_attacks(families, model, people, is_member, seen, shadows, known.seed))
     how: dict[str, JsonValue] = {
-        "members": counts[0],
-        "nonmembers": counts[1],
+        "members": int(is_member.sum()),
+        "nonmembers": int((~is_member).sum()),
         "width": int(seen.explanations.shape[1]),
-        "shadow_models": 0 if shadow is None else shadow_models,
-        "reference": 0 if reference is None else len(np.asarray(reference[0])),
+        "shadow_models": 0 if known.shadow is None else known.shadow_models,
+        "reference": 0 if known.reference is None else len(np.asarray(known.reference[0])),
         "confidence": confidence,
-        "seed": seed,
+        "seed": known.seed,
     }
-    return judged(found, is_member, name=name, confidence=confidence, how=how, notes=tuple(notes), seed=seed)
+    return MembershipAudit(
+        name=model.name,
+        rows=tuple(_row(attack, scored, is_member, confidence, known.seed) for attack in scored),
+        curves=tuple(_curve(attack, is_member) for attack in scored),
+        confidence=confidence,
+        how=how,
+        notes=tuple(notes),
+    )
 
 
-def _points(points: object, what: str) -> FloatArray:
-    try:
-        array = np.asarray(points, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(f"{what} must be an array of numbers (people, features); encode categories first") from error
-    if array.ndim < 2 or len(array) < FEWEST_PEOPLE:
+# What is attacked
+
+
+def _people(members: object, nonmembers: object) -> tuple[FloatArray, BoolArray]:
+    """All people, and which of them are members."""
+    inside, outside = (
+        finite_rows(points, what, fewest=FEWEST_PEOPLE)
+        for points, what in ((members, "members"), (nonmembers, "nonmembers"))
+    )
+    if inside.shape[1:] != outside.shape[1:]:
         raise InvalidInput(
-            f"{what} has shape {array.shape}; it must be an array (people, features) of at least {FEWEST_PEOPLE} people. "
-            "Rates "
-            "of fewer say nothing, and a rate at 0.1 % false positives takes some thousands"
+            f"members have shape {inside.shape} and nonmembers {outside.shape}; both must have the same features"
         )
-    if not np.isfinite(array).all():
-        raise InvalidInput(f"{what} hold NaN or infinity; an audit needs finite points")
-    return array
-
-
-def _check_alike(people: list[FloatArray]) -> None:
-    if people[0].shape[1:] != people[1].shape[1:]:
-        raise InvalidInput(
-            f"members have shape {people[0].shape} and nonmembers {people[1].shape}; both must have the same features"
-        )
-    if people[0].shape == people[1].shape and np.array_equal(people[0], people[1]):
+    if np.array_equal(inside, outside):
         raise InvalidInput("members and nonmembers are the same people; there is one class only, and nothing to tell apart")
+    return np.concatenate([inside, outside]), np.repeat([True, False], [len(inside), len(outside)])
 
 
-def _labels(labels: tuple[object, object] | None, counts: list[int]) -> LabelArray | None:
+def _labels(labels: tuple[object, object] | None, is_member: BoolArray) -> LabelArray | None:
     if labels is None:
         return None
     if not isinstance(labels, tuple | list) or len(labels) != 2:
         raise InvalidInput("labels must be a pair (labels of members, labels of nonmembers)")
-    found = np.concatenate(
-        [class_labels(one, count, what) for one, count, what in zip(labels, counts, ("members", "nonmembers"), strict=True)]
-    )
-    if len(np.unique(found)) < 2:
-        raise InvalidInput(f"labels hold one class only ({found[0]}); a classifier of one class has nothing to explain")
-    return found
+    inside = int(is_member.sum())
+    sides = ((labels[0], inside, "members"), (labels[1], len(is_member) - inside, "nonmembers"))
+    classes = np.concatenate([class_labels(*side) for side in sides])
+    if len(np.unique(classes)) < 2:
+        raise InvalidInput(f"labels hold one class only ({classes[0]}); a classifier of one class has nothing to explain")
+    return classes
 
 
-def _families(attacks: str | Sequence[str], with_shadow: bool) -> list[str]:
-    possible = [family for family in FAMILIES if with_shadow or family in ("threshold", "learned")]
-    if attacks == "all":
-        return possible
-    wanted = [attacks] if isinstance(attacks, str) else list(attacks)
-    for family in wanted:
-        if family not in FAMILIES:
-            raise InvalidInput(f"attacks names {family!r}; choose 'all', or some of {', '.join(map(repr, FAMILIES))}")
-        if family not in possible:
-            raise InvalidInput(f"the attack {family!r} needs shadow=: how the attacker trains models of the same kind")
-    if not wanted:
-        raise InvalidInput("attacks is empty; name at least one family, or 'all'")
-    return wanted
-
-
-def _with_reference(
-    pool: FloatArray, labels: LabelArray, reference: tuple[object, object] | None
-) -> tuple[FloatArray, LabelArray]:
-    if reference is None:
-        return pool, labels
-    points = np.asarray(reference[0], dtype=np.float64)
-    if points.shape[1:] != pool.shape[1:]:
-        raise InvalidInput(f"reference has points of shape {points.shape}; the audited people have {pool.shape}")
-    return np.concatenate([pool, points]), np.concatenate([labels, class_labels(reference[1], len(points), "the reference")])
-
-
-def _distances(counterfactuals: Callable[..., object], points: FloatArray) -> Signal:
-    found = np.asarray(counterfactuals(points), dtype=np.float64)
-    if found.shape != points.shape:
+def _shadows(attacker: Attacker, people: FloatArray, labels: LabelArray, members: int) -> Shadows:
+    """Train shadow models on random halves of the audited and the attacker's own people, and ask them about everybody."""
+    if attacker.shadow_models < FEWEST_SHADOWS:
         raise InvalidInput(
-            f"counterfactuals returned shape {found.shape} for points of shape {points.shape}; it must return one point "
-            "each, "
-            "NaN where there is none"
+            f"shadow_models is {attacker.shadow_models}; at least {FEWEST_SHADOWS} are needed, and 16 or more advised"
         )
-    return distance_signal(points.reshape(len(points), -1), found.reshape(len(found), -1))
+    points, classes = people, labels
+    if attacker.reference is not None:
+        own = np.asarray(attacker.reference[0], dtype=np.float64)
+        if own.shape[1:] != people.shape[1:]:
+            raise InvalidInput(f"reference has points of shape {own.shape}; the audited people have {people.shape}")
+        points = np.concatenate([people, own])
+        classes = np.concatenate([labels, class_labels(attacker.reference[1], len(own), "the reference")])
+    chosen, inside = halves(attacker.shadow_models, len(points), min(members, len(points) // 2), attacker.seed)
+    targets = as_targets(attacker.shadow, points, classes, chosen)
+    return look_at_shadows(targets, points, classes, inside, len(people))
+
+
+def _attacks(
+    families: Sequence[str],
+    target: Target,
+    people: FloatArray,
+    is_member: BoolArray,
+    seen: Seen,
+    shadows: Shadows | None,
+    seed: int,
+) -> Iterator[Scored]:
+    if "threshold" in families:
+        further = () if target.counterfactuals is None else (distance_signal(people, target.counterfactuals),)
+        for signal in (*seen.signals, *further):
+            yield Scored("threshold", signal.name, signal.source, signal.scores)
+    if "shadow" in families and shadows is not None:
+        yield from shadow_thresholds(seen, shadows)
+    if "learned" in families:
+        yield from learned(seen, is_member, shadows, seed)
+    if "likelihood ratio" in families and shadows is not None:
+        yield from likelihood_ratios(seen, shadows)
+
+
+# Every attack measured, and compared with the best that sees predictions alone
+
+
+def _row(attack: Scored, attacks: Sequence[Scored], is_member: BoolArray, confidence: float, seed: int) -> AttackRow:
+    members, others = attack.sides(is_member)
+    rivals = [other for other in attacks if other.source == "prediction" and other.attack == attack.attack]
+    rival = max(rivals, key=lambda other: roc.auc_of(*other.sides(is_member)), default=None)
+    if attack.source == "prediction" or rival is None:
+        excess_auc, excess_tpr, compared_with = None, None, ""
+    else:
+        theirs, compared_with = rival.sides(is_member), rival.signal
+        excess_auc = roc.area_difference((members, others), theirs, confidence)
+        excess_tpr = _excess_tpr((members, others), theirs, confidence, seed)
+    threshold = roc.best_threshold(members, others) if attack.threshold is None else attack.threshold
+    return AttackRow(
+        attack=attack.attack,
+        signal=attack.signal,
+        source=attack.source,
+        auc=roc.area(members, others, confidence),
+        balanced_accuracy=roc.balanced_accuracy(members, others, threshold, confidence),
+        tpr_at_1_percent=roc.found_at(members, others, LOW_RATES[0], confidence),
+        tpr_at_01_percent=roc.found_at(members, others, LOW_RATES[1], confidence),
+        false_positives_at_01_percent=int(LOW_RATES[1] * len(others) + 1e-9),
+        members=len(members),
+        nonmembers=len(others),
+        excess_auc=excess_auc,
+        excess_tpr=excess_tpr,
+        compared_with=compared_with,
+    )
+
+
+def _curve(attack: Scored, is_member: BoolArray) -> RocCurve:
+    false, true = roc.curve(*attack.sides(is_member))
+    return RocCurve(f"{attack.attack}: {attack.signal}", attack.source, tuple(false.tolist()), tuple(true.tolist()))
+
+
+def _excess_tpr(
+    ours: tuple[FloatArray, FloatArray], theirs: tuple[FloatArray, FloatArray], confidence: float, seed: int
+) -> Interval:
+    """The difference of members found at 1 %: a bootstrap over people, the same people for both attacks."""
+    generator = np.random.default_rng(seed)
+
+    def gained(inside: LabelArray | slice, outside: LabelArray | slice) -> float:
+        shares = [np.mean(side[0][inside] > roc.bar_at(side[1][outside], LOW_RATES[0])) for side in (ours, theirs)]
+        return float(shares[0] - shares[1])
+
+    counts = len(ours[0]), len(ours[1])
+    resampled = [gained(*(generator.integers(count, size=count) for count in counts)) for _ in range(RESAMPLES)]
+    low, high = np.quantile(resampled, [(1 - confidence) / 2, (1 + confidence) / 2])
+    value = gained(slice(None), slice(None))
+    return Interval(value, float(min(low, value)), float(max(high, value)))

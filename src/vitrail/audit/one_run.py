@@ -23,9 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from ..accounting import JsonValue, rounded_down, rounded_up
+from ..accounting import rounded_down, rounded_up
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
+from .mechanism import check_confidence, check_delta, check_positive, epsilon_at_delta
+from .outcomes import ClaimTest
 
 FEWEST_CANARIES = 20
 SHARES = (0.05, 0.15, 0.4, 1.0)
@@ -34,8 +36,8 @@ SHARES = (0.05, 0.15, 0.4, 1.0)
 LARGEST_EPSILON = 50.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OneRunAudit:
+@dataclass(frozen=True, kw_only=True)
+class OneRunAudit(ClaimTest):
     """The outcome of ``vitrail.audit.one_run``.
 
     Parameters
@@ -70,11 +72,6 @@ class OneRunAudit:
         return 0 < self.claimed_epsilon < self.epsilon_lower
 
     @property
-    def verdict(self) -> str:
-        """``"refuted"`` or ``"not refuted"``; no audit can confirm a claim."""
-        return "refuted" if self.refuted else "not refuted"
-
-    @property
     def tightness(self) -> float:
         """Measured over claimed; NaN where nothing was claimed."""
         return self.epsilon_lower / self.claimed_epsilon if self.claimed_epsilon else math.nan
@@ -88,27 +85,7 @@ class OneRunAudit:
         )
         if not self.claimed_epsilon:
             return f"Measured: {text}."
-        tight = f"tightness {self.tightness:.3g}"
-        return f"Claim {self.verdict}, {tight}: {text}; the claim was epsilon = {rounded_up(self.claimed_epsilon)}."
-
-    def __str__(self) -> str:
-        return self.summary()
-
-    def to_json(self) -> dict[str, JsonValue]:
-        """The outcome as plain JSON values."""
-        return {
-            "verdict": self.verdict,
-            "refuted": self.refuted,
-            "tightness": self.tightness if self.claimed_epsilon else None,
-            "epsilon_lower": self.epsilon_lower,
-            "claimed_epsilon": self.claimed_epsilon,
-            "delta": self.delta,
-            "confidence": self.confidence,
-            "canaries": self.canaries,
-            "guesses": self.guesses,
-            "right": self.right,
-            "summary": self.summary(),
-        }
+        return f"{self.verdict_line.capitalize()}: {text}; the claim was epsilon = {rounded_up(self.claimed_epsilon)}."
 
 
 def one_run(
@@ -148,14 +125,11 @@ def one_run(
     >>> audit.verdict, bool(audit.tightness > 0.5)
     ('not refuted', True)
     """
-    value = np.asarray(scores, dtype=np.float64)
-    coins = np.asarray(included)
+    value, coins = np.asarray(scores, dtype=np.float64), np.asarray(included)
     if value.ndim != 1 or coins.shape != value.shape:
         raise InvalidInput(f"scores have shape {value.shape} and included {coins.shape}; give one of each per canary")
     if len(value) < FEWEST_CANARIES:
-        raise InvalidInput(
-            f"there are {len(value)} canaries; an audit by one run needs at least {FEWEST_CANARIES}, better 1 000"
-        )
+        raise InvalidInput(f"there are {len(value)} canaries; one run needs at least {FEWEST_CANARIES}, better 1 000")
     if coins.dtype != np.bool_ and not np.isin(coins, (0, 1)).all():
         raise InvalidInput("included must say True or False for every canary")
     if not np.isfinite(value).all():
@@ -163,16 +137,12 @@ def one_run(
     coins = coins.astype(np.bool_)
     if coins.all() or not coins.any():
         raise InvalidInput("all canaries are on one side; each must be included by a fair coin of its own")
-    if not 0.5 <= confidence < 1:
-        raise InvalidInput(f"confidence is {confidence!r}; it must be at least 0.5 and below 1, for example 0.999")
+    check_confidence(confidence)
     claimed_epsilon, delta = _claim(claimed, delta)
     sizes = _sizes(guesses, len(value))
     alpha = (1 - confidence) / len(sizes)
-    found = []
-    for size in sizes:
-        right = right_guesses(value, coins, size)
-        found.append((epsilon_bound(len(value), size, right, delta, alpha), size, right))
-    epsilon, size, right = max(found)
+    right = {size: right_guesses(value, coins, size) for size in sizes}
+    epsilon, size = max((epsilon_bound(len(value), size, count, delta, alpha), size) for size, count in right.items())
     return OneRunAudit(
         epsilon_lower=epsilon,
         claimed_epsilon=claimed_epsilon,
@@ -180,7 +150,7 @@ def one_run(
         confidence=confidence,
         canaries=len(value),
         guesses=size,
-        right=right,
+        right=right[size],
     )
 
 
@@ -221,21 +191,12 @@ def epsilon_bound(canaries: int, guesses: int, right: int, delta: float, alpha: 
 
 
 def _claim(claimed: Guarantee | float | None, delta: float | None) -> tuple[float, float]:
-    if delta is not None and not 0 <= delta < 1:
-        raise InvalidInput(f"delta is {delta!r}; it must be at least 0 and below 1")
-    if claimed is None:
-        return 0.0, float(delta or 0.0)
+    check_delta(delta)
     if isinstance(claimed, Guarantee):
         if claimed.neighbours != "add-remove":
             raise InvalidInput("canaries are added or left out; this audit tests promises about adding or removing a row")
-        if delta is not None and delta != claimed.delta:
-            raise InvalidInput(
-                f"delta is {delta}, and the claimed guarantee holds at delta {claimed.delta}; leave delta= away"
-            )
-        return float(claimed.epsilon), float(claimed.delta)
-    if isinstance(claimed, bool) or not isinstance(claimed, int | float) or not (math.isfinite(claimed) and claimed > 0):
-        raise InvalidInput(f"claimed is {claimed!r}; give a vitrail.Guarantee, or a positive finite epsilon")
-    return float(claimed), float(delta or 0.0)
+        return epsilon_at_delta(claimed, delta)
+    return 0.0 if claimed is None else check_positive(claimed, "epsilon"), float(delta or 0.0)
 
 
 def _sizes(guesses: int | Sequence[int] | None, canaries: int) -> list[int]:

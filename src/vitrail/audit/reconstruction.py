@@ -21,20 +21,21 @@ from pathlib import Path
 
 import numpy as np
 
-from ..accounting import JsonValue
 from ..errors import InvalidInput
-from ..progress import progress
-from .examples import Asker, ask_by
+from ..progress import Advance, progress
+from .outcomes import Outcome, Record
 from .roc import Interval, rate
 from .signals import FloatArray
 
 STRATEGIES = ("random", "orthogonal", "H-orthogonal", "walk")
 ATTACKERS_STREAM = 1025
 """Keeps the attacker's draws apart from a caller's who made the data from the same small seed."""
+CONFIDENCE = 0.95
+SMALLEST_NEW_DIRECTION = 1e-8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StrategyRow:
+@dataclass(frozen=True, kw_only=True)
+class StrategyRow(Record):
     """What one strategy recovered.
 
     Parameters
@@ -49,7 +50,7 @@ class StrategyRow:
     over_queries : tuple of int
         Rows recovered after each query.
     by_group : dict
-        The share of each group's rows that was recovered, with its interval.
+        The share of each group's rows that was recovered, with its 95 % interval.
     """
 
     strategy: str
@@ -59,20 +60,9 @@ class StrategyRow:
     over_queries: tuple[int, ...]
     by_group: dict[str, Interval]
 
-    def to_json(self) -> dict[str, JsonValue]:
-        """The row as plain JSON values."""
-        return {
-            "strategy": self.strategy,
-            "queries": self.queries,
-            "recovered": self.recovered,
-            "share": self.share,
-            "over_queries": list(self.over_queries),
-            "by_group": {name: one.to_json() for name, one in self.by_group.items()},
-        }
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReconstructionAudit:
+@dataclass(frozen=True, kw_only=True)
+class ReconstructionAudit(Outcome):
     """The outcome of ``vitrail.audit.reconstruction``.
 
     Parameters
@@ -104,56 +94,38 @@ class ReconstructionAudit:
             text += f"; hit hardest: {worst[0]}, {worst[1].value:.1%}"
         return text + "."
 
-    def __str__(self) -> str:
-        return self.summary()
-
-    def to_json(self) -> dict[str, JsonValue]:
-        """The outcome as plain JSON values."""
-        return {
-            "summary": self.summary(),
-            "rows": [row.to_json() for row in self.rows],
-            "dimension": self.dimension,
-            "shown_per_query": self.shown_per_query,
-            "rank_bound": self.rank_bound,
-            "training_rows": self.training_rows,
-        }
-
     def report(self, path: str | Path) -> Path:
         """Write a page: what every strategy recovered, and whose rows."""
         from ..show.audit_page import save_page, tables_page
         from ..show.report import Section, Table
 
-        lines = tuple(
+        by_strategy = [
             (row.strategy, str(row.queries), str(row.recovered), "-" if row.share is None else f"{row.share:.1%}")
             for row in self.rows
-        )
-        sections = [
-            Section("Strategies", (), (Table(("strategy", "queries", "rows recovered", "share"), lines, (1, 2, 3)),))
         ]
-        groups = tuple(
-            (row.strategy, name, f"{one.value:.1%}", f"{one.lower:.1%} to {one.upper:.1%}")
+        by_group = [
+            (row.strategy, name, f"{share.value:.1%}", f"{share.lower:.1%} to {share.upper:.1%}")
             for row in self.rows
-            for name, one in row.by_group.items()
-        )
-        if groups:
-            sections.append(
-                Section("Whose rows", (), (Table(("strategy", "group", "recovered", "interval"), groups, (2, 3)),))
-            )
+            for name, share in row.by_group.items()
+        ]
+        tables = {
+            "Strategies": Table(("strategy", "queries", "rows recovered", "share"), tuple(by_strategy), (1, 2, 3)),
+            "Whose rows": Table(("strategy", "group", "recovered", "interval"), tuple(by_group), (2, 3)),
+        }
+        sections = [Section(title, (), (table,)) for title, table in tables.items() if table.rows]
         verdict = f"{self.best().recovered} rows recovered"
         return save_page(tables_page("Reconstruction audit", verdict, self.summary(), sections), path)
 
 
 def reconstruction(
     example_explainer: Callable[..., object],
-    dimension: int,
+    domain: int | tuple[object, object],
     *,
     strategies: str | Sequence[str] = "all",
     queries: int = 1000,
     hessian_inverse: object = None,
-    domain: tuple[object, object] = (-1.0, 1.0),
     training: object = None,
     groups: Sequence[object] | None = None,
-    confidence: float = 0.95,
     seed: int = 0,
 ) -> ReconstructionAudit:
     """Pull training rows out of an explainer that answers with training rows.
@@ -161,19 +133,18 @@ def reconstruction(
     Parameters
     ----------
     example_explainer : callable
-        ``example_explainer(points) -> array (points, k, dimension)``: the k training rows shown for each point.
-    dimension : int
-        How many features a row has.
+        ``example_explainer(points) -> array (points, k, features)``: the k training rows shown for each point.
+    domain : int or (low, high)
+        Where random points are drawn: how many features a row has, for features between -1 and 1; or two arrays, the least
+        and the largest value of each feature.
     strategies : "all" or a list
         Some of "random", "orthogonal", "H-orthogonal", "walk". "all" runs H-orthogonal only where ``hessian_inverse`` is
         given.
     queries : int
         The most that each strategy may ask.
-    hessian_inverse : array (dimension, dimension), optional
+    hessian_inverse : array (features, features), optional
         Known to an attacker who knows the model. ``LogisticInfluence.hessian_inverse()``.
-    domain : (low, high)
-        Numbers or arrays: where random points are drawn.
-    training : array (rows, dimension), optional
+    training : array (rows, features), optional
         The truth, to report shares of it.
     groups : sequence, optional
         A name for each training row: who is hurt.
@@ -191,8 +162,10 @@ def reconstruction(
     """
     if not callable(example_explainer):
         raise InvalidInput(f"example_explainer is {type(example_explainer).__name__}; give a function of points")
-    if dimension < 1 or queries < 1:
-        raise InvalidInput(f"dimension is {dimension} and queries {queries}; both must be at least 1")
+    low, high = _box(domain)
+    dimension = len(low)
+    if queries < 1:
+        raise InvalidInput(f"queries is {queries}; at least 1 must be asked")
     metric = None if hessian_inverse is None else np.asarray(hessian_inverse, dtype=np.float64)
     if metric is not None and metric.shape != (dimension, dimension):
         raise InvalidInput(f"hessian_inverse has shape {metric.shape}; it must be {(dimension, dimension)}")
@@ -202,7 +175,6 @@ def reconstruction(
         raise InvalidInput(f"training has shape {truth.shape}; it must be (rows, {dimension})")
     if groups is not None and (truth is None or len(groups) != len(truth)):
         raise InvalidInput("groups names one group for each row of training=; give both")
-    low, high = (np.broadcast_to(np.asarray(end, dtype=np.float64), (dimension,)) for end in domain)
     rows, shown = [], 0
     with progress("asking for examples", queries * len(wanted)) as advance:
         for strategy in wanted:
@@ -211,7 +183,7 @@ def reconstruction(
             ask_by(strategy, asker, queries, metric, (low, high), generator, advance)
             advance(queries - len(asker.counts))
             shown = asker.shown
-            rows.append(_row(strategy, asker, truth, groups, confidence))
+            rows.append(_row(strategy, asker, truth, groups))
     return ReconstructionAudit(
         rows=tuple(rows),
         dimension=dimension,
@@ -221,31 +193,37 @@ def reconstruction(
     )
 
 
+def _box(domain: int | tuple[object, object]) -> tuple[FloatArray, FloatArray]:
+    if isinstance(domain, int | np.integer) and domain >= 1:
+        return -np.ones(domain), np.ones(domain)
+    if isinstance(domain, tuple | list) and len(domain) == 2:
+        low, high = (np.asarray(end, dtype=np.float64) for end in domain)
+        if low.shape == high.shape and low.ndim == 1 and len(low):
+            return low, high
+    raise InvalidInput(f"domain is {domain!r}; give the number of features, or two arrays: the least and the largest values")
+
+
 def _strategies(strategies: str | Sequence[str], with_metric: bool) -> list[str]:
     if strategies == "all":
-        return [one for one in STRATEGIES if with_metric or one != "H-orthogonal"]
+        return [name for name in STRATEGIES if with_metric or name != "H-orthogonal"]
     wanted = [strategies] if isinstance(strategies, str) else list(strategies)
-    for one in wanted:
-        if one not in STRATEGIES:
-            raise InvalidInput(f"strategies names {one!r}; choose 'all', or some of {', '.join(map(repr, STRATEGIES))}")
-        if one == "H-orthogonal" and not with_metric:
+    for name in wanted:
+        if name not in STRATEGIES:
+            raise InvalidInput(f"strategies names {name!r}; choose 'all', or some of {', '.join(map(repr, STRATEGIES))}")
+        if name == "H-orthogonal" and not with_metric:
             raise InvalidInput("the strategy 'H-orthogonal' needs hessian_inverse=")
     return wanted
 
 
-def _row(
-    strategy: str, asker: Asker, truth: FloatArray | None, groups: Sequence[object] | None, confidence: float
-) -> StrategyRow:
+def _row(strategy: str, asker: Asker, truth: FloatArray | None, groups: Sequence[object] | None) -> StrategyRow:
     share, by_group = None, {}
     if truth is not None:
-        hit = np.array([(row + 0.0).tobytes() in asker.found for row in truth])
+        hit = np.array([_key(row) in asker.found for row in truth])
         share = float(hit.mean())
-        if groups is not None:
-            names = np.array([str(group) for group in groups])
-            by_group = {
-                str(name): rate(int(hit[names == name].sum()), int((names == name).sum()), confidence)
-                for name in np.unique(names)
-            }
+        names = np.array([str(group) for group in groups or ()])
+        for name in np.unique(names):
+            inside = hit[names == name]
+            by_group[str(name)] = rate(int(inside.sum()), len(inside), CONFIDENCE)
     return StrategyRow(
         strategy=strategy,
         queries=len(asker.counts),
@@ -254,3 +232,97 @@ def _row(
         over_queries=tuple(asker.counts),
         by_group=by_group,
     )
+
+
+# What to ask next, and what was shown so far
+
+
+class Asker:
+    """Asks, and remembers what was shown."""
+
+    def __init__(self, explainer: Callable[..., object], dimension: int) -> None:
+        self._explainer, self._dimension = explainer, dimension
+        self.found: dict[bytes, FloatArray] = {}
+        self.counts: list[int] = []
+        self.shown = 0
+
+    def ask(self, point: FloatArray) -> list[FloatArray]:
+        """Ask about one point; the rows that were not seen before."""
+        answer = np.asarray(self._explainer(point[None, :]), dtype=np.float64)
+        answer = answer[:, None, :] if answer.ndim == 2 else answer
+        if answer.ndim != 3 or len(answer) != 1 or answer.shape[2] != self._dimension:
+            raise InvalidInput(
+                f"example_explainer returned shape {answer.shape} for one point; it must return (points, k, "
+                f"{self._dimension})"
+            )
+        if not np.isfinite(answer).all():
+            raise InvalidInput("example_explainer returned NaN or infinity; it must return training rows")
+        self.shown = answer.shape[1]
+        new = []
+        for row in answer[0]:
+            if _key(row) not in self.found:
+                self.found[_key(row)] = row
+                new.append(row)
+        self.counts.append(len(self.found))
+        return new
+
+
+def _key(row: FloatArray) -> bytes:
+    return (row + 0.0).tobytes()  # + 0.0: one zero, not two
+
+
+class Span:
+    """An orthonormal basis of what was seen, grown row by row."""
+
+    def __init__(self, dimension: int) -> None:
+        self._basis = np.zeros((dimension, dimension))
+        self.size = 0
+
+    def outside(self, vector: FloatArray) -> FloatArray:
+        """The part of a vector outside the span; projected twice, against rounding."""
+        basis = self._basis[: self.size]
+        for _ in range(2):
+            vector = vector - (basis @ vector) @ basis
+        return vector
+
+    def add(self, vector: FloatArray) -> None:
+        """Make the span hold one more vector."""
+        rest = self.outside(vector)
+        length = float(np.linalg.norm(rest))
+        if length > SMALLEST_NEW_DIRECTION * max(float(np.linalg.norm(vector)), 1e-300) and self.size < len(self._basis):
+            self._basis[self.size] = rest / length
+            self.size += 1
+
+
+def ask_by(
+    strategy: str,
+    asker: Asker,
+    queries: int,
+    metric: FloatArray | None,
+    domain: tuple[FloatArray, FloatArray],
+    generator: np.random.Generator,
+    advance: Advance,
+) -> None:
+    """Ask by one strategy until its queries are used up, or nothing is left to ask."""
+    if strategy in ("random", "walk"):
+        waiting: list[FloatArray] = []
+        for _ in range(queries):
+            point = waiting.pop(0) if waiting else generator.uniform(*domain)
+            shown = asker.ask(point)
+            waiting += shown if strategy == "walk" else []
+            advance(1)
+        return
+    dimension = len(domain[0])
+    span = Span(dimension)
+    scale = float(np.linalg.norm(domain[1] - domain[0])) / 2
+    for _ in range(queries):
+        point = span.outside(generator.normal(size=dimension))
+        length = float(np.linalg.norm(point))
+        if span.size >= dimension or length < SMALLEST_NEW_DIRECTION:
+            return  # everything that can be asked about was seen
+        new = asker.ask(point * (scale / length))
+        for row in new:
+            span.add(row if strategy == "orthogonal" or metric is None else metric @ row)
+        advance(1)
+        if not new and strategy == "H-orthogonal":
+            return  # what is left has no influence outside the span: nothing more can be shown

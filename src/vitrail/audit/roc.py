@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit, ndtri
 from scipy.stats import rankdata
 
-from ..accounting import JsonValue
 from .bounds import clopper_pearson_lower, clopper_pearson_upper, wilson
 
 FloatArray = NDArray[np.float64]
@@ -48,10 +47,6 @@ class Interval:
 
     def __str__(self) -> str:
         return f"{self.value:.3f} [{self.lower:.3f}, {self.upper:.3f}]"
-
-    def to_json(self) -> dict[str, JsonValue]:
-        """Value and ends."""
-        return {"value": self.value, "lower": self.lower, "upper": self.upper}
 
 
 def auc_of(members: FloatArray, others: FloatArray) -> float:
@@ -80,7 +75,7 @@ def area_difference(
     """The area of one attack minus that of another on the same people, with DeLong's interval."""
     gained = [ours - theirs for ours, theirs in zip(placements(*first), placements(*second), strict=True)]
     value = float(gained[0].mean())
-    variance = sum(float(one.var(ddof=1)) / len(one) for one in gained)
+    variance = sum(float(side.var(ddof=1)) / len(side) for side in gained)
     reach = -float(ndtri((1 - confidence) / 2)) * math.sqrt(variance)
     return Interval(value, value - reach, value + reach)
 
@@ -133,28 +128,21 @@ def best_threshold(members: FloatArray, others: FloatArray) -> float:
     pooled = np.unique(np.concatenate([members, others]))
     member_share = 1 - np.searchsorted(np.sort(members), pooled) / len(members)
     other_share = 1 - np.searchsorted(np.sort(others), pooled) / len(others)
-    place = int(np.argmax(member_share - other_share))
-    if place == 0 or not math.isfinite(pooled[place - 1]):
-        return float(pooled[place])
-    middle = float(pooled[place - 1] + (pooled[place] - pooled[place - 1]) / 2)
-    return middle if pooled[place - 1] < middle <= pooled[place] else float(pooled[place])
+    best = int(np.argmax(member_share - other_share))
+    above, below = float(pooled[best]), float(pooled[best - 1]) if best else -math.inf
+    middle = below + (above - below) / 2
+    return middle if below < middle <= above else above  # no midpoint beside an infinity and between adjacent floats
 
 
 def balanced_accuracy(members: FloatArray, others: FloatArray, threshold: float, confidence: float) -> Interval:
     """The mean of the two shares judged rightly, at a threshold."""
     z = -float(ndtri((1 - confidence) / 2))
-    shares, downs, ups = [], [], []
-    for hits, trials in (
-        (np.count_nonzero(members >= threshold), len(members)),
-        (np.count_nonzero(others < threshold), len(others)),
-    ):
-        low, high = wilson(np.asarray(float(hits)), trials, z)
-        share = hits / trials
-        shares.append(share)
-        downs.append(share - float(low))
-        ups.append(float(high) - share)
-    value = float(sum(shares)) / 2
-    return Interval(value, max(value - math.hypot(*downs) / 2, 0.0), min(value + math.hypot(*ups) / 2, 1.0))
+    right = members >= threshold, others < threshold
+    shares = np.array([side.mean() for side in right])
+    ends = np.array([wilson(side.sum(dtype=np.float64), len(side), z) for side in right])
+    value = float(shares.mean())
+    down, up = (math.hypot(*(ends[:, end] - shares)) / 2 for end in (0, 1))
+    return Interval(value, max(value - down, 0.0), min(value + up, 1.0))
 
 
 def curve(members: FloatArray, others: FloatArray) -> tuple[FloatArray, FloatArray]:

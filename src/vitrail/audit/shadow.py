@@ -1,46 +1,70 @@
 """Many small networks of one architecture, trained at once: shadow models for the price of a few.
 
-Weights of all networks lie in one array (models, inputs, outputs), so that a step is one batched matrix product per layer
-instead of one small product per network and layer. Losses are summed over networks, and no weight touches two of them: every
-network gets the gradient that it would get alone, and optimisers that work weight by weight (SGD, Adagrad, Adam) take the
-same steps. What is saved is overhead, which is nearly everything for small networks on small batches, and the idle width of
-a GPU.
+Weights of all networks lie in one flat buffer, layer by layer as (models, inputs, outputs), so that a step is one batched
+matrix product per layer, and an optimiser's step a handful of passes over one array. Losses are summed over networks, and
+no weight touches two of them: every network gets the gradient that it would get alone, and optimisers that work weight by
+weight (SGD, Adagrad, Adam) take the same steps. What is saved is overhead, which is nearly everything for small networks
+on small batches, and the idle width of a GPU.
 
-Explanations and predictions are computed in double precision: a saturated network's gradients are differences of numbers
-close to 1, and an attacker would see rounding.
+Derivatives are written out, three lines per layer: automatic differentiation of the same chain took six times as long on a
+CPU (``tests/audit_attacks`` checks that both agree). Explanations and predictions are computed in double precision: a
+saturated network's gradients are differences of numbers close to 1, and an attacker would see rounding.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidInput
-from ..progress import progress
-from .backpropagation import METHODS, Layer, Settings, explain
-from .batched_training import Descent, Weights, descend
-from .signals import FloatArray, LabelArray, class_labels
+from ..progress import Advance, progress
+from .attributions import METHODS, Settings, attributions
+from .signals import BoolArray, FloatArray, LabelArray, class_labels
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from torch import Generator, Tensor
+    from torch.nn import Module
 
 IndexArray = NDArray[np.int64]
 Optimizer = Literal["adam", "adagrad", "sgd"]
 
+ADAM_DECAYS = (0.9, 0.999)
+TINY = {"adam": 1e-8, "adagrad": 1e-10}
+MEMORIES = {"adam": 2, "adagrad": 1, "sgd": 0}
 ELEMENTS_AT_ONCE = 2**23
-"""Points are explained in pieces of about so many numbers over all networks."""
+"""Points are predicted in pieces of about so many numbers over all networks."""
+STARTS = 5
+LARGEST_SCORE = 8.0
+"""Standardised features are cut here: one saturated network's outlier would blind an attacker."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A model under attack: what it explains, and what it predicts (class probabilities)."""
+    """What is under attack.
 
-    explain: Callable[[object], object]
-    predict: Callable[[object], object]
+    Parameters
+    ----------
+    explain : callable
+        ``explain(points) -> array (points, width)``, or anything with such an array as ``.values``. See
+        ``vitrail.audit.targets`` for adapters.
+    predict : callable, optional
+        ``predict(points)`` gives class probabilities (points, classes), or (points,) for two classes.
+    counterfactuals : callable, optional
+        ``counterfactuals(points) -> array (points, features)``, NaN where none was found.
+    name : str
+        For reports.
+    """
+
+    explain: Callable[..., object]
+    predict: Callable[..., object] | None = None
+    counterfactuals: Callable[..., object] | None = None
+    name: str = "explainer"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,9 +80,9 @@ class Networks:
         Passes over each network's rows, and rows per step.
     optimizer : {"adam", "adagrad", "sgd"}
     learning_rate, learning_rate_decay, weight_decay : float
-        ``learning_rate_decay`` is Adagrad's.
+        As in torch.optim; ``learning_rate_decay`` is Adagrad's.
     explain : str
-        The explanation that ``model(i)`` offers; one of ``vitrail.audit.backpropagation.METHODS``.
+        The explanation that ``model(i)`` offers; one of ``vitrail.audit.attributions.METHODS``.
     settings : Settings
         Its numbers.
     n_classes : int, optional
@@ -94,12 +118,10 @@ class Networks:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.activation not in ("tanh", "relu"):
-            raise InvalidInput(f"activation is {self.activation!r}; choose 'tanh' or 'relu'")
-        if self.optimizer not in ("adam", "adagrad", "sgd"):
-            raise InvalidInput(f"optimizer is {self.optimizer!r}; choose 'adam', 'adagrad' or 'sgd'")
-        if self.explain not in METHODS:
-            raise InvalidInput(f"explain is {self.explain!r}; choose one of {', '.join(map(repr, METHODS))}")
+        allowed = {"activation": ("tanh", "relu"), "optimizer": tuple(MEMORIES), "explain": METHODS}
+        for name, choices in allowed.items():
+            if getattr(self, name) not in choices:
+                raise InvalidInput(f"{name} is {getattr(self, name)!r}; choose one of {', '.join(map(repr, choices))}")
         if min((*self.hidden, self.epochs, self.batch_size), default=1) < 1:
             raise InvalidInput("widths, epochs and batch_size must be at least 1")
 
@@ -123,38 +145,29 @@ class Networks:
         if len(sizes) != 1 or sizes == {0}:
             raise InvalidInput(
                 f"the networks' rows are {len(chosen)} sets of {min(sizes, default=0)} to {max(sizes, default=0)} rows; "
-                "they must "
-                "be equally large, so that all networks take the same steps"
+                "they must be equally large, so that all networks take the same steps"
             )
-        index = torch.as_tensor(np.stack([np.asarray(rows, dtype=np.int64) for rows in chosen]), device=self.device)
+
+        def tensor(values: NDArray[np.generic]) -> Tensor:
+            return torch.as_tensor(values, device=self.device)
+
+        index = tensor(np.stack([np.asarray(rows, dtype=np.int64) for rows in chosen]))
         n_classes = self.n_classes or int(y.max()) + 1
         generator = torch.Generator(device=self.device).manual_seed(self.seed)
-        weighted = Weights.glorot(len(chosen), (x.shape[1], *self.hidden, n_classes), self.device, generator)
-        places, classes = torch.as_tensor(x, device=self.device), torch.as_tensor(y, device=self.device)
-        counts = None if weights is None else torch.as_tensor(np.asarray(weights, dtype=np.float32), device=self.device)
+        start = Weights.glorot(len(chosen), (x.shape[1], *self.hidden, n_classes), self.device, generator)
+        counts = None if weights is None else tensor(np.asarray(weights, dtype=np.float32))
         with progress("training shadow models", self.epochs) as advance:
-            descend(weighted, places, classes, counts, index, self._descent(), generator, advance)
-        return Trained(tuple(one.double() for one in weighted.matrices), self)
+            descend(start, tensor(x), tensor(y), counts, index, self, generator, advance)
+        return Trained(tuple(matrix.double() for matrix in start.matrices), self)
 
     def train_many(self, points: object, labels: object, chosen: Sequence[IndexArray]) -> list[Target]:
-        """What ``vitrail.audit.membership`` asks of its ``shadow=``."""
+        """What ``vitrail.audit.membership`` asks of its shadow models."""
         trained = self.fit(points, labels, chosen)
-        return [trained.model(place) for place in range(len(chosen))]
+        return [trained.model(index) for index in range(len(chosen))]
 
     def explaining(self, method: str) -> Networks:
         """The same networks with another explanation."""
         return replace(self, explain=method)
-
-    def _descent(self) -> Descent:
-        return Descent(
-            self.optimizer,
-            self.activation,
-            self.epochs,
-            self.batch_size,
-            self.learning_rate,
-            self.learning_rate_decay,
-            self.weight_decay,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,72 +180,71 @@ class Trained:
     def __len__(self) -> int:
         return int(self.matrices[0].shape[0])
 
-    def layers(self) -> list[Layer]:
-        """The steps of all networks at once, for points (models, people, features)."""
+    def module(self, index: int) -> Module:
+        """One of the networks as a torch module that returns logits."""
         import torch
 
-        activate = torch.tanh if self.recipe.activation == "tanh" else torch.relu
-        found = []
-        for place in range(0, len(self.matrices), 2):
-            weight, bias = self.matrices[place], self.matrices[place + 1]
-            found.append(Layer(_affine(weight, bias), linear=True))
-            if place + 2 < len(self.matrices):
-                found.append(Layer(activate, linear=False))
-        return found
-
-    def forward(self, points: Tensor) -> Tensor:
-        """Logits (models, people, classes) of points (models, people, features)."""
-        value = points
-        for layer in self.layers():
-            value = layer.apply(value)
-        return value
+        layers = []
+        for weight, bias in zip(self.matrices[::2], self.matrices[1::2], strict=True):
+            linear = torch.nn.Linear(*weight.shape[1:], device="meta")  # without weights of its own
+            linear.weight, linear.bias = torch.nn.Parameter(weight[index].T), torch.nn.Parameter(bias[index, 0])
+            layers += [linear, torch.nn.Tanh() if self.recipe.activation == "tanh" else torch.nn.ReLU()]
+        return torch.nn.Sequential(*layers[:-1])
 
     def predict(self, points: object) -> FloatArray:
         """Class probabilities (models, people, classes)."""
-        import torch
-
-        def probabilities(some: Tensor) -> Tensor:
-            with torch.no_grad():
-                return torch.softmax(self.forward(some), dim=-1)
-
-        return self._in_pieces(points, probabilities)
-
-    def explain(self, points: object, method: str | None = None) -> FloatArray:
-        """Explanations (models, people, features)."""
-        chosen = self.recipe.explain if method is None else method
-        return self._in_pieces(points, lambda some: explain(chosen, self.forward, some, self.recipe.settings, self.layers))
-
-    def accuracy(self, points: object, labels: object) -> FloatArray:
-        """The share of rows that each network classifies rightly."""
-        found = self.predict(points).argmax(axis=2) == np.asarray(labels)[None, :]
-        return np.asarray(found.mean(axis=1), dtype=np.float64)
-
-    def only(self, place: int) -> Trained:
-        """One of the networks."""
-        return Trained(tuple(one[place : place + 1] for one in self.matrices), self.recipe)
-
-    def model(self, place: int) -> Target:
-        """One of the networks as a target of attacks."""
-        one = self.only(place)
-        return Target(lambda points: one.explain(points)[0], lambda points: one.predict(points)[0])
-
-    def _in_pieces(self, points: object, look: Callable[[Tensor], Tensor]) -> FloatArray:
         import torch
 
         rows = np.asarray(points, dtype=np.float64).reshape(len(np.asarray(points)), -1)
         piece = max(1, ELEMENTS_AT_ONCE // max(1, len(self) * rows.shape[1]))
         found = []
         for start in range(0, len(rows), piece):
-            some = torch.as_tensor(rows[start : start + piece], device=self.recipe.device)
-            found.append(look(some.expand(len(self), *some.shape)).cpu().numpy())
+            entered = torch.as_tensor(rows[start : start + piece], device=self.recipe.device)
+            *_, logits = forward(self.matrices, entered.expand(len(self), *entered.shape), self.recipe.activation)
+            found.append(torch.softmax(logits, dim=-1).cpu().numpy())
         return np.concatenate(found, axis=1)
 
+    def explain(self, points: object, method: str | None = None) -> FloatArray:
+        """Explanations (models, people, features)."""
+        rows = np.asarray(points, dtype=np.float64).reshape(len(np.asarray(points)), -1)
+        chosen, settings = self.recipe.explain if method is None else method, self.recipe.settings
+        return np.stack([attributions(self.module(index), chosen, settings, rows) for index in range(len(self))])
 
-def _affine(weight: Tensor, bias: Tensor) -> Callable[[Tensor], Tensor]:
-    return lambda value: value @ weight + bias
+    def accuracy(self, points: object, labels: object) -> FloatArray:
+        """The share of rows that each network classifies rightly."""
+        right = self.predict(points).argmax(axis=2) == np.asarray(labels)[None, :]
+        return np.asarray(right.mean(axis=1), dtype=np.float64)
+
+    def only(self, index: int) -> Trained:
+        """One of the networks."""
+        return Trained(tuple(matrix[index : index + 1] for matrix in self.matrices), self.recipe)
+
+    def model(self, index: int) -> Target:
+        """One of the networks as a target of attacks."""
+        alone = self.only(index)
+        return Target(lambda points: alone.explain(points)[0], lambda points: alone.predict(points)[0])
 
 
-def halves(models: int, rows: int, size: int, seed: int) -> tuple[list[IndexArray], NDArray[np.bool_]]:
+def votes(
+    recipe: Networks, known: FloatArray, classes: LabelArray, asked: FloatArray, *, balanced: bool = False
+) -> FloatArray:
+    """Class probabilities (networks, asked, classes) by networks of several starts; one start alone is noisy on few rows.
+
+    Features are standardised on the ``known`` rows. With ``balanced`` every class counts the same, whatever its size.
+    """
+    centre, scale = known.mean(axis=0), known.std(axis=0)
+
+    def standard(rows: FloatArray) -> FloatArray:
+        scores = (rows - centre) / np.where(scale > 0, scale, 1.0)
+        return np.asarray(np.clip(scores, -LARGEST_SCORE, LARGEST_SCORE), dtype=np.float64)
+
+    counts = np.bincount(classes)
+    weights = (len(known) / (len(counts) * np.maximum(counts, 1)))[classes] if balanced else None
+    trained = recipe.fit(standard(known), classes, [np.arange(len(known))] * STARTS, weights=weights)
+    return trained.predict(standard(asked))
+
+
+def halves(models: int, rows: int, size: int, seed: int) -> tuple[list[IndexArray], BoolArray]:
     """Random choices of ``size`` rows, paired so that every row is in as many as it is out of; and who is in which.
 
     With ``size`` half of the rows, models come in pairs that take complementary halves.
@@ -245,38 +257,148 @@ def halves(models: int, rows: int, size: int, seed: int) -> tuple[list[IndexArra
         if 2 * size <= rows and len(chosen) < models:
             chosen.append(np.sort(order[-size:]))
     inside = np.zeros((models, rows), dtype=np.bool_)
-    for place, some in enumerate(chosen):
-        inside[place, some] = True
+    for model, some in enumerate(chosen):
+        inside[model, some] = True
     return chosen, inside
 
 
 def as_targets(shadow: object, points: FloatArray, labels: LabelArray, chosen: Sequence[IndexArray]) -> list[Target]:
-    """Shadow models by whatever ``shadow=`` is: something that trains many at once, or a function that trains one."""
+    """Shadow models by whatever ``shadow`` is: something that trains many at once, or a function that trains one."""
     many = getattr(shadow, "train_many", None)
     if many is not None:
-        found: list[Target] = list(many(points, labels, chosen))
-        return found
+        return list(many(points, labels, chosen))
     if not callable(shadow):
         raise InvalidInput(
             f"shadow is {type(shadow).__name__}; give a function train(points, labels) -> (explain, predict), or "
             "vitrail.audit.shadow.Networks(...)"
         )
-    found = []
+    targets = []
     with progress("training shadow models", len(chosen)) as advance:
         for rows in chosen:
-            found.append(_target(shadow(points[rows], labels[rows])))
+            made = shadow(points[rows], labels[rows])
+            pair = made if isinstance(made, tuple | list) else (getattr(made, name, None) for name in ("explain", "predict"))
+            functions = tuple(pair)
+            if len(functions) != 2 or not all(map(callable, functions)):
+                raise InvalidInput(
+                    f"shadow returned {type(made).__name__}; it must return a pair (explain, predict) of functions of "
+                    "points, or an object that has both"
+                )
+            targets.append(Target(*functions))
             advance(1)
-    return found
+    return targets
 
 
-def _target(made: object) -> Target:
-    if isinstance(made, tuple | list) and len(made) == 2:
-        explain_one, predict_one = made
+# Training, all networks at once
+
+
+@dataclass(slots=True)
+class Weights:
+    """Weights of many networks in one buffer; ``matrices`` are views of it: W1, b1, W2, b2, ..."""
+
+    flat: Tensor
+    matrices: list[Tensor]
+
+    @classmethod
+    def like(cls, models: int, widths: Sequence[int], device: str) -> Weights:
+        """Zeros."""
+        import torch
+
+        shapes = []
+        for inputs, outputs in pairwise(widths):
+            shapes += [(models, inputs, outputs), (models, 1, outputs)]
+        sizes = [math.prod(shape) for shape in shapes]
+        flat = torch.zeros(sum(sizes), device=device)
+        return cls(flat, [piece.view(shape) for piece, shape in zip(flat.split(sizes), shapes, strict=True)])
+
+    @classmethod
+    def glorot(cls, models: int, widths: Sequence[int], device: str, generator: Generator) -> Weights:
+        """Glorot uniform weights and zero biases."""
+        made = cls.like(models, widths, device)
+        for matrix in made.matrices[::2]:
+            reach = math.sqrt(6 / (matrix.shape[1] + matrix.shape[2]))
+            matrix.uniform_(-reach, reach, generator=generator)
+        return made
+
+
+def descend(
+    weights: Weights,
+    points: Tensor,
+    classes: Tensor,
+    row_weights: Tensor | None,
+    index: Tensor,
+    how: Networks,
+    generator: Generator,
+    advance: Advance,
+) -> None:
+    """Train in place: network i on the rows ``index[i]``, every epoch in an order of its own."""
+    import torch
+
+    models, rows = index.shape
+    widths = [matrix.shape[1] for matrix in weights.matrices[::2]] + [weights.matrices[-1].shape[2]]
+    gradients = Weights.like(models, widths, str(index.device))
+    memory = [torch.zeros_like(weights.flat) for _ in range(MEMORIES[how.optimizer])]
+    taken = 0
+    for _ in range(how.epochs):
+        order = torch.rand((models, rows), generator=generator, device=index.device).argsort(dim=1)
+        shuffled = index.gather(1, order)
+        for first in range(0, rows, how.batch_size):
+            batch = shuffled[:, first : first + how.batch_size].contiguous()
+            flat = batch.view(-1)
+            entered = points.index_select(0, flat).view(models, batch.shape[1], -1)
+            counts = None if row_weights is None else row_weights.index_select(0, flat).view(batch.shape)
+            into_gradients(weights, gradients, entered, classes.index_select(0, flat), counts, how.activation)
+            taken += 1
+            take_step(weights.flat, gradients.flat, memory, taken, how)
+        advance(1)
+
+
+def forward(matrices: Sequence[Tensor], points: Tensor, activation: str) -> list[Tensor]:
+    """Points (models, people, features), the values after every hidden layer, and the logits."""
+    import torch
+
+    values = [points]
+    for layer in range(0, len(matrices), 2):
+        value = torch.bmm(values[-1], matrices[layer]).add_(matrices[layer + 1])
+        if layer + 2 < len(matrices):
+            value = value.tanh_() if activation == "tanh" else value.relu_()
+        values.append(value)
+    return values
+
+
+def into_gradients(
+    weights: Weights, gradients: Weights, points: Tensor, classes: Tensor, counts: Tensor | None, activation: str
+) -> None:
+    """The gradient of every network's mean cross-entropy over its batch; ``classes`` flat over (models, batch)."""
+    import torch
+
+    matrices = weights.matrices
+    values = forward(matrices, points, activation)
+    signal = torch.softmax(values[-1], dim=2)
+    signal.view(-1, signal.shape[2]).scatter_add_(1, classes.view(-1, 1), torch.full_like(signal[..., :1], -1.0).view(-1, 1))
+    signal = signal.div_(points.shape[1]) if counts is None else signal.mul_(counts[:, :, None] / points.shape[1])
+    for layer in range(len(matrices) - 2, -1, -2):
+        before = values[layer // 2]
+        torch.bmm(before.transpose(1, 2), signal, out=gradients.matrices[layer])
+        torch.sum(signal, dim=1, keepdim=True, out=gradients.matrices[layer + 1])
+        if layer:
+            signal = torch.bmm(signal, matrices[layer].transpose(1, 2))
+            signal.mul_(before.square_().neg_().add_(1.0) if activation == "tanh" else before.sign_())
+
+
+def take_step(weights: Tensor, gradient: Tensor, memory: list[Tensor], taken: int, how: Networks) -> None:
+    """One step of the optimiser, in place, as torch.optim defines it."""
+    if how.weight_decay:
+        gradient.add_(weights, alpha=how.weight_decay)
+    rate = how.learning_rate
+    if how.optimizer == "sgd":
+        weights.add_(gradient, alpha=-rate)
+    elif how.optimizer == "adagrad":
+        memory[0].addcmul_(gradient, gradient)
+        scale = memory[0].sqrt().add_(TINY["adagrad"])
+        weights.addcdiv_(gradient, scale, value=-rate / (1 + (taken - 1) * how.learning_rate_decay))
     else:
-        explain_one, predict_one = getattr(made, "explain", None), getattr(made, "predict", None)
-    if not (callable(explain_one) and callable(predict_one)):
-        raise InvalidInput(
-            f"shadow returned {type(made).__name__}; it must return a pair (explain, predict) of functions of points, or an "
-            "object that has both"
-        )
-    return Target(explain_one, predict_one)
+        first, second = ADAM_DECAYS
+        memory[0].lerp_(gradient, 1 - first)
+        memory[1].mul_(second).addcmul_(gradient, gradient, value=1 - second)
+        scale = memory[1].sqrt().div_(math.sqrt(1 - second**taken)).add_(TINY["adam"])
+        weights.addcdiv_(memory[0], scale, value=-rate / (1 - first**taken))

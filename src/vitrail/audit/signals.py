@@ -20,6 +20,7 @@ from ..errors import InvalidInput
 
 FloatArray = NDArray[np.float64]
 LabelArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
 Source = Literal["explanation", "prediction", "counterfactual"]
 
 SMALLEST = 1e-20
@@ -47,6 +48,10 @@ def logarithm(values: FloatArray) -> FloatArray:
     return np.asarray(np.log(np.maximum(values, SMALLEST)), dtype=np.float64)
 
 
+def _variance(vectors: FloatArray) -> FloatArray:
+    return np.asarray(np.square(vectors - vectors.mean(axis=1, keepdims=True)).sum(axis=1), dtype=np.float64)
+
+
 def explanation_signals(vectors: FloatArray) -> list[Signal]:
     """Variance, L1 and L2 norm of every explanation.
 
@@ -56,28 +61,21 @@ def explanation_signals(vectors: FloatArray) -> list[Signal]:
     >>> [float(one.values[0]) for one in explanation_signals(np.array([[3.0, -4.0]]))]
     [24.5, 7.0, 5.0]
     """
-    centred = vectors - vectors.mean(axis=1, keepdims=True)
-    found = {
-        "explanation variance": np.square(centred).sum(axis=1),
-        "explanation L1": np.abs(vectors).sum(axis=1),
-        "explanation L2": np.linalg.norm(vectors, axis=1),
-    }
-    if vectors.shape[1] == 1:  # a single number has no variance
-        del found["explanation variance"]
-    return [Signal(name, "explanation", -1, values, logarithm(values)) for name, values in found.items()]
+    values = {"explanation L1": np.abs(vectors).sum(axis=1), "explanation L2": np.linalg.norm(vectors, axis=1)}
+    if vectors.shape[1] > 1:  # a single number has no variance
+        values = {"explanation variance": _variance(vectors), **values}
+    return [Signal(name, "explanation", -1, value, logarithm(value)) for name, value in values.items()]
 
 
 def prediction_signals(probabilities: FloatArray, labels: LabelArray | None) -> list[Signal]:
     """Prediction variance, and with labels the loss; both become log odds where a Gaussian law is wanted."""
-    centred = probabilities - probabilities.mean(axis=1, keepdims=True)
-    surest = probabilities.argmax(axis=1)
-    variance = np.square(centred).sum(axis=1)
-    found = [Signal("prediction variance", "prediction", 1, variance, log_odds(probabilities, surest))]
+    sureness = log_odds(probabilities, probabilities.argmax(axis=1))
+    signals = [Signal("prediction variance", "prediction", 1, _variance(probabilities), sureness)]
     if labels is not None:
         loss = -logarithm(probabilities[np.arange(len(labels)), labels])
         # The sign belongs to the loss; its Gaussian form, minus the log odds, points the same way.
-        found.append(Signal("loss", "prediction", -1, loss, -log_odds(probabilities, labels)))
-    return found
+        signals.append(Signal("loss", "prediction", -1, loss, -log_odds(probabilities, labels)))
+    return signals
 
 
 def log_odds(probabilities: FloatArray, classes: LabelArray) -> FloatArray:
@@ -88,57 +86,64 @@ def log_odds(probabilities: FloatArray, classes: LabelArray) -> FloatArray:
     return logarithm(probabilities[people, classes]) - logarithm(others.sum(axis=1))
 
 
-def distance_signal(points: FloatArray, counterfactuals: FloatArray) -> Signal:
-    """How far a person is from their counterfactual. Nobody's counterfactual was found: farther than everybody else's."""
-    distance = np.linalg.norm(counterfactuals - points, axis=1)
-    found = np.isfinite(distance)
-    if not found.any():
+def distance_signal(points: FloatArray, counterfactuals: Callable[..., object]) -> Signal:
+    """How far a person is from their counterfactual; farther than everybody else where none was found."""
+    nearest = np.asarray(counterfactuals(points), dtype=np.float64)
+    if nearest.shape != points.shape:
+        raise InvalidInput(
+            f"counterfactuals returned shape {nearest.shape} for points of shape {points.shape}; it must return one point "
+            "each, NaN where there is none"
+        )
+    distance = np.linalg.norm((nearest - points).reshape(len(points), -1), axis=1)
+    known = np.isfinite(distance)
+    if not known.any():
         raise InvalidInput("counterfactuals found no answer for anybody; there is no distance to attack")
-    distance = np.where(found, distance, 2 * distance[found].max() + 1.0)
+    distance = np.where(known, distance, 2 * distance[known].max() + 1.0)
     return Signal("counterfactual distance", "counterfactual", 1, distance, logarithm(distance))
 
 
-# Reading what callers' functions return
+# Reading what callers give and what their functions return
 
 
-def explained(explain: Callable[[object], object], points: object, count: int, what: str) -> FloatArray:
-    """Explanations of points as a matrix (points, width)."""
-    found = explain(points)
-    inner = getattr(found, "values", found)  # a Vitrail or shap explanation
-    if callable(inner):
-        inner = found
+def finite_rows(values: object, what: str, *, fewest: int = 1, rows: int | None = None) -> FloatArray:
+    """Finite numbers, one row per person: at least ``fewest`` of them, or exactly ``rows``."""
     try:
-        array = np.asarray(inner, dtype=np.float64)
+        array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        widths = _widths(inner)
-        said = f"explanations of varying width ({widths[0]} to {widths[1]})" if widths else "what is no array of numbers"
         raise InvalidInput(
-            f"explain returned {said} for {what}; it must return an array (points, width), one row per point. Pad or "
-            "densify sparse explanations"
+            f"{what} must be an array of numbers, one row each, all equally wide; encode categories and pad what is sparse"
         ) from error
-    if array.ndim == 0 or len(array) != count:
+    if array.ndim == 0 or len(array) < fewest or (rows is not None and len(array) != rows):
+        wanted = f"at least {fewest}" if rows is None else f"one row for each of the {rows}"
+        raise InvalidInput(f"{what} has shape {array.shape}; it must be an array (people, features) of {wanted} people")
+    if array.size == 0:
+        raise InvalidInput(f"{what} has shape {array.shape}: rows without numbers")
+    bad = ~np.isfinite(array.reshape(len(array), -1)).all(axis=1)
+    if bad.any():
         raise InvalidInput(
-            f"explain returned {'one number' if array.ndim == 0 else f'{len(array)} rows'} for {count} {what}; it must "
-            "return "
-            "one explanation per point"
+            f"{int(bad.sum())} of {len(array)} {what} hold NaN or infinity (the first is row {int(np.argmax(bad))}); an "
+            "audit needs finite numbers"
         )
-    array = array.reshape(count, -1)
-    if array.shape[1] == 0:
-        raise InvalidInput(f"explain returned explanations without numbers for {what}")
-    check_finite(array, f"explanations of {what}")
     return array
 
 
-def predicted(predict: Callable[[object], object], points: object, count: int, what: str) -> FloatArray:
+def explained(explain: Callable[..., object], points: FloatArray, what: str) -> FloatArray:
+    """Explanations of points as a matrix (points, width)."""
+    answer = explain(points)
+    values = getattr(answer, "values", answer)  # a Vitrail or shap explanation
+    array = finite_rows(answer if callable(values) else values, f"explanations of {what}", rows=len(points))
+    return array.reshape(len(points), -1)
+
+
+def predicted(predict: Callable[..., object], points: FloatArray, what: str) -> FloatArray:
     """Predictions as class probabilities (points, classes); one number per point is the probability of the second class."""
-    array = np.asarray(predict(points), dtype=np.float64)
-    if array.ndim not in (1, 2) or len(array) != count:
+    array = finite_rows(predict(points), f"predictions for {what}", rows=len(points))
+    if array.ndim > 2:
         raise InvalidInput(
-            f"predict returned an array of shape {array.shape} for {count} {what}; it must return probabilities of shape "
-            "(points, classes), or (points,) for two classes"
+            f"predict returned an array of shape {array.shape} for {len(points)} {what}; it must return probabilities of "
+            "shape (points, classes), or (points,) for two classes"
         )
-    check_finite(array, f"predictions for {what}")
-    if array.ndim == 1 or array.shape[1] == 1:
+    if array.size == len(points):
         array = np.column_stack([1 - array.reshape(-1), array.reshape(-1)])
     if array.min() < -1e-9 or not np.allclose(array.sum(axis=1), 1, atol=1e-3):
         raise InvalidInput(
@@ -153,31 +158,8 @@ def class_labels(labels: object, count: int, what: str) -> LabelArray:
     array = np.asarray(labels)
     if array.shape != (count,):
         raise InvalidInput(f"labels of {what} have shape {array.shape}; there must be one for each of the {count} people")
-    if (
-        array.dtype.kind not in "biuf"
-        or not np.all(np.isfinite(array.astype(np.float64)))
-        or np.any(array != np.floor(array))
-    ):
+    if array.dtype.kind not in "biuf" or not np.isfinite(array).all() or np.any(array != np.floor(array)):
         raise InvalidInput(f"labels of {what} must be class numbers 0, 1, ...; encode names first")
     if array.min() < 0:
         raise InvalidInput(f"labels of {what} include {array.min()}; class numbers start at 0")
     return array.astype(np.int64)
-
-
-def check_finite(array: FloatArray, what: str) -> None:
-    """Refuse NaN and infinity: an attack would silently drop or favour them."""
-    bad = ~np.isfinite(array.reshape(len(array), -1)).all(axis=1)
-    if bad.any():
-        raise InvalidInput(
-            f"{int(bad.sum())} of {len(array)} {what} hold NaN or infinity (the first at place {int(np.argmax(bad))}); an "
-            "audit "
-            "needs finite numbers"
-        )
-
-
-def _widths(rows: object) -> tuple[int, int] | None:
-    try:
-        lengths = [len(row) for row in rows]  # type: ignore[attr-defined]
-    except TypeError:
-        return None
-    return (min(lengths), max(lengths)) if lengths and min(lengths) != max(lengths) else None

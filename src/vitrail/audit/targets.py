@@ -1,25 +1,23 @@
 """What can be attacked, behind one small protocol: ``explain(points) -> array (points, width)``.
 
-Any function of that shape is a target. The adapters below make one of torch modules (gradients and their relatives, written
-on torch's own differentiation), of captum, lime and shap explainers, and of everything in Vitrail.
+Any function of that shape is a target. The adapters below make one of torch modules (gradients and their relatives, computed
+by captum), of captum, lime and shap explainers, and of everything in Vitrail.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 
 from ..errors import InvalidInput
-from .backpropagation import Explained, Layer, Settings, explain
+from .attributions import Explained, Settings, ask_module, attributions, two_or_more
 from .signals import FloatArray
 
 if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn import Module
-
-POINTS_AT_ONCE = 1024
 
 
 class Explain(Protocol):
@@ -45,12 +43,9 @@ def predictions(module: Module) -> Explain:
         import torch
 
         with torch.no_grad():
-            outputs = module(points).double()
-            if outputs.shape[-1] == 1:
-                outputs = torch.cat([torch.zeros_like(outputs), outputs], dim=-1)
-            return torch.softmax(outputs, dim=-1)
+            return torch.softmax(two_or_more(module(points).double()), dim=-1)
 
-    return _of_module(module, look)
+    return lambda points: ask_module(module, look, points)
 
 
 def gradient(module: Module, *, of: Explained = "probability") -> Explain:
@@ -107,7 +102,7 @@ def smooth_gradient(
 
 
 def guided_backpropagation(module: Module, *, of: Explained = "probability") -> Explain:
-    """Gradients that only let positive signals back through activations; for a ``torch.nn.Sequential``."""
+    """Gradients that only let positive signals back through activation layers (``torch.nn.ReLU`` and its like)."""
     return _method(module, "guided backpropagation", Settings(of=of))
 
 
@@ -120,15 +115,8 @@ def captum(attribution: object, **options: object) -> Explain:
     """A captum attribution object, for the class that its model predicts.
 
     ``captum(captum.attr.Saliency(module), abs=False)``; options go to its ``attribute``, ``target=`` for another class among
-    them. What is explained is what the module returns: for the same numbers ask ours ``of="logit"``, or give captum a module
-    that ends in a softmax. Then they agree to the last bits (benchmarks/peers/captum_agreement.py), where these are minded:
-
-    - ``Saliency`` is absolute unless ``abs=False``; so it is inside ``NoiseTunnel``.
-    - ``IntegratedGradients`` places its 50 steps by Gauss-Legendre; ours are ``method="riemann_middle"``.
-    - ``LRP`` has the epsilon rule like ours, with 1e-9 where ours has 1e-6, and refuses layers that it has no rule for
-      (``torch.nn.Flatten``).
-    - ``GuidedBackprop`` guides through ``torch.nn.ReLU`` only, ours through any activation.
-    - A single output is explained as it stands; ours takes it for the logit of the second of two classes.
+    them. What is explained is what the module returns; the functions above explain probabilities unless told ``of="logit"``,
+    take a single output for the logit of the second of two classes, and guide through activations of every kind.
     """
     module, attribute = getattr(attribution, "forward_func", None), getattr(attribution, "attribute", None)
     if not callable(attribute) or not callable(getattr(module, "parameters", None)):
@@ -144,18 +132,17 @@ def captum(attribution: object, **options: object) -> Explain:
         if "target" not in chosen:
             with torch.no_grad():
                 outputs = network(points)
-            chosen["target"] = (
-                outputs.argmax(dim=-1) if outputs.ndim > 1 else None
-            )  # one number per point: nothing to choose
-        found = attribute(points.requires_grad_(True), **chosen)
-        if not isinstance(found, torch.Tensor):
+            # One number per point: nothing to choose.
+            chosen["target"] = outputs.argmax(dim=-1) if outputs.ndim > 1 else None
+        answer = attribute(points.requires_grad_(True), **chosen)
+        if not isinstance(answer, torch.Tensor):
             raise InvalidInput(
-                f"{type(attribution).__name__} returned a {type(found).__name__}; leave out options such as "
+                f"{type(attribution).__name__} returned a {type(answer).__name__}; leave out options such as "
                 "return_convergence_delta, so that it returns attributions alone"
             )
-        return found.detach()
+        return answer
 
-    return _of_module(network, look)
+    return lambda points: ask_module(network, look, points)
 
 
 def lime(explainer: object, predict: Callable[..., object], *, width: int, **options: object) -> Explain:
@@ -167,13 +154,12 @@ def lime(explainer: object, predict: Callable[..., object], *, width: int, **opt
 
     def look(points: object, /) -> FloatArray:
         rows = np.asarray(points, dtype=np.float64)
-        found = np.zeros((len(rows), width))
-        for place, row in enumerate(rows):
-            answer = ask(row, predict, top_labels=1, **options)
-            (weights,) = answer.as_map().values()
+        vectors = np.zeros((len(rows), width))
+        for vector, row in zip(vectors, rows, strict=True):
+            (weights,) = ask(row, predict, top_labels=1, **options).as_map().values()
             for column, weight in weights:
-                found[place, column] = weight
-        return found
+                vector[column] = weight
+        return vectors
 
     return look
 
@@ -220,46 +206,4 @@ def vitrail(explainer: Callable[..., object], **options: object) -> Explain:
 
 
 def _method(module: Module, method: str, settings: Settings) -> Explain:
-    return _of_module(module, lambda points: explain(method, module, points, settings, lambda: _layers(module)))
-
-
-def _of_module(module: Module, look: Callable[[Tensor], Tensor]) -> Explain:
-    def ask(points: object, /) -> FloatArray:
-        import torch
-
-        rows = np.asarray(points)
-        parameter = next(iter(module.parameters()), None)
-        dtype = torch.float64 if parameter is None else parameter.dtype
-        device = "cpu" if parameter is None else parameter.device
-        training = module.training
-        module.eval()
-        found = []
-        try:
-            for start in range(0, len(rows), POINTS_AT_ONCE):
-                some = torch.as_tensor(rows[start : start + POINTS_AT_ONCE], dtype=dtype, device=device)
-                answer = look(some)
-                found.append(answer.reshape(len(some), -1).double().cpu().numpy())
-        finally:
-            module.train(training)
-        return np.concatenate(found)
-
-    return ask
-
-
-def _layers(module: Module) -> Sequence[Layer]:
-    """The steps of a sequential module: those with weights, pooling and flattening are linear; the rest activations."""
-    import torch
-
-    if not isinstance(module, torch.nn.Sequential):
-        raise InvalidInput(f"the module is {type(module).__name__}; this explanation needs a torch.nn.Sequential")
-    found: list[Layer] = []
-    for part in module:
-        if isinstance(part, torch.nn.Sequential):
-            found += _layers(part)
-        elif isinstance(part, torch.nn.Softmax | torch.nn.LogSoftmax):
-            raise InvalidInput("the module ends in a softmax; give one that returns logits")
-        elif not isinstance(part, torch.nn.Dropout | torch.nn.Identity):
-            kind = type(part).__name__
-            linear = any(word in kind for word in ("Linear", "Conv", "Pool", "Flatten", "BatchNorm"))
-            found.append(Layer(part, linear))
-    return found
+    return lambda points: attributions(module, method, settings, points)

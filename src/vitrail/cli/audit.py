@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated, cast
 import numpy as np
 import typer
 
-from ..accounting import JsonValue
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
 from . import options
@@ -25,7 +24,7 @@ from .report import SUFFIXES
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ..audit import MembershipAudit
+    from ..audit import Audit, MembershipAudit
     from ..audit.targets import Explain
 
 EXIT_REFUTED = 1
@@ -38,26 +37,19 @@ METHODS = (
     "layer_relevance",
     "smooth_gradient",
 )
+EXPLAIN_HELP = (
+    f"module:function from points to explanations, or with --module a method: {', '.join(METHODS)}. Without it the files "
+    "hold explanations."
+)
 
 app = typer.Typer(no_args_is_help=True, help="Attack explanations, or test a privacy claim. Nothing is charged.")
-
-SeedOption = Annotated[int, typer.Option("--seed", help="Of the attacker's random choices.")]
 
 
 @app.command("membership")
 def membership(
     members: Annotated[Path, typer.Argument(metavar="MEMBERS", help="People in the training data: .csv, .parquet or .npy.")],
     nonmembers: Annotated[Path, typer.Argument(metavar="NONMEMBERS", help="Others of the same population, same columns.")],
-    explain: Annotated[
-        str | None,
-        typer.Option(
-            "--explain",
-            help="module:function from points to explanations, or with --module a method: "
-            + ", ".join(METHODS)
-            + ". Without "
-            "it the files hold explanations.",
-        ),
-    ] = None,
+    explain: Annotated[str | None, typer.Option("--explain", help=EXPLAIN_HELP)] = None,
     module: Annotated[
         str | None, typer.Option("--module", metavar="MODULE:NAME", help="A torch module that returns logits.")
     ] = None,
@@ -69,13 +61,11 @@ def membership(
     ] = None,
     probability: Annotated[
         list[str] | None,
-        typer.Option(
-            "--probability", metavar="COLUMN", help="A column of predicted probabilities; repeat, one for each class."
-        ),
+        typer.Option("--probability", metavar="COLUMN", help="A column of predicted probabilities; repeat, one per class."),
     ] = None,
     files: options.PageFiles = None,
     as_json: options.Json = False,
-    seed: SeedOption = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Of the attacker's random choices.")] = 0,
     confidence: Annotated[float, typer.Option("--confidence", help="Of every interval.")] = 0.95,
 ) -> None:
     """Attack explanations: who was in the training data? From files, and code you trust."""
@@ -83,36 +73,31 @@ def membership(
 
     check_files(files, SUFFIXES, "the audit")
     sides = [_table(path) for path in (members, nonmembers)]
-    labels, probabilities = (
-        _taken(sides, [label] if label else [], "--label"),
-        _taken(sides, probability or [], "--probability"),
-    )
+    labels = _taken(sides, [label] if label else [], "--label")
+    probabilities = _taken(sides, probability or [], "--probability")
     points = [_numbers(side, path) for side, path in zip(sides, (members, nonmembers), strict=True)]
-    explainer = _explainer(explain, module)
-    predictor: Callable[..., object] | None = None
-    if predict is not None:
-        predictor = _predictor(predict)
-    elif module is not None:
-        predictor = audit.targets.predictions(imported(module, "--module"))
-    elif probabilities is not None:
-        table = np.concatenate(probabilities)
-        predictor = lambda _: table[:, 0] if table.shape[1] == 1 else table  # noqa: E731
-    found = audit.membership(
-        explainer,
-        points[0],
-        points[1],
-        predict=predictor,
-        labels=None if labels is None else (labels[0][:, 0], labels[1][:, 0]),
-        confidence=confidence,
-        seed=seed,
-        name=members.stem if explain is None else explain,
+    target = audit.Target(
+        _explainer(explain, module), _predictor(predict, module, probabilities), name=explain or members.stem
     )
-    write_files(files, {".json": _json_writer(found.to_json()), ".html": found.report}, "the audit")
+    outcome = audit.membership(
+        target,
+        *points,
+        labels=None if labels is None else (labels[0][:, 0], labels[1][:, 0]),
+        attacker=audit.Attacker(seed=seed),
+        confidence=confidence,
+    )
+    _write(outcome, files)
     if as_json:
-        print_json(found.to_json())
+        print_json(outcome.to_json())
         return
-    _print(found)
-    for note in found.notes:
+    lines = []
+    for row in sorted(outcome.rows, key=lambda row: -row.auc.value):
+        beyond = "-" if row.excess_auc is None else f"{row.excess_auc.value:+.3f}"
+        lines.append((row.attack, row.signal, str(row.auc), f"{row.tpr_at_1_percent.value:.3f}", beyond))
+    header = ("attack", "looks at", "area", "found at 1 %", "area beyond predictions")
+    print_table(header, lines, numeric=(2, 3, 4))
+    print_line(outcome.summary())
+    for note in outcome.notes:
         print_note(f"Note: {note}")
 
 
@@ -140,23 +125,28 @@ def mechanism(
     if (mu is None) == (epsilon is None):
         raise InvalidInput("say what is claimed: --mu, or --epsilon with --delta")
     claimed: Guarantee | float = mu if mu is not None else Guarantee(cast("float", epsilon), delta, 0.0)
-    run = imported(function, "FUNCTION")
+    run = cast("Callable[..., object]", imported(function, "FUNCTION"))
     given = imported(neighbours, "--neighbours")
     if isinstance(given, list):
-        searched = audit.search(cast("Callable[..., object]", run), given, claimed, draws=draws, confidence=confidence)
-        found, words = searched.audit, searched.summary()
+        searched = audit.search(run, given, claimed, draws=draws, confidence=confidence)
+        outcome, words = searched.audit, searched.summary()
     else:
-        pair = cast("tuple[object, object]", given)
-        found = audit.mechanism(cast("Callable[..., object]", run), pair, claimed, draws=draws, confidence=confidence)
-        words = found.summary()
-    write_files(files, {".json": _json_writer(found.to_json()), ".html": found.report}, "the audit")
+        outcome = audit.mechanism(run, cast("tuple[object, object]", given), claimed, draws=draws, confidence=confidence)
+        words = outcome.summary()
+    _write(outcome, files)
     if as_json:
-        print_json(found.to_json())
+        print_json(outcome.to_json())
     else:
-        print_line(f"{found.verdict_line[0].upper()}{found.verdict_line[1:]}.")
+        print_line(f"{outcome.verdict_line.capitalize()}.")
         print_line(words)
-    if found.refuted:
+    if outcome.refuted:
         raise typer.Exit(EXIT_REFUTED)
+
+
+def _write(outcome: Audit | MembershipAudit, files: list[Path] | None) -> None:
+    text = json.dumps(outcome.to_json(), indent=2, ensure_ascii=False) + "\n"
+    writers = {".json": lambda file: file.write_text(text, encoding="utf-8"), ".html": outcome.report}
+    write_files(files, writers, "the audit")
 
 
 # What the command line names
@@ -177,19 +167,34 @@ def _explainer(explain: str | None, module: str | None) -> Callable[..., object]
     return cast("Callable[..., object]", imported(explain, "--explain"))
 
 
-def _predictor(text: str) -> Callable[..., object]:
-    if Path(text).suffix.lower() != ".onnx":
+def _predictor(
+    text: str | None, module: str | None, probabilities: list[NDArray[np.float64]] | None
+) -> Callable[..., object] | None:
+    from ..audit import targets
+
+    if text is not None and Path(text).suffix.lower() == ".onnx":
+        return _onnx(existing(Path(text), "model"))
+    if text is not None:
         return cast("Callable[..., object]", imported(text, "--predict"))
+    if module is not None:
+        return targets.predictions(imported(module, "--module"))
+    if probabilities is None:
+        return None
+    table = np.concatenate(probabilities)
+    return lambda _: table  # of all people, in the order in which they are asked about
+
+
+def _onnx(path: Path) -> Callable[..., object]:
     import onnxruntime
 
-    session = onnxruntime.InferenceSession(str(existing(Path(text), "model")))
+    session = onnxruntime.InferenceSession(str(path))
     entered = session.get_inputs()[0].name
 
     def ask(points: NDArray[np.float64]) -> object:
         answers = [np.asarray(one) for one in session.run(None, {entered: np.asarray(points, dtype=np.float32)})]
         shaped = [one for one in answers if one.ndim == 2 and one.dtype.kind == "f"]
         if not shaped:
-            raise InvalidInput(f"{text} returns no table of probabilities; export it with options={{'zipmap': False}}")
+            raise InvalidInput(f"{path} returns no table of probabilities; export it with options={{'zipmap': False}}")
         return shaped[-1]
 
     return ask
@@ -206,7 +211,7 @@ def _table(path: Path) -> dict[str, NDArray[np.generic]]:
             array = np.load(path, allow_pickle=False)
         except ValueError as error:
             raise InvalidInput(f"{str(path)!r} cannot be read: {error}") from error
-        return {str(place): column for place, column in enumerate(np.atleast_2d(array.reshape(len(array), -1)).T)}
+        return {str(index): column for index, column in enumerate(np.atleast_2d(array.reshape(len(array), -1)).T)}
     if suffix not in TABLES:
         raise InvalidInput(f"{str(path)!r} is no table; give one of {', '.join(TABLES)}")
     import pyarrow as pa
@@ -229,13 +234,11 @@ def _taken(sides: list[dict[str, NDArray[np.generic]]], names: list[str], option
     """Columns taken out of both tables."""
     if not names:
         return None
-    found = []
     for side in sides:
         for name in names:
             if name not in side:
                 raise InvalidInput(f"{option} is {name!r}; the columns are {', '.join(list(side)[:20])}")
-        found.append(np.column_stack([_as_numbers(side.pop(name), name) for name in names]))
-    return found
+    return [np.column_stack([_as_numbers(side.pop(name), name) for name in names]) for side in sides]
 
 
 def _numbers(side: dict[str, NDArray[np.generic]], path: Path) -> NDArray[np.float64]:
@@ -249,17 +252,3 @@ def _as_numbers(column: NDArray[np.generic], name: str) -> NDArray[np.float64]:
         return column.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidInput(f"column {name!r} holds texts; an attack needs numbers, encode or drop it") from error
-
-
-def _json_writer(found: JsonValue) -> Callable[[Path], object]:
-    return lambda file: file.write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-def _print(found: MembershipAudit) -> None:
-    lines = []
-    for row in sorted(found.rows, key=lambda one: -one.auc.value):
-        beyond = "-" if row.excess_auc is None else f"{row.excess_auc.value:+.3f}"
-        lines.append((row.attack, row.signal, str(row.auc), f"{row.tpr_at_1_percent.value:.3f}", beyond))
-    header = ("attack", "looks at", "area", "found at 1 %", "area beyond predictions")
-    print_table(header, lines, numeric=(2, 3, 4))
-    print_line(found.summary())

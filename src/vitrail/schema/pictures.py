@@ -105,6 +105,9 @@ class Picture:
     ) -> Picture:
         """Regions of similar brightness of one PUBLIC picture, the one to be explained.
 
+        The regions are scikit-image's SLIC superpixels (``pip install 'vitrail[pictures]'``): connected, and the same for
+        the same picture.
+
         Parameters
         ----------
         public_image : array (height, width)
@@ -116,14 +119,11 @@ class Picture:
         high : float
             The value of a white pixel.
         """
-        from .superpixels import superpixels_of  # here, because it loads more of scipy than most users need
-
         image = np.asarray(public_image)
         if image.ndim != 2 or image.dtype.kind not in "biuf" or not np.isfinite(image).all():
             raise InvalidInput(f"public_image has shape {image.shape}; it must be finite brightness, (height, width)")
         bright = np.clip(image.astype(np.float64) / Numeric(0, high).high, 0.0, 1.0)
-        shape = (image.shape[0], image.shape[1])
-        return cls(shape, superpixels=superpixels_of(bright, n_regions, compactness), high=high)
+        return cls(bright.shape, superpixels=_superpixels(bright, n_regions, compactness), high=high)
 
     def __repr__(self) -> str:
         return f"Picture({self.shape[0]} x {self.shape[1]}, {self.n_regions} {self.parts})"
@@ -258,3 +258,20 @@ def _regions(given: object, shape: tuple[int, int]) -> Labels:
             "with none left out"
         )
     return labels.astype(np.intp)
+
+
+def _superpixels(bright: FloatArray, n_regions: int, compactness: float) -> Labels:
+    """Region numbers 0, 1, 2, ... of a picture with brightness in [0, 1]: k-means on (brightness, position), connected."""
+    if isinstance(n_regions, bool) or not isinstance(n_regions, int | np.integer) or not 1 <= n_regions <= bright.size:
+        raise InvalidInput(f"n_regions is {n_regions!r}; it must be a whole number from 1 to the number of pixels")
+    if not 0 < compactness < math.inf:
+        raise InvalidInput(f"compactness is {compactness!r}; it must be positive and finite")
+    try:
+        from skimage.segmentation import slic
+    except ImportError as error:
+        raise InvalidInput(
+            "regions of a picture are found by scikit-image, which is not installed; install it with: pip install "
+            "'vitrail[pictures]', or give superpixels= of your own"
+        ) from error
+    found = slic(bright, n_segments=n_regions, compactness=compactness, channel_axis=None, start_label=0)
+    return np.unique(found, return_inverse=True)[1].reshape(bright.shape)

@@ -23,7 +23,7 @@ can be read off anywhere on the trade-off curve, the latter in its far tail only
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,12 +31,15 @@ from numpy.typing import NDArray
 
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
+from ..progress import progress
 from .bounds import Measure, best_weights, epsilon_measure, joint_bound, mu_measure, two_interval_bound, wilson
 from .candidates import Candidate, FloatArray, learn
-from .claims import check_claim, check_numbers
 from .draws import Outputs, RawArray, collect
-from .result import Audit, TestedEvent, Tradeoff
+from .outcomes import Audit, Outcome, TestedEvent, Tradeoff
 
+FEWEST_DRAWS = 1000
+DEFAULT_DELTA = 1e-6
+EXPLORED_SHARE = 0.5
 TAIL_THRESHOLDS = 48
 MIDDLE_THRESHOLDS = 96
 CURVE_POINTS = 100
@@ -68,7 +71,6 @@ def mechanism(
     confidence: float = 0.999,
     statistic: Callable[[RawArray], object] | None = None,
     delta: float | None = None,
-    progress: bool | None = None,
 ) -> Audit:
     """Test a privacy claim on draws from two neighbouring datasets.
 
@@ -91,8 +93,6 @@ def mechanism(
         coordinates costs draws.
     delta : float, optional
         Where ``epsilon_lower`` is reported. The guarantee's delta by default, 1e-6 for a claimed mu.
-    progress : bool, optional
-        Show a progress bar while single outputs are drawn; by default on a terminal, after two seconds.
 
     Returns
     -------
@@ -130,57 +130,195 @@ def mechanism(
     'refuted'
     """
     claimed_mu, claimed_epsilon, delta = check_claim(claimed, delta)
-    check_numbers(draws, confidence)
+    check_draws(draws)
+    check_confidence(confidence)
     if not callable(run):
         raise InvalidInput(f"run is {type(run).__name__}; it must be a function run(dataset, draws) or run(dataset)")
     if not isinstance(neighbours, tuple | list) or len(neighbours) != 2:
         raise InvalidInput("neighbours must be a pair of datasets (D, D2)")
-    first, second = collect(run, (neighbours[0], neighbours[1]), draws, statistic, progress)
+    first, second = collect(run, (neighbours[0], neighbours[1]), draws, statistic)
     quarter, half = draws // 4, draws // 2
-    candidates = learn(first.part(0, quarter), second.part(0, quarter))
-    judged = first.part(quarter, half), second.part(quarter, half)
+    compared = first.part(quarter, half), second.part(quarter, half)
     held_out = first.part(half, draws), second.part(half, draws)
-
-    choices: dict[str, _Choice | None] = {"mu": None, "epsilon": None}
     measures: dict[str, Measure] = {"mu": mu_measure, "epsilon": epsilon_measure(delta)}
-    for candidate in candidates:
-        scores = candidate.score(judged[0]), candidate.score(judged[1])
+    choices: dict[str, _Choice | None] = dict.fromkeys(measures)
+    for candidate in learn(first.part(0, quarter), second.part(0, quarter)):
+        scores = candidate.score(compared[0]), candidate.score(compared[1])
         thresholds = _thresholds(*scores)
         for name, measure in measures.items():
             choices[name] = _better(choices[name], _best_event(candidate, scores, thresholds, measure))
-
-    mu_choice = choices["mu"]
-    if mu_choice is not None:
-        _check_independent(mu_choice, judged, held_out)
+    if choices["mu"] is not None:
+        _check_independent(choices["mu"], compared, held_out)
     events = {name: _count(choice, held_out) for name, choice in choices.items()}
-    bounds = {
-        name: joint_bound(
-            measures[name],
-            event.hits,
-            event.false_alarms,
-            event.trials,
-            confidence,
-            (1.0, 1.0) if choice is None else choice.weights,
-        )
-        for (name, event), choice in zip(events.items(), choices.values(), strict=True)
-    }
+
+    def bound(name: str) -> float:
+        event, choice = events[name], choices[name]
+        weights = (1.0, 1.0) if choice is None else choice.weights
+        return joint_bound(measures[name], event.hits, event.false_alarms, event.trials, confidence, weights)
+
     mu_event = events["mu"]
     return Audit(
+        claimed=claimed,
         claimed_mu=claimed_mu,
         claimed_epsilon=claimed_epsilon,
         delta=delta,
-        mu_lower=bounds["mu"],
+        mu_lower=bound("mu"),
         mu_lower_two_intervals=two_interval_bound(
             mu_measure, mu_event.hits, mu_event.false_alarms, mu_event.trials, confidence
         ),
-        epsilon_lower=bounds["epsilon"],
+        epsilon_lower=bound("epsilon"),
         mu_event=mu_event,
         epsilon_event=events["epsilon"],
         draws=draws,
         confidence=confidence,
-        claimed=claimed,
-        tradeoff=_measure_tradeoff(mu_choice, judged, held_out),
+        tradeoff=_measure_tradeoff(choices["mu"], compared, held_out),
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class NeighbourSearch(Outcome):
+    """The outcome of ``vitrail.audit.search``.
+
+    Parameters
+    ----------
+    audit : Audit
+        The test of the chosen pair, on draws of its own.
+    chosen : int
+        Its index among the candidates.
+    explored : tuple of float
+        What each candidate promised: a bound of mu (or epsilon) from the exploring draws. For orientation, not evidence.
+    """
+
+    audit: Audit
+    chosen: int
+    explored: tuple[float, ...]
+
+    @property
+    def refuted(self) -> bool:
+        """Whether the claim is refuted."""
+        return self.audit.refuted
+
+    def summary(self) -> str:
+        """The outcome in a sentence."""
+        return f"Candidate {self.chosen} of {len(self.explored)} told most. {self.audit.summary()}"
+
+
+def search(
+    run: Callable[..., object],
+    candidates: Sequence[tuple[object, object]],
+    claimed: Guarantee | float,
+    *,
+    draws: int = 200_000,
+    confidence: float = 0.999,
+    statistic: Callable[[RawArray], object] | None = None,
+    delta: float | None = None,
+) -> NeighbourSearch:
+    """Find the pair of neighbours on which a mechanism leaks most, and test the claim there.
+
+    Reporting the worst of many pairs would find leaks in noise. So some draws explore every candidate and the rest, drawn
+    afresh, test the one that promised most: the test's confidence holds whatever was explored before. A good candidate is a
+    row at the edge of what a mechanism is meant to bound: the largest norm, the only member of a group, a value outside the
+    declared range, a duplicate of another row.
+
+    Parameters
+    ----------
+    run, claimed, confidence, statistic, delta
+        As for ``vitrail.audit.mechanism``.
+    candidates : sequence of (dataset, dataset)
+        Pairs of neighbouring datasets.
+    draws : int
+        Outputs on either side in all: half of them explore, shared evenly among the candidates, the other half test.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from vitrail.audit import search
+    >>> generator = np.random.default_rng(0)
+    >>> def clipped_below_only(rows, draws):                     # forgets to clip large values
+    ...     return np.rint(64 * (np.maximum(rows, 0).sum() + generator.normal(0, 1, draws)))
+    >>> pairs = [([0.5], []), ([-3.0], []), ([3.0], [])]
+    >>> found = search(clipped_below_only, [tuple(map(np.array, pair)) for pair in pairs], claimed=1.0, draws=20_000)
+    >>> found.chosen, found.refuted
+    (2, True)
+    """
+    pairs = list(candidates)
+    if not pairs or not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in pairs):
+        raise InvalidInput("candidates must be a list of pairs of datasets (D, D2), at least one")
+    check_draws(draws)
+    each = int(EXPLORED_SHARE * draws) // len(pairs) if len(pairs) > 1 else 0
+    if len(pairs) > 1 and each < FEWEST_DRAWS:
+        raise InvalidInput(
+            f"draws is {draws}; exploring {len(pairs)} candidates takes at least {FEWEST_DRAWS} each, "
+            f"{2 * FEWEST_DRAWS * len(pairs)} in all"
+        )
+    explored = [math.nan] if not each else []
+    with progress("exploring neighbours", len(pairs)) as advance:
+        for first, second in pairs if each else []:
+            told = mechanism(run, (first, second), claimed, draws=each, confidence=0.9, statistic=statistic, delta=delta)
+            explored.append(told.lower)
+            advance(1)
+    chosen = int(np.argmax(explored))
+    pair, left = (pairs[chosen][0], pairs[chosen][1]), draws - each * len(pairs)
+    audit = mechanism(run, pair, claimed, draws=left, confidence=confidence, statistic=statistic, delta=delta)
+    return NeighbourSearch(audit=audit, chosen=chosen, explored=tuple(explored))
+
+
+# What is put to the test
+
+
+def check_claim(claimed: Guarantee | float, delta: float | None) -> tuple[float, float, float]:
+    """The mu under test (0 if an epsilon is), the epsilon under test (0 if a mu is), and the delta."""
+    check_delta(delta)
+    if not isinstance(claimed, Guarantee):
+        return check_positive(claimed, "mu"), 0.0, float(DEFAULT_DELTA if delta is None else delta)
+    if claimed.mu > 0:
+        if not math.isfinite(claimed.mu):
+            raise InvalidInput(f"claimed has mu {claimed.mu}; only a finite promise can be tested")
+        return float(claimed.mu), 0.0, float(claimed.delta if delta is None else delta)
+    return 0.0, *epsilon_at_delta(claimed, delta)
+
+
+def epsilon_at_delta(claimed: Guarantee, delta: float | None) -> tuple[float, float]:
+    """A claimed epsilon and the delta at which it holds."""
+    if not (math.isfinite(claimed.epsilon) and claimed.epsilon >= 0 and 0 <= claimed.delta < 1):
+        raise InvalidInput(
+            f"claimed promises epsilon {claimed.epsilon} at delta {claimed.delta}; epsilon must be finite and not negative, "
+            "delta at least 0 and below 1"
+        )
+    if delta is not None and delta != claimed.delta:
+        raise InvalidInput(
+            f"delta is {delta}, and the claimed guarantee holds at delta {claimed.delta}; leave delta= away, an epsilon is "
+            "tested at its own delta"
+        )
+    return float(claimed.epsilon), float(claimed.delta)
+
+
+def check_positive(claimed: float, name: str) -> float:
+    """A claimed mu or epsilon."""
+    if isinstance(claimed, bool) or not isinstance(claimed, int | float) or not (math.isfinite(claimed) and claimed > 0):
+        raise InvalidInput(f"claimed is {claimed!r}; give a vitrail.Guarantee, or a positive finite {name} such as 0.5")
+    return float(claimed)
+
+
+def check_delta(delta: float | None) -> None:
+    """Refuse a delta outside [0, 1)."""
+    if delta is not None and (isinstance(delta, bool) or not isinstance(delta, int | float) or not 0 <= delta < 1):
+        raise InvalidInput(f"delta is {delta!r}; it must be at least 0 and below 1, for example 1e-6")
+
+
+def check_confidence(confidence: float) -> None:
+    """Refuse a confidence that is none."""
+    if isinstance(confidence, bool) or not isinstance(confidence, int | float) or not 0.5 <= confidence < 1:
+        raise InvalidInput(f"confidence is {confidence!r}; it must be at least 0.5 and below 1, for example 0.999")
+
+
+def check_draws(draws: int) -> None:
+    """Refuse too few draws."""
+    if isinstance(draws, bool) or not isinstance(draws, int | np.integer) or draws < FEWEST_DRAWS:
+        raise InvalidInput(
+            f"draws is {draws!r}; an audit needs a whole number of at least {FEWEST_DRAWS}, and some 200 000 to see an "
+            "error of 10 %"
+        )
 
 
 # Choosing an event on the training half
@@ -190,8 +328,8 @@ def _thresholds(first: FloatArray, second: FloatArray) -> FloatArray:
     """Midpoints between neighbouring scores: evenly through the pooled sample, denser in both tails."""
     pooled = np.sort(np.concatenate([first, second]))
     tail = np.geomspace(1, len(pooled) - 1, TAIL_THRESHOLDS)
-    places = np.concatenate([tail, len(pooled) - tail, np.linspace(1, len(pooled) - 1, MIDDLE_THRESHOLDS)])
-    above = pooled[np.unique(places.astype(np.int64))]
+    ranks = np.concatenate([tail, len(pooled) - tail, np.linspace(1, len(pooled) - 1, MIDDLE_THRESHOLDS)])
+    above = pooled[np.unique(ranks.astype(np.int64))]
     below_index = np.searchsorted(pooled, above) - 1
     above, below = above[below_index >= 0], pooled[below_index[below_index >= 0]]
     with np.errstate(invalid="ignore", over="ignore"):
@@ -219,21 +357,19 @@ def _best_event(
         limits = [wilson(count, trials, z) for count in counts]
         for likelier_on in (0, 1):
             promise = measure(limits[likelier_on][0], limits[1 - likelier_on][1])
-            place = int(np.argmax(promise))
-            weights = best_weights(measure, float(counts[likelier_on][place]), float(counts[1 - likelier_on][place]), trials)
-            found = _Choice(float(promise[place]), candidate, float(thresholds[place]), likelier_on, complement, weights)
-            best = _better(best, found)
+            at = int(np.argmax(promise))
+            weights = best_weights(measure, float(counts[likelier_on][at]), float(counts[1 - likelier_on][at]), trials)
+            event = _Choice(float(promise[at]), candidate, float(thresholds[at]), likelier_on, complement, weights)
+            best = _better(best, event)
     return best
 
 
-def _better(best: _Choice | None, found: _Choice | None) -> _Choice | None:
+def _better(best: _Choice | None, other: _Choice | None) -> _Choice | None:
     """The choice that promises more; the earlier and plainer one in a tie."""
-    if best is None or (found is not None and found.promise > best.promise):
-        return found
-    return best
+    return other if best is None or (other is not None and other.promise > best.promise) else best
 
 
-# Judging it on the held-out half
+# Counting it on the held-out half
 
 
 def _count(choice: _Choice | None, held_out: tuple[Outputs, Outputs]) -> TestedEvent:
@@ -242,21 +378,16 @@ def _count(choice: _Choice | None, held_out: tuple[Outputs, Outputs]) -> TestedE
         return TestedEvent("none: all outputs are the same", 0.0, "at least", "second", 0, 0, trials)
     seen = [int(np.count_nonzero(choice.candidate.score(table) >= choice.threshold)) for table in held_out]
     counts = [trials - count for count in seen] if choice.complement else seen
-    return TestedEvent(
-        statistic=choice.candidate.name,
-        threshold=choice.threshold,
-        side="below" if choice.complement else "at least",
-        likelier_on=("first", "second")[choice.likelier_on],
-        hits=counts[choice.likelier_on],
-        false_alarms=counts[1 - choice.likelier_on],
-        trials=trials,
-    )
+    likelier, other = choice.likelier_on, 1 - choice.likelier_on
+    side = "below" if choice.complement else "at least"
+    on = ("first", "second")[likelier]
+    return TestedEvent(choice.candidate.name, choice.threshold, side, on, counts[likelier], counts[other], trials)
 
 
-def _check_independent(choice: _Choice, judged: tuple[Outputs, Outputs], held_out: tuple[Outputs, Outputs]) -> None:
+def _check_independent(choice: _Choice, compared: tuple[Outputs, Outputs], held_out: tuple[Outputs, Outputs]) -> None:
     """Refuse draws that visibly depend on each other, between the datasets or from one draw to the next."""
     score = choice.candidate.score
-    middle = float(np.median(np.concatenate([score(table) for table in judged])))
+    middle = float(np.median(np.concatenate([score(table) for table in compared])))
     first, second = (score(table) >= middle for table in held_out)
     if _association(first, second) > Z_DEPENDENT:
         raise InvalidInput(
@@ -277,18 +408,15 @@ def _association(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> float:
 
 
 def _measure_tradeoff(
-    choice: _Choice | None, judged: tuple[Outputs, Outputs], held_out: tuple[Outputs, Outputs]
+    choice: _Choice | None, compared: tuple[Outputs, Outputs], held_out: tuple[Outputs, Outputs]
 ) -> Tradeoff:
     """Error counts of the chosen statistic at thresholds fixed on the training half, for the plot."""
     if choice is None:
-        return Tradeoff((), ())
+        return Tradeoff()
     score = choice.candidate.score
-    training = np.sort(np.concatenate([score(table) for table in judged]))
+    training = np.sort(np.concatenate([score(table) for table in compared]))
     thresholds = np.unique(training[np.linspace(0, len(training) - 1, CURVE_POINTS).astype(np.int64)])
     trials = len(held_out[0].values)
     seen = [_hits(score(table), thresholds).astype(np.int64) for table in held_out]
     counts = [trials - count for count in seen] if choice.complement else seen
-    return Tradeoff(
-        false_alarms=tuple(int(count) for count in counts[1 - choice.likelier_on]),
-        hits=tuple(int(count) for count in counts[choice.likelier_on]),
-    )
+    return Tradeoff(tuple(counts[1 - choice.likelier_on].tolist()), tuple(counts[choice.likelier_on].tolist()))

@@ -1,10 +1,11 @@
-"""What an audit found: two bounds, the event they rest on, and a verdict."""
+"""What an audit returns: a frozen record that tells itself in a sentence and as JSON. The test of a claim has a verdict."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+import math
+from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -18,6 +19,74 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Verdict = Literal["refuted", "not refuted"]
+
+
+def as_json(value: object) -> JsonValue:
+    """Plain JSON values; records by their fields, NaN as null."""
+    if isinstance(value, Record | Guarantee):
+        return value.to_json()
+    if is_dataclass(value):
+        return {one.name: as_json(getattr(value, one.name)) for one in fields(value)}
+    if isinstance(value, dict):
+        return {str(key): as_json(entry) for key, entry in value.items()}
+    if isinstance(value, tuple | list):
+        return [as_json(entry) for entry in value]
+    if isinstance(value, float):
+        return None if math.isnan(value) else float(value)
+    assert value is None or isinstance(value, bool | int | str), type(value)
+    return value
+
+
+class Record:
+    """A frozen dataclass that speaks JSON: its fields, but those hidden from ``repr``, and what ``also_in_json`` names."""
+
+    also_in_json: ClassVar[tuple[str, ...]] = ()
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The record as plain JSON values."""
+        told = [one.name for one in fields(self) if one.repr]  # type: ignore[arg-type]  # every subclass is a dataclass
+        return {name: as_json(getattr(self, name)) for name in (*told, *self.also_in_json)}
+
+
+class Outcome(Record):
+    """The result of an audit."""
+
+    def summary(self) -> str:
+        """The outcome in a sentence."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The outcome as plain JSON values."""
+        return super().to_json() | {"summary": self.summary()}
+
+
+class ClaimTest(Outcome):
+    """The test of a privacy claim."""
+
+    also_in_json = ("verdict", "verdict_line", "refuted", "tightness")
+
+    @property
+    def refuted(self) -> bool:
+        """Whether the claim lies below what was measured."""
+        raise NotImplementedError
+
+    @property
+    def tightness(self) -> float:
+        """Measured over claimed: above 1 refutes, far below 1 hints at waste (or at easy neighbours, or few draws)."""
+        raise NotImplementedError
+
+    @property
+    def verdict(self) -> Verdict:
+        """``"refuted"`` or ``"not refuted"``; no audit can confirm a claim."""
+        return "refuted" if self.refuted else "not refuted"
+
+    @property
+    def verdict_line(self) -> str:
+        """The verdict in a line, for tables and terminals."""
+        return f"claim {self.verdict}, tightness {self.tightness:.3g}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +123,12 @@ class TestedEvent:
 class Tradeoff:
     """Counts of false alarms and hits among the held-out draws, at thresholds fixed on the training half."""
 
-    false_alarms: tuple[int, ...]
-    hits: tuple[int, ...]
+    false_alarms: tuple[int, ...] = ()
+    hits: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Audit:
+@dataclass(frozen=True, kw_only=True)
+class Audit(ClaimTest):
     """The outcome of ``vitrail.audit.mechanism``.
 
     Each bound by itself is right with probability ``confidence``; the verdict rests on the one that the claim is about.
@@ -69,16 +138,17 @@ class Audit:
     mu_lower : float
         With the stated confidence the mechanism is not mu-GDP for any mu below this.
     epsilon_lower : float
-        With the stated confidence it is not (epsilon, ``delta``)-DP for any epsilon below this.
+        With the stated confidence the mechanism is not (epsilon, ``delta``)-DP for any epsilon below this.
     delta : float
+        Where ``epsilon_lower`` is stated.
     claimed : Guarantee or float
-        The promise as it was given.
+        The promise under test.
     claimed_mu, claimed_epsilon : float
         The number under test; the other one is 0.
     mu_lower_two_intervals : float
-        The bound of mu from two separate Clopper-Pearson intervals: a little lower, the textbook's.
+        ``mu_lower`` by the textbook's two Clopper-Pearson intervals: smaller, for comparison with other audits.
     mu_event, epsilon_event : TestedEvent
-        What the two bounds rest on.
+        What the bounds rest on.
     draws : int
         Outputs drawn on either dataset; half of them were held out.
     confidence : float
@@ -117,28 +187,9 @@ class Audit:
         return self.claimed_mu > 0
 
     @property
-    def refuted(self) -> bool:
-        """Whether the claim lies below what was measured."""
-        return self.mu_lower > self.claimed_mu if self.tests_mu else self.epsilon_lower > self.claimed_epsilon
-
-    @property
-    def verdict(self) -> Verdict:
-        """``"refuted"`` or ``"not refuted"``; no audit can confirm a claim."""
-        return "refuted" if self.refuted else "not refuted"
-
-    @property
-    def tightness(self) -> float:
-        """Measured over claimed: above 1 refutes, far below 1 hints at waste (or at easy neighbours, or few draws)."""
-        if self.tests_mu:
-            return self.mu_lower / self.claimed_mu
-        if self.claimed_epsilon == 0:
-            return float("inf") if self.refuted else 0.0
-        return self.epsilon_lower / self.claimed_epsilon
-
-    @property
-    def verdict_line(self) -> str:
-        """The verdict in a line, for tables and terminals."""
-        return f"claim {self.verdict}, tightness {self.tightness:.3g}"
+    def lower(self) -> float:
+        """The bound that the verdict rests on: ``mu_lower`` or ``epsilon_lower``."""
+        return self.mu_lower if self.tests_mu else self.epsilon_lower
 
     @property
     def event(self) -> TestedEvent:
@@ -146,72 +197,39 @@ class Audit:
         return self.mu_event if self.tests_mu else self.epsilon_event
 
     @property
+    def refuted(self) -> bool:
+        """Whether the claim lies below what was measured."""
+        return self.lower > (self.claimed_mu or self.claimed_epsilon)
+
+    @property
+    def tightness(self) -> float:
+        """Measured over claimed: above 1 refutes, far below 1 hints at waste (or at easy neighbours, or few draws)."""
+        claim = self.claimed_mu or self.claimed_epsilon
+        return self.lower / claim if claim else math.inf if self.refuted else 0.0
+
+    @property
     def statistic(self) -> str:
         """What was computed from every output."""
         return self.event.statistic
 
-    @property
-    def hits(self) -> int:
-        """True positives: how often the event was seen on the dataset where it is likelier."""
-        return self.event.hits
-
-    @property
-    def false_alarms(self) -> int:
-        """False positives: how often it was seen on the other dataset."""
-        return self.event.false_alarms
-
-    @property
-    def trials(self) -> int:
-        """Held-out draws on either dataset."""
-        return self.event.trials
-
     def summary(self) -> str:
         """The outcome in a sentence."""
-        sure = f"with confidence {self.confidence * 100:.6g} %"
-        if self.tests_mu:
-            bound = f"the mechanism is not mu-GDP for any mu below {rounded_down(self.mu_lower)}"
-            claim = f"mu = {rounded_up(self.claimed_mu)}"
-        else:
-            proven, at = rounded_down(self.epsilon_lower), rounded_down(self.delta)
-            bound = f"the mechanism is not (epsilon, {at})-DP for any epsilon below {proven}"
-            claim = f"epsilon = {rounded_up(self.claimed_epsilon)}"
-        seen = (
-            f"{self.statistic}: {self.hits} hits and {self.false_alarms} false alarms in {self.trials} held-out draws "
-            "on either dataset"
+        kind, claim = ("mu", self.claimed_mu) if self.tests_mu else ("epsilon", self.claimed_epsilon)
+        promise = "mu-GDP" if self.tests_mu else f"(epsilon, {rounded_down(self.delta)})-DP"
+        stated = f"{kind} = {rounded_up(claim)}"
+        relation = f"the claim was {stated}" if self.refuted else f"{self.tightness:.1%} of the claimed {stated}"
+        event = self.event
+        text = (
+            f"{self.verdict.capitalize()}: with confidence {self.confidence * 100:.6g} %, the mechanism is not {promise} "
+            f"for any {kind} below {rounded_down(self.lower)}; {relation} ({event.statistic}: {event.hits} hits and "
+            f"{event.false_alarms} false alarms in {event.trials} held-out draws on either dataset)."
         )
-        relation = f"the claim was {claim}" if self.refuted else f"{self.tightness:.1%} of the claimed {claim}"
-        hint = ""
-        if self.refuted and LOW_BITS in self.statistic:
-            hint = (
+        if self.refuted and LOW_BITS in event.statistic:
+            text += (
                 " The leak is in the low bits of the outputs: add noise on a grid, or round to one, as the vault does; "
                 "to look past it, give a statistic= that rounds."
             )
-        return f"{self.verdict.capitalize()}: {sure}, {bound}; {relation} ({seen}).{hint}"
-
-    def __str__(self) -> str:
-        return self.summary()
-
-    def to_json(self) -> dict[str, JsonValue]:
-        """The outcome as plain JSON values."""
-        claimed: JsonValue = self.claimed.to_json() if isinstance(self.claimed, Guarantee) else float(self.claimed)
-        return {
-            "verdict": self.verdict,
-            "verdict_line": self.verdict_line,
-            "refuted": self.refuted,
-            "tightness": self.tightness,
-            "mu_lower": self.mu_lower,
-            "mu_lower_two_intervals": self.mu_lower_two_intervals,
-            "epsilon_lower": self.epsilon_lower,
-            "delta": self.delta,
-            "claimed": claimed,
-            "claimed_mu": self.claimed_mu,
-            "claimed_epsilon": self.claimed_epsilon,
-            "mu_event": asdict(self.mu_event),
-            "epsilon_event": asdict(self.epsilon_event),
-            "draws": self.draws,
-            "confidence": self.confidence,
-            "summary": self.summary(),
-        }
+        return text
 
     def report(self, path: str | Path) -> Path:
         """Write a page: the verdict, what it rests on, the trade-off of errors. One file, readable on a phone."""
