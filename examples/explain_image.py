@@ -58,7 +58,7 @@ def main() -> None:
     print(f"\nWhat {found['ankle boot'].columns[place]} says for each class, all for epsilon 1.0 together:")
     for kind, one in found.items():
         print(f"  {kind}: {one.values[0, place]:+.3f}")
-    print(vt.show.bill_of(data.budget).sentence)
+    print(data.budget.bill().sentence)
 
     if arguments.figure:
         found["ankle boot"].plot.image(regions, image=boot).savefig(arguments.figure)
