@@ -12,7 +12,7 @@ from vitrail.results.synopsis import SCALES, Synopsis
 from vitrail.schema.bins import Bins, bins_of
 from vitrail.solve.counterfactual.autoencoder import NetworkCode
 from vitrail.solve.counterfactual.codes import Code, IdentityCode
-from vitrail.solve.linear.coordinates import Cells
+from vitrail.solve.linear.coordinates import Partition
 from vitrail.solve.linear.history import HistoryFile, Past
 from vitrail.solve.linear.tensors import part_shapes
 from vitrail.solve.linear.weights import exponential, polynomial
@@ -125,7 +125,7 @@ SYNOPSIS = Synopsis(
     output_range=(0, 1),
     cells=(),
     scales=dict.fromkeys(sorted(SCALES), 1.5),
-    parts=tuple(DRAW.normal(size=shape) for shape in part_shapes(Cells(SCHEMA))),
+    parts=tuple(DRAW.normal(size=shape) for shape in part_shapes(Partition(SCHEMA))),
     sigma=2.0,
     n_rows_public=400,
     dataset="people",
@@ -140,7 +140,7 @@ WIDE_SYNOPSIS = Synopsis(
     output_range=(0.0, 1.0),
     cells=(),
     scales=dict.fromkeys(sorted(SCALES), 1.5),
-    parts=tuple(DRAW.normal(size=shape) for shape in part_shapes(Cells(WIDE))),
+    parts=tuple(DRAW.normal(size=shape) for shape in part_shapes(Partition(WIDE))),
     sigma=2.0,
     n_rows_public=400,
     dataset="people",

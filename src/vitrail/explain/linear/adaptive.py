@@ -32,6 +32,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -49,7 +50,7 @@ from .descent import (
     BANDS_NOTE,
     MEANS_SHARE,
     Descended,
-    bundled_promise,
+    bundle,
     check_divisible,
     choice_question,
     descend,
@@ -64,37 +65,59 @@ POINTS_PER_PIECE = 32
 NOT_KEPT_NOTE = "The history was not kept with the ledger, because the model has no content hash; key= gives it a name."
 
 
-def stream_recipe(
-    problem: LocalProblem, raw: Floats, history: History, options: Adaptive, terms: Terms, most_steps: int | None = None
-) -> Recipe[list[Past]]:
-    """Points one after the other, each at the same share of the price; ``history`` itself is left as it is."""
-    known, explained = history.copy(), []
-    share = 1 / len(raw)
-    for point in raw:
-        past = known.neighbour(point, options.reuse_distance)
-        if past is None:
-            inner = _Point(problem, point, known, options, terms.scaled(share), most_steps)
-            past = yield from scaled(inner.recipe(), share)
-        known.take(past)
-        explained.append(past)
-    return explained
+@dataclass(frozen=True)
+class Stream:
+    """Points one after the other, from a history as it is now.
+
+    Attributes
+    ----------
+    gradients : Gradients
+        The problem, and public facts about it.
+    history : History
+        What is known before the first point. It is left as it is.
+    options : Adaptive
+    """
+
+    gradients: Gradients
+    history: History
+    options: Adaptive
+
+    def facts(self) -> dict[str, JsonValue]:
+        """What the questions of a stream depend on, besides its points."""
+        options: list[JsonValue] = [self.options.iterations, self.options.reuse_distance, self.options.candidates]
+        return {"method": self.options.name, "options": options, "history": self.history.digest()}
+
+    def entries_recipe(self, raw: Floats, terms: Terms, most_steps: int | None = None) -> Recipe[list[Past]]:
+        """An entry of the history for every point, each at the same share of the price."""
+        known, entries = self.history.copy(), []
+        share = 1 / len(raw)
+        for point in raw:
+            past = known.neighbour(point, self.options.reuse_distance)
+            if past is None:
+                inner = _Point(self.gradients, point, known, self.options, terms.scaled(share), most_steps)
+                past = yield from scaled(inner.recipe(), share)
+            known.take(past)
+            entries.append(past)
+        return entries
+
+    def recipe(self, raw: Floats, terms: Terms, most_steps: int | None = None) -> Recipe[Attribution]:
+        """The explanation of all points."""
+        entries = yield from self.entries_recipe(raw, terms, most_steps)
+        after = self.history.copy()
+        for past in entries:
+            after.take(past)
+        return stream_explanation(after, raw, entries, after.promise(terms.delta, terms.neighbours), self.options)
 
 
 class _Point:
     """Moves (b) to (d) for one point; a full descent from zero where nothing is known yet."""
 
     def __init__(
-        self,
-        problem: LocalProblem,
-        raw: Floats,
-        history: History,
-        options: Adaptive,
-        terms: Terms,
-        most_steps: int | None,
+        self, gradients: Gradients, raw: Floats, history: History, options: Adaptive, terms: Terms, most_steps: int | None
     ) -> None:
         self._raw, self._options, self._terms, self._most_steps = raw, options, terms, most_steps
-        self._gradients, self._centres = Gradients(problem), problem.encode(raw[None])
-        self._means_share = MEANS_SHARE if problem.intercept else 0.0
+        self._gradients, self._centres = gradients, gradients.problem.encode(raw[None])
+        self._means_share = MEANS_SHARE if gradients.problem.intercept else 0.0
         self._share = (1 - self._means_share) / options.iterations
         self._starts = history.starts(raw, options.candidates)
         check_divisible(terms, self._share)
@@ -116,7 +139,7 @@ class _Point:
             mean_std,
             len(ended.releases) - bool(self._starts),
             cost_of(releases),
-            bundled_promise(releases, self._terms).basis,
+            bundle(releases),
         )
 
     def _cold(self) -> Recipe[Descended]:
@@ -163,18 +186,19 @@ class _Point:
 
 
 def stream_explanation(
-    problem: LocalProblem, raw: Floats, explained: list[Past], history: History, promise: Guarantee, options: Adaptive
+    history: History, raw: Floats, entries: list[Past], promise: Guarantee, options: Adaptive
 ) -> Attribution:
     """What the entries say. ``promise`` covers the releases of the whole history, on which the explanations rest."""
+    problem = history.problem
     models = LocalModels(
-        np.array([past.phi for past in explained]),
-        np.array([past.mean for past in explained]) if problem.intercept else None,
-        np.array([past.noise_std for past in explained]),
-        np.array([past.mean_std for past in explained]),
+        np.array([past.phi for past in entries]),
+        np.array([past.mean for past in entries]) if problem.intercept else None,
+        np.array([past.noise_std for past in entries]),
+        np.array([past.mean_std for past in entries]),
     )
-    released = [past.gradients for past in explained]
+    released = [past.gradients for past in entries]
     notes = (f"{_effort(released)}.", BANDS_NOTE, f"The guarantee covers all {len(history)} points of the history.")
-    cost = sum((past.cost for past in explained), Cost())
+    cost = sum((past.cost for past in entries), Cost())
     return explanation_of(problem, raw, models, guarantee=promise, cost=cost, method=options.name, notes=notes)
 
 
@@ -230,7 +254,7 @@ class Keeper:
         """The kept entries from a piece on."""
         entries: list[Past] = []
         while (content := self._data.kept(self._piece_name(piece))) is not None:
-            read = decode(content, self._problem, "kept in the ledger")
+            read = list(decode(content, self._problem, "kept in the ledger"))
             entries += read
             piece += 1
             if len(read) < POINTS_PER_PIECE:

@@ -14,23 +14,23 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from ..._types import Floats
-from ...accounting import NOTHING, Basis, Cost, JsonValue, rounded_up
+from ...accounting import NOTHING, Basis, Cost, rounded_up
 from ...errors import InvalidInput
 from ...guarantee import Guarantee, Neighbours
 from ...results import Attribution
+from ...results.archive import read_bytes, write_bytes
+from ...results.base import Stored
 from .descent import Gradients
 from .least_squares import in_eigenbasis
 from .problem import LocalModels, LocalProblem, explanation_of
 
-FORMAT = "vitrail-history"
-FORMAT_VERSION = 2
 RIDGES = (0.01, 0.1, 1.0)
 
 
@@ -76,19 +76,13 @@ class Past:
         """The releases; where none is named, one of this price that is like no other."""
         return self.basis or Basis.new(self.cost)
 
-    def to_json(self) -> dict[str, JsonValue]:
-        """Plain JSON values; floats are written so that they read back bit for bit."""
-        return {
-            "raw": self.raw.tolist(),
-            "phi": self.phi.tolist(),
-            "computed": self.computed,
-            "noise_std": self.noise_std,
-            "mean": None if self.mean is None else self.mean.tolist(),
-            "mean_std": self.mean_std,
-            "gradients": self.gradients,
-            "pico_mu_squared": self.cost.pico_mu_squared,
-            "releases": self.basis.to_json(),
-        }
+
+@dataclass(frozen=True, eq=False)
+class HistoryFile(Stored, stored_as="history/3"):
+    """Entries of a history as a file holds them, and a digest of the problem that they are about."""
+
+    problem: str
+    entries: tuple[Past, ...]
 
 
 class History:
@@ -230,59 +224,42 @@ class History:
 
     def check(self, problem: LocalProblem) -> None:
         """Refuse a problem that this history is not about."""
-        if _identity(problem) != _identity(self._problem):
+        if _digest(problem) != _digest(self._problem):
             raise InvalidInput(
                 "the history is about another problem (schema, model, weight, labels or intercept differ); start a new one"
             )
 
     def save(self, path: str | Path) -> None:
-        """Write a JSON file. It holds released numbers and public points only."""
-        Path(path).write_bytes(encode(self._problem, self._entries) + b"\n")
+        """Write a file. It holds released numbers and public points only."""
+        write_bytes(path, encode(self._problem, self._entries))
 
     @classmethod
     def load(cls, path: str | Path, problem: LocalProblem) -> History:
         """Read a file that ``save`` wrote, about the same problem."""
-        try:
-            content = Path(path).read_bytes()
-        except OSError as error:
-            raise InvalidInput(f"the history {str(path)!r} cannot be read: {error}") from error
-        history = cls(problem)
-        for entry in decode(content, problem, repr(str(path))):
-            history.add(entry)
-        return history
+        return decode(read_bytes(path), problem, repr(str(path)))
 
 
 def encode(problem: LocalProblem, entries: list[Past]) -> bytes:
-    """Entries of a history as JSON."""
-    stored: list[JsonValue] = [entry.to_json() for entry in entries]
-    fields: dict[str, JsonValue] = {
-        "format": FORMAT,
-        "version": FORMAT_VERSION,
-        "problem": _identity(problem),
-        "entries": stored,
-    }
-    return json.dumps(fields, allow_nan=False).encode()
+    """Entries of a history, to be stored."""
+    return HistoryFile(_digest(problem), tuple(entries)).to_bytes()
 
 
-def decode(content: bytes, problem: LocalProblem, where: str) -> list[Past]:
+def decode(content: bytes, problem: LocalProblem, where: str) -> History:
     """What ``encode`` wrote about the same problem; ``where`` it was found is for errors."""
-    try:
-        fields = json.loads(content)
-    except ValueError as error:
-        raise InvalidInput(f"the history {where} cannot be read: {error}") from error
-    if not isinstance(fields, dict) or fields.get("format") != FORMAT or fields.get("version") != FORMAT_VERSION:
-        raise InvalidInput(f"the history {where} is not a history of version {FORMAT_VERSION}")
-    if fields.get("problem") != _identity(problem):
+    stored = HistoryFile.from_bytes(content, what=f"the history {where}")
+    if stored.problem != _digest(problem):
         raise InvalidInput(
             f"the history {where} is about another problem (schema, model, weight, labels or intercept differ)"
         )
-    checked = History(problem)
-    try:
-        for stored in fields["entries"]:
-            checked.add(_past_of(stored))
-    except (KeyError, TypeError, ValueError) as error:
-        raise InvalidInput(f"the history {where} is damaged: {error!r}") from error
-    return list(checked)
+    history = History(problem)
+    for entry in stored.entries:
+        history.add(entry)
+    return history
+
+
+def _digest(problem: LocalProblem) -> str:
+    facts = {**problem.facts(), "model": problem.model.fingerprint(problem.row_schema)}
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
 def _ridge_weights(away: Floats, here: Floats, ridge: float) -> Floats:
@@ -292,35 +269,6 @@ def _ridge_weights(away: Floats, here: Floats, ridge: float) -> Floats:
     else:
         weights = away @ np.linalg.solve(away.T @ away + ridge * np.eye(len(here)), here)
     return np.asarray(weights + (1 - weights.sum()) / len(weights))  # what the slopes leave over is the mean's
-
-
-def _past_of(stored: Mapping[str, object]) -> Past:
-    mean = stored["mean"]
-    numbers = {name: float(str(stored[name])) for name in ("noise_std", "mean_std")}
-    if not np.isfinite(list(numbers.values())).all() or not isinstance(stored["computed"], bool):
-        raise ValueError("an entry holds values of the wrong kind")
-    return Past(
-        _floats(stored["raw"]),
-        _floats(stored["phi"]),
-        stored["computed"],
-        numbers["noise_std"],
-        None if mean is None else _floats(mean),
-        numbers["mean_std"],
-        int(str(stored["gradients"])),
-        Cost(int(str(stored["pico_mu_squared"]))),
-        Basis.from_json(stored["releases"]),
-    )
-
-
-def _floats(stored: object) -> Floats:
-    found = np.array(stored, dtype=np.float64)
-    if found.ndim != 1 or not np.isfinite(found).all():
-        raise ValueError("an entry holds numbers that are not finite")
-    return found
-
-
-def _identity(problem: LocalProblem) -> dict[str, JsonValue]:
-    return {**problem.facts(), "model": problem.model.fingerprint(problem.row_schema)}
 
 
 # --- Algorithm 4 ------------------------------------------------------------------------------------------------------
