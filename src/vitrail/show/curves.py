@@ -55,7 +55,7 @@ def curve_title(curve: Curve) -> str:
 
 def curve_height(curve: Curve) -> float:
     """How many inches a picture of a curve needs."""
-    return max(1.6, 0.95 + 0.24 * len(curve)) if curve.categorical else 2.6
+    return max(1.7, 1.1 + 0.24 * len(curve)) if curve.categorical else 2.6
 
 
 def curve_limits(curve: Curve) -> tuple[float, float]:
@@ -180,7 +180,7 @@ def _draw_levels(axes: Axes, curve: Curve, limits: tuple[float, float]) -> None:
     if curve.density is not None:
         widths, aside = 0.98 * _of_largest(curve.density.shares), axes.get_yaxis_transform()
         axes.barh(range(len(names)), widths, height=0.8, color=RULE, alpha=0.6, linewidth=0, transform=aside)
-        label += "; grey: shares of rows"
+        label += "\ngrey: shares of rows"
     dots(axes, names, curve.y, curve.lower, curve.upper)
     axes.set_xlim(*limits)
     put_labels(axes, label + _band_line(curve))

@@ -225,9 +225,7 @@ def _(result: Effects) -> tuple[Picture, ...]:
 
 @pictures_of.register
 def _(result: ClassPicture) -> tuple[Picture, ...]:
-    return (
-        Picture(result.plot(), f"How many rows each class of {result.dataset} has", title=f"Classes of {result.dataset}"),
-    )
+    return (Picture(result.plot(), f"How many rows each class of {result.dataset} has", title="Rows of each class"),)
 
 
 # --- notebooks -----------------------------------------------------------------------------------------------------------
