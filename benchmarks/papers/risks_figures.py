@@ -22,8 +22,8 @@ from papers.risks_setup import (
 )
 from running import Part
 from vitrail.audit import targets
-from vitrail.audit.attributions import Settings
 from vitrail.audit.attacks import learned_scores
+from vitrail.audit.attributions import Settings
 from vitrail.audit.roc import bar_at, best_threshold, rate
 from vitrail.audit.shadow import Networks
 from vitrail.audit.signals import explanation_signals, prediction_signals
