@@ -26,7 +26,6 @@ from sklearn.ensemble import RandomForestClassifier
 import vitrail as vt
 from vitrail.accounting import rounded_up
 from vitrail.ledger import SqlLedger
-from vitrail.show import bill_of
 
 DATA = Path(__file__).parent / "data"
 OUTPUT = Path("demo-output")
@@ -229,7 +228,7 @@ def main() -> None:
     lines = Table(box=None, padding=(0, 2), header_style="dim")
     for name, justify in (("entry", "right"), ("question", "left"), ("epsilon", "right"), ("so far", "right")):
         lines.add_column(name, justify=justify)
-    for line in bill_of(data.budget).lines:
+    for line in data.budget.bill().lines:
         if line.paid:
             lines.add_row(str(line.seq), line.what, rounded_up(line.epsilon), rounded_up(line.so_far))
     console.print(lines)

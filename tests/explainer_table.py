@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import vitrail as vt
+from vitrail.explain.recipe import Conversation, GlobalExplainer, Recipe, Terms
 
 N_ROWS = 3000
 SCHEMA = vt.Schema(
@@ -49,6 +50,7 @@ def model() -> vt.Model:
     return vt.Model(outputs, range=(0, 1), name="score")
 
 
+ONE_POINT = {"age": 30, "hours": 40.0, "sex": "Male"}
 POINTS = {"age": [30, 70], "hours": [40.0, 60.0], "sex": ["Male", "Female"]}
 
 
@@ -98,6 +100,45 @@ def any_ranking(data: vt.PrivateData, model: vt.Model, **options: Any) -> vt.Any
         return [np.abs(asked.predict(X.assign(**{name: X[name].iloc[0]})) - outputs).mean() for name in X.columns]
 
     return vt.AnyRanking(data, by_move, model=model, isolation="none", key="table", **options)
+
+
+class AtPoints(GlobalExplainer[vt.Attribution]):
+    """What an explainer says about the points, where its own result is more than one explanation."""
+
+    def __init__(self, talk: Conversation[Any], attribution: Callable[[Any], vt.Attribution]) -> None:
+        self._talk, self._attribution = talk, attribution
+
+    def conversation(self) -> Conversation[vt.Attribution]:
+        talk = self._talk
+
+        def recipe(terms: Terms) -> Recipe[vt.Attribution]:
+            return self._attribution((yield from talk.recipe(terms)))
+
+        return Conversation(talk.data, recipe, talk.label, talk.identity, talk.models)
+
+
+def fitted(kind: Any) -> Callable[[vt.PrivateData, vt.Model], AtPoints]:
+    """A fit of LocalLinear, and what it says about the points."""
+    return lambda data, model: AtPoints(
+        vt.LocalLinear(data, model, key="table").fitting(kind).conversation(), lambda fit: fit(POINTS)
+    )
+
+
+def adaptive(enhanced: bool) -> Callable[[vt.PrivateData, vt.Model], vt.LocalLinear]:
+    """A stream that starts anew: from a history of its own, points far from one another."""
+
+    def make(data: vt.PrivateData, model: vt.Model) -> vt.LocalLinear:
+        history = vt.linear.History(vt.LocalLinear(data, model).problem)
+        method = vt.linear.Adaptive(enhanced=enhanced, iterations=4, history=history)
+        return vt.LocalLinear(data, model, method=method, key="table")
+
+    return make
+
+
+def classes(data: vt.PrivateData, model: vt.Model) -> AtPoints:
+    """The classes of a model with one output, and what is said of it."""
+    talk = vt.LocalClasses(data, [model], key="table").conversation(POINTS)
+    return AtPoints(talk, lambda found: found[0])
 
 
 TABLE: list[Row] = [
@@ -152,4 +193,19 @@ TABLE: list[Row] = [
     ),
     # the pane
     Row("pane", lambda data, model: vt.release(data, model, key="table"), epsilon=3.0, questions=None),
+    # local linear
+    Row("local statistics", lambda data, model: vt.LocalLinear(data, model, key="table"), POINTS),
+    Row(
+        "local descent",
+        lambda data, model: vt.LocalLinear(data, model, method=vt.linear.Descent(iterations=4), key="table"),
+        POINTS,
+        questions=5,
+    ),
+    Row("local adaptive", adaptive(enhanced=False), ONE_POINT, questions=None),
+    Row("local enhanced", adaptive(enhanced=True), ONE_POINT, questions=None),
+    Row("local classes", classes),
+    Row("local moments", fitted("moments")),
+    Row("local cells", fitted("cells"), questions=2),
+    Row("local cells by sex", fitted(vt.linear.Cells(columns=("sex",)))),
+    Row("local rows", fitted(vt.linear.Rows(n_sampled=2000, replicates=4)), questions=3),
 ]

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,8 +16,6 @@ from sklearn.tree import DecisionTreeRegressor
 
 import vitrail as vt
 from vitrail.errors import InvalidInput, ModelError
-from vitrail.solve.linear.history import History
-from vitrail.solve.linear.weights import custom
 from vitrail.vault.rows.predictions import Predictions
 from vitrail.vault.setting import Setting
 
@@ -67,32 +66,33 @@ PAIRS: dict[str, Callable[[], tuple[vt.Model, vt.Model]]] = {
 }
 
 
-def local(d: vt.PrivateData, m: vt.Model, k: str | None, **options: object) -> object:
-    return vt.LocalLinear(d, m, key=k, **options)(POINT, epsilon=1.0)  # type: ignore[arg-type]
+def local(d: vt.PrivateData, m: vt.Model, k: str | None, method: Any = "statistics") -> object:
+    return vt.LocalLinear(d, m, method=method, key=k)(POINT, epsilon=1.0)
 
 
-def adaptive(d: vt.PrivateData, m: vt.Model, k: str | None) -> object:
-    history = History(vt.LocalLinear(d, m).problem)
-    return local(d, m, k, method=vt.linear.Adaptive(history=history, iterations=4))
+def stream(d: vt.PrivateData, m: vt.Model, k: str | None) -> object:
+    """From an empty history: with its own of before, every point would be handed on."""
+    start = vt.linear.History(vt.LocalLinear(d, m).problem)
+    return local(d, m, k, vt.linear.Adaptive(iterations=4, history=start))
 
 
 Ask = Callable[[vt.PrivateData, vt.Model, str | None], object]
 ASKED: dict[str, Ask] = {
     "statistics": local,
-    "descent": lambda d, m, k: local(d, m, k, method=vt.linear.Descent(iterations=4)),
-    "adaptive": adaptive,
+    "descent": lambda d, m, k: local(d, m, k, vt.linear.Descent(iterations=4)),
+    "adaptive": stream,
     "moments": lambda d, m, k: vt.LocalLinear(d, m, key=k).fit(epsilon=1.0),
     "classes": lambda d, m, k: vt.LocalClasses(d, [m], key=k)(POINT, epsilon=1.0),
     "shapley": lambda d, m, k: vt.Shapley(d, m, key=k)(POINT, epsilon=1.0),
     "shapley, clip chosen": lambda d, m, k: vt.Shapley(d, m, key=k, clip="auto")(POINT, epsilon=1.0),
     "counterfactual": lambda d, m, k: vt.Counterfactual(d, m, rows=False, key=k, threshold=0.25).fit(epsilon=1.0),
-    "pdp": lambda d, m, k: vt.PartialDependence(d, m, marginals=counted(d), key=k)(epsilon=1.0),
-    "ale": lambda d, m, k: vt.AccumulatedEffects(d, m, marginals=counted(d), key=k)(epsilon=1.0),
-    "importance": lambda d, m, k: vt.PermutationImportance(d, m, marginals=counted(d), key=k)(epsilon=1.0),
-    "interactions": lambda d, m, k: vt.Interactions(d, m, marginals=counted(d), key=k)(epsilon=1.0),
-    "shap importance": lambda d, m, k: vt.ShapImportance(d, m, marginals=counted(d), key=k)(epsilon=1.0),
-    "shap dependence": lambda d, m, k: vt.ShapDependence(d, m, marginals=counted(d), key=k)(epsilon=1.0),
-    "report": lambda d, m, k: vt.GlobalReport(d, m, marginals=counted(d), key=k)(epsilon=1.0),
+    "pdp": lambda d, m, k: vt.PartialDependence(d, m, key=k, marginals=counted(d))(epsilon=1.0),
+    "ale": lambda d, m, k: vt.AccumulatedEffects(d, m, key=k, marginals=counted(d))(epsilon=1.0),
+    "importance": lambda d, m, k: vt.PermutationImportance(d, m, key=k, marginals=counted(d))(epsilon=1.0),
+    "interactions": lambda d, m, k: vt.Interactions(d, m, key=k, marginals=counted(d))(epsilon=1.0),
+    "shap importance": lambda d, m, k: vt.ShapImportance(d, m, key=k, marginals=counted(d))(epsilon=1.0),
+    "shap dependence": lambda d, m, k: vt.ShapDependence(d, m, key=k, marginals=counted(d))(epsilon=1.0),
+    "report": lambda d, m, k: vt.GlobalReport(d, m, key=k, marginals=counted(d))(epsilon=1.0),
     "pane": lambda d, m, k: vt.release(d, m, epsilon=1.0, parts=["local", "counterfactual"], threshold=0.25, key=k),
     "any curve": lambda d, m, k: vt.AnyCurve(
         d, curve, x_grid=[0.0, 1.0], y_range=(0, 1), model=m, groups=20, isolation="none", key=k
@@ -280,12 +280,12 @@ def test_a_torch_module_is_copied_and_its_training_changes_nothing() -> None:
 
 def test_a_counterfactual_does_not_speak_for_a_model_that_was_fitted_again() -> None:
     estimator = tree(3)
-    explainer = vt.Counterfactual(private(), vt.Model(estimator, range=(0, 1), inputs="values"), threshold=0.25, rows=False)
-    explain = explainer.fit(epsilon=4.0)
-    explain(POINT)
+    explain = vt.Counterfactual(private(), vt.Model(estimator, range=(0, 1), inputs="values"), threshold=0.25, rows=False)
+    fitted_before = explain.fit(epsilon=4.0)
+    fitted_before(POINT)
     estimator.fit(np.random.default_rng(2).uniform(size=(50, 2)), np.linspace(0, 1, 50))
     with pytest.raises(InvalidInput, match="fitted again"):
-        explain(POINT)
+        fitted_before(POINT)
 
 
 # --- other things that a key does not stand in for -------------------------------------------------------------------
@@ -294,7 +294,7 @@ def test_a_counterfactual_does_not_speak_for_a_model_that_was_fitted_again() -> 
 def test_a_history_is_found_for_its_own_model_alone() -> None:
     data = private()
     one, other = PAIRS["content of functions"]()
-    vt.LocalLinear(data, one, method=vt.linear.Adaptive(iterations=4), key=KEY)(POINT, epsilon=1.0)
+    local(data, one, KEY, vt.linear.Adaptive(iterations=4))
     assert vt.LocalLinear(data, one, method="history", key=KEY)(POINT).method == "history"
     with pytest.raises(InvalidInput, match="keeps no history"):
         vt.LocalLinear(data, other, method="history", key=KEY)(POINT)
@@ -303,15 +303,15 @@ def test_a_history_is_found_for_its_own_model_alone() -> None:
 def test_a_history_at_hand_is_refused_for_another_function() -> None:
     data = private()
     one, other = PAIRS["range"]()
-    method = vt.linear.Adaptive(history=History(vt.LocalLinear(data, one).problem), iterations=4)
-    vt.LocalLinear(data, one, method=method)(POINT, epsilon=1.0)
+    shared = vt.linear.Adaptive(iterations=4, history=vt.linear.History(vt.LocalLinear(data, one).problem))
+    local(data, one, None, shared)
     with pytest.raises(InvalidInput, match="another problem"):
-        vt.LocalLinear(data, other, method=method)
+        vt.LocalLinear(data, other, method=shared)
 
 
 def test_one_key_for_two_weights_replays_neither_for_the_other() -> None:
     data, model = private(), vt.Model(line(0.5), range=(0, 1))
-    weights = [custom(lambda d, c=c: 1.0 - c * np.minimum(d, 1.0) * (d < 0.3)) for c in (0.1, 0.2)]
+    weights = [vt.weights.custom(lambda d, c=c: 1.0 - c * np.minimum(d, 1.0) * (d < 0.3)) for c in (0.1, 0.2)]
     for weight in weights:
         explain = vt.LocalLinear(data, model, weight=weight, key=KEY)
         assert charges(data, lambda explain=explain: explain(POINT, epsilon=1.0)) == 1  # type: ignore[misc]
@@ -326,13 +326,10 @@ def test_one_key_for_two_losses_replays_neither_for_the_other(report: bool) -> N
         def own(y: np.ndarray, f: np.ndarray) -> np.ndarray:
             return np.abs(y - f) ** power
 
+        options: Any = {"loss": own, "loss_bound": 1.0, "key": KEY, "marginals": counted(data)}
         if report:
-            made = vt.GlobalReport(
-                data, model, parts=["importance"], loss=own, loss_bound=1.0, marginals=counted(data), key=KEY
-            )
-            return made(epsilon=1.0)
-        alone = vt.PermutationImportance(data, model, loss=own, loss_bound=1.0, marginals=counted(data), key=KEY)
-        return alone(epsilon=1.0)
+            return vt.GlobalReport(data, model, parts=["importance"], **options)(epsilon=1.0)
+        return vt.PermutationImportance(data, model, **options)(epsilon=1.0)
 
     assert [charges(data, lambda p=p: ask(p)) for p in (2.0, 2.0, 2.0000001)] == [1, 0, 1]  # type: ignore[misc]
 

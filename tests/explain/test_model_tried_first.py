@@ -8,7 +8,7 @@ import pytest
 import vitrail as vt
 from vitrail.accounting import Cost, epsilon_of, rounded_up
 from vitrail.errors import ModelError
-from vitrail.explain.trying import MOST_ROWS, edge_rows, try_model
+from vitrail.explain.stand_in import MOST_EDGE_ROWS, edge_rows, try_model
 
 ROWS = 400
 SCHEMA = vt.Schema(
@@ -47,6 +47,10 @@ EXPLAINERS = {
     "cells": lambda data, model: vt.LocalLinear(data, model).fit(epsilon=1.0, kind="cells"),
     "classes": lambda data, model: vt.LocalClasses(data, [model])(POINT, epsilon=1.0),
     "Shapley": lambda data, model: vt.Shapley(data, model)(POINT, epsilon=1.0),
+    "Shapley with a chosen clip": lambda data, model: vt.Shapley(data, model, clip="auto")(POINT, epsilon=1.0),
+    "any curve": lambda data, model: vt.AnyCurve(
+        data, lambda asked, X: [asked.predict(X).mean()], x_grid=[0.0], y_range=(0, 1), model=model, isolation="none"
+    )(epsilon=1.0),
     "counterfactual": lambda data, model: vt.Counterfactual(data, model).fit(epsilon=1.0),
     "counterfactual with a code": lambda data, model: vt.Counterfactual(data, model, latent="linear").fit(epsilon=1.0),
     "counterfactual with a network": lambda data, model: vt.Counterfactual(data, model, latent="network").fit(epsilon=1.0),
@@ -79,11 +83,17 @@ def failing(where, how="raises"):
     return vt.Model(model, range=(0, 1), name="fragile")
 
 
-def unlucky(how):
-    """A model that answers on the rows it is tried on, and on no others."""
-    tried = np.concatenate([FEATURES.probe_rows(4096), edge_rows(FEATURES)[0]])
-    known = {row.tobytes() for row in FEATURES.features(tried)[0]}
-    return failing(lambda x: np.array([row.tobytes() not in known for row in np.ascontiguousarray(x)]), how)
+def unlucky(data, how):
+    """A model that answers on the rows it is asked about before the first charge, and on no others."""
+    known = set()
+
+    def unknown(features):
+        rows = [row.tobytes() for row in np.ascontiguousarray(features)]
+        if data.budget.n_questions == 0:
+            known.update(rows)
+        return np.array([row not in known for row in rows])
+
+    return failing(unknown, how)
 
 
 def asked(explainer, data, model):
@@ -141,7 +151,7 @@ def test_a_model_that_fails_later_says_what_was_charged_and_the_release_is_kept(
     """No try and no rehearsal can find a model that fails once something was charged, and not before."""
     data = data_of()
     with pytest.raises(ModelError, match="fragile") as told:
-        asked(explainer, data, failing(lambda x: np.full(len(x), data.budget.spent != Cost()), how))
+        asked(explainer, data, unlucky(data, how))
     spent = data.budget.spent_epsilon
     assert spent > 0
     assert f"Epsilon {spent:.4g} was charged before that, and stays charged" in str(told.value)
@@ -153,10 +163,9 @@ def test_a_model_that_fails_later_says_what_was_charged_and_the_release_is_kept(
 def test_a_release_says_what_its_other_parts_cost(parts):
     data = data_of()
     with pytest.raises(ModelError, match="fragile") as told:
-        quietly(vt.release, data, unlucky("nothing"), epsilon=1.0, parts=parts)
+        quietly(vt.release, data, unlucky(data, "nothing"), epsilon=1.0, parts=parts)
     charges = [entry.cost for entry in data.budget.entries if entry.kind == "charged"]
-    before = charges if "rows" in parts else charges[:1]  # the other one is that of the marginals, which are told apart
-    epsilon = epsilon_of(sum(before, Cost()).mu, data.delta)
+    epsilon = epsilon_of(sum(charges, Cost()).mu, data.delta)
     assert f"Epsilon {rounded_up(epsilon)} was charged before that, and stays charged" in str(told.value)
 
 
@@ -169,7 +178,7 @@ def test_every_end_and_every_level_is_tried_in_several_surroundings():
         for end in ends:
             assert len(np.unique(rows[rows[:, place] == end], axis=0)) >= 8
     many = vt.Schema({f"c{place}": vt.Numeric(0, 1) for place in range(3000)})
-    assert 1000 <= len(edge_rows(many)[0]) <= MOST_ROWS
+    assert 1000 <= len(edge_rows(many)[0]) <= MOST_EDGE_ROWS
 
 
 def test_a_try_is_free_of_complaints_about_a_good_model():

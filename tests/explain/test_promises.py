@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,6 @@ import pytest
 import vitrail as vt
 from vitrail.accounting import Basis
 from vitrail.errors import InvalidInput
-from vitrail.solve.linear.history import History
 
 ROWS = 3000
 SCHEMA = vt.Schema(
@@ -74,16 +74,18 @@ def check(data: vt.PrivateData, promise: vt.Guarantee, used: set[int]) -> None:
     assert promise.epsilon == pytest.approx(vt.Guarantee.of_mu(cost.mu, data.delta).epsilon, rel=1e-9)
 
 
+def local(data: vt.PrivateData, method: Any) -> vt.Attribution:
+    return vt.LocalLinear(data, model(), method=method)(POINT, epsilon=1.0)
+
+
 Explain = Callable[[vt.PrivateData], object]
 ALONE: dict[str, Explain] = {
     "marginals": lambda d: vt.marginals(d, epsilon=1.0),
     "private rows": lambda d: vt.private_rows(d, epsilon=2.0),
     "statistics": lambda d: vt.LocalLinear(d, model())(POINT, epsilon=1.0),
-    "descent": lambda d: vt.LocalLinear(d, model(), method=vt.linear.Descent(iterations=5))(POINT, epsilon=1.0),
-    "adaptive": lambda d: vt.LocalLinear(d, model(), method=vt.linear.Adaptive(iterations=5))(POINT, epsilon=1.0),
-    "enhanced": lambda d: vt.LocalLinear(d, model(), method=vt.linear.Adaptive(enhanced=True, iterations=5))(
-        POINT, epsilon=1.0
-    ),
+    "descent": lambda d: local(d, vt.linear.Descent(iterations=5)),
+    "adaptive": lambda d: local(d, vt.linear.Adaptive(iterations=5)),
+    "enhanced": lambda d: local(d, vt.linear.Adaptive(iterations=5, enhanced=True)),
     "moments": lambda d: vt.LocalLinear(d, model()).fit(epsilon=1.0)(POINT),
     "cells": lambda d: vt.LocalLinear(d, model()).fit(epsilon=8.0, kind="cells")(POINT),
     "sharp rows": lambda d: vt.LocalLinear(d, model()).fit(epsilon=2.0, kind=vt.linear.Rows(n_sampled=500))(POINT),
@@ -154,13 +156,13 @@ def test_the_two_numbers_of_the_audit() -> None:
     assert f"epsilon = {curve.guarantee.epsilon:.4g}" in curve._repr_html_()
 
 
-@pytest.mark.parametrize("method", ["adaptive", "enhanced"])
-def test_an_explanation_that_starts_from_earlier_ones_covers_those(method: str) -> None:
+@pytest.mark.parametrize("enhanced", [False, True])
+def test_an_explanation_that_starts_from_earlier_ones_covers_those(enhanced: bool) -> None:
     data = private()
     explained = model()
-    history, last = History(vt.LocalLinear(data, explained).problem), last_of(data)
-    options = vt.linear.Adaptive(enhanced=method == "enhanced", history=history, iterations=5)
-    explain = vt.LocalLinear(data, explained, method=options)
+    history, last = vt.linear.History(vt.LocalLinear(data, explained).problem), last_of(data)
+    method = vt.linear.Adaptive(enhanced=enhanced, history=history, iterations=5)
+    explain = vt.LocalLinear(data, explained, method=method)
     first = explain(POINT, epsilon=1.0)
     near = explain({**POINT, "age": 0.401}, epsilon=1.0)  # handed on
     far = explain({**POINT, "age": 1.0, "ward": "A"}, epsilon=1.0)
@@ -224,7 +226,7 @@ def test_marginals_with_a_promise_of_another_kind_are_refused_before_a_charge() 
 
 
 def test_no_result_makes_its_promise_from_a_price() -> None:
-    """A quote is a conversation with a stand-in: not even quotes do."""
+    """Only price tags may (the vault's): they are about questions that nobody has asked yet."""
     source = Path(vt.__file__).parent
     made: dict[str, list[str]] = {}
     for room in ("explain", "pane", "results", "solve"):
@@ -235,8 +237,7 @@ def test_no_result_makes_its_promise_from_a_price() -> None:
                     made.setdefault(str(file.relative_to(source)), []).append(called)
     assert {file for file, calls in made.items() if "Guarantee.of_mu" in calls} == set()
     assert {file for file, calls in made.items() if "Guarantee.of" in calls} == {
-        "explain/recipe.py",
-        "explain/promises.py",
+        "explain/recipe.py",  # Terms.promise: from the releases that a recipe was handed
         "solve/linear/history.py",  # of no release at all
     }
     assert {file for file, calls in made.items() if "Guarantee" in calls} == {"explain/linear/fitting.py"}  # adds to one

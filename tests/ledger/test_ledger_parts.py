@@ -294,11 +294,11 @@ def tampered(path, *statements):
         ("DELETE FROM vitrail_parts WHERE analyst = 'alice'", "What analyst 'alice' on account 'adult' has spent on part 1"),
         (
             "UPDATE vitrail_parts SET part_index = 2 WHERE part_index = 1",
-            "has spent on part 3 of 3 of 'thirds' is kept as Cost",
+            "has spent on part 3 of 3 of 'thirds' is kept as PartRow",
         ),
-        ("UPDATE vitrail_parts SET part_count = 4", "has spent on part 1 of 4 of 'thirds' is kept as Cost"),
+        ("UPDATE vitrail_parts SET part_count = 4", "has spent on part 1 of 4 of 'thirds' is kept as PartRow"),
         ("UPDATE vitrail_parts SET spent = 'x'", "cannot be read"),
-        ("DROP TABLE vitrail_parts", "is kept as None; its entries say Cost"),
+        ("DROP TABLE vitrail_parts", "is kept as None; its entries say PartRow"),
         ("UPDATE vitrail_kept SET content = x'00'", "keeps as 'notes' in account 'adult' cannot stand: it does not match"),
         ("UPDATE vitrail_kept SET analyst = 'bob'", "What analyst 'alice' keeps as 'notes' in account 'adult' was recorded"),
         ("DELETE FROM vitrail_kept", "was recorded and is missing"),
@@ -329,7 +329,7 @@ def rewrite(path, seq, change):
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        (lambda body: body["part"].update(index=1), "has spent on part 1 of 3 of 'thirds' is kept as Cost"),
+        (lambda body: body["part"].update(index=1), "has spent on part 1 of 3 of 'thirds' is kept as PartRow"),
         (lambda body: body.pop("part"), "The spent of account 'adult' is kept as"),
         (lambda body: body["part"].update(index=7), "it names a part that cannot be read"),
         (lambda body: body["part"].update(extra=1), "it names a part that cannot be read"),

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 import vitrail as vt
 from vitrail.errors import BudgetExceeded, InvalidInput
 from vitrail.ledger import Part
-from vitrail.show import bill_of
 from vitrail.vault.questions.bounded_sum import exact_sum
 from vitrail.vault.rows import open_rows
 from vitrail.vault.rows.part import PartRows, part_indices, salt_of
@@ -313,7 +312,7 @@ def test_the_bill_shows_parts_and_adds_up():
     first, second = data.parts(2, name="halves")
     for where, mu in ((data, 0.1), (first, 0.2), (second, 0.1), (second, 0.15)):
         where.ask(vt.BoundedSum(lambda block: block.features, 4, 2.0, label="mean"), mu=mu)
-    bill = bill_of(data.budget)
+    bill = data.budget.bill()
     assert [line.what for line in bill.lines] == [
         "mean",
         "mean (part 1 of 2 of 'halves')",

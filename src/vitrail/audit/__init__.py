@@ -2,9 +2,10 @@
 
 ``membership`` attacks explanations of people who were, or were not, in the training data; ``reconstruction`` pulls training
 rows out of example-based explanations; ``extraction`` copies a model and ``attribute`` infers a hidden column;
-``mechanism``, ``search`` and ``one_run`` measure a privacy claim against draws. ``targets`` makes explainers of other
-libraries attackable, ``shadow`` trains many models at once, ``influence`` holds the example-based explanations. ``escapes``
-listens whether anything but an answer tells of a row; ``MISDEEDS`` and ``odd_values`` give it something to hear.
+``mechanism``, ``search`` and ``one_run`` measure a privacy claim against draws, ``explainer`` that of a whole explainer.
+``targets`` makes explainers of other libraries attackable, ``shadow`` trains many models at once, ``influence`` holds the
+example-based explanations. ``escapes`` listens whether anything but an answer tells of a row; ``MISDEEDS`` and
+``odd_values`` give it something to hear.
 
 Examples
 --------
@@ -19,6 +20,7 @@ Examples
 from . import influence, shadow, targets
 from .attribute import AttributeAudit, attribute
 from .escapes import MISDEEDS, Escape, EscapeAudit, escapes, odd_values
+from .explainers import explainer
 from .extraction import ExtractionAudit, extraction
 from .mechanism import NeighbourSearch, mechanism, search
 from .membership import Attacker, AttackRow, MembershipAudit, membership
@@ -45,6 +47,7 @@ __all__ = [
     "Target",
     "attribute",
     "escapes",
+    "explainer",
     "extraction",
     "influence",
     "mechanism",

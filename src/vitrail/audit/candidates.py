@@ -133,7 +133,7 @@ def _surprise(first: FloatArray, second: FloatArray) -> float:
     """How unlike two samples look: the larger of the Kolmogorov-Smirnov score and the score of the likeliest atom."""
     pooled = np.concatenate([first, second])
     order = np.argsort(pooled, kind="stable")
-    ends = np.flatnonzero(np.append(np.diff(pooled[order]) != 0, True))
+    ends = np.flatnonzero(np.append(pooled[order][1:] != pooled[order][:-1], True))
     signed = np.cumsum(np.where(order < len(first), 1.0, -1.0))[ends]
     smirnov = np.abs(signed).max() / np.sqrt(2 * len(first))
     counts = np.diff(ends, prepend=-1)
@@ -194,8 +194,14 @@ def _directions(first: Outputs, second: Outputs) -> list[tuple[str, Callable[[Ou
 
 
 def _distance(name: str, score: Callable[[Outputs], FloatArray], first: Outputs, second: Outputs) -> Candidate:
-    centre = float(np.median(np.concatenate([score(first), score(second)])))
-    return Candidate(f"distance of {name} from its median", lambda outputs: np.abs(score(outputs) - centre))
+    pooled = np.concatenate([score(first), score(second)])
+    centre = float(np.partition(pooled, len(pooled) // 2)[len(pooled) // 2])
+
+    def distance(outputs: Outputs) -> FloatArray:
+        with np.errstate(invalid="ignore"):  # minus infinity, which stands for NaN, is at no distance from itself
+            return np.nan_to_num(np.abs(score(outputs) - centre), nan=0.0, posinf=np.inf)
+
+    return Candidate(f"distance of {name} from its median", distance)
 
 
 def _radii(first: Outputs, second: Outputs) -> list[Candidate]:

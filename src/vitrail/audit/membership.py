@@ -18,6 +18,7 @@ from scipy.special import ndtri
 
 from ..accounting import JsonValue
 from ..errors import InvalidInput
+from ..show.audits import RocCurve
 from . import roc
 from .attacks import FAMILIES, Scored, Seen, Shadows, learned, likelihood_ratios, look_at, look_at_shadows, shadow_thresholds
 from .mechanism import check_confidence
@@ -124,16 +125,6 @@ class AttackRow:
 
 
 @dataclass(frozen=True, slots=True)
-class RocCurve:
-    """The curve of one attack."""
-
-    name: str
-    source: Source
-    false_positive_rate: tuple[float, ...]
-    true_positive_rate: tuple[float, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class MembershipPlot:
     """Pictures of a membership audit."""
 
@@ -141,11 +132,9 @@ class MembershipPlot:
 
     def roc(self, *, logarithmic: bool = True) -> Figure:
         """The strongest attacks' curves; on logarithmic axes, where a few certain finds are seen."""
-        from ..show.roc import RocShape, roc_figure
+        from ..show import roc_figure
 
-        curves = self.audit.drawn()
-        shapes = [RocShape(one.name, one.source, one.false_positive_rate, one.true_positive_rate) for one in curves]
-        return roc_figure(shapes, logarithmic=logarithmic)
+        return roc_figure(self.audit.drawn(), logarithmic=logarithmic)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -248,9 +237,9 @@ class MembershipAudit(Outcome):
 
     def report(self, path: str | Path) -> Path:
         """Write a page: what was tried, what was found, the curves. One file, readable on a phone."""
-        from ..show.audit_page import membership_page, save_page
+        from ..show import audit_page, write_page
 
-        return save_page(membership_page(self.to_json(), self.plot.roc()), path)
+        return write_page(audit_page("membership", self.to_json(), self.plot.roc()), path)
 
 
 def membership(

@@ -18,8 +18,8 @@ import typer
 from ..errors import InvalidInput
 from ..guarantee import check_epsilon_delta
 from ..results.counterfactuals import Counterfactuals
-from ..results.summary import printable
 from ..schema import Level, Numeric, Schema
+from ..show.tables import printable
 from . import options
 from .account import STILL_PAID, bill_line, charged_since, declared_of, with_notes
 from .ask_input import model_of, points_of
@@ -37,12 +37,8 @@ from .output import (
 
 if TYPE_CHECKING:
     from ..ledger import Statement
-    from ..show import Report
     from ..solve.counterfactual.fitted import FittedCounterfactual
     from ..solve.counterfactual.rules import Columns
-
-MOST_PEOPLE = 12
-"""People that a page shows."""
 
 
 @dataclass(frozen=True)
@@ -189,42 +185,13 @@ def _print(found: Counterfactuals, bill: str) -> None:
 
 
 def _write(found: Counterfactuals, statement: Statement, dataset: str, bill: str, files: Sequence[Path] | None) -> None:
+    from ..show import page, write_page
+
     writers: dict[str, Callable[[Path], object]] = {
         ".json": found.write_json,
         ".png": lambda file: found.plot(0).savefig(file, dpi=160),
-        ".html": lambda file: _report(found, statement, dataset, bill).save(file),
+        ".html": lambda file: write_page(page(found, dataset=dataset, bill=statement.bill(), notes=(bill,)), file),
     }
     write_files(files, writers, "the explanation", STILL_PAID)
     if len(found) > 1 and any(file.suffix.lower() == ".png" for file in files or ()):
         print_note(f"Note: the picture shows the first of {len(found)} people; a .json file holds all of them.")
-
-
-def _report(found: Counterfactuals, statement: Statement, dataset: str, bill: str) -> Report:
-    """One page: the promise, a table before and after for every person, the bill."""
-    from ..show import Picture, Report, Section, bill_of, bill_section, privacy_label
-
-    shown = min(len(found), MOST_PEOPLE)
-    sections = []
-    for place in range(shown):
-        one = found.shape(place)
-        words = f"Before and after for person {place}; changed cells are marked."
-        sections.append(
-            Section(
-                f"Person {place}: {one.title}",
-                (one.message,) if one.message else (),
-                pictures=(Picture(found.plot(place), words),),
-            )
-        )
-    if shown < len(found):
-        sections.append(Section("Further people", (f"The first {shown} of {len(found)} people are shown.",)))
-    if len(found) > 1:
-        words = "Each dot is one person's first answer."
-        sections.append(Section("How far answers are", (), pictures=(Picture(found.plot_distances(), words),)))
-    sections.append(Section("What it cost, and what to know", (found.guarantee.sentence, bill, *found.notes)))
-    made = bill_of(statement)
-    sections.append(bill_section(made))
-    return Report(
-        f"What would have changed {found.model}, from {dataset}",
-        privacy_label(made.guarantee, dataset=dataset, bill=made),
-        tuple(sections),
-    )

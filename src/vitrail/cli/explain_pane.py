@@ -10,7 +10,7 @@ import typer
 from ..errors import InvalidInput
 from ..results.band_claim import weakest
 from ..results.checks import shown_text
-from ..results.summary import printable
+from ..show.tables import printable
 from . import options
 from .account import with_notes
 from .ask_input import model_of, points_of

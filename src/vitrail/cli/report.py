@@ -10,7 +10,7 @@ import typer
 
 from ..accounting import JsonValue, rounded_up
 from ..guarantee import check_epsilon_delta
-from ..results.summary import printable
+from ..show.tables import printable
 from . import options
 from .account import STILL_PAID, bill_line, charged_since, declared_of, fits_line, with_notes
 from .ask_input import model_of
@@ -63,7 +63,6 @@ def report(
 ) -> None:
     """Explain a whole model from private rows: importance, partial dependence, accumulated effects, one price, one page."""
     from ..explain.global_report import GlobalReport
-    from ..show import bill_of
     from ..vault import PrivateData
 
     check_epsilon_delta(epsilon, delta, "a question")
@@ -94,7 +93,7 @@ def report(
     after = private.budget
     writers: dict[str, Callable[[Path], object]] = {
         ".json": found.write_json,
-        ".html": lambda file: found.to_html(file, bill_of(after)),
+        ".html": lambda file: found.to_html(file, after.bill()),
     }
     write_files(files, writers, "the report", STILL_PAID)
     line = bill_line(after, found.cost, replayed=not charged_since(after, last))

@@ -15,7 +15,7 @@ import json
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import overload
+from typing import TypedDict, Unpack, overload
 
 import numpy as np
 
@@ -80,22 +80,23 @@ def seen_marginals(data: PrivateData) -> Marginals | None:
     return None if kept is None else Marginals.from_bytes(kept)
 
 
-@overload
-def marginals(
-    data: PrivateData, *, columns: Sequence[str] | None = None, bins: int = 20, epsilon: None = None, mu: None = None
-) -> MarginalsExplainer: ...
+class MarginalsOptions(TypedDict, total=False):
+    """The options of :func:`marginals`, for its overloads."""
+
+    columns: Sequence[str] | None
+    bins: int
 
 
 @overload
-def marginals(
-    data: PrivateData, *, columns: Sequence[str] | None = None, bins: int = 20, epsilon: float, mu: None = None
-) -> Marginals: ...
+def marginals(data: PrivateData, **options: Unpack[MarginalsOptions]) -> MarginalsExplainer: ...
 
 
 @overload
-def marginals(
-    data: PrivateData, *, columns: Sequence[str] | None = None, bins: int = 20, epsilon: None = None, mu: float
-) -> Marginals: ...
+def marginals(data: PrivateData, *, epsilon: float, **options: Unpack[MarginalsOptions]) -> Marginals: ...
+
+
+@overload
+def marginals(data: PrivateData, *, mu: float, **options: Unpack[MarginalsOptions]) -> Marginals: ...
 
 
 def marginals(

@@ -19,7 +19,7 @@ from ..errors import InvalidInput
 from ..progress import progress
 from ..vault import Quote
 from .marginals import seen_marginals
-from .recipe import Conversation, Terms, drive
+from .recipe import Conversation, Terms
 from .stand_in import stand_in
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def quote(conversation: Conversation[R], mu: float) -> Quoted[R]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what there is to warn of is said when it is asked for
         side = stand_in(terms, STAND_IN_ROWS, seen)
-        result = drive(conversation.recipe(terms), units.pico_mu_squared, side.answer)
+        result = conversation.run(terms, units.pico_mu_squared, side.answer)
     stands_on = "the schema" if seen is None else "histograms bought before"
     return Quoted(data.price_tag(units), result, stands_on)
 

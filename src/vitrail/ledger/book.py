@@ -19,7 +19,6 @@ from ..errors import InvalidInput, LedgerCorrupted, LedgerError
 from ..guarantee import check_neighbours
 from .entries import Entry, Kind, RawEntry, cost_from_json, decode, digest_of, utc_now
 from .tables import (
-    METADATA,
     TABLES,
     AccountRow,
     AnalystRow,
@@ -93,11 +92,13 @@ class Book:
         In a transaction.
     for_update : bool
         Whether it may write: the account's row is then locked.
-    missing : frozenset of str
-        The tables that a reader does not find in a ledger of an earlier version; they count as empty.
+    missing : frozenset
+        The rows for which a reader finds no table in a ledger of an earlier version; there are none.
     """
 
-    def __init__(self, connection: Connection, *, for_update: bool, missing: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self, connection: Connection, *, for_update: bool, missing: frozenset[Callable[..., object]] = frozenset()
+    ) -> None:
         self._connection = connection
         self._for_update = for_update
         self._missing = missing
@@ -135,7 +136,7 @@ class Book:
 
     def lacks(self, row: Callable[..., object]) -> bool:
         """Whether the ledger is of a version that had no table for such rows."""
-        return TABLES[row].name in self._missing
+        return row in self._missing
 
     def _run(self, row: Callable[..., _R], statement: Executable, values: Mapping[str, str | int]) -> list[_R]:
         return [row(*found) for found in self._connection.execute(statement, values)]
@@ -144,7 +145,7 @@ class Book:
 
     def names(self) -> tuple[str, ...]:
         """Every account that any row names, sorted."""
-        tables = [table for table in METADATA.sorted_tables if "account" in table.c and table.name not in self._missing]
+        tables = [table for row, table in TABLES.items() if "account" in table.c and not self.lacks(row)]
         everywhere = union(*(select(table.c.account) for table in tables))
         return tuple(sorted(str(name) for (name,) in self._connection.execute(everywhere)))
 

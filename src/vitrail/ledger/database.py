@@ -34,7 +34,7 @@ from contextlib import closing
 from functools import cache
 from pathlib import Path
 
-from sqlalchemy import URL, Connection, Engine, NullPool, QueuePool, create_engine, event, insert, make_url
+from sqlalchemy import URL, Connection, Engine, NullPool, Pool, QueuePool, create_engine, event, insert, make_url
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 from sqlalchemy.pool import ConnectionPoolEntry
@@ -84,7 +84,8 @@ def parse(where: str | Path) -> URL:
 def connect(url: URL) -> Engine:
     """An engine whose transactions are durable when they return."""
     if url.get_backend_name() == "sqlite":
-        return _sqlite_engine(url)
+        file = URL.create("sqlite", database=Path(str(url.database)).as_uri(), query={"mode": "rw", "uri": "true"})
+        return _sqlite_engine(file, max_overflow=-1)
     try:
         engine = create_engine(url, isolation_level="READ COMMITTED", hide_parameters=True, max_overflow=-1)
     except ImportError as error:
@@ -182,15 +183,9 @@ def sync_folder(folder: Path) -> None:
             os.close(handle)
 
 
-def _sqlite_engine(url: URL) -> Engine:
-    file = URL.create("sqlite", database=Path(str(url.database)).as_uri(), query={"mode": "rw", "uri": "true"})
-    engine = create_engine(
-        file,
-        poolclass=QueuePool,
-        max_overflow=-1,
-        hide_parameters=True,
-        connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False},
-    )
+def _sqlite_engine(url: URL, pool: type[Pool] = QueuePool, **options: int) -> Engine:
+    arguments = {"timeout": BUSY_SECONDS, "check_same_thread": False}
+    engine = create_engine(url, poolclass=pool, hide_parameters=True, connect_args=arguments, **options)
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine
@@ -198,24 +193,19 @@ def _sqlite_engine(url: URL) -> Engine:
 
 @cache
 def _memory_engine() -> Engine:
-    """One engine for all ledgers in memory: its statements are compiled once."""
-    engine = create_engine("sqlite://", poolclass=NullPool, connect_args={"check_same_thread": False})
-    event.listen(engine, "connect", _prepare_sqlite)
-    event.listen(engine, "begin", _begin_sqlite)
-    return engine
+    """One engine for all ledgers in memory, whose statements are compiled once; every connection is a database."""
+    return _sqlite_engine(URL.create("sqlite"), NullPool)
 
 
 @cache
-def _empty_in_memory() -> sqlite3.Connection:
+def _empty_in_memory() -> Connection:
     """An empty ledger to copy: making its tables anew would take twenty times as long."""
     connection = _memory_engine().connect()
-    _EMPTY.append(connection)
     with connection.begin():
         make_tables(connection)
-    return driver_connection(connection)
+    return connection
 
 
-_EMPTY: list[Connection] = []
 _COPYING = threading.Lock()
 
 
@@ -223,7 +213,7 @@ def connect_in_memory() -> Connection:
     """A connection to an empty ledger of its own, which ends with it. It serves one thread at a time."""
     connection = _memory_engine().connect()
     with _COPYING:
-        _empty_in_memory().backup(driver_connection(connection))
+        driver_connection(_empty_in_memory()).backup(driver_connection(connection))
     return connection
 
 

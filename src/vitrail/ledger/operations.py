@@ -30,12 +30,26 @@ from ..accounting import Cost, Event, JsonValue, event_to_json, exposure
 from ..errors import LedgerCorrupted, LedgerError
 from ..guarantee import Budget, Neighbours, check_neighbours
 from .book import Book, corrupted
-from .checks import check_budget, check_content, check_key, check_name, check_question, check_release, price
-from .entries import GENESIS, Entry, Part, RawEntry, canonical_json, check_part, cost_from_json, cost_to_json, decode
-from .reservations import counted_for, known_reservation, overdrawn, take
+from .entries import (
+    GENESIS,
+    LARGEST_KEPT,
+    Entry,
+    Part,
+    RawEntry,
+    canonical_json,
+    check_budget,
+    check_bytes,
+    check_digest,
+    check_name,
+    cost_from_json,
+    cost_to_json,
+    decode,
+    price,
+)
+from .reservations import counts_for, known_reservation, overdrawn, take
 from .results import Account, AnalystLine, Charge, PartLine, Replay, Reservation, ReservationLine, Statement
 from .tables import AccountRow, AnalystRow, ChargeRow, KeptRow, PartRow, ReleaseRow, ReservationRow, SightingRow
-from .totals import analyst_row, spend
+from .totals import account_asked, analyst_row, spend
 
 
 def open_account(book: Book, account: str, budget: Budget, neighbours: Neighbours) -> Account:
@@ -84,13 +98,9 @@ def charge(
     reservation: Reservation | None = None,
 ) -> Charge | Replay:
     """Replay or join what was charged under ``key``, or check the caps and append the charge."""
-    check_name(analyst, "an analyst")
-    check_question(question)
-    check_key(key)
+    check_digest(key, "key")
     cost = price(event)
-    row = book.locked(account)
-    if part is not None:
-        check_part(part, row.neighbours)
+    row = account_asked(book, account, analyst, question, part)
     held = None if reservation is None else known_reservation(book, reservation, account, analyst, part)
     if key is not None and (earlier := book.charge_under(account, key, analyst)) is not None:
         stored = book.get(ReleaseRow, account=account, charge_seq=earlier.charge_seq)
@@ -99,7 +109,7 @@ def charge(
             _check_no_dearer(charged, cost)
         elif reservation is None:  # a step of a recipe need not agree to the last bit: what is stored is authoritative
             _check_same_event(charged, event)
-        return _again(book, row, analyst, charged, stored, held)
+        return _again(book, row, analyst, earlier, charged, stored, held)
     if reservation is None:
         row = spend(book, row, cost, part, row.budget.question_delta)
         book.put(spend(book, analyst_row(book, account, analyst), cost, part, row.budget.question_delta))
@@ -152,10 +162,16 @@ def _other_question(charged: Entry, how: str) -> LedgerError:
 
 
 def _again(
-    book: Book, row: AccountRow, analyst: str, charged: Entry, stored: ReleaseRow | None, held: ReservationRow | None
+    book: Book,
+    row: AccountRow,
+    analyst: str,
+    earlier: ChargeRow,
+    charged: Entry,
+    stored: ReleaseRow | None,
+    held: ReservationRow | None,
 ) -> Charge | Replay:
     """Hand out the stored release of an earlier charge, or, where none is stored, that charge itself."""
-    seen = counted_for(book, row.account, charged.seq, str(charged.analyst), analyst)
+    seen = counts_for(book, earlier, analyst)
     counted = Cost() if seen else charged.cost
     reserved: dict[str, JsonValue] = {}
     if not seen:
@@ -185,7 +201,7 @@ def _checked_content(book: Book, stored: ReleaseRow) -> bytes:
 
 def store(book: Book, receipt: Charge, release: bytes) -> bytes:
     """Bind the release to its charge, unless one is bound; the bytes that are."""
-    check_release(release)
+    check_bytes(release, "release")
     row = book.locked(receipt.account)
     charged = book.entry(receipt.account, receipt.seq, "charged")
     if charged is None or charged.digest != receipt.digest:
@@ -207,7 +223,7 @@ def keep(book: Book, account: str, analyst: str, name: str, content: bytes) -> N
     """Keep ``content`` under ``name``, in place of what was there."""
     check_name(analyst, "an analyst")
     check_name(name, "something to keep")
-    check_content(content)
+    check_bytes(content, "content to keep", LARGEST_KEPT)
     row = book.locked(account)
     digest = hashlib.sha256(content).hexdigest()
     body: dict[str, JsonValue] = {"analyst": analyst, "name": name, "sha256": digest, "size": len(content)}

@@ -27,11 +27,10 @@ from typing import Literal
 from ..accounting import Cost, JsonValue
 from ..errors import LedgerError
 from .book import Book, corrupted
-from .checks import check_cost, check_name, check_question, check_recipe
-from .entries import Part, check_part, cost_from_json, cost_to_json
+from .entries import Part, check_cost, check_digest, cost_from_json, cost_to_json
 from .results import Reservation
 from .tables import AccountRow, ChargeRow, ReservationRow, SightingRow
-from .totals import analyst_row, give_back, spend
+from .totals import account_asked, analyst_row, give_back, spend
 
 
 def reserve(
@@ -44,28 +43,18 @@ def reserve(
     part: Part | None,
 ) -> Reservation:
     """Set aside what the recipe may still book, or return the reservation that is open for it."""
-    check_name(analyst, "an analyst")
-    check_question(question)
-    check_recipe(recipe)
+    check_digest(recipe, "recipe")
     check_cost(cost)
-    row = book.locked(account)
-    if part is not None:
-        check_part(part, row.neighbours)
-    held, held_of_cap = cost, cost
-    earlier = (
-        []
-        if recipe is None
-        else [one for one in book.rows(ReservationRow, account=account, recipe=recipe) if one.part == part]
-    )
-    for known in earlier:
-        if known.analyst == analyst and known.state == "open":
-            return _receipt(book, known)
-    if recipe is not None and earlier:
+    row = account_asked(book, account, analyst, question, part)
+    held = held_of_cap = cost
+    if recipe is not None:
+        earlier = [known for known in book.rows(ReservationRow, account=account, recipe=recipe) if known.part == part]
+        for known in earlier:
+            if known.analyst == analyst and known.state == "open":
+                return _receipt(book, known)
         steps = [step for step in book.rows(ChargeRow, account=account, recipe=recipe) if step.part == part]
         booked = sum((step.cost for step in steps), Cost())
-        seen = sum(
-            (step.cost for step in steps if counted_for(book, account, step.charge_seq, step.analyst, analyst)), Cost()
-        )
+        seen = sum((step.cost for step in steps if counts_for(book, step, analyst)), Cost())
         finished = any(known.state == "finished" for known in earlier)
         held = Cost() if finished else booked.left_of(cost)
         held_of_cap = seen.left_of(booked if finished else cost)
@@ -87,11 +76,10 @@ def reserve(
     return Reservation(account, after.seq, analyst, recipe, part, held, held_of_cap, after.head)
 
 
-def counted_for(book: Book, account: str, charge_seq: int, charged_by: str, analyst: str) -> bool:
+def counts_for(book: Book, charge: ChargeRow, analyst: str) -> bool:
     """Whether the charge counts against that analyst's cap already."""
-    return (
-        charged_by == analyst or book.get(SightingRow, account=account, charge_seq=charge_seq, analyst=analyst) is not None
-    )
+    where: dict[str, str | int] = {"account": charge.account, "charge_seq": charge.charge_seq, "analyst": analyst}
+    return charge.analyst == analyst or book.get(SightingRow, **where) is not None
 
 
 def known_reservation(

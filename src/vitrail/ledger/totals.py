@@ -6,17 +6,30 @@ dearest part, for the account and for every analyst's cap.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from ..accounting import Cost, dearest, exposure
+from ..accounting import Cost, JsonValue, dearest, exposure
 from ..errors import LedgerError
 from .allowance import fits, refusal
 from .book import Book
-from .entries import Part
+from .entries import Part, check_name, check_part, check_question
 from .tables import AccountRow, AnalystRow, PartRow
 
 _Total = TypeVar("_Total", AccountRow, AnalystRow)
+
+
+def account_asked(
+    book: Book, account: str, analyst: str, question: Mapping[str, JsonValue], part: Part | None
+) -> AccountRow:
+    """The account's row, locked, for a question that makes sense."""
+    check_name(analyst, "an analyst")
+    check_question(question)
+    row = book.locked(account)
+    if part is not None:
+        check_part(part, row.neighbours)
+    return row
 
 
 def analyst_row(book: Book, account: str, analyst: str) -> AnalystRow:

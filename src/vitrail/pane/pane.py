@@ -26,11 +26,13 @@ from ..model import Model
 from ..results import Attribution, Ranking, archive
 from ..results.base import Frame
 from ..results.class_picture import ClassPicture
+from ..results.door import Drawn
 from ..results.marginals import Marginals
 from ..results.private_rows import PrivateRows
 from ..results.report import Report
 from ..results.synopsis import Synopsis
 from ..schema import Level, Schema
+from ..show.pages import Content, fragment, page_content
 from ..solve.counterfactual.classes import OPPOSITE
 from ..solve.counterfactual.fitted import FittedCounterfactual
 from ..solve.counterfactual.rules import Columns, Ranges
@@ -61,7 +63,7 @@ CELL_OVER_NOISE = 3.0
 NO_BANDS = "No bands were computed; ask for bands=True to get them."
 
 
-class Pane:
+class Pane(Drawn):
     """Releases that explain a model for ever, without the data.
 
     Made by :func:`vitrail.release` or :meth:`load`. The parts are read when they are first used.
@@ -226,13 +228,6 @@ class Pane:
         unknown = f"; not readable by this version: {', '.join(self.unknown_parts)}" if self.unknown_parts else ""
         promise = self.guarantee.brief
         return f"Pane({self.dataset!r}, {self.made_for.name}: {known}{unknown}; {promise})"
-
-    def _repr_html_(self) -> str:
-        from ..show import html_text
-        from .pages import inside_table
-
-        said = "".join(f"<p>{html_text(one)}</p>" for one in (self.guarantee.sentence,))
-        return f"<p><b>{html_text(repr(self))}</b></p>{inside_table(self).to_html()}{said}"
 
     def frame(self) -> Frame:
         """Curves and importance as columns of one length, or the histograms where there are none."""
@@ -452,11 +447,16 @@ class Pane:
 
         return explained(self, point, desired_class=desired_class, total_CFs=total_CFs, method=method, bands=bands)
 
-    # --- pages -------------------------------------------------------------------------------------------------------
 
-    def to_html(self, path: str | Path | None = None) -> str:
-        """The page of the model: importance, curves, histograms, what is inside and what it cost; written if asked."""
-        from .pages import model_report
+@page_content.register
+def _(pane: Pane) -> Content:
+    from .pages import pane_content
 
-        made = model_report(self)
-        return made.to_html() if path is None else made.save(path).read_text(encoding="utf-8")
+    return pane_content(pane)
+
+
+@fragment.register
+def _(pane: Pane) -> str:
+    from .pages import pane_fragment
+
+    return pane_fragment(pane)

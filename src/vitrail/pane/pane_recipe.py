@@ -44,7 +44,6 @@ from ..results.private_rows import PrivateRows
 from ..results.report import Report
 from ..results.synopsis import Synopsis
 from ..schema.reading import did_you_mean
-from ..show import bill_of
 from ..solve.linear.cells import expected_gradient_noise
 from ..solve.linear.coordinates import MOST_COORDINATES, Partition
 from ..solve.linear.weights import polynomial
@@ -255,7 +254,7 @@ def _ledger_lines(statement: Statement, last: int, cost: Cost) -> tuple[Line, ..
     costs = {entry.seq: entry.cost for entry in statement.entries if entry.seq in seen}
     if sum(costs.values(), Cost()) != cost:
         return ()
-    told = {line.seq: line for line in bill_of(statement).lines if line.seq in seen and line.paid}
+    told = {line.seq: line for line in statement.bill().lines if line.seq in seen and line.paid}
     return tuple(Line(seq, line.time_utc[:10], line.what, costs[seq], line.epsilon) for seq, line in sorted(told.items()))
 
 

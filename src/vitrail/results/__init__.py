@@ -3,8 +3,7 @@
 from .attribution import Attribution, Contribution
 from .base import Result
 from .curve import Curve, Density
-from .plots import ExplanationPlots
 from .ranking import Ranking
 from .surface import Surface
 
-__all__ = ["Attribution", "Contribution", "Curve", "Density", "ExplanationPlots", "Ranking", "Result", "Surface"]
+__all__ = ["Attribution", "Contribution", "Curve", "Density", "Ranking", "Result", "Surface"]

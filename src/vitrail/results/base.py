@@ -15,6 +15,7 @@ from ..errors import DamagedFile, InvalidInput
 from ..guarantee import Guarantee
 from . import archive, codec
 from .band_claim import BandClaim
+from .door import Drawn
 
 Frame: TypeAlias = dict[str, NDArray[np.generic]]
 _FOLDER = "result"
@@ -106,7 +107,7 @@ class Stored:
             object.__setattr__(self, name, value)
 
 
-class Result(Stored, ABC):
+class Result(Stored, Drawn, ABC):
     """What a person gets. Frozen; may be stored, published and drawn without limit.
 
     Attributes
@@ -138,18 +139,3 @@ class Result(Stored, ABC):
     def sentences(self) -> tuple[str, ...]:
         """What stands under every picture and text of it: the promise, what the bands claim, the notes."""
         return (self.guarantee.sentence, *self.band_sentences, *self.notes)
-
-    def to_html(self, path: str | Path | None = None) -> str:
-        """One page that stands alone: promise, pictures and numbers; written to ``path`` if one is given."""
-        from ..show import page
-
-        html: str = page(self)  # type: ignore[operator]
-        if path is not None:
-            archive.write_bytes(path, html.encode())
-        return html
-
-    def _repr_html_(self) -> str:
-        from ..show import fragment  # type: ignore[attr-defined]
-
-        html: str = fragment(self)
-        return html

@@ -20,6 +20,7 @@ from ..solve.rows.cuts import values_in
 from .band_claim import TWO_SIDED_95, BandClaim
 from .base import Frame, Result
 from .checks import frozen_numbers
+from .door import show
 from .marginals import nearest_shares
 from .private_rows import PrivateRows
 
@@ -190,9 +191,7 @@ class ClassPicture(Result, stored_as="class-picture/1"):
 
     def plot(self) -> Figure:
         """Draw how many rows each class has, with noise bands."""
-        from ..show.counterfactuals import class_counts_figure
-
-        return class_counts_figure(self.labels, self.counts, self.half_width, title=f"classes of {self.dataset}")
+        return show.class_counts_figure(self)
 
     def shares(self, number: int) -> list[Floats]:
         """The distribution of every column within a class, shrunk to that of all rows as far as noise explains it."""

@@ -16,20 +16,18 @@ from ..errors import InvalidInput
 from ..guarantee import Guarantee
 from .base import Frame, Result
 from .checks import PlainValue, checked_names, checked_texts, plain_column, plain_points, plain_value
+from .door import show
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from ..schema import Picture
-    from ..show.counterfactuals import WhatIfShape
 
 Change = tuple[str, PlainValue, PlainValue]
 PER_POINT = ("points", "outputs", "classes", "wanted", "messages", "answers")
 NUMBERS = ("distance", "plausibility", "output")
 MOST_ANSWERS = 1000
 """To one person."""
-SHOWN = 3
-"""People that a notebook shows."""
 
 
 @dataclass(frozen=True)
@@ -193,23 +191,6 @@ class Counterfactuals(Result, stored_as="counterfactuals/1"):
 
     # --- pictures ----------------------------------------------------------------------------------------------------
 
-    def shape(self, point: int = 0) -> WhatIfShape:
-        """What a picture of one person needs to know."""
-        from ..show.counterfactuals import WhatIfShape
-
-        person = self[point]
-        answers = person.answers[0]
-        return WhatIfShape(
-            title=f"{self.model} says {person.classes[0]}; what would make it say {person.wanted[0]}?",
-            columns=self.columns,
-            before=tuple(person.points[0][name] for name in self.columns),
-            after=tuple(tuple(answer.row[name] for name in self.columns) for answer in answers),
-            distances=tuple(answer.distance for answer in answers),
-            plausibilities=tuple(answer.plausibility for answer in answers),
-            outputs=(person.outputs[0], *(answer.output for answer in answers)),
-            message=person.messages[0],
-        )
-
     def plot(self, point: int = 0, *, picture: Picture | None = None) -> Figure:
         """Draw one person's answers: a table before and after with changed cells marked, or pictures.
 
@@ -220,27 +201,17 @@ class Counterfactuals(Result, stored_as="counterfactuals/1"):
         picture : Picture, optional
             For rows that are pictures: the person's, the counterfactual and their difference are shown.
         """
-        from ..show.counterfactuals import picture_figure, what_if_figure
-
-        shape = self.shape(point)
-        return what_if_figure(shape) if picture is None else picture_figure(shape, picture.shape)
+        if picture is None:
+            return show.changes_figure(self, point)
+        return show.pictures_figure(self, point, picture.shape)
 
     def plot_distances(self) -> Figure:
         """Draw, for all people, how far answers are from the person and from the wanted class."""
-        from ..show.counterfactuals import distances_figure
-
-        return distances_figure(self.distance[:, 0], self.plausibility[:, 0], title=f"counterfactuals of {self.model}")
+        return show.distances_figure(self)
 
     def __repr__(self) -> str:
         answered = sum(map(bool, self.answers))
         return f"Counterfactuals({self.model}, {answered} of {len(self)} people answered, {self.guarantee.brief})"
-
-    def _repr_html_(self) -> str:
-        from ..show.counterfactuals import what_if_html
-
-        more = (f"The first {SHOWN} of {len(self)} people are shown.",) if len(self) > SHOWN else ()
-        shapes = [self.shape(point) for point in range(min(len(self), SHOWN))]
-        return what_if_html(shapes, repr(self), (*more, *self.sentences))
 
 
 def _finite(name: str, value: object) -> float:

@@ -15,6 +15,7 @@ from ..guarantee import Guarantee
 from .band_claim import TWO_SIDED_95, BandClaim, weakest
 from .base import Frame, Result
 from .curve import Curve
+from .door import show
 from .marginals import Marginals
 from .surface import Surface
 
@@ -129,8 +130,6 @@ class Effects(Result, Mapping[str, Curve], stored_as="effects/1"):
 
     def plot(self) -> Figure:
         """All curves in one figure. Surfaces have their own: ``effects[pair].plot()``."""
-        from ..show.curves import curves_figure
-
         if not self.curves:
             return next(iter(self.surfaces.values())).plot()
-        return curves_figure([curve.shape() for curve in self.curves.values()])
+        return show.curves_figure(list(self.curves.values()))

@@ -9,7 +9,6 @@ import pytest
 
 import vitrail as vt
 from vitrail.errors import InvalidInput
-from vitrail.show import bill_of
 
 SCHEMA = vt.Schema(
     {
@@ -120,7 +119,7 @@ class Words(HTMLParser):
 def test_the_page_has_the_label_the_cards_by_importance_and_each_note_once(
     data: vt.PrivateData, found: vt.Report, tmp_path: Path
 ) -> None:
-    page = found.to_html(tmp_path / "r.html", bill_of(data.budget))
+    page = found.to_html(tmp_path / "r.html", data.budget.bill())
     assert (tmp_path / "r.html").read_text(encoding="utf-8") == page
     words = Words()
     words.feed(page)

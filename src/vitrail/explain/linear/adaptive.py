@@ -49,7 +49,7 @@ from .descent import (
     BANDS_NOTE,
     MEANS_SHARE,
     Descended,
-    bundled_promise,
+    bundle,
     check_divisible,
     choice_question,
     descend,
@@ -65,7 +65,7 @@ NOT_KEPT_NOTE = "The history was not kept with the ledger, because the model has
 
 
 def stream_recipe(
-    problem: LocalProblem, raw: Floats, history: History, options: Adaptive, terms: Terms, most_steps: int | None = None
+    gradients: Gradients, raw: Floats, history: History, options: Adaptive, terms: Terms, most_steps: int | None = None
 ) -> Recipe[list[Past]]:
     """Points one after the other, each at the same share of the price; ``history`` itself is left as it is."""
     known, explained = history.copy(), []
@@ -73,7 +73,7 @@ def stream_recipe(
     for point in raw:
         past = known.neighbour(point, options.reuse_distance)
         if past is None:
-            inner = _Point(problem, point, known, options, terms.scaled(share), most_steps)
+            inner = _Point(gradients, point, known, options, terms.scaled(share), most_steps)
             past = yield from scaled(inner.recipe(), share)
         known.take(past)
         explained.append(past)
@@ -84,17 +84,11 @@ class _Point:
     """Moves (b) to (d) for one point; a full descent from zero where nothing is known yet."""
 
     def __init__(
-        self,
-        problem: LocalProblem,
-        raw: Floats,
-        history: History,
-        options: Adaptive,
-        terms: Terms,
-        most_steps: int | None,
+        self, gradients: Gradients, raw: Floats, history: History, options: Adaptive, terms: Terms, most_steps: int | None
     ) -> None:
         self._raw, self._options, self._terms, self._most_steps = raw, options, terms, most_steps
-        self._gradients, self._centres = Gradients(problem), problem.encode(raw[None])
-        self._means_share = MEANS_SHARE if problem.intercept else 0.0
+        self._gradients, self._centres = gradients, gradients.problem.encode(raw[None])
+        self._means_share = MEANS_SHARE if gradients.problem.intercept else 0.0
         self._share = (1 - self._means_share) / options.iterations
         self._starts = history.starts(raw, options.candidates)
         check_divisible(terms, self._share)
@@ -116,7 +110,7 @@ class _Point:
             mean_std,
             len(ended.releases) - bool(self._starts),
             cost_of(releases),
-            bundled_promise(releases, self._terms).basis,
+            bundle(releases),
         )
 
     def _cold(self) -> Recipe[Descended]:
@@ -230,7 +224,7 @@ class Keeper:
         """The kept entries from a piece on."""
         entries: list[Past] = []
         while (content := self._data.kept(self._piece_name(piece))) is not None:
-            read = decode(content, self._problem, "kept in the ledger")
+            read = list(decode(content, self._problem, "kept in the ledger"))
             entries += read
             piece += 1
             if len(read) < POINTS_PER_PIECE:

@@ -22,9 +22,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..._types import Floats
+from ...accounting import Basis
 from ...accounting.cost import PICO
 from ...errors import InvalidInput
-from ...guarantee import Guarantee
 from ...releases import Release
 from ...results import Attribution
 from ...solve.linear.descent import INTERCEPT_UNIT, Gradients, pace_of
@@ -161,10 +161,10 @@ def means_ask(gradients: Gradients, centres: Floats, share: float) -> Ask:
 
 
 def descent_recipe(
-    problem: LocalProblem, raw: Floats, options: Descent, terms: Terms, most_steps: int | None = None
+    gradients: Gradients, raw: Floats, options: Descent, terms: Terms, most_steps: int | None = None
 ) -> Recipe[Attribution]:
     """Gradients of all points at once, as far as they fit a pass; a tenth for their means, where there is an intercept."""
-    gradients, centres = Gradients(problem), problem.encode(raw)
+    problem, centres = gradients.problem, gradients.problem.encode(raw)
     pace = pace_of(gradients, terms.mu / math.sqrt(len(centres)), terms.n_rows_public, options.iterations)
     at_once = max(1, MOST_NUMBERS // gradients.size)
     means_share = MEANS_SHARE if problem.intercept else 0.0
@@ -196,17 +196,16 @@ def descent_recipe(
         problem,
         raw,
         banded,
-        guarantee=bundled_promise(releases, terms),
+        guarantee=replace(terms.promise(*releases), basis=bundle(releases)),
         cost=cost_of(releases),
         method="descent",
         notes=(f"Found by {pace.iterations} noisy gradients per point.", BANDS_NOTE),
     )
 
 
-def bundled_promise(releases: Sequence[Release], terms: Terms) -> Guarantee:
-    """The promise for releases that are always used together, named as one."""
-    promise = terms.promise(*releases)
-    return replace(promise, basis=promise.basis.bundled())
+def bundle(releases: Sequence[Release]) -> Basis:
+    """Releases that are always used together, named as one."""
+    return Basis.union(release.guarantee.behind for release in releases).bundled()
 
 
 def check_divisible(terms: Terms, share: float) -> None:

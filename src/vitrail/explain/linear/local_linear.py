@@ -24,6 +24,7 @@ from ...model import Model
 from ...results import Attribution
 from ...results.synopsis import Synopsis
 from ...schema import Numeric, Schema, View
+from ...solve.linear.descent import Gradients
 from ...solve.linear.history import History, Past, explain_from
 from ...solve.linear.labelled_rows import RowsExplainer
 from ...solve.linear.problem import Labels, LocalProblem
@@ -129,6 +130,7 @@ class LocalLinear(LocalExplainer[Attribution]):
         chosen = stable() if weight is None else weight if isinstance(weight, Weight) else custom(weight)
         schema = data.feature_schema if view is None else _checked_view(view, data)
         self._problem = LocalProblem(schema, model, chosen, labels, intercept, view)
+        self._gradients = Gradients(self._problem)
         self._training = None if training_guarantee is None else TrainingGuarantee.of(training_guarantee)
         self._method = self._chosen_method(method)
 
@@ -176,7 +178,11 @@ class LocalLinear(LocalExplainer[Attribution]):
         """
         method = self._method
         if isinstance(method, Adaptive):
-            return self._stream(self.read(points), question_mu(epsilon, mu, self._data.delta), method)
+            price = question_mu(epsilon, mu, self._data.delta)
+            raw = self.read(points)
+            if len(raw) > 1:
+                epsilon, mu = None, price / math.sqrt(len(raw))
+            return self._stream(raw, method, epsilon, mu)
         if not isinstance(method, FromHistory):
             return super().__call__(points, epsilon=epsilon, mu=mu)
         if epsilon is not None or mu is not None:
@@ -216,11 +222,11 @@ class LocalLinear(LocalExplainer[Attribution]):
         if isinstance(method, Statistics):
             made = yield from statistics_recipe(problem, raw, method, terms)
         elif isinstance(method, Descent):
-            made = yield from descent_recipe(problem, raw, method, terms, most_steps)
+            made = yield from descent_recipe(self._gradients, raw, method, terms, most_steps)
         else:
             assert isinstance(method, Adaptive)
             history = self._history(method)[0].copy()
-            explained = yield from stream_recipe(problem, raw, history, method, terms, most_steps)
+            explained = yield from stream_recipe(self._gradients, raw, history, method, terms, most_steps)
             for past in explained:
                 history.take(past)
             promise = history.promise(terms.delta, terms.neighbours)
@@ -229,16 +235,18 @@ class LocalLinear(LocalExplainer[Attribution]):
 
     # --- a stream of points ------------------------------------------------------------------------------------------
 
-    def _stream(self, raw: Floats, mu: float, method: Adaptive) -> Attribution:
-        """Every point is a conversation of its own, and is kept as soon as it is explained."""
+    def _stream(self, raw: Floats, method: Adaptive, epsilon: float | None, mu: float | None) -> Attribution:
+        """Every point is a conversation of its own, at this price, and is kept as soon as it is explained."""
         problem, data = self._problem, self._data
         history, keeper = self._history(method)
         explained: list[Past] = []
         for point in raw:
             past = history.neighbour(point, method.reuse_distance)  # asks nothing: free even where nothing is left
             if past is None:
-                talk = self._talk(point[None], _stream_facts(method, history), _points_of_stream(problem, history, method))
-                (past,) = talk.explain(mu=mu / math.sqrt(len(raw)))
+                talk = self._talk(
+                    point[None], _stream_facts(method, history), _points_of_stream(self._gradients, history, method)
+                )
+                (past,) = talk.explain(epsilon=epsilon, mu=mu)
             history.take(past)
             explained.append(past)
             if keeper is not None:
@@ -354,9 +362,9 @@ class LocalLinear(LocalExplainer[Attribution]):
         return explanation if self._training is None else self._training.added_to_explanation(explanation)
 
 
-def _points_of_stream(problem: LocalProblem, history: History, method: Adaptive) -> PointsRecipe[list[Past]]:
+def _points_of_stream(gradients: Gradients, history: History, method: Adaptive) -> PointsRecipe[list[Past]]:
     """The recipe of points from a history as it is now."""
-    return lambda raw, terms, most_steps: stream_recipe(problem, raw, history, method, terms, most_steps)
+    return lambda raw, terms, most_steps: stream_recipe(gradients, raw, history, method, terms, most_steps)
 
 
 def _stream_facts(method: Adaptive, history: History) -> dict[str, JsonValue]:

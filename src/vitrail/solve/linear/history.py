@@ -79,7 +79,7 @@ class Past:
 
 @dataclass(frozen=True, eq=False)
 class HistoryFile(Stored, stored_as="history/3"):
-    """Entries of a history as they are stored, with the identity of the problem that they are about."""
+    """Entries of a history as a file holds them, and a digest of the problem that they are about."""
 
     problem: str
     entries: tuple[Past, ...]
@@ -224,7 +224,7 @@ class History:
 
     def check(self, problem: LocalProblem) -> None:
         """Refuse a problem that this history is not about."""
-        if _identity(problem) != _identity(self._problem):
+        if _digest(problem) != _digest(self._problem):
             raise InvalidInput(
                 "the history is about another problem (schema, model, weight, labels or intercept differ); start a new one"
             )
@@ -236,28 +236,30 @@ class History:
     @classmethod
     def load(cls, path: str | Path, problem: LocalProblem) -> History:
         """Read a file that ``save`` wrote, about the same problem."""
-        history = cls(problem)
-        for entry in decode(read_bytes(path), problem, repr(str(path))):
-            history.add(entry)
-        return history
+        return decode(read_bytes(path), problem, repr(str(path)))
 
 
 def encode(problem: LocalProblem, entries: list[Past]) -> bytes:
-    """Entries of a history as a file."""
-    return HistoryFile(_identity(problem), tuple(entries)).to_bytes()
+    """Entries of a history, to be stored."""
+    return HistoryFile(_digest(problem), tuple(entries)).to_bytes()
 
 
-def decode(content: bytes, problem: LocalProblem, where: str) -> list[Past]:
+def decode(content: bytes, problem: LocalProblem, where: str) -> History:
     """What ``encode`` wrote about the same problem; ``where`` it was found is for errors."""
     stored = HistoryFile.from_bytes(content, what=f"the history {where}")
-    if stored.problem != _identity(problem):
+    if stored.problem != _digest(problem):
         raise InvalidInput(
             f"the history {where} is about another problem (schema, model, weight, labels or intercept differ)"
         )
-    checked = History(problem)
+    history = History(problem)
     for entry in stored.entries:
-        checked.add(entry)
-    return list(checked)
+        history.add(entry)
+    return history
+
+
+def _digest(problem: LocalProblem) -> str:
+    facts = {**problem.facts(), "model": problem.model.fingerprint(problem.row_schema)}
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
 def _ridge_weights(away: Floats, here: Floats, ridge: float) -> Floats:
@@ -267,11 +269,6 @@ def _ridge_weights(away: Floats, here: Floats, ridge: float) -> Floats:
     else:
         weights = away @ np.linalg.solve(away.T @ away + ridge * np.eye(len(here)), here)
     return np.asarray(weights + (1 - weights.sum()) / len(weights))  # what the slopes leave over is the mean's
-
-
-def _identity(problem: LocalProblem) -> str:
-    facts = {**problem.facts(), "model": problem.model.fingerprint(problem.row_schema)}
-    return json.dumps(facts, sort_keys=True, allow_nan=False)
 
 
 # --- Algorithm 4 ------------------------------------------------------------------------------------------------------

@@ -5,6 +5,12 @@ the vault needs is weaker and enforced there: weights are clipped to [0, 1], and
 lowered to the bound that the noise is made for. So a wrong constant here costs accuracy, never privacy. Weights that
 are unbounded (1/d) are refused all the same: no rescaling makes them a weighting of neighbours under which one row's
 influence is bounded.
+
+Examples
+--------
+>>> import numpy as np, vitrail as vt
+>>> vt.weights.exponential(0.3)(np.array([0.0, 0.5])).round(3)
+array([1.   , 0.435])
 """
 
 from __future__ import annotations
@@ -76,12 +82,6 @@ class Weight:
         """The smallest c with 2 alpha(d) d (radius d + 1) <= c up to ``largest_distance``: a row's pull on a gradient."""
         d = _distances(largest_distance)
         return float((2 * self(d) * d * (radius * d + 1)).max())
-
-    def statistics_bound(self, largest_distance: float, *, intercept: bool) -> float:
-        """sup alpha |u| sqrt(|u|^2 + 1) up to ``largest_distance``, u = d or (1, d): a row's norm in the statistics."""
-        d = _distances(largest_distance)
-        squares = d**2 + (1.0 if intercept else 0.0)
-        return float((self(d) * np.sqrt(squares * (squares + 1))).max())
 
 
 def _distances(largest: float) -> Floats:
