@@ -106,7 +106,7 @@ SHOWS = LogisticInfluence.fit(POINTS, LABELS)
     ("given", "message"),
     [
         ({"example_explainer": 3}, "function of points"),
-        ({"queries": 0}, "at least 1"),
+        ({"queries": 0}, "queries is 0"),
         ({"domain": 4}, "must return|cannot|matmul|shape"),
         ({"domain": 0}, "number of features"),
         ({"domain": (-1.0, 1.0)}, "two arrays"),
@@ -129,7 +129,7 @@ def test_bad_input_is_refused(given, message):
     ("make", "message"),
     [
         (lambda: LogisticInfluence.fit(POINTS, np.zeros(30)), "both classes"),
-        (lambda: LogisticInfluence.fit(POINTS[:1], LABELS[:1]), "at least two rows"),
+        (lambda: LogisticInfluence.fit(POINTS[:1], LABELS[:1]), "at least 2"),
         (lambda: LogisticInfluence.fit(POINTS, LABELS, k=31), "k is 31"),
     ],
 )

@@ -65,10 +65,7 @@ def takes_number_of_draws(run: Callable[..., object]) -> bool:
 
 
 def collect(
-    run: Callable[..., object],
-    neighbours: tuple[object, object],
-    draws: int,
-    statistic: Callable[[RawArray], object] | None,
+    run: Callable[..., object], neighbours: tuple[object, object], draws: int, statistic: Callable[[RawArray], object] | None
 ) -> tuple[Outputs, Outputs]:
     """``draws`` outputs on either dataset, probed first."""
     vectorised = takes_number_of_draws(run)
