@@ -39,7 +39,7 @@ def test_the_last_layer_of_two_classes_agrees_with_logistic_regression():
     logistic = LogisticInfluence.fit(points, labels, l2=0.1, intercept=True)
     # Softmax weights w and -w make a logit of 2 w = theta: the penalty l2 |theta|^2/2 becomes 2 l2 (|w|^2 + |-w|^2)/2.
     last = LastLayerInfluence.fit(points, labels, lambda x: x, l2=0.2)
-    assert (last.places(points)[:, 0] == logistic.places(points)[:, 0]).mean() > 0.95
+    assert (last.shown(points)[:, 0] == logistic.shown(points)[:, 0]).mean() > 0.95
 
 
 def test_orthogonal_queries_recover_every_independent_row():

@@ -83,7 +83,7 @@ class EscapeAudit:
         """A sentence, and a line for each escape."""
         if not self.found:
             return f"Nothing escaped in {len(self.cases)} cases."
-        lines = [f"  {one.case}: {one.channel}: {one.heard}" for one in self.found]
+        lines = [f"  {escape.case}: {escape.channel}: {escape.heard}" for escape in self.found]
         return "\n".join([f"{len(self.found)} escapes in {len(self.cases)} cases:", *lines])
 
 
@@ -126,7 +126,8 @@ def escapes(ask: Callable[[Any], object], ordinary: object, odd: Mapping[str, ob
     ...     return x[:, 0]
     >>> def ask(values):
     ...     schema = vt.Schema({"x": vt.Numeric(0, 1)})
-    ...     data = vt.PrivateData({"x": values}, schema, name="x", n_rows_public=3, budget=vt.Budget(1, 1e-6))
+    ...     budget = vt.Budget(1, 1e-6)
+    ...     data = vt.PrivateData({"x": values}, schema, name="x", n_rows_public=3, budget=budget, ledger="memory")
     ...     predictor = vt.Model(model, range=(0, 1))
     ...     data.ask(vt.BoundedSum(lambda block: block.predictions(predictor), 1, 1.0), epsilon=0.5)
     >>> escapes(ask, [0.1, 0.2, 0.4], {"0.3": [0.1, 0.3, 0.4]}).refuted
@@ -187,7 +188,7 @@ def _warnings(heard: Heard) -> Iterator[None]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
-    heard["warning"] = [_plain(f"{one.category.__name__}: {one.message}") for one in caught]
+    heard["warning"] = [_plain(f"{warning.category.__name__}: {warning.message}") for warning in caught]
 
 
 @contextmanager

@@ -131,7 +131,7 @@ def extraction(
         said = votes(recipe, rows, classes, points).mean(axis=0).argmax(axis=1)
         return rate(int(np.count_nonzero(said == truth)), len(truth), confidence)
 
-    rows, classes = (np.concatenate(parts) for parts in zip(*told, strict=True))
+    rows, classes = (np.concatenate(pieces) for pieces in zip(*told, strict=True))
     return ExtractionAudit(
         agreement=agreement(rows, classes),
         agreement_without=agreement(asked, answers),

@@ -76,14 +76,14 @@ class Influence:
         said = np.eye(p.shape[1])[p.argmax(axis=1)] if p.shape[1] > 1 else (p > 0.5).astype(np.float64)
         return np.asarray(_residuals(u, self.weights, said) @ self.solved)
 
-    def places(self, points: object) -> LabelArray:
+    def shown(self, points: object) -> LabelArray:
         """Which rows are shown for each point: (points, k), the most influential first."""
         order = np.argsort(-np.abs(self.influences(points)), axis=1, kind="stable")
         return order[:, : self.k].astype(np.int64)
 
     def __call__(self, points: object) -> Floats:
         """The rows shown for each point: (points, k, features)."""
-        return self.rows[self.places(points)]
+        return self.rows[self.shown(points)]
 
 
 class LogisticInfluence(Influence):

@@ -140,11 +140,11 @@ def mechanism(
         raise InvalidInput("neighbours must be a pair of datasets (D, D2)")
     first, second = collect(run, (neighbours[0], neighbours[1]), draws, statistic)
     quarter, half = draws // 4, draws // 2
-    compared = first.part(quarter, half), second.part(quarter, half)
-    held_out = first.part(half, draws), second.part(half, draws)
+    compared = first.between(quarter, half), second.between(quarter, half)
+    held_out = first.between(half, draws), second.between(half, draws)
     measures: dict[str, Measure] = {"mu": mu_measure, "epsilon": epsilon_measure(delta)}
     choices: dict[str, _Choice | None] = dict.fromkeys(measures)
-    for candidate in learn(first.part(0, quarter), second.part(0, quarter)):
+    for candidate in learn(first.between(0, quarter), second.between(0, quarter)):
         scores = candidate.score(compared[0]), candidate.score(compared[1])
         thresholds = _thresholds(*scores)
         for name, measure in measures.items():

@@ -28,7 +28,7 @@ def as_json(value: object) -> JsonValue:
     if isinstance(value, Record | Guarantee):
         return value.to_json()
     if is_dataclass(value):
-        return {one.name: as_json(getattr(value, one.name)) for one in fields(value)}
+        return {item.name: as_json(getattr(value, item.name)) for item in fields(value)}
     if isinstance(value, dict):
         return {str(key): as_json(entry) for key, entry in value.items()}
     if isinstance(value, tuple | list):
@@ -46,7 +46,7 @@ class Record:
 
     def to_json(self) -> dict[str, JsonValue]:
         """The record as plain JSON values."""
-        told = [one.name for one in fields(self) if one.repr]  # type: ignore[arg-type]  # every subclass is a dataclass
+        told = [item.name for item in fields(self) if item.repr]  # type: ignore[arg-type]  # every subclass is a dataclass
         return {name: as_json(getattr(self, name)) for name in (*told, *self.also_in_json)}
 
 

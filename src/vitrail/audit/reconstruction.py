@@ -207,7 +207,7 @@ def _box(domain: int | tuple[object, object]) -> tuple[FloatArray, FloatArray]:
 def _row(strategy: str, asker: Asker, truth: FloatArray | None, groups: Sequence[object] | None) -> StrategyRow:
     share, by_group = None, {}
     if truth is not None:
-        hit = np.array([_key(row) in asker.found for row in truth])
+        hit = np.array([_key(row) in asker.recovered for row in truth])
         share = float(hit.mean())
         names = np.array([str(group) for group in groups or ()])
         for name in np.unique(names):
@@ -216,7 +216,7 @@ def _row(strategy: str, asker: Asker, truth: FloatArray | None, groups: Sequence
     return StrategyRow(
         strategy=strategy,
         queries=len(asker.counts),
-        recovered=len(asker.found),
+        recovered=len(asker.recovered),
         share=share,
         over_queries=tuple(asker.counts),
         by_group=by_group,
@@ -231,7 +231,7 @@ class Asker:
 
     def __init__(self, explainer: Callable[..., object], dimension: int) -> None:
         self._explainer, self._dimension = explainer, dimension
-        self.found: dict[bytes, FloatArray] = {}
+        self.recovered: dict[bytes, FloatArray] = {}
         self.counts: list[int] = []
         self.shown = 0
 
@@ -249,10 +249,10 @@ class Asker:
         self.shown = answer.shape[1]
         new = []
         for row in answer[0]:
-            if _key(row) not in self.found:
-                self.found[_key(row)] = row
+            if _key(row) not in self.recovered:
+                self.recovered[_key(row)] = row
                 new.append(row)
-        self.counts.append(len(self.found))
+        self.counts.append(len(self.recovered))
         return new
 
 

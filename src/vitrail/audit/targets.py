@@ -388,5 +388,5 @@ def _relevance(module: Module, points: Tensor, classes: Tensor) -> Tensor:
             layer.rule = IdentityRule() if _is_activation(layer) else EpsilonRule(RELEVANCE_EPSILON)
     with torch.no_grad():
         outputs = network(points).shape[-1]
-    found: Tensor = LRP(network).attribute(points, target=classes.clamp(max=outputs - 1))
-    return found
+    relevance: Tensor = LRP(network).attribute(points, target=classes.clamp(max=outputs - 1))
+    return relevance
