@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+from vitrail.explain.effects.planning import AccumulatedPlan
 
 import global_curves as curves
 import global_ours as ours
 from global_curves import KINDS, Row, geometric
 from global_setup import DELTA, Bench, Case, Part, mise
 from vitrail.accounting import mu_of
-from vitrail.explain.effects.planning import AccumulatedPlan
 from vitrail.results.curve import TWO_SIDED_95
 
 PEER_PLACES = 60

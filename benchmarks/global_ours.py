@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
 import numpy as np
+from vitrail.explain.effects.joint import Joint
+from vitrail.explain.effects.planning import REFERENCE_SHARE, AccumulatedPlan, PartialPlan, Prepared, prepare
 
 import vitrail as vt
 from global_setup import DELTA, Case
 from vitrail.accounting import mu_of
-from vitrail.explain.effects.joint import Joint
-from vitrail.explain.effects.planning import REFERENCE_SHARE, AccumulatedPlan, PartialPlan, Prepared, prepare
 from vitrail.vault import rehearse
 
 BLOCK_ROWS = 4096

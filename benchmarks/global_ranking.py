@@ -11,6 +11,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import numpy as np
+from vitrail.explain.effects.joint import Joint
+from vitrail.explain.effects.planning import prepare
 
 import vitrail as vt
 from global_curves import CASES, EPSILONS, Row, anchors
@@ -18,8 +20,6 @@ from global_ours import BLOCK_ROWS
 from global_setup import DELTA, Bench, Case, Part
 from papers import tailoring_published as published
 from vitrail.accounting import mu_of
-from vitrail.explain.effects.joint import Joint
-from vitrail.explain.effects.planning import prepare
 from vitrail.explain.recipe import Terms
 from vitrail.vault import rehearse
 
@@ -129,6 +129,7 @@ def any_ranking(case: Case, epsilon: float) -> tuple[np.ndarray, int]:
 def ours(case: Case, epsilon: float) -> np.ndarray:
     """vt.PermutationImportance's scores: (draws, columns), several noises for each draw of the marginals."""
     from vitrail.explain.importance.explainer import checked_repeats, importance_part
+
     from vitrail.solve.curves.losses import loss_of
 
     model, found = case.model, []

@@ -13,12 +13,12 @@ import numpy as np
 
 import exact
 from local_draws import drawn_statistics, rehearsed
-from local_setup import DELTA, Bench, Case, Part
+from local_setup import DELTA, Bench, Case, Part, fitted
 from vitrail.accounting import mu_of
-from vitrail.explain.linear import moments
-from vitrail.explain.linear.problem import Labels, LocalProblem
-from vitrail.explain.linear.statistics import radius_of, statistics_question
-from vitrail.solve.linear.bands import bands_of
+from vitrail.explain.linear.moments import moments_question
+from vitrail.explain.linear.statistics import statistics_question
+from vitrail.solve.linear.problem import Labels, LocalProblem
+from vitrail.solve.linear.statistics import radius_of
 from vitrail.solve.linear.weights import Weight, polynomial, stable
 
 
@@ -82,13 +82,13 @@ def held(configuration: Configuration, case: Case, draws: int) -> Iterator[np.nd
             drawn = drawn_statistics(problem, case, of, a, b, sigma, rng)
             radius = radius_of(problem, drawn.noise, drawn.structure.size)
             fit = drawn.solve(radius)
-            widths = bands_of(drawn, fit, radius).half_widths
+            widths = drawn.half_widths(fit, radius)
             yield np.abs(drawn.values(fit) - true_values(problem, raw, a, b, radius)) <= widths
         return
     mu = mu_of(configuration.epsilon, DELTA)
-    released = moments.fit(problem, case.private, mu)
+    released = fitted(problem, case.private, mu)
     truth = problem.model.width / 2 * true_values(problem, raw, a, b, released.default_radius)
-    for parts in rehearsed(moments.question(problem), case, mu, draws):
+    for parts in rehearsed(moments_question(problem), case, mu, draws):
         found = replace(released, parts=parts)(case.points(of))
         yield (found.lower <= truth) & (truth <= found.upper)
 

@@ -1,7 +1,7 @@
 """What a stream of questions costs: the paper's workload of 4 500 queries in three disjoint parts of ACS.
 
 Each row draws its part, so the parts compose in parallel: the account pays for the dearest of them. Every query may cost
-epsilon 0.01 (delta 1e-6). The sound protocol runs as in the library (``adaptive.explain_point``), with its questions
+epsilon 0.01 (delta 1e-6). The sound protocol runs as in the library (``adaptive.stream_recipe``), with its questions
 answered from exact statistics plus the noise law of the vault, because 4 500 streams of passes over a million rows would
 take days; a few real releases are checked in the other parts and in the audits.
 """
@@ -17,8 +17,8 @@ from local_setup import DELTA, Bench, Part
 from local_stream import PARTS, Third, non_adaptive, per_query_statistics, protocol, thirds
 from papers.patel_published import Algorithm3, algorithm_1
 from vitrail.accounting import Cost, epsilon_of, mu_of
-from vitrail.explain.linear.gradients import Gradients
-from vitrail.explain.linear.problem import LocalProblem
+from vitrail.solve.linear.descent import Gradients
+from vitrail.solve.linear.problem import LocalProblem
 from vitrail.solve.linear.weights import stable
 
 EPSILON_PER_QUERY = 0.01

@@ -15,8 +15,8 @@ import numpy as np
 import vitrail as vt
 from exact import BLOCK_ROWS
 from local_setup import Case
-from vitrail.explain.linear.problem import LocalProblem
-from vitrail.explain.linear.statistics import LocalStatistics, scales_of
+from vitrail.solve.linear.problem import LocalProblem
+from vitrail.solve.linear.statistics import LocalStatistics, scales_of
 from vitrail.vault import rehearse
 
 

@@ -13,12 +13,12 @@ import numpy as np
 import exact
 import vitrail as vt
 from local_draws import drawn_statistics
-from local_setup import DELTA, Bench, Case, Part
+from local_setup import DELTA, Bench, Case, Part, fitted
 from vitrail.accounting import mu_of
-from vitrail.explain.linear import cells, moments
-from vitrail.explain.linear.problem import LocalProblem
-from vitrail.explain.linear.sharp import explain_on
-from vitrail.explain.linear.statistics import radius_of, statistics_question
+from vitrail.explain.linear.statistics import statistics_question
+from vitrail.solve.linear.labelled_rows import explain_on
+from vitrail.solve.linear.problem import LocalProblem
+from vitrail.solve.linear.statistics import radius_of
 from vitrail.solve.linear.weights import Weight, custom, exponential, polynomial, stable
 
 NON_PRIVATE: tuple[tuple[str, Weight], ...] = (
@@ -112,12 +112,12 @@ def unlimited(judge: Judge, epsilon: float, draws: int) -> Iterator[dict[str, ob
     found: dict[tuple[str, str], list[float]] = {}
     for _ in range(draws):
         data = case.vault()
-        released = moments.fit(LocalProblem(schema, model, polynomial()), data, mu)
+        released = fitted(LocalProblem(schema, model, polynomial()), data, mu)
         for radius in (1.0, 3.0):
             key = (f"synopsis, ball of {radius:g}", "polynomial")
             found.setdefault(key, []).append(judge.error_of(released(points, bands=False, radius=radius)))
         for name, weight in (("stable, c = 1", stable(1.0)), ("kernel exp(-d^2/0.2)", exponential(0.2))):
-            released = cells.fit(LocalProblem(schema, model, weight), data, mu)
+            released = fitted(LocalProblem(schema, model, weight), data, mu, "cells")
             for radius in (1.0, 3.0):
                 key = (f"cells, ball of {radius:g}", name)
                 found.setdefault(key, []).append(judge.error_of(released(points, bands=False, radius=radius)))
@@ -134,10 +134,9 @@ def descent_errors(judge: Judge, epsilon: float) -> dict[str, object]:
     """Real descents, point by point, each at the whole epsilon; few, because each is a hundred passes."""
     case = judge.case
     places = np.arange(2 if case.scale.quick else 20)
-    explain = vt.LocalLinear(case.private, case.model)
+    explain = vt.LocalLinear(case.private, case.model, method="descent")
     errors = [
-        judge.error_of(explain(case.points(judge.of[[place]]), epsilon=epsilon, method="descent"), np.array([place]))
-        for place in places
+        judge.error_of(explain(case.points(judge.of[[place]]), epsilon=epsilon), np.array([place])) for place in places
     ]
     return {
         "method": "descent, one explanation",

@@ -9,20 +9,21 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 
 import exact
 import vitrail as vt
 from local_draws import drawn_statistics, rehearsed
-from local_setup import DELTA, Bench, Case, Part
+from local_setup import DELTA, Bench, Case, Part, fitted
 from papers.patel_published import algorithm_1
 from peers import synthetic as peer
 from vitrail.accounting import mu_of
-from vitrail.explain.linear import cells as moments_by_cell
-from vitrail.explain.linear import moments
-from vitrail.explain.linear.problem import LocalProblem
-from vitrail.explain.linear.statistics import LocalStatistics, statistics_question
+from vitrail.explain.linear.moments import moments_question
+from vitrail.explain.linear.statistics import statistics_question
+from vitrail.solve.linear.problem import LocalProblem
+from vitrail.solve.linear.statistics import LocalStatistics
 from vitrail.solve.linear.weights import Weight, polynomial, stable
 
 
@@ -133,10 +134,10 @@ def synopsis_draws(judge: Judge, epsilon: float) -> np.ndarray:
     """Excess losses (draws, points): one release through the ledger, the others by the vault's own rehearsal of it."""
     case, problem = judge.case, judge.problem
     mu = mu_of(epsilon, DELTA)
-    released = moments.fit(problem, case.private, mu)
+    released = fitted(problem, case.private, mu)
     found = [judge.losses_of(released(judge.points, bands=False))]
     more = case.scale.synopses - 1
-    for parts in rehearsed(moments.question(problem), case, mu, more) if more else ():
+    for parts in rehearsed(moments_question(problem), case, mu, more) if more else ():
         found.append(judge.losses_of(replace(released, parts=parts)(judge.points, bands=False)))
     return np.array(found)
 
@@ -176,7 +177,7 @@ def cells(bench: Bench) -> Part:
     for epsilon in (0.1, 0.01, 1.0):
         found, cut = [], ()
         for _ in range(judge.case.scale.synopses if epsilon == 0.1 else min(3, judge.case.scale.synopses)):
-            released = moments_by_cell.fit(judge.problem, judge.case.private, mu_of(epsilon, DELTA))
+            released = fitted(judge.problem, judge.case.private, mu_of(epsilon, DELTA), "cells")
             cut = released.cells
             found.append(judge.losses_of(released(judge.points, bands=False)))
         losses = np.array(found)
@@ -189,7 +190,7 @@ def cells(bench: Bench) -> Part:
     for epsilon in (1.0, 0.1):
         found, cut = [], ()
         for _ in range(judge.case.scale.synopses):
-            released = moments_by_cell.fit(judge.problem, judge.case.private, mu_of(epsilon, DELTA))
+            released = fitted(judge.problem, judge.case.private, mu_of(epsilon, DELTA), "cells")
             cut = released.cells
             found.append(judge.losses_of(released(judge.points, bands=False)))
         rows.append(row(judge, "cells", epsilon, np.array(found), cut_by=list(cut)))
@@ -221,10 +222,10 @@ def synthetic(bench: Bench) -> Part:
             found.append(judge.losses(exact.optimum(a, b)))
     rows, gains = [], {}
     for judge, found in zip(judges, losses, strict=True):
-        releases = moments if judge.weight.name == "polynomial" else moments_by_cell
+        kind: Literal["moments", "cells"] = "moments" if judge.weight.name == "polynomial" else "cells"
         ours = []
         for _ in range(case.scale.synopses):
-            released = releases.fit(judge.problem, case.private, mu)
+            released = fitted(judge.problem, case.private, mu, kind)
             ours.append(judge.losses_of(released(judge.points, bands=False)))
         gains[judge.weight.name] = float(np.mean(found) / np.mean(ours))
         rows.append(row(judge, "synthetic rows, non-private solve", 1.0, np.array(found), seconds=float(np.mean(took))))

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -20,6 +21,8 @@ import datasets
 import exact
 import vitrail as vt
 from running import Part
+from vitrail.results.synopsis import Synopsis
+from vitrail.solve.linear.problem import LocalProblem
 from vitrail.solve.linear.weights import Weight
 
 __all__ = ["DELTA", "Bench", "Cache", "Case", "Part", "Scale", "load"]
@@ -189,6 +192,14 @@ class Remembered:
         if unknown.any():
             outputs[unknown] = self._estimator.predict_proba(self._schema.features(raw[unknown])[0])[:, 1]
         return outputs
+
+
+def fitted(
+    problem: LocalProblem, data: vt.PrivateData, mu: float, kind: Literal["moments", "cells"] = "moments"
+) -> Synopsis:
+    """A synopsis of the rows for this problem."""
+    explain = vt.LocalLinear(data, problem.model, weight=problem.weight, labels=problem.labels, intercept=problem.intercept)
+    return explain.fit(kind=kind, mu=mu)
 
 
 def load(name: str, folder: Path, cache: Cache, scale: Scale) -> Case:

@@ -54,8 +54,8 @@ def lime_speed(bench: Bench) -> Part:
         points = x[repetition * POINTS_AT_ONCE : (repetition + 1) * POINTS_AT_ONCE]
         for bands, found in ((True, ours), (False, bare)):
             data, model = vault_of(x, schema), vt.Model(forest, output=1, inputs="values")
-            explain = vt.LocalLinear(data, model)
-            work = lambda e=explain, p=points, b=bands: e(p, epsilon=1.0, method="statistics", bands=b)  # noqa: E731
+            explain = vt.LocalLinear(data, model, method=vt.linear.Statistics(bands=bands))
+            work = lambda e=explain, p=points: e(p, epsilon=1.0)  # noqa: E731
             found.append(seconds(work) / len(points))
         few = points[:lime_points]
         theirs.append(
@@ -123,9 +123,10 @@ def statistics_speed(bench: Bench) -> Part:
     count = 50 if bench.scale.quick else 1000
     of = case.indices(count, seed=3)
     centres, weight = case.data.x[of], stable(1.0)
-    explain = vt.LocalLinear(case.private, case.model, weight=weight, labels="hard", intercept=False)
-    explain(case.points(of[:2]), epsilon=1.0, method="statistics", bands=False)  # predictions are stored from here on
-    ours = seconds(lambda: explain(case.points(of), epsilon=1.0, method="statistics", bands=False))
+    plain = vt.linear.Statistics(bands=False)
+    explain = vt.LocalLinear(case.private, case.model, method=plain, weight=weight, labels="hard", intercept=False)
+    explain(case.points(of[:2]), epsilon=1.0)  # predictions are stored from here on
+    ours = seconds(lambda: explain(case.points(of), epsilon=1.0))
     floor = plain_product_seconds(case, centres, weight)
     row = {"points": count, "rows": case.m, "ours_seconds": ours, "product_seconds": floor}
     how = (

@@ -19,12 +19,14 @@ from local_draws import symmetric_noise
 from local_setup import Case
 from papers.patel_published import Rehearsal
 from vitrail.accounting import Cost
-from vitrail.explain.linear.adaptive import explain_point, rules_of
-from vitrail.explain.linear.descent import descend, mu_of_units, pace_of
-from vitrail.explain.linear.gradients import Gradients
-from vitrail.explain.linear.problem import LocalProblem
-from vitrail.explain.linear.statistics import LocalStatistics, radius_of, scales_of
+from vitrail.explain.linear import Adaptive
+from vitrail.explain.linear.adaptive import stream_recipe
+from vitrail.explain.linear.descent import Descended, descend
+from vitrail.explain.recipe import Recipe, Terms, cost_of
+from vitrail.solve.linear.descent import Gradients, pace_of
 from vitrail.solve.linear.history import History, Past
+from vitrail.solve.linear.problem import LocalProblem
+from vitrail.solve.linear.statistics import LocalStatistics, radius_of, scales_of
 from vitrail.solve.linear.weights import stable
 
 PARTS = 3
@@ -89,18 +91,17 @@ def thirds(case: Case, queries: int) -> Iterator[Third]:
 def non_adaptive(gradients: Gradients, third: Third, mu: float, rng: np.random.Generator) -> tuple[np.ndarray, Cost]:
     """Sound Algorithm 1 for every query on its own, at the library's own number of steps."""
     pace = pace_of(gradients, mu, third.rows)
-    share = mu_of_units(Cost.of_mu(mu).pico_mu_squared // pace.iterations)
-    answers = Rehearsal(gradients, third.statistics, third.rows, rng)
+    steps = [(float(eta), 1 / pace.iterations) for eta in pace.sizes()]
+    rehearsal = Rehearsal(gradients, third.statistics, third.rows, rng)
     phis, spent = [], Cost()
     for centre in third.centres:
-        ended = descend(
-            lambda step, phi, z=centre: answers.gradient(z[None], phi, step=step, mu=share),
-            np.zeros((1, gradients.size)),
-            pace.sizes(),
-            gradients.project,
-        )
+
+        def recipe(terms: Terms, z: np.ndarray = centre) -> Recipe[Descended]:
+            return descend(gradients, z[None], np.zeros((1, gradients.size)), steps, terms)
+
+        ended = rehearsal.run(recipe, mu)
         phis.append(ended.phi[0])
-        spent = spent + ended.cost
+        spent = spent + cost_of(ended.releases)
     return np.array(phis), spent
 
 
@@ -108,10 +109,16 @@ def protocol(
     gradients: Gradients, third: Third, mu: float, rng: np.random.Generator, *, enhanced: bool
 ) -> tuple[np.ndarray, Cost, History, list[Past]]:
     """The sound protocol over all queries: phis, cost, the history it leaves, and what each query got."""
-    rules = rules_of(gradients, mu, third.rows, enhanced=enhanced)
-    history = History(gradients.problem)
-    answers = Rehearsal(gradients, third.statistics, third.rows, rng)
-    found = [explain_point(gradients, answers, rules, raw, history) for raw in third.raw]
+    options, history = Adaptive(enhanced=enhanced), History(gradients.problem)
+    rehearsal = Rehearsal(gradients, third.statistics, third.rows, rng)
+    found = []
+    for raw in third.raw:
+
+        def recipe(terms: Terms, point: np.ndarray = raw[None]) -> Recipe[list[Past]]:
+            return stream_recipe(gradients, point, history, options, terms)
+
+        found += rehearsal.run(recipe, mu)
+        history.take(found[-1])
     return np.array([past.phi for past in found]), history.cost, history, found
 
 

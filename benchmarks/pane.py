@@ -39,7 +39,7 @@ def fuzz(bench: Bench) -> Part:
     rows += failures
     total = sum(int(one["count"]) for one in found)  # type: ignore[call-overload]
     how = (
-        f"{total} panes, one in {pane_fuzz.LARGE_SHARE} a damaged pane of Adult, the others of three columns, opened in "
+        f"{total} panes, one in {pane_fuzz.LARGE_SHARE} a damaged pane of Adult, the others of five columns, opened in "
         f"processes of {pane_fuzz.CHUNK} with at most {pane_fuzz.MEMORY_BYTES >> 20} MiB of address space (RLIMIT_AS; "
         f"largest resident size {max(float(one['peak_mib']) for one in found):.0f} MiB) and {pane_fuzz.SECONDS} s each; "  # type: ignore[arg-type]
         "an outcome other than vt.errors.InvalidInput, or a pane that can then be used, is a failure; so is a file made by "

@@ -7,6 +7,8 @@ published designs, then the geometric mean over columns.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 import global_curves
@@ -19,10 +21,10 @@ from pane_subject import BOOSTING, DELTA, EPSILON, FOREST, Bench, Part, shown
 from papers.patel_published import algorithm_1
 from papers.tailoring_published import concordant
 from vitrail.accounting import mu_of
-from vitrail.explain.linear.problem import LocalProblem
-from vitrail.explain.linear.sharp import explain_on
 from vitrail.pane.pane import SAMPLED
-from vitrail.pane.plan import ROW_BINS, Plan
+from vitrail.pane.pane_recipe import ROW_BINS, PaneExplainer
+from vitrail.solve.linear.labelled_rows import explain_on
+from vitrail.solve.linear.problem import LocalProblem
 from vitrail.solve.linear.weights import polynomial
 
 KINDS = ("pdp", "ale")
@@ -182,7 +184,8 @@ def fidelity(bench: Bench) -> Part:
     problem = LocalProblem(about.schema, about.model, polynomial())
     for draw in range(1, bench.scale.boosting_draws):
         data = about.vault("add-remove")
-        price = Plan(data, about.model).prices(mu_of(EPSILON, DELTA))["rows"]
+        whole = mu_of(EPSILON, DELTA)
+        price = whole * math.sqrt(PaneExplainer(data, about.model).shares(whole)["rows"])
         drawn = vt.private_rows(data, mu=price, columns=about.schema.names, bins=ROW_BINS)
         sharp = explain_on(problem, drawn, n_sampled=SAMPLED)
         rows.append(

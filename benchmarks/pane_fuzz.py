@@ -32,7 +32,7 @@ import numpy as np
 
 import vitrail as vt
 from vitrail.errors import InvalidInput, VitrailError
-from vitrail.results.archive import digest
+from vitrail.results.archive import MANIFEST, digest
 
 MEMORY_BYTES = 2 * 2**30
 """Of address space: libraries, the file, what it unpacks to, everything."""
@@ -48,18 +48,21 @@ Damage = Callable[[bytes, np.random.Generator], bytes]
 
 
 def small_pane() -> bytes:
-    """All parts, three columns, rows that are nobody's."""
+    """All parts, five columns, rows that are nobody's; some arrays stand in JSON texts and some in files."""
     schema = vt.Schema(
         {
             "age": vt.Numeric(18, 90, integer=True),
             "gain": vt.Numeric(0, 1),
             "sex": vt.Categorical(["f", "m"]),
+            "job": vt.Categorical([f"job {number}" for number in range(12)]),
+            "town": vt.Categorical([f"town {number}" for number in range(12)]),
             "rich": vt.Categorical(["no", "yes"]),
         }
     )
     draw = np.random.default_rng(0)
     count = 4000
     rows = {"age": draw.integers(18, 91, count), "gain": draw.random(count), "sex": draw.choice(["f", "m"], count)}
+    rows |= {name: draw.choice(schema[name].levels, count) for name in ("job", "town")}
     rows["rich"] = np.where(rows["age"] / 90 + 0.5 * rows["gain"] > 0.8, "yes", "no")
     data = vt.PrivateData(rows, schema, name="nobody", target="rich", n_rows_public=count, budget=vt.Budget(4, 1e-6))
     model = vt.Model(lambda x: 0.2 + 0.5 * x[:, 0] + 0.3 * x[:, 1], range=(0, 1), name="a line")
@@ -85,10 +88,10 @@ def zipped(members: Members) -> bytes:
 def rehashed(members: Members) -> Members:
     """With a manifest that states the right hashes: what a forger would write."""
     try:
-        manifest = json.loads(members["pane.json"])
+        manifest = json.loads(members[MANIFEST])
         for part in manifest["parts"].values():
             part["files"] = {name: digest(members[name]) for name in part["files"] if name in members}
-        return {**members, "pane.json": json.dumps(manifest).encode()}
+        return {**members, MANIFEST: json.dumps(manifest).encode()}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return members
 
@@ -139,12 +142,12 @@ def without_member(content: bytes, draw: np.random.Generator) -> bytes:
 def without_part(content: bytes, draw: np.random.Generator) -> bytes:
     """A part left out of the manifest, with or without its files."""
     members = unzipped(content)
-    manifest = json.loads(members["pane.json"])
+    manifest = json.loads(members[MANIFEST])
     part = some(draw, list(manifest["parts"]))
     gone = manifest["parts"].pop(part)
     if draw.random() < 0.5:
         members = {name: bytes_ for name, bytes_ in members.items() if name not in gone["files"]}
-    return zipped({**members, "pane.json": json.dumps(manifest).encode()})
+    return zipped({**members, MANIFEST: json.dumps(manifest).encode()})
 
 
 STRANGE = (
@@ -191,7 +194,7 @@ def hostile_text(content: bytes, draw: np.random.Generator) -> bytes:
         b"null",
     ]
     members[name] = texts[int(draw.integers(len(texts)))]
-    return zipped(members if name == "pane.json" else rehashed(members))
+    return zipped(members if name == MANIFEST else rehashed(members))
 
 
 def npy(shape: object, dtype: str = "<f8", fortran: bool = False, body: bytes = b"") -> bytes:
@@ -277,7 +280,7 @@ def renamed(content: bytes, draw: np.random.Generator) -> bytes:
         "rows/../../x.json",
         "rows\\x.json",
         "a" * 60_000,
-        "pane.json/",
+        "manifest.json/",
         "x/y.py",
         "x/\0.json",
     ]

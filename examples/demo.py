@@ -26,7 +26,6 @@ from sklearn.ensemble import RandomForestClassifier
 import vitrail as vt
 from vitrail.accounting import rounded_up
 from vitrail.ledger import SqlLedger
-from vitrail.show import bill_of
 
 DATA = Path(__file__).parent / "data"
 OUTPUT = Path("demo-output")
@@ -200,7 +199,7 @@ def main() -> None:
     console.print(f"{data}\nBudget epsilon 1 at delta 1e-6, bill in {ledger}")
 
     step(3, "What would a pane cost, and how good would it be? The price tag is free")
-    console.print(f"[dim]{data.quote(vt.pane.Plan(data, model), epsilon=0.9)}[/dim]")
+    console.print(f"[dim]{data.quote(vt.release(data, model), epsilon=0.9)}[/dim]")
 
     step(4, "It buys the pane: who they are, what matters, what each column does, why and what if for anybody, epsilon 0.9")
     pane = vt.release(data, model, epsilon=0.9)
@@ -229,7 +228,7 @@ def main() -> None:
     lines = Table(box=None, padding=(0, 2), header_style="dim")
     for name, justify in (("entry", "right"), ("question", "left"), ("epsilon", "right"), ("so far", "right")):
         lines.add_column(name, justify=justify)
-    for line in bill_of(data.budget).lines:
+    for line in data.budget.bill().lines:
         if line.paid:
             lines.add_row(str(line.seq), line.what, rounded_up(line.epsilon), rounded_up(line.so_far))
     console.print(lines)

@@ -53,12 +53,12 @@ def main() -> None:
     # Regions that follow the outlines of the explained picture, and all three classes from one release.
     regions = vt.Picture.around(boot, 25, high=WHITE)
     classes = [vt.Model(network, output=kind, inputs="features") for kind in network.classes_]
-    found = vt.explain_classes(data, classes, regions.rows(boot), epsilon=1.0, view=regions)
+    found = vt.LocalClasses(data, classes, view=regions)(regions.rows(boot), epsilon=1.0)
     place = found["ankle boot"].columns.index(found["ankle boot"].top(1)[0].column)
     print(f"\nWhat {found['ankle boot'].columns[place]} says for each class, all for epsilon 1.0 together:")
     for kind, one in found.items():
         print(f"  {kind}: {one.values[0, place]:+.3f}")
-    print(vt.show.bill_of(data.budget).sentence)
+    print(data.budget.bill().sentence)
 
     if arguments.figure:
         found["ankle boot"].plot.image(regions, image=boot).savefig(arguments.figure)

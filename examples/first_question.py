@@ -36,7 +36,7 @@ def main() -> None:
         print(f"Income {level}: {share:.1%}")
     print(f"Each count is within {found.half_width:.0f} of the true one with probability 95 %.")
     print("Promise:", found.guarantee)
-    print(vt.show.bill_of(data.budget).sentence)
+    print(data.budget.bill().sentence)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import vitrail as vt
+from vitrail.explain.recipe import Conversation, GlobalExplainer, Recipe, Terms
 
 N_ROWS = 3000
 SCHEMA = vt.Schema(
@@ -49,6 +50,7 @@ def model() -> vt.Model:
     return vt.Model(outputs, range=(0, 1), name="score")
 
 
+ONE_POINT = {"age": 30, "hours": 40.0, "sex": "Male"}
 POINTS = {"age": [30, 70], "hours": [40.0, 60.0], "sex": ["Male", "Female"]}
 
 
@@ -100,6 +102,45 @@ def any_ranking(data: vt.PrivateData, model: vt.Model, **options: Any) -> vt.Any
     return vt.AnyRanking(data, by_move, model=model, isolation="none", key="table", **options)
 
 
+class AtPoints(GlobalExplainer[vt.Attribution]):
+    """What an explainer says about the points, where its own result is more than one explanation."""
+
+    def __init__(self, talk: Conversation[Any], attribution: Callable[[Any], vt.Attribution]) -> None:
+        self._talk, self._attribution = talk, attribution
+
+    def conversation(self) -> Conversation[vt.Attribution]:
+        talk = self._talk
+
+        def recipe(terms: Terms) -> Recipe[vt.Attribution]:
+            return self._attribution((yield from talk.recipe(terms)))
+
+        return Conversation(talk.data, recipe, talk.label, talk.identity, talk.models)
+
+
+def fitted(kind: Any) -> Callable[[vt.PrivateData, vt.Model], AtPoints]:
+    """A fit of LocalLinear, and what it says about the points."""
+    return lambda data, model: AtPoints(
+        vt.LocalLinear(data, model, key="table").fitting(kind).conversation(), lambda fit: fit(POINTS)
+    )
+
+
+def adaptive(enhanced: bool) -> Callable[[vt.PrivateData, vt.Model], vt.LocalLinear]:
+    """A stream that starts anew: from a history of its own, points far from one another."""
+
+    def make(data: vt.PrivateData, model: vt.Model) -> vt.LocalLinear:
+        history = vt.linear.History(vt.LocalLinear(data, model).problem)
+        method = vt.linear.Adaptive(enhanced=enhanced, iterations=4, history=history)
+        return vt.LocalLinear(data, model, method=method, key="table")
+
+    return make
+
+
+def classes(data: vt.PrivateData, model: vt.Model) -> AtPoints:
+    """The classes of a model with one output, and what is said of it."""
+    talk = vt.LocalClasses(data, [model], key="table").conversation(POINTS)
+    return AtPoints(talk, lambda found: found[0])
+
+
 TABLE: list[Row] = [
     # marginals and private rows
     Row("marginals", lambda data, model: vt.marginals(data)),
@@ -118,4 +159,53 @@ TABLE: list[Row] = [
     Row("any curve", any_curve),
     Row("any ranking", any_ranking),
     Row("any ranking of the first", lambda data, model: any_ranking(data, model, top_k=1)),
+    # counterfactuals
+    Row("counterfactual", lambda data, model: vt.Counterfactual(data, model, rows=False, key="table")),
+    Row(
+        "counterfactual with a code and rows",
+        lambda data, model: vt.Counterfactual(data, model, latent="linear", rows=True, key="table"),
+        questions=5,
+    ),
+    # curves, rankings and the global report
+    Row("partial dependence", lambda data, model: vt.PartialDependence(data, model, key="table"), questions=2),
+    Row(
+        "surfaces",
+        lambda data, model: vt.PartialDependence(
+            data, model, columns=["age", ("age", "sex")], resolution=6, estimate="plain", key="table"
+        ),
+        questions=2,
+    ),
+    Row("accumulated effects", lambda data, model: vt.AccumulatedEffects(data, model, key="table"), questions=3),
+    Row(
+        "accumulated effects of one column",
+        lambda data, model: vt.AccumulatedEffects(data, model, columns=["hours"], key="table"),
+        questions=4,
+    ),
+    Row("permutation importance", lambda data, model: vt.PermutationImportance(data, model, key="table"), questions=2),
+    Row("interactions", lambda data, model: vt.Interactions(data, model, key="table"), questions=2),
+    Row("SHAP importance", lambda data, model: vt.ShapImportance(data, model, key="table"), questions=2),
+    Row("SHAP dependence", lambda data, model: vt.ShapDependence(data, model, key="table"), questions=2),
+    Row("global report", lambda data, model: vt.GlobalReport(data, model, key="table"), questions=3),
+    Row(
+        "global report from a sample",
+        lambda data, model: vt.GlobalReport(data, model, parts=["pdp", "shap"], sampling_rate=0.5, key="table"),
+        questions=2,
+    ),
+    # the pane
+    Row("pane", lambda data, model: vt.release(data, model, key="table"), epsilon=3.0, questions=None),
+    # local linear
+    Row("local statistics", lambda data, model: vt.LocalLinear(data, model, key="table"), POINTS),
+    Row(
+        "local descent",
+        lambda data, model: vt.LocalLinear(data, model, method=vt.linear.Descent(iterations=4), key="table"),
+        POINTS,
+        questions=5,
+    ),
+    Row("local adaptive", adaptive(enhanced=False), ONE_POINT, questions=None),
+    Row("local enhanced", adaptive(enhanced=True), ONE_POINT, questions=None),
+    Row("local classes", classes),
+    Row("local moments", fitted("moments")),
+    Row("local cells", fitted("cells"), questions=2),
+    Row("local cells by sex", fitted(vt.linear.Cells(columns=("sex",)))),
+    Row("local rows", fitted(vt.linear.Rows(n_sampled=2000, replicates=4)), questions=3),
 ]

@@ -2,6 +2,7 @@
 
 import io
 import json
+import pickle
 import struct
 import zipfile
 
@@ -39,9 +40,14 @@ def npy(shape, dtype="<f8", fortran=False, body=b""):
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + body
 
 
+class Bomb:
+    def __reduce__(self):
+        return exec, ("raise SystemExit('executed')",)
+
+
 def pickled():
     buffer = io.BytesIO()
-    np.save(buffer, np.array([print], dtype=object), allow_pickle=True)
+    np.save(buffer, np.array([Bomb()], dtype=object), allow_pickle=True)
     return buffer.getvalue()
 
 
@@ -59,6 +65,8 @@ HOSTILE_ARRAYS = [
     npy("[1]"),
     npy("__import__('os').system('touch FUZZED')"),
     pickled(),
+    npy((1,), dtype="|O", body=pickle.dumps(Bomb())),
+    pickle.dumps(Bomb()),
     b"",
     b"\x93NUMPY\x02\x00",
     b"no array at all",

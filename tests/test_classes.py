@@ -10,9 +10,10 @@ from sklearn.linear_model import LogisticRegression
 
 import vitrail as vt
 from vitrail.errors import InvalidInput, ModelError, SchemaError
-from vitrail.explain.linear.classes import Shifted, classes_question
-from vitrail.explain.linear.problem import LocalProblem
-from vitrail.explain.linear.statistics import scales_of, statistics_question
+from vitrail.explain.linear.classes import ShiftedTargets, classes_question
+from vitrail.explain.linear.statistics import statistics_question
+from vitrail.solve.linear.problem import LocalProblem
+from vitrail.solve.linear.statistics import scales_of
 from vitrail.solve.linear.weights import exponential, polynomial, stable
 from vitrail.vault import rehearse
 
@@ -49,7 +50,7 @@ def test_targets_are_never_longer_than_the_bound(count: int, seed: int, sharp: f
     generator = np.random.default_rng(seed)
     likely = generator.dirichlet(np.full(count + 1, sharp), size=50)[:, :count]  # a class may be left out
     corners = np.concatenate((np.eye(count), np.zeros((1, count))))
-    labels = Shifted.of(count)
+    labels = ShiftedTargets.of(count)
     lengths = np.linalg.norm(2 * np.concatenate((likely, corners)) - 1 - labels.shift, axis=1)
     assert lengths.max() <= labels.bound * (1 + 1e-12)
     assert lengths[50:-1].max() == pytest.approx(labels.bound)
@@ -58,7 +59,7 @@ def test_targets_are_never_longer_than_the_bound(count: int, seed: int, sharp: f
 @pytest.mark.parametrize("weight", [stable(), polynomial(), exponential(0.2)], ids=lambda weight: weight.name)
 def test_no_row_says_more_than_the_question_declares(weight: object) -> None:
     problems = [LocalProblem(SCHEMA, model, weight) for model in models()]
-    labels = Shifted.of(3)
+    labels = ShiftedTargets.of(3)
     scales = scales_of(problems[0], label_bound=labels.bound)
     raw = np.concatenate([SCHEMA.probe_rows(400), SCHEMA.read(rows(400))])
     points = SCHEMA.probe_rows(5)
@@ -87,10 +88,10 @@ def test_the_vault_holds_a_row_to_the_bound_even_if_classes_are_no_probabilities
 @pytest.mark.usefixtures("planted_noise")
 def test_classes_together_agree_with_each_alone() -> None:
     data = data_of(epsilon=300)
-    together = vt.explain_classes(data, models(), POINT, epsilon=40.0, radius=3.0)
+    together = vt.LocalClasses(data, models(), method=vt.linear.Statistics(radius=3.0))(POINT, epsilon=40.0)
     assert list(together) == [0, 1, 2]
     for number, model in enumerate(models()):
-        alone = vt.LocalLinear(data, model)(POINT, epsilon=40.0, radius=3.0)
+        alone = vt.LocalLinear(data, model, method=vt.linear.Statistics(radius=3.0))(POINT, epsilon=40.0)
         assert together[number].values == pytest.approx(alone.values, abs=0.01)
         assert together[number].predictions == pytest.approx(alone.predictions, abs=0.01)
         assert together[number].outputs == pytest.approx(alone.outputs)
@@ -103,10 +104,11 @@ def test_classes_together_agree_with_each_alone() -> None:
 @pytest.mark.usefixtures("planted_noise")
 def test_bands_of_classes_cover_what_a_release_without_noise_would_say() -> None:
     data = vt.PrivateData(rows(4000), SCHEMA, name="three", n_rows_public=4000, budget=vt.Budget(3000, 1e-6))
-    exact = vt.explain_classes(data, models(), POINT, epsilon=800.0, radius=2.0, bands=False)
+    plain, banded = vt.linear.Statistics(radius=2.0, bands=False), vt.linear.Statistics(radius=2.0)
+    exact = vt.LocalClasses(data, models(), method=plain)(POINT, epsilon=800.0)
     covered = []
     for draw in range(20):
-        found = vt.explain_classes(data, models(), POINT, epsilon=1.0, radius=2.0, key=f"draw {draw}")
+        found = vt.LocalClasses(data, models(), method=banded, key=f"draw {draw}")(POINT, epsilon=1.0)
         covered += [(e.lower <= exact[k].values) & (exact[k].values <= e.upper) for k, e in found.items()]
     assert np.mean(covered) > 0.85
 
@@ -116,7 +118,7 @@ def test_together_is_cheaper_than_one_by_one(count: int, gain: float) -> None:
     data = data_of(100)
     problems = [LocalProblem(SCHEMA, model, stable()) for model in models(count)]
     raw = SCHEMA.read_points(POINT)
-    joint, single = scales_of(problems[0], label_bound=Shifted.of(count).bound), scales_of(problems[0])
+    joint, single = scales_of(problems[0], label_bound=ShiftedTargets.of(count).bound), scales_of(problems[0])
     together = data.quote(classes_question(problems, raw), mu=0.2)
     alone = data.quote(statistics_question(problems[0], raw), mu=0.2 / math.sqrt(count))
     # Noise on the slope's gradient to first order, as the module ``statistics`` states it.
@@ -134,15 +136,15 @@ def test_a_fitted_classifier_is_asked_once_and_then_replayed() -> None:
     data = data_of(2000)
     classes = [vt.Model(forest, output=name, inputs="features") for name in forest.classes_]
     points = [POINT, {**POINT, "a": 0.1}]
-    first = vt.explain_classes(data, classes, points, epsilon=1.0)
+    first = vt.LocalClasses(data, classes)(points, epsilon=1.0)
     spent = data.budget.spent_epsilon
     assert spent == pytest.approx(1.0)
-    again = vt.explain_classes(data, classes, points, epsilon=1.0)
+    again = vt.LocalClasses(data, classes)(points, epsilon=1.0)
     assert data.budget.spent_epsilon == spent
     assert set(first) == {"red", "green", "blue"}
     assert first["red"].values.shape == (2, 3)
     assert np.array_equal(first["red"].values, again["red"].values)
-    vt.explain_classes(data, classes[:2], points, epsilon=1.0)
+    vt.LocalClasses(data, classes[:2])(points, epsilon=1.0)
     assert data.budget.spent_epsilon > spent
 
 
@@ -161,7 +163,7 @@ def test_classes_can_be_seen_through_a_view() -> None:
     classes = [vt.Model(quarters, output=k, range=(0, 1)) for k in (0, 1)]
     bright = np.zeros((4, 4))
     bright[:2, :2] = 1
-    found = vt.explain_classes(data, classes, picture.rows(bright), epsilon=8.0, view=picture)
+    found = vt.LocalClasses(data, classes, view=picture)(picture.rows(bright), epsilon=8.0)
     assert {one.column for one in found[0].top(2)} == {"patch 0,0", "patch 0,1"}  # bright there, and not here
     assert found[0].values[0] == pytest.approx(-found[1].values[0], abs=0.05)
 
@@ -185,7 +187,7 @@ def test_what_makes_no_sense_is_refused_before_anything_is_charged() -> None:
     ]
     for given_models, point, error, message in cases:
         with pytest.raises(error, match=message):
-            vt.explain_classes(data, given_models, point, epsilon=1.0)
-    with pytest.raises(InvalidInput, match="radius"):
-        vt.explain_classes(data, three, POINT, epsilon=1.0, radius=-1)
+            vt.LocalClasses(data, given_models)(point, epsilon=1.0)
+    with pytest.raises(InvalidInput, match="joint_bound"):
+        vt.LocalClasses(data, three, method=vt.linear.Statistics(joint_bound=1.0))
     assert data.budget.spent_epsilon == 0

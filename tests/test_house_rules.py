@@ -154,7 +154,7 @@ def test_every_module_says_what_it_is_for() -> None:
 
 def test_importing_vitrail_imports_nothing_heavy() -> None:
     """A pane is read on machines that have neither the rows nor the patience."""
-    heavy = ["vitrail.vault", "vitrail.ledger", "sqlalchemy", "matplotlib", "pandas", "torch"]
+    heavy = ["vitrail.vault", "vitrail.ledger", "sqlalchemy", "matplotlib", "jinja2", "pandas", "torch"]
     program = f"import sys, vitrail; print([name for name in {heavy} if name in sys.modules])"
     seen = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert seen.strip() == "[]"

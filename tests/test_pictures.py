@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 import vitrail as vt
 from vitrail.errors import InvalidInput, SchemaError
-from vitrail.explain.linear.problem import LocalProblem
-from vitrail.explain.linear.statistics import scales_of, statistics_question
+from vitrail.explain.linear.statistics import statistics_question
 from vitrail.schema import View
+from vitrail.solve.linear.problem import LocalProblem
+from vitrail.solve.linear.statistics import scales_of
 from vitrail.solve.linear.weights import stable
 from vitrail.vault import rehearse
 
@@ -203,9 +204,9 @@ def test_an_explanation_points_at_the_shaft_of_a_boot(how: str, method: str) -> 
     images, kinds = shoes()
     boot = images[:400][kinds[:400] == "ankle boot"][3]
     picture = vt.Picture((28, 28), patches=(7, 7), high=15) if how == "patches" else vt.Picture.around(boot, 16, high=15)
-    explain = vt.LocalLinear(data_of(picture, images[400:]), vt.Model(shaft, range=(0, 1), name="shaft"), view=picture)
-    options = {"iterations": 25} if method == "descent" else {}
-    e = explain(picture.rows(boot), epsilon=8.0, method=method, **options)
+    data, model = data_of(picture, images[400:]), vt.Model(shaft, range=(0, 1), name="shaft")
+    chosen = vt.linear.Descent(iterations=25) if method == "descent" else vt.linear.Statistics()
+    e = vt.LocalLinear(data, model, method=chosen, view=picture)(picture.rows(boot), epsilon=8.0)
     heat = e.values[0][picture.region_of_pixels]
     assert heat[7:14, 14:].mean() > 3 * np.abs(heat[21:, :14]).mean()
     assert e.points[0][e.columns[0]] == pytest.approx(boot[picture.region_of_pixels == 0].mean(), abs=1e-9)
@@ -221,8 +222,9 @@ def test_an_explanation_points_at_the_shaft_of_a_boot(how: str, method: str) -> 
 def test_pixels_explain_too_and_a_digest_tells_pictures_apart() -> None:
     images, _ = shoes()
     picture = vt.Picture((28, 28), high=15)
-    explain = vt.LocalLinear(data_of(picture, images), vt.Model(shaft, range=(0, 1), name="shaft"), view=picture)
-    e = explain(picture.rows(images[0]), epsilon=8.0, bands=False)
+    data, model = data_of(picture, images), vt.Model(shaft, range=(0, 1), name="shaft")
+    explain = vt.LocalLinear(data, model, method=vt.linear.Statistics(bands=False), view=picture)
+    e = explain(picture.rows(images[0]), epsilon=8.0)
     assert e.values.shape == (1, 784)
     assert len(e.plot.image(picture).axes) == 3
     patches = [vt.Picture((28, 28), patches=size, high=15) for size in ((4, 4), (7, 7))]

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import vitrail as vt
 from vitrail.errors import InvalidInput, SchemaError
-from vitrail.explain.linear.problem import LocalProblem
 from vitrail.schema import View
 from vitrail.schema.words import words_in
+from vitrail.solve.linear.problem import LocalProblem
 from vitrail.solve.linear.weights import stable
 
 PRAISE = ("friendly", "clean", "quiet")
@@ -160,10 +160,10 @@ def test_rows_are_never_longer_than_the_bound_and_distances_never_larger(
 def test_an_explanation_finds_the_words_that_count(method: str) -> None:
     words = vt.BagOfWords(WORDS.vocabulary, most_words=5)
     assert isinstance(words, View)
-    explain = vt.LocalLinear(data_of(words, remarks(20_000)), vt.Model(opinion, range=(0, 1), name="opinion"), view=words)
+    data, model = data_of(words, remarks(20_000)), vt.Model(opinion, range=(0, 1), name="opinion")
+    how = vt.linear.Descent(iterations=25) if method == "descent" else vt.linear.Statistics()
     text = "Friendly staff, but the room was DIRTY."
-    options = {"iterations": 25} if method == "descent" else {}
-    e = explain(words.rows(text), epsilon=4.0, method=method, **options)
+    e = vt.LocalLinear(data, model, method=how, view=words)(words.rows(text), epsilon=4.0)
     found = dict(zip(e.columns, e.values[0], strict=True))
     assert found["friendly"] > 0 > found["dirty"]
     assert abs(found["friendly"]) > 3 * abs(found["breakfast"])
@@ -201,7 +201,7 @@ def test_two_views_are_two_questions_and_one_view_is_asked_once() -> None:
     data = data_of(WORDS, texts, 2000)
     for most in (None, 3, 3, 4):
         words = vt.BagOfWords(WORDS.vocabulary, most_words=most)
-        vt.LocalLinear(data, model, view=words)(words.rows("clean"), epsilon=0.5, key="opinion")
+        vt.LocalLinear(data, model, view=words, key="opinion")(words.rows("clean"), epsilon=0.5)
         spent.append(data.budget.spent_epsilon)
     assert spent[0] < spent[1] == spent[2] < spent[3]
 
@@ -215,7 +215,7 @@ def test_a_view_that_does_not_fit_is_refused_before_anything_is_charged() -> Non
     explain = vt.LocalLinear(data, model, view=WORDS)
     for method in ("adaptive", "enhanced", "history"):
         with pytest.raises(InvalidInput, match="takes no view"):
-            explain(WORDS.rows("clean"), epsilon=1.0, method=method)
+            vt.LocalLinear(data, model, method=method, view=WORDS)
     with pytest.raises(InvalidInput, match="fit takes no view"):
         explain.fit(epsilon=1.0)
     with pytest.raises(SchemaError):

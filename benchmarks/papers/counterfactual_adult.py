@@ -15,8 +15,8 @@ from papers import counterfactual_models as models
 from papers.counterfactual_cases import Case, Verdict, judged, of_schema, outlier_factor
 from papers.counterfactual_scale import Bench
 from papers.yang_published import PublishedDPC, published_dpc, published_search
-from vitrail.explain.counterfactual.moments import moments_question
-from vitrail.results.class_picture import code_of
+from vitrail.explain.counterfactual import moments_question
+from vitrail.solve.counterfactual.codes import code_of
 
 EPSILONS = (0.025, 0.1, 0.75)
 MSE_EPSILONS = (0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0)
@@ -240,7 +240,7 @@ def autoencoder(bench: Bench) -> Part:
     schema = case.schema
     held = schema.features(schema.read(case.test))[0]
     scale = float(np.sqrt(schema.n_columns))
-    question = moments_question(schema, scale)
+    question = moments_question(schema.n_features, scale)
     rows: list[dict[str, object]] = []
     baseline = float(((held - schema.features(schema.read(case.rows))[0].mean(axis=0)) ** 2).mean())
     rows.append({"method": "the exact mean row, nothing else", "epsilon": None, "mse": baseline})
@@ -249,7 +249,7 @@ def autoencoder(bench: Bench) -> Part:
             errors, sizes = [], []
             for _ in range(bench.scale.fits):
                 release = released(case, question, epsilon)
-                code = code_of(latent, schema, release.value, release.sigma or 0.0, len(case.rows))
+                code = code_of(latent, release.value, release.sigma or 0.0, len(case.rows))
                 made = np.clip(code.decode(code.encode(held / scale)) * scale, 0, 1)
                 errors.append(float(((made - held) ** 2).mean()))
                 sizes.append(code.size)

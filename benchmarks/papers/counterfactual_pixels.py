@@ -15,10 +15,11 @@ from papers.counterfactual_cases import nearest
 from papers.counterfactual_scale import Bench
 from papers.counterfactual_several import Asked, Several, asked
 from papers.yang_published import published_dpc, published_search
-from vitrail.explain.counterfactual.moments import moments_question, shortened
-from vitrail.explain.counterfactual.network import trained
+from vitrail.accounting import Cost
+from vitrail.explain.counterfactual import moments_question, shortened, training
+from vitrail.explain.recipe import Terms, drive
 from vitrail.guarantee import question_mu
-from vitrail.results.class_picture import code_of
+from vitrail.solve.counterfactual.codes import code_of
 
 CLIP = 10.0
 """Length that rows are cut to; nine of ten test images outside the queries are shorter than 11, the mean is 8.9."""
@@ -142,10 +143,14 @@ def codes(bench: Bench) -> Part:
             start = time.perf_counter()
             if method == "network":
                 mu = question_mu(epsilon, None, vault.delta)
-                code, _ = trained(lambda question, mu, v=vault: v.ask(question, mu=mu), 784, CLIP, len(images), mu)  # type: ignore[misc]
+                code, _ = drive(
+                    training(Terms.of(vault, mu), 784, CLIP),
+                    Cost.of_mu(mu).pico_mu_squared,
+                    lambda ask, units, price, step, v=vault: v.ask(ask.question, mu=price),  # type: ignore[misc]
+                )
             else:
-                release = vault.ask(moments_question(schema, CLIP), epsilon=epsilon)
-                code = code_of("linear", schema, release.value, release.sigma or 0.0, len(images))
+                release = vault.ask(moments_question(784, CLIP), epsilon=epsilon)
+                code = code_of("linear", release.value, release.sigma or 0.0, len(images))
             paid = time.perf_counter() - start
             made = np.clip(code.decode(code.encode(x)) * CLIP, 0, 1)
             found = {"mse": float(((made - held) ** 2).mean()), "code_size": code.size, "fit_seconds": paid}

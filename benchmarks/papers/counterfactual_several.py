@@ -66,7 +66,7 @@ class Asked:
 
 def asked(
     case: Several,
-    fitted: vt.Counterfactual,
+    fitted: vt.FittedCounterfactual,
     queries: np.ndarray,
     wanted: np.ndarray | None,
     real: np.ndarray,

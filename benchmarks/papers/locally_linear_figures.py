@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from vitrail.show.images import AMBER, GLASS, INK, RULE, SOFT, new_figure
-from vitrail.show.maps import picture
+from vitrail.show.maps import draw_map
+from vitrail.show.style import AMBER, GLASS, INK, RULE, SOFT, new_figure
 from vitrail.vault import map_scores
 
 SHAPE = (28, 28)
@@ -72,7 +72,7 @@ def trade_offs(maps, networks, path: Path) -> None:
         for place, (name, title) in enumerate(setups):
             found, _, _ = heaviest(maps, name, dataset, image, label, 2)
             for k in range(2):
-                picture(axes[row, 1 + 2 * place + k], found[k], SHAPE)
+                draw_map(axes[row, 1 + 2 * place + k], found[k], SHAPE)
             if row == 0:
                 axes[row, 1 + 2 * place].set_title(title, fontsize=7, color=INK, loc="left")
     figure.savefig(path, dpi=90)
@@ -88,9 +88,9 @@ def top_maps(maps, network, path: Path) -> None:
         for start, name, word in ((1, "plain", "no privacy"), (5, "unprojected", "eps 2")):
             found, shares, average = heaviest(maps, name, "fashion", image, label, 3)
             for k in range(3):
-                picture(axes[row, start + k], found[k], SHAPE)
+                draw_map(axes[row, start + k], found[k], SHAPE)
                 axes[row, start + k].set_title(f"{shares[k]:.2f}", fontsize=6, color=SOFT, pad=2)
-            picture(axes[row, start + 3], average, SHAPE)
+            draw_map(axes[row, start + 3], average, SHAPE)
             axes[row, start + 3].set_title("average" if row else f"average, {word}", fontsize=6, color=INK, pad=2)
     figure.savefig(path, dpi=90)
 
@@ -105,11 +105,11 @@ def beside_a_network(maps, networks, path: Path) -> None:
             here = axes[row, 6 * half : 6 * half + 6]
             image = network["images"][label]
             input_picture(here[0], image)
-            picture(here[1], network["integrated"][label], SHAPE)
-            picture(here[2], network["smoothed"][label], SHAPE)
-            picture(here[3], heaviest(maps, "plain", dataset, image, label, 1)[2], SHAPE)
-            picture(here[4], heaviest(maps, "unprojected", dataset, image, label, 1)[2], SHAPE)
-            picture(here[5], heaviest(maps, "ours2", dataset, image, label, 1)[2], SHAPE)
+            draw_map(here[1], network["integrated"][label], SHAPE)
+            draw_map(here[2], network["smoothed"][label], SHAPE)
+            draw_map(here[3], heaviest(maps, "plain", dataset, image, label, 1)[2], SHAPE)
+            draw_map(here[4], heaviest(maps, "unprojected", dataset, image, label, 1)[2], SHAPE)
+            draw_map(here[5], heaviest(maps, "ours2", dataset, image, label, 1)[2], SHAPE)
             if row == 0:
                 for place, word in enumerate(("input", "integrated", "smoothed", "maps", "maps, eps 2", "ours, eps 2")):
                     here[place].set_title(word, fontsize=6.5, color=INK)

@@ -25,8 +25,8 @@ from papers.patel_cases import (
 )
 from papers.patel_published import algorithm_1
 from vitrail.accounting import mu_of
-from vitrail.explain.linear.gradients import Gradients
-from vitrail.explain.linear.problem import LocalProblem
+from vitrail.solve.linear.descent import Gradients
+from vitrail.solve.linear.problem import LocalProblem
 from vitrail.solve.linear.weights import polynomial, stable
 
 EPSILONS = (0.01, 0.1)
@@ -137,9 +137,10 @@ def through_the_ledger(case: Case, third: Third, problem: LocalProblem) -> dict[
     """One Text explanation through PrivateData and its ledger."""
     import vitrail as vt
 
-    explain = vt.LocalLinear(case.private, case.model, weight=problem.weight, labels="hard", intercept=False)
+    plain = vt.linear.Statistics(bands=False)
+    explain = vt.LocalLinear(case.private, case.model, weight=problem.weight, labels="hard", intercept=False, method=plain)
     of = case.indices(case.scale.loss_points)[:1]
-    found = explain(case.points(of), epsilon=0.1, bands=False, method="statistics")
+    found = explain(case.points(of), epsilon=0.1)
     assert found.coefficients is not None
     losses = third.first(1).excess(found.coefficients / (case.model.width / 2))
     row = loss_row("Text", "statistics, through the ledger", 0.1, losses, rows=case.m)

@@ -10,17 +10,15 @@ import numpy as np
 from local_bands import true_values
 from local_draws import rehearsed, symmetric_noise
 from local_loss import Judge
-from local_setup import DELTA, Bench, Case, Part
+from local_setup import DELTA, Bench, Case, Part, fitted
 from local_stream import Third, non_adaptive, per_query_statistics, protocol, thirds
 from papers.patel_cases import problem_of
 from papers.patel_loss import published_phis
 from vitrail.accounting import mu_of
-from vitrail.explain.linear import cells as moments_by_cell
-from vitrail.explain.linear import moments
-from vitrail.explain.linear.gradients import Gradients
-from vitrail.explain.linear.problem import LocalProblem
-from vitrail.explain.linear.statistics import LocalStatistics, scales_of
-from vitrail.solve.linear.bands import bands_of
+from vitrail.explain.linear.moments import moments_question
+from vitrail.solve.linear.descent import Gradients
+from vitrail.solve.linear.problem import LocalProblem
+from vitrail.solve.linear.statistics import LocalStatistics, scales_of
 from vitrail.solve.linear.weights import Weight, polynomial, stable
 
 SEX = {1: "men", 2: "women"}
@@ -114,7 +112,7 @@ def statistics_by_point(
         found = LocalStatistics.of_sums(problem, third.raw, gram, cross, sigma, case.m, scales)
         fit = found.solve(1.0)
         losses.append(third.excess(found.features(fit.slopes)))
-        half = bands_of(found, fit, 1.0).half_widths
+        half = found.half_widths(fit, 1.0)
         widths.append(half * problem.model.width / 2)
         held.append(np.abs(found.values(fit) - truth) <= half)
     return np.array(losses), np.array(widths), np.array(held)
@@ -126,8 +124,8 @@ def synopsis_by_point(
     half = problem.model.width / 2
     truth = half * true_values(problem, third.raw, third.a, third.b, 1.0)
     mu = mu_of(GROUP_EPSILON, DELTA)
-    released = moments.fit(problem, case.private, mu)
-    made = [released, *(replace(released, parts=p) for p in rehearsed(moments.question(problem), case, mu, draws - 1))]
+    released = fitted(problem, case.private, mu)
+    made = [released, *(replace(released, parts=p) for p in rehearsed(moments_question(problem), case, mu, draws - 1))]
     losses, widths, held = [], [], []
     for one in made:
         found = one(case.points(of))
@@ -223,10 +221,10 @@ def adaptive_losses(problem: LocalProblem, whole: Third, count: int, mu: float) 
 def unlimited(case: Case, problem: LocalProblem, third: Third, judge: Judge, mu: float) -> dict[str, float]:
     """Mean excess losses of cells under the problem's weight and of the synopsis under its own."""
     half = case.model.width / 2
-    released = moments_by_cell.fit(problem, case.private, mu)
+    released = fitted(problem, case.private, mu, "cells")
     by_cell = released(case.data.schema.frame(third.raw), bands=False).coefficients
     assert by_cell is not None
-    synopsis = moments.fit(judge.problem, case.private, mu)
+    synopsis = fitted(judge.problem, case.private, mu)
     return {
         "synopsis": float(judge.losses_of(synopsis(judge.points, bands=False)).mean()),
         "cells": float(third.excess(by_cell / half).mean()),

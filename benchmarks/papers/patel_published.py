@@ -13,15 +13,24 @@ streams.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 
-from vitrail.accounting import Cost, bounded_range_epsilon_of
-from vitrail.explain.linear.gradients import Choice, Gradients, NoisyGradient, WeightedMeans
+from vitrail.accounting import Basis, Cost, bounded_range_epsilon_of
+from vitrail.explain.linear.descent import GradientRows
+from vitrail.explain.recipe import Ask, Recipe, Terms, drive
+from vitrail.guarantee import Guarantee
+from vitrail.releases import Release
+from vitrail.solve.linear.descent import Gradients
+from vitrail.vault import Select
 
+R = TypeVar("R")
+DELTA = 1e-6
 Statistics = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 """From a point to (A, b)."""
 
@@ -193,24 +202,40 @@ class Algorithm3:
 
 @dataclass
 class Rehearsal:
-    """Answers the sound protocol's questions (``gradients.Answers``) from exact statistics, with the vault's noise law."""
+    """The other side of the sound protocol's recipes: exact statistics, with the vault's noise law. Centred form only."""
 
     gradients: Gradients
     statistics: Statistics
     n_rows_public: int
     generator: np.random.Generator
 
-    def gradient(self, centres: np.ndarray, phi: np.ndarray, *, step: int, mu: float) -> NoisyGradient:
-        exact = np.stack([gradient(*self.statistics(z), one) for z, one in zip(centres, phi, strict=True)])
-        sigma = float(np.linalg.norm(self.gradients.bounds(phi))) / mu / self.n_rows_public
-        return NoisyGradient(exact + self.generator.normal(0.0, sigma, exact.shape), sigma, Cost.of_mu(mu))
+    def run(self, recipe: Callable[[Terms], Recipe[R]], mu: float) -> R:
+        """Have the conversation at this price."""
+        schema = self.gradients.problem.row_schema
+        terms = Terms("rehearsal", schema, None, self.n_rows_public, "add-remove", DELTA, mu)
+        return drive(recipe(terms), Cost.of_mu(mu).pico_mu_squared, self.answer)
 
-    def choose(self, centre: np.ndarray, starts: np.ndarray, *, mu: float) -> Choice:
-        a, b = self.statistics(centre)
+    def answer(self, ask: Ask, units: int, mu: float, step: int) -> Release:
+        question = ask.question
+        if isinstance(question, Select):
+            return self._choice(question.fn.__self__, units, mu)  # type: ignore[attr-defined]
+        rows: GradientRows = question.fn  # type: ignore[attr-defined]
+        phi = rows.phi[:, 0]
+        exact = np.stack([gradient(*self.statistics(z), one) for z, one in zip(rows.centres, phi, strict=True)])
+        sigma = float(np.linalg.norm(self.gradients.bounds(phi))) / mu
+        noisy = self.n_rows_public * exact + self.generator.normal(0.0, sigma, exact.shape)
+        return Release(noisy.ravel(), sigma, Cost(units), promise(units), {}, "rehearsal")
+
+    def _choice(self, rows: GradientRows, units: int, mu: float) -> Release:
+        a, b = self.statistics(rows.centres[0])
+        starts = rows.phi[0]
         norms = np.linalg.norm(2 * (starts @ a - b), axis=1) * self.n_rows_public
         rate = bounded_range_epsilon_of(mu) / (2 * float(self.gradients.bounds(starts).max()))
         noisy = -norms * rate + self.generator.gumbel(size=len(starts))
-        return Choice(int(np.argmax(noisy)), Cost.of_mu(mu))
+        return Release(np.array([float(np.argmax(noisy))]), None, Cost(units), promise(units), {}, "rehearsal")
 
-    def means(self, centres: np.ndarray, *, mu: float) -> WeightedMeans:
-        raise NotImplementedError("the paper's experiments are in the centred form, without an intercept")
+
+@functools.cache
+def promise(units: int) -> Guarantee:
+    """Of a release of this price that nobody will ever compose with others."""
+    return Guarantee.of(Basis.of(f"rehearsed at {units}", Cost(units)), DELTA)

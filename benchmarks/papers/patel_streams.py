@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import exact
-from local_setup import Bench, Case, Part
+from local_setup import Bench, Case, Part, fitted
 from local_stream import (
     PARTS,
     Third,
@@ -27,11 +27,9 @@ from local_stream import (
 from papers.patel_cases import problem_of, text_case, text_thirds
 from papers.patel_published import Algorithm3, algorithm_1, composed_epsilon
 from vitrail.accounting import epsilon_of, mu_of
-from vitrail.explain.linear import cells
-from vitrail.explain.linear.gradients import Gradients
-from vitrail.explain.linear.problem import LocalProblem
-from vitrail.solve.linear import history
-from vitrail.solve.linear.history import History
+from vitrail.solve.linear.descent import Gradients
+from vitrail.solve.linear.history import History, explain_from
+from vitrail.solve.linear.problem import LocalProblem
 
 DELTA_STREAM = 1e-7
 ITERATIONS = 300
@@ -211,7 +209,7 @@ def epsilon_for_least(load: Workload) -> float:
 def synopsis_stream(bench: Bench, load: Workload) -> Stream:
     """One release by cells from all rows, read under the same weight; the epsilon does not grow with the queries."""
     case = bench.case("acs")
-    released = cells.fit(load.problem, case.private, mu_of(SYNOPSIS_EPSILON, DELTA_STREAM))
+    released = fitted(load.problem, case.private, mu_of(SYNOPSIS_EPSILON, DELTA_STREAM), "cells")
     losses = []
     for third in load.parts:
         coefficients = released(case.data.schema.frame(third.raw), bands=False).coefficients
@@ -303,7 +301,7 @@ def non_interactive(load: Workload, stream: Stream) -> Stream:
     """Algorithm 4 on the history of every part."""
     found = []
     for third, past in zip(load.further, stream.histories, strict=True):
-        coefficients = history.explain(past, third.raw).coefficients
+        coefficients = explain_from(past, third.raw).coefficients
         assert coefficients is not None
         found.append(third.excess(coefficients / (load.problem.model.width / 2)))
     way = stream.method.split()[0]

@@ -124,9 +124,14 @@ def composed(
             continue
         one = Case(f"text-{name}", data, case.estimator, outputs[name][kept], bench.cache, bench.scale)
         explain = vt.LocalLinear(
-            one.private, one.model, labels="hard", intercept=False, training_guarantee=(spent[name], DELTA)
+            one.private,
+            one.model,
+            method=vt.linear.Statistics(bands=False),
+            labels="hard",
+            intercept=False,
+            training_guarantee=(spent[name], DELTA),
         )
-        found = explain(one.points(np.arange(1)), epsilon=0.1, bands=False)
+        found = explain(one.points(np.arange(1)), epsilon=0.1)
         rows.append(
             {
                 "model": name,

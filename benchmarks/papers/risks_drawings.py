@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from vitrail.show.images import AMBER, GLASS, INK, RULE, SOFT, new_figure, quiet
+from vitrail.show.style import AMBER, GLASS, INK, RULE, SOFT, new_figure, quiet
 
 Row = dict[str, object]
 COLOURS = (GLASS, AMBER, INK, SOFT)

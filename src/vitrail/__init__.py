@@ -12,24 +12,26 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from . import audit, errors, flow, pane, show
     from .accounting import Cost
+    from .explain import linear
+    from .explain.accumulated_effects import AccumulatedEffects
     from .explain.any_curve import AnyCurve
     from .explain.any_ranking import AnyRanking
-    from .explain.counterfactual.explainer import Counterfactual
-    from .explain.effects.explainers import AccumulatedEffects, PartialDependence
-    from .explain.importance.explainer import PermutationImportance
-    from .explain.interactions.explainer import Interactions
-    from .explain.linear.classes import explain_classes
-    from .explain.linear.local import LocalLinear
+    from .explain.counterfactual import Counterfactual
+    from .explain.global_report import GlobalReport
+    from .explain.interactions import Interactions
+    from .explain.linear.classes import LocalClasses
+    from .explain.linear.local_linear import LocalLinear
     from .explain.marginals import marginals
+    from .explain.partial_dependence import PartialDependence
+    from .explain.permutation_importance import PermutationImportance
     from .explain.private_rows import private_rows
-    from .explain.report.global_report import GlobalReport
-    from .explain.shap_global.explainers import ShapDependence, ShapImportance
+    from .explain.shap_global import ShapDependence, ShapImportance
     from .explain.shapley import Shapley
     from .guarantee import Budget, Guarantee
     from .maps import LocallyLinearClassifier, PictureFilters, TunedMaps, tune_locally_linear
     from .model import Model
     from .pane.pane import Pane
-    from .pane.writer import release
+    from .pane.pane_recipe import release
     from .results import Attribution, Curve, Ranking, Surface
     from .results.counterfactuals import Counterfactuals
     from .results.effects import Effects
@@ -37,12 +39,14 @@ if TYPE_CHECKING:
     from .results.private_rows import PrivateRows
     from .results.report import Report
     from .schema import BagOfWords, Categorical, Numeric, Picture, Schema
+    from .solve.counterfactual.fitted import FittedCounterfactual
+    from .solve.linear import weights
     from .vault import Block, BoundedSum, GramSum, GroupedSum, PrivateData, ProductSum, Quote, Release, SampledSum, Select
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "AccumulatedEffects": "explain.effects.explainers",
+    "AccumulatedEffects": "explain.accumulated_effects",
     "AnyCurve": "explain.any_curve",
     "AnyRanking": "explain.any_ranking",
     "Attribution": "results",
@@ -52,23 +56,25 @@ _HOMES = {
     "Budget": "guarantee",
     "Categorical": "schema",
     "Cost": "accounting",
-    "Counterfactual": "explain.counterfactual.explainer",
+    "Counterfactual": "explain.counterfactual",
     "Counterfactuals": "results.counterfactuals",
     "Curve": "results",
     "Effects": "results.effects",
-    "GlobalReport": "explain.report.global_report",
+    "FittedCounterfactual": "solve.counterfactual.fitted",
+    "GlobalReport": "explain.global_report",
     "GramSum": "vault",
     "GroupedSum": "vault",
     "Guarantee": "guarantee",
-    "Interactions": "explain.interactions.explainer",
-    "LocalLinear": "explain.linear.local",
+    "Interactions": "explain.interactions",
+    "LocalClasses": "explain.linear.classes",
+    "LocalLinear": "explain.linear.local_linear",
     "LocallyLinearClassifier": "maps",
     "Marginals": "results.marginals",
     "Model": "model",
     "Numeric": "schema",
     "Pane": "pane.pane",
-    "PartialDependence": "explain.effects.explainers",
-    "PermutationImportance": "explain.importance.explainer",
+    "PartialDependence": "explain.partial_dependence",
+    "PermutationImportance": "explain.permutation_importance",
     "Picture": "schema",
     "PictureFilters": "maps",
     "PrivateData": "vault",
@@ -81,18 +87,20 @@ _HOMES = {
     "SampledSum": "vault",
     "Schema": "schema",
     "Select": "vault",
-    "ShapDependence": "explain.shap_global.explainers",
-    "ShapImportance": "explain.shap_global.explainers",
+    "ShapDependence": "explain.shap_global",
+    "ShapImportance": "explain.shap_global",
     "Shapley": "explain.shapley",
     "Surface": "results",
     "TunedMaps": "maps",
-    "explain_classes": "explain.linear.classes",
     "marginals": "explain.marginals",
     "private_rows": "explain.private_rows",
-    "release": "pane.writer",
+    "release": "pane.pane_recipe",
     "tune_locally_linear": "maps",
 }
-_ROOMS = ("audit", "errors", "flow", "pane", "show")
+_ROOMS = {name: name for name in ("audit", "errors", "flow", "pane", "show")} | {
+    "linear": "explain.linear",
+    "weights": "solve.linear.weights",
+}
 
 __all__ = [
     "AccumulatedEffects",
@@ -109,11 +117,13 @@ __all__ = [
     "Counterfactuals",
     "Curve",
     "Effects",
+    "FittedCounterfactual",
     "GlobalReport",
     "GramSum",
     "GroupedSum",
     "Guarantee",
     "Interactions",
+    "LocalClasses",
     "LocalLinear",
     "LocallyLinearClassifier",
     "Marginals",
@@ -141,14 +151,15 @@ __all__ = [
     "TunedMaps",
     "audit",
     "errors",
-    "explain_classes",
     "flow",
+    "linear",
     "marginals",
     "pane",
     "private_rows",
     "release",
     "show",
     "tune_locally_linear",
+    "weights",
 ]
 
 
@@ -157,7 +168,7 @@ def __getattr__(name: str) -> object:
     if name in _HOMES:
         return getattr(import_module(f".{_HOMES[name]}", __name__), name)
     if name in _ROOMS:
-        return import_module(f".{name}", __name__)
+        return import_module(f".{_ROOMS[name]}", __name__)
     raise AttributeError(f"module 'vitrail' has no attribute {name!r}")
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
@@ -111,7 +112,9 @@ def names(name: str, value: object, known: Iterable[str]) -> tuple[str, ...]:
         raise InvalidInput(f"{name} is empty; name at least one column, or leave it out for all of them")
     for column in value:
         if column not in declared:
-            raise InvalidInput(f"{name} names {column!r}, which is none of {', '.join(declared)}")
+            close = difflib.get_close_matches(str(column), declared, n=1)
+            hint = f". Did you mean {close[0]!r}?" if close else ""
+            raise InvalidInput(f"{name} names {column!r}, which is none of {', '.join(declared)}{hint}")
         if list(value).count(column) > 1:
             raise InvalidInput(f"{name} names {column!r} twice; name each column once")
     return tuple(value)

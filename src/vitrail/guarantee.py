@@ -1,4 +1,4 @@
-"""What is promised, in numbers and in a sentence."""
+"""What is promised, what may be spent and what was spent, in numbers and in sentences."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal, get_args
 
-from .accounting import NOTHING, Basis, Cost, JsonValue, epsilon_of, mu_of, rounded_up
+from .accounting import NOTHING, Basis, Cost, JsonValue, epsilon_of, mu_of, rounded_down, rounded_up
 from .accounting.cost import PICO
 from .accounting.gdp import LARGEST_MU
 from .errors import InvalidInput
@@ -243,6 +243,86 @@ class Guarantee:
             if fields["protects"] == protects:
                 return cls(epsilon, delta, mu, check_neighbours(str(fields["neighbours"])), protects, basis)
         raise ValueError(f"'protects' must be one of {', '.join(map(repr, get_args(Protects)))}")
+
+
+@dataclass(frozen=True, slots=True)
+class BillLine:
+    """One question, or one stored answer handed out again.
+
+    Parameters
+    ----------
+    seq : int
+        Its number in the ledger.
+    time_utc : str
+        When.
+    analyst : str
+        Who asked.
+    what : str
+        The question, in a few words.
+    paid : bool
+        Whether it was paid for; a replay is not.
+    epsilon : float
+        Its own epsilon at the account's delta; 0 for a replay.
+    so_far : float
+        Epsilon of everything up to here. It is less than the sum: squares of mu add, epsilons do not.
+    share : float
+        What it added to the account's spending on questions, as a share of the budget's mu squared; 0 for what the training
+        purse paid, and for a question to a part of the rows while another part is dearer.
+    part : str
+        The disjoint part of the rows that was asked, in words; empty for the whole data.
+    """
+
+    seq: int
+    time_utc: str
+    analyst: str
+    what: str
+    paid: bool
+    epsilon: float
+    so_far: float
+    share: float
+    part: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """What an account has paid for.
+
+    Parameters
+    ----------
+    account : str
+        The account.
+    budget_epsilon, budget_delta : float
+        The most it may spend.
+    spent_epsilon, remaining_epsilon : float
+        What questions and training runs together cost, and the largest single question that still fits.
+    guarantee : Guarantee
+        The promise for everything it has released.
+    head : str
+        The digest of the ledger's last entry.
+    lines : tuple of BillLine
+        The questions and replays, oldest first.
+    """
+
+    account: str
+    budget_epsilon: float
+    budget_delta: float
+    spent_epsilon: float
+    remaining_epsilon: float
+    guarantee: Guarantee
+    head: str
+    lines: tuple[BillLine, ...]
+
+    @property
+    def sentence(self) -> str:
+        """The state of the account in a sentence."""
+        paid = sum(line.paid for line in self.lines)
+        replayed = len(self.lines) - paid
+        again = f", {replayed} stored answer{'s' if replayed != 1 else ''} handed out again for nothing" if replayed else ""
+        return (
+            f"{paid} question{'s' if paid != 1 else ''} paid{again}: ε = {rounded_up(self.spent_epsilon)} spent of "
+            f"{rounded_up(self.budget_epsilon)} (δ = {rounded_up(self.budget_delta)}). The largest question that still "
+            f"fits is ε = {rounded_down(self.remaining_epsilon)}."
+        )
 
 
 def _epsilon_at(cost: Cost, delta: float) -> float:

@@ -25,10 +25,11 @@ import pytest
 import vitrail as vt
 from error_rates import CONFIDENCE
 from vitrail.accounting import bounded_range_epsilon_of
-from vitrail.explain.linear import adaptive
-from vitrail.explain.linear.gradients import Gradients, VaultAnswers
-from vitrail.explain.linear.problem import LocalProblem
+from vitrail.explain.linear.adaptive import stream_recipe
+from vitrail.explain.recipe import Terms, drive
+from vitrail.solve.linear.descent import Gradients
 from vitrail.solve.linear.history import History
+from vitrail.solve.linear.problem import LocalProblem
 from vitrail.solve.linear.weights import stable
 
 spec = importlib.util.spec_from_file_location(
@@ -64,37 +65,45 @@ def statistics(rows, centre):
 class Eavesdropper:
     """Hands questions on, and adds up log P(answer | D') - log P(answer | D)."""
 
-    answers: object
-    mu_spent: float = 0.0
+    answer_of: object
     loss: float = 0.0
     released: list[float] = field(default_factory=list)
 
-    def gradient(self, centres, phi, *, step, mu):
-        answer = self.answers.gradient(centres, phi, step=step, mu=mu)
-        low, high = (published.gradient(*statistics(rows, centres[0]), phi[0]) for rows in (WITHOUT, WITH))
-        self.loss += float((high - low) @ (2 * answer.mean[0] - high - low)) / (2 * answer.sigma**2)
-        self.released.extend(answer.mean[0].tolist())
-        return answer
+    def answer(self, ask, units, mu, step):
+        release = self.answer_of(ask, units, mu, step)
+        if isinstance(ask.question, vt.Select):
+            self._choice(ask.question.fn.__self__, int(release.value[0]), mu)
+        else:
+            self._gradient(ask.question.fn, release.value / M, release.sigma / M)
+        return release
 
-    def choose(self, centre, starts, *, mu):
-        answer = self.answers.choose(centre, starts, mu=mu)
+    def _gradient(self, rows, mean, sigma):
+        low, high = (published.gradient(*statistics(held, rows.centres[0]), rows.phi[0, 0]) for held in (WITHOUT, WITH))
+        self.loss += float((high - low) @ (2 * mean - high - low)) / (2 * sigma**2)
+        self.released.extend(mean.tolist())
+
+    def _choice(self, rows, index, mu):
+        starts = rows.phi[0]
         rate = bounded_range_epsilon_of(mu) / (2 * float(GRADIENTS.bounds(starts).max()))
-        for sign, rows in ((-1, WITHOUT), (1, WITH)):
-            a, b = statistics(rows, centre)
+        for sign, held in ((-1, WITHOUT), (1, WITH)):
+            a, b = statistics(held, rows.centres[0])
             scores = -rate * M * np.linalg.norm(2 * (starts @ a - b), axis=1)
-            self.loss += sign * (scores[answer.index] - float(np.logaddexp.reduce(scores)))
-        self.released.append(float(answer.index))
-        return answer
+            self.loss += sign * (scores[index] - float(np.logaddexp.reduce(scores)))
+        self.released.append(float(index))
 
 
-def protocol(answers_of, mu, enhanced):
+def protocol(answer_of, mu, enhanced):
     """A mechanism: the transcript of three queries, as the likelihood ratio and the numbers of gradients."""
-    shares = 8 if enhanced else 4
-    rules = adaptive.rules_of(GRADIENTS, mu / math.sqrt(3), M, iterations=shares, reuse_distance=0.0, enhanced=enhanced)
+    options = vt.linear.Adaptive(iterations=8 if enhanced else 4, reuse_distance=0.0, enhanced=enhanced)
+    terms = Terms("rows", SCHEMA, None, M, "add-remove", 1e-6, mu / math.sqrt(3))
+    units = math.floor(mu**2 / 3 * 10**12)
 
     def run(rows):
-        spy, history = Eavesdropper(answers_of(rows)), History(PROBLEM)
-        counts = [adaptive.explain_point(GRADIENTS, spy, rules, query, history).gradients for query in QUERIES]
+        spy, history, counts = Eavesdropper(answer_of(rows)), History(PROBLEM), []
+        for query in QUERIES:
+            (past,) = drive(stream_recipe(GRADIENTS, query[None], history, options, terms), units, spy.answer)
+            history.take(past)
+            counts.append(past.gradients)
         assert history.cost <= vt.Cost.of_mu(mu)
         # A rehearsal's doubles say more in their last bits than the vault's integers do: look past those.
         return np.array([round(spy.loss, 4), *counts, *np.round(spy.released[:4], 4)])
@@ -105,16 +114,16 @@ def protocol(answers_of, mu, enhanced):
 def rehearsed(seed):
     generator = np.random.default_rng(seed)
 
-    def answers_of(rows):
-        return published.Rehearsal(GRADIENTS, lambda centre: statistics(rows, centre), M, generator)
+    def answer_of(rows):
+        return published.Rehearsal(GRADIENTS, lambda centre: statistics(rows, centre), M, generator).answer
 
-    return answers_of
+    return answer_of
 
 
 def vaulted(rows):
     """The real thing: a new dataset with a ledger of its own."""
     data = vt.PrivateData(rows, SCHEMA, name="rows", n_rows_public=M, budget=vt.Budget(60.0, 1e-6), block_rows=8)
-    return VaultAnswers(GRADIENTS, data, "audit")
+    return lambda ask, units, mu, step: data.ask(ask.question, mu=mu)
 
 
 @pytest.mark.parametrize("enhanced", [False, True])

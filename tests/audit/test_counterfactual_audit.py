@@ -15,11 +15,10 @@ import pytest
 
 import vitrail as vt
 from error_rates import CONFIDENCE
-from vitrail.explain.counterfactual import moments, prototypes
-from vitrail.explain.counterfactual.explainer import Counterfactual
-from vitrail.explain.counterfactual.moments import moments_question
-from vitrail.explain.counterfactual.network import mean_question, step_question
-from vitrail.solve.counterfactual.codes import NetworkCode, linear_code
+from vitrail.explain import counterfactual as questions
+from vitrail.explain.counterfactual import Counterfactual, mean_question, moments_question, step_question
+from vitrail.solve.counterfactual.autoencoder import NetworkCode
+from vitrail.solve.counterfactual.codes import IdentityCode, Moments, linear_code
 from vitrail.vault import rehearse
 from vitrail.vault.rows import open_rows
 from vitrail.vault.rows.block import Block
@@ -40,8 +39,7 @@ def counterfactual():
 
 
 def sums_question():
-    asking = counterfactual()._asked()
-    return asking.sums(None, asking.bins())[1]
+    return counterfactual().class_sums(IdentityCode(2)).question()
 
 
 def a_step():
@@ -64,8 +62,8 @@ def audit(question, neighbours, relation, mu=1.0, draws=DRAWS):
 CASES = {
     "prototypes, a row more": (sums_question, (NOBODY, FIRST), "add-remove"),
     "prototypes, a row of another class": (sums_question, (FIRST, SECOND), "replace-one"),
-    "moments, a row more": (lambda: moments_question(SCHEMA, 1.0), (NOBODY, FIRST), "add-remove"),
-    "moments, a row exchanged": (lambda: moments_question(SCHEMA, 1.0), (FIRST, SECOND), "replace-one"),
+    "moments, a row more": (lambda: moments_question(2, 1.0), (NOBODY, FIRST), "add-remove"),
+    "moments, a row exchanged": (lambda: moments_question(2, 1.0), (FIRST, SECOND), "replace-one"),
     "network, mean row": (lambda: mean_question(2, 1.0), (NOBODY, FIRST), "add-remove"),
     "network, a step, a row more": (a_step, (NOBODY, FIRST), "add-remove"),
     "network, a step, a row exchanged": (a_step, (FIRST, SECOND), "replace-one"),
@@ -91,11 +89,10 @@ def test_one_row_is_told_as_well_as_promised(name):
 
 @pytest.mark.usefixtures("planted_noise")
 def test_marginals_weighted_twice_are_caught(monkeypatch):
-    real = prototypes.Weights.of
-    monkeypatch.setattr(
-        prototypes.Weights, "of", classmethod(lambda cls, columns: cls(real(columns).codes, 2 * real(columns).marginals))
-    )
-    monkeypatch.setattr(prototypes, "HAIR", 2.0)  # nobody is clipped, and the bound stays what it was
+    real = questions.block_weights
+    doubled = lambda columns: real(columns)._replace(counts=2 * real(columns).counts)  # noqa: E731
+    monkeypatch.setattr(questions, "block_weights", doubled)
+    monkeypatch.setattr(questions, "HAIR", 2.0)  # nobody is clipped, and the bound stays what it was
     question = sums_question()
     object.__setattr__(question, "l2_bound", 2.0)
 
@@ -122,8 +119,8 @@ def two_releases(rows, draws, mu=1.0):
 
     Told are both releases along what the row adds to them, which an adversary knows who knows the row.
     """
-    asking, half = counterfactual()._asked(), mu / math.sqrt(2)
-    first = moments_question(SCHEMA, 1.0)
+    explainer, half = counterfactual(), mu / math.sqrt(2)
+    first = moments_question(2, 1.0)
     grams = rehearse(first, rows, SCHEMA, mu=half, n_rows_public=4, draws=draws, block_rows=2)
     setting = Setting(SCHEMA, None, 4, "add-remove", 2, 1)
     predictions = Predictions(setting)
@@ -135,9 +132,8 @@ def two_releases(rows, draws, mu=1.0):
         gram = np.zeros((3, 3))
         gram[np.triu_indices(3)] = flat
         gram = gram + np.triu(gram, 1).T
-        code = linear_code(moments.Moments.of(gram, 2 / half, 4))
-        sums, question = asking.sums(code, asking.bins())
-        released = question.plan(half, setting).answers(row_pass, 2, 1)[0]
+        sums = explainer.class_sums(linear_code(Moments.of(gram, 2 / half, 4)))
+        released = sums.question().plan(half, setting).answers(row_pass, 2, 1)[0]
         told.append([gram[:2, :2].sum() / 2, released @ sums(theirs)[0]])
     return np.round(np.array(told), 9)  # the products' own last bits say nothing
 

@@ -144,7 +144,8 @@ def test_files_are_written_by_suffix(run, folder: Path) -> None:  # type: ignore
     page = (folder / "e.html").read_text()
     for text in ("Privacy label", explanation.guarantee.sentence, "The answer cost epsilon 0.5", "hours-per-week"):
         assert text in page
-    assert page.count("<img") == 2  # the explanation and the budget
+    assert page.count("<img") == 1  # the budget
+    assert page.count('class="bar"') == len(POINT)
     assert not re.search(r"(src|href)=\"(?!data:)", page)
     assert "<script" not in page
 

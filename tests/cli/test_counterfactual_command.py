@@ -90,7 +90,7 @@ def test_other_people_are_free_and_files_are_written(run, words, tmp_path):
     code, out, err = run(*words("--total", 2, "--save", tmp_path / "adult.cf", *more, point=others))
     assert code == 0, err
     assert "was stored already and cost nothing" in out
-    found = vt.Counterfactuals.load(files[0])
+    found = vt.Counterfactuals.from_json(json.loads(files[0].read_text()))
     assert len(found) == 2
     assert found.validity.all()
     page = files[1].read_text()
@@ -98,7 +98,7 @@ def test_other_people_are_free_and_files_are_written(run, words, tmp_path):
     assert "Person 1" in page
     assert "<script" not in page
     assert files[2].read_bytes().startswith(b"\x89PNG")
-    loaded = vt.Counterfactual.load(tmp_path / "adult.cf", model=vt.Model("model.onnx"))
+    loaded = vt.FittedCounterfactual.load(tmp_path / "adult.cf", model=vt.Model("model.onnx"))
     assert loaded(POINT).validity.all()
 
 

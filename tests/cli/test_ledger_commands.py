@@ -11,8 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import vitrail as vt
+from vitrail.accounting import Cost, GaussianSum
 from vitrail.cli import main
-from vitrail.ledger import high_water
+from vitrail.ledger import high_water, open_ledger
 
 ASK = ["marginals", "people.parquet", "--schema", "schema.json", "--rows", 500, "--budget", 1, "-o", "r.html"]
 
@@ -96,3 +97,34 @@ def test_a_place_where_no_record_can_be_kept_is_a_note(run, tmp_path, monkeypatc
     assert code == 0
     assert "Note: No record of how far accounts have come can be kept" in err
     assert "LedgerWarning" not in err
+
+
+def test_reservations_are_listed_and_freed(run):
+    assert ask(run, "l.db", 0.2)[0] == 0
+    assert run("ledger", "reservations", "l.db")[1].strip() == "No reservation is open."
+    ledger = open_ledger("l.db")
+    before = ledger.statement("people").remaining_epsilon
+    cost = Cost.of_mu(0.05)
+    made = ledger.reserve("people", analyst="alice", cost=cost + cost, recipe="ab" * 32, question={"label": "a report"})
+    event = GaussianSum(1.0, 20.0)
+    charge = ledger.charge("people", analyst="alice", event=event, question={}, key=None, reservation=made)
+    code, out, _ = run("ledger", "reservations", "l.db")
+    assert code == 0
+    for word in ("people", str(made.seq), "alice", "a report", "abababababab"):
+        assert word in out
+    (listed,) = json.loads(run("ledger", "reservations", "l.db", "--json")[1])
+    assert (listed["account"], listed["seq"], listed["label"]) == ("people", made.seq, "a report")
+    assert listed["booked"]["pico_mu_squared"] == charge.cost.pico_mu_squared
+    assert f"reserved   a report (alice, entry {made.seq}): epsilon" in run("budget", "l.db")[1]
+    code, out, _ = run("ledger", "free", "l.db", made.seq)
+    assert code == 0
+    assert f"Reservation {made.seq} of account 'people' was freed; a question of up to epsilon" in out
+    assert ledger.statement("people").reservations == ()
+    assert 0 < ledger.statement("people").remaining_epsilon < before
+    code, _, err = run("ledger", "free", "l.db", made.seq)
+    assert code == 2
+    assert "was freed already" in err
+    code, _, err = run("ledger", "free", "l.db", 1)
+    assert (code, "is no reservation; open are none" in err) == (2, True)
+    assert run("ledger", "verify", "l.db")[0] == 0
+    ledger.close()

@@ -15,7 +15,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import vitrail as vt
 from vitrail.cli import main
-from vitrail.pane.plan import WEIGHTS
+from vitrail.pane.pane_recipe import WEIGHTS
 
 ROOT = Path(__file__).resolve().parents[2]
 N_ROWS = 3000

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,8 +16,6 @@ from sklearn.tree import DecisionTreeRegressor
 
 import vitrail as vt
 from vitrail.errors import InvalidInput, ModelError
-from vitrail.solve.linear.history import History
-from vitrail.solve.linear.weights import custom
 from vitrail.vault.rows.predictions import Predictions
 from vitrail.vault.setting import Setting
 
@@ -67,30 +66,33 @@ PAIRS: dict[str, Callable[[], tuple[vt.Model, vt.Model]]] = {
 }
 
 
-def local(d: vt.PrivateData, m: vt.Model, k: str | None, **options: object) -> object:
-    explain = vt.LocalLinear(d, m)
-    if options.get("method") in ("adaptive", "enhanced"):
-        options["history"] = History(explain.problem)
-    return explain(POINT, epsilon=1.0, key=k, **options)  # type: ignore[arg-type]
+def local(d: vt.PrivateData, m: vt.Model, k: str | None, method: Any = "statistics") -> object:
+    return vt.LocalLinear(d, m, method=method, key=k)(POINT, epsilon=1.0)
+
+
+def stream(d: vt.PrivateData, m: vt.Model, k: str | None) -> object:
+    """From an empty history: with its own of before, every point would be handed on."""
+    start = vt.linear.History(vt.LocalLinear(d, m).problem)
+    return local(d, m, k, vt.linear.Adaptive(iterations=4, history=start))
 
 
 Ask = Callable[[vt.PrivateData, vt.Model, str | None], object]
 ASKED: dict[str, Ask] = {
     "statistics": local,
-    "descent": lambda d, m, k: local(d, m, k, method="descent", iterations=4),
-    "adaptive": lambda d, m, k: local(d, m, k, method="adaptive", iterations=4),
-    "moments": lambda d, m, k: vt.LocalLinear(d, m).fit(epsilon=1.0, key=k),
-    "classes": lambda d, m, k: vt.explain_classes(d, [m], POINT, epsilon=1.0, key=k),
+    "descent": lambda d, m, k: local(d, m, k, vt.linear.Descent(iterations=4)),
+    "adaptive": stream,
+    "moments": lambda d, m, k: vt.LocalLinear(d, m, key=k).fit(epsilon=1.0),
+    "classes": lambda d, m, k: vt.LocalClasses(d, [m], key=k)(POINT, epsilon=1.0),
     "shapley": lambda d, m, k: vt.Shapley(d, m, key=k)(POINT, epsilon=1.0),
     "shapley, clip chosen": lambda d, m, k: vt.Shapley(d, m, key=k, clip="auto")(POINT, epsilon=1.0),
     "counterfactual": lambda d, m, k: vt.Counterfactual(d, m, rows=False, key=k, threshold=0.25).fit(epsilon=1.0),
-    "pdp": lambda d, m, k: vt.PartialDependence(d, m, key=k)(epsilon=1.0, marginals=counted(d)),
-    "ale": lambda d, m, k: vt.AccumulatedEffects(d, m, key=k)(epsilon=1.0, marginals=counted(d)),
-    "importance": lambda d, m, k: vt.PermutationImportance(d, m, key=k)(epsilon=1.0, marginals=counted(d)),
-    "interactions": lambda d, m, k: vt.Interactions(d, m, key=k)(epsilon=1.0, marginals=counted(d)),
-    "shap importance": lambda d, m, k: vt.ShapImportance(d, m, key=k)(epsilon=1.0, marginals=counted(d)),
-    "shap dependence": lambda d, m, k: vt.ShapDependence(d, m, key=k)(epsilon=1.0, marginals=counted(d)),
-    "report": lambda d, m, k: vt.GlobalReport(d, m, key=k)(epsilon=1.0, marginals=counted(d)),
+    "pdp": lambda d, m, k: vt.PartialDependence(d, m, key=k, marginals=counted(d))(epsilon=1.0),
+    "ale": lambda d, m, k: vt.AccumulatedEffects(d, m, key=k, marginals=counted(d))(epsilon=1.0),
+    "importance": lambda d, m, k: vt.PermutationImportance(d, m, key=k, marginals=counted(d))(epsilon=1.0),
+    "interactions": lambda d, m, k: vt.Interactions(d, m, key=k, marginals=counted(d))(epsilon=1.0),
+    "shap importance": lambda d, m, k: vt.ShapImportance(d, m, key=k, marginals=counted(d))(epsilon=1.0),
+    "shap dependence": lambda d, m, k: vt.ShapDependence(d, m, key=k, marginals=counted(d))(epsilon=1.0),
+    "report": lambda d, m, k: vt.GlobalReport(d, m, key=k, marginals=counted(d))(epsilon=1.0),
     "pane": lambda d, m, k: vt.release(d, m, epsilon=1.0, parts=["local", "counterfactual"], threshold=0.25, key=k),
     "any curve": lambda d, m, k: vt.AnyCurve(
         d, curve, x_grid=[0.0, 1.0], y_range=(0, 1), model=m, groups=20, isolation="none", key=k
@@ -125,7 +127,7 @@ def charges(data: vt.PrivateData, act: Callable[[], object]) -> int:
 def test_one_key_for_two_models_replays_neither_for_the_other(name: str, pair: str) -> None:
     first, second = PAIRS[pair]()
     if name == "classes" and pair == "range":
-        pytest.skip("explain_classes takes probabilities alone")
+        pytest.skip("LocalClasses takes probabilities alone")
     data = private()
     counted(data)
     paid = charges(data, lambda: ASKED[name](data, first, KEY))
@@ -279,10 +281,11 @@ def test_a_torch_module_is_copied_and_its_training_changes_nothing() -> None:
 def test_a_counterfactual_does_not_speak_for_a_model_that_was_fitted_again() -> None:
     estimator = tree(3)
     explain = vt.Counterfactual(private(), vt.Model(estimator, range=(0, 1), inputs="values"), threshold=0.25, rows=False)
-    explain.fit(epsilon=4.0)(POINT)
+    fitted_before = explain.fit(epsilon=4.0)
+    fitted_before(POINT)
     estimator.fit(np.random.default_rng(2).uniform(size=(50, 2)), np.linspace(0, 1, 50))
     with pytest.raises(InvalidInput, match="fitted again"):
-        explain(POINT)
+        fitted_before(POINT)
 
 
 # --- other things that a key does not stand in for -------------------------------------------------------------------
@@ -291,27 +294,27 @@ def test_a_counterfactual_does_not_speak_for_a_model_that_was_fitted_again() -> 
 def test_a_history_is_found_for_its_own_model_alone() -> None:
     data = private()
     one, other = PAIRS["content of functions"]()
-    vt.LocalLinear(data, one)(POINT, epsilon=1.0, method="adaptive", key=KEY, iterations=4)
-    assert vt.LocalLinear(data, one)(POINT, method="history", key=KEY).method == "history"
+    local(data, one, KEY, vt.linear.Adaptive(iterations=4))
+    assert vt.LocalLinear(data, one, method="history", key=KEY)(POINT).method == "history"
     with pytest.raises(InvalidInput, match="keeps no history"):
-        vt.LocalLinear(data, other)(POINT, method="history", key=KEY)
+        vt.LocalLinear(data, other, method="history", key=KEY)(POINT)
 
 
 def test_a_history_at_hand_is_refused_for_another_function() -> None:
     data = private()
-    one, other = (vt.LocalLinear(data, model) for model in PAIRS["range"]())
-    history = History(one.problem)
-    one(POINT, epsilon=1.0, method="adaptive", history=history, iterations=4)
+    one, other = PAIRS["range"]()
+    shared = vt.linear.Adaptive(iterations=4, history=vt.linear.History(vt.LocalLinear(data, one).problem))
+    local(data, one, None, shared)
     with pytest.raises(InvalidInput, match="another problem"):
-        other(POINT, epsilon=1.0, method="adaptive", history=history, iterations=4)
+        vt.LocalLinear(data, other, method=shared)
 
 
 def test_one_key_for_two_weights_replays_neither_for_the_other() -> None:
     data, model = private(), vt.Model(line(0.5), range=(0, 1))
-    weights = [custom(lambda d, c=c: 1.0 - c * np.minimum(d, 1.0) * (d < 0.3)) for c in (0.1, 0.2)]
+    weights = [vt.weights.custom(lambda d, c=c: 1.0 - c * np.minimum(d, 1.0) * (d < 0.3)) for c in (0.1, 0.2)]
     for weight in weights:
-        explain = vt.LocalLinear(data, model, weight=weight)
-        assert charges(data, lambda explain=explain: explain(POINT, epsilon=1.0, key=KEY)) == 1  # type: ignore[misc]
+        explain = vt.LocalLinear(data, model, weight=weight, key=KEY)
+        assert charges(data, lambda explain=explain: explain(POINT, epsilon=1.0)) == 1  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("report", [False, True])
@@ -323,11 +326,10 @@ def test_one_key_for_two_losses_replays_neither_for_the_other(report: bool) -> N
         def own(y: np.ndarray, f: np.ndarray) -> np.ndarray:
             return np.abs(y - f) ** power
 
+        options: Any = {"loss": own, "loss_bound": 1.0, "key": KEY, "marginals": counted(data)}
         if report:
-            made = vt.GlobalReport(data, model, parts=["importance"], loss=own, loss_bound=1.0, key=KEY)
-            return made(epsilon=1.0, marginals=counted(data))
-        made_alone = vt.PermutationImportance(data, model, loss=own, loss_bound=1.0, key=KEY)
-        return made_alone(epsilon=1.0, marginals=counted(data))
+            return vt.GlobalReport(data, model, parts=["importance"], **options)(epsilon=1.0)
+        return vt.PermutationImportance(data, model, **options)(epsilon=1.0)
 
     assert [charges(data, lambda p=p: ask(p)) for p in (2.0, 2.0, 2.0000001)] == [1, 0, 1]  # type: ignore[misc]
 

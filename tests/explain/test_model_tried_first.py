@@ -8,7 +8,7 @@ import pytest
 import vitrail as vt
 from vitrail.accounting import Cost, epsilon_of, rounded_up
 from vitrail.errors import ModelError
-from vitrail.explain.trying import MOST_ROWS, edge_rows, try_model
+from vitrail.explain.stand_in import MOST_EDGE_ROWS, edge_rows, try_model
 
 ROWS = 400
 SCHEMA = vt.Schema(
@@ -26,7 +26,7 @@ FROM_MARGINALS = {
     "report": lambda data, model: vt.GlobalReport(data, model)(epsilon=1.0),
     "report of SHAP": lambda data, model: vt.GlobalReport(data, model, parts=["shap"])(epsilon=1.0),
     "partial dependence": lambda data, model: vt.PartialDependence(data, model)(epsilon=1.0),
-    "surface": lambda data, model: vt.PartialDependence(data, model)([("age", "job")], epsilon=1.0),
+    "surface": lambda data, model: vt.PartialDependence(data, model, columns=[("age", "job")])(epsilon=1.0),
     "accumulated effects": lambda data, model: vt.AccumulatedEffects(data, model)(epsilon=1.0),
     "importance": lambda data, model: vt.PermutationImportance(data, model)(epsilon=1.0),
     "interactions": lambda data, model: vt.Interactions(data, model)(epsilon=1.0),
@@ -36,17 +36,21 @@ FROM_MARGINALS = {
 """They pay for marginals, and ask the model about rows drawn from them."""
 PAYING_FIRST = {
     **FROM_MARGINALS,
-    "private rows": lambda data, model: vt.LocalLinear(data, model).fit(epsilon=1.0, kind="rows", n_sampled=500),
+    "private rows": lambda data, model: vt.LocalLinear(data, model).fit(epsilon=1.0, kind=vt.linear.Rows(n_sampled=500)),
 }
 EXPLAINERS = {
     **PAYING_FIRST,
     "statistics": lambda data, model: vt.LocalLinear(data, model)(POINT, epsilon=1.0),
-    "descent": lambda data, model: vt.LocalLinear(data, model)(POINT, epsilon=1.0, method="descent"),
-    "adaptive": lambda data, model: vt.LocalLinear(data, model)(POINT, epsilon=1.0, method="adaptive"),
+    "descent": lambda data, model: vt.LocalLinear(data, model, method="descent")(POINT, epsilon=1.0),
+    "adaptive": lambda data, model: vt.LocalLinear(data, model, method="adaptive")(POINT, epsilon=1.0),
     "moments": lambda data, model: vt.LocalLinear(data, model).fit(epsilon=1.0, kind="moments"),
     "cells": lambda data, model: vt.LocalLinear(data, model).fit(epsilon=1.0, kind="cells"),
-    "classes": lambda data, model: vt.explain_classes(data, [model], POINT, epsilon=1.0),
+    "classes": lambda data, model: vt.LocalClasses(data, [model])(POINT, epsilon=1.0),
     "Shapley": lambda data, model: vt.Shapley(data, model)(POINT, epsilon=1.0),
+    "Shapley with a chosen clip": lambda data, model: vt.Shapley(data, model, clip="auto")(POINT, epsilon=1.0),
+    "any curve": lambda data, model: vt.AnyCurve(
+        data, lambda asked, X: [asked.predict(X).mean()], x_grid=[0.0], y_range=(0, 1), model=model, isolation="none"
+    )(epsilon=1.0),
     "counterfactual": lambda data, model: vt.Counterfactual(data, model).fit(epsilon=1.0),
     "counterfactual with a code": lambda data, model: vt.Counterfactual(data, model, latent="linear").fit(epsilon=1.0),
     "counterfactual with a network": lambda data, model: vt.Counterfactual(data, model, latent="network").fit(epsilon=1.0),
@@ -79,11 +83,17 @@ def failing(where, how="raises"):
     return vt.Model(model, range=(0, 1), name="fragile")
 
 
-def unlucky(how):
-    """A model that answers on the rows it is tried on, and on no others."""
-    tried = np.concatenate([FEATURES.probe_rows(4096), edge_rows(FEATURES)[0]])
-    known = {row.tobytes() for row in FEATURES.features(tried)[0]}
-    return failing(lambda x: np.array([row.tobytes() not in known for row in np.ascontiguousarray(x)]), how)
+def unlucky(data, how):
+    """A model that answers on the rows it is asked about before the first charge, and on no others."""
+    known = set()
+
+    def unknown(features):
+        rows = [row.tobytes() for row in np.ascontiguousarray(features)]
+        if data.budget.n_questions == 0:
+            known.update(rows)
+        return np.array([row not in known for row in rows])
+
+    return failing(unknown, how)
 
 
 def asked(explainer, data, model):
@@ -138,10 +148,10 @@ def test_a_model_behind_a_view_is_tried_on_whole_rows():
     [(name, "raises") for name in PAYING_FIRST] + [(name, "nothing") for name in FROM_MARGINALS],
 )
 def test_a_model_that_fails_later_says_what_was_charged_and_the_release_is_kept(explainer, how):
-    """No try can find a model that fails on rows that nobody has seen yet."""
+    """No try and no rehearsal can find a model that fails once something was charged, and not before."""
     data = data_of()
     with pytest.raises(ModelError, match="fragile") as told:
-        asked(explainer, data, unlucky(how))
+        asked(explainer, data, unlucky(data, how))
     spent = data.budget.spent_epsilon
     assert spent > 0
     assert f"Epsilon {spent:.4g} was charged before that, and stays charged" in str(told.value)
@@ -153,10 +163,9 @@ def test_a_model_that_fails_later_says_what_was_charged_and_the_release_is_kept(
 def test_a_release_says_what_its_other_parts_cost(parts):
     data = data_of()
     with pytest.raises(ModelError, match="fragile") as told:
-        quietly(vt.release, data, unlucky("nothing"), epsilon=1.0, parts=parts)
+        quietly(vt.release, data, unlucky(data, "nothing"), epsilon=1.0, parts=parts)
     charges = [entry.cost for entry in data.budget.entries if entry.kind == "charged"]
-    before = charges if "rows" in parts else charges[:1]  # the other one is that of the marginals, which are told apart
-    epsilon = epsilon_of(sum(before, Cost()).mu, data.delta)
+    epsilon = epsilon_of(sum(charges, Cost()).mu, data.delta)
     assert f"Epsilon {rounded_up(epsilon)} was charged before that, and stays charged" in str(told.value)
 
 
@@ -169,7 +178,7 @@ def test_every_end_and_every_level_is_tried_in_several_surroundings():
         for end in ends:
             assert len(np.unique(rows[rows[:, place] == end], axis=0)) >= 8
     many = vt.Schema({f"c{place}": vt.Numeric(0, 1) for place in range(3000)})
-    assert 1000 <= len(edge_rows(many)[0]) <= MOST_ROWS
+    assert 1000 <= len(edge_rows(many)[0]) <= MOST_EDGE_ROWS
 
 
 def test_a_try_is_free_of_complaints_about_a_good_model():

@@ -49,7 +49,9 @@ def exact(surface):
 @pytest.mark.usefixtures("planted_noise")
 @pytest.mark.parametrize("estimate", ["smooth", "plain"])
 def test_surfaces_are_right_at_a_high_price(estimate):
-    effects = vt.PartialDependence(private(), MODEL, estimate=estimate)(["age", ("age", "pay"), ("job", "age")], mu=80.0)
+    effects = vt.PartialDependence(private(), MODEL, columns=["age", ("age", "pay"), ("job", "age")], estimate=estimate)(
+        mu=80.0
+    )
     assert list(effects) == ["age"]
     for pair in (("age", "pay"), ("job", "age")):
         surface = effects[pair]
@@ -64,14 +66,14 @@ def test_surfaces_are_right_at_a_high_price(estimate):
 @pytest.mark.usefixtures("planted_noise")
 def test_pairs_alone_will_do_and_resolution_counts_for_them():
     data = private(budget=2.0)
-    effects = vt.PartialDependence(data, MODEL, resolution=4)([("age", "pay")], epsilon=1.0)
+    effects = vt.PartialDependence(data, MODEL, columns=[("age", "pay")], resolution=4)(epsilon=1.0)
     assert len(effects) == 0
     surface = effects["age", "pay"]
     assert surface.values.shape == (4, 4)
     assert data.budget.spent == effects.cost == surface.cost
     assert (surface.upper > surface.lower).all()
     assert effects.plot() is not None
-    assert list(effects.to_json()) == ["age x pay"]
+    assert [pair for pair, _ in effects.to_json()["surfaces"]] == [["age", "pay"]]
     with pytest.raises(InvalidInput, match="no curves"):
         effects.frame()
 
@@ -81,28 +83,29 @@ def test_bands_hold_the_truth():
     marginals = vt.marginals(private(), mu=20.0)
     inside = []
     for _ in range(12):
-        surface = vt.PartialDependence(private(), MODEL, estimate="plain", resolution=4)(
-            [("age", "pay")], mu=0.5, marginals=marginals
-        )["age", "pay"]
+        explain = vt.PartialDependence(
+            private(), MODEL, columns=[("age", "pay")], estimate="plain", resolution=4, marginals=marginals
+        )
+        surface = explain(mu=0.5)["age", "pay"]
         true = exact(surface)
         inside.append((surface.lower <= true) & (true <= surface.upper))
     assert np.mean(inside) > 0.8  # 95 % nominal; the values of one draw go together
 
 
 @pytest.mark.parametrize(
-    ("features", "message"),
+    ("columns", "message"),
     [
         ([("age", "age")], "two different columns"),
-        ([("age", "pat")], "no feature 'pat'"),
-        ([("age", "pay", "job")], "a feature is"),
-        ([("age", 4)], "a feature is 4"),
-        (["age", 7], "a feature is 7"),
+        ([("age", "pat")], "names 'pat', which is none of"),
+        ([("age", "pay", "job")], "a pair of columns such as"),
+        ([("age", 4)], "names 4, which is none of"),
+        (["age", 7], "names 7, which is none of"),
         ([("age", "pay"), ("pay", "age")], "twice"),
         (["age", "age", ("age", "pay")], "twice"),
     ],
 )
-def test_bad_pairs_are_refused_and_nothing_is_charged(features, message):
+def test_bad_pairs_are_refused_and_nothing_is_charged(columns, message):
     data = private()
     with pytest.raises(InvalidInput, match=message):
-        vt.PartialDependence(data, MODEL)(features, epsilon=1.0)
+        vt.PartialDependence(data, MODEL, columns=columns)(epsilon=1.0)
     assert data.budget.spent == vt.Cost()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,6 @@ import pytest
 import vitrail as vt
 from vitrail.accounting import Basis
 from vitrail.errors import InvalidInput
-from vitrail.solve.linear.history import History
 
 ROWS = 3000
 SCHEMA = vt.Schema(
@@ -74,18 +74,22 @@ def check(data: vt.PrivateData, promise: vt.Guarantee, used: set[int]) -> None:
     assert promise.epsilon == pytest.approx(vt.Guarantee.of_mu(cost.mu, data.delta).epsilon, rel=1e-9)
 
 
+def local(data: vt.PrivateData, method: Any) -> vt.Attribution:
+    return vt.LocalLinear(data, model(), method=method)(POINT, epsilon=1.0)
+
+
 Explain = Callable[[vt.PrivateData], object]
 ALONE: dict[str, Explain] = {
     "marginals": lambda d: vt.marginals(d, epsilon=1.0),
     "private rows": lambda d: vt.private_rows(d, epsilon=2.0),
     "statistics": lambda d: vt.LocalLinear(d, model())(POINT, epsilon=1.0),
-    "descent": lambda d: vt.LocalLinear(d, model())(POINT, epsilon=1.0, method="descent", iterations=5),
-    "adaptive": lambda d: vt.LocalLinear(d, model())(POINT, epsilon=1.0, method="adaptive", iterations=5),
-    "enhanced": lambda d: vt.LocalLinear(d, model())(POINT, epsilon=1.0, method="enhanced", iterations=5),
+    "descent": lambda d: local(d, vt.linear.Descent(iterations=5)),
+    "adaptive": lambda d: local(d, vt.linear.Adaptive(iterations=5)),
+    "enhanced": lambda d: local(d, vt.linear.Adaptive(iterations=5, enhanced=True)),
     "moments": lambda d: vt.LocalLinear(d, model()).fit(epsilon=1.0)(POINT),
     "cells": lambda d: vt.LocalLinear(d, model()).fit(epsilon=8.0, kind="cells")(POINT),
-    "sharp rows": lambda d: vt.LocalLinear(d, model()).fit(epsilon=2.0, kind="rows", n_sampled=500)(POINT),
-    "classes": lambda d: vt.explain_classes(d, classes(), POINT, epsilon=1.0)[0],
+    "sharp rows": lambda d: vt.LocalLinear(d, model()).fit(epsilon=2.0, kind=vt.linear.Rows(n_sampled=500))(POINT),
+    "classes": lambda d: vt.LocalClasses(d, classes())(POINT, epsilon=1.0)[0],
     "shapley": lambda d: vt.Shapley(d, model())(POINT, epsilon=1.0),
     "shapley, clip chosen": lambda d: vt.Shapley(d, model(), clip="auto")(POINT, epsilon=1.0),
     "counterfactual": lambda d: vt.Counterfactual(d, model(), rows=False).fit(epsilon=1.0)(POINT),
@@ -99,18 +103,20 @@ ALONE: dict[str, Explain] = {
     )(epsilon=1.0),
 }
 ON_MARGINALS: dict[str, Callable[..., object]] = {
-    "partial dependence": lambda d, **given: vt.PartialDependence(d, model())(["age"], epsilon=0.4, **given),
-    "partial dependence of a pair": lambda d, **given: vt.PartialDependence(d, model())(
-        [("age", "dose")], epsilon=0.4, **given
+    "partial dependence": lambda d, **given: vt.PartialDependence(d, model(), columns=["age"], **given)(epsilon=0.4),
+    "partial dependence of a pair": lambda d, **given: vt.PartialDependence(d, model(), columns=[("age", "dose")], **given)(
+        epsilon=0.4
     )["age", "dose"],
-    "accumulated effects": lambda d, **given: vt.AccumulatedEffects(d, model())(["age"], epsilon=0.4, **given)["age"],
-    "importance": lambda d, **given: vt.PermutationImportance(d, model())(epsilon=0.4, **given),
-    "interactions": lambda d, **given: vt.Interactions(d, model())(epsilon=0.4, **given),
-    "shap importance": lambda d, **given: vt.ShapImportance(d, model())(epsilon=0.4, **given),
-    "shap dependence": lambda d, **given: vt.ShapDependence(d, model())("age", epsilon=0.4, **given),
-    "report": lambda d, **given: vt.GlobalReport(d, model())(epsilon=0.4, **given),
-    "curve of a report": lambda d, **given: vt.GlobalReport(d, model())(epsilon=0.4, **given).ale["age"],  # type: ignore[index]
-    "ranking of a report": lambda d, **given: vt.GlobalReport(d, model())(epsilon=0.4, **given).importance,
+    "accumulated effects": lambda d, **given: vt.AccumulatedEffects(d, model(), columns=["age"], **given)(epsilon=0.4)[
+        "age"
+    ],
+    "importance": lambda d, **given: vt.PermutationImportance(d, model(), **given)(epsilon=0.4),
+    "interactions": lambda d, **given: vt.Interactions(d, model(), **given)(epsilon=0.4),
+    "shap importance": lambda d, **given: vt.ShapImportance(d, model(), **given)(epsilon=0.4),
+    "shap dependence": lambda d, **given: vt.ShapDependence(d, model(), columns=["age"], **given)(epsilon=0.4)["age"],
+    "report": lambda d, **given: vt.GlobalReport(d, model(), **given)(epsilon=0.4),
+    "curve of a report": lambda d, **given: vt.GlobalReport(d, model(), **given)(epsilon=0.4).ale["age"],  # type: ignore[index]
+    "ranking of a report": lambda d, **given: vt.GlobalReport(d, model(), **given)(epsilon=0.4).importance,
 }
 
 
@@ -144,20 +150,22 @@ def test_a_promise_covers_marginals_that_were_paid_for_before(name: str) -> None
 def test_the_two_numbers_of_the_audit() -> None:
     data = private()
     before = vt.marginals(data, epsilon=2.0)
-    curve = vt.PartialDependence(data, model())(["age"], epsilon=0.4, marginals=before)["age"]
+    curve = vt.PartialDependence(data, model(), columns=["age"], marginals=before)(epsilon=0.4)["age"]
     assert curve.guarantee.epsilon == pytest.approx(2.055, abs=5e-4)
     assert curve.guarantee.epsilon == pytest.approx(data.budget.spent_epsilon, rel=1e-6)
     assert f"epsilon = {curve.guarantee.epsilon:.4g}" in curve._repr_html_()
 
 
-@pytest.mark.parametrize("method", ["adaptive", "enhanced"])
-def test_an_explanation_that_starts_from_earlier_ones_covers_those(method: str) -> None:
+@pytest.mark.parametrize("enhanced", [False, True])
+def test_an_explanation_that_starts_from_earlier_ones_covers_those(enhanced: bool) -> None:
     data = private()
-    explain = vt.LocalLinear(data, model())
-    history, last = History(explain.problem), last_of(data)
-    first = explain(POINT, epsilon=1.0, method=method, history=history, iterations=5)
-    near = explain({**POINT, "age": 0.401}, epsilon=1.0, method=method, history=history, iterations=5)  # handed on
-    far = explain({**POINT, "age": 1.0, "ward": "A"}, epsilon=1.0, method=method, history=history, iterations=5)
+    explained = model()
+    history, last = vt.linear.History(vt.LocalLinear(data, explained).problem), last_of(data)
+    method = vt.linear.Adaptive(enhanced=enhanced, history=history, iterations=5)
+    explain = vt.LocalLinear(data, explained, method=method)
+    first = explain(POINT, epsilon=1.0)
+    near = explain({**POINT, "age": 0.401}, epsilon=1.0)  # handed on
+    far = explain({**POINT, "age": 1.0, "ward": "A"}, epsilon=1.0)
     assert near.guarantee == first.guarantee
     check(data, far.guarantee, seqs_since(data, last))
     assert far.cost.mu < far.guarantee.mu
@@ -213,24 +221,23 @@ def test_marginals_with_a_promise_of_another_kind_are_refused_before_a_charge() 
     replaced = vt.marginals(private(neighbours="replace-one"), epsilon=1.0)
     data = private()
     with pytest.raises(InvalidInput, match="replace-one"):
-        vt.PartialDependence(data, model())(epsilon=0.4, marginals=replaced)
+        vt.PartialDependence(data, model(), marginals=replaced)(epsilon=0.4)
     assert data.budget.spent == vt.Cost()
 
 
 def test_no_result_makes_its_promise_from_a_price() -> None:
-    """Only quotes may: they are about questions that nobody has asked yet."""
+    """Only price tags may (the vault's): they are about questions that nobody has asked yet."""
     source = Path(vt.__file__).parent
-    quotes = {"explain/effects/quote.py", "explain/shapley/shapley.py", "pane/plan.py"}
     made: dict[str, list[str]] = {}
-    for room in ("explain", "pane"):
+    for room in ("explain", "pane", "results", "solve"):
         for file in sorted((source / room).rglob("*.py")):
             for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
                 called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
                 if called in ("Guarantee", "Guarantee.of_mu", "Guarantee.of"):
                     made.setdefault(str(file.relative_to(source)), []).append(called)
-    assert {file for file, calls in made.items() if "Guarantee.of_mu" in calls} == quotes
+    assert {file for file, calls in made.items() if "Guarantee.of_mu" in calls} == set()
     assert {file for file, calls in made.items() if "Guarantee.of" in calls} == {
-        "explain/promises.py",
-        "explain/linear/history.py",  # of no release at all
+        "explain/recipe.py",  # Terms.promise: from the releases that a recipe was handed
+        "solve/linear/history.py",  # of no release at all
     }
-    assert {file for file, calls in made.items() if "Guarantee" in calls} == {"explain/linear/local.py"}  # adds to one
+    assert {file for file, calls in made.items() if "Guarantee" in calls} == {"explain/linear/fitting.py"}  # adds to one

@@ -1,17 +1,12 @@
-"""The rules of a conversation (explain/recipe.py), attacked with small recipes: prices, crashes, racers, caps, parts."""
+"""The rules of a conversation (explain/recipe.py), attacked with small recipes: prices, asking again, rehearsals.
+
+What happens when a run breaks off, races another or is asked by others is in test_recipe_crashes.py.
+"""
 
 from __future__ import annotations
 
-import contextlib
-import json
 import math
-import os
-import signal
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,91 +16,30 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import vitrail as vt
+from recipe_setup import (
+    MU,
+    N_ROWS,
+    PRICE,
+    SCHEMA,
+    SHARES,
+    Answers,
+    Killed,
+    Small,
+    Steps,
+    check_ledger,
+    die,
+    ending_after,
+    is_real,
+    kinds,
+    private,
+    talk,
+)
 from vitrail.accounting import Cost, epsilon_of, rounded_up
 from vitrail.errors import BudgetExceeded, InvalidInput, LedgerError, ModelError
 from vitrail.explain.marginals import marginals_question
-from vitrail.explain.recipe import Ask, Conversation, GlobalExplainer, Recipe, Split, Terms, cost_of, mu_of_units, scaled
-from vitrail.ledger import open_ledger
-from vitrail.ledger.sql import SqlLedger
+from vitrail.explain.recipe import Ask, Recipe, Split, Terms, cost_of, mu_of_units, scaled
 from vitrail.vault import PublicRows
 from vitrail.vault.setting import Setting
-
-N_ROWS = 60
-SCHEMA = vt.Schema({"age": vt.Numeric(0, 100), "smoker": vt.Categorical(["no", "yes"])})
-ROWS = {"age": np.linspace(20, 80, N_ROWS), "smoker": np.repeat(["no", "yes"], N_ROWS // 2)}
-MU = 0.5
-PRICE = Cost.of_mu(MU)
-SHARES = (0.2, 0.3, 0.5)
-
-
-def private(where: object = "memory", *, mu: float = MU, **options: Any) -> vt.PrivateData:
-    """Rows behind a budget that pays for one conversation and no more, if not said otherwise."""
-    budget = vt.Budget(epsilon_of(mu, 1e-6) * (1 + 1e-6), 1e-6)
-    rows = {name: column.copy() for name, column in ROWS.items()}
-    return vt.PrivateData(rows, SCHEMA, name="people", n_rows_public=N_ROWS, budget=budget, ledger=where, **options)
-
-
-@dataclass(frozen=True)
-class Answers:
-    """What the small recipes return."""
-
-    releases: tuple[vt.Release, ...]
-    cost: Cost
-    guarantee: vt.Guarantee
-
-    @property
-    def numbers(self) -> list[list[float]]:
-        return [release.value.tolist() for release in self.releases]
-
-
-@dataclass
-class Steps:
-    """A recipe of several sums, each planned from the answer before it.
-
-    ``last_bits`` moves the bound of every question by so many floats; ``heard`` collects what was delivered by the vault.
-    """
-
-    shares: tuple[float, ...] = SHARES
-    last_bits: int = 0
-    heard: list[vt.Release] = field(default_factory=list)
-
-    def __call__(self, terms: Terms) -> Recipe[Answers]:
-        releases: list[vt.Release] = []
-        weight = 1.0
-        for number, share in enumerate(self.shares):
-            release = yield Ask(self.question(weight), share, f"sum {number}")
-            releases.append(release)
-            if is_real(terms):
-                self.heard.append(release)
-            weight = 1 / (1 + abs(math.tanh(release.value[0])))
-        return Answers(tuple(releases), cost_of(releases), terms.promise(*releases))
-
-    def question(self, weight: float) -> vt.BoundedSum:
-        bound = 1.5
-        for _ in range(self.last_bits):
-            bound = math.nextafter(bound, 2)
-        return vt.BoundedSum(lambda block: weight * block.features, 3, bound)
-
-
-def is_real(terms: Terms) -> bool:
-    """Whether this is not the rehearsal."""
-    return terms.public_rows > 1000
-
-
-def talk(data: vt.PrivateData, recipe: Callable[[Terms], Recipe[Any]] | None = None, **options: Any) -> Conversation[Any]:
-    return Conversation(data, recipe or Steps(), "a test", **{"identity": {"kind": "steps"}, **options})
-
-
-def kinds(data: vt.PrivateData) -> list[str]:
-    return [entry.kind for entry in data.budget.entries]
-
-
-def check_ledger(where: str) -> None:
-    """The chain is whole, and its totals are those of its entries."""
-    ledger = open_ledger(where)
-    assert ledger.verify().n_entries > 0
-    ledger.close()
-
 
 # --- prices ----------------------------------------------------------------------------------------------------------
 
@@ -344,6 +278,25 @@ def test_a_question_with_a_key_is_shared_by_recipes_at_the_same_price() -> None:
     assert direct.replayed
 
 
+def test_a_shared_question_that_one_recipe_died_on_is_computed_by_the_next(tmp_path: Path) -> None:
+    where = f"sqlite:///{tmp_path / 'ledger.db'}"
+    data = private(where, mu=2.0)
+
+    def recipe(terms: Terms) -> Recipe[Answers]:
+        histograms = yield Ask(marginals_question(terms.schema), 1.0)
+        return Answers((histograms,), histograms.cost, terms.promise(histograms))
+
+    with ending_after("charge", 1, die), pytest.raises(Killed):
+        talk(data, recipe, identity={"kind": "one"}).explain(mu=MU)
+    two = talk(data, recipe, identity={"kind": "two"}).explain(mu=MU)
+    one = talk(data, recipe, identity={"kind": "one"}).explain(mu=MU)
+    assert one.numbers == two.numbers
+    assert data.budget.spent == one.cost <= PRICE
+    assert kinds(data).count("charged") == 1
+    assert data.budget.reservations == ()
+    check_ledger(where)
+
+
 def test_a_finished_recipe_that_asks_for_more_is_refused_and_pays_nothing() -> None:
     data = private(mu=2.0)
     talk(data, Steps((0.2, 0.3))).explain(mu=MU)
@@ -366,301 +319,7 @@ def test_questions_whose_last_bits_differ_replay_the_stored_answer(last_bits: in
     assert Steps().question(1.0).describe() != Steps(last_bits=last_bits).question(1.0).describe()
 
 
-# --- crashes ---------------------------------------------------------------------------------------------------------
-
-
-class Killed(BaseException):
-    """Stands for a process that ends."""
-
-
-POINTS = [("reserve", 1)] + [(what, n) for n in (1, 2, 3) for what in ("charge", "store")] + [("finish", 1)]
-KILLS = pytest.mark.parametrize(("what", "nth"), POINTS, ids=[f"after {what} {n}" for what, n in POINTS])
-
-
-@contextlib.contextmanager
-def ending_after(what: str, nth: int, end: Callable[[], None]) -> Iterator[None]:
-    """Let the ledger do its work, and call ``end`` when it has done ``what`` for the ``nth`` time."""
-    real, calls = getattr(SqlLedger, what), 0
-
-    def counted(self: SqlLedger, *given: Any, **named: Any) -> Any:
-        nonlocal calls
-        done = real(self, *given, **named)
-        calls += 1
-        if calls == nth:
-            end()
-        return done
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(SqlLedger, what, counted)
-        yield
-
-
-def die() -> None:
-    raise Killed
-
-
-def check_resumed(where: str, heard: list[list[float]], recipe: Steps | None = None) -> None:
-    """Ask again in what may be another process: it goes on for free, pays at most its price, and then replays."""
-    data = private(where)
-    result = talk(data, recipe or Steps()).explain(mu=MU)
-    assert result.numbers[: len(heard)] == heard  # what was delivered before is delivered again
-    assert data.budget.spent == result.cost <= PRICE
-    assert kinds(data).count("charged") == len(SHARES)
-    assert kinds(data).count("released") == len(SHARES)
-    assert data.budget.reservations == ()
-    again = talk(private(where), recipe or Steps()).explain(mu=MU)
-    assert again.numbers == result.numbers
-    assert again.guarantee == result.guarantee
-    assert data.budget.spent == result.cost
-    check_ledger(where)
-
-
-@KILLS
-@pytest.mark.parametrize("last_bits", [0, 3])
-def test_a_recipe_that_breaks_off_is_resumed_for_free(tmp_path: Path, what: str, nth: int, last_bits: int) -> None:
-    where = f"sqlite:///{tmp_path / 'ledger.db'}"
-    data, recipe = private(where), Steps()
-    with ending_after(what, nth, die), pytest.raises(Killed):
-        talk(data, recipe).explain(mu=MU)
-    booked = sum((entry.cost for entry in data.budget.entries if entry.kind == "charged"), Cost())
-    assert data.budget.spent == (booked if what == "finish" else PRICE)
-    assert len(data.budget.reservations) == (what != "finish")
-    if what != "finish":  # nobody else can have what is set aside
-        with pytest.raises(BudgetExceeded):
-            data.ask(Steps().question(1.0), mu=0.01)
-    heard = [release.value.tolist() for release in recipe.heard]
-    check_resumed(where, heard, Steps(last_bits=last_bits))
-
-
-@pytest.mark.parametrize("nth", [1, 2, 3])
-def test_two_deaths_at_one_step_pay_once(tmp_path: Path, nth: int) -> None:
-    where = f"sqlite:///{tmp_path / 'ledger.db'}"
-    for _ in range(3):
-        with ending_after("charge", nth, die), pytest.raises(Killed):
-            talk(private(where)).explain(mu=MU)
-    check_resumed(where, [])
-
-
-def test_a_step_that_was_booked_and_not_stored_gets_fresh_noise(tmp_path: Path) -> None:
-    """Nothing of it had left the vault. Were the noise the same, it would have to be kept somewhere before the charge."""
-    where = f"sqlite:///{tmp_path / 'ledger.db'}"
-    lost: list[bytes] = []
-
-    def lose(self: SqlLedger, charge: Any, release: bytes) -> bytes:
-        lost.append(release)
-        raise Killed
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(SqlLedger, "store", lose)
-        with pytest.raises(Killed):
-            talk(private(where)).explain(mu=MU)
-    result = talk(private(where)).explain(mu=MU)
-    assert vt.Release.from_bytes(lost[0]).value.tolist() != result.numbers[0]
-    assert result.cost <= PRICE
-
-
-def test_what_died_and_is_freed_by_the_owner_can_be_asked_again(tmp_path: Path) -> None:
-    where = f"sqlite:///{tmp_path / 'ledger.db'}"
-    data = private(where)
-    with ending_after("store", 2, die), pytest.raises(Killed):
-        talk(data).explain(mu=MU)
-    (line,) = data.budget.reservations
-    ledger = open_ledger(where)
-    given_back = ledger.free("people", line.seq)
-    ledger.close()
-    assert data.budget.spent == line.booked
-    assert given_back + line.booked == PRICE
-    spent = data.budget.spent
-    result = talk(data).explain(mu=MU)  # the first two steps are replayed, the rest is reserved again
-    assert [release.replayed for release in result.releases] == [True, True, False]
-    assert spent != data.budget.spent == result.cost <= PRICE
-    check_ledger(where)
-
-
-PROGRAM = "import sys; sys.path[:0] = sys.argv[1:3]; import test_recipe; getattr(test_recipe, sys.argv[3])(*sys.argv[4:])"
-
-
-def start(function: str, *words: object) -> subprocess.Popen[str]:
-    """A function of this file in a process of its own."""
-    here = Path(__file__).parent
-    command = [sys.executable, "-W", "error", "-c", PROGRAM, str(here.parent), str(here), function, *map(str, words)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def run_and_be_killed(where: str, what: str, nth: str, told: str) -> None:
-    """For ``start``: what was delivered is written down; then the process is killed, without a chance to clean up."""
-    recipe = Steps()
-
-    def kill() -> None:
-        Path(told).write_text(json.dumps([release.value.tolist() for release in recipe.heard]))
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    with ending_after(what, int(nth), kill):
-        talk(private(where), recipe).explain(mu=MU)
-
-
-@KILLS
-def test_a_process_that_is_killed_is_resumed_for_free(tmp_path: Path, what: str, nth: int) -> None:
-    where, told = f"sqlite:///{tmp_path / 'ledger.db'}", tmp_path / "told.json"
-    process = start("run_and_be_killed", where, what, nth, told)
-    _, errors = process.communicate(timeout=120)
-    assert process.returncode == -signal.SIGKILL, errors
-    heard = json.loads(told.read_text())
-    delivered = {"reserve": 0, "charge": nth - 1, "store": nth - 1, "finish": 3}[what]
-    assert len(heard) == delivered
-    assert private(where).budget.spent <= PRICE
-    check_resumed(where, heard)
-
-
-# --- racers ----------------------------------------------------------------------------------------------------------
-
-
-def run_a_race(where: str, folder: str, me: str, other: str) -> None:
-    """For ``start``: nobody stores an answer before both have computed one of their own."""
-    real = SqlLedger.store
-    computed: list[str] = []
-
-    def store(self: SqlLedger, charge: Any, release: bytes) -> bytes:
-        computed.append(release.hex())
-        Path(folder, f"{charge.seq}.{me}").touch()
-        while not Path(folder, f"{charge.seq}.{other}").exists():
-            time.sleep(0.01)
-        return real(self, charge, release)
-
-    SqlLedger.store = store  # type: ignore[method-assign]
-    result = talk(private(where)).explain(mu=MU)
-    print(
-        json.dumps({"computed": computed, "numbers": result.numbers, "basis": sorted(map(str, result.guarantee.basis.paid))})
-    )
-
-
-def test_two_racers_deliver_the_same_answers_and_pay_once(tmp_path: Path) -> None:
-    where = f"sqlite:///{tmp_path / 'ledger.db'}"
-    private(where)
-    racers = [start("run_a_race", where, tmp_path, me, other) for me, other in (("a", "b"), ("b", "a"))]
-    try:
-        told = [racer.communicate(timeout=120) for racer in racers]
-    finally:
-        for racer in racers:
-            racer.kill()
-    assert [racer.returncode for racer in racers] == [0, 0], told
-    one, two = (json.loads(output) for output, _ in told)
-    assert one["numbers"] == two["numbers"]
-    assert one["basis"] == two["basis"]
-    assert len(one["computed"]) == len(two["computed"]) == len(SHARES)
-    assert not set(one["computed"]) & set(two["computed"])  # each drew its own noise, and one of the two was delivered
-    data = private(where)
-    assert kinds(data).count("charged") == len(SHARES)
-    assert (
-        data.budget.spent == sum((entry.cost for entry in data.budget.entries if entry.kind == "charged"), Cost()) <= PRICE
-    )
-    assert data.budget.reservations == ()
-    check_resumed(where, one["numbers"])
-
-
-# --- analysts, caps and parts ----------------------------------------------------------------------------------------
-
-
-def spent_by(data: vt.PrivateData, analyst: str) -> Cost:
-    return next((line.spent for line in data.budget.analysts if line.analyst == analyst), Cost())
-
-
-def capped(where: str, most: float, **options: Any) -> vt.PrivateData:
-    """The same rows, for an analyst who may learn so much, as mu."""
-    private(where, **options).cap("eve", vt.Budget(epsilon_of(most, 1e-6) * (1 + 1e-6), 1e-6))
-    return private(where, analyst="eve", **options)
-
-
-def test_a_cap_refuses_the_whole_price_before_anything_is_booked(tmp_path: Path) -> None:
-    where = f"sqlite:///{tmp_path / 'ledger.db'}"
-    eve = capped(where, 0.9 * MU)
-    before = kinds(eve)
-    with pytest.raises(BudgetExceeded, match="Nothing was charged"):
-        talk(eve).explain(mu=MU)  # its first question alone would fit
-    assert kinds(eve) == before
-    assert eve.budget.spent == spent_by(eve, "eve") == Cost()
-    assert not eve.quote(Small(eve), mu=MU).fits
-    result = talk(eve).explain(mu=0.9 * MU)
-    assert spent_by(eve, "eve") == result.cost <= Cost.of_mu(0.9 * MU)
-
-
-def test_a_replay_counts_against_the_cap_of_another_analyst(tmp_path: Path) -> None:
-    where = f"sqlite:///{tmp_path / 'ledger.db'}"
-    eve = capped(where, MU)
-    first = talk(private(where)).explain(mu=MU)
-    spent = eve.budget.spent
-    assert spent_by(eve, "eve") == Cost()
-    again = talk(eve).explain(mu=MU)
-    assert again.numbers == first.numbers
-    assert all(release.replayed for release in again.releases)
-    assert eve.budget.spent == spent  # the account has paid for it
-    assert spent_by(eve, "eve") == first.cost  # to this analyst it is new
-    talk(eve).explain(mu=MU)
-    assert spent_by(eve, "eve") == first.cost  # and now it is not
-    with pytest.raises(BudgetExceeded):
-        eve.ask(Steps().question(1.0), mu=0.1)
-    check_ledger(where)
-
-
-def test_a_replay_that_a_cap_does_not_allow_is_refused_whole(tmp_path: Path) -> None:
-    where = f"sqlite:///{tmp_path / 'ledger.db'}"
-    eve = capped(where, 0.9 * MU)
-    talk(private(where)).explain(mu=MU)
-    before = kinds(eve)
-    with pytest.raises(BudgetExceeded):
-        talk(eve).explain(mu=MU)
-    assert kinds(eve) == before
-    assert spent_by(eve, "eve") == Cost()
-
-
-@pytest.mark.parametrize("nth", [1, 2, 3])
-def test_another_analyst_finishes_what_one_left_unfinished(tmp_path: Path, nth: int) -> None:
-    """The steps that were answered are the same for both; the account pays for each step once."""
-    where = f"sqlite:///{tmp_path / 'ledger.db'}"
-    eve, first = capped(where, MU, mu=2.0), Steps()
-    with ending_after("store", nth, die), pytest.raises(Killed):
-        talk(private(where, mu=2.0), first).explain(mu=MU)
-    result = talk(eve).explain(mu=MU)
-    assert [release.replayed for release in result.releases] == [True] * nth + [False] * (3 - nth)
-    assert spent_by(eve, "eve") == result.cost
-    own = talk(private(where, mu=2.0)).explain(mu=MU)
-    assert own.numbers == result.numbers
-    assert eve.budget.spent == result.cost <= PRICE
-    assert kinds(eve).count("charged") == len(SHARES)
-    assert eve.budget.reservations == ()
-    check_ledger(where)
-
-
-def test_parts_reserve_by_the_parallel_rule(tmp_path: Path) -> None:
-    """What two disjoint parts have set aside costs the account as much as the dearer of the two."""
-    where = f"sqlite:///{tmp_path / 'ledger.db'}"
-    data = private(where)
-    left, right = data.parts(2, name="halves")
-    with ending_after("charge", 2, die), pytest.raises(Killed):
-        talk(left).explain(mu=MU)
-    assert data.budget.spent == PRICE  # still set aside for the left part
-    result = talk(right).explain(mu=MU)  # and yet the right one can have as much
-    assert data.budget.spent == PRICE
-    with pytest.raises(BudgetExceeded):
-        talk(data).explain(mu=0.1)  # the whole reads rows of both
-    resumed = talk(left).explain(mu=MU)
-    assert resumed.numbers != result.numbers  # one recipe, two parts: two conversations
-    assert data.budget.spent == max(result.cost, resumed.cost, key=lambda cost: cost.pico_mu_squared)
-    assert kinds(data).count("charged") == 2 * len(SHARES)
-    check_ledger(where)
-
-
 # --- the rehearsal and the other sides -------------------------------------------------------------------------------
-
-
-class Small(GlobalExplainer[Answers]):
-    """The small recipe as an explainer."""
-
-    def __init__(self, data: vt.PrivateData) -> None:
-        self._data = data
-
-    def conversation(self) -> Conversation[Answers]:
-        return talk(self._data)
 
 
 def outputs(features: Any) -> Any:
@@ -696,6 +355,28 @@ def test_a_failing_model_is_found_before_any_charge(how: str) -> None:
     data, model = private(), vt.Model(functions[how], range=(0, 1), name="fragile")
     with pytest.raises(ModelError, match="fragile"):
         talk(data, of_model(model), models=(model,)).explain(mu=MU)
+    assert kinds(data) == ["opened"]
+
+
+@pytest.mark.parametrize("how", ["raises", "raises in a quote"])
+def test_a_model_that_fails_where_it_was_not_tried_is_told_in_a_sentence(how: str) -> None:
+    """On rows that a recipe makes for itself, in the rehearsal: whatever the model raises becomes a sentence about it."""
+    data, fragile = private(), vt.Model(lambda x: gap(x), range=(0, 1), name="fragile")
+
+    def gap(features: Any) -> Any:
+        if (features[:, 0] == 0.625).any():
+            raise KeyError("no such age")
+        return outputs(features)
+
+    def recipe(terms: Terms) -> Recipe[Answers]:
+        release = yield Ask(Steps().question(1.0), 1.0)
+        fragile.predict_points(terms.schema, np.array([[62.5, 0.0]]))
+        return Answers((release,), release.cost, terms.promise(release))
+
+    conversation = talk(data, recipe, models=(fragile,))
+    ask = conversation.explain if how == "raises" else conversation.quote
+    with pytest.raises(ModelError, match="fragile fails on public rows: KeyError"):
+        ask(mu=MU)
     assert kinds(data) == ["opened"]
 
 

@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import os
 import shutil
 import signal
 import sqlite3
@@ -21,7 +20,6 @@ from vitrail.ledger import SqlLedger, high_water, open_ledger
 
 BUDGET = vt.Budget(5.0, 1e-6)
 EVENT = GaussianSum(1.0, 64.0)
-POSTGRESQL = os.environ.get("VITRAIL_TEST_POSTGRESQL")
 CHILD = """
 import os, signal, sys
 import vitrail as vt
@@ -338,25 +336,12 @@ def test_a_record_that_cannot_be_read_is_named(tmp_path, state_folder):
     ledger.close()
 
 
-@pytest.mark.skipif(POSTGRESQL is None, reason="needs a database")
-def test_a_database_that_lost_its_account_is_noticed():
-    from sqlalchemy import create_engine
-
-    from vitrail.ledger.tables import METADATA
-
-    def clean():
-        engine = create_engine(POSTGRESQL)
-        METADATA.drop_all(engine)
-        engine.dispose()
-
-    clean()
-    ledger = opened(POSTGRESQL)
+def test_a_database_that_lost_its_account_is_noticed(emptied_database):
+    ledger = opened(emptied_database())
     charge(ledger, 2)
     ledger.close()
-    clean()
     with pytest.raises(LedgerRolledBack, match="has no account 'adult'"):
-        opened(POSTGRESQL)
-    clean()
+        opened(emptied_database())
 
 
 # Backups

@@ -1,7 +1,7 @@
 """Kill -9 in every window, and eight processes at once: nothing lost, nothing overspent.
 
-Children are plain scripts that use the ledger as anybody would. Those that must die inside a transaction replace a method
-of the book *in their own process* by one that kills it; the library has no hook for it.
+Children are plain scripts that use the ledger as anybody would. Those that must die inside a transaction count statements
+*in their own process* and die before or after one of them; the library has no hook for it.
 """
 
 import os
@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from vitrail.accounting import GaussianSum
+from vitrail.accounting import Cost, GaussianSum
 from vitrail.errors import BudgetExceeded
 from vitrail.guarantee import Budget
 from vitrail.ledger import Replay, SqlLedger, open_ledger
@@ -21,9 +21,9 @@ from vitrail.ledger import Replay, SqlLedger, open_ledger
 EVENT = GaussianSum(1.0, 64.0)
 COMMON = """
 import os, signal, sys
-from vitrail.accounting import GaussianSum
-from vitrail.errors import BudgetExceeded
-from vitrail.ledger import open_ledger
+from vitrail.accounting import Cost, GaussianSum
+from vitrail.errors import BudgetExceeded, LedgerError
+from vitrail.ledger import Part, Replay, open_ledger
 
 EVENT = GaussianSum(1.0, 64.0)
 ledger = open_ledger(sys.argv[1])
@@ -84,10 +84,6 @@ WINDOWS = {  # where it dies: (script, charges on the bill, releases stored)
         1,
     ),
 }
-INSIDE = {  # the method of the book that kills, before and after it has done its work
-    "charge": ["account", "entry", "analyst", "put_analyst", "append", "put_account"],
-    "store": ["account", "entry", "has_release", "append", "put_account", "put_release", "put_sighting"],
-}
 
 
 @pytest.mark.parametrize(("script", "charges", "releases"), WINDOWS.values(), ids=WINDOWS)
@@ -100,56 +96,82 @@ def test_killed_between_the_steps(path, script, charges, releases):
     assert sum(entry.kind == "released" for entry in statement.entries) == releases
     ledger = open_ledger(path)
     again = ledger.charge("adult", analyst="alice", event=EVENT, question={}, key="ab" * 32)
-    assert isinstance(again, Replay) == bool(releases)  # what was not stored is paid for again, never refunded
-    assert ledger.statement("adult").n_questions == (charges if releases else charges + 1)
+    assert isinstance(again, Replay) == bool(releases)
+    assert ledger.statement("adult").n_questions == 1  # what was not stored is computed again, and paid for once
     assert ledger.verify().ok
     ledger.close()
 
 
-EACH_WINDOW = """
-from vitrail.ledger.book import Book
+EACH_STATEMENT = """
+from sqlalchemy.engine import Connection
 
-def kill_in(name, after):
-    original = getattr(Book, name)
+PART = Part("ab" * 32, "thirds", 1, 3)
+
+def reserve(recipe="ef" * 32):
+    return ledger.reserve("adult", analyst="alice", cost=EVENT.cost() + EVENT.cost(), recipe=recipe, question={}, part=PART)
+
+def book(reservation, key=None):
+    return ledger.charge("adult", analyst="alice", event=EVENT, question={}, key=key, part=PART, reservation=reservation)
+
+STEPS = {  # what is done before, and the one transaction that a child dies in
+    "charge": (lambda: None, lambda _: charge("cd" * 32)),
+    "charge a part": (lambda: None, lambda _: ledger.charge(
+        "adult", analyst="alice", event=EVENT, question={}, key=None, part=PART)),
+    "join": (lambda: charge("ab" * 32), lambda _: ledger.charge(
+        "adult", analyst="bob", event=EVENT, question={}, key="ab" * 32)),
+    "store": (lambda: charge("ab" * 32), lambda charged: ledger.store(charged, b"x")),
+    "replay": (lambda: ledger.store(charge("ab" * 32), b"x"), lambda _: ledger.charge(
+        "adult", analyst="bob", event=EVENT, question={}, key="ab" * 32)),
+    "keep": (lambda: None, lambda _: ledger.keep("adult", analyst="alice", name="notes", content=b"new")),
+    "reserve": (lambda: None, lambda _: reserve()),
+    "book": (reserve, lambda reservation: book(reservation, "cd" * 32)),
+    "finish": (reserve, ledger.finish),
+    "free": (reserve, lambda reservation: ledger.free("adult", reservation.seq)),
+}
+before, step = STEPS[sys.argv[2]]
+given = before()
+state = lambda: ledger.statement("adult")
+untouched = state()
+
+def die_at(number, after):
+    execute, seen = Connection.execute, iter(range(10**6))
     def deadly(*arguments, **options):
+        if next(seen) != number:
+            return execute(*arguments, **options)
         if after:
-            original(*arguments, **options)
+            execute(*arguments, **options)
         die()
-    setattr(Book, name, deadly)
+    Connection.execute = deadly
 
-for name in sys.argv[3:]:
-    for after in (False, True):
-        child = os.fork()
-        if child == 0:
-            first = charge()
-            tell("charged", first.seq)
-            kill_in(name, after)
-            if sys.argv[2] == "charge":
-                tell("charged", charge().seq)
-            else:
-                ledger.store(first, b"x")
-                tell("stored", first.seq)
-            os._exit(0)
-        _, status = os.waitpid(child, 0)
-        tell("died", os.waitstatus_to_exitcode(status))
-        tell("sound", int(ledger.verify().ok))
-        tell("questions", ledger.statement("adult").n_questions)
+windows = 0
+while True:
+    child = os.fork()
+    if child == 0:
+        die_at(windows // 2, windows % 2)
+        step(given)
+        os._exit(0)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if status == 0:
+        break
+    tell("died", status, ledger.verify().ok, state() == untouched)
+    windows += 1
+tell("done", ledger.verify().ok, len(state().entries) - len(untouched.entries))
 """
+STEPS = ["charge", "charge a part", "join", "store", "replay", "keep", "reserve", "book", "finish", "free"]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.parametrize(("step", "methods"), INSIDE.items(), ids=INSIDE)
-def test_killed_inside_a_transaction_leaves_no_half_of_it(path, step, methods):
-    """A child dies in each window in turn; all use the same ledger, so each also recovers from the one before."""
-    child = start(path, EACH_WINDOW, step, *methods)
+@pytest.mark.parametrize("step", STEPS)
+def test_killed_inside_a_transaction_leaves_no_half_of_it(path, step):
+    """A child dies before and after every statement in turn; the last one lives, and all is written."""
+    child = start(path, EACH_STATEMENT, step)
     output, _ = child.communicate()
     assert child.returncode == 0
-    windows = 2 * len(methods)
-    assert told(output, "died") == [-signal.SIGKILL] * windows
-    assert told(output, "sound") == [1] * windows
-    assert told(output, "questions") == list(range(1, windows + 1))
-    statement = check(path, output)
-    assert all(entry.kind != "released" for entry in statement.entries)
+    *died, done = output.splitlines()
+    assert len(died) >= 8
+    assert set(died) == {f"died {-signal.SIGKILL} True True"}
+    assert done == "done True 1"
+    check(path, "")
 
 
 def test_killed_at_the_commit_is_all_or_nothing(path):
@@ -226,3 +248,144 @@ for _ in range({attempts_each}):
     with pytest.raises(BudgetExceeded):
         ledger.charge("adult", analyst="alice", event=GaussianSum(1.0, sigma), question={}, key=None)
     ledger.close()
+
+
+# A recipe of three steps: killed anywhere, resumed, raced, freed
+
+RECIPE = """
+PRICE = Cost(4 * EVENT.cost().pico_mu_squared)
+moments = iter(range(100))
+analyst = sys.argv[3] if len(sys.argv) > 3 else "alice"
+
+def perhaps_die():
+    if next(moments) == int(sys.argv[2]):
+        die()
+
+def run():
+    perhaps_die()
+    reservation = ledger.reserve("adult", analyst=analyst, cost=PRICE, recipe="ef" * 32, question={"label": "recipe"})
+    perhaps_die()
+    for number in range(3):
+        asked = {"analyst": analyst, "event": EVENT, "question": {}, "key": f"{number}a" * 32, "reservation": reservation}
+        answer = ledger.charge("adult", **asked)
+        perhaps_die()
+        if isinstance(answer, Replay):
+            delivered = answer.release
+        else:
+            delivered = ledger.store(answer, f"{os.getpid()} computed {number}".encode())
+        perhaps_die()
+        print("delivered", number, delivered.decode(), flush=True)
+    perhaps_die()
+    ledger.finish(reservation)
+    perhaps_die()
+    print("finished", 0, flush=True)
+"""
+MOMENTS = ["before", "reserved", *(f"{what} {number}" for number in range(3) for what in ("charged", "stored"))]
+MOMENTS += ["delivered", "finished"]
+
+
+def after_the_recipe(path, *analysts):
+    """Whatever happened: three questions were paid for, once, and nothing else is spent."""
+    statement = check(path, "")
+    three = sum([EVENT.cost()] * 3, Cost())
+    assert (statement.n_questions, statement.spent, statement.reservations) == (3, three, ())
+    assert sum(entry.kind == "released" for entry in statement.entries) == 3
+    assert {line.analyst: line.spent for line in statement.analysts} == dict.fromkeys(analysts, three)
+    return statement
+
+
+@pytest.mark.parametrize("moment", range(len(MOMENTS)), ids=MOMENTS)
+def test_a_recipe_that_was_killed_goes_on_where_it_stopped(path, moment):
+    child = start(path, RECIPE + "run()", str(moment))
+    before, _ = child.communicate()
+    assert child.returncode == -signal.SIGKILL
+    assert check(path, "").spent <= Cost(4 * EVENT.cost().pico_mu_squared)
+    child = start(path, RECIPE + "run()", "-1")
+    after, _ = child.communicate()
+    assert child.returncode == 0
+    delivered = [line for line in after.splitlines() if line.startswith("delivered")]
+    told_before = [line for line in before.splitlines() if line.startswith("delivered")]
+    assert len(delivered) == 3
+    assert delivered[: len(told_before)] == told_before  # what was delivered is delivered again
+    after_the_recipe(path, "alice")
+
+
+@pytest.mark.parametrize("others", ["alice", "bob"], ids=["one analyst", "two analysts"])
+def test_processes_that_race_through_one_recipe_deliver_the_same(path, others):
+    script = RECIPE + "print('ready', flush=True); sys.stdin.readline(); run()"
+    children = [
+        subprocess.Popen(
+            [sys.executable, "-c", COMMON + script, str(path), "-1", name],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for name in ("alice", others, "alice", others)
+    ]
+    for child in children:
+        assert child.stdout.readline() == "ready\n"
+    for child in children:
+        child.stdin.write("go\n")
+        child.stdin.flush()
+    outputs = [child.communicate()[0] for child in children]
+    assert [child.returncode for child in children] == [0] * 4
+    assert len(set(outputs)) == 1
+    assert outputs[0].count("delivered") == 3
+    after_the_recipe(path, *{"alice", others})
+
+
+def test_processes_that_race_for_one_step_hold_one_charge(path):
+    script = """
+print("ready", flush=True)
+sys.stdin.readline()
+for number in range(20):
+    charged = charge(f"{number:02d}" * 32)
+    given = charged.release if isinstance(charged, Replay) else ledger.store(charged, f"{os.getpid()}".encode())
+    print(number, charged.seq, given.decode(), flush=True)
+"""
+    children = [
+        subprocess.Popen(
+            [sys.executable, "-c", COMMON + script, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        for _ in range(4)
+    ]
+    for child in children:
+        assert child.stdout.readline() == "ready\n"
+    for child in children:
+        child.stdin.write("go\n")
+        child.stdin.flush()
+    outputs = [child.communicate()[0] for child in children]
+    assert len(set(outputs)) == 1
+    statement = check(path, "")
+    assert statement.n_questions == 20
+    assert statement.spent == Cost(20 * EVENT.cost().pico_mu_squared)
+
+
+def test_freed_while_another_process_books(path):
+    script = """
+reservation = ledger.reserve("adult", analyst="alice", cost=Cost(10**11), recipe=None, question={})
+tell("reserved", reservation.seq)
+while True:
+    try:
+        asked = {"analyst": "alice", "event": EVENT, "question": {}, "key": None}
+        tell("charged", ledger.charge("adult", reservation=reservation, **asked).seq)
+    except LedgerError as error:
+        print(error, flush=True)
+        break
+"""
+    child = start(path, script)
+    seq = int(child.stdout.readline().split()[1])
+    promised = [child.stdout.readline() for _ in range(3)]
+    owner = open_ledger(path)
+    given_back = owner.free("adult", seq)
+    owner.close()
+    output, _ = child.communicate()
+    assert child.returncode == 0
+    *charged, last = output.splitlines()
+    assert f"reservation {seq} of account 'adult' was freed, and holds nothing any more" in last
+    assert last.endswith("Reserve again and go on from there. Nothing was charged.")
+    statement = check(path, "".join(promised) + "".join(f"{line}\n" for line in charged))
+    booked = Cost(statement.n_questions * EVENT.cost().pico_mu_squared)
+    assert statement.n_questions == len(promised) + len(charged)
+    assert statement.spent == booked
+    assert given_back == booked.left_of(Cost(10**11))

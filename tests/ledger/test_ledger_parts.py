@@ -1,32 +1,22 @@
-"""Charges to disjoint parts of the rows, and what analysts keep: the same behaviour on every ledger.
-
-PostgreSQL joins when ``VITRAIL_TEST_POSTGRESQL`` holds the address of a database that may be emptied.
-"""
+"""Charges to disjoint parts of the rows, and what analysts keep: the same behaviour on every ledger."""
 
 import contextlib
 import json
-import os
 import random
-import signal
 import sqlite3
-import subprocess
-import sys
 import threading
 
 import pytest
-from sqlalchemy import create_engine
 
 from vitrail.accounting import Cost, FixedBlock, GaussianSum, Spending, dearest
 from vitrail.errors import BudgetExceeded, InvalidInput, LedgerCorrupted, LedgerError
 from vitrail.guarantee import Budget
-from vitrail.ledger import Charge, Part, Replay, SqlLedger, open_ledger
+from vitrail.ledger import Charge, Part, Replay, SqlLedger
 from vitrail.ledger.entries import canonical_json, digest_of
-from vitrail.ledger.tables import METADATA
 
 BUDGET = Budget(1.0, 1e-6, training=(0.4, 4e-7))
 THIRDS, HALVES = "ab" * 32, "cd" * 32
 KEY = "0f" * 32
-POSTGRESQL = os.environ.get("VITRAIL_TEST_POSTGRESQL")
 
 
 def third(index):
@@ -37,16 +27,10 @@ def half(index):
     return Part(HALVES, "halves", index, 2)
 
 
-@pytest.fixture(params=["memory", "sqlite", *(["postgresql"] if POSTGRESQL else [])])
-def adult(request, tmp_path):
-    if request.param == "postgresql":
-        engine = create_engine(POSTGRESQL)
-        METADATA.drop_all(engine)
-        engine.dispose()
-    opened = open_ledger({"memory": "memory", "sqlite": tmp_path / "ledger.db", "postgresql": POSTGRESQL}[request.param])
-    opened.open_account("adult", BUDGET, "add-remove")
-    yield opened
-    opened.close()
+@pytest.fixture
+def adult(ledger):
+    ledger.open_account("adult", BUDGET, "add-remove")
+    return ledger
 
 
 def of_units(units):
@@ -310,11 +294,11 @@ def tampered(path, *statements):
         ("DELETE FROM vitrail_parts WHERE analyst = 'alice'", "What analyst 'alice' on account 'adult' has spent on part 1"),
         (
             "UPDATE vitrail_parts SET part_index = 2 WHERE part_index = 1",
-            "has spent on part 3 of 3 of 'thirds' is kept as Cost",
+            "has spent on part 3 of 3 of 'thirds' is kept as PartRow",
         ),
-        ("UPDATE vitrail_parts SET part_count = 4", "has spent on part 1 of 4 of 'thirds' is kept as Cost"),
+        ("UPDATE vitrail_parts SET part_count = 4", "has spent on part 1 of 4 of 'thirds' is kept as PartRow"),
         ("UPDATE vitrail_parts SET spent = 'x'", "cannot be read"),
-        ("DROP TABLE vitrail_parts", "is kept as None; its entries say Cost"),
+        ("DROP TABLE vitrail_parts", "is kept as None; its entries say PartRow"),
         ("UPDATE vitrail_kept SET content = x'00'", "keeps as 'notes' in account 'adult' cannot stand: it does not match"),
         ("UPDATE vitrail_kept SET analyst = 'bob'", "What analyst 'alice' keeps as 'notes' in account 'adult' was recorded"),
         ("DELETE FROM vitrail_kept", "was recorded and is missing"),
@@ -345,7 +329,7 @@ def rewrite(path, seq, change):
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        (lambda body: body["part"].update(index=1), "has spent on part 1 of 3 of 'thirds' is kept as Cost"),
+        (lambda body: body["part"].update(index=1), "has spent on part 1 of 3 of 'thirds' is kept as PartRow"),
         (lambda body: body.pop("part"), "The spent of account 'adult' is kept as"),
         (lambda body: body["part"].update(index=7), "it names a part that cannot be read"),
         (lambda body: body["part"].update(extra=1), "it names a part that cannot be read"),
@@ -410,60 +394,6 @@ def test_a_ledger_from_before_there_were_parts(tmp_path):
     assert ledger.statement("adult").parts[0].part == third(0)
     assert ledger.verify().ok
     ledger.close()
-
-
-EACH_WINDOW = """
-import os, signal, sys
-from vitrail.accounting import GaussianSum
-from vitrail.ledger import Part, open_ledger
-from vitrail.ledger.book import Book
-
-ledger = open_ledger(sys.argv[1])
-
-def charge(index):
-    part = Part("ab" * 32, "thirds", index, 3)
-    return ledger.charge("adult", analyst="alice", event=GaussianSum(1.0, 64.0), question={}, key=None, part=part)
-
-def kill_in(name, after):
-    original = getattr(Book, name)
-    def deadly(*arguments, **options):
-        if after:
-            original(*arguments, **options)
-        os.kill(os.getpid(), signal.SIGKILL)
-    setattr(Book, name, deadly)
-
-def act(step):
-    charge(1) if step == "charge" else ledger.keep("adult", analyst="alice", name="notes", content=b"new")
-
-for name in sys.argv[3:]:
-    for after in (False, True):
-        child = os.fork()
-        if child == 0:
-            charge(0)
-            ledger.keep("adult", analyst="alice", name="notes", content=b"old")
-            kill_in(name, after)
-            act(sys.argv[2])
-            os._exit(0)
-        _, status = os.waitpid(child, 0)
-        spent = [line.part.index for line in ledger.statement("adult").parts]
-        kept = ledger.kept("adult", analyst="alice", name="notes")
-        print(os.waitstatus_to_exitcode(status), ledger.verify().ok, spent, kept)
-"""
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.parametrize(
-    ("step", "methods"), [("charge", ["parts_of", "put_part", "append"]), ("keep", ["append", "put_account", "put_kept"])]
-)
-def test_killed_inside_a_transaction_leaves_no_half_of_it(tmp_path, step, methods):
-    path = tmp_path / "ledger.db"
-    ledger = open_ledger(path)
-    ledger.open_account("adult", Budget(5.0, 1e-6), "add-remove")
-    ledger.close()
-    told = subprocess.run(
-        [sys.executable, "-c", EACH_WINDOW, str(path), step, *methods], stdout=subprocess.PIPE, text=True, check=True
-    ).stdout
-    assert told.splitlines() == [f"{-signal.SIGKILL} True [0] b'old'"] * (2 * len(methods))
 
 
 def test_the_rule_written_out():

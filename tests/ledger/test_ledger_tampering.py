@@ -137,11 +137,11 @@ SIMPLE = {
     "an analyst deleted": ("DELETE FROM vitrail_analysts WHERE analyst = 'bob'", "What analyst 'bob' has spent"),
     "a sighting added": (
         "INSERT INTO vitrail_sightings VALUES ('adult', 7, 'bob')",
-        "Whether analyst 'bob' has seen the release of charge 7 of account 'adult' is kept otherwise",
+        "Whether analyst 'bob' has seen the release of charge 7 of account 'adult' is kept as SightingRow",
     ),
     "a sighting deleted": (
         "DELETE FROM vitrail_sightings WHERE analyst = 'bob'",
-        "Whether analyst 'bob' has seen the release of charge 3 of account 'adult' is kept otherwise",
+        "Whether analyst 'bob' has seen the release of charge 3 of account 'adult' is kept as None",
     ),
     "a release's bytes changed": (
         "UPDATE vitrail_releases SET content = x'00' WHERE charge_seq = 3",

@@ -1,8 +1,5 @@
-"""What the tests of panes share: people, a tree, and zips taken apart and put together again."""
+"""What the tests of panes share: people, a tree, a pane."""
 
-import io
-import json
-import zipfile
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +7,6 @@ from skl2onnx import to_onnx
 from sklearn.tree import DecisionTreeClassifier
 
 import vitrail as vt
-from vitrail.results.archive import digest
 
 N_ROWS = 6000
 SCHEMA = vt.Schema(
@@ -62,24 +58,3 @@ def make():
     data, model = opened(), vt.Model(tree, output="yes", name="riches")
     pane = vt.release(data, model, epsilon=4.0)
     return Made(data, model, onnx, pane, pane.to_bytes())
-
-
-def unzipped(content):
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        return {name: archive.read(name) for name in archive.namelist()}
-
-
-def zipped(members, compression=zipfile.ZIP_DEFLATED):
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", compression) as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
-    return buffer.getvalue()
-
-
-def rehashed(members):
-    """The members with a manifest that states their hashes: what a forger would write."""
-    manifest = json.loads(members["pane.json"])
-    for part in manifest["parts"].values():
-        part["files"] = {name: digest(members[name]) for name in part["files"] if name in members}
-    return {**members, "pane.json": json.dumps(manifest).encode()}

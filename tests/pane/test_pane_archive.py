@@ -8,11 +8,11 @@ import zipfile
 
 import numpy as np
 import pytest
-from pane_setup import PERSON, rehashed, unzipped, zipped
+from pane_setup import PERSON
 
 import vitrail as vt
+from file_damage import HOSTILE_ARRAYS, STRANGE, rehashed, unzipped, zipped
 from vitrail.errors import InvalidInput, VitrailError
-from vitrail.pane import parts
 from vitrail.results.archive import MOST_DIRECTORY_BYTES, MOST_JSON_BYTES
 
 
@@ -43,39 +43,11 @@ def test_a_flipped_bit_is_found_or_changes_nothing(made):
     assert same < 40
 
 
-def npy(shape, dtype="<f8", fortran=False, body=b""):
-    header = f"{{'descr': '{dtype}', 'fortran_order': {fortran}, 'shape': {shape}, }}".encode()
-    header += b" " * (63 - (len(header) + 10) % 64) + b"\n"
-    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + body
-
-
-def pickled():
-    buffer = io.BytesIO()
-    np.save(buffer, np.array([print], dtype=object), allow_pickle=True)
-    return buffer.getvalue()
-
-
-@pytest.mark.parametrize(
-    "array",
-    [
-        npy((10**12,)),
-        npy((2**62, 2**62)),
-        npy((-1,)),
-        npy((3,), body=b"\0" * 16),
-        npy((1,), dtype="|O", body=b"\0" * 8),
-        npy((2,), dtype="<f4", body=b"\0" * 8),
-        npy((1, 1), fortran=True, body=b"\0" * 8),
-        npy("(" * 200),
-        npy("[1]"),
-        pickled(),
-        b"",
-        b"\x93NUMPY\x02\x00",
-        b"no array at all",
-    ],
-)
+@pytest.mark.parametrize("array", HOSTILE_ARRAYS)
 def test_arrays_that_are_not_what_they_say(made, array):
     members = unzipped(made.content)
-    refused(zipped(rehashed({**members, "rows/counts_0.npy": array})), r"rows/counts_0\.npy")
+    assert "rows/noisy_tables-0.npy" in members
+    refused(zipped(rehashed({**members, "rows/noisy_tables-0.npy": array})), "'rows'")
 
 
 @pytest.mark.parametrize(
@@ -114,18 +86,18 @@ def test_other_packings_two_files_of_a_name_and_other_zips(made):
     members = unzipped(made.content)
     refused(zipped(members, zipfile.ZIP_LZMA), "unusual way")
     assert vt.Pane.from_bytes(zipped(members, zipfile.ZIP_STORED)).to_bytes() == made.content
-    twice = {("rows/rowz.json" if name == "rows/rows.json" else name): content for name, content in members.items()}
-    twice["rows/rows.json"] = members["rows/rows.json"]
-    refused(zipped(twice).replace(b"rows/rowz.json", b"rows/rows.json"), "two files")
-    refused(zipped({"hello/a.json": b"{}"}), "no pane.json")
+    twice = {("rows/fieldz.json" if name == "rows/fields.json" else name): content for name, content in members.items()}
+    twice["rows/fields.json"] = members["rows/fields.json"]
+    refused(zipped(twice).replace(b"rows/fieldz.json", b"rows/fields.json"), "two files")
+    refused(zipped({"hello/a.json": b"{}"}), "no manifest.json")
     refused(b"PK\x05\x06" + b"\0" * 18)
 
 
 def test_damage_within_is_found_by_the_hashes(made):
     members = unzipped(made.content)
-    report = members["global/report.json"].replace(b"1", b"2", 1)
-    refused(zipped({**members, "global/report.json": report}), "is damaged")
-    refused(zipped({name: content for name, content in members.items() if name != "rows/rows.json"}), "lacks the file")
+    report = members["global/fields.json"].replace(b"1", b"2", 1)
+    refused(zipped({**members, "global/fields.json": report}), "is damaged")
+    refused(zipped({name: content for name, content in members.items() if name != "rows/fields.json"}), "lacks the file")
     refused(zipped({**members, "rows/more.json": b"{}"}), "does not name")
 
 
@@ -133,17 +105,18 @@ def test_damage_within_is_found_by_the_hashes(made):
     ("change", "said"),
     [
         ({"format": "other"}, "names the format"),
-        ({"version": 2}, "upgrade"),
-        ({"version": True}, "version"),
+        ({"format": "vitrail-pane/3"}, "upgrade"),
+        ({"format": "vitrail-pane/True"}, "version"),
         ({"schema": {}}, "'schema'"),
         ({"guarantee": None}, "'guarantee'"),
         ({"cost": {"pico_mu_squared": -1}}, "'guarantee'|'cost'"),
-        ({"bill": [{}]}, "'bill'"),
+        ({"bill": [{}]}, "'bill-0'"),
         ({"bill": 3}, "'bill'"),
         ({"model": []}, "'model'"),
         ({"created": "yesterday"}, "'created'"),
         ({"parts": {}}, "'parts'"),
-        ({"parts": {"../up": {}}}, "'parts'"),
+        ({"parts": {"../up": {}}}, "'parts-0'"),
+        ({"parts": {"../up": {"format": "x", "share": 1, "files": {"../up/a.json": "0" * 64}}}}, "'parts'"),
         ({"parts": {"rows": {"format": "x", "share": 1, "files": {"local/a.json": "0" * 64}}}}, "'parts'"),
         ({"dataset": 7}, "'dataset'"),
         ({"n_rows_public": 5999}, "another number of rows"),
@@ -153,13 +126,13 @@ def test_damage_within_is_found_by_the_hashes(made):
 )
 def test_manifests_that_make_no_sense(made, change, said):
     members = unzipped(made.content)
-    manifest = {**json.loads(members["pane.json"]), **change}
-    refused(zipped({**members, "pane.json": json.dumps(manifest).encode()}), said)
+    manifest = {**json.loads(members["manifest.json"]), **change}
+    refused(zipped({**members, "manifest.json": json.dumps(manifest).encode()}), said)
 
 
 @pytest.mark.parametrize("text", [b"[" * 100_000, b'{"a": NaN}', b"\xff\xfe", b"[1]", b"", b"1" * 5000, b"[1e999]"])
 def test_manifests_that_are_no_json(made, text):
-    refused(zipped({**unzipped(made.content), "pane.json": text}), r"pane\.json")
+    refused(zipped({**unzipped(made.content), "manifest.json": text}), r"manifest\.json")
 
 
 def forged(content, draw):
@@ -167,7 +140,6 @@ def forged(content, draw):
     members = unzipped(content)
     name = str(draw.choice([one for one in members if one.endswith(".json")]))
     value = json.loads(members[name])
-    strange = [None, -1, 0, 10**9, 2**70, 0.5, "", "x", [], {}, True, [[]], {"a": 1}, -1e300]
     spot, depth = value, int(draw.integers(1, 6))
     while True:
         keys = list(spot) if isinstance(spot, dict) else list(range(len(spot)))
@@ -176,7 +148,7 @@ def forged(content, draw):
         key = keys[int(draw.integers(len(keys)))]
         depth -= 1
         if depth <= 0 or not isinstance(spot[key], dict | list):
-            spot[key] = strange[int(draw.integers(len(strange)))]
+            spot[key] = STRANGE[int(draw.integers(len(STRANGE)))]
             break
         spot = spot[key]
     members[name] = json.dumps(value).encode()
@@ -198,28 +170,37 @@ def test_forged_values_give_our_error_or_a_pane_that_works_as_far_as_it_goes(mad
     assert refusals > 50
 
 
-def test_columns_that_all_hang_on_each_other_are_refused(made, monkeypatch):
-    monkeypatch.setattr(parts, "MOST_CELLS", 10)
-    refused(made.content, "hang on each other")
-
-
 def test_parts_about_other_columns_are_refused(made):
     members = unzipped(made.content)
-    for name in ("rows/rows.json", "local/synopsis.json", "counterfactual/picture.json"):
-        header = json.loads(members[name])
-        header["schema"]["columns"] = header["schema"]["columns"][:1]
-        refused(zipped(rehashed({**members, name: json.dumps(header).encode()})), "other columns")
+    for name in ("rows", "local", "counterfactual"):
+        fields = json.loads(members[f"{name}/fields.json"])
+        fields["schema"]["columns"] = fields["schema"]["columns"][:1]
+        refused(zipped(rehashed({**members, f"{name}/fields.json": json.dumps(fields).encode()})), f"'{name}'")
+    manifest = json.loads(members["manifest.json"])
+    manifest["schema"]["columns"][0]["high"] = 91
+    refused(zipped({**members, "manifest.json": json.dumps(manifest).encode()}), "other columns")
+    manifest["schema"]["columns"] = manifest["schema"]["columns"][1:]
+    for name in ("rows", "local", "counterfactual"):
+        for file in manifest["parts"].pop(name)["files"]:
+            del members[file]
+    refused(zipped({**members, "manifest.json": json.dumps(manifest).encode()}), "'age' is not in the schema")
+
+
+def test_a_pane_of_version_1_is_refused_with_what_to_do(made):
+    members = unzipped(made.content)
+    first = {"pane.json": members.pop("manifest.json"), **members}
+    refused(zipped(first), "pane of version 1.*vitrail release.*replays what was paid, free")
 
 
 def test_a_synopsis_without_its_scales_and_a_model_without_its_hash_are_refused(made):
     members = unzipped(made.content)
-    header = json.loads(members["local/synopsis.json"])
+    header = json.loads(members["local/fields.json"])
     for scales in ({}, {**header["scales"], "F1": 0.0}, {**header["scales"], "more": 1.0}):
         changed = json.dumps({**header, "scales": scales}).encode()
-        refused(zipped(rehashed({**members, "local/synopsis.json": changed})), "'local'")
-    manifest = json.loads(members["pane.json"])
+        refused(zipped(rehashed({**members, "local/fields.json": changed})), "'local'")
+    manifest = json.loads(members["manifest.json"])
     manifest["model"]["embedded"] = "model/model.onnx"
-    changed = {**members, "pane.json": json.dumps(manifest).encode(), "model/model.onnx": b"x"}
+    changed = {**members, "manifest.json": json.dumps(manifest).encode(), "model/model.onnx": b"x"}
     refused(zipped(changed), "'model'")
 
 
@@ -236,11 +217,11 @@ def test_files_that_are_not_there_or_not_ours(tmp_path):
 @pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf, -1e308])
 def test_tables_that_no_row_can_be_drawn_from_are_found_at_once(made, number):
     members = unzipped(made.content)
-    counts = np.load(io.BytesIO(members["rows/counts_0.npy"]))
+    table = np.load(io.BytesIO(members["rows/noisy_tables-0.npy"]))
     buffer = io.BytesIO()
-    np.save(buffer, np.full_like(counts, number))
+    np.save(buffer, np.full_like(table, number))
     try:
-        pane = vt.Pane.from_bytes(zipped(rehashed({**members, "rows/counts_0.npy": buffer.getvalue()})))
+        pane = vt.Pane.from_bytes(zipped(rehashed({**members, "rows/noisy_tables-0.npy": buffer.getvalue()})))
     except InvalidInput:
         return
     assert len(pane.rows(3)) == 3

@@ -7,9 +7,10 @@ import warnings
 
 import numpy as np
 import pytest
-from pane_setup import PERSON, fitted, rehashed, unzipped, zipped
+from pane_setup import PERSON, fitted
 
 import vitrail as vt
+from file_damage import rehashed, unzipped, zipped
 from vitrail.errors import InvalidInput
 from vitrail.results.archive import digest, pack, unpack
 
@@ -21,7 +22,7 @@ person = pane.explain({"age": 30, "gain": 0.0, "sex": "f"})
 page, report = person.to_html(), pane.to_html()
 told = [repr(pane), pane.effects["age"](40), pane.importance.order, pane.marginals.total, pane.rows(5).shape]
 assert "Privacy label" in page and "Privacy label" in report
-heavy = ["vitrail.vault", "vitrail.ledger", "vitrail.pane.writer", "sqlalchemy", "sklearn", "torch", "onnxruntime"]
+heavy = ["vitrail.vault", "vitrail.ledger", "vitrail.pane.pane_recipe", "sqlalchemy", "sklearn", "torch", "onnxruntime"]
 print([name for name in heavy if name in sys.modules])
 """
 
@@ -48,7 +49,7 @@ print([name for name in ("vitrail.vault", "vitrail.ledger", "sklearn") if name i
 def test_an_embedded_model_is_opened_on_request_and_explains(made, tmp_path):
     model = vt.Model(made.onnx, output=1, name="riches")
     pane = vt.release(made.data, made.model, epsilon=4.0)  # a replay
-    fields, files = unpack(pane.to_bytes())
+    fields, files = unpack(pane.to_bytes(), "the pane")
     fields["model"] |= {"embedded": "model/model.onnx", "sha256": digest(made.onnx), "digest": model.digest()}
     fields["model"] |= {"output": 1, "column": 1}
     path = tmp_path / "with_model.pane"
@@ -138,7 +139,7 @@ def test_background_feeds_other_libraries(made):
 
 def test_a_person_in_json_and_on_a_page(made, tmp_path):
     person = made.pane.explain(PERSON, total_CFs=2)
-    told = json.loads(person.save(tmp_path / "person.json").read_text())
+    told = json.loads(person.write_json(tmp_path / "person.json").read_text())
     assert told["point"] == PERSON
     assert vt.Attribution.from_json(told["explanation"]).columns == ("age", "gain", "sex")
     assert vt.Counterfactuals.from_json(told["counterfactuals"]).total_CFs == 2
@@ -154,9 +155,9 @@ def test_a_person_in_json_and_on_a_page(made, tmp_path):
 
 def test_texts_of_a_stranger_are_escaped_on_pages(made):
     members = unzipped(made.content)
-    manifest = json.loads(members["pane.json"])
+    manifest = json.loads(members["manifest.json"])
     manifest["dataset"] = manifest["model"]["name"] = "<script>alert(1)</script>"
-    pane = vt.Pane.from_bytes(zipped(rehashed({**members, "pane.json": json.dumps(manifest).encode()})))
+    pane = vt.Pane.from_bytes(zipped(rehashed({**members, "manifest.json": json.dumps(manifest).encode()})))
     for page in (pane.to_html(), pane.explain(PERSON).to_html(), pane._repr_html_()):
         assert "<script>" not in page
 
@@ -169,14 +170,14 @@ def test_the_model_page_states_the_promise_of_the_whole_pane(made):
 
 def test_parts_of_a_later_version_are_kept_and_named(made):
     members = unzipped(made.content)
-    manifest = json.loads(members["pane.json"])
+    manifest = json.loads(members["manifest.json"])
     manifest["parts"]["dreams"] = {"format": "dreams/9", "share": 0.0, "files": {"dreams/a.json": ""}, "depth": 3}
     manifest["later"] = {"anything": [1, 2]}
-    changed = rehashed({**members, "dreams/a.json": b"[3]", "pane.json": json.dumps(manifest).encode()})
+    changed = rehashed({**members, "dreams/a.json": b"[3]", "manifest.json": json.dumps(manifest).encode()})
     pane = vt.Pane.from_bytes(zipped(changed))
     assert pane.unknown_parts == ("dreams",)
     assert "dreams" in repr(pane)
-    fields, files = unpack(pane.to_bytes())
+    fields, files = unpack(pane.to_bytes(), "the pane")
     assert files["dreams/a.json"] == b"[3]"
     assert fields["later"] == {"anything": [1, 2]}
     assert fields["parts"]["dreams"]["depth"] == 3

@@ -1,13 +1,14 @@
 """Paying for a pane: what it costs, what is refused, and that everything wrong is said before anything is charged."""
 
+import html
+
 import numpy as np
 import pytest
 from pane_setup import FEATURES, N_ROWS, SCHEMA, fitted, opened, people
 
 import vitrail as vt
 from vitrail.errors import BudgetExceeded, InvalidInput, ModelError
-from vitrail.explain.counterfactual.explainer import Counterfactual
-from vitrail.pane.plan import PARTS, WEIGHTS, Plan
+from vitrail.pane.pane_recipe import PARTS, WEIGHTS, PaneExplainer
 
 
 def charges(data):
@@ -58,8 +59,17 @@ def test_all_parts_are_refused_together():
 
 def test_a_release_that_broke_off_goes_on_where_it_stopped(monkeypatch):
     data, model = opened(budget=1.0), vt.Model(fitted()[0], output="yes")
+    asked, answer = 0, vt.PrivateData.ask_reserved
+
+    def ends_after_four(*args, **options):
+        nonlocal asked
+        asked += 1
+        if asked > 4:
+            raise KeyboardInterrupt
+        return answer(*args, **options)
+
     broken = pytest.MonkeyPatch()
-    broken.setattr(Counterfactual, "fit", lambda *args, **options: (_ for _ in ()).throw(KeyboardInterrupt))
+    broken.setattr(vt.PrivateData, "ask_reserved", ends_after_four)
     with pytest.raises(KeyboardInterrupt):
         vt.release(data, model, epsilon=1.0)
     broken.undo()
@@ -117,7 +127,7 @@ def test_bad_input_is_said_before_anything_is_charged(wrong, said):
 def test_importance_needs_a_target():
     data = opened(target=None)
     model = vt.Model(lambda features: features[:, 0], range=(0, 1), name="age")
-    assert "importance" not in Plan(data, model).parts(0.5)
+    assert "importance" not in PaneExplainer(data, model).shares(0.5)
     with pytest.raises(InvalidInput, match="needs a target"):
         vt.release(data, model, epsilon=1.0, parts=["importance"])
 
@@ -125,30 +135,25 @@ def test_importance_needs_a_target():
 def test_what_is_noise_alone_is_left_out_and_leaves_its_share():
     few = opened(rows={name: [] for name in SCHEMA}, n_rows_public=40)
     model = vt.Model(TREE, output="yes")
-    assert "rows" in Plan(opened(), model).parts(0.5)
-    plan = Plan(few, model)
-    assert "rows" not in plan.parts(0.5)
+    assert "rows" in PaneExplainer(opened(), model).shares(0.5)
+    plan = PaneExplainer(few, model)
+    assert "rows" not in plan.shares(0.5)
     assert sum(plan.shares(0.5).values()) == pytest.approx(1)
-    assert "rows" in Plan(few, model, parts=["rows", "local"]).parts(0.5)  # what the owner names is released
-
-
-def test_prices_are_whole_units_that_add_up_to_no_more():
-    plan = Plan(opened(), MODEL, weights={"local": 7.3, "importance": 0.01})
-    for mu in (0.01, 0.2367, 3.0):
-        total = sum((vt.Cost.of_mu(price) for price in plan.prices(mu).values()), vt.Cost())
-        assert total <= vt.Cost.of_mu(mu)
-        assert total.pico_mu_squared > vt.Cost.of_mu(mu).pico_mu_squared - 20
+    assert "rows" in PaneExplainer(few, model, parts=["rows", "local"]).shares(0.5)  # what the owner names is released
 
 
 def test_a_quote_tells_the_price_and_what_it_buys_and_charges_nothing():
     data = opened(budget=1.0)
-    quote = data.quote(Plan(data, MODEL), epsilon=1.0)
+    explainer = vt.release(data, MODEL)
+    assert "not bought yet" in repr(explainer)
+    quote = data.quote(explainer, epsilon=1.0)
     assert quote.fits
     assert quote.price.guarantee.epsilon == pytest.approx(1.0, rel=1e-6)
-    assert set(quote.expected) == set(quote.shares) == set(PARTS)
-    assert "bands of about" in str(quote)
-    assert not vt.pane.quote(data, MODEL, epsilon=1.1).fits
-    assert quote.to_json()["parts"]["local"]["share"] == pytest.approx(WEIGHTS["local"] / sum(WEIGHTS.values()))
+    assert quote.result.parts == PARTS
+    assert set(quote.result.accuracy()) == {"private rows", "local synopsis", "global report", "picture of the classes"}
+    assert quote.half_width == pytest.approx(vt.release(opened(), MODEL, epsilon=1.0).half_width, rel=0.5)
+    assert not data.quote(explainer, epsilon=1.1).fits
+    assert explainer.shares(1.0)["local"] == pytest.approx(WEIGHTS["local"] / sum(WEIGHTS.values()))
     assert charges(data) == []
 
 
@@ -160,7 +165,7 @@ def test_any_part_can_be_had_alone(parts):
     assert list(pane.parts) == wanted
     assert pane.guarantee.epsilon == pytest.approx(1.0, rel=1e-6)
     assert vt.Pane.from_bytes(pane.to_bytes()).parts == pane.parts
-    assert repr(pane) in pane._repr_html_().replace("&#x27;", "'")
+    assert repr(pane) in html.unescape(pane._repr_html_())
 
 
 def test_a_bare_function_is_released_too_and_replayed_under_its_key():

@@ -10,8 +10,9 @@ from vitrail.results.class_picture import ClassPicture
 from vitrail.results.counterfactuals import WhatIf
 from vitrail.results.synopsis import SCALES, Synopsis
 from vitrail.schema.bins import Bins, bins_of
-from vitrail.solve.counterfactual.codes import Code, IdentityCode, NetworkCode
-from vitrail.solve.linear.coordinates import Cells
+from vitrail.solve.counterfactual.autoencoder import NetworkCode
+from vitrail.solve.counterfactual.codes import Code, IdentityCode
+from vitrail.solve.linear.coordinates import Partition
 from vitrail.solve.linear.history import HistoryFile, Past
 from vitrail.solve.linear.tensors import part_shapes
 from vitrail.solve.linear.weights import exponential, polynomial
@@ -75,7 +76,7 @@ ATTRIBUTION = vt.Attribution(
 )
 COUNTERFACTUALS = vt.Counterfactuals(
     columns=("age", "sex"),
-    queries=({"age": 31, "sex": "f"}, {"age": 60, "sex": "m"}),
+    points=({"age": 31, "sex": "f"}, {"age": 60, "sex": "m"}),
     outputs=(0.3, 0.9),
     classes=("no", 1),
     wanted=("yes", 0),
@@ -124,7 +125,7 @@ SYNOPSIS = Synopsis(
     output_range=(0, 1),
     cells=(),
     scales=dict.fromkeys(sorted(SCALES), 1.5),
-    parts=tuple(DRAW.normal(size=shape) for shape in part_shapes(Cells(SCHEMA))),
+    parts=tuple(DRAW.normal(size=shape) for shape in part_shapes(Partition(SCHEMA))),
     sigma=2.0,
     n_rows_public=400,
     dataset="people",
@@ -139,7 +140,7 @@ WIDE_SYNOPSIS = Synopsis(
     output_range=(0.0, 1.0),
     cells=(),
     scales=dict.fromkeys(sorted(SCALES), 1.5),
-    parts=tuple(DRAW.normal(size=shape) for shape in part_shapes(Cells(WIDE))),
+    parts=tuple(DRAW.normal(size=shape) for shape in part_shapes(Partition(WIDE))),
     sigma=2.0,
     n_rows_public=400,
     dataset="people",
@@ -147,33 +148,30 @@ WIDE_SYNOPSIS = Synopsis(
 )
 
 
-def picture(latent, code, moments, **changes):
+def picture(code, **changes):
     given = {
         "dataset": "people",
         "schema": SCHEMA,
         "labels": ("no", "yes"),
         "threshold": 0.5,
-        "latent": latent,
         "scale": 1.5,
-        "moments": moments,
-        "moments_sigma": 0.0 if moments is None else 2.0,
         "code": code,
         "sums": DRAW.normal(100, 9, (2, code.size + 1 + sum(map(len, BINS)))),
         "sums_sigma": 2.0,
         "bins": BINS,
         "rows": None,
         "n_rows_public": 400,
-        "by": "model",
+        "by": "predictions",
         "models": ("0" * 64, None),
         **PAID,
     }
     return ClassPicture(**{**given, **changes})
 
 
-PICTURE = picture("none", IdentityCode(4), None)
-LINEAR_PICTURE = picture("linear", Code(np.eye(4)[:, :2], np.eye(4)[:2], np.zeros(4), np.ones(2)), DRAW.normal(size=(5, 5)))
+PICTURE = picture(IdentityCode(4))
+LINEAR_PICTURE = picture(Code(np.eye(4)[:, :2], np.eye(4)[:2], np.zeros(4), np.ones(2)))
 NETWORK = NetworkCode(DRAW.normal(size=(5, 2)), DRAW.normal(size=(3, 4)), 1.5)
-NETWORK_PICTURE = picture("network", NETWORK, None, rows=PRIVATE_ROWS, labels=(0, 1))
+NETWORK_PICTURE = picture(NETWORK, rows=PRIVATE_ROWS, labels=(0, 1))
 HISTORY = HistoryFile(
     "{}",
     (

@@ -259,6 +259,11 @@ def test_files_that_are_not_there(tmp_path):
         CURVE.save(tmp_path / "no folder" / "e.vt")
 
 
+def test_long_json_texts_are_not_parsed():
+    with pytest.raises(DamagedFile, match="JSON text of more than 16 MiB"):
+        vt.Curve.from_bytes(b"{" + b" " * 2**24)
+
+
 def test_a_pane_is_no_result_and_says_what_it_is():
     from vitrail.results.archive import pack
 
@@ -288,9 +293,9 @@ def test_a_pane_is_no_result_and_says_what_it_is():
         ("synopsis", ("sigma",), -1.0, "no positive number"),
         ("synopsis", ("output_range",), [1.0, 0.0], "output range"),
         ("synopsis", ("cells",), ["sex"], "do not fit its schema"),
-        ("synopsis", ("weight", "width"), -1.0, "must be positive"),
-        ("picture", ("code", "size"), 10**9, "of the kind that it names"),
-        ("picture", ("latent",), "linear", "of the kind that it names"),
+        ("synopsis", ("weight", "width"), -1.0, "must be a positive"),
+        ("picture", ("code", "size"), 10**9, "features of its schema"),
+        ("picture", ("by",), "nobody", "by"),
         ("picture", ("sums_sigma",), 0, "no positive number"),
         ("picture", ("labels",), ["no"], "shape"),
         ("network picture", ("code", "scale"), 0.0, "a positive scale"),

@@ -3,36 +3,54 @@
 import re
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import vitrail as vt
 from vitrail.errors import InvalidInput
-from vitrail.show import Attribution, HighlightedText, Word, attribution_figure, attribution_table, budget_over_queries
-from vitrail.show.attributions import LOWERS, PALE, RAISES
-from vitrail.show.images import figure_svg
-from vitrail.show.waterfall import waterfall_figure
-
-ONE = Attribution(
-    ("age", "sex", "hours"), (0.3, -0.2, 0.05), ("39", "Male", "40"), 0.2, 0.35, (0.2, -0.3, -0.05), (0.4, -0.1, 0.15), 0.4
+from vitrail.show import (
+    HighlightedText,
+    Word,
+    attribution_figure,
+    budget_over_queries,
+    figure_svg,
+    fragment,
+    waterfall_figure,
 )
+from vitrail.show.attributions import bars_of, caution_of
+from vitrail.show.style import LOWERS, PALE, RAISES
 
 
-def explained(values, columns, points, band=None):  # type: ignore[no-untyped-def]
+def explained(values, columns, points, band=None, **changes):  # type: ignore[no-untyped-def]
     values = np.atleast_2d(np.asarray(values, dtype=float))
-    return vt.Attribution(
-        values=values,
-        base_values=np.full(len(values), 0.5),
-        columns=tuple(columns),
-        points=tuple(points),
-        outputs=np.full(len(values), 0.6),
-        guarantee=vt.Guarantee.of_mu(0.2, 1e-6),
-        cost=vt.Cost.of_mu(0.2),
-        method="statistics",
-        lower=None if band is None else values - band,
-        upper=None if band is None else values + band,
+    return (
+        vt.Attribution(
+            values=values,
+            base_values=np.full(len(values), 0.5),
+            columns=tuple(columns),
+            points=tuple(points),
+            outputs=np.full(len(values), 0.6),
+            guarantee=vt.Guarantee.of_mu(0.2, 1e-6),
+            cost=vt.Cost.of_mu(0.2),
+            method="statistics",
+            lower=None if band is None else values - band,
+            upper=None if band is None else values + band,
+        )
+        if not changes
+        else replace(explained(values, columns, points, band), **changes)
     )
+
+
+ONE = explained(
+    [[0.3, -0.2, 0.05]],
+    ["age", "sex", "hours"],
+    [{"age": 39, "sex": "Male", "hours": 40}],
+    0.1,
+    base_values=np.array([0.2]),
+    outputs=np.array([0.4]),
+)
 
 
 def tick_texts(axes) -> list[str]:  # type: ignore[no-untyped-def]
@@ -60,14 +78,14 @@ def test_bars_are_sorted_coloured_and_pale_where_noise_could_be_all() -> None:
 def test_bands_are_lines_from_lower_to_upper() -> None:
     (axes,) = attribution_figure(ONE).axes
     drawn = [tuple(lines.get_segments()[0][:, 0]) for lines in axes.collections]
-    assert drawn == [(0.2, 0.4), (-0.3, -0.1), (-0.05, 0.15)]
+    assert np.allclose(drawn, [(0.2, 0.4), (-0.3, -0.1), (-0.05, 0.15)])
     low, high = axes.get_xlim()
     assert low < -0.3
     assert high > 0.4
 
 
 def test_without_bands_no_line_is_drawn_and_no_word_said() -> None:
-    figure = attribution_figure(Attribution(ONE.names, ONE.values, ONE.shown, 0.2, 0.35))
+    figure = attribution_figure(replace(ONE, lower=None, upper=None))
     assert not figure.axes[0].collections
     assert "band" not in figure_svg(figure).decode()
     assert {patch.get_alpha() for patch in figure.axes[0].patches} == {1.0}
@@ -107,7 +125,7 @@ def test_names_are_text_not_formulas_or_markup(name: str) -> None:
 
 def test_long_names_and_values_are_cut_in_the_middle() -> None:
     name, shown = "n" * 200 + "END", "v" * 200 + "END"
-    (bar,) = Attribution((name,), (1.0,), (shown,), 0.0, 1.0).bars()
+    (bar,) = bars_of(explained([[1.0]], [name], [{name: shown}]))
     assert len(bar.text) < 50
     assert bar.text.count("…") == 2
     assert bar.text.endswith("END")
@@ -122,13 +140,11 @@ def test_extreme_numbers_are_drawn(values: tuple[float, float]) -> None:
     assert made.summary()
 
 
-def test_attributions_check_their_lengths() -> None:
-    with pytest.raises(InvalidInput, match="3 columns was given 2 entries"):
-        Attribution(ONE.names, (1.0, 2.0), ONE.shown, 0.0, 1.0)
-    with pytest.raises(InvalidInput, match="one end of its bands"):
-        Attribution(ONE.names, ONE.values, ONE.shown, 0.0, 1.0, lower=ONE.values)
-    with pytest.raises(InvalidInput, match="at least one"):
-        Attribution((), (), (), 0.0, 1.0)
+def test_a_miss_that_is_larger_than_every_contribution_is_said() -> None:
+    assert caution_of(ONE) == ""
+    far = replace(ONE, outputs=np.array([0.9]))
+    assert "arrives at 0.350 where the model says 0.900" in caution_of(far)
+    assert caution_of(far) in vt.show.page(far)
 
 
 # --- several points --------------------------------------------------------------------------------------------------
@@ -346,17 +362,22 @@ def test_spending_needs_something_spent(costs: object, arguments: dict[str, obje
 # --- all of them -----------------------------------------------------------------------------------------------------
 
 
-def test_the_table_holds_every_number() -> None:
-    html = attribution_table(ONE)
+def test_a_notebook_gets_every_number_and_bars_where_they_are() -> None:
+    html = fragment(ONE)
     for text in ("age = 39", "+0.300", "[+0.200, +0.400]", RAISES, LOWERS, f"opacity:{PALE}"):
         assert text in html
+    # Bars from zero on a scale from -0.328 to 0.428: zero is at 43.39 %, the first ends at 83.07 %.
+    first = re.search(r"left:([\d.]+)%;width:([\d.]+)%;background:" + RAISES, html)
+    assert first is not None
+    assert [float(number) for number in first.groups()] == pytest.approx([43.39, 39.68], abs=0.01)
 
 
 def test_drawing_uses_no_window() -> None:
     program = (
-        "import sys; from vitrail.show import Attribution, attribution_figure, attributions_figure, waterfall_figure; "
-        "one = Attribution(('a',), (1.0,), ('x',), 0.0, 1.0); early = 'matplotlib' in sys.modules; "
-        "[draw(one) for draw in (attribution_figure, waterfall_figure)]; attributions_figure([one]); "
+        "import sys, numpy as np, vitrail as vt; "
+        "one = vt.Attribution(np.ones((1, 1)), np.zeros(1), ('a',), ({'a': 1},), np.ones(1), vt.Guarantee.of_mu(0.2, 1e-6), "
+        "vt.Cost(), 'statistics'); early = 'matplotlib' in sys.modules or 'vitrail.show' in sys.modules; "
+        "one.plot(); one.plot.bars(); one.plot.waterfall(); "
         "print(early, 'matplotlib.pyplot' in sys.modules, 'vitrail.vault' in sys.modules)"
     )
     seen = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout

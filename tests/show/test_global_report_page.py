@@ -2,89 +2,114 @@
 
 import re
 
+import numpy as np
 import pytest
 
+import vitrail as vt
 from vitrail.accounting import rounded_up
 from vitrail.errors import InvalidInput
 from vitrail.guarantee import Budget, Guarantee
 from vitrail.ledger import open_ledger
-from vitrail.show import CurveShape, Histogram, RankingShape, bill_of
-from vitrail.show.global_report import MOST_LEVELS, GlobalShape, columns_part, cost_section, global_report, most_common
+from vitrail.results import Density
+from vitrail.results.effects import Effects
+from vitrail.results.marginals import Marginals
+from vitrail.schema.bins import Bins
+from vitrail.show.curves import MOST_LEVELS, least_span, most_common_levels, page_curve
+from vitrail.show.pages import column_order
 
 NASTY = '"><script>alert(1)</script>'
-PROMISE = Guarantee.of_mu(0.2, 1e-6)
+PROMISE, COST = Guarantee.of_mu(0.2, 1e-6), vt.Cost.of_mu(0.2)
 
 
-def flat(title: str, height: float) -> CurveShape:
-    return CurveShape(title, (0.0, 1.0), (0.0, height), (-0.01, height - 0.01), (0.01, height + 0.01))
+def curve(name: str, x: object, y: object, **more: object) -> vt.Curve:
+    return vt.Curve(name, "partial dependence", x, np.asarray(y, dtype=float), PROMISE, COST, **more)  # type: ignore[arg-type]
 
 
-def shape(**changed: object) -> GlobalShape:
+def flat(name: str, height: float) -> vt.Curve:
+    return curve(name, np.array([0.0, 1.0]), [0.0, height], std=np.full(2, 0.01 / 1.96), notes=(NASTY,))
+
+
+def report(*curves: vt.Curve, **changed: object) -> vt.Report:
+    counts = Marginals(NASTY, (Bins(NASTY, (NASTY, "b"), None),), {NASTY: np.array([10.0, 20.0])}, 2.0, 30, COST, PROMISE)
+    shown = curves or (flat("small", 0.001), flat(NASTY, 0.8))
     fields: dict[str, object] = {
         "dataset": NASTY,
         "model": NASTY,
-        "pdp": {"small": flat("small", 0.001), NASTY: flat(NASTY, 0.8)},
+        "n_rows_public": 30,
+        "marginals": counts,
+        "pdp": Effects({str(one.name): one for one in shown}, counts, PROMISE, COST),
         "ale": None,
         "importance": None,
-        "histograms": (Histogram(NASTY, (NASTY, "b"), None, (10.0, 20.0), 2.0),),
-        "total": 30.0,
-        "total_sigma": 2.0,
         "shares": {"marginals": 0.12, "pdp": 0.88},
-        "mu": 0.2,
-        "notes": (NASTY,),
+        "guarantee": PROMISE,
+        "cost": COST,
     }
-    return GlobalShape(**{**fields, **changed})  # type: ignore[arg-type]
+    return vt.Report(**{**fields, **changed})  # type: ignore[arg-type]
+
+
+def cards(page: str) -> list[str]:
+    return page.split("<h2>Column by column</h2>")[1].split("</section>")[0].split("<article")[1:]
 
 
 def test_names_are_escaped_and_nothing_is_loaded() -> None:
-    page = global_report(shape(), PROMISE).to_html()
+    page = report().to_html()
     assert "<script" not in page
+    assert "&lt;script&gt;" in page
     assert not re.search(r"url\(|@import|https?://", re.sub(r"data:image[^\"]*", "", page))
 
 
 def test_without_importance_the_curve_that_moves_most_comes_first() -> None:
-    assert shape().columns() == (NASTY, "small")
+    assert column_order(report()) == (NASTY, "small")
 
 
 def test_with_importance_its_order_holds_and_noise_is_named() -> None:
-    ranking = RankingShape("importance", ("small", NASTY), (0.2, 0.01), (0.1, -0.1), (0.3, 0.12), (0.9,), "loss")
-    found = shape(importance=ranking)
-    assert found.columns() == ("small", NASTY)
-    first, second = columns_part(found).cards
-    assert first.text == "Place 1 of 2: loss 0.2 ± 0.1 (not calibrated)."
-    assert second.text.endswith("which may be noise alone.")
+    std = np.array([0.1, 0.11]) / 1.959963984540054
+    ranking = vt.Ranking(("small", NASTY), np.array([0.2, 0.01]), PROMISE, COST, std=std, score_label="loss")
+    found = report(importance=ranking)
+    assert column_order(found) == ("small", NASTY)
+    first, second = cards(found.to_html())
+    assert "<p>Place 1 of 2: loss 0.2 ± 0.1 (not calibrated).</p>" in first
+    assert "<p>Place 2 of 2: loss 0.01 ± 0.11 (not calibrated), which may be noise alone.</p>" in second
 
 
 def test_a_curve_that_does_nothing_does_not_fill_its_picture() -> None:
-    large, small = columns_part(shape()).cards
+    large, small = flat("a", 0.8), flat("b", 0.001)
     spans = []
-    for card in (large, small):
-        low, high = card.pictures[0].figure.axes[0].get_ylim()
+    for one in (large, small):
+        low, high = page_curve(one, least_span=least_span([large, small])).axes[0].get_ylim()
         spans.append(high - low)
     assert spans[1] == pytest.approx(0.12 * spans[0])
 
 
 def test_of_many_levels_the_most_common_are_drawn_and_all_are_listed() -> None:
-    levels = tuple(f"level {place}" for place in range(40))
-    shares = tuple((place % 20) / 380 for place in range(40))
-    curve = CurveShape("land", levels, tuple(float(place) for place in range(40)), shares=shares)
-    shown = most_common(curve, MOST_LEVELS)
-    assert len(shown.x) == MOST_LEVELS
+    levels = tuple(f"level {i}" for i in range(40))
+    shares = np.array([(i % 20) / 380 for i in range(40)])
+    land = curve("land", levels, np.arange(40.0), density=Density(None, shares), std=np.ones(40))
+    shown = most_common_levels(land, MOST_LEVELS)
+    assert len(shown) == MOST_LEVELS
     assert list(shown.y) == sorted(shown.y)
-    assert {int(name.split()[1]) % 20 for name in shown.x} == set(range(12, 20))
-    (card,) = columns_part(shape(pdp={"land": curve})).cards
-    assert card.pictures[0].title == "Partial dependence, the 16 most common of 40 levels"
-    assert len(card.pictures[0].numbers.rows) == 40
+    assert {int(str(name).split()[1]) % 20 for name in shown.x} == set(range(12, 20))
+    assert np.array_equal(shown.lower, land.lower[[int(y) for y in shown.y]])
+    own = most_common_levels(land, MOST_LEVELS, own="level 0")
+    assert len(own) == MOST_LEVELS
+    assert own.x[0] == "level 0"
+    (card,) = cards(report(land).to_html())
+    assert "Partial dependence, the 16 most common of 40 levels" in card
+    assert card.count("<tr><td>level ") == 40
 
 
 def test_what_was_paid_before_is_not_priced_again() -> None:
-    (table,) = cost_section(shape(shares={"marginals": 0.0, "pdp": 1.0}), PROMISE).tables
-    assert table.rows[0] == ("histograms of all columns", "paid before", "")
-    assert table.rows[1] == ("partial dependence", "100.0 %", rounded_up(PROMISE.epsilon))
+    page = report(shares={"marginals": 0.0, "pdp": 1.0}).to_html()
+    costs = re.sub(r"\s+", " ", page.split("<h2>What each part cost")[1])
+    assert "what was paid for before included" in costs
+    assert '<td>histograms of all columns</td><td class="number">paid before</td><td></td>' in costs
+    priced = f'<td class="number">100.0 %</td> <td class="number">{rounded_up(PROMISE.epsilon)}</td>'
+    assert f"<td>partial dependence</td>{priced}" in costs
+    assert "what was paid for before" not in report().to_html()
 
 
 def test_the_bill_of_another_kind_of_account_is_refused() -> None:
     ledger = open_ledger("memory")
     ledger.open_account("a", Budget(1.0, 1e-6), "replace-one")
     with pytest.raises(InvalidInput, match="give the bill of the account that paid"):
-        global_report(shape(), PROMISE, bill=bill_of(ledger.statement("a")))
+        report().to_html(bill=ledger.statement("a").bill())

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 import vitrail as vt
 from vitrail.errors import BudgetExceeded, InvalidInput
 from vitrail.ledger import Part
-from vitrail.show import bill_of
 from vitrail.vault.questions.bounded_sum import exact_sum
 from vitrail.vault.rows import open_rows
 from vitrail.vault.rows.part import PartRows, part_indices, salt_of
@@ -189,8 +188,8 @@ def test_explainers_take_a_part(method):
         if method == "marginals":
             vt.marginals(part, epsilon=1.0)
         else:
-            options = {"iterations": 5} if method == "adaptive" else {}
-            found = vt.LocalLinear(part, model)({"age": 50, "team": "red", "dose": 0}, mu=2.0, method=method, **options)
+            how = vt.linear.Adaptive(iterations=5) if method == "adaptive" else vt.linear.Statistics()
+            found = vt.LocalLinear(part, model, method=how)({"age": 50, "team": "red", "dose": 0}, mu=2.0)
             assert found.cost.mu <= 2.0 * (1 + 1e-9)
     assert {entry.part.index for entry in data.budget.entries if entry.kind == "charged"} == {0, 1}
     one, other = (line.spent for line in data.budget.parts)
@@ -313,7 +312,7 @@ def test_the_bill_shows_parts_and_adds_up():
     first, second = data.parts(2, name="halves")
     for where, mu in ((data, 0.1), (first, 0.2), (second, 0.1), (second, 0.15)):
         where.ask(vt.BoundedSum(lambda block: block.features, 4, 2.0, label="mean"), mu=mu)
-    bill = bill_of(data.budget)
+    bill = data.budget.bill()
     assert [line.what for line in bill.lines] == [
         "mean",
         "mean (part 1 of 2 of 'halves')",

@@ -18,6 +18,7 @@ from scipy.special import ndtri
 
 from ..accounting import JsonValue
 from ..errors import InvalidInput
+from ..show.audits import RocCurve
 from . import roc
 from .attacks import FAMILIES, Scored, Seen, Shadows, learned, likelihood_ratios, look_at, look_at_shadows, shadow_thresholds
 from .mechanism import check_confidence
@@ -96,7 +97,7 @@ class AttackRow(Record):
         Auc and ``tpr_at_1_percent`` minus those of the best prediction-only attack of the same kind, on the same people.
     compared_with : str
         That attack's signal.
-    curve : (tuple of float, tuple of float)
+    curve : RocCurve
         False and true positive rates over all thresholds.
     """
 
@@ -113,7 +114,7 @@ class AttackRow(Record):
     excess_auc: Interval | None = None
     excess_tpr: Interval | None = None
     compared_with: str = ""
-    curve: tuple[tuple[float, ...], tuple[float, ...]] = field(repr=False)
+    curve: RocCurve = field(repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,24 +204,19 @@ class MembershipAudit(Outcome):
 
     def plot(self, *, logarithmic: bool = True) -> Figure:
         """The strongest attacks' ROC curves; on logarithmic axes, where a few certain finds are seen."""
-        from ..show.roc import RocShape, roc_figure
+        from ..show import roc_figure
 
-        shapes = [RocShape(f"{row.attack}: {row.signal}", row.source, *row.curve) for row in self.drawn()]
-        return roc_figure(shapes, logarithmic=logarithmic)
+        return roc_figure([row.curve for row in self.drawn()], logarithmic=logarithmic)
 
     def to_json(self) -> dict[str, JsonValue]:
         """The outcome as plain JSON values."""
-        curves = [
-            {"name": f"{row.attack}: {row.signal}", "false_positive_rate": row.curve[0], "true_positive_rate": row.curve[1]}
-            for row in self.drawn()
-        ]
-        return super().to_json() | {"curves": as_json(curves)}
+        return super().to_json() | {"curves": as_json([row.curve for row in self.drawn()])}
 
     def report(self, path: str | Path) -> Path:
         """Write a page: what was tried, what was found, the curves. One file, readable on a phone."""
-        from ..show.audit_page import membership_page, save_page
+        from ..show import audit_page, write_page
 
-        return save_page(membership_page(self.to_json(), self.plot()), path)
+        return write_page(audit_page("membership", self.to_json(), self.plot()), path)
 
 
 def membership(
@@ -412,7 +408,7 @@ def _row(attack: Scored, attacks: Sequence[Scored], is_member: BoolArray, confid
         excess_auc=excess_auc,
         excess_tpr=excess_tpr,
         compared_with=compared_with,
-        curve=(tuple(false.tolist()), tuple(true.tolist())),
+        curve=RocCurve(f"{attack.attack}: {attack.signal}", attack.source, tuple(false.tolist()), tuple(true.tolist())),
     )
 
 

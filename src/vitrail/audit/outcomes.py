@@ -247,12 +247,12 @@ class Audit(ClaimTest):
 
     def report(self, path: str | Path) -> Path:
         """Write a page: the verdict, what it rests on, the trade-off of errors. One file, readable on a phone."""
-        from ..show.audit_page import mechanism_page, save_page
-        from ..show.images import new_figure
+        from ..show import audit_page, write_page
+        from ..show.style import new_figure
 
         figure = new_figure(5.2, 4.6)
         self.plot(figure.add_subplot())
-        return save_page(mechanism_page(self.to_json(), figure), path)
+        return write_page(audit_page("mechanism", self.to_json(), figure), path)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the measured trade-off between the two errors, with its band, against what the claim allows.

@@ -97,25 +97,9 @@ class ReconstructionAudit(Outcome):
 
     def report(self, path: str | Path) -> Path:
         """Write a page: what every strategy recovered, and whose rows."""
-        from ..show.audit_page import save_page, tables_page
-        from ..show.report import Section, Table
+        from ..show import audit_page, write_page
 
-        by_strategy = [
-            (row.strategy, str(row.queries), str(row.recovered), "-" if row.share is None else f"{row.share:.1%}")
-            for row in self.rows
-        ]
-        by_group = [
-            (row.strategy, name, f"{share.value:.1%}", f"{share.lower:.1%} to {share.upper:.1%}")
-            for row in self.rows
-            for name, share in row.by_group.items()
-        ]
-        tables = {
-            "Strategies": Table(("strategy", "queries", "rows recovered", "share"), tuple(by_strategy), (1, 2, 3)),
-            "Whose rows": Table(("strategy", "group", "recovered", "interval"), tuple(by_group), (2, 3)),
-        }
-        sections = [Section(title, (), (table,)) for title, table in tables.items() if table.rows]
-        verdict = f"{self.best().recovered} rows recovered"
-        return save_page(tables_page("Reconstruction audit", verdict, self.summary(), sections), path)
+        return write_page(audit_page("reconstruction", self.to_json()), path)
 
 
 def reconstruction(

@@ -7,8 +7,8 @@ weight (SGD, Adagrad, Adam) take the same steps. What is saved is overhead, whic
 on small batches, and the idle width of a GPU.
 
 Derivatives are written out, three lines per layer: automatic differentiation of the same chain with torch's optimiser takes
-1.5 times as long on a CPU (``tests/audit_attacks`` checks that both agree). Explanations and predictions are computed in double precision: a
-saturated network's gradients are differences of numbers close to 1, and an attacker would see rounding.
+1.5 times as long on a CPU (``tests/audit_attacks`` checks that both agree). Explanations and predictions are computed in
+double precision: a saturated network's gradients are differences of numbers close to 1, and an attacker would see rounding.
 """
 
 from __future__ import annotations

@@ -27,6 +27,8 @@ from .ask_output import SUFFIXES, Answer, print_answer, write_answer
 from .output import check_files, print_json, print_line, print_written
 
 if TYPE_CHECKING:
+    from ..explain.linear.local_linear import LocalLinear
+    from ..explain.linear.options import MethodName
     from ..ledger import Statement
     from ..solve.linear.weights import Weight
     from ..vault import PrivateData
@@ -56,28 +58,33 @@ class Asked:
 
     def explain(self, data: PrivateData) -> Attribution:
         """Pay, and explain."""
-        from ..explain.linear.local import LocalLinear
+        from ..explain.linear.options import Rows
         from ..explain.shapley import Shapley
 
         if self.method == "shapley":
             return Shapley(data, self.model, key=self.key)(self.points, epsilon=self.epsilon)
-        local = LocalLinear(data, self.model, weight=self.weight)
+        local = self._local(data)
         if self.method == "synopsis":
-            return local.fit(epsilon=self.epsilon, key=self.key)(self.points)
+            return local.fit(epsilon=self.epsilon)(self.points)
         if self.method == "private-rows":
-            return local.fit(epsilon=self.epsilon, kind="rows", key=self.key, replicates=REPLICATES)(self.points)
-        return local(self.points, epsilon=self.epsilon, method=self.method, key=self.key)
+            return local.fit(epsilon=self.epsilon, kind=Rows(replicates=REPLICATES))(self.points)
+        return local(self.points, epsilon=self.epsilon)
+
+    def _local(self, data: PrivateData) -> LocalLinear:
+        from ..explain.linear.local_linear import LocalLinear
+
+        method: MethodName = "descent" if self.method == "descent" else "statistics"
+        return LocalLinear(data, self.model, method=method, weight=self.weight, key=self.key)
 
     def price(self, data: PrivateData) -> tuple[Cost, float | None]:
         """What would be charged, and half the expected width of a band where that can be told beforehand."""
-        from ..explain.linear.local import LocalLinear
         from ..explain.shapley import Shapley
 
         if self.method == "shapley":
             exact = Shapley(data, self.model, key=self.key).quote(self.points, epsilon=self.epsilon)
             return exact.price.cost, exact.half_width
         if self.method == "statistics":
-            local = LocalLinear(data, self.model, weight=self.weight).quote(self.points, epsilon=self.epsilon)
+            local = self._local(data).quote(self.points, epsilon=self.epsilon)
             return local.price.cost, local.half_width
         return Cost.of_mu(question_mu(self.epsilon, None, data.delta)), None
 
@@ -151,7 +158,7 @@ def _checked(
     schema: Schema, model: Model, points: object, method: str, weight: str | None, key: str | None, epsilon: float
 ) -> Asked:
     """Try model and points on public rows. The schema is that of the features, without the target."""
-    from ..explain.linear.local import MOST_FEATURES
+    from ..explain.linear.local_linear import MOST_FEATURES
 
     if method not in METHODS:
         raise InvalidInput(f"--method is {method!r}; choose one of {', '.join(METHODS)}.{did_you_mean(method, METHODS)}")

@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..errors import BudgetExceeded, InvalidInput
+from ..errors import InvalidInput
 from ..guarantee import check_epsilon_delta
 from ..results.counterfactuals import Counterfactuals
-from ..results.summary import printable
 from ..schema import Level, Numeric, Schema
+from ..show.tables import printable
 from . import options
 from .account import STILL_PAID, bill_line, charged_since, declared_of, with_notes
 from .ask_input import model_of, points_of
@@ -37,12 +36,9 @@ from .output import (
 )
 
 if TYPE_CHECKING:
-    from ..explain.counterfactual.explainer import Counterfactual
     from ..ledger import Statement
-    from ..show import Report
-
-MOST_PEOPLE = 12
-"""People that a page shows."""
+    from ..solve.counterfactual.fitted import FittedCounterfactual
+    from ..solve.counterfactual.rules import Columns
 
 
 @dataclass(frozen=True)
@@ -52,10 +48,10 @@ class Asked:
     people: object
     desired_class: Level
     total: int
-    features_to_vary: str | list[str]
-    permitted_range: dict[str, object]
+    features_to_vary: Columns
+    permitted_range: dict[str, Sequence[Level]]
 
-    def answered(self, explainer: Counterfactual) -> Counterfactuals:
+    def answered(self, explainer: FittedCounterfactual) -> Counterfactuals:
         """Search; free."""
         return explainer(
             self.people,
@@ -110,7 +106,8 @@ def counterfactual(
     version: options.Version = "1",
 ) -> None:
     """Say what would have changed a model's answer for public points, from private rows, with a promise and a bill."""
-    from ..explain.counterfactual.explainer import Counterfactual
+    from ..explain.counterfactual import Counterfactual
+    from ..solve.counterfactual.fitted import FittedCounterfactual
 
     check_epsilon_delta(epsilon, delta, "a question")
     check_files(files, SUFFIXES, "the explanation")
@@ -124,8 +121,7 @@ def counterfactual(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what there is to warn of is said when it is paid for
         tried = Counterfactual(rehearsal, chosen, threshold=threshold, rows=False, latent="none")
-        with suppress(BudgetExceeded):  # more than the whole budget: the account itself says what is left
-            asked.answered(tried.fit(epsilon=epsilon))
+        asked.answered(FittedCounterfactual(tried.quote(epsilon=epsilon).result, chosen))
     private = declared.opened()
     last = max(entry.seq for entry in private.budget.entries)
     explainer = with_notes(lambda: Counterfactual(private, chosen, threshold=threshold, key=key).fit(epsilon=epsilon))
@@ -148,9 +144,9 @@ def _class_of(text: str) -> Level:
     return int(text) if text.isdecimal() else text
 
 
-def _ranges(schema: Schema, permit: Sequence[str]) -> dict[str, object]:
+def _ranges(schema: Schema, permit: Sequence[str]) -> dict[str, Sequence[Level]]:
     """The options ``--permit``, read by the schema."""
-    ranges: dict[str, object] = {}
+    ranges: dict[str, Sequence[Level]] = {}
     for text in permit:
         name, equals, given = text.partition("=")
         if not equals or not given:
@@ -189,42 +185,13 @@ def _print(found: Counterfactuals, bill: str) -> None:
 
 
 def _write(found: Counterfactuals, statement: Statement, dataset: str, bill: str, files: Sequence[Path] | None) -> None:
+    from ..show import page, write_page
+
     writers: dict[str, Callable[[Path], object]] = {
         ".json": found.write_json,
         ".png": lambda file: found.plot(0).savefig(file, dpi=160),
-        ".html": lambda file: _report(found, statement, dataset, bill).save(file),
+        ".html": lambda file: write_page(page(found, dataset=dataset, bill=statement.bill(), notes=(bill,)), file),
     }
     write_files(files, writers, "the explanation", STILL_PAID)
     if len(found) > 1 and any(file.suffix.lower() == ".png" for file in files or ()):
         print_note(f"Note: the picture shows the first of {len(found)} people; a .json file holds all of them.")
-
-
-def _report(found: Counterfactuals, statement: Statement, dataset: str, bill: str) -> Report:
-    """One page: the promise, a table before and after for every person, the bill."""
-    from ..show import Picture, Report, Section, bill_of, bill_section, privacy_label
-
-    shown = min(len(found), MOST_PEOPLE)
-    sections = []
-    for place in range(shown):
-        one = found.shape(place)
-        words = f"Before and after for person {place}; changed cells are marked."
-        sections.append(
-            Section(
-                f"Person {place}: {one.title}",
-                (one.message,) if one.message else (),
-                pictures=(Picture(found.plot(place), words),),
-            )
-        )
-    if shown < len(found):
-        sections.append(Section("Further people", (f"The first {shown} of {len(found)} people are shown.",)))
-    if len(found) > 1:
-        words = "Each dot is one person's first answer."
-        sections.append(Section("How far answers are", (), pictures=(Picture(found.plot_distances(), words),)))
-    sections.append(Section("What it cost, and what to know", (found.guarantee.sentence, bill, *found.notes)))
-    made = bill_of(statement)
-    sections.append(bill_section(made))
-    return Report(
-        f"What would have changed {found.model}, from {dataset}",
-        privacy_label(made.guarantee, dataset=dataset, bill=made),
-        tuple(sections),
-    )

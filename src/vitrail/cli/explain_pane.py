@@ -10,7 +10,7 @@ import typer
 from ..errors import InvalidInput
 from ..results.band_claim import weakest
 from ..results.checks import shown_text
-from ..results.summary import printable
+from ..show.tables import printable
 from . import options
 from .account import with_notes
 from .ask_input import model_of, points_of
@@ -50,8 +50,8 @@ def explain(
     as_json: options.Json = False,
 ) -> None:
     """Explain one person from a pane: what each column contributes, what would change the answer, where they stand. Free."""
-    from ..explain.counterfactual.classes import OPPOSITE
     from ..pane.pane import METHODS, Pane
+    from ..solve.counterfactual.classes import OPPOSITE
 
     check_files(files, SUFFIXES, "the explanation")
     chosen = next((known for known in METHODS if known == method), None)

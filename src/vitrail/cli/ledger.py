@@ -12,7 +12,7 @@ from ..accounting import JsonValue, rounded_down, rounded_up
 from ..errors import InvalidInput
 from ..ledger import FILE_ENDINGS
 from . import options
-from .output import chosen_accounts, open_existing_ledger, print_json, print_line, print_table
+from .output import chosen_accounts, one_account, open_existing_ledger, print_json, print_line, print_table
 
 if TYPE_CHECKING:
     from ..ledger import Statement, VerifiedAccount
@@ -34,8 +34,6 @@ def budget(ledger: options.LedgerToRead, account: options.OnlyAccount = None, as
 
 
 def _statement_json(statement: Statement) -> JsonValue:
-    from ..show import bill_of
-
     lines: list[JsonValue] = [
         {
             "entry": line.seq,
@@ -48,16 +46,15 @@ def _statement_json(statement: Statement) -> JsonValue:
             "share_of_budget": line.share,
             "part": line.part or None,
         }
-        for line in bill_of(statement).lines
+        for line in statement.bill().lines
     ]
     return {**statement.to_json(), "bill": lines}
 
 
 def _print_statement(statement: Statement) -> None:
-    from ..show import bill_of
-    from ..show.budget import bill_table
+    from ..show import bill_table
 
-    bill = bill_of(statement)
+    bill = statement.bill()
     print_line(f"Account {statement.account!r}, neighbours {statement.neighbours}")
     print_line(f"  budget     epsilon {rounded_up(bill.budget_epsilon)}, delta {rounded_up(bill.budget_delta)}")
     print_line(
@@ -80,6 +77,11 @@ def _print_statement(statement: Statement) -> None:
         print_line(
             f"  part       {str(part.part).removeprefix('part ')}: epsilon {rounded_up(part.spent_epsilon)}, "
             f"up to {rounded_down(part.remaining_epsilon)} still fits"
+        )
+    for held in statement.reservations:
+        print_line(
+            f"  reserved   {held.label} ({held.analyst}, entry {held.seq}): epsilon {rounded_up(held.reserved_epsilon)}, of "
+            f"which {rounded_up(held.booked_epsilon)} is booked"
         )
     if bill.lines:
         table = bill_table(bill)
@@ -153,7 +155,7 @@ def backup(
 
 
 def entries(ledger: options.LedgerToRead, account: options.OnlyAccount = None, as_json: options.Json = False) -> None:
-    """List every entry: openings, caps, charges, releases, replays, and what analysts keep."""
+    """List every entry: openings, caps, charges, releases, replays, reservations, and what analysts keep."""
     with closing(open_existing_ledger(ledger)) as opened:
         statements = [opened.statement(name) for name in chosen_accounts(opened, account)]
     every = [entry for statement in statements for entry in statement.entries]
@@ -189,6 +191,56 @@ def entries(ledger: options.LedgerToRead, account: options.OnlyAccount = None, a
     split = any(entry.part is not None for entry in every)
     shown = [place for place in range(len(header)) if split or header[place] != "part"]
     print_table([header[place] for place in shown], [[row[place] for place in shown] for row in rows], numeric=(1, 5))
+
+
+def reservations(ledger: options.LedgerToRead, account: options.OnlyAccount = None, as_json: options.Json = False) -> None:
+    """List what recipes have reserved and not finished: whose, for what, and how much was booked against it."""
+    with closing(open_existing_ledger(ledger)) as opened:
+        statements = [opened.statement(name) for name in chosen_accounts(opened, account)]
+    lines = [(statement.account, line) for statement in statements for line in statement.reservations]
+    if as_json:
+        print_json([{"account": name, **line.to_json()} for name, line in lines])
+        return
+    if not lines:
+        print_line("No reservation is open.")
+        return
+    header = ("account", "entry", "time (UTC)", "analyst", "question", "ε reserved", "ε booked", "part", "recipe")
+    rows = [
+        (
+            name,
+            str(line.seq),
+            line.time_utc[:19].replace("T", " "),
+            line.analyst,
+            line.label,
+            rounded_up(line.reserved_epsilon),
+            rounded_up(line.booked_epsilon),
+            str(line.part or ""),
+            (line.recipe or "")[:12],
+        )
+        for name, line in lines
+    ]
+    print_table(header, rows, numeric=(1, 5, 6))
+
+
+def free(
+    ledger: options.LedgerToRead,
+    entry: Annotated[int, typer.Argument(metavar="ENTRY", help="Its number, as `vitrail ledger reservations` lists it.")],
+    account: options.OnlyAccount = None,
+) -> None:
+    """Give back what a reservation has not booked, when its recipe died and will not be resumed.
+
+    What was booked stays on the bill. A recipe that is still at work is refused its next question.
+    """
+    with closing(open_existing_ledger(ledger)) as opened:
+        name = one_account(opened, account)
+        given_back = opened.free(name, entry)
+        left = opened.statement(name)
+    print_line(
+        f"Reservation {entry} of account {name!r} was freed; a question of up to epsilon "
+        f"{rounded_down(left.remaining_epsilon)} fits now."
+        if given_back.pico_mu_squared
+        else f"Reservation {entry} of account {name!r} was freed; all that it held of the questions' budget was booked."
+    )
 
 
 def _head(text: str) -> tuple[str, str]:

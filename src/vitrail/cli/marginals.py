@@ -159,15 +159,7 @@ def marginals(
 
 
 def _write(found: Marginals, statement: Statement, output: Path, json_output: Path | None) -> None:
-    from ..show import Report, bill_of, bill_section, histograms_section, privacy_label
-
-    bill = bill_of(statement)
-    sections = (
-        histograms_section(found.histograms(), total=found.total, total_sigma=found.total_sigma),
-        bill_section(bill),
-    )
-    label = privacy_label(bill.guarantee, dataset=found.dataset, bill=bill)
-    Report(f"Marginals of {found.dataset}", label, sections).save(output)
+    found.to_html(output, statement.bill())
     if json_output is not None:
         json_output.write_text(json.dumps(found.to_json(), indent=1) + "\n", encoding="utf-8")
     replayed = found.release is not None and found.release.replayed

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from ..errors import InvalidInput
-from ..guarantee import check_epsilon_delta, question_mu
+from ..guarantee import check_epsilon_delta
 from . import options
 from .account import bill_line, charged_since, declared_of, fits_line, with_notes
 from .ask_input import model_of
@@ -68,9 +68,8 @@ def release(
     version: options.Version = "1",
 ) -> None:
     """Pay once for a pane: a file of private releases that explains the model anywhere, for ever, without the data."""
-    from ..pane.models import onnx_content
-    from ..pane.plan import Plan
-    from ..pane.writer import release as release_pane
+    from ..pane.pane_recipe import PaneExplainer
+    from ..vault import PrivateData
 
     check_epsilon_delta(epsilon, delta, "a question")
     if file.suffix.lower() != SUFFIX:
@@ -92,37 +91,34 @@ def release(
     )
     rehearsal = declared.rehearsal()
     chosen = model_of(model, output=output, bounds=bounds, inputs=inputs)
-    asked, weighed = parts or "all", _weights(weights)
-    plan = Plan(rehearsal, chosen, parts=asked, weights=weighed, threshold=threshold, loss=loss, key=key)
-    plan.check(question_mu(epsilon, None, rehearsal.delta))
-    if embed_model:
-        onnx_content(chosen)
-    if quote:
-        tag = plan.quote(epsilon=epsilon)
-        statement = declared.statement(rehearsal.budget)
-        fits = statement.spent + tag.price.cost <= statement.capacity
-        if as_json:
-            found = tag.to_json()
-            print_json({**found, "price": {**tag.price.to_json(), "fits": fits}})
-            return
-        print_line(str(tag).partition("\n")[2])
-        print_line(fits_line(fits, statement))
-        return
-    private = declared.opened()
-    last = max(entry.seq for entry in private.budget.entries)
-    pane = with_notes(
-        lambda: release_pane(
-            private,
+
+    def explainer(rows_of: PrivateData) -> PaneExplainer:
+        return PaneExplainer(
+            rows_of,
             chosen,
-            epsilon=epsilon,
-            parts=asked,
-            weights=weighed,
+            parts=parts or "all",  # type: ignore[arg-type]  # checked there
+            weights=_weights(weights),
             threshold=threshold,
             loss=loss,
             embed_model=embed_model,
             key=key,
         )
-    )
+
+    tried = explainer(rehearsal)
+    if quote:
+        tag = tried.quote(epsilon=epsilon)
+        statement = declared.statement(rehearsal.budget)
+        fits = statement.spent + tag.price.cost <= statement.capacity
+        if as_json:
+            print_json({**tag.to_json(), "price": {**tag.price.to_json(), "fits": fits}})
+            return
+        for title, accuracy in tag.result.accuracy().items():
+            print_line(f"{title}: {accuracy}")
+        print_line(fits_line(fits, statement))
+        return
+    private = declared.opened()
+    last = max(entry.seq for entry in private.budget.entries)
+    pane = with_notes(lambda: explainer(private)(epsilon=epsilon))
     pane.save(file)
     after = private.budget
     if as_json:

@@ -1,29 +1,23 @@
-"""`vitrail report`: everything global about a model from private rows, for one price, as one page.
-
-A report asks several questions, so a fault found between them would leave the first ones paid for nothing. All of it is
-therefore rehearsed before: the whole report runs once with no rows and a ledger that is forgotten.
-"""
+"""`vitrail report`: everything global about a model from private rows, for one price, as one page."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..accounting import JsonValue, rounded_up
-from ..guarantee import Budget, check_epsilon_delta
-from ..results.summary import printable
+from ..guarantee import check_epsilon_delta
+from ..show.tables import printable
 from . import options
 from .account import STILL_PAID, bill_line, charged_since, declared_of, fits_line, with_notes
 from .ask_input import model_of
 from .output import check_files, existing, print_json, print_line, print_table, print_written, write_files
 
 if TYPE_CHECKING:
-    from ..explain.effects.quote import EffectsQuote
+    from ..explain.quoted import Quoted
     from ..ledger import Statement
     from ..results.report import Report
 
@@ -68,8 +62,7 @@ def report(
     version: options.Version = "1",
 ) -> None:
     """Explain a whole model from private rows: importance, partial dependence, accumulated effects, one price, one page."""
-    from ..explain.report.global_report import GlobalReport
-    from ..show import bill_of
+    from ..explain.global_report import GlobalReport
     from ..vault import PrivateData
 
     check_epsilon_delta(epsilon, delta, "a question")
@@ -79,24 +72,28 @@ def report(
     chosen = model_of(model, output=output, bounds=bounds, inputs=inputs)
 
     def explainer(rows_of: PrivateData) -> GlobalReport:
-        return GlobalReport(rows_of, chosen, parts=parts, loss=loss, sampling_rate=sampling_rate, key=key)
+        return GlobalReport(
+            rows_of,
+            chosen,
+            columns=features,
+            parts=parts,  # type: ignore[arg-type]  # unknown names are refused there
+            loss=loss,
+            sampling_rate=sampling_rate,
+            key=key,
+        )
 
     if quote:
-        tag = explainer(rehearsal).quote(features, epsilon=epsilon)
+        tag = explainer(rehearsal).quote(epsilon=epsilon)
         _print_quote(tag, declared.statement(rehearsal.budget), as_json)
         return
     existing(data, "data")
-    unlimited = replace(declared, budget=Budget(max(budget, 2 * epsilon), delta)).rehearsal()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the real run says the same again, as notes
-        explainer(unlimited)(features, epsilon=epsilon)
     private = declared.opened()
     last = max(entry.seq for entry in private.budget.entries)
-    found = with_notes(lambda: explainer(private)(features, epsilon=epsilon))
+    found = with_notes(lambda: explainer(private)(epsilon=epsilon))
     after = private.budget
     writers: dict[str, Callable[[Path], object]] = {
         ".json": found.write_json,
-        ".html": lambda file: found.to_html(file, bill_of(after)),
+        ".html": lambda file: found.to_html(file, after.bill()),
     }
     write_files(files, writers, "the report", STILL_PAID)
     line = bill_line(after, found.cost, replayed=not charged_since(after, last))
@@ -138,7 +135,7 @@ def print_report(found: Report) -> None:
         print_line(ranking.band_claim.sentence(ranking.kind))
 
 
-def _print_quote(tag: EffectsQuote, statement: Statement, as_json: bool) -> None:
+def _print_quote(tag: Quoted[Report], statement: Statement, as_json: bool) -> None:
     fits = statement.spent + tag.price.cost <= statement.capacity
     if as_json:
         said: dict[str, JsonValue] = {"fits": fits, "remaining_epsilon": statement.remaining_epsilon}
@@ -150,5 +147,7 @@ def _print_quote(tag: EffectsQuote, statement: Statement, as_json: bool) -> None
         f"The report costs epsilon {rounded_up(promise.epsilon)} at delta {rounded_up(promise.delta)} "
         f"(mu {rounded_up(promise.mu)}, neighbours {promise.neighbours})."
     )
-    print_line(f"Bands of about: {tag.widths_text('± ')}. That is an estimate from public stand-in rows.")
+    print_line(
+        f"Bands of about: {tag.widths_text.replace('+-', '± ')}. That is an estimate from rows drawn from {tag.stands_on}."
+    )
     print_line(fits_line(fits, statement))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..accounting import JsonValue
 from ..results.codec import to_json
-from ..results.summary import printable
+from ..show.tables import printable
 from . import options
 from .output import check_files, existing, print_json, print_line, print_table, print_written, write_files
 from .report import SUFFIXES, print_report
@@ -31,9 +31,9 @@ def show(pane: options.Pane, as_json: options.Json = False) -> None:
     print_line(f"Model: output {made_for.output}, range {made_for.range[0]:g} to {made_for.range[1]:g}, {digest}{inside}.")
     print_line(f"Made with {printable(found.tool)}, paid for by {found.created}, declared rows {found.n_rows_public}.")
     print_line()
-    from ..pane.pages import bill_table, inside_table
+    from ..pane.pages import inside_table, questions_table
 
-    for table in (inside_table(found), bill_table(found)):
+    for table in (inside_table(found), questions_table(found)):
         print_table(table.header, [[printable(cell) for cell in row] for row in table.rows], numeric=table.numeric)
         print_line()
     if found.unknown_parts:

@@ -15,7 +15,7 @@ import json
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import overload
+from typing import TypedDict, Unpack, overload
 
 import numpy as np
 
@@ -70,32 +70,33 @@ class MarginalsExplainer(GlobalExplainer[Marginals]):
         """Buy the histograms; quotes of other explainers stand on them from then on."""
         bought = super().__call__(epsilon=epsilon, mu=mu)
         if set(bought.columns) >= set(self._data.feature_schema.names):
-            self._data.keep(SEEN, json.dumps(bought.to_json()).encode())
+            self._data.keep(SEEN, bought.to_bytes())
         return bought
 
 
 def seen_marginals(data: PrivateData) -> Marginals | None:
     """Histograms of all columns that this analyst has bought before, if any: a quote may stand on them."""
     kept = data.kept(SEEN)
-    return None if kept is None else Marginals.from_json(json.loads(kept))
+    return None if kept is None else Marginals.from_bytes(kept)
+
+
+class MarginalsOptions(TypedDict, total=False):
+    """The options of :func:`marginals`, for its overloads."""
+
+    columns: Sequence[str] | None
+    bins: int
 
 
 @overload
-def marginals(
-    data: PrivateData, *, columns: Sequence[str] | None = None, bins: int = 20, epsilon: None = None, mu: None = None
-) -> MarginalsExplainer: ...
+def marginals(data: PrivateData, **options: Unpack[MarginalsOptions]) -> MarginalsExplainer: ...
 
 
 @overload
-def marginals(
-    data: PrivateData, *, columns: Sequence[str] | None = None, bins: int = 20, epsilon: float, mu: None = None
-) -> Marginals: ...
+def marginals(data: PrivateData, *, epsilon: float, **options: Unpack[MarginalsOptions]) -> Marginals: ...
 
 
 @overload
-def marginals(
-    data: PrivateData, *, columns: Sequence[str] | None = None, bins: int = 20, epsilon: None = None, mu: float
-) -> Marginals: ...
+def marginals(data: PrivateData, *, mu: float, **options: Unpack[MarginalsOptions]) -> Marginals: ...
 
 
 def marginals(

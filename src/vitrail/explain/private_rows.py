@@ -26,7 +26,7 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import combinations
 from types import MappingProxyType
-from typing import overload
+from typing import TypedDict, Unpack, overload
 
 import numpy as np
 
@@ -92,40 +92,24 @@ class PrivateRowsExplainer(GlobalExplainer[PrivateRows]):
         return Conversation(self._data, self._recipe, f"private rows of {len(cuts)} columns", identity)
 
 
-@overload
-def private_rows(
-    data: PrivateData,
-    *,
-    columns: Sequence[str] | None = None,
-    bins: int = 100,
-    parents: int | None = None,
-    epsilon: None = None,
-    mu: None = None,
-) -> PrivateRowsExplainer: ...
+class RowsOptions(TypedDict, total=False):
+    """The options of :func:`private_rows`, for its overloads."""
+
+    columns: Sequence[str] | None
+    bins: int
+    parents: int | None
 
 
 @overload
-def private_rows(
-    data: PrivateData,
-    *,
-    columns: Sequence[str] | None = None,
-    bins: int = 100,
-    parents: int | None = None,
-    epsilon: float,
-    mu: None = None,
-) -> PrivateRows: ...
+def private_rows(data: PrivateData, **options: Unpack[RowsOptions]) -> PrivateRowsExplainer: ...
 
 
 @overload
-def private_rows(
-    data: PrivateData,
-    *,
-    columns: Sequence[str] | None = None,
-    bins: int = 100,
-    parents: int | None = None,
-    epsilon: None = None,
-    mu: float,
-) -> PrivateRows: ...
+def private_rows(data: PrivateData, *, epsilon: float, **options: Unpack[RowsOptions]) -> PrivateRows: ...
+
+
+@overload
+def private_rows(data: PrivateData, *, mu: float, **options: Unpack[RowsOptions]) -> PrivateRows: ...
 
 
 def private_rows(

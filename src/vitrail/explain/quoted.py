@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -18,7 +19,7 @@ from ..errors import InvalidInput
 from ..progress import progress
 from ..vault import Quote
 from .marginals import seen_marginals
-from .recipe import Conversation, Terms, drive
+from .recipe import Conversation, Terms
 from .stand_in import stand_in
 
 if TYPE_CHECKING:
@@ -76,24 +77,44 @@ class Quoted(Generic[R_co]):
         return width
 
     @property
+    def half_widths(self) -> Mapping[str, tuple[float, BandClaim | None]]:
+        """The median half-width of each part's bands and what they claim, by part; under no name for a single result."""
+        claims: Mapping[str, BandClaim] | None = getattr(self.result, "band_claims", None)
+        if claims is not None:
+            widths: Mapping[str, float] = getattr(self.result, "half_widths", {})
+            return {part: (width, claims[part]) for part, width in widths.items()}
+        width = self.half_width
+        return {} if width is None else {"": (width, getattr(self.result, "band_claim", None))}
+
+    @property
+    def widths_text(self) -> str:
+        """All half-widths and claims in words."""
+        return ", ".join(
+            f"{part} +-{width:.2g}".lstrip() + ("" if claim is None else f" ({claim.mark})")
+            for part, (width, claim) in self.half_widths.items()
+        )
+
+    @property
     def epsilon(self) -> float:
         """What it would cost."""
         return self.price.guarantee.epsilon
 
     def __str__(self) -> str:
-        claim: BandClaim | None = getattr(self.result, "band_claim", None)
-        width = self.half_width
-        mark = "" if claim is None else f" ({claim.mark})"
-        bands = (
-            ""
-            if width is None
-            else f" Bands of about +-{width:.2g}{mark}: an estimate from rows drawn from {self.stands_on}."
-        )
+        widths = self.widths_text
+        bands = f" Bands of about {widths}: an estimate from rows drawn from {self.stands_on}." if widths else ""
         return f"{self.price}{bands}"
 
     def to_json(self) -> dict[str, JsonValue]:
         """The quote as plain JSON values."""
-        return {"price": self.price.to_json(), "half_width": self.half_width, "stands_on": self.stands_on}
+        claim: BandClaim | None = getattr(self.result, "band_claim", None)
+        widths: dict[str, JsonValue] = {part: width for part, (width, _) in self.half_widths.items() if part}
+        fields: dict[str, JsonValue] = {
+            "price": self.price.to_json(),
+            "half_width": self.half_width,
+            "band_claim": None if claim is None else claim.value,
+            "stands_on": self.stands_on,
+        }
+        return fields | ({"half_widths": widths} if widths else {})
 
 
 def quote(conversation: Conversation[R], mu: float) -> Quoted[R]:
@@ -104,7 +125,7 @@ def quote(conversation: Conversation[R], mu: float) -> Quoted[R]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what there is to warn of is said when it is asked for
         side = stand_in(terms, STAND_IN_ROWS, seen)
-        result = drive(conversation.recipe(terms), units.pico_mu_squared, side.answer)
+        result = conversation.run(terms, units.pico_mu_squared, side.answer)
     stands_on = "the schema" if seen is None else "histograms bought before"
     return Quoted(data.price_tag(units), result, stands_on)
 

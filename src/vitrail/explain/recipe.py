@@ -21,7 +21,7 @@ whatever the last bits of the question are this time; a step that was booked and
 noise, because nothing of it had left the vault. A question with a ``key`` of its own (histograms: they are about no model)
 is known by that key instead, so that other recipes at the same price use the same answer.
 
-Tests: tests/explain/test_recipe.py and the table of explainers, tests/explain/test_every_explainer.py.
+Tests: tests/explain/test_recipe.py, test_recipe_crashes.py, and the table of explainers, test_every_explainer.py.
 """
 
 from __future__ import annotations
@@ -291,16 +291,10 @@ class Conversation(Generic[R]):
             return release
 
         try:
-            result = drive(self.recipe(Terms.of(data, price)), units, answer)
-        except VitrailError as error:
+            result = self.run(Terms.of(data, price), units, answer)
+        except ModelError as error:
             self._say_what_was_charged(error, booked)
             raise
-        except Exception as error:
-            if not self.models:
-                raise
-            failed = ModelError(f"{self._model_names()} fails on public rows: {type(error).__name__}: {error}")
-            self._say_what_was_charged(failed, booked)
-            raise failed from error
         finally:
             if name is None:  # it cannot be resumed, so nobody will ever book the rest
                 data.finish(reservation)
@@ -314,9 +308,9 @@ class Conversation(Generic[R]):
             return None
         return hashlib.sha256(json.dumps([self.identity, units], sort_keys=True, allow_nan=False).encode()).hexdigest()
 
-    def _say_what_was_charged(self, error: Exception, booked: Cost) -> None:
+    def _say_what_was_charged(self, error: ModelError, booked: Cost) -> None:
         """A model that fails after the first charge: what was paid, and that it is not lost."""
-        if not isinstance(error, ModelError) or booked == Cost():
+        if booked == Cost():
             return
         epsilon = rounded_up(epsilon_of(booked.mu, self.data.delta))
         kept = "" if self.identity is None else ": asking again at the same price goes on from there"
@@ -325,8 +319,17 @@ class Conversation(Generic[R]):
             f"kept{kept}",
         )
 
-    def _model_names(self) -> str:
-        return " and ".join(model.name for model in self.models)
+    def run(self, terms: Terms, units: int, answer: Side) -> R:
+        """Run the recipe against another side. Whatever it raises that is no sentence of ours, its public models did."""
+        try:
+            return drive(self.recipe(terms), units, answer)
+        except VitrailError:
+            raise
+        except Exception as error:
+            if not self.models:
+                raise
+            names = " and ".join(model.name for model in self.models)
+            raise ModelError(f"{names} fails on public rows: {type(error).__name__}: {error}") from error
 
     # --- a stand-in --------------------------------------------------------------------------------------------------
 
@@ -338,7 +341,7 @@ class Conversation(Generic[R]):
         for model in conversation.models:
             try_model(model, self.data.feature_schema)
         terms = replace(Terms.of(self.data, mu), public_rows=REHEARSED_PUBLIC_ROWS)
-        drive(conversation.recipe(terms), Cost.of_mu(mu).pico_mu_squared, stand_in(terms, REHEARSAL_ROWS).answer)
+        conversation.run(terms, Cost.of_mu(mu).pico_mu_squared, stand_in(terms, REHEARSAL_ROWS).answer)
 
     def quote(self, *, epsilon: float | None = None, mu: float | None = None, half_width: float | None = None) -> Quoted[R]:
         """What it would cost and how good it would be: the same result, from nobody's rows. Reads no row, charges nothing.
@@ -368,7 +371,7 @@ class Conversation(Generic[R]):
             releases.append(rows.ask(ask.question, mu=mu, delta=self.data.delta))
             return releases[-1]
 
-        result = drive(self.recipe(Terms.of(self.data, mu)), Cost.of_mu(mu).pico_mu_squared, answer)
+        result = self.run(Terms.of(self.data, mu), Cost.of_mu(mu).pico_mu_squared, answer)
         return result, tuple(releases)
 
 

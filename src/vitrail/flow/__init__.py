@@ -2,7 +2,7 @@
 
 An explainer computes stages from rows. Releasing a set of stages through mechanisms makes *every* algorithm of that shape
 private exactly if every path from the rows to the explanation meets the set (``separators`` has statement and proof). Here
-the minimal sets are listed, the cheapest one is found, and each explainer's own graph is drawn with what it releases.
+the minimal sets are listed, the cheapest one is found, and each explainer's own graph is a Mermaid diagram.
 
 Examples
 --------
@@ -12,13 +12,12 @@ Examples
 (('marginals', 'sizes', 'sums'), True)
 >>> len(effects.separators())
 4
->>> effects.draw().svg().startswith("<svg")
-True
+>>> effects.mermaid().splitlines()[0]
+'flowchart TD'
 """
 
-from .cheapest import Cut
-from .drawing import Drawing
-from .lookup import names, of
+from .catalogue import names, of
+from .separators import Cut
 from .stages import Stage, Stages
 
-__all__ = ["Cut", "Drawing", "Stage", "Stages", "names", "of"]
+__all__ = ["Cut", "Stage", "Stages", "names", "of"]

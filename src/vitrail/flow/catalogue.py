@@ -1,259 +1,332 @@
-"""The graphs of our explainers: what each computes from what, and which stages it releases.
+"""The graphs of our explainers and of "Tailoring DP to Any Explainer": what each computes, and which stages it releases.
 
-Data only: no explainer is imported. A class names its graph in ``__vitrail_flow__``, or is found here by its own name.
-Stages are those that matter for privacy; steps between two releases that read neither rows nor anything public are drawn as
-one. A graph states what its explainer reads; tests/flow/test_catalogue.py checks that the released stages separate.
+Data only: no explainer is imported. A class names its graph in ``__vitrail_flow__``, or is found here by its own name;
+``Class/variant`` where a class has several ways. Stages are those that matter for privacy: what runs between two releases
+and reads neither rows nor anything public is one stage. tests/flow/test_catalogue.py checks that the released ones separate.
+
+The ``plain`` graphs release nothing: their separators are the paper's "minimal privacy-enabling sets", except for the rows
+themselves, which the paper counts as a set and we do not. A curve's rug, which shows where the data lie, is a stage here: it
+reads the rows and is part of the picture. Neighbours there are replace-one, so the row count is public. Shares of epsilon
+are those of the public code; the printed DP PDP spends all of it on the y values.
 """
 
 from __future__ import annotations
 
-from .published import PUBLISHED
+from ..errors import InvalidInput
 from .stages import Stages
 
-_MODEL = "the model, clipped to its declared range"
-_POINTS = "the points asked about"
+_OURS = """
+LocalLinear = LocalLinear, statistics
+  points | public | the points asked about
+  model | public | the model, clipped to its declared range
+  labels | rows, model | the model's output for each row
+  weights | rows, points | how near each row is to each point
+  statistics | rows, labels, weights | weighted second moments (A, b) for all points | GramSum
+  fit | statistics | project, solve in the ball, bands
+  explanation | fit, points, model | contributions per column
+LocalLinear/descent = LocalLinear, descent
+  points | public | the points asked about
+  model | public | the model, clipped to its declared range
+  labels | rows, model | the model's output for each row
+  weights | rows, points | how near each row is to each point
+  first gradient | rows, labels, weights | at zero | BoundedSum
+  iterates | first gradient | phi after each step, projected; public lengths
+  gradients | rows, labels, weights, iterates | one per step, each at the iterate before it | BoundedSum, T - 1 times
+  means | rows, weights | weighted mean, if there is an intercept | BoundedSum
+  explanation | iterates, gradients, means, points, model | last iterate, per column
+LocalLinear/adaptive = LocalLinear, adaptive
+  points | public | the points asked about
+  model | public | the model, clipped to its declared range
+  labels | rows, model | the model's output for each row
+  weights | rows, points | how near each row is to each point
+  history | rows | explanations given before | earlier, at their own price
+  start | rows, labels, weights, history | the candidate of shortest gradient | Select
+  beta | rows, labels, weights, start | the gradient at the start | BoundedSum
+  steps | beta, history | number T' and lengths of the steps
+  gradients | rows, labels, weights, start, beta, steps | one per step, at the iterate before it | BoundedSum, T' - 1 times
+  means | rows, weights | weighted mean, if there is an intercept | BoundedSum
+  explanation | gradients, start, beta, steps, history, means, points, model | last iterate, per column; the bill
+LocalLinear/history = LocalLinear, history
+  points | public | the points asked about
+  model | public | the model, clipped to its declared range
+  history | rows | explanations given before | earlier, at their own price
+  past points | history | labelled by the model, not by rows
+  explanation | past points, points, model | fit on past points; costs nothing
+LocalLinear/synopsis = LocalLinear, synopsis
+  points | public | any point, of anyone, later
+  model | public | the model, clipped to its declared range
+  cells | public | one cell, or cells by declared columns
+  products | rows, model, cells | of each row: 1, x, f, xx, fx, xxx, ...
+  moments | products | their sums, one vector | ProductSum
+  synopsis | moments | a file; no rows needed any more
+  explanation | synopsis, points, model | A(z) and b(z) are linear in the moments; solve
+LocalLinear/cells = LocalLinear, cells learned from rows
+  points | public | any point, of anyone, later
+  model | public | the model, clipped to its declared range
+  survey | rows | second moments of the columns | ProductSum
+  cells | survey | cut by the columns that explain most of the distance
+  moments | rows, model, cells | moments of every cell | ProductSum
+  explanation | moments, cells, points, model | a line of the weight per cell; solve
+LocalLinear/rows = LocalLinear, private rows
+  points | public | any point, of anyone, later
+  model | public | asked again, for free
+  private rows | rows | a model of the joint distribution | private_rows: three questions
+  labelled rows | private rows, model | sampled rows and the model's output
+  explanation | labelled rows, points | weighted least squares near each point
+Shapley = Shapley
+  points | public | the points asked about
+  model | public | the model, clipped to its declared range
+  chains | rows, points, model | contributions on the way from each row to each point
+  norms | chains | histogram of their lengths, on public bins | BoundedSum or SampledSum
+  clip | norms | the length that 95 % stay under
+  sums | chains, clip | of clipped contributions | BoundedSum or SampledSum
+  explanation | sums, clip, points, model | reconciled: values add up to the output
+Marginals = marginals
+  bins | public | of every column, from the schema
+  counts | rows, bins | of all columns, one vector of norm sqrt(d) | BoundedSum
+  explanation | counts, bins | shares, means, quantiles
+PrivateRows = private rows
+  bins | public | of every column, from the schema
+  counts | rows, bins | of every bin of every column | BoundedSum
+  groups | counts | bins joined until they hold enough
+  coarse tables | rows, groups | of all pairs of columns | ProductSum
+  links | coarse tables, counts | which columns belong together
+  linked tables | rows, groups, links | finer, of linked pairs only | ProductSum
+  joint model | counts, coarse tables, linked tables, links | a junction tree, made consistent
+  explanation | joint model | sampled rows, as many as wanted
+PartialDependence = PartialDependence
+  model | public | the model, clipped to its declared range
+  fine bins | public | from the schema
+  marginals | rows, fine bins | counts of all columns | BoundedSum
+  reference | marginals, model | rows drawn from the counts; grids, clips, prior
+  predictions | rows, reference, model | each row moved along each grid, clipped
+  sums | predictions | all features, one vector | BoundedSum or SampledSum
+  explanation | sums, reference, marginals | curves and bands
+AccumulatedEffects = AccumulatedEffects
+  model | public | the model, clipped to its declared range
+  fine bins | public | from the schema
+  marginals | rows, fine bins | counts of all columns | BoundedSum
+  reference | marginals, model | rows drawn from the counts; bins, prior
+  differences | rows, reference, model | f(upper edge) - f(lower edge), in each row's bin
+  sizes | differences | a histogram of how large they are | BoundedSum
+  clips | sizes, reference | from the histogram, or the reference where noise hides a tail
+  sums | differences, clips | all features, one vector | BoundedSum or SampledSum
+  explanation | sums, clips, reference, marginals | effects per bin, accumulated, centred; bands
+PermutationImportance = PermutationImportance
+  model | public | the model and a bounded loss
+  fine bins | public | from the schema
+  marginals | rows, fine bins | counts of all columns | BoundedSum
+  donors | marginals | values drawn from the released counts
+  losses | rows, donors, model | of each row, and with each feature replaced by a donor
+  sums | losses | all features and the base loss, one vector | BoundedSum
+  explanation | sums | differences, ranking, confidence in pairs
+Interactions = Interactions
+  model | public | the model, clipped to its declared range
+  grid | public | of features and of pairs, from the schema
+  marginals | rows, grid | counts, as weights of the grid | BoundedSum
+  predictions | rows, grid, model | rows with one or two features moved
+  sums | predictions | 1-d and 2-d partial dependence, one vector | BoundedSum
+  explanation | sums, marginals, grid | Friedman's H, noise variance taken off
+ShapDependence = ShapDependence
+  model | public | the model, clipped to its declared range
+  bins | public | of the feature, from the schema
+  marginals | rows, bins | counts of all columns | BoundedSum
+  background | marginals | rows drawn from the released counts
+  Shapley values | rows, background, model | of each row, clipped
+  sums | rows, Shapley values, bins | per bin of the feature | BoundedSum
+  explanation | sums, marginals, bins | mean value per bin; bands
+AnyCurve = AnyCurve
+  explainer | public | any function of rows, approved by the owner; grid and y range
+  groups | rows | each row draws its group afresh
+  curves | groups, explainer | one per group, on the grid, clipped to the range
+  sum | curves | of the groups' curves | GroupedSum
+  explanation | sum, explainer | mean curve and band
+AnyCurve/retrain = AnyCurve, retrained
+  recipe | public | how to train a model; explainer, grid and y range
+  groups | rows | each training row draws its group afresh
+  group models | groups, recipe | one model per group, trained on it
+  curves | groups, group models, recipe | one per group, clipped to the range
+  sum | curves | of the groups' curves | GroupedSum
+  explanation | sum, recipe | mean curve and band; protects training data
+AnyRanking = AnyRanking
+  ranker | public | any function of rows, approved by the owner; the items
+  groups | rows | each row draws its group afresh
+  ranks | groups, ranker | Borda points of one ranking per group
+  sum | ranks | of the groups' points | GroupedSum
+  explanation | sum | items by noisy points
+"""
+"""A graph: ``name = title``, then its stages: name | what it reads, or "public" | what it does | mechanism."""
+
+_PUBLISHED = """
+plain/PDP = plain PDP
+  model | public | the model
+  x values | rows | (1) the values that occur
+  y values | rows, x values, model | (2) mean prediction at each
+  explanation | x values, y values | points of the plot, no rug
+plain/PDP with rug = plain PDP with its rug
+  model | public | the model
+  x values | rows | (1) the values that occur
+  y values | rows, x values, model | (2) mean prediction at each
+  rug | rows | where the feature's values lie
+  explanation | x values, y values, rug | the plot that is shown
+plain/ALE = plain ALE
+  model | public | the model
+  quantiles | rows | edges of the bins
+  differences | rows, quantiles, model | summed within each bin
+  counts | rows, quantiles | rows per bin
+  effects | differences, counts | accumulated
+  centred | effects, counts | mean effect taken off
+  rug | rows | where the feature's values lie
+  explanation | centred, quantiles, rug | the plot that is shown
+plain/PFI = plain PFI
+  model | public | the model and its loss
+  permutation | public | of the row numbers, at random
+  permuted rows | rows, permutation | one feature exchanged
+  base error | rows, model | of the model
+  errors | permuted rows, model | per feature
+  importances | base error, errors | differences
+  explanation | importances | the ranking
+published/PDP = DP PDP, as printed
+  model | public | the model, range [lo, hi]
+  x values | public | equidistant between given bounds, or given categories
+  y values | rows, x values, model | mean predictions | Laplace, 8/9 of epsilon
+  rug | rows, x values | histogram | Laplace, 1/9 of epsilon
+  explanation | x values, y values, rug | the plot
+published/PDP code = DP PDP, as its code runs it
+  model | public | the model, range [lo, hi]
+  categories | rows | bounds and categories, read off the data
+  x values | categories | equidistant between the bounds, or the categories
+  y values | rows, x values, model | mean predictions | Laplace, 8/9 of epsilon
+  rug | rows, x values | histogram | Laplace, 1/9 of epsilon
+  explanation | x values, y values, rug | the plot
+published/ALE = DP ALE, as printed
+  model | public | the model, range [lo, hi]
+  bounds | public | of the feature, given; m bins of n/m rows each
+  quantiles | rows, bounds | edges of the bins | approximate quantiles, 4/9 of epsilon
+  differences | rows, quantiles, model | summed within each bin | Laplace, 4/9 of epsilon
+  effects | differences, bounds | divided by n/m, accumulated, centred
+  rug | rows, bounds | histogram | Laplace, 1/9 of epsilon
+  explanation | effects, quantiles, rug | the plot
+published/categorical ALE code = DP ALE of a categorical feature, as its code runs it
+  model | public | the model, range [lo, hi]
+  categories | rows | those that occur in the data
+  differences | rows, categories, model | summed per category | Laplace, 8/9 of epsilon
+  counts | rows, categories | rows per category | Laplace(1/(epsilon/9))
+  effects | differences, counts | divided, accumulated, centred
+  rug | rows, categories | the counts, a second time | Laplace(1/(epsilon/9))
+  explanation | effects, categories, rug | the plot
+published/PFI = DP PFI, as printed
+  model | public | the model, range [lo, hi]; squared error
+  permutation | public | of the row numbers, at random
+  permuted rows | rows, permutation | one feature exchanged
+  errors | permuted rows, model | per feature | Laplace, epsilon/M each
+  explanation | errors | the ranking; the base error cancels
+published/generic plot = generic DP plot, as printed
+  x values | public | equidistant, or given categories
+  explainer | public | any, with its model
+  parts | rows | l equal parts
+  curves | parts, explainer, x values | one per part, interpolated, clipped
+  mean | curves | of the curves | Laplace, 8/9 of epsilon
+  rug | rows, x values | histogram | Laplace, 1/9 of epsilon
+  explanation | mean, x values, rug | the plot
+published/generic ranking = generic DP rank aggregation, as printed
+  explainer | public | any ranking, with its model; M items
+  parts | rows | l equal parts
+  ranks | parts, explainer | Borda points of each part
+  votes | ranks | points per item | Laplace
+  explanation | votes | items by noisy votes
+"""
 
 
-def _local(title: str) -> Stages:
-    """What all pay-per-question local explanations start with."""
-    return (
-        Stages(title)
-        .stage("points", public=True, does=_POINTS)
-        .stage("model", public=True, does=_MODEL)
-        .stage("labels", after=["rows", "model"], does="the model's output for each row")
-        .stage("weights", after=["rows", "points"], does="how near each row is to each point")
+def _graphs(table: str) -> dict[str, Stages]:
+    """The stages of every graph in a table, by name."""
+    graphs: dict[str, Stages] = {}
+    for line in table.strip().splitlines():
+        cells = [cell.strip() for cell in line.split("|")]
+        if len(cells) == 1:
+            key, _, title = line.partition(" = ")
+            graphs[key] = Stages(title)
+            continue
+        name, reads, does, released = (*cells, "")[:4]
+        public = reads == "public"
+        after = () if public else reads.split(", ")
+        graphs[key] = graphs[key].stage(name, after=after, does=does, public=public, released=released)
+    return graphs
+
+
+OURS = _graphs(_OURS)
+CATALOGUE = {**OURS, **_graphs(_PUBLISHED)}
+
+DECLARATION = "__vitrail_flow__"
+OUR_PACKAGE = __name__.split(".")[0]
+
+
+def names() -> tuple[str, ...]:
+    """The names in the catalogue.
+
+    Examples
+    --------
+    >>> import vitrail as vt
+    >>> [name for name in vt.flow.names() if name.startswith("Accumulated")]
+    ['AccumulatedEffects']
+    """
+    return tuple(CATALOGUE)
+
+
+def of(explainer: object, variant: str | None = None) -> Stages:
+    """The stages of an explainer, with the released ones marked.
+
+    Parameters
+    ----------
+    explainer : class, instance, function or str
+        What declares ``__vitrail_flow__``: stages, a name in the catalogue, or a function without arguments that returns
+        either. One of ours without it is looked up by its own name; a text is a name in the catalogue.
+    variant : str, optional
+        The way it is used, where there are several: ``of(vt.LocalLinear, "descent")``.
+
+    Returns
+    -------
+    Stages
+
+    Examples
+    --------
+    >>> import vitrail as vt
+    >>> vt.flow.of(vt.LocalLinear).released
+    ('statistics',)
+    >>> vt.flow.of("AccumulatedEffects").minimal()
+    ('marginals', 'sizes', 'sums')
+    """
+    declared = explainer if isinstance(explainer, str) else _declared(explainer)
+    if isinstance(declared, Stages):
+        if variant is not None:
+            raise InvalidInput(f"variant is {variant!r}, but these stages have no variants; leave it away")
+        return declared
+    name = declared if variant is None else f"{declared}/{variant}"
+    if name not in CATALOGUE:
+        raise InvalidInput(f"there are no stages for {name!r}; known are {', '.join(map(repr, CATALOGUE))}")
+    return CATALOGUE[name]
+
+
+def _declared(explainer: object) -> Stages | str:
+    """Stages, or the name of stages in the catalogue."""
+    declared = getattr(explainer, DECLARATION, None)
+    if callable(declared):
+        declared = declared()
+    if isinstance(declared, Stages | str):
+        return declared
+    holder = explainer if hasattr(explainer, "__name__") else type(explainer)
+    name = str(getattr(holder, "__name__", ""))
+    if declared is not None:
+        raise InvalidInput(
+            f"{name}.{DECLARATION} is a {type(declared).__name__}; it must be vitrail.flow.Stages, a name in the catalogue, "
+            "or a function that returns one of them"
+        )
+    # A stranger's class is not what one of ours with that name is.
+    if str(getattr(holder, "__module__", "")).split(".")[0] == OUR_PACKAGE:
+        for known in (name, name.title().replace("_", "")):  # private_rows is PrivateRows
+            if known in CATALOGUE:
+                return known
+    raise InvalidInput(
+        f"{name} publishes no stages; give it a class attribute {DECLARATION} = vitrail.flow.Stages(...), or ask for one of "
+        f"{', '.join(map(repr, CATALOGUE))}"
     )
-
-
-STATISTICS = (
-    _local("LocalLinear, statistics")
-    .stage(
-        "statistics",
-        after=["rows", "labels", "weights"],
-        does="weighted second moments (A, b) for all points",
-        released="GramSum",
-    )
-    .stage("fit", after=["statistics"], does="project, solve in the ball, bands")
-    .stage("explanation", after=["fit", "points", "model"], does="contributions per column")
-)
-
-DESCENT = (
-    _local("LocalLinear, descent")
-    .stage("first gradient", after=["rows", "labels", "weights"], does="at zero", released="BoundedSum")
-    .stage("iterates", after=["first gradient"], does="phi after each step, projected; public lengths")
-    .stage(
-        "gradients",
-        after=["rows", "labels", "weights", "iterates"],
-        does="one per step, each at the iterate before it",
-        released="BoundedSum, T - 1 times",
-    )
-    .stage("means", after=["rows", "weights"], does="weighted mean, if there is an intercept", released="BoundedSum")
-    .stage("explanation", after=["iterates", "gradients", "means", "points", "model"], does="last iterate, per column")
-)
-
-ADAPTIVE = (
-    _local("LocalLinear, adaptive")
-    .stage("history", after=["rows"], does="explanations given before", released="earlier, at their own price")
-    .stage(
-        "start", after=["rows", "labels", "weights", "history"], does="the candidate of shortest gradient", released="Select"
-    )
-    .stage("beta", after=["rows", "labels", "weights", "start"], does="the gradient at the start", released="BoundedSum")
-    .stage("steps", after=["beta", "history"], does="number T' and lengths of the steps")
-    .stage(
-        "gradients",
-        after=["rows", "labels", "weights", "start", "beta", "steps"],
-        does="one per step, at the iterate before it",
-        released="BoundedSum, T' - 1 times",
-    )
-    .stage("means", after=["rows", "weights"], does="weighted mean, if there is an intercept", released="BoundedSum")
-    .stage(
-        "explanation",  # the bill shows the number of steps, whether or not the result does
-        after=["gradients", "start", "beta", "steps", "history", "means", "points", "model"],
-        does="last iterate, per column; the bill",
-    )
-)
-
-HISTORY = (
-    Stages("LocalLinear, history")
-    .stage("points", public=True, does=_POINTS)
-    .stage("model", public=True, does=_MODEL)
-    .stage("history", after=["rows"], does="explanations given before", released="earlier, at their own price")
-    .stage("past points", after=["history"], does="labelled by the model, not by rows")
-    .stage("explanation", after=["past points", "points", "model"], does="fit on past points; costs nothing")
-)
-
-SYNOPSIS = (
-    Stages("LocalLinear, synopsis")
-    .stage("points", public=True, does="any point, of anyone, later")
-    .stage("model", public=True, does=_MODEL)
-    .stage("cells", public=True, does="one cell, or cells by declared columns")
-    .stage("products", after=["rows", "model", "cells"], does="of each row: 1, x, f, xx, fx, xxx, ...")
-    .stage("moments", after=["products"], does="their sums, one vector", released="ProductSum")
-    .stage("synopsis", after=["moments"], does="a file; no rows needed any more")
-    .stage("explanation", after=["synopsis", "points", "model"], does="A(z) and b(z) are linear in the moments; solve")
-)
-
-CELLS = (
-    Stages("LocalLinear, cells learned from rows")
-    .stage("points", public=True, does="any point, of anyone, later")
-    .stage("model", public=True, does=_MODEL)
-    .stage("survey", after=["rows"], does="second moments of the columns", released="ProductSum")
-    .stage("cells", after=["survey"], does="cut by the columns that explain most of the distance")
-    .stage("moments", after=["rows", "model", "cells"], does="moments of every cell", released="ProductSum")
-    .stage("explanation", after=["moments", "cells", "points", "model"], does="a line of the weight per cell; solve")
-)
-
-PRIVATE_ROWS = (
-    Stages("private rows")
-    .stage("bins", public=True, does="of every column, from the schema")
-    .stage("counts", after=["rows", "bins"], does="of every bin of every column", released="BoundedSum")
-    .stage("groups", after=["counts"], does="bins joined until they hold enough")
-    .stage("coarse tables", after=["rows", "groups"], does="of all pairs of columns", released="ProductSum")
-    .stage("links", after=["coarse tables", "counts"], does="which columns belong together")
-    .stage("linked tables", after=["rows", "groups", "links"], does="finer, of linked pairs only", released="ProductSum")
-    .stage(
-        "joint model", after=["counts", "coarse tables", "linked tables", "links"], does="a junction tree, made consistent"
-    )
-    .stage("explanation", after=["joint model"], does="sampled rows, as many as wanted")
-)
-
-SHARP = (
-    Stages("LocalLinear, private rows")
-    .stage("points", public=True, does="any point, of anyone, later")
-    .stage("model", public=True, does="asked again, for free")
-    .stage(
-        "private rows", after=["rows"], does="a model of the joint distribution", released="private_rows: three questions"
-    )
-    .stage("labelled rows", after=["private rows", "model"], does="sampled rows and the model's output")
-    .stage("explanation", after=["labelled rows", "points"], does="weighted least squares near each point")
-)
-
-SHAPLEY = (
-    Stages("Shapley")
-    .stage("points", public=True, does=_POINTS)
-    .stage("model", public=True, does=_MODEL)
-    .stage("chains", after=["rows", "points", "model"], does="contributions on the way from each row to each point")
-    .stage("norms", after=["chains"], does="histogram of their lengths, on public bins", released="BoundedSum or SampledSum")
-    .stage("clip", after=["norms"], does="the length that 95 % stay under")
-    .stage("sums", after=["chains", "clip"], does="of clipped contributions", released="BoundedSum or SampledSum")
-    .stage("explanation", after=["sums", "clip", "points", "model"], does="reconciled: values add up to the output")
-)
-
-MARGINALS = (
-    Stages("marginals")
-    .stage("bins", public=True, does="of every column, from the schema")
-    .stage("counts", after=["rows", "bins"], does="of all columns, one vector of norm sqrt(d)", released="BoundedSum")
-    .stage("explanation", after=["counts", "bins"], does="shares, means, quantiles")
-)
-
-PARTIAL_DEPENDENCE = (
-    Stages("PartialDependence")
-    .stage("model", public=True, does=_MODEL)
-    .stage("fine bins", public=True, does="from the schema")
-    .stage("marginals", after=["rows", "fine bins"], does="counts of all columns", released="BoundedSum")
-    .stage("reference", after=["marginals", "model"], does="rows drawn from the counts; grids, clips, prior")
-    .stage("predictions", after=["rows", "reference", "model"], does="each row moved along each grid, clipped")
-    .stage("sums", after=["predictions"], does="all features, one vector", released="BoundedSum or SampledSum")
-    .stage("explanation", after=["sums", "reference", "marginals"], does="curves and bands")
-)
-
-ACCUMULATED_EFFECTS = (
-    Stages("AccumulatedEffects")
-    .stage("model", public=True, does=_MODEL)
-    .stage("fine bins", public=True, does="from the schema")
-    .stage("marginals", after=["rows", "fine bins"], does="counts of all columns", released="BoundedSum")
-    .stage("reference", after=["marginals", "model"], does="rows drawn from the counts; bins, prior")
-    .stage("differences", after=["rows", "reference", "model"], does="f(upper edge) - f(lower edge), in each row's bin")
-    .stage("sizes", after=["differences"], does="a histogram of how large they are", released="BoundedSum")
-    .stage("clips", after=["sizes", "reference"], does="from the histogram, or the reference where noise hides a tail")
-    .stage("sums", after=["differences", "clips"], does="all features, one vector", released="BoundedSum or SampledSum")
-    .stage(
-        "explanation",
-        after=["sums", "clips", "reference", "marginals"],
-        does="effects per bin, accumulated, centred; bands",
-    )
-)
-
-PERMUTATION_IMPORTANCE = (
-    Stages("PermutationImportance")
-    .stage("model", public=True, does="the model and a bounded loss")
-    .stage("fine bins", public=True, does="from the schema")
-    .stage("marginals", after=["rows", "fine bins"], does="counts of all columns", released="BoundedSum")
-    .stage("donors", after=["marginals"], does="values drawn from the released counts")
-    .stage("losses", after=["rows", "donors", "model"], does="of each row, and with each feature replaced by a donor")
-    .stage("sums", after=["losses"], does="all features and the base loss, one vector", released="BoundedSum")
-    .stage("explanation", after=["sums"], does="differences, ranking, confidence in pairs")
-)
-
-INTERACTIONS = (
-    Stages("Interactions")
-    .stage("model", public=True, does=_MODEL)
-    .stage("grid", public=True, does="of features and of pairs, from the schema")
-    .stage("marginals", after=["rows", "grid"], does="counts, as weights of the grid", released="BoundedSum")
-    .stage("predictions", after=["rows", "grid", "model"], does="rows with one or two features moved")
-    .stage("sums", after=["predictions"], does="1-d and 2-d partial dependence, one vector", released="BoundedSum")
-    .stage("explanation", after=["sums", "marginals", "grid"], does="Friedman's H, noise variance taken off")
-)
-
-SHAP_DEPENDENCE = (
-    Stages("ShapDependence")
-    .stage("model", public=True, does=_MODEL)
-    .stage("bins", public=True, does="of the feature, from the schema")
-    .stage("marginals", after=["rows", "bins"], does="counts of all columns", released="BoundedSum")
-    .stage("background", after=["marginals"], does="rows drawn from the released counts")
-    .stage("Shapley values", after=["rows", "background", "model"], does="of each row, clipped")
-    .stage("sums", after=["rows", "Shapley values", "bins"], does="per bin of the feature", released="BoundedSum")
-    .stage("explanation", after=["sums", "marginals", "bins"], does="mean value per bin; bands")
-)
-
-ANY_CURVE = (
-    Stages("AnyCurve")
-    .stage("explainer", public=True, does="any function of rows, approved by the owner; grid and y range")
-    .stage("groups", after=["rows"], does="each row draws its group afresh")
-    .stage("curves", after=["groups", "explainer"], does="one per group, on the grid, clipped to the range")
-    .stage("sum", after=["curves"], does="of the groups' curves", released="GroupedSum")
-    .stage("explanation", after=["sum", "explainer"], does="mean curve and band")
-)
-
-ANY_RANKING = (
-    Stages("AnyRanking")
-    .stage("ranker", public=True, does="any function of rows, approved by the owner; the items")
-    .stage("groups", after=["rows"], does="each row draws its group afresh")
-    .stage("ranks", after=["groups", "ranker"], does="Borda points of one ranking per group")
-    .stage("sum", after=["ranks"], does="of the groups' points", released="GroupedSum")
-    .stage("explanation", after=["sum"], does="items by noisy points")
-)
-
-ANY_CURVE_RETRAIN = (
-    Stages("AnyCurve, retrained")
-    .stage("recipe", public=True, does="how to train a model; explainer, grid and y range")
-    .stage("groups", after=["rows"], does="each training row draws its group afresh")
-    .stage("group models", after=["groups", "recipe"], does="one model per group, trained on it")
-    .stage("curves", after=["groups", "group models", "recipe"], does="one per group, clipped to the range")
-    .stage("sum", after=["curves"], does="of the groups' curves", released="GroupedSum")
-    .stage("explanation", after=["sum", "recipe"], does="mean curve and band; protects training data")
-)
-
-OURS: dict[str, Stages] = {
-    "LocalLinear": STATISTICS,
-    "LocalLinear/descent": DESCENT,
-    "LocalLinear/adaptive": ADAPTIVE,
-    "LocalLinear/history": HISTORY,
-    "LocalLinear/synopsis": SYNOPSIS,
-    "LocalLinear/cells": CELLS,
-    "LocalLinear/rows": SHARP,
-    "Shapley": SHAPLEY,
-    "Marginals": MARGINALS,
-    "PrivateRows": PRIVATE_ROWS,
-    "PartialDependence": PARTIAL_DEPENDENCE,
-    "AccumulatedEffects": ACCUMULATED_EFFECTS,
-    "PermutationImportance": PERMUTATION_IMPORTANCE,
-    "Interactions": INTERACTIONS,
-    "ShapDependence": SHAP_DEPENDENCE,
-    "AnyCurve": ANY_CURVE,
-    "AnyCurve/retrain": ANY_CURVE_RETRAIN,
-    "AnyRanking": ANY_RANKING,
-}
-"""By class name; ``Class/variant`` where a class has several ways."""
-
-CATALOGUE: dict[str, Stages] = {**OURS, **PUBLISHED}

@@ -1,25 +1,32 @@
-"""Stages: what an explainer computes from what, and which of it is released. Pure mathematics; no rows, no noise.
+"""Stages: what an explainer computes from what, which of it is released, and a Mermaid diagram of it. No rows, no noise.
 
-``separators`` holds the theorem and its proof, ``cheapest`` the cheapest set, ``drawing`` the picture. Stages may be
-declared in any order; they are checked as a whole when the first question is asked.
+``separators`` holds the theorem, its proof and the cheapest set. Stages may be declared in any order; they are checked as a
+whole when the first question is asked.
 """
 
 from __future__ import annotations
 
-import heapq
 import math
+import textwrap
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING
+from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
 
 from ..errors import InvalidInput
-from .cheapest import Cut, cheapest_cut
-from .separators import EXPLANATION, ROWS, Graph
+from .separators import EXPLANATION, ROWS, Cut, Graph, cheapest_cut
 
-if TYPE_CHECKING:
-    from .drawing import Drawing
+LETTERS_PER_LINE = 33
+LOOKS = {
+    "released": "fill:#d6e6f7,stroke:#1d5fa8",
+    "public": "fill:#ffffff,stroke:#6b7280,stroke-dasharray:5 4",
+    "separator": "stroke:#c2410c,stroke-width:3px",
+}
+LEAK = "stroke:#b91c1c,stroke-width:3px"
+_ENTITIES = str.maketrans({"#": "#35;", "&": "#amp;", "<": "#lt;", ">": "#gt;", '"': "#quot;"})
+"""What would end a quoted Mermaid label or start markup in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +86,7 @@ class Stages:
     """
 
     title: str = ""
-    parts: tuple[Stage, ...] = ()
+    declared: tuple[Stage, ...] = ()
 
     def stage(
         self, name: str, *, after: Iterable[str] = (), does: str = "", public: bool = False, released: str = ""
@@ -105,27 +112,27 @@ class Stages:
             raise InvalidInput(
                 "'rows' is the input of every graph and there already; choose another name for a stage of yours"
             )
-        if any(part.name == name for part in self.parts):
+        if any(stage.name == name for stage in self.declared):
             raise InvalidInput(f"there are two stages named {name!r}; names must differ")
         if isinstance(after, str):
             raise InvalidInput(f"after is the text {after!r}; give a list of names, such as [{after!r}]")
         if public and released:
             raise InvalidInput(f"stage {name!r} is public and released; what depends on no row needs no mechanism")
-        return replace(self, parts=(*self.parts, Stage(name, tuple(dict.fromkeys(after)), does, public, released)))
+        return replace(self, declared=(*self.declared, Stage(name, tuple(dict.fromkeys(after)), does, public, released)))
 
     def __getitem__(self, name: str) -> Stage:
         """The stage of that name."""
-        for part in self.parts:
-            if part.name == name:
-                return part
-        raise InvalidInput(f"there is no stage {name!r}; the stages are {_names(part.name for part in self.parts)}")
+        for stage in self.declared:
+            if stage.name == name:
+                return stage
+        raise InvalidInput(f"there is no stage {name!r}; the stages are {_names(stage.name for stage in self.declared)}")
 
     def __iter__(self) -> Iterator[Stage]:
         """The stages as declared, without rows."""
-        return iter(self.parts)
+        return iter(self.declared)
 
     def __len__(self) -> int:
-        return len(self.parts)
+        return len(self.declared)
 
     @cached_property
     def graph(self) -> Graph:
@@ -135,28 +142,28 @@ class Stages:
     @property
     def released(self) -> tuple[str, ...]:
         """The stages that are released, in order of computation."""
-        return self.graph.in_order({part.name for part in self.parts if part.released})
+        return self.graph.in_order({stage.name for stage in self.declared if stage.released})
 
     @property
     def public(self) -> tuple[str, ...]:
         """The stages that depend on no row, in order of computation."""
-        return self.graph.in_order({part.name for part in self.parts if part.public})
+        return self.graph.in_order({stage.name for stage in self.declared if stage.public})
 
     def each_separator(self) -> Iterator[tuple[str, ...]]:
         """Minimal separators one by one, nearest to the rows first, at a polynomial delay. There may be very many."""
         return self.graph.separators()
 
     def separators(self) -> tuple[tuple[str, ...], ...]:
-        """All inclusion-minimal sets of stages that part rows from explanation.
+        """All inclusion-minimal sets of stages that separate rows from explanation.
 
         Returns
         -------
         tuple of tuples of str
             Small sets first; among equals those nearer to the rows. Within a set, in order of computation.
         """
-        place = {name: i for i, name in enumerate(self.graph.names)}
-        # Of two sets of one size, neither contains the other, so their places decide.
-        return tuple(sorted(self.each_separator(), key=lambda names: (len(names), [place[name] for name in names])))
+        rank = {name: i for i, name in enumerate(self.graph.names)}
+        # Of two sets of one size, neither contains the other, so their ranks decide.
+        return tuple(sorted(self.each_separator(), key=lambda names: (len(names), [rank[name] for name in names])))
 
     def leak(self, released: Iterable[str] | None = None) -> tuple[str, ...] | None:
         """A shortest path from rows to explanation past the released stages; None if there is none.
@@ -217,23 +224,59 @@ class Stages:
             )
         return cut
 
-    def draw(self, separator: Iterable[str] | None = None) -> Drawing:
-        """A picture of the stages.
+    def mermaid(self, separator: Iterable[str] | None = None) -> str:
+        """The text of a Mermaid flowchart: released stages blue, public ones dashed, a separator orange, a leak red.
 
         Parameters
         ----------
         separator : iterable of str, optional
-            The separator to highlight. Default: the minimal one within the released stages, if they hold one.
-        """
-        from .drawing import Drawing
+            The separator to mark. Default: the minimal one within the released stages; where they hold none, a shortest
+            path from the rows to the explanation past them is marked instead.
 
-        if separator is None:
-            chosen = self.minimal() if self.is_separator() else ()
-        else:
+        Examples
+        --------
+        >>> import vitrail as vt
+        >>> print(vt.flow.Stages().stage("explanation", after=["rows"], released="noisy sum").mermaid())
+        flowchart TD
+            s0[("rows<br/>private")]
+            s1(["explanation<br/>released: noisy sum"])
+            s0 --> s1
+            classDef released fill:#d6e6f7,stroke:#1d5fa8
+            class s1 released
+            classDef separator stroke:#c2410c,stroke-width:3px
+            class s1 separator
+        <BLANKLINE>
+        """
+        chosen: tuple[str, ...] = ()
+        if separator is not None:
             chosen = self.graph.in_order(self._set(separator))
-            if not self.is_separator(chosen):
-                self.minimal(chosen)  # raises, and says where it leaks
-        return Drawing(self, chosen)
+            self.minimal(chosen)  # raises, and says where it leaks
+        elif self.is_separator():
+            chosen = self.minimal()
+        path = self.leak() if self.released and not chosen else None
+        keys = {name: f"s{i}" for i, name in enumerate(self.graph.names)}
+        edges = [(name, reader) for name in self.graph.names for reader in self.graph.after[name]]
+        lines = ["flowchart TD", *(f"    {keys[name]}{self._box(name)}" for name in keys)]
+        lines += [f"    {keys[name]} {'-.->' if name in self.public else '-->'} {keys[to]}" for name, to in edges]
+        for look, names in (("released", self.released), ("public", self.public), ("separator", chosen)):
+            if names:
+                lines += [f"    classDef {look} {LOOKS[look]}", f"    class {','.join(keys[name] for name in names)} {look}"]
+        lines += [f"    linkStyle {edges.index(edge)} {LEAK}" for edge in pairwise(path or ())]
+        return "\n".join([*lines, ""])
+
+    def _box(self, name: str) -> str:
+        """The node of a stage: its name and what it does, in lines, inside the brackets that give its shape."""
+        texts = ["private"]
+        if name != ROWS:
+            stage = self[name]
+            released = f"released: {stage.released}" if stage.released else ""
+            texts = [line for text in (stage.does, released) for line in textwrap.wrap(text, LETTERS_PER_LINE)]
+        left, right = {ROWS: ("[(", ")]"), EXPLANATION: ("([", "])")}.get(name, ("[", "]"))
+        return f'{left}"{"<br/>".join(text.translate(_ENTITIES) for text in (name, *texts))}"{right}'
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        """What a notebook shows: the diagram where it can draw Mermaid, else the text of the stages."""
+        return {"text/vnd.mermaid": self.mermaid(), "text/plain": repr(self)}
 
     def _set(self, names: Iterable[str] | None) -> Collection[str]:
         if names is None:
@@ -244,7 +287,7 @@ class Stages:
         if ROWS in given:
             raise InvalidInput("rows cannot be released as they are; make private rows a stage after 'rows'")
         for name in sorted(given - set(self.graph.names), key=str):
-            raise InvalidInput(f"there is no stage {name!r}; the stages are {_names(part.name for part in self.parts)}")
+            raise InvalidInput(f"there is no stage {name!r}; the stages are {_names(stage.name for stage in self.declared)}")
         return given
 
 
@@ -254,7 +297,7 @@ def _names(names: Iterable[str]) -> str:
 
 def _checked(stages: Stages) -> Graph:
     """The graph of the stages, or an error that says what is wrong with them."""
-    before = {ROWS: (), **{part.name: part.after for part in stages.parts}}
+    before = {ROWS: (), **{stage.name: stage.after for stage in stages.declared}}
     if EXPLANATION not in before:
         raise InvalidInput("there is no stage 'explanation'; declare it, after the stages it is computed from")
     for name, reads in before.items():
@@ -268,48 +311,36 @@ def _checked(stages: Stages) -> Graph:
     if after[EXPLANATION]:
         raise InvalidInput(f"stage {after[EXPLANATION][0]!r} is after 'explanation', which is the last stage of every graph")
 
-    graph = Graph(_in_topological_order(before, after), before, {name: tuple(readers) for name, readers in after.items()})
+    graph = Graph(_in_topological_order(before), before, {name: tuple(readers) for name, readers in after.items()})
     for name in graph.names:
         if name != EXPLANATION and not after[name]:
             what = "the rows are" if name == ROWS else f"stage {name!r} is"
             raise InvalidInput(f"{what} read by no other stage; say who reads it, or leave it away")
     tainted = graph.near(())
-    for part in stages.parts:
-        if part.public and part.name in tainted:
+    for stage in stages.declared:
+        if stage.public and stage.name in tainted:
             raise InvalidInput(
-                f"stage {part.name!r} is declared public, but it depends on rows through the stages it is after"
+                f"stage {stage.name!r} is declared public, but it depends on rows through the stages it is after"
             )
-        if not part.public and part.name not in tainted:
+        if not stage.public and stage.name not in tainted:
             raise InvalidInput(
-                f"stage {part.name!r} depends on no row: put it after a stage that does, or declare it public=True"
+                f"stage {stage.name!r} depends on no row: put it after a stage that does, or declare it public=True"
             )
     return graph
 
 
-def _in_topological_order(before: Mapping[str, tuple[str, ...]], after: Mapping[str, list[str]]) -> tuple[str, ...]:
+def _in_topological_order(before: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
     """Each stage after those it reads; among those that could come next, the one declared first."""
-    place = {name: i for i, name in enumerate(before)}
-    names = list(before)
-    missing = {name: len(reads) for name, reads in before.items()}
-    ready = [place[name] for name, count in missing.items() if count == 0]
-    order = []
-    while ready:
-        name = names[heapq.heappop(ready)]
-        order.append(name)
-        for reader in after[name]:
-            missing[reader] -= 1
-            if missing[reader] == 0:
-                heapq.heappush(ready, place[reader])
-    if len(order) < len(before):
-        raise InvalidInput(
-            f"the stages run in a circle: {' -> '.join(_a_circle(before, set(order)))}; no stage may need itself"
-        )
+    sorter = TopologicalSorter(before)
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        raise InvalidInput(f"the stages run in a circle: {' -> '.join(error.args[1])}; no stage may need itself") from error
+    order: list[str] = []
+    declared, ready = list(before), set[str]()
+    while sorter.is_active():
+        ready.update(sorter.get_ready())
+        order.append(min(ready, key=declared.index))
+        ready.remove(order[-1])
+        sorter.done(order[-1])
     return tuple(order)
-
-
-def _a_circle(before: Mapping[str, tuple[str, ...]], sound: Collection[str]) -> list[str]:
-    """Some circle among the stages that could not be ordered: walk backwards until a name comes again."""
-    walk = [next(name for name in before if name not in sound)]
-    while walk[-1] not in walk[:-1]:
-        walk.append(next(earlier for earlier in before[walk[-1]] if earlier not in sound))
-    return list(reversed(walk[walk.index(walk[-1]) :]))

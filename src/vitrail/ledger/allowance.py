@@ -28,23 +28,12 @@ def fits(spent: Cost, cost: Cost, capacity: Cost) -> bool:
     >>> fits(Cost(12, 0), Cost(0, 1), Cost(10, 1))
     True
     """
-    return questions_fit(spent, cost, capacity) and blocks_fit(spent, cost, capacity)
+    sums = zip(_numbers(spent), _numbers(cost), _numbers(capacity), strict=True)
+    return all(more == 0 or before + more <= most for before, more, most in sums)
 
 
-def questions_fit(spent: Cost, cost: Cost, capacity: Cost) -> bool:
-    """The half of the decision that is about questions."""
-    return _one_fits(spent.pico_mu_squared, cost.pico_mu_squared, capacity.pico_mu_squared)
-
-
-def blocks_fit(spent: Cost, cost: Cost, capacity: Cost) -> bool:
-    """The half that is about fixed blocks, that is, the training purse."""
-    return _one_fits(spent.pico_epsilon, cost.pico_epsilon, capacity.pico_epsilon) and _one_fits(
-        spent.quecto_delta, cost.quecto_delta, capacity.quecto_delta
-    )
-
-
-def _one_fits(spent: int, cost: int, capacity: int) -> bool:
-    return cost == 0 or spent + cost <= capacity
+def _numbers(cost: Cost) -> tuple[int, int, int]:
+    return cost.pico_mu_squared, cost.pico_epsilon, cost.quecto_delta
 
 
 def question_epsilon(cost: Cost, delta: float) -> float:
@@ -115,7 +104,7 @@ def refusal(
     whose = f"account {account!r}" if analyst is None else f"the cap of analyst {analyst!r} on account {account!r}"
     whose += "" if part is None else f" for {part}"
     cap = "dataset" if analyst is None else f"analyst {analyst}"
-    if questions_fit(spent, cost, capacity):
+    if fits(spent, Cost(cost.pico_mu_squared), capacity):
         return BudgetExceeded(
             _block_text(cost, left, capacity, whose),
             requested_epsilon=cost.block_epsilon,

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal, TypeAlias, get_args
 
-from ..accounting import Cost, JsonValue
+from ..accounting import Cost, Event, JsonValue, event_to_json
 from ..errors import InvalidInput, LedgerCorrupted, LedgerError
 from ..guarantee import Budget, Neighbours
 
@@ -43,7 +43,12 @@ Kind: TypeAlias = Literal[
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 MOST_PARTS = 10_000
+LONGEST_NAME = 200
+LARGEST_QUESTION = 64 * 1024
+LARGEST_KEPT = 64 * 2**20
+_COST_FIELDS = ("pico_mu_squared", "pico_epsilon", "quecto_delta")
 _PARTITION = re.compile(r"[0-9a-f]{64}")
+_HEX_DIGEST = re.compile(r"[0-9a-f]{16,128}")
 
 
 def canonical_json(value: JsonValue | Mapping[str, JsonValue], what: str = "a ledger entry") -> str:
@@ -83,6 +88,7 @@ def _plain(value: object, what: str, place: str) -> JsonValue:
 class RawEntry:
     """An entry as it is stored: nothing in it is believed until it was checked."""
 
+    account: str
     seq: int
     digest: str
     record: str
@@ -124,17 +130,7 @@ class Entry:
     @property
     def record(self) -> str:
         """The canonical text that the digest covers."""
-        return canonical_json(
-            {
-                "format": FORMAT,
-                "account": self.account,
-                "seq": self.seq,
-                "time_utc": self.time_utc,
-                "kind": self.kind,
-                "previous": self.previous,
-                "body": dict(self.body),
-            }
-        )
+        return canonical_json({"format": FORMAT, **{name: getattr(self, name) for name in self.__slots__}})
 
     @property
     def digest(self) -> str:
@@ -161,7 +157,7 @@ class Entry:
     def raw(self) -> RawEntry:
         """The entry as it is stored."""
         record = self.record
-        return RawEntry(self.seq, digest_of(record), record)
+        return RawEntry(self.account, self.seq, digest_of(record), record)
 
 
 def digest_of(record: str) -> str:
@@ -200,32 +196,24 @@ def cost_to_json(cost: Cost) -> dict[str, JsonValue]:
     >>> cost_from_json(cost_to_json(Cost(5, 0, 7))) == Cost(5, 0, 7)
     True
     """
-    return {
-        "pico_mu_squared": cost.pico_mu_squared,
-        "pico_epsilon": cost.pico_epsilon,
-        "quecto_delta": cost.quecto_delta,
-    }
+    return {name: getattr(cost, name) for name in _COST_FIELDS}
 
 
 def cost_from_json(fields: JsonValue) -> Cost:
     """The cost that ``cost_to_json`` wrote, or :class:`LedgerCorrupted`."""
-    names = ("pico_mu_squared", "pico_epsilon", "quecto_delta")
-    if isinstance(fields, dict) and set(fields) == set(names):
-        parts = [part for part in map(fields.get, names) if type(part) is int and part >= 0]
-        if len(parts) == len(names):
-            return Cost(*parts)
+    if isinstance(fields, dict) and set(fields) == set(_COST_FIELDS):
+        numbers = [number for number in map(fields.get, _COST_FIELDS) if type(number) is int and number >= 0]
+        if len(numbers) == len(_COST_FIELDS):
+            return Cost(*numbers)
     raise LedgerCorrupted("it holds a cost that is not three whole numbers of at least 0")
 
 
 def budget_from_json(fields: JsonValue) -> Budget:
     """The budget that ``Budget.to_json`` wrote, or :class:`LedgerCorrupted`."""
     try:
-        if isinstance(fields, dict):
-            epsilon, delta, training = fields["epsilon"], fields["delta"], fields["training"]
-            return Budget(epsilon, delta, tuple(training))  # type: ignore[arg-type]
+        return Budget(fields["epsilon"], fields["delta"], tuple(fields["training"]))  # type: ignore[index, call-overload, arg-type]
     except (TypeError, KeyError, ValueError) as error:
         raise LedgerCorrupted("it holds a budget that cannot be read") from error
-    raise LedgerCorrupted("it holds a budget that cannot be read")
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,13 +283,69 @@ def part_from_json(fields: JsonValue) -> Part:
 
 
 def _makes_sense(part: Part) -> bool:
-    return (
-        isinstance(part.partition, str)
-        and _PARTITION.fullmatch(part.partition) is not None
-        and isinstance(part.name, str)
-        and bool(part.name)
-        and type(part.count) is int
-        and type(part.index) is int
-        and 2 <= part.count <= MOST_PARTS
-        and 0 <= part.index < part.count
-    )
+    if [type(value) for value in (part.partition, part.name, part.index, part.count)] != [str, str, int, int]:
+        return False
+    named = _PARTITION.fullmatch(part.partition) is not None and part.name != ""
+    return named and 2 <= part.count <= MOST_PARTS and 0 <= part.index < part.count
+
+
+# Public input, checked before anything is charged
+
+
+def check_name(name: str, what: str) -> str:
+    """An account's or analyst's name, if it can be one."""
+    if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME or not name.isprintable() or name != name.strip():
+        raise InvalidInput(
+            f"the name of {what} is {name!r}; it must be printable text of 1 to {LONGEST_NAME} characters, without spaces "
+            "at its ends"
+        )
+    return name
+
+
+def check_digest(digest: str | None, what: str) -> str | None:
+    """A key or the name of a recipe, if it is one."""
+    if digest is not None and not (isinstance(digest, str) and _HEX_DIGEST.fullmatch(digest)):
+        raise InvalidInput(f"{what} is {digest!r}; it must be None or a digest of 16 to 128 lower-case hex digits")
+    return digest
+
+
+def check_bytes(content: bytes, what: str, most: int | None = None) -> bytes:
+    """A release or something to keep, if it is bytes and not too many."""
+    if not isinstance(content, bytes):
+        raise InvalidInput(f"the {what} is a {type(content).__name__}; it must be bytes")
+    if most is not None and len(content) > most:
+        raise InvalidInput(f"the {what} takes {len(content)} bytes; it may take {most}: keep it in pieces")
+    return content
+
+
+def check_cost(cost: Cost) -> Cost:
+    """A price, if it is one; a price below nothing would be a refund."""
+    if not isinstance(cost, Cost) or min(cost.pico_mu_squared, cost.pico_epsilon, cost.quecto_delta) < 0:
+        raise InvalidInput(f"the price is {cost!r}; it must be a Cost of at least nothing: nothing is ever refunded")
+    return cost
+
+
+def check_question(question: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """The public description of a question, if it is small and plain."""
+    if not isinstance(question, Mapping):
+        raise InvalidInput(f"question is a {type(question).__name__}; it must be a mapping of plain JSON values")
+    size = len(canonical_json(question, "the question"))
+    if size > LARGEST_QUESTION:
+        raise InvalidInput(f"the question's description takes {size} characters; it must stay under {LARGEST_QUESTION}")
+    return dict(question)
+
+
+def check_budget(budget: Budget) -> Budget:
+    """A budget, if it is one."""
+    if not isinstance(budget, Budget):
+        raise InvalidInput(f"budget is a {type(budget).__name__}; it must be a vitrail.Budget")
+    return budget
+
+
+def price(event: Event) -> Cost:
+    """What the event costs, if its numbers make sense."""
+    try:
+        canonical_json(event_to_json(event), "the event")
+        return check_cost(event.cost())
+    except (AttributeError, TypeError, ValueError, ArithmeticError) as error:
+        raise InvalidInput(f"the event {event!r} has no price: {error}") from error

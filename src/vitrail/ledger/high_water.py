@@ -31,17 +31,18 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..accounting import Cost, JsonValue, rounded_up
 from ..errors import LedgerCorrupted, LedgerError, LedgerRolledBack, LedgerWarning
 from .allowance import question_epsilon
-from .entries import canonical_json, cost_from_json, cost_to_json
+from .entries import RawEntry, canonical_json, cost_from_json
 
 if TYPE_CHECKING:
-    from .book import AccountRow, Book
+    from .book import Book
+    from .tables import AccountRow
 
 try:
     import fcntl
@@ -49,7 +50,8 @@ except ImportError:  # Windows: see "The record never leads"
     fcntl = None  # type: ignore[assignment]
 
 FORMAT = "vitrail-high-water/1"
-_FIELDS = {"format", "account", "opening", "seq", "head", "spent", "delta", "ledger", "data"}
+_TEXTS = ("format", "account", "opening", "head", "ledger")
+_FIELDS: dict[str, type] = {**dict.fromkeys(_TEXTS, str), "seq": int, "spent": dict, "delta": float, "data": list}
 _PACKAGE = str(Path(__file__).resolve().parents[1])
 _SAID: set[str] = set()
 
@@ -100,33 +102,16 @@ class HighWater:
 
     def to_json(self) -> dict[str, JsonValue]:
         """The record as plain JSON values; a dataset's declaration may hold them as well as a file may."""
-        return {
-            "format": FORMAT,
-            "account": self.account,
-            "opening": self.opening,
-            "seq": self.seq,
-            "head": self.head,
-            "spent": cost_to_json(self.spent),
-            "delta": self.delta,
-            "ledger": self.ledger,
-            "data": list(self.data),
-        }
+        return {"format": FORMAT, **asdict(self), "data": list(self.data)}
 
     @classmethod
     def from_json(cls, fields: JsonValue) -> HighWater:
         """The record that ``to_json`` wrote, or :class:`LedgerCorrupted`."""
-        if not isinstance(fields, dict) or set(fields) != _FIELDS or fields["format"] != FORMAT:
+        told = {name: type(value) for name, value in fields.items()} if isinstance(fields, dict) else {}
+        if not isinstance(fields, dict) or told != _FIELDS or fields["format"] != FORMAT:
             raise LedgerCorrupted("it is no record of an account")
-        account, opening, head, ledger = (fields[name] for name in ("account", "opening", "head", "ledger"))
-        seq, delta, data = fields["seq"], fields["delta"], fields["data"]
-        if (
-            not (isinstance(account, str) and isinstance(opening, str) and isinstance(head, str) and isinstance(ledger, str))
-            or type(seq) is not int
-            or not isinstance(delta, float)
-            or not isinstance(data, list)
-        ):
-            raise LedgerCorrupted("it is no record of an account")
-        return cls(account, opening, seq, head, cost_from_json(fields["spent"]), delta, ledger, tuple(map(str, data)))
+        values: dict[str, Any] = {name: value for name, value in fields.items() if name != "format"}
+        return cls(**{**values, "spent": cost_from_json(fields["spent"]), "data": tuple(map(str, values["data"]))})
 
 
 def mark_of(row: AccountRow, opening: str, ledger: str, data: str | None = None) -> HighWater:
@@ -154,10 +139,12 @@ class HighWaterMarks:
     ----------
     folder : Path or None
         It is made with the first record. None keeps no records, and warns.
+    wanted : bool
+        Whether a record is wanted at all; of a ledger that ends with its process there is none to keep.
     """
 
-    def __init__(self, folder: Path | None) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path | None, *, wanted: bool = True) -> None:
+        self._folder, self._wanted = folder if wanted else None, wanted
 
     def file(self, opening: str) -> Path | None:
         """The file of the record of the account that was opened so."""
@@ -193,7 +180,8 @@ class HighWaterMarks:
         """
         file = self.file(mark.opening)
         if file is None:
-            _warn_unwatched(None, "this user has no home")
+            if self._wanted:
+                _warn_unwatched(None, "this user has no home")
             return
         try:
             file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -216,7 +204,7 @@ def contradiction(book: Book, mark: HighWater, place: str, file: Path | None) ->
         found = f"The ledger {place} has account {mark.account!r} with {row.seq} entries (epsilon {rounded_up(spent)} spent)"
     else:
         # Of the last entry the row's head is compared, whose own entry is checked with every operation (``Book.locked``).
-        last = None if row.seq == mark.seq else book.raw_entry(mark.account, mark.seq)
+        last = None if row.seq == mark.seq else book.get(RawEntry, account=mark.account, seq=mark.seq)
         if mark.head == (row.head if row.seq == mark.seq else None if last is None else last.digest):
             return None
         found = f"The ledger {place} has account {mark.account!r} with another history"

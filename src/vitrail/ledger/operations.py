@@ -29,12 +29,27 @@ from dataclasses import replace
 from ..accounting import Cost, Event, JsonValue, event_to_json, exposure
 from ..errors import LedgerCorrupted, LedgerError
 from ..guarantee import Budget, Neighbours, check_neighbours
-from .book import AccountRow, AnalystRow, Book, ChargeRow, KeptRow, PartRow, ReleaseRow, ReservationRow, corrupted
-from .checks import check_budget, check_content, check_key, check_name, check_question, check_release, price
-from .entries import GENESIS, Entry, Part, canonical_json, check_part, cost_from_json, cost_to_json, decode
-from .reservations import counted_for, known_reservation, overdrawn, take
+from .book import Book, corrupted
+from .entries import (
+    GENESIS,
+    LARGEST_KEPT,
+    Entry,
+    Part,
+    RawEntry,
+    canonical_json,
+    check_budget,
+    check_bytes,
+    check_digest,
+    check_name,
+    cost_from_json,
+    cost_to_json,
+    decode,
+    price,
+)
+from .reservations import counts_for, known_reservation, overdrawn, take
 from .results import Account, AnalystLine, Charge, PartLine, Replay, Reservation, ReservationLine, Statement
-from .totals import count, spend
+from .tables import AccountRow, AnalystRow, ChargeRow, KeptRow, PartRow, ReleaseRow, ReservationRow, SightingRow
+from .totals import account_asked, analyst_row, spend
 
 
 def open_account(book: Book, account: str, budget: Budget, neighbours: Neighbours) -> Account:
@@ -69,8 +84,7 @@ def cap_analyst(book: Book, account: str, analyst: str, budget: Budget) -> None:
     capacity = budget.capacity()
     body: dict[str, JsonValue] = {"analyst": analyst, "budget": budget.to_json(), "capacity": cost_to_json(capacity)}
     book.append(row, "capped", body)
-    line = book.analyst(account, analyst) or AnalystRow(account, analyst, Cost())
-    book.put_analyst(replace(line, cap=budget, capacity=capacity))
+    book.put(replace(analyst_row(book, account, analyst), cap=budget, capacity=capacity))
 
 
 def charge(
@@ -84,25 +98,21 @@ def charge(
     reservation: Reservation | None = None,
 ) -> Charge | Replay:
     """Replay or join what was charged under ``key``, or check the caps and append the charge."""
-    check_name(analyst, "an analyst")
-    check_question(question)
-    check_key(key)
+    check_digest(key, "key")
     cost = price(event)
-    row = book.locked(account)
-    if part is not None:
-        check_part(part, row.neighbours)
+    row = account_asked(book, account, analyst, question, part)
     held = None if reservation is None else known_reservation(book, reservation, account, analyst, part)
     if key is not None and (earlier := book.charge_under(account, key, analyst)) is not None:
-        stored = book.release(account, earlier.charge_seq)
+        stored = book.get(ReleaseRow, account=account, charge_seq=earlier.charge_seq)
         charged = _charged_before(book, earlier, part)
         if stored is None:
             _check_no_dearer(charged, cost)
         elif reservation is None:  # a step of a recipe need not agree to the last bit: what is stored is authoritative
             _check_same_event(charged, event)
-        return _again(book, row, analyst, charged, stored, held)
+        return _again(book, row, analyst, earlier, charged, stored, held)
     if reservation is None:
-        row = spend(book, row, cost, part)
-        count(book, row, analyst, cost, part)
+        row = spend(book, row, cost, part, row.budget.question_delta)
+        book.put(spend(book, analyst_row(book, account, analyst), cost, part, row.budget.question_delta))
     elif not take(book, held, cost):
         raise overdrawn(reservation, held, cost)
     body: dict[str, JsonValue] = {
@@ -117,7 +127,7 @@ def charge(
     after = book.append(replace(row, n_questions=row.n_questions + 1), "charged", body)
     recipe = None if held is None else held.recipe
     if key is not None or recipe is not None:
-        book.add_charge(ChargeRow(account, after.seq, analyst, key, recipe, part, cost))
+        book.add(ChargeRow(account, after.seq, analyst, key, recipe, part, cost))
     return Charge(account, after.seq, cost, after.head)
 
 
@@ -152,18 +162,25 @@ def _other_question(charged: Entry, how: str) -> LedgerError:
 
 
 def _again(
-    book: Book, row: AccountRow, analyst: str, charged: Entry, stored: ReleaseRow | None, held: ReservationRow | None
+    book: Book,
+    row: AccountRow,
+    analyst: str,
+    earlier: ChargeRow,
+    charged: Entry,
+    stored: ReleaseRow | None,
+    held: ReservationRow | None,
 ) -> Charge | Replay:
     """Hand out the stored release of an earlier charge, or, where none is stored, that charge itself."""
-    seen = counted_for(book, row.account, charged.seq, str(charged.analyst), analyst)
+    seen = counts_for(book, earlier, analyst)
     counted = Cost() if seen else charged.cost
     reserved: dict[str, JsonValue] = {}
     if not seen:
         if held is not None and take(book, held, counted, of_cap_only=True):
             reserved = {"reservation": held.reserved_seq}
         else:
-            count(book, row, analyst, counted, charged.part)
-        book.add_sighting(row.account, charged.seq, analyst)
+            line = analyst_row(book, row.account, analyst)
+            book.put(spend(book, line, counted, charged.part, row.budget.question_delta))
+        book.add(SightingRow(row.account, charged.seq, analyst))
     body: dict[str, JsonValue] = {"analyst": analyst, "of": charged.seq, "counted": cost_to_json(counted), **reserved}
     if stored is None:
         if not seen:
@@ -184,7 +201,7 @@ def _checked_content(book: Book, stored: ReleaseRow) -> bytes:
 
 def store(book: Book, receipt: Charge, release: bytes) -> bytes:
     """Bind the release to its charge, unless one is bound; the bytes that are."""
-    check_release(release)
+    check_bytes(release, "release")
     row = book.locked(receipt.account)
     charged = book.entry(receipt.account, receipt.seq, "charged")
     if charged is None or charged.digest != receipt.digest:
@@ -192,13 +209,13 @@ def store(book: Book, receipt: Charge, release: bytes) -> bytes:
             f"Entry {receipt.seq} of account {receipt.account!r} is not the charge that this receipt was given for; a "
             "release is stored in the ledger that charged for it."
         )
-    if (stored := book.release(receipt.account, receipt.seq)) is not None:
+    if (stored := book.get(ReleaseRow, account=receipt.account, charge_seq=receipt.seq)) is not None:
         return _checked_content(book, stored)
     digest = hashlib.sha256(release).hexdigest()
     after = book.append(row, "released", {"of": receipt.seq, "sha256": digest, "size": len(release)})
     key = charged.body["key"]
-    book.add_release(ReleaseRow(receipt.account, receipt.seq, after.seq, None if key is None else str(key), release))
-    book.add_sighting(receipt.account, receipt.seq, str(charged.analyst))
+    book.add(ReleaseRow(receipt.account, receipt.seq, after.seq, None if key is None else str(key), release))
+    book.add(SightingRow(receipt.account, receipt.seq, str(charged.analyst)))
     return release
 
 
@@ -206,12 +223,12 @@ def keep(book: Book, account: str, analyst: str, name: str, content: bytes) -> N
     """Keep ``content`` under ``name``, in place of what was there."""
     check_name(analyst, "an analyst")
     check_name(name, "something to keep")
-    check_content(content)
+    check_bytes(content, "content to keep", LARGEST_KEPT)
     row = book.locked(account)
     digest = hashlib.sha256(content).hexdigest()
     body: dict[str, JsonValue] = {"analyst": analyst, "name": name, "sha256": digest, "size": len(content)}
     after = book.append(row, "kept", body)
-    book.put_kept(KeptRow(account, analyst, name, after.seq, content))
+    book.put(KeptRow(account, analyst, name, after.seq, content))
 
 
 def kept(book: Book, account: str, analyst: str, name: str) -> bytes | None:
@@ -219,7 +236,7 @@ def kept(book: Book, account: str, analyst: str, name: str) -> bytes | None:
     check_name(analyst, "an analyst")
     check_name(name, "something that is kept")
     book.locked(account)
-    row = book.kept(account, analyst, name)
+    row = book.get(KeptRow, account=account, analyst=analyst, name=name)
     if row is None:
         return None
     entry = book.entry(account, row.kept_seq, "kept")
@@ -234,7 +251,7 @@ def statement(book: Book, account: str) -> Statement:
     row = book.locked(account)
     delta = row.budget.question_delta
     try:
-        entries = tuple(decode(raw) for raw in book.entries(account))
+        entries = tuple(decode(raw) for raw in book.stream(RawEntry, account))
     except LedgerCorrupted as error:
         raise corrupted(account, f"of an entry, {error}") from error
     return Statement(
@@ -244,13 +261,15 @@ def statement(book: Book, account: str) -> Statement:
         row.capacity,
         row.spent,
         row.n_questions,
-        tuple(AnalystLine(line.analyst, line.spent, line.cap, line.capacity, delta) for line in book.analysts(account)),
+        tuple(
+            AnalystLine(line.analyst, line.spent, line.cap, line.capacity, delta)
+            for line in book.rows(AnalystRow, account=account)
+        ),
         entries,
-        _part_lines(row, [part for part in book.parts(account) if not part.analyst]),
+        _part_lines(row, book.rows(PartRow, account=account, analyst="")),
         tuple(
             _reservation_line(entries[held.reserved_seq - 1], held, delta)
-            for held in book.reservations(account)
-            if held.state == "open"
+            for held in book.rows(ReservationRow, account=account, state="open")
         ),
     )
 

@@ -26,11 +26,11 @@ from typing import Literal
 
 from ..accounting import Cost, JsonValue
 from ..errors import LedgerError
-from .book import AccountRow, Book, ReservationRow, corrupted
-from .checks import check_cost, check_name, check_question, check_recipe
-from .entries import Part, check_part, cost_from_json, cost_to_json
+from .book import Book, corrupted
+from .entries import Part, check_cost, check_digest, cost_from_json, cost_to_json
 from .results import Reservation
-from .totals import count, give_back, spend, uncount
+from .tables import AccountRow, ChargeRow, ReservationRow, SightingRow
+from .totals import account_asked, analyst_row, give_back, spend
 
 
 def reserve(
@@ -43,30 +43,26 @@ def reserve(
     part: Part | None,
 ) -> Reservation:
     """Set aside what the recipe may still book, or return the reservation that is open for it."""
-    check_name(analyst, "an analyst")
-    check_question(question)
-    check_recipe(recipe)
+    check_digest(recipe, "recipe")
     check_cost(cost)
-    row = book.locked(account)
-    if part is not None:
-        check_part(part, row.neighbours)
-    held, held_of_cap = cost, cost
-    earlier = [] if recipe is None else [one for one in book.reservations_for(account, recipe) if one.part == part]
-    for known in earlier:
-        if known.analyst == analyst and known.state == "open":
-            return _receipt(book, known)
-    if recipe is not None and earlier:
-        steps = [step for step in book.steps(account, recipe) if step.part == part]
+    row = account_asked(book, account, analyst, question, part)
+    held = held_of_cap = cost
+    if recipe is not None:
+        earlier = [known for known in book.rows(ReservationRow, account=account, recipe=recipe) if known.part == part]
+        for known in earlier:
+            if known.analyst == analyst and known.state == "open":
+                return _receipt(book, known)
+        steps = [step for step in book.rows(ChargeRow, account=account, recipe=recipe) if step.part == part]
         booked = sum((step.cost for step in steps), Cost())
-        seen = sum(
-            (step.cost for step in steps if counted_for(book, account, step.charge_seq, step.analyst, analyst)), Cost()
-        )
+        seen = sum((step.cost for step in steps if counts_for(book, step, analyst)), Cost())
         finished = any(known.state == "finished" for known in earlier)
         held = Cost() if finished else booked.left_of(cost)
         held_of_cap = seen.left_of(booked if finished else cost)
     if held == held_of_cap == Cost():
         return Reservation(account, 0, analyst, recipe, part, held, held_of_cap, "")
-    count(book, row, analyst, held_of_cap, part)
+    delta = row.budget.question_delta
+    row = spend(book, row, held, part, delta)
+    book.put(spend(book, analyst_row(book, account, analyst), held_of_cap, part, delta))
     body: dict[str, JsonValue] = {
         "analyst": analyst,
         "recipe": recipe,
@@ -75,14 +71,15 @@ def reserve(
         "counted": cost_to_json(held_of_cap),
         **({} if part is None else {"part": part.to_json()}),
     }
-    after = book.append(spend(book, row, held, part), "reserved", body)
-    book.put_reservation(ReservationRow(account, after.seq, analyst, recipe, part, held, held_of_cap))
+    after = book.append(row, "reserved", body)
+    book.put(ReservationRow(account, after.seq, analyst, recipe, part, held, held_of_cap))
     return Reservation(account, after.seq, analyst, recipe, part, held, held_of_cap, after.head)
 
 
-def counted_for(book: Book, account: str, charge_seq: int, charged_by: str, analyst: str) -> bool:
+def counts_for(book: Book, charge: ChargeRow, analyst: str) -> bool:
     """Whether the charge counts against that analyst's cap already."""
-    return charged_by == analyst or book.has_seen(account, charge_seq, analyst)
+    where: dict[str, str | int] = {"account": charge.account, "charge_seq": charge.charge_seq, "analyst": analyst}
+    return charge.analyst == analyst or book.get(SightingRow, **where) is not None
 
 
 def known_reservation(
@@ -103,7 +100,7 @@ def take(book: Book, held: ReservationRow | None, cost: Cost, *, of_cap_only: bo
     after = None if held is None else held.less(cost, of_cap_only=of_cap_only)
     if after is None:
         return False
-    book.put_reservation(after)
+    book.put(after)
     return True
 
 
@@ -131,9 +128,9 @@ def finish(book: Book, reservation: Reservation) -> Cost:
 def free(book: Book, account: str, seq: int) -> Cost:
     """Give back what a reservation has not booked, by the number of its entry."""
     row = book.locked(account)
-    known = book.reservation(account, seq)
+    known = book.get(ReservationRow, account=account, reserved_seq=seq)
     if known is None:
-        open_ones = [str(one.reserved_seq) for one in book.reservations(account) if one.state == "open"]
+        open_ones = [str(row.reserved_seq) for row in book.rows(ReservationRow, account=account, state="open")]
         raise LedgerError(
             f"Entry {seq} of account {account!r} is no reservation; open are {', '.join(open_ones) or 'none'}."
         )
@@ -143,20 +140,20 @@ def free(book: Book, account: str, seq: int) -> Cost:
 
 
 def _close(book: Book, row: AccountRow, known: ReservationRow, kind: Literal["finished", "freed"]) -> Cost:
-    uncount(book, row, known.analyst, known.held_of_cap, known.part)
+    book.put(give_back(book, analyst_row(book, row.account, known.analyst), known.held_of_cap, known.part))
     body: dict[str, JsonValue] = {
         "of": known.reserved_seq,
         "cost": cost_to_json(known.held),
         "counted": cost_to_json(known.held_of_cap),
     }
     book.append(give_back(book, row, known.held, known.part), kind, body)
-    book.put_reservation(replace(known, held=Cost(), held_of_cap=Cost(), state=kind))
+    book.put(replace(known, held=Cost(), held_of_cap=Cost(), state=kind))
     return known.held
 
 
 def _row_of(book: Book, reservation: Reservation) -> ReservationRow:
     entry = book.entry(reservation.account, reservation.seq, "reserved")
-    known = book.reservation(reservation.account, reservation.seq)
+    known = book.get(ReservationRow, account=reservation.account, reserved_seq=reservation.seq)
     if entry is None or known is None or entry.digest != reservation.digest:
         raise LedgerError(
             f"Entry {reservation.seq} of account {reservation.account!r} is not the reservation that was given; a "

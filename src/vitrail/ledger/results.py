@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from ..accounting import Cost, JsonValue, exposure
 from ..errors import LedgerError
-from ..guarantee import Budget, Neighbours
+from ..guarantee import Bill, Budget, Neighbours
 from .allowance import largest_epsilon, question_epsilon
 from .entries import Entry, Part, cost_to_json
 
@@ -224,21 +224,19 @@ class ReservationLine:
         """What would be given back if it were freed now."""
         return self.booked.left_of(self.reserved)
 
+    @property
+    def reserved_epsilon(self) -> float:
+        """Epsilon of what was set aside, as one question."""
+        return question_epsilon(self.reserved, self.delta)
+
+    @property
+    def booked_epsilon(self) -> float:
+        """Epsilon of what was booked, as one question."""
+        return question_epsilon(self.booked, self.delta)
+
     def to_json(self) -> dict[str, JsonValue]:
         """The line as plain JSON values."""
-        return {
-            "entry": self.seq,
-            "time_utc": self.time_utc,
-            "analyst": self.analyst,
-            "recipe": self.recipe,
-            "question": self.label,
-            "part": None if self.part is None else self.part.to_json(),
-            "reserved": cost_to_json(self.reserved),
-            "booked": cost_to_json(self.booked),
-            "reserved_epsilon": question_epsilon(self.reserved, self.delta),
-            "booked_epsilon": question_epsilon(self.booked, self.delta),
-            "held_epsilon": question_epsilon(self.held, self.delta),
-        }
+        return _plain(self, "reserved_epsilon", "booked_epsilon")
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,6 +314,12 @@ class Statement:
         """The digest of the last entry. Whoever keeps a copy of it can tell later whether history was rewritten."""
         return self.entries[-1].digest
 
+    def bill(self) -> Bill:
+        """What the account has paid for, line by line; ``vitrail.show.page`` makes a page of it."""
+        from .bill import bill_of
+
+        return bill_of(self)
+
     def of_part(self, part: Part) -> PartLine:
         """One part's line; a part that was never charged has one too."""
         siblings = {line.part.index: line.spent for line in self.parts if line.part.partition == part.partition}
@@ -332,42 +336,26 @@ class Statement:
 
     def to_json(self) -> dict[str, JsonValue]:
         """The statement as plain JSON values, without the entries."""
+        epsilons = ("spent_epsilon", "remaining_epsilon")
         return {
-            "account": self.account,
-            "budget": self.budget.to_json(),
-            "neighbours": self.neighbours,
-            "delta": self.delta,
-            "capacity": cost_to_json(self.capacity),
-            "spent": cost_to_json(self.spent),
-            "spent_epsilon": self.spent_epsilon,
-            "remaining_epsilon": self.remaining_epsilon,
-            "training_spent": list(self.training_spent),
-            "training_remaining": list(self.training_remaining),
-            "n_questions": self.n_questions,
+            **_plain(self, "delta", *epsilons, "training_spent", "training_remaining", "head"),
             "n_entries": len(self.entries),
-            "head": self.head,
-            "analysts": [
-                {
-                    "analyst": line.analyst,
-                    "spent": cost_to_json(line.spent),
-                    "spent_epsilon": line.spent_epsilon,
-                    "cap": None if line.cap is None else line.cap.to_json(),
-                    "remaining_epsilon": line.remaining_epsilon,
-                }
-                for line in self.analysts
-            ],
-            "parts": [
-                {
-                    **line.part.to_json(),
-                    "spent": cost_to_json(line.spent),
-                    "spent_epsilon": line.spent_epsilon,
-                    "exposed": cost_to_json(line.exposed),
-                    "remaining_epsilon": line.remaining_epsilon,
-                }
-                for line in self.parts
-            ],
+            "analysts": [_plain(line, *epsilons) for line in self.analysts],
+            "parts": [{**line.part.to_json(), **_plain(line, *epsilons)} for line in self.parts],
             "reservations": [line.to_json() for line in self.reservations],
         }
+
+
+def _plain(line: AnalystLine | PartLine | ReservationLine | Statement, *properties: str) -> dict[str, JsonValue]:
+    """The fields of a line, and some of its properties, as JSON values; other lines and entries are left out."""
+    names = [known.name for known in fields(line) if known.name not in ("analysts", "parts", "reservations", "entries")]
+    return {name: _json(getattr(line, name)) for name in (*names, *properties)}
+
+
+def _json(value: Budget | Part | Cost | tuple[float, ...] | str | float | None) -> JsonValue:
+    if isinstance(value, Budget | Part):
+        return value.to_json()
+    return cost_to_json(value) if isinstance(value, Cost) else list(value) if isinstance(value, tuple) else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -425,9 +413,9 @@ class Verification:
     @property
     def heads(self) -> dict[str, str]:
         """The digest of every account's last entry, to be published."""
-        return {found.account: found.head for found in self.accounts}
+        return {verified.account: verified.head for verified in self.accounts}
 
     @property
     def n_entries(self) -> int:
         """How many entries were walked."""
-        return sum(found.n_entries for found in self.accounts)
+        return sum(verified.n_entries for verified in self.accounts)

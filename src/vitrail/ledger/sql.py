@@ -17,27 +17,25 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
-from sqlalchemy import Connection, Engine, insert, inspect, select, text
+from sqlalchemy import Connection, Engine, inspect, select, text
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from ..accounting import Cost, Event, JsonValue
 from ..errors import LedgerError
 from ..guarantee import Budget, Neighbours
-from . import operations, reservations, verification
+from . import database, operations, reservations, verification
 from .book import Book
-from .database import READ_ONLY, connect, copy_file, is_empty, leave_write_ahead_log, make_file, parse
-from .entries import Part
+from .entries import Part, RawEntry
 from .high_water import HighWater, HighWaterMarks, contradiction, mark_of, state_folder
 from .results import Account, Charge, Replay, Reservation, Statement, Verification
-from .tables import CHARGES, FORMAT, FORMAT_VERSION, LATER, METADATA
+from .tables import FORMAT_VERSION, LATER, METADATA, TABLES, ChargeRow, FormatRow, ReservationRow
 
 _CREATION_LOCK = 0x76697472  # an arbitrary number that only ledgers being created lock in PostgreSQL
-_LOCK_SECONDS = 60.0
 
 NOTHING_CHARGED = "Nothing was charged."
 CHARGE_UNSURE = (
@@ -84,29 +82,30 @@ class SqlLedger:
     """
 
     def __init__(self, where: str | Path = "memory", *, must_exist: bool = False) -> None:
-        self._url = parse(where)
-        self._is_file = self._url.get_backend_name() == "sqlite"
-        self._in_memory = self._is_file and not self._url.database
-        self._is_file = self._is_file and not self._in_memory
-        self._place = (
-            "memory" if self._in_memory else str(self._url.database) if self._is_file else self._url.render_as_string()
-        )
-        self._marks = None if self._in_memory else HighWaterMarks(state_folder())
+        self._url = database.parse(where)
+        self._in_memory = where == "memory"
+        self._is_file = self._url.get_backend_name() == "sqlite" and not self._in_memory
+        file_or_memory = str(self._url.database or "memory")
+        self._where = file_or_memory if self._is_file or self._in_memory else self._url.render_as_string()
+        self._marks = HighWaterMarks(state_folder(), wanted=not self._in_memory)
         self._openings: dict[str, str] = {}  # account to the digest of its first entry, by which its record is found
-        self._lock = threading.Lock() if self._in_memory else None  # one connection, one transaction at a time
-        if self._is_file:
-            make_file(Path(self._place), must_exist=must_exist)
-            leave_write_ahead_log(Path(self._place))
         self._pid = os.getpid()
-        self._engine: Engine | None = connect(self._url)
-        self._complete = False  # whether it is known to have every table of this version
+        self._engine: Engine | None = None
+        self._memory = database.connect_in_memory() if self._in_memory else None
+        self._lock = threading.Lock()  # of the one connection to memory
+        self._complete = self._in_memory  # whether it is known to have every table of this version
+        if self._in_memory:
+            return
+        if self._is_file:
+            database.make_file(Path(self._where), must_exist=must_exist)
+            database.leave_write_ahead_log(Path(self._where))
+        self._engine = database.connect(self._url)
         try:
             self._prepare_tables(must_exist=must_exist)
         except BaseException:
             self.close()
             raise
-        if not self._in_memory:
-            _OPEN.add(self)
+        _OPEN.add(self)
 
     def open_account(self, account: str, budget: Budget, neighbours: Neighbours, *, data: str | None = None) -> Account:
         """See :meth:`Ledger.open_account`."""
@@ -119,7 +118,7 @@ class SqlLedger:
         return self._open_account(account, budget, neighbours, data)
 
     def _open_account(self, account: str, budget: Budget, neighbours: Neighbours, data: str | None) -> Account:
-        known = () if self._marks is None else self._marks.known(account, self._address, data)
+        known = self._marks.known(account, self._address, data)
         with _outcome(NOTHING_CHARGED), self._writing(account, data=data) as book:
             for mark in known:
                 self._refuse_older_copy(book, mark)
@@ -177,7 +176,7 @@ class SqlLedger:
     def has_begun(self, account: str, *, recipe: str) -> bool:
         """See :meth:`Ledger.has_begun`."""
         with self._reading() as book:
-            return bool(book.reservations_for(account, recipe))
+            return bool(book.rows(ReservationRow, account=account, recipe=recipe))
 
     def finish(self, reservation: Reservation) -> Cost:
         """See :meth:`Ledger.finish`."""
@@ -213,11 +212,11 @@ class SqlLedger:
 
     def verify(self, published: Mapping[str, str] | None = None) -> Verification:
         """See :meth:`Ledger.verify`."""
-        self._engine_here()
+        self._check_usable()
         try:
-            records = () if self._marks is None else self._marks.all()  # before the chain: a record never leads
+            records = self._marks.all()  # before the chain: a record never leads
             with self._reading() as book:
-                return verification.verify(book, published, records=records, place=self._address)
+                return verification.verify(book, published, records=records, ledger=self._address)
         except LedgerError as error:
             return Verification((str(error),), ())
 
@@ -245,12 +244,7 @@ class SqlLedger:
             If the file is there, cannot be written, or the copy does not verify. Then nothing was replaced.
         """
         if not self._is_file:
-            how = (
-                "give it a file from the start"
-                if self._in_memory
-                else "back it up with the database's own tools, as pg_dump"
-            )
-            raise LedgerError(f"The ledger {self._place} is no file; {how}.")
+            raise LedgerError(f"The ledger {self._where} is no file; back it up with the database's own tools, as pg_dump.")
 
         def walk(copy: Path) -> Verification:
             opened = SqlLedger(copy, must_exist=True)
@@ -261,139 +255,140 @@ class SqlLedger:
                 opened.close()
 
         with self._transaction(read_only=True) as connection:
-            return copy_file(connection, Path(self._place), Path(destination), walk, overwrite=overwrite)
+            return database.copy_file(connection, Path(self._where), Path(destination), walk, overwrite=overwrite)
 
     def close(self) -> None:
         """Close the connections. The ledger stays where it is; what was in memory is gone."""
-        if self._engine is not None and os.getpid() == self._pid:
-            self._engine.dispose()
-        self._engine = None
+        if os.getpid() == self._pid:
+            if self._engine is not None:
+                self._engine.dispose()
+            if self._memory is not None:
+                self._memory.close()
+        self._engine = self._memory = None
 
     def _prepare_tables(self, *, must_exist: bool) -> None:
         """Check the format; where there is no ledger, create one if that is allowed."""
         with self._transaction(read_only=True) as connection:  # a reader without the right to write may still verify
-            if inspect(connection).has_table(FORMAT.name):
+            if _has_table(connection, FormatRow):
                 self._check_format(connection)
                 self._complete = not _missing_tables(connection)
                 return
         if must_exist:
-            raise LedgerError(f"{self._place} holds no ledger. Check the address, or create one with open_ledger.")
+            raise LedgerError(f"{self._where} holds no ledger. Check the address, or create one with open_ledger.")
+        self._make_tables()
+
+    def _make_tables(self) -> None:
+        """Make a ledger, or give one of an earlier version the tables it lacks: its entries stay as they are."""
         with self._transaction(read_only=False) as connection:
-            _lock_creation(connection)
-            if not inspect(connection).has_table(FORMAT.name):
-                if self._is_file and not is_empty(Path(self._place)):
+            if connection.dialect.name == "postgresql":  # in SQLite the write lock of the transaction does it
+                connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": _CREATION_LOCK})
+            if not _has_table(connection, FormatRow):
+                if self._is_file and not database.is_empty(Path(self._where)):
                     raise LedgerError(
-                        f"{self._place} is a database without a ledger: another program's, or a copy of a ledger that was "
+                        f"{self._where} is a database without a ledger: another program's, or a copy of a ledger that was "
                         "made without its -wal file. A new ledger is made in a new file only."
                     )
-                METADATA.create_all(connection)
-                connection.execute(insert(FORMAT).values(version=FORMAT_VERSION))
+                database.make_tables(connection)
             self._check_format(connection)
-
-    def _add_later_tables(self) -> None:
-        """Give a ledger of an earlier version the tables it lacks. Its entries, and what they say, stay as they are."""
-        with self._transaction(read_only=False) as connection:
-            _lock_creation(connection)
             missing = _missing_tables(connection)
-            METADATA.create_all(connection, tables=list(LATER))
-            if CHARGES.name in missing:
+            METADATA.create_all(connection, tables=[TABLES[row] for row in missing])
+            if ChargeRow in missing:
                 verification.list_charges(Book(connection, for_update=True))
         self._complete = True
 
     def _check_format(self, connection: Connection) -> None:
-        versions = connection.execute(select(FORMAT.c.version)).scalars().all()
+        versions = connection.execute(select(TABLES[FormatRow])).scalars().all()
         if versions != [FORMAT_VERSION]:
             raise LedgerError(
-                f"The ledger {self._place} has the format {versions}; this version of vitrail reads [{FORMAT_VERSION}]. Use "
+                f"The ledger {self._where} has the format {versions}; this version of vitrail reads [{FORMAT_VERSION}]. Use "
                 "the version that wrote it, or a later one."
             )
 
     @property
     def _address(self) -> str:
         """The place by which records know this ledger: one name for a file, whatever links lead to it."""
-        return str(Path(self._place).resolve()) if self._is_file else self._place
+        return str(Path(self._where).resolve()) if self._is_file else self._where
 
     @contextmanager
     def _writing(self, account: str, *, data: str | None = None) -> Iterator[Book]:
         """A transaction on an account that no record contradicts. Its own record follows the commit."""
         if not self._complete:
-            self._add_later_tables()
+            self._make_tables()
         with self._transaction(read_only=False) as connection:
             book = Book(connection, for_update=True)
-            opening = None if self._marks is None else self._opening(book, account)
-            if self._marks is not None and opening is not None and (mark := self._marks.of(opening)) is not None:
+            opening = self._opening(book, account)
+            if opening is not None and (mark := self._marks.of(opening)) is not None:
                 self._refuse_older_copy(book, mark)
             yield book
-        if self._marks is not None and (row := book.spending) is not None:  # committed
+        if (row := book.spending) is not None:  # committed
             if opening is None and row.seq == 1:
                 opening = self._openings[account] = row.head
             if opening is not None:  # else the first entry was removed, which verify names
                 self._marks.keep(mark_of(row, opening, self._address, data))
 
     def _refuse_older_copy(self, book: Book, mark: HighWater) -> None:
-        file = None if self._marks is None else self._marks.file(mark.opening)
-        if (refusal := contradiction(book, mark, self._place, file)) is not None:
+        if (refusal := contradiction(book, mark, self._where, self._marks.file(mark.opening))) is not None:
             raise refusal
 
     def _opening(self, book: Book, account: str) -> str | None:
         """The digest of the account's first entry. Read once: a ledger in this one's place is found by this one's record."""
-        if account not in self._openings and (first := book.raw_entry(account, 1)) is not None:
+        if account not in self._openings and (first := book.get(RawEntry, account=account, seq=1)) is not None:
             self._openings[account] = first.digest
         return self._openings.get(account)
 
     @contextmanager
     def _reading(self) -> Iterator[Book]:
         with self._transaction(read_only=True) as connection:
-            missing = frozenset[str]() if self._complete else _missing_tables(connection)
+            missing = frozenset[Callable[..., object]]() if self._complete else _missing_tables(connection)
             yield Book(connection, for_update=False, missing=missing)
 
     @contextmanager
     def _transaction(self, *, read_only: bool) -> Iterator[Connection]:
         """One transaction: committed if the block ends well, rolled back if it does not."""
-        engine = self._engine_here()
-        options: dict[str, object] = {READ_ONLY: read_only}
-        if read_only and engine.dialect.name == "postgresql":
-            options["isolation_level"] = "REPEATABLE READ"  # one snapshot for all the statements of a reader
+        self._check_usable()
         try:
-            with self._alone(), engine.connect().execution_options(**options) as connection, connection.begin():
+            with self._connection(read_only=read_only) as connection, connection.begin():
                 yield connection
         except SQLAlchemyError as error:
             reason = str(getattr(error, "orig", None) or type(error).__name__).partition("\n")[0]
-            raise TransactionFailed(f"The ledger {self._place} could not complete a transaction ({reason}).") from error
+            raise TransactionFailed(f"The ledger {self._where} could not complete a transaction ({reason}).") from error
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """In memory: no other thread is in a transaction. Files and databases have locks of their own."""
-        if self._lock is None:
-            yield
-            return
-        if not self._lock.acquire(timeout=_LOCK_SECONDS):
-            raise TransactionFailed("The ledger in memory is busy with another transaction of this process.")
-        try:
-            yield
-        finally:
-            self._lock.release()
+    def _connection(self, *, read_only: bool) -> Iterator[Connection]:
+        """A connection of the engine's own, or, in memory, the one there is, while no other thread has it."""
+        if self._memory is not None:
+            if not self._lock.acquire(timeout=database.BUSY_SECONDS):
+                raise TransactionFailed("The ledger in memory is busy with another transaction of this process.")
+            try:
+                yield self._memory
+            finally:
+                self._lock.release()
+        elif self._engine is not None:
+            options: dict[str, object] = {database.READ_ONLY: read_only}
+            if read_only and self._engine.dialect.name == "postgresql":
+                options["isolation_level"] = "REPEATABLE READ"  # one snapshot for all the statements of a reader
+            with self._engine.connect().execution_options(**options) as connection:
+                yield connection
 
-    def _engine_here(self) -> Engine:
-        """The engine of this process; a forked child gets its own, because connections do not survive a fork."""
-        if self._engine is None:
-            raise LedgerError(f"The ledger {self._place} was closed. Open it again with open_ledger.")
+    def _check_usable(self) -> None:
+        """Refuse a ledger that was closed. A forked child gets an engine of its own: connections do not survive a fork."""
+        if self._engine is None and self._memory is None:
+            raise LedgerError(f"The ledger {self._where} was closed. Open it again with open_ledger.")
         if os.getpid() != self._pid:
-            if self._in_memory:
+            if self._engine is None:
                 raise LedgerError(
                     "A ledger in memory belongs to the process that made it: a child that spent from its copy would spend "
                     "the budget twice. Use a ledger file, for example open_ledger('ledger.db'), to share a budget."
                 )
             _INHERITED.append(self._engine)
-            self._engine = connect(self._url)
+            self._engine = database.connect(self._url)
             self._pid = os.getpid()
-        return self._engine
 
     def __reduce__(self) -> NoReturn:
         raise LedgerError("A ledger cannot be copied or pickled. Open it by its address where it is needed.")
 
     def __repr__(self) -> str:
-        return f"SqlLedger({self._place!r})"
+        return f"SqlLedger({self._where!r})"
 
 
 @contextmanager
@@ -415,15 +410,13 @@ def _outcome(refused: str, *, unsure: str | None = None) -> Iterator[None]:
         raise
 
 
-def _missing_tables(connection: Connection) -> frozenset[str]:
-    """The tables that a ledger of an earlier version does not have."""
-    return frozenset(table.name for table in LATER if not inspect(connection).has_table(table.name))
+def _has_table(connection: Connection, row: Callable[..., object]) -> bool:
+    return inspect(connection).has_table(TABLES[row].name)
 
 
-def _lock_creation(connection: Connection) -> None:
-    """PostgreSQL: one process at a time makes tables. In SQLite the write lock of the transaction does it."""
-    if connection.dialect.name == "postgresql":
-        connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": _CREATION_LOCK})
+def _missing_tables(connection: Connection) -> frozenset[Callable[..., object]]:
+    """The rows that a ledger of an earlier version has no tables for."""
+    return frozenset(row for row in LATER if not _has_table(connection, row))
 
 
 _OPEN: weakref.WeakSet[SqlLedger] = weakref.WeakSet()

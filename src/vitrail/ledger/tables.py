@@ -1,159 +1,210 @@
-"""The tables of a ledger.
+"""The rows of a ledger and the tables that hold them: a class for each table, its fields the columns.
 
-Costs, budgets and parts are canonical JSON text: a quecto-delta does not fit into 64 bits. Only ``vitrail_entries``,
-``vitrail_releases`` and ``vitrail_kept`` carry history; the other tables are running totals and look-ups that ``verify``
-derives again. The tables in ``LATER`` came after the first ledgers were written: a ledger without one has no rows for it,
-and gets it with the first transaction that writes.
+Costs, budgets and parts are canonical JSON text: a quecto-delta does not fit into 64 bits. Only entries, releases and kept
+work carry history; the other tables are running totals and look-ups that ``verify`` derives again. The tables of ``LATER``
+came after the first ledgers were written: a ledger without one has no rows for it, and gets it with the first transaction
+that writes.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 from sqlalchemy import BigInteger, Column, Dialect, Index, LargeBinary, MetaData, Table, Text, TypeDecorator
+from sqlalchemy.types import TypeEngine
 
-from ..accounting import JsonValue
+from ..accounting import Cost, JsonValue
 from ..errors import LedgerCorrupted
-from ..guarantee import Budget
-from .entries import Part, budget_from_json, canonical_json, cost_from_json, cost_to_json, part_from_json
+from ..guarantee import Budget, Neighbours
+from .entries import Part, RawEntry, budget_from_json, canonical_json, cost_from_json, cost_to_json, part_from_json
 
 FORMAT_VERSION = 1
-
+State: TypeAlias = Literal["open", "finished", "freed"]
 _T = TypeVar("_T")
 
 
+@dataclass(frozen=True, slots=True)
+class FormatRow:
+    """The version that a ledger is written in."""
+
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class AccountRow:
+    """An account's running totals and the head of its chain."""
+
+    account: str
+    budget: Budget
+    neighbours: Neighbours
+    capacity: Cost
+    spent: Cost
+    n_questions: int
+    seq: int
+    head: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnalystRow:
+    """An analyst's running totals in one account, and the cap that holds now."""
+
+    account: str
+    analyst: str
+    spent: Cost
+    cap: Budget | None = None
+    capacity: Cost | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PartRow:
+    """What was charged to one part of the rows, or, where ``analyst`` is not empty, what counts against that analyst."""
+
+    account: str
+    analyst: str
+    partition_id: str
+    part_index: int
+    part_count: int
+    partition_name: str
+    spent: Cost
+
+    @property
+    def part(self) -> Part:
+        """Which part."""
+        return Part(self.partition_id, self.partition_name, self.part_index, self.part_count)
+
+
+@dataclass(frozen=True, slots=True)
+class ChargeRow:
+    """A charge that can be looked up: by its key, or by the recipe that it is a step of."""
+
+    account: str
+    charge_seq: int
+    analyst: str
+    key: str | None
+    recipe: str | None
+    part: Part | None
+    cost: Cost
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseRow:
+    """Stored bytes, the charge that paid for them, and the entry that recorded their digest."""
+
+    account: str
+    charge_seq: int
+    released_seq: int
+    key: str | None
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SightingRow:
+    """A charge of somebody else that counts for the analyst, or one of the analyst's own whose release is stored."""
+
+    account: str
+    charge_seq: int
+    analyst: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReservationRow:
+    """What a reservation still holds of the account and of the analyst's cap."""
+
+    account: str
+    reserved_seq: int
+    analyst: str
+    recipe: str | None
+    part: Part | None
+    held: Cost
+    held_of_cap: Cost
+    state: State = "open"
+
+    def less(self, cost: Cost, *, of_cap_only: bool = False) -> ReservationRow | None:
+        """The row after ``cost`` was booked; None where it does not hold that much."""
+        if self.state != "open" or not cost <= self.held_of_cap or not (of_cap_only or cost <= self.held):
+            return None
+        held = self.held if of_cap_only else cost.left_of(self.held)
+        return replace(self, held=held, held_of_cap=cost.left_of(self.held_of_cap))
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRow:
+    """An analyst's own work under a name, and the entry that recorded its digest."""
+
+    account: str
+    analyst: str
+    name: str
+    kept_seq: int
+    content: bytes
+
+
 class Packed(TypeDecorator[_T], Generic[_T]):
-    """A column that holds a value as canonical JSON text."""
+    """A column that holds a value as canonical JSON text. The latest texts are remembered: an account has one budget."""
 
     impl = Text
     cache_ok = True
 
     def __init__(self, write: Callable[[_T], JsonValue], read: Callable[[JsonValue], _T]) -> None:
         super().__init__()
-        self.write, self.read = write, read
+        self.write: Callable[[_T], str] = lru_cache(64)(lambda value: canonical_json(write(value)))
+        self.read: Callable[[str], _T] = lru_cache(64)(lambda text: read(json.loads(text)))
 
     def process_bind_param(self, value: _T | None, dialect: Dialect) -> str | None:
         """The text of a value."""
-        return None if value is None else canonical_json(self.write(value))
+        return None if value is None else self.write(value)
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> _T | None:
         """The value in a text, or :class:`LedgerCorrupted`."""
-        if value is None:
-            return None
         try:
-            return self.read(json.loads(value))
+            return None if value is None else self.read(value)
         except (TypeError, ValueError) as error:
             raise LedgerCorrupted("a column that should hold JSON cannot be read") from error
 
 
-COST = Packed(lambda cost: dict(cost_to_json(cost)), cost_from_json)
-BUDGET = Packed(Budget.to_json, budget_from_json)
-PART = Packed(Part.to_json, part_from_json)
-
 METADATA = MetaData()
+_COLUMN_TYPES: dict[str, TypeEngine[Any]] = {
+    **dict.fromkeys(("str", "Neighbours", "State"), Text()),
+    "int": BigInteger(),
+    "bytes": LargeBinary(),
+    "Cost": Packed[Cost](cost_to_json, cost_from_json),
+    "Budget": Packed[Budget](Budget.to_json, budget_from_json),
+    "Part": Packed[Part](Part.to_json, part_from_json),
+}
 
 
-def _key(name: str, kind: type[Text | BigInteger] = Text) -> Column[str | int]:
-    return Column(name, kind, primary_key=True, autoincrement=False)
+def _table(name: str, row: type, *keys: str) -> Table:
+    columns = [
+        Column(
+            field.name,
+            _COLUMN_TYPES[str(field.type).removesuffix(" | None")],
+            primary_key=field.name in keys,
+            autoincrement=False,
+            nullable=str(field.type).endswith(" | None"),
+        )
+        for field in fields(row)
+    ]
+    return Table(f"vitrail_{name}", METADATA, *columns)
 
 
-FORMAT = Table("vitrail_format", METADATA, _key("version", BigInteger))
+TABLES: dict[Callable[..., object], Table] = {
+    FormatRow: _table("format", FormatRow, "version"),
+    AccountRow: _table("accounts", AccountRow, "account"),
+    AnalystRow: _table("analysts", AnalystRow, "account", "analyst"),
+    RawEntry: _table("entries", RawEntry, "account", "seq"),
+    ReleaseRow: _table("releases", ReleaseRow, "account", "charge_seq"),
+    SightingRow: _table("sightings", SightingRow, "account", "charge_seq", "analyst"),
+    PartRow: _table("parts", PartRow, "account", "analyst", "partition_id", "part_index"),
+    KeptRow: _table("kept", KeptRow, "account", "analyst", "name"),
+    ReservationRow: _table("reservations", ReservationRow, "account", "reserved_seq"),
+    ChargeRow: _table("charges", ChargeRow, "account", "charge_seq"),
+}
+LATER: tuple[Callable[..., object], ...] = (PartRow, KeptRow, ReservationRow, ChargeRow)
 
-ACCOUNTS = Table(
-    "vitrail_accounts",
-    METADATA,
-    _key("account"),
-    Column("budget", BUDGET, nullable=False),
-    Column("neighbours", Text, nullable=False),
-    Column("capacity", COST, nullable=False),
-    Column("spent", COST, nullable=False),
-    Column("n_questions", BigInteger, nullable=False),
-    Column("seq", BigInteger, nullable=False),
-    Column("head", Text, nullable=False),
-)
-
-ANALYSTS = Table(
-    "vitrail_analysts",
-    METADATA,
-    _key("account"),
-    _key("analyst"),
-    Column("spent", COST, nullable=False),
-    Column("cap", BUDGET, nullable=True),
-    Column("capacity", COST, nullable=True),
-)
-
-ENTRIES = Table(
-    "vitrail_entries",
-    METADATA,
-    _key("account"),
-    _key("seq", BigInteger),
-    Column("digest", Text, nullable=False),
-    Column("record", Text, nullable=False),
-)
-
-RELEASES = Table(
-    "vitrail_releases",
-    METADATA,
-    _key("account"),
-    _key("charge_seq", BigInteger),
-    Column("released_seq", BigInteger, nullable=False),
-    Column("key", Text, nullable=True),
-    Column("content", LargeBinary, nullable=False),
-)
-Index("vitrail_releases_by_key", RELEASES.c.account, RELEASES.c.key)
-
-SIGHTINGS = Table("vitrail_sightings", METADATA, _key("account"), _key("charge_seq", BigInteger), _key("analyst"))
-
-PARTS = Table(
-    "vitrail_parts",
-    METADATA,
-    _key("account"),
-    _key("analyst"),  # empty for the account itself
-    _key("partition_id"),
-    _key("part_index", BigInteger),
-    Column("part_count", BigInteger, nullable=False),
-    Column("partition_name", Text, nullable=False),
-    Column("spent", COST, nullable=False),
-)
-
-KEPT = Table(
-    "vitrail_kept",
-    METADATA,
-    _key("account"),
-    _key("analyst"),
-    _key("name"),
-    Column("kept_seq", BigInteger, nullable=False),
-    Column("content", LargeBinary, nullable=False),
-)
-
-RESERVATIONS = Table(
-    "vitrail_reservations",
-    METADATA,
-    _key("account"),
-    _key("reserved_seq", BigInteger),
-    Column("analyst", Text, nullable=False),
-    Column("recipe", Text, nullable=True),
-    Column("part", PART, nullable=True),
-    Column("held", COST, nullable=False),
-    Column("held_of_cap", COST, nullable=False),
-    Column("state", Text, nullable=False),
-)
-Index("vitrail_reservations_by_recipe", RESERVATIONS.c.account, RESERVATIONS.c.recipe)
-
-CHARGES = Table(  # the charges that may be looked up: by their key, or by the recipe that they are a step of
-    "vitrail_charges",
-    METADATA,
-    _key("account"),
-    _key("charge_seq", BigInteger),
-    Column("analyst", Text, nullable=False),
-    Column("key", Text, nullable=True),
-    Column("recipe", Text, nullable=True),
-    Column("part", PART, nullable=True),
-    Column("cost", COST, nullable=False),
-)
-Index("vitrail_charges_by_key", CHARGES.c.account, CHARGES.c.key)
-Index("vitrail_charges_by_recipe", CHARGES.c.account, CHARGES.c.recipe)
-
-LATER = (PARTS, KEPT, RESERVATIONS, CHARGES)
+for _row, _column in ((ChargeRow, "key"), (ChargeRow, "recipe"), (ReservationRow, "recipe")):
+    _of = TABLES[_row].c
+    _named = _of[_column].is_not(None)  # what has no name is never looked up by it
+    Index(f"{TABLES[_row].name}_by_{_column}", _of.account, _of[_column], sqlite_where=_named, postgresql_where=_named)

@@ -7,14 +7,18 @@ what the entries *mean*: verification compares the running totals with it.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from ..accounting import Cost, Selection, Spending, UnknownEvent, event_from_json
 from ..errors import LedgerCorrupted, VitrailError
 from ..guarantee import Budget, Neighbours, check_neighbours
 from .allowance import fits
-from .book import ChargeRow, ReservationRow, State
 from .entries import GENESIS, Entry, Part, budget_from_json, cost_from_json
+from .tables import AnalystRow, ChargeRow, PartRow, ReservationRow, SightingRow, State
+
+TallyRow: TypeAlias = AnalystRow | PartRow | SightingRow | ReservationRow | ChargeRow
 
 
 @dataclass(slots=True)
@@ -76,20 +80,8 @@ class Tally:
 
     def add(self, entry: Entry) -> None:
         """Take in the next entry. What cannot be believed in it is named and left out of the state."""
-        meanings = {
-            "opened": self._opened,
-            "capped": self._capped,
-            "charged": self._charged,
-            "released": self._released,
-            "replayed": self._replayed,
-            "joined": self._joined,
-            "kept": self._kept,
-            "reserved": self._reserved,
-            "finished": self._closed,
-            "freed": self._closed,
-        }
         try:
-            meanings[entry.kind](entry)
+            getattr(self, f"_{entry.kind}")(entry)
         except (LedgerCorrupted, UnknownEvent) as error:
             self.complain(entry.seq, str(error))
         except (VitrailError, KeyError, TypeError, ValueError, ArithmeticError) as error:
@@ -206,17 +198,22 @@ class Tally:
             return held
         return None
 
-    def _closed(self, entry: Entry) -> None:
+    def _finished(self, entry: Entry) -> None:
+        self._close(entry, "finished")
+
+    def _freed(self, entry: Entry) -> None:
+        self._close(entry, "freed")
+
+    def _close(self, entry: Entry, state: State) -> None:
         of = entry.body["of"]
         held = self.reservations.get(of) if isinstance(of, int) else None
         if held is None:
             raise LedgerCorrupted(f"it gives back what entry {of} reserved, which is no reservation")
-        if held.state == "finished" or held.state == entry.kind:
+        if held.state in ("finished", state):
             raise LedgerCorrupted(f"it gives back what reservation {of} held, which was {held.state} before")
         place = None if held.part is None else held.part.place
         self.spending.take_back(held.held, place)
         self.analysts[held.analyst].spending.take_back(held.held_of_cap, place)
-        state: State = "finished" if entry.kind == "finished" else "freed"
         self.reservations[held.reserved_seq] = replace(held, held=Cost(), held_of_cap=Cost(), state=state)
         told = cost_from_json(entry.body["cost"]), cost_from_json(entry.body["counted"])
         if told != (held.held, held.held_of_cap):
@@ -265,18 +262,28 @@ class Tally:
             raise LedgerCorrupted("it names no analyst")
         return entry.analyst
 
-    def listed_charges(self) -> dict[int, ChargeRow]:
+    def listed_charges(self) -> list[ChargeRow]:
         """The charges that can be looked up: those with a key, and the steps of recipes."""
-        return {seq: row for seq, row in self.charges.items() if row.key is not None or row.recipe is not None}
+        return [row for row in self.charges.values() if row.key is not None or row.recipe is not None]
 
-    def part_totals(self) -> dict[tuple[str, Part], Cost]:
-        """What was charged to every part, by analyst; the account's own under the empty name."""
+    def rows(self) -> dict[Callable[..., TallyRow], Sequence[TallyRow]]:
+        """What the tables of running totals and look-ups must hold."""
         everyone = {"": self.spending, **{name: line.spending for name, line in self.analysts.items()}}
         return {
-            (name, Part(partition, self.partitions[partition][0], index, self.partitions[partition][1])): cost
-            for name, spending in everyone.items()
-            for partition, by_part in spending.parts.items()
-            for index, cost in by_part.items()
+            AnalystRow: [
+                AnalystRow(self.account, name, line.spent, line.cap, line.capacity) for name, line in self.analysts.items()
+            ],
+            PartRow: [
+                PartRow(
+                    self.account, name, partition, index, self.partitions[partition][1], self.partitions[partition][0], cost
+                )
+                for name, spending in everyone.items()
+                for partition, costs in spending.parts.items()
+                for index, cost in costs.items()
+            ],
+            SightingRow: [SightingRow(self.account, charge_seq, analyst) for charge_seq, analyst in self.sightings],
+            ReservationRow: list(self.reservations.values()),
+            ChargeRow: self.listed_charges(),
         }
 
 

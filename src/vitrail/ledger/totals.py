@@ -1,4 +1,4 @@
-"""The running totals of an account and its analysts: add a cost or refuse it, and give back what was never used.
+"""The running totals of accounts and analysts: add a cost or refuse it, and give back what was never used.
 
 A cost to one of several disjoint parts of the rows counts by the rule of ``accounting.parallel``: of each partition the
 dearest part, for the account and for every analyst's cap.
@@ -6,73 +6,78 @@ dearest part, for the account and for every analyst's cap.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import TypeVar
 
-from ..accounting import Cost, dearest, exposure
+from ..accounting import Cost, JsonValue, dearest, exposure
 from ..errors import LedgerError
 from .allowance import fits, refusal
-from .book import AccountRow, AnalystRow, Book, PartRow
-from .entries import Part
+from .book import Book
+from .entries import Part, check_name, check_part, check_question
+from .tables import AccountRow, AnalystRow, PartRow
+
+_Total = TypeVar("_Total", AccountRow, AnalystRow)
 
 
-def spend(book: Book, row: AccountRow, cost: Cost, part: Part | None) -> AccountRow:
-    """The account's row with ``cost`` spent, for the caller to write; or :class:`BudgetExceeded`."""
-    return replace(row, spent=_added(book, row, None, row.spent, row.capacity, cost, part))
-
-
-def count(book: Book, row: AccountRow, analyst: str, cost: Cost, part: Part | None) -> None:
-    """Count ``cost`` against the analyst's cap, or raise :class:`BudgetExceeded`."""
-    line = book.analyst(row.account, analyst) or AnalystRow(row.account, analyst, Cost())
-    book.put_analyst(replace(line, spent=_added(book, row, analyst, line.spent, line.capacity, cost, part)))
-
-
-def give_back(book: Book, row: AccountRow, cost: Cost, part: Part | None) -> AccountRow:
-    """The account's row with ``cost`` no longer spent, for the caller to write."""
-    return replace(row, spent=_less(book, row.account, "", row.spent, cost, part))
-
-
-def uncount(book: Book, row: AccountRow, analyst: str, cost: Cost, part: Part | None) -> None:
-    """Take ``cost`` off what counts against the analyst's cap."""
-    line = book.analyst(row.account, analyst) or AnalystRow(row.account, analyst, Cost())
-    book.put_analyst(replace(line, spent=_less(book, row.account, analyst, line.spent, cost, part)))
-
-
-def _added(
-    book: Book, row: AccountRow, analyst: str | None, spent: Cost, capacity: Cost | None, cost: Cost, part: Part | None
-) -> Cost:
-    """The total after ``cost``, or a refusal. Without an analyst it is the account's own."""
-    exposed = spent
+def account_asked(
+    book: Book, account: str, analyst: str, question: Mapping[str, JsonValue], part: Part | None
+) -> AccountRow:
+    """The account's row, locked, for a question that makes sense."""
+    check_name(analyst, "an analyst")
+    check_question(question)
+    row = book.locked(account)
     if part is not None:
-        costs = _part_costs(book, row.account, analyst or "", part)
-        exposed = exposure(spent, costs, part.index)
-    if capacity is not None and not fits(exposed, cost, capacity):
-        delta = row.budget.question_delta
-        raise refusal(cost, exposed, capacity, account=row.account, delta=delta, analyst=analyst, part=part)
+        check_part(part, row.neighbours)
+    return row
+
+
+def analyst_row(book: Book, account: str, analyst: str) -> AnalystRow:
+    """The analyst's row, or that of one who has spent nothing."""
+    return book.get(AnalystRow, account=account, analyst=analyst) or AnalystRow(account, analyst, Cost())
+
+
+def spend(book: Book, row: _Total, cost: Cost, part: Part | None, delta: float) -> _Total:
+    """The row with ``cost`` spent, for the caller to write, or :class:`BudgetExceeded` in epsilons at ``delta``."""
+    costs = _part_costs(book, row, part)
+    exposed = row.spent if part is None else exposure(row.spent, costs, part.index)
+    if row.capacity is not None and not fits(exposed, cost, row.capacity):
+        analyst = row.analyst if isinstance(row, AnalystRow) else None
+        raise refusal(cost, exposed, row.capacity, account=row.account, delta=delta, analyst=analyst, part=part)
     if part is None:
-        return spent + cost
-    return _with_part(book, row.account, analyst or "", spent, costs, part, costs.get(part.index, Cost()) + cost)
+        return replace(row, spent=row.spent + cost)
+    return _with_part(book, row, costs, part, costs.get(part.index, Cost()) + cost)
 
 
-def _less(book: Book, account: str, analyst: str, spent: Cost, cost: Cost, part: Part | None) -> Cost:
+def give_back(book: Book, row: _Total, cost: Cost, part: Part | None) -> _Total:
+    """The row with ``cost`` no longer spent, for the caller to write."""
     if part is None:
-        return cost.left_of(spent)
-    costs = _part_costs(book, account, analyst, part)
-    return _with_part(book, account, analyst, spent, costs, part, cost.left_of(costs.get(part.index, Cost())))
+        return replace(row, spent=cost.left_of(row.spent))
+    costs = _part_costs(book, row, part)
+    return _with_part(book, row, costs, part, cost.left_of(costs.get(part.index, Cost())))
 
 
-def _with_part(book: Book, account: str, analyst: str, spent: Cost, costs: dict[int, Cost], part: Part, own: Cost) -> Cost:
-    """The total once the part has cost ``own``, which is written."""
-    book.put_part(PartRow(account, analyst, part, own))
-    return dearest(costs.values()).left_of(spent) + dearest({**costs, part.index: own}.values())
+def _with_part(book: Book, row: _Total, costs: dict[int, Cost], part: Part, own: Cost) -> _Total:
+    """The row once the part has cost ``own``, which is written."""
+    book.put(PartRow(row.account, _whose(row), part.partition, part.index, part.count, part.name, own))
+    others = dearest(costs.values()).left_of(row.spent)
+    return replace(row, spent=others + dearest({**costs, part.index: own}.values()))
 
 
-def _part_costs(book: Book, account: str, analyst: str, part: Part) -> dict[int, Cost]:
+def _part_costs(book: Book, row: AccountRow | AnalystRow, part: Part | None) -> dict[int, Cost]:
     """What was spent on each part of the partition, by index, if it is described as before."""
-    rows = book.parts_of(account, analyst, part.partition)
-    for known in (row.part for row in rows):
+    if part is None:
+        return {}
+    rows = book.rows(PartRow, account=row.account, analyst=_whose(row), partition_id=part.partition)
+    for known in (kept.part for kept in rows):
         if (known.name, known.count) != (part.name, part.count):
             raise LedgerError(
-                f"The partition {part.partition[:12]} of account {account!r} is known as {known.name!r} with "
+                f"The partition {part.partition[:12]} of account {row.account!r} is known as {known.name!r} with "
                 f"{known.count} parts; now it comes as {part.name!r} with {part.count}."
             )
-    return {row.part.index: row.spent for row in rows}
+    return {kept.part_index: kept.spent for kept in rows}
+
+
+def _whose(row: AccountRow | AnalystRow) -> str:
+    """The analyst of a part's row: empty for the account itself."""
+    return row.analyst if isinstance(row, AnalystRow) else ""

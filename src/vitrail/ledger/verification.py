@@ -14,19 +14,15 @@ named. A user's own records (``high_water``) are such heads, and are compared wh
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Mapping, Sequence
 
 from ..errors import LedgerCorrupted
-from .book import Book, ReleaseRow
-from .entries import Part, decode
+from .book import Book
+from .entries import RawEntry, decode
 from .high_water import HighWater
 from .results import Verification, VerifiedAccount
-from .tables import CHARGES
-from .tally import Tally
-
-_K = TypeVar("_K")
-_V = TypeVar("_V")
+from .tables import TABLES, AnalystRow, ChargeRow, KeptRow, PartRow, ReleaseRow, ReservationRow, SightingRow
+from .tally import Tally, TallyRow
 
 
 def verify(
@@ -34,7 +30,7 @@ def verify(
     published: Mapping[str, str] | None = None,
     *,
     records: Sequence[HighWater] = (),
-    place: str | None = None,
+    ledger: str | None = None,
 ) -> Verification:
     """Walk every chain that the book holds.
 
@@ -46,11 +42,11 @@ def verify(
         Heads that were published earlier, by account.
     records : sequence of HighWater
         What is known from outside about these accounts, and about others, which are passed over.
-    place : str, optional
+    ledger : str, optional
         Where this ledger is: an account that was recorded there must be there.
     """
     problems: list[str] = []
-    found: list[VerifiedAccount] = []
+    accounts: list[VerifiedAccount] = []
     wanted = dict(published or {})
     try:
         names = book.names()
@@ -62,29 +58,27 @@ def verify(
         try:
             _walk(book, tally, digests)
             _compare_totals(book, tally)
-            _compare_analysts(book, tally)
-            _compare_parts(book, tally)
-            _compare_reservations(book, tally)
+            _compare_rows(book, tally)
             _compare_releases(book, tally)
             _compare_kept(book, tally)
         except Exception as error:  # whatever a damaged store throws is a finding, not an accident
             tally.problems.append(f"Account {name!r} cannot be read to its end ({_reason(error)}).")
         if name in wanted and wanted.pop(name) not in digests:
             tally.problems.append(f"The history of account {name!r} does not pass through the head that was published.")
-        recorded = [one for one in records if one.account == name and (one.opening in digests or one.ledger == place)]
-        tally.problems += [_older(tally, one) for one in recorded if one.head not in digests]
+        known = [mark for mark in records if mark.account == name and (mark.opening in digests or mark.ledger == ledger)]
+        tally.problems += [_older(tally, mark) for mark in known if mark.head not in digests]
         problems += tally.problems
-        longest = max((one.seq for one in recorded), default=None)
-        found.append(
+        longest = max((mark.seq for mark in known), default=None)
+        accounts.append(
             VerifiedAccount(name, tally.seq, tally.n_questions, len(tally.releases), tally.spent, tally.head, longest)
         )
     problems += [
-        f"Account {one.account!r}, recorded in this ledger with {one.seq} entries, is missing."
-        for one in records
-        if one.ledger == place and one.account not in names
+        f"Account {mark.account!r}, recorded in this ledger with {mark.seq} entries, is missing."
+        for mark in records
+        if mark.ledger == ledger and mark.account not in names
     ]
     problems += [f"Account {name!r}, whose head was published, is not in this ledger." for name in wanted]
-    return Verification(tuple(problems), tuple(found))
+    return Verification(tuple(problems), tuple(accounts))
 
 
 def list_charges(book: Book) -> None:
@@ -92,8 +86,8 @@ def list_charges(book: Book) -> None:
     for name in book.names():
         tally = Tally(name)
         _walk(book, tally, set())
-        for row in tally.listed_charges().values():
-            book.add_charge(row)
+        for row in tally.listed_charges():
+            book.add(row)
 
 
 def _older(tally: Tally, recorded: HighWater) -> str:
@@ -107,7 +101,7 @@ def _older(tally: Tally, recorded: HighWater) -> str:
 
 def _walk(book: Book, tally: Tally, digests: set[str]) -> None:
     """Check the links of the chain and fold it."""
-    for raw in book.entries(tally.account):
+    for raw in book.stream(RawEntry, tally.account):
         expected = tally.seq + 1
         if raw.seq != expected:
             tally.problems.append(f"Entry {expected} of account {tally.account!r} is missing: entry {raw.seq} follows.")
@@ -139,75 +133,49 @@ def _compare_totals(book: Book, tally: Tally) -> None:
             f"The chain of account {tally.account!r} ends at entry {tally.seq}; its head says entry {row.seq}"
             f"{' with another digest' if row.seq == tally.seq else ''}. Entries at its end were removed, added or changed."
         )
-    pairs = {
-        "budget": (row.budget, tally.budget),
-        "neighbours": (row.neighbours, tally.neighbours),
-        "capacity": (row.capacity, tally.capacity),
-        "spent": (row.spent, tally.spent),
-        "n_questions": (row.n_questions, tally.n_questions),
-    }
-    tally.problems += [
-        f"The {name} of account {tally.account!r} is kept as {kept}; its entries say {told}."
-        for name, (kept, told) in pairs.items()
-        if kept != told
-    ]
+    for name in ("budget", "neighbours", "capacity", "spent", "n_questions"):
+        kept, told = getattr(row, name), getattr(tally, name)
+        if kept != told:
+            tally.problems.append(f"The {name} of account {tally.account!r} is kept as {kept}; its entries say {told}.")
 
 
-def _compare_analysts(book: Book, tally: Tally) -> None:
-    """Check the analysts' totals and caps, and who has seen what, against the chain."""
-    _compare(
-        tally,
-        lambda name: f"What analyst {name!r} has spent of account {tally.account!r}, or the cap,",
-        {row.analyst: (row.spent, row.cap, row.capacity) for row in book.analysts(tally.account)},
-        {name: (line.spent, line.cap, line.capacity) for name, line in tally.analysts.items()},
-    )
-    for charge_seq, name in book.sightings(tally.account) ^ tally.sightings:
-        tally.problems.append(
-            f"Whether analyst {name!r} has seen the release of charge {charge_seq} of account {tally.account!r} is kept "
-            "otherwise than its entries say."
+def _compare_rows(book: Book, tally: Tally) -> None:
+    """Check the analysts' and parts' totals, the reservations and the look-ups against the chain."""
+    for kind, rows in tally.rows().items():
+        if kind is ChargeRow and book.lacks(kind):
+            continue  # a ledger of an earlier version: its first writer lists them
+        keys = [column.name for column in TABLES[kind].primary_key]
+        kept, told = (
+            {tuple(str(getattr(row, key)) for key in keys): row for row in every}
+            for every in (book.rows(kind, account=tally.account), rows)
         )
+        tally.problems += [
+            f"{_what(kept.get(key) or told[key])} is kept as {kept.get(key)}; its entries say {told.get(key)}."
+            for key in sorted(kept.keys() | told.keys())
+            if kept.get(key) != told.get(key)
+        ]
 
 
-def _compare_parts(book: Book, tally: Tally) -> None:
-    """Check what the parts were charged against the chain."""
-
-    def what(key: tuple[str, Part]) -> str:
-        whose = f"analyst {key[0]!r} on account" if key[0] else "account"
-        return f"What {whose} {tally.account!r} has spent on {key[1]}"
-
-    _compare(tally, what, {(row.analyst, row.part): row.spent for row in book.parts(tally.account)}, tally.part_totals())
-
-
-def _compare_reservations(book: Book, tally: Tally) -> None:
-    """Check what reservations hold, and which charges can be looked up, against the chain."""
-    _compare(
-        tally,
-        lambda seq: f"What reservation {seq} of account {tally.account!r} holds",
-        {row.reserved_seq: row for row in book.reservations(tally.account)},
-        tally.reservations,
-    )
-    if not book.lacks(CHARGES):  # else a ledger of an earlier version: its first writer lists them
-        _compare(
-            tally,
-            lambda seq: f"Charge {seq} of account {tally.account!r}",
-            {row.charge_seq: row for row in book.charges(tally.account)},
-            tally.listed_charges(),
-        )
-
-
-def _compare(tally: Tally, what: Callable[[_K], str], kept: Mapping[_K, _V], told: Mapping[_K, _V]) -> None:
-    """Name every key under which the tables keep something else than the entries say."""
-    tally.problems += [
-        f"{what(key)} is kept as {kept.get(key)}; its entries say {told.get(key)}."
-        for key in sorted(kept.keys() | told.keys(), key=repr)
-        if kept.get(key) != told.get(key)
-    ]
+def _what(row: TallyRow) -> str:
+    """What a row is about, for a sentence."""
+    here = f"account {row.account!r}"
+    match row:
+        case AnalystRow():
+            return f"What analyst {row.analyst!r} has spent of {here}, or the cap,"
+        case PartRow():
+            return f"What {f'analyst {row.analyst!r} on ' if row.analyst else ''}{here} has spent on {row.part}"
+        case SightingRow():
+            return f"Whether analyst {row.analyst!r} has seen the release of charge {row.charge_seq} of {here}"
+        case ReservationRow():
+            return f"What reservation {row.reserved_seq} of {here} holds"
+        case ChargeRow():
+            return f"Charge {row.charge_seq} of {here}"
 
 
 def _compare_kept(book: Book, tally: Tally) -> None:
     """Check what analysts keep against the digests that were recorded last."""
     missing = dict(tally.kept)
-    for row in book.all_kept(tally.account):
+    for row in book.stream(KeptRow, tally.account):
         recorded = missing.pop((row.analyst, row.name), None)
         found = (row.kept_seq, hashlib.sha256(row.content).hexdigest(), len(row.content))
         if recorded is None or found != (recorded.released_seq, recorded.sha256, recorded.size):
@@ -224,7 +192,7 @@ def _compare_kept(book: Book, tally: Tally) -> None:
 def _compare_releases(book: Book, tally: Tally) -> None:
     """Check every stored release against its charge and its recorded digest."""
     missing = set(tally.releases)
-    for row in book.releases(tally.account):
+    for row in book.stream(ReleaseRow, tally.account):
         missing.discard(row.charge_seq)
         if reason := _wrong_release(row, tally):
             tally.problems.append(

@@ -17,7 +17,7 @@ from ..accounting import Cost
 from ..results import Attribution
 from ..results.checks import plain_rows
 from ..schema import Schema
-from ..show.maps import attribution_figure, filters_figure
+from ..show import filters_figure, map_figure
 from ..vault import MapScores, map_scores
 from .bank import ActiveMap, TrainingGuarantee
 
@@ -163,15 +163,11 @@ class MapPlots:
         place = int(np.flatnonzero(model.classes_ == active[0].label)[0])
         if shape is None and model.filters is not None:
             shape = model.filters.shape
-        assert told.coefficients is not None
-        return attribution_figure(
-            told.attribution(0),
-            point=np.array([told.points[0][name] for name in told.columns]) if shape is not None else None,
-            maps=[model.maps_[one.number, place] for one in active],
-            weights=[one.weight for one in active],
-            average=told.coefficients[0],
-            features=told.features,
-            label=str(active[0].label),
+        return map_figure(
+            told,
+            [model.maps_[one.number, place] for one in active],
+            [one.weight for one in active],
+            str(active[0].label),
             shape=shape,
             footer=model.guarantee_.sentence,
         )

@@ -10,9 +10,9 @@ Examples
 >>> rows = {"age": np.linspace(0, 100, 20_000), "smoker": np.tile(["no", "yes"], 10_000)}
 >>> data = vt.PrivateData(rows, schema, name="patients", n_rows_public=20_000, budget=vt.Budget(1, 1e-6))
 >>> model = vt.Model(lambda x: 0.2 + 0.5 * x[:, 0] + 0.2 * x[:, 2], range=(0, 1), name="risk")
->>> quote = vt.pane.quote(data, model, epsilon=1.0)
->>> quote.fits, list(quote.shares)
-(True, ['rows', 'local', 'pdp', 'ale', 'counterfactual'])
+>>> quote = data.quote(vt.release(data, model), epsilon=1.0)
+>>> quote.fits, quote.result.parts
+(True, ('rows', 'local', 'pdp', 'ale', 'counterfactual'))
 """
 
 from __future__ import annotations
@@ -22,20 +22,17 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .pane import Pane
+    from .pane_recipe import PaneExplainer, release
     from .person import Person
-    from .plan import PaneQuote, Plan, quote
-    from .writer import release
 
 _HOMES = {
     "Pane": "pane",
-    "PaneQuote": "plan",
+    "PaneExplainer": "pane_recipe",
     "Person": "person",
-    "Plan": "plan",
-    "quote": "plan",
-    "release": "writer",
+    "release": "pane_recipe",
 }
 
-__all__ = ["Pane", "PaneQuote", "Person", "Plan", "quote", "release"]
+__all__ = ["Pane", "PaneExplainer", "Person", "release"]
 
 
 def __getattr__(name: str) -> object:

@@ -10,7 +10,7 @@ noise, ``method="auto"`` takes the synopsis.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -21,19 +21,24 @@ from numpy.typing import NDArray
 
 from ..accounting import Cost
 from ..errors import InvalidInput
-from ..explain.counterfactual.classes import OPPOSITE
-from ..explain.linear.problem import LocalProblem
-from ..explain.linear.sharp import SharpRows, explain_on
 from ..guarantee import Guarantee
 from ..model import Model
 from ..results import Attribution, Ranking, archive
+from ..results.base import Frame
 from ..results.class_picture import ClassPicture
+from ..results.door import Drawn
 from ..results.marginals import Marginals
 from ..results.private_rows import PrivateRows
 from ..results.report import Report
 from ..results.synopsis import Synopsis
 from ..schema import Level, Schema
+from ..show.pages import Content, fragment, page_content
+from ..solve.counterfactual.classes import OPPOSITE
+from ..solve.counterfactual.fitted import FittedCounterfactual
+from ..solve.counterfactual.rules import Columns, Ranges
 from ..solve.counterfactual.search import PLAUSIBILITY_WEIGHT
+from ..solve.linear.labelled_rows import RowsExplainer, explain_on
+from ..solve.linear.problem import LocalProblem
 from ..solve.linear.weights import polynomial
 from .histograms import marginals_of
 from .manifest import Line, MadeFor, Manifest
@@ -42,8 +47,8 @@ from .parts import KINDS, read_part
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
-    from ..explain.counterfactual.explainer import Counterfactual
     from ..results.counterfactuals import Counterfactuals
     from ..results.effects import Effects
     from .person import Person
@@ -58,7 +63,7 @@ CELL_OVER_NOISE = 3.0
 NO_BANDS = "No bands were computed; ask for bands=True to get them."
 
 
-class Pane:
+class Pane(Drawn):
     """Releases that explain a model for ever, without the data.
 
     Made by :func:`vitrail.release` or :meth:`load`. The parts are read when they are first used.
@@ -85,7 +90,7 @@ class Pane:
     def __init__(self, manifest: Manifest, files: Mapping[str, bytes], model: Model | None = None) -> None:
         self._manifest, self._files, self._model = manifest, dict(files), model
         self._read: dict[str, Any] = {}
-        self._sharp_with: dict[int, SharpRows] = {}
+        self._sharp_with: dict[int, RowsExplainer] = {}
 
     # --- files -------------------------------------------------------------------------------------------------------
 
@@ -122,6 +127,11 @@ class Pane:
     def with_model(self, model: Model | str | Path) -> Pane:
         """The same pane with a model to explain with."""
         return Pane(self._manifest, self._files, opened(model, self._manifest, self._files, "the pane"))
+
+    def with_bill(self, lines: tuple[Line, ...]) -> Pane:
+        """The same pane with the ledger's own lines on its bill."""
+        bill = replace(self._manifest, bill=lines, created=max(line.date for line in lines))
+        return Pane(Manifest.read(bill.to_fields(), self._files, "the pane"), self._files, self._model)
 
     def to_bytes(self) -> bytes:
         """The file; the same pane gives the same bytes. Parts that this version does not know are in it unchanged."""
@@ -219,12 +229,18 @@ class Pane:
         promise = self.guarantee.brief
         return f"Pane({self.dataset!r}, {self.made_for.name}: {known}{unknown}; {promise})"
 
-    def _repr_html_(self) -> str:
-        from ..show import html_text
-        from .pages import inside_table
+    def frame(self) -> Frame:
+        """Curves and importance as columns of one length, or the histograms where there are none."""
+        return self.report.frame() if "global" in self._known else self.marginals.frame()
 
-        said = "".join(f"<p>{html_text(one)}</p>" for one in (self.guarantee.sentence,))
-        return f"<p><b>{html_text(repr(self))}</b></p>{inside_table(self).to_html()}{said}"
+    @property
+    def half_width(self) -> float | None:
+        """The median half-width of the bands of curves and importance, or of the histograms where there are none."""
+        return self.report.half_width if "global" in self._known else self.marginals.half_width
+
+    def plot(self) -> Figure:
+        """Curves and importance, or the histograms where there are none."""
+        return self.report.plot() if "global" in self._known else self.marginals.plot()
 
     # --- releases ----------------------------------------------------------------------------------------------------
 
@@ -336,7 +352,7 @@ class Pane:
         stands_out = rows.n_rows_public / 4 >= CELL_OVER_NOISE * rows.tables_sigma
         return "rows" if self._model is not None and stands_out else "moments"
 
-    def _sharp(self, replicates: int) -> SharpRows:
+    def _sharp(self, replicates: int) -> RowsExplainer:
         if replicates not in self._sharp_with:
             more = self._sharp_with.get(REPLICATES)
             if replicates == 0 and more is not None:
@@ -355,18 +371,18 @@ class Pane:
 
     def counterfactual(
         self,
-        people: object,
+        points: object,
         *,
         desired_class: Level = OPPOSITE,
         total_CFs: int = 1,
-        features_to_vary: str | Sequence[str] = "all",
-        permitted_range: object = None,
+        features_to_vary: Columns = "all",
+        permitted_range: Ranges = None,
         plausibility_weight: float = PLAUSIBILITY_WEIGHT,
         seed: int = 0,
     ) -> Counterfactuals:
-        """What would have led the model to another class; see :class:`vitrail.Counterfactual` for the options. Free."""
+        """What would have led the model to another class; options as for :class:`vitrail.FittedCounterfactual`. Free."""
         found = self._counterfactual(
-            people,
+            points,
             desired_class=desired_class,
             total_CFs=total_CFs,
             features_to_vary=features_to_vary,
@@ -377,10 +393,8 @@ class Pane:
         return replace(found, guarantee=self.guarantee, cost=self.cost)
 
     @cached_property
-    def _counterfactual(self) -> Counterfactual:
-        from ..explain.counterfactual.explainer import Counterfactual
-
-        return Counterfactual.of_picture(self._picture, model=self._needed_model("a counterfactual"))
+    def _counterfactual(self) -> FittedCounterfactual:
+        return FittedCounterfactual(self._picture, self._needed_model("a counterfactual"))
 
     def classes_differ(self) -> str | None:
         """Why counterfactuals cannot be had with a model that the pane was not made with; None if they can."""
@@ -433,11 +447,16 @@ class Pane:
 
         return explained(self, point, desired_class=desired_class, total_CFs=total_CFs, method=method, bands=bands)
 
-    # --- pages -------------------------------------------------------------------------------------------------------
 
-    def to_html(self, path: str | Path | None = None) -> str:
-        """The page of the model: importance, curves, histograms, what is inside and what it cost; written if asked."""
-        from .pages import model_report
+@page_content.register
+def _(pane: Pane) -> Content:
+    from .pages import pane_content
 
-        made = model_report(self)
-        return made.to_html() if path is None else made.save(path).read_text(encoding="utf-8")
+    return pane_content(pane)
+
+
+@fragment.register
+def _(pane: Pane) -> str:
+    from .pages import pane_fragment
+
+    return pane_fragment(pane)

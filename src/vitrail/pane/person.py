@@ -14,10 +14,12 @@ from ..results import Attribution, Curve
 from ..results.archive import json_bytes, write_bytes
 from ..results.checks import plain_value
 from ..results.counterfactuals import Counterfactuals
+from ..results.door import Drawn
+from ..show.pages import Content, fragment, page_content
 
 if TYPE_CHECKING:
+    from ..guarantee import Guarantee
     from ..schema import Level
-    from ..show import Report
     from .pane import Method, Pane
 
 FORMAT = "vitrail-person/1"
@@ -49,7 +51,7 @@ class Place:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Person:
+class Person(Drawn):
     """One person, explained from a pane.
 
     Attributes
@@ -108,20 +110,23 @@ class Person:
         """Write ``to_json`` as text; returns where."""
         return write_bytes(path, json_bytes(self.to_json()))
 
-    def page(self) -> Report:
-        """The page of this person, before it is written."""
-        from .pages import person_page
+    @property
+    def guarantee(self) -> Guarantee:
+        """The promise of the pane that it was computed from."""
+        return self.pane.guarantee
 
-        return person_page(self)
 
-    def to_html(self, path: str | Path | None = None) -> str:
-        """One page that stands alone, for the person; written to ``path`` if one is given."""
-        made = self.page()
-        return made.to_html() if path is None else made.save(path).read_text(encoding="utf-8")
+@page_content.register
+def _(person: Person) -> Content:
+    from .pages import person_content
 
-    def _repr_html_(self) -> str:
-        parts = [one._repr_html_() for one in (self.explanation, self.counterfactuals) if one is not None]
-        return "".join(parts)
+    return person_content(person)
+
+
+@fragment.register
+def _(person: Person) -> str:
+    results = (person.explanation, person.counterfactuals)
+    return "".join(fragment(one) for one in results if one is not None)
 
 
 def explained(

@@ -6,7 +6,8 @@ names other than ``folder/file.json``, ``.npy`` or ``.onnx`` are refused. *Filli
 directory (read from the last 22 bytes, before the directory is), the number of members and what they unpack to are bounded
 before anything is unpacked; no member is unpacked beyond its declared size; an array's header has to account for exactly the
 bytes that follow it; JSON texts have a smaller bound. *Being damaged*: every member has a SHA-256 in the manifest. The
-hashes find damage, not forgery: who can change a file can change its hash. Tests: tests/results/test_archive.py.
+hashes find damage, not forgery: who can change a file can change its hash. Tests:
+tests/pane/test_pane_archive.py, tests/results/test_stored.py.
 
 The same content gives the same bytes: names are sorted, times fixed, compression is always deflate at level 9.
 """
@@ -166,6 +167,9 @@ def json_bytes(value: JsonValue | Mapping[str, JsonValue]) -> bytes:
 
 def parsed_json(content: bytes, what: str) -> JsonValue:
     """A JSON value, or an error that names the text."""
+    if len(content) > MOST_JSON_BYTES:
+        size = f"{MOST_JSON_BYTES >> 20} MiB"
+        raise DamagedFile(f"{what} is a JSON text of more than {size}; what ``save`` writes may be larger")
     try:
         parsed: JsonValue = json.loads(
             content.decode("utf-8"), parse_constant=_finite, parse_float=_finite, object_pairs_hook=_object

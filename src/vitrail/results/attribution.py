@@ -10,31 +10,60 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import index
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import _checks
 from ..accounting import Cost
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
-from ..show.attributions import Attribution as Drawn
-from ..show.attributions import check_most
 from .band_claim import BandClaim
 from .base import Frame, Result
 from .checks import Floats, PlainValue, checked_names, checked_texts, frozen_numbers, plain_points, shown_text
-from .contribution import Contribution
-from .plots import ExplanationPlots
-from .summary import summary_text
+from .door import show
 
 if TYPE_CHECKING:
     import shap
 
-MOST_SHOWN = 5
+    from ..show import AttributionPlots
 
 
 class NoSuchPoint(InvalidInput, IndexError):
     """A place that the explanation does not have."""
+
+
+class Contribution(NamedTuple):
+    """What one column contributed to one prediction.
+
+    Attributes
+    ----------
+    column : str
+        Which.
+    value : float
+        How much, in units of the model's output.
+    lower, upper : float or None
+        Ends of its noise band, where there is one.
+    shown : str
+        What the explained point has there, as text.
+
+    Examples
+    --------
+    >>> Contribution("age", 0.2, 0.1, 0.3, "39").certain
+    True
+    """
+
+    column: str
+    value: float
+    lower: float | None
+    upper: float | None
+    shown: str
+
+    @property
+    def certain(self) -> bool:
+        """Whether the noise band excludes zero; without a band nobody knows, and it is False."""
+        return self.lower is not None and self.upper is not None and (self.lower > 0 or self.upper < 0)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -196,34 +225,20 @@ class Attribution(Result, stored_as="attribution/1"):
             raise InvalidInput(f"this explanation has {len(self)} base values, one per point; use base_values, or e[i]")
         return float(self.base_values[0])
 
-    def attribution(self, point: int = 0) -> Drawn:
-        """What a picture of one point needs to know."""
-        row = self.place(point)
-        return Drawn(
-            self.columns,
-            tuple(self.values[row].tolist()),
-            tuple(shown_text(self.points[row][name]) for name in self.columns),
-            float(self.base_values[row]),
-            float(self.predictions[row]),
-            None if self.lower is None else tuple(self.lower[row].tolist()),
-            None if self.upper is None else tuple(self.upper[row].tolist()),
-            float(self.outputs[row]),
-            self.band_claim,
-        )
-
     def top(self, k: int = 5, point: int = 0) -> list[Contribution]:
         """The ``k`` largest contributions at a point, by size; fewer where there are fewer columns."""
-        check_most(k, "k")
-        one = self.attribution(point)
+        row = self.place(point)
+        lower, upper = (None if band is None else band[row].tolist() for band in (self.lower, self.upper))
+        order = sorted(range(len(self.columns)), key=lambda j: -abs(self.values[row, j]))
         return [
             Contribution(
-                one.names[place],
-                one.values[place],
-                None if one.lower is None else one.lower[place],
-                None if one.upper is None else one.upper[place],
-                one.shown[place],
+                self.columns[j],
+                float(self.values[row, j]),
+                None if lower is None else lower[j],
+                None if upper is None else upper[j],
+                shown_text(self.points[row][self.columns[j]]),
             )
-            for place in one.order()[:k]
+            for j in order[: _checks.whole("k", k)]
         ]
 
     def certain(self, point: int = 0) -> tuple[str, ...]:
@@ -261,9 +276,9 @@ class Attribution(Result, stored_as="attribution/1"):
     # --- pictures and texts ------------------------------------------------------------------------------------------
 
     @property
-    def plot(self) -> ExplanationPlots:
-        """Pictures: ``e.plot.bar()``, ``bars()``, ``waterfall()``, ``text()``, ``image()``."""
-        return ExplanationPlots(self)
+    def plot(self) -> AttributionPlots:
+        """Pictures: ``e.plot()`` or ``e.plot.bar()``, ``bars()``, ``waterfall()``, ``text()``, ``image()``."""
+        return show.AttributionPlots(self)
 
     @property
     def band_sentences(self) -> tuple[str, ...]:
@@ -272,9 +287,7 @@ class Attribution(Result, stored_as="attribution/1"):
 
     def summary(self, k: int = 8) -> str:
         """The largest contributions as text with bars, for terminals."""
-        check_most(k, "k")
-        shown = [self.attribution(place) for place in range(min(len(self), MOST_SHOWN))]
-        return summary_text(repr(self), shown, len(self), k, self.sentences)
+        return show.summary(self, k)
 
     def __repr__(self) -> str:
         points, columns = len(self.points), len(self.columns)
@@ -286,9 +299,3 @@ class Attribution(Result, stored_as="attribution/1"):
 
     def __str__(self) -> str:
         return self.summary()
-
-    def _repr_html_(self) -> str:
-        from ..show.attribution_html import attributions_html
-
-        shown = [self.attribution(place) for place in range(min(len(self), MOST_SHOWN))]
-        return attributions_html(repr(self), shown, self.sentences, n_points=len(self))

@@ -15,6 +15,7 @@ from ..errors import DamagedFile, InvalidInput
 from ..guarantee import Guarantee
 from . import archive, codec
 from .band_claim import BandClaim
+from .door import Drawn
 
 Frame: TypeAlias = dict[str, NDArray[np.generic]]
 _FOLDER = "result"
@@ -46,6 +47,8 @@ class Stored:
     @classmethod
     def from_bytes(cls, content: bytes, *, what: str = "the file") -> Self:
         """Read back what ``to_bytes`` made. Nothing in it is run; whatever is wrong with it is an ``InvalidInput``."""
+        if content[:1] == b"{":  # JSON text, as ``write_json`` and the commands write it
+            return cls.from_json(archive.parsed_json(content, what), what=what)
         manifest, files = archive.unpack(content, what)
         archive.check_format(manifest, cls.FORMAT, what)
         listed = manifest.get("files")
@@ -57,13 +60,7 @@ class Stored:
     @classmethod
     def from_files(cls, files: Mapping[str, bytes], what: str) -> Self:
         """Read the members of a file, or of one folder of a pane."""
-        made = codec.from_files(cls, files, what)
-        try:
-            with np.errstate(all="ignore"):
-                made.check_read()
-        except Exception as error:  # the file may be anybody's: no content may raise anything else
-            raise DamagedFile(f"{what} cannot be read as {cls.__name__}: {str(error)[:400]}") from error
-        return made
+        return codec.from_files(cls, files, what)
 
     def save(self, path: str | Path) -> Path:
         """Write a file that ``load`` reads back exactly; returns where."""
@@ -71,7 +68,7 @@ class Stored:
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read a file that ``save`` wrote. It holds numbers and texts; nothing in it is run."""
+        """Read a file that ``save`` or ``write_json`` wrote. It holds numbers and texts; nothing in it is run."""
         return cls.from_bytes(archive.read_bytes(path), what=repr(str(path)))
 
     def to_json(self) -> dict[str, JsonValue]:
@@ -79,12 +76,12 @@ class Stored:
         return {"format": self.FORMAT, **codec.to_json(self)}
 
     @classmethod
-    def from_json(cls, fields: Mapping[str, JsonValue]) -> Self:
+    def from_json(cls, fields: JsonValue | Mapping[str, JsonValue], *, what: str = "what was given") -> Self:
         """Read back what ``to_json`` wrote."""
         if not isinstance(fields, Mapping):
-            raise InvalidInput(f"what was given is {type(fields).__name__} and no {cls.__name__} as its to_json writes it")
-        archive.check_format(fields, cls.FORMAT, "what was given")
-        return codec.from_json(cls, {name: fields[name] for name in fields if name != "format"}, "what was given")
+            raise DamagedFile(f"{what} is {type(fields).__name__} and no {cls.__name__} as its to_json writes it")
+        archive.check_format(fields, cls.FORMAT, what)
+        return codec.from_json(cls, {name: fields[name] for name in fields if name != "format"}, what)
 
     def write_json(self, path: str | Path) -> Path:
         """Write ``to_json`` as text, for other programs; returns where."""
@@ -110,7 +107,7 @@ class Stored:
             object.__setattr__(self, name, value)
 
 
-class Result(Stored, ABC):
+class Result(Stored, Drawn, ABC):
     """What a person gets. Frozen; may be stored, published and drawn without limit.
 
     Attributes
@@ -142,18 +139,3 @@ class Result(Stored, ABC):
     def sentences(self) -> tuple[str, ...]:
         """What stands under every picture and text of it: the promise, what the bands claim, the notes."""
         return (self.guarantee.sentence, *self.band_sentences, *self.notes)
-
-    def to_html(self, path: str | Path | None = None) -> str:
-        """One page that stands alone: promise, pictures and numbers; written to ``path`` if one is given."""
-        from ..show import page
-
-        html: str = page(self)  # type: ignore[operator]
-        if path is not None:
-            archive.write_bytes(path, html.encode())
-        return html
-
-    def _repr_html_(self) -> str:
-        from ..show import fragment  # type: ignore[attr-defined]
-
-        html: str = fragment(self)
-        return html

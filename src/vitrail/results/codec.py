@@ -6,7 +6,8 @@ another dataclass, an ``NDArray`` of float64, intp, int64 or bool, a union of th
 
 Reading believes nothing: every value must have its declared type, every field must be there and none more, every number
 must be finite; then the constructor checks whether the values belong together. An array of more than ``INLINE`` numbers is a
-.npy file that is called after its field; smaller ones stand in the JSON text. Tests: tests/results/test_codec.py.
+.npy file that is called after its field; smaller ones stand in the JSON text. Tests:
+tests/results/test_codec.py, tests/results/test_stored.py.
 """
 
 from __future__ import annotations
@@ -176,7 +177,10 @@ def _read(kind: Any, value: JsonValue, members: Members, name: str) -> Any:
         types = stored_fields(kind)
         record = _record(value, name, types)
         make: Any = kind
-        return make(**{one: _read(type_, record[one], members, _join(name, one)) for one, type_ in types.items()})
+        made = make(**{one: _read(type_, record[one], members, _join(name, one)) for one, type_ in types.items()})
+        if hasattr(made, "check_read"):
+            made.check_read()
+        return made
     if origin is Literal or issubclass(kind, Enum):
         choices: Any = args if origin is Literal else [one.value for one in kind]
         if not isinstance(value, str) or value not in choices:
@@ -293,12 +297,13 @@ def _join(name: str, field_name: str) -> str:
 
 def _record(value: JsonValue, name: str, names: Mapping[str, Any] | tuple[str, ...]) -> dict[str, JsonValue]:
     """An object with exactly these fields."""
+    called = repr(name) if name else "it"
     if not isinstance(value, dict):
-        raise Unfit(f"{name or 'it'} is no object")
+        raise Unfit(f"{called} is no object")
     for missing in (one for one in names if one not in value):
-        raise Unfit(f"{name or 'it'} lacks {missing!r}; it may have been cut or edited")
+        raise Unfit(f"{called} lacks {missing!r}; it may have been cut or edited")
     for spare in (one for one in value if one not in names):
-        raise Unfit(f"{name or 'it'} has a field {str(spare)[:60]!r}, which this version does not know")
+        raise Unfit(f"{called} has a field {str(spare)[:60]!r}, which this version does not know")
     return value
 
 

@@ -20,12 +20,11 @@ from ..schema import Level
 from .band_claim import TWO_SIDED_95, BandClaim
 from .base import Frame, Result
 from .checks import Floats, checked_texts, frozen_numbers, plain_value
+from .door import show
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from ..show.curves import CurveShape
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,24 +174,6 @@ class Curve(Result, stored_as="curve/1"):
 
     # --- pictures ----------------------------------------------------------------------------------------------------
 
-    def shape(self) -> CurveShape:
-        """What a picture of it needs to know."""
-        from ..show.curves import CurveShape
-
-        density = self.density
-        return CurveShape(
-            title=f"{self.kind}: {self.label}",
-            x=tuple(str(level) for level in self.x) if self.categorical else tuple(np.asarray(self.x).tolist()),
-            y=tuple(self.y.tolist()),
-            lower=None if self.lower is None else tuple(self.lower.tolist()),
-            upper=None if self.upper is None else tuple(self.upper.tolist()),
-            x_label=self.x_label,
-            y_label=self.y_label,
-            edges=None if density is None or density.edges is None else tuple(density.edges.tolist()),
-            shares=None if density is None else tuple(density.shares.tolist()),
-            band_claim=self.band_claim,
-        )
-
     def plot(self, ax: Axes | None = None) -> Figure:
         """Draw the curve with its band, in a figure of its own or into the given matplotlib axes.
 
@@ -201,9 +182,7 @@ class Curve(Result, stored_as="curve/1"):
         matplotlib Figure
             The figure that was drawn into; call its ``savefig``.
         """
-        from ..show.curves import curve_figure
-
-        return curve_figure(self.shape(), ax)
+        return show.curve_figure(self, ax)
 
     def __repr__(self) -> str:
         points = f"{len(self)} {'level' if self.categorical else 'point'}{'s' if len(self) != 1 else ''}"
@@ -214,11 +193,6 @@ class Curve(Result, stored_as="curve/1"):
     def band_sentences(self) -> tuple[str, ...]:
         """What the band claims, where there is one."""
         return () if self.lower is None else (self.band_claim.sentence(),)
-
-    def _repr_html_(self) -> str:
-        from ..show.curves import curve_html
-
-        return curve_html(self.shape(), repr(self), self.sentences)
 
 
 def _checked_grid(x: object, categorical: bool | None) -> tuple[bool, Floats | tuple[Level, ...]]:

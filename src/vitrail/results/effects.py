@@ -12,9 +12,10 @@ import numpy as np
 from ..accounting import Cost
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
-from .band_claim import BandClaim, weakest
+from .band_claim import TWO_SIDED_95, BandClaim, weakest
 from .base import Frame, Result
 from .curve import Curve
+from .door import show
 from .marginals import Marginals
 from .surface import Surface
 
@@ -103,6 +104,12 @@ class Effects(Result, Mapping[str, Curve], stored_as="effects/1"):
         return (self.band_claim.sentence(),)
 
     @property
+    def half_width(self) -> float | None:
+        """The median half-width of the bands: over curves and surfaces, of the median of each; None without bands."""
+        widths = [TWO_SIDED_95 * float(np.median(one.std)) for one in self._members if one.std is not None]
+        return float(np.median(widths)) if widths else None
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What a reader should know, each sentence once: every curve carries its own copy."""
         return tuple(dict.fromkeys(note for one in self._members for note in one.notes))
@@ -123,8 +130,6 @@ class Effects(Result, Mapping[str, Curve], stored_as="effects/1"):
 
     def plot(self) -> Figure:
         """All curves in one figure. Surfaces have their own: ``effects[pair].plot()``."""
-        from ..show.curves import curves_figure
-
         if not self.curves:
             return next(iter(self.surfaces.values())).plot()
-        return curves_figure([curve.shape() for curve in self.curves.values()])
+        return show.curves_figure(list(self.curves.values()))

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -31,11 +30,10 @@ from ..schema.reading import did_you_mean
 from .band_claim import TWO_SIDED_95
 from .base import Frame, Result
 from .checks import Floats, checked_names, frozen_numbers
+from .door import show
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from ..show import Histogram
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,14 +167,14 @@ class Marginals(Result, stored_as="marginals/1"):
 
     def mean(self, name: str) -> float:
         """The estimated mean of a numeric column, every value taken as the middle of its bin."""
-        middles = self._bins(name).midpoints
+        middles = self.bins_of(name).midpoints
         near = float(middles @ self.shares[name])
         found = near + float((middles - near) @ self.counts[name]) / self._mass
         return float(np.clip(found, middles[0], middles[-1]))
 
     def mean_sigma(self, name: str) -> float:
         """Standard deviation of the noise on ``mean(name)``, to first order. That of binning is not in it."""
-        middles = self._bins(name).midpoints
+        middles = self.bins_of(name).midpoints
         return float(self.sigma * np.linalg.norm(middles - middles @ self.shares[name]) / self._mass)
 
     def quantile(self, name: str, q: float) -> float:
@@ -186,7 +184,7 @@ class Marginals(Result, stored_as="marginals/1"):
         """
         if isinstance(q, bool) or not isinstance(q, int | float | np.number) or not 0 <= q <= 1:
             raise InvalidInput(f"q is {q!r}; a quantile is asked for a share between 0 and 1, such as 0.5 for the median")
-        bins = self._bins(name)
+        bins = self.bins_of(name)
         middles, shares = bins.midpoints, self.shares[name]
         assert bins.edges is not None
         reached = np.cumsum(shares)
@@ -199,7 +197,8 @@ class Marginals(Result, stored_as="marginals/1"):
         inside = float(np.clip((q - before) / shares[index], 0, 1)) if shares[index] > 0 else 0.5
         return low + inside * (high - low)
 
-    def _bins(self, name: str) -> Bins:
+    def bins_of(self, name: str) -> Bins:
+        """How a column is cut."""
         for one in self.bins:
             if one.name == name:
                 return one
@@ -242,39 +241,7 @@ class Marginals(Result, stored_as="marginals/1"):
         matplotlib.figure.Figure
             Call its ``savefig``; a notebook shows it.
         """
-        from ..show import histograms_figure
-
-        return histograms_figure(self.histograms(columns), across=across)
-
-    def histograms(self, columns: Sequence[str] | None = None) -> tuple[Histogram, ...]:
-        """What a picture of each column needs to know."""
-        from ..show import Histogram
-
-        chosen = [self._bins(name) for name in (self.columns if columns is None else columns)]
-        if not chosen:
-            raise InvalidInput("columns is empty; name at least one column, or leave it out for all of them")
-        return tuple(
-            Histogram(one.name, one.labels, one.edges, tuple(self.counts[one.name].tolist()), self.sigma) for one in chosen
-        )
-
-    def to_html(self, path: str | Path | None = None, *, title: str | None = None) -> str:
-        """A page of its own with the promise, the pictures and the numbers; written to ``path`` if one is given."""
-        from ..show import Report, histograms_section, privacy_label
-
-        report = Report(
-            title or f"Marginals of {self.dataset}",
-            privacy_label(self.guarantee, dataset=self.dataset),
-            (histograms_section(self.histograms(), total=self.total, total_sigma=self.total_sigma),),
-        )
-        if path is not None:
-            report.save(path)
-        return report.to_html()
-
-    def _repr_html_(self) -> str:
-        from ..show import figure_image, html_text
-
-        image = figure_image(self.plot(), f"Private histograms of {len(self.bins)} columns of {self.dataset}")
-        return f"<p><b>{html_text(repr(self))}</b></p><p>{html_text(self.guarantee.sentence)}</p>{image}"
+        return show.histograms_figure(self, columns, across=across)
 
 
 def nearest_shares(values: Floats) -> Floats:

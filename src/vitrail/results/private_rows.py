@@ -26,7 +26,8 @@ from ..solve.rows.structure import Link
 from .band_claim import TWO_SIDED_95
 from .base import Frame, Result
 from .checks import Floats, frozen_numbers
-from .marginals import nearest_shares
+from .door import show
+from .marginals import Marginals, nearest_shares
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -272,25 +273,17 @@ class PrivateRows(Result, stored_as="private-rows/1"):
 
     def plot(self) -> Figure:
         """Draw which columns hang on which; thicker lines where they share more."""
-        from ..show.column_links import tree_figure
+        return show.links_figure(self)
 
-        return tree_figure(self)
+    @property
+    def marginals(self) -> Marginals:
+        """The noisy histograms of all columns, which are part of the same releases."""
+        counts = {bins.name: counts for bins, counts in zip(self.bins, self.counts, strict=True)}
+        return Marginals(self.dataset, self.bins, counts, self.counts_sigma, self.n_rows_public, self.cost, self.guarantee)
 
     def plot_marginals(self, *, across: int = 3) -> Figure:
         """Draw the noisy histogram of every column, with noise bands."""
-        from ..show import Histogram, histograms_figure
-
-        pieces = zip(self.bins, self.counts, strict=True)
-        return histograms_figure(
-            [Histogram(one.name, one.labels, one.edges, tuple(c.tolist()), self.counts_sigma) for one, c in pieces],
-            across=across,
-        )
-
-    def _repr_html_(self) -> str:
-        from ..show import figure_image, html_text
-
-        image = figure_image(self.plot(), f"Which columns of {self.dataset} hang together")
-        return f"<p><b>{html_text(repr(self))}</b></p><p>{html_text(self.guarantee.sentence)}</p>{image}"
+        return self.marginals.plot(across=across)
 
 
 def _number_of_groups(group: Indices, bins: Bins) -> int:

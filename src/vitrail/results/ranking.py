@@ -16,19 +16,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .. import _checks
 from ..accounting import Cost
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
-from ..show.attributions import check_most
 from .band_claim import TWO_SIDED_95, BandClaim
 from .base import Frame, Result
 from .checks import Floats, checked_names, checked_texts, frozen_numbers
+from .door import show
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from ..show.rankings import RankingShape
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -113,8 +112,7 @@ class Ranking(Result, stored_as="ranking/1"):
 
     def top(self, k: int) -> tuple[str, ...]:
         """The ``k`` highest items; all of them where there are fewer."""
-        check_most(k, "k")
-        return self.order[:k]
+        return self.order[: _checks.whole("k", k)]
 
     def rank(self, item: str) -> int:
         """The place of an item, counted from 1."""
@@ -177,22 +175,6 @@ class Ranking(Result, stored_as="ranking/1"):
 
     # --- pictures ----------------------------------------------------------------------------------------------------
 
-    def shape(self) -> RankingShape:
-        """What a picture of it needs to know."""
-        from ..show.rankings import RankingShape
-
-        places, lower, upper = self._places(), self.lower, self.upper
-        return RankingShape(
-            title=self.kind,
-            items=self.order,
-            scores=tuple(self.scores[places].tolist()),
-            lower=None if lower is None else tuple(lower[places].tolist()),
-            upper=None if upper is None else tuple(upper[places].tolist()),
-            confidence=None if self.own_std is None else tuple(self.confidence.tolist()),
-            score_label=self.score_label,
-            band_claim=self.band_claim,
-        )
-
     def plot(self, ax: Axes | None = None, *, max_items: int = 20) -> Figure:
         """Draw the scores with their bands, the highest on top, and beside each pair how sure its order is.
 
@@ -201,10 +183,7 @@ class Ranking(Result, stored_as="ranking/1"):
         matplotlib Figure
             The figure that was drawn into; call its ``savefig``.
         """
-        from ..show.rankings import ranking_figure
-
-        check_most(max_items, "max_items")
-        return ranking_figure(self.shape(), ax, max_items=max_items)
+        return show.ranking_figure(self, ax, max_items=max_items)
 
     def __repr__(self) -> str:
         shown = " > ".join(self.order[:3]) + (" > ..." if len(self) > 3 else "")
@@ -215,8 +194,3 @@ class Ranking(Result, stored_as="ranking/1"):
     def band_sentences(self) -> tuple[str, ...]:
         """What the bands claim, where there are any."""
         return () if self.std is None else (self.band_claim.sentence(),)
-
-    def _repr_html_(self) -> str:
-        from ..show.rankings import ranking_html
-
-        return ranking_html(self.shape(), repr(self), self.sentences)

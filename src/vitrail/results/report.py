@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,6 @@ import numpy as np
 from ..accounting import Cost
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
-from ..show.global_report import PARTS as SHOWN_PARTS
 from .band_claim import BandClaim
 from .base import Frame, Result
 from .effects import Effects
@@ -23,10 +21,16 @@ from .ranking import Ranking
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ..show import Bill, Section
-    from ..show import Report as Page
 
 PARTS = ("pdp", "ale", "importance", "shap")
+PART_NAMES = {
+    "marginals": "histograms of all columns",
+    "clips": "sizes of local effects, to set their clips",
+    "pdp": "partial dependence",
+    "ale": "accumulated effects",
+    "importance": "permutation importance",
+    "shap": "SHAP importance",
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -115,42 +119,11 @@ class Report(Result, stored_as="report/1"):
             frames.append({"part": np.full(len(none), part), **table})
         return {name: np.concatenate([table[name] for table in frames]) for name in frames[0]}
 
-    # --- pages -------------------------------------------------------------------------------------------------------
-
-    def report(self, bill: Bill | None = None, *, title: str | None = None, before: Sequence[Section] = ()) -> Page:
-        """The page, before it is written.
-
-        Parameters
-        ----------
-        bill : Bill, optional
-            ``vt.show.bill_of(data.budget)``: the label then states the promise for all that the account has released.
-        title : str, optional
-            What stands on top.
-        before : sequence of Section, optional
-            Sections of your own, between the label and what was found.
-        """
-        from ..show.global_report import GlobalShape, global_report
-
-        shape = GlobalShape(
-            dataset=self.dataset,
-            model=self.model,
-            pdp=None if self.pdp is None else {name: curve.shape() for name, curve in self.pdp.items()},
-            ale=None if self.ale is None else {name: curve.shape() for name, curve in self.ale.items()},
-            importance=None if self.importance is None else self.importance.shape(),
-            shap=None if self.shap is None else self.shap.shape(),
-            histograms=self.marginals.histograms(),
-            total=self.marginals.total,
-            total_sigma=self.marginals.total_sigma,
-            shares=self.shares,
-            mu=self.cost.mu,
-            notes=self.notes,
-        )
-        return global_report(shape, self.guarantee, bill=bill, title=title, before=tuple(before))
-
-    def to_html(self, path: str | Path | None = None, bill: Bill | None = None) -> str:
-        """One page that stands alone, for people; written to ``path`` if one is given. See :meth:`report`."""
-        made = self.report(bill)
-        return made.to_html() if path is None else made.save(path).read_text(encoding="utf-8")
+    @property
+    def rankings(self) -> Mapping[str, Ranking]:
+        """The rankings there are, by their names in ``parts``."""
+        named = (("importance", self.importance), ("shap", self.shap))
+        return {part: ranking for part, ranking in named if ranking is not None}
 
     def plot(self) -> Figure:
         """The first of its explanations: ``report.pdp.plot()`` and the like draw each."""
@@ -170,17 +143,17 @@ class Report(Result, stored_as="report/1"):
     @property
     def band_sentences(self) -> tuple[str, ...]:
         """What the bands of each part claim."""
-        return tuple(claim.sentence(SHOWN_PARTS[part]) for part, claim in self.band_claims.items())
+        return tuple(claim.sentence(PART_NAMES[part]) for part, claim in self.band_claims.items())
 
-    def _repr_html_(self) -> str:
-        from ..show import figure_image, html_text
+    @property
+    def half_widths(self) -> Mapping[str, float]:
+        """The median half-width of the bands of each part, by its name in ``parts``: of outputs, losses, Shapley values."""
+        widths = {part: getattr(self, part).half_width for part in self.parts}
+        return {part: width for part, width in widths.items() if width is not None}
 
-        pictures = []
-        for ranking in (self.importance, self.shap):
-            if ranking is not None:
-                pictures.append(figure_image(ranking.plot(), f"{ranking.kind}: {', '.join(ranking.top(20))}"))
-        for effects in (self.pdp, self.ale):
-            if effects is not None:
-                pictures.append(figure_image(effects.plot(), repr(effects)))
-        said = "".join(f"<p>{html_text(one)}</p>" for one in self.sentences)
-        return f"<p><b>{html_text(repr(self))}</b></p>{''.join(pictures)}{said}"
+    @property
+    def half_width(self) -> float | None:
+        """The median half-width of the curves' bands; of importances where there are no curves."""
+        widths = self.half_widths
+        chosen = [widths[part] for part in ("pdp", "ale") if part in widths] or list(widths.values())
+        return float(np.median(chosen)) if chosen else None

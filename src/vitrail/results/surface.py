@@ -14,12 +14,11 @@ from ..schema import Level
 from .band_claim import TWO_SIDED_95, BandClaim
 from .base import Frame, Result
 from .checks import Floats, checked_names, checked_texts, frozen_numbers, plain_value
+from .door import show
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from ..show.surfaces import SurfaceShape
 
 Side = Floats | tuple[Level, ...]
 
@@ -110,25 +109,6 @@ class Surface(Result, stored_as="surface/1"):
             "std": none.copy() if self.std is None else self.std.ravel().copy(),
         }
 
-    def shape(self) -> SurfaceShape:
-        """What a picture of it needs to know."""
-        from ..show.surfaces import SurfaceShape
-
-        def plain(side: Side) -> tuple[str, ...] | tuple[float, ...]:
-            return tuple(str(level) for level in side) if isinstance(side, tuple) else tuple(side.tolist())
-
-        half = None if self.std is None else TWO_SIDED_95 * self.std
-        return SurfaceShape(
-            title=f"{self.kind}: {self.names[0]} and {self.names[1]}",
-            names=self.names,
-            first=plain(self.sides[0]),
-            second=plain(self.sides[1]),
-            values=tuple(tuple(row) for row in self.values.tolist()),
-            half_widths=None if half is None else tuple(tuple(row) for row in half.tolist()),
-            value_label=self.value_label,
-            band_claim=self.band_claim,
-        )
-
     def plot(self, ax: Axes | None = None) -> Figure:
         """Draw the surface as a heat map and, in a figure of its own, its noise beside it.
 
@@ -137,9 +117,7 @@ class Surface(Result, stored_as="surface/1"):
         matplotlib Figure
             The figure that was drawn into; call its ``savefig``.
         """
-        from ..show.surfaces import surface_figure
-
-        return surface_figure(self.shape(), ax)
+        return show.surface_figure(self, ax)
 
     def __repr__(self) -> str:
         places = " x ".join(str(len(side)) for side in self.sides)
@@ -150,11 +128,6 @@ class Surface(Result, stored_as="surface/1"):
     def band_sentences(self) -> tuple[str, ...]:
         """What the bands claim, where there are any."""
         return () if self.std is None else (self.band_claim.sentence(),)
-
-    def _repr_html_(self) -> str:
-        from ..show.surfaces import surface_html
-
-        return surface_html(self.shape(), repr(self), self.sentences)
 
 
 def _checked_side(side: object, name: str) -> Side:

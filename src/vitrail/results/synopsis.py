@@ -26,7 +26,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal
 
 import numpy as np
 
@@ -34,11 +33,12 @@ from ..accounting import Cost
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
 from ..model import Model
-from ..schema import Numeric, Schema
-from ..solve.linear.coordinates import Cells, Coordinates
+from ..schema import Schema
+from ..solve.linear.coordinates import Coordinates, Partition
 from ..solve.linear.least_squares import solve_affine, solve_in_ball
-from ..solve.linear.shrinkage import shrink
-from ..solve.linear.tensors import Blocks, Moments, Statistics, blocks_of, over_cells, part_shapes
+from ..solve.linear.problem import Labels, active_features, by_column
+from ..solve.linear.statistics import DRAWS, FEWEST_DRAWS, calibrated
+from ..solve.linear.tensors import Blocks, MomentTensors, WeightedSums, blocks_of, over_cells, part_shapes, shrink
 from ..solve.linear.weights import Weight
 from .archive import read_bytes
 from .attribution import Attribution
@@ -46,19 +46,17 @@ from .band_claim import claim_of
 from .base import Stored
 from .checks import Floats, frozen_numbers, plain_rows
 
-Labels = Literal["soft", "hard"]
 SCALES = {"M0", "F0", "H0", "G0", "h", "fh", "hh", "E", "M1", "F1", "H1", "G1", "M2", "F2", "H2", "T"}
 """The kinds of products that are released (``explain.linear.moments``)."""
-COVERAGE = 0.95
-DRAWS, FEWEST_DRAWS = 59, 19
-"""With fewer than 19 no order statistic has coverage 0.95."""
-TURN_FACTOR = 1.0
 RADIUS_SCALE = 0.6
 """See ``Synopsis.default_radius``."""
 AT_ONCE = 256
 """Points solved in one batch: large enough for the matrix products, small enough for memory."""
+PROBED_POINTS = 16
+"""At which ``half_width`` is computed."""
 NOTE_BANDS = "The bands come from the known law of the noise and hold no sampling error."
 NOTE_SHRUNK = "Released sums were shrunk towards independence: the bands do not hold what that moves."
+NOTE_TRAINING = "The promise covers the model's training too: its own is added to that of the explanation."
 NOTE_NO_MODEL = "The model was not at hand: the outputs shown are the explanation's own predictions."
 
 
@@ -150,9 +148,9 @@ class Synopsis(Stored, stored_as="synopsis/1"):
     # --- what it knows -----------------------------------------------------------------------------------------------
 
     @cached_property
-    def partition(self) -> Cells:
+    def partition(self) -> Partition:
         """The cells."""
-        return Cells(self.schema, self.cells)
+        return Partition(self.schema, self.cells)
 
     @property
     def coordinates(self) -> Coordinates:
@@ -160,7 +158,7 @@ class Synopsis(Stored, stored_as="synopsis/1"):
         return self.partition.whole
 
     @cached_property
-    def moments(self) -> tuple[Moments, ...]:
+    def moments(self) -> tuple[MomentTensors, ...]:
         """The released moments of every cell, laid out."""
         return self._laid_out(self._blocks)
 
@@ -174,8 +172,8 @@ class Synopsis(Stored, stored_as="synopsis/1"):
         noise = {name: self.sigma / scale for name, scale in self.scales.items()}
         return tuple(shrink(self.partition.rest, one, noise) for one in blocks)
 
-    def _laid_out(self, blocks: tuple[Blocks, ...]) -> tuple[Moments, ...]:
-        return tuple(Moments.of_blocks(self.partition.rest, one) for one in blocks)
+    def _laid_out(self, blocks: tuple[Blocks, ...]) -> tuple[MomentTensors, ...]:
+        return tuple(MomentTensors.of_blocks(self.partition.rest, one) for one in blocks)
 
     @cached_property
     def largest_distance(self) -> float:
@@ -267,6 +265,7 @@ class Synopsis(Stored, stored_as="synopsis/1"):
 
     def _notes(self, bands: bool) -> tuple[str, ...]:
         said = {NOTE_BANDS: bands, NOTE_SHRUNK: bands and self.shrinks, NOTE_NO_MODEL: self.model is None}
+        said[NOTE_TRAINING] = self.guarantee.protects == "training-data"
         return tuple(note for note, holds in said.items() if holds)
 
     def statistics(self, points: object) -> tuple[Floats, Floats]:
@@ -279,7 +278,7 @@ class Synopsis(Stored, stored_as="synopsis/1"):
             gram, cross = _bordered(found.total, mean, gram), np.column_stack([found.labels, cross])
         return gram / self.n_rows_public, cross / self.n_rows_public
 
-    def solve(self, w: Floats, *, radius: float = 1.0, moments: tuple[Moments, ...] | None = None) -> Solution:
+    def solve(self, w: Floats, *, radius: float = 1.0, moments: tuple[MomentTensors, ...] | None = None) -> Solution:
         """Intercepts and slopes, in f and the coordinates y, around points with coordinates ``w``."""
         moments = self.moments if moments is None else moments
         batches = [w[start : start + AT_ONCE] for start in range(0, len(w), AT_ONCE)]
@@ -290,10 +289,10 @@ class Synopsis(Stored, stored_as="synopsis/1"):
             np.concatenate([one.means for one in solved]),
         )
 
-    def _statistics(self, moments: tuple[Moments, ...], w: Floats) -> Statistics:
+    def _statistics(self, moments: tuple[MomentTensors, ...], w: Floats) -> WeightedSums:
         return over_cells(self.partition, moments, w, self.weight, self.largest_distance)
 
-    def _solve(self, found: Statistics, radius: float) -> Solution:
+    def _solve(self, found: WeightedSums, radius: float) -> Solution:
         rows = self.n_rows_public
         if not self.intercept:
             slopes = solve_in_ball(found.gram / rows, found.cross / rows, radius)
@@ -313,33 +312,28 @@ class Synopsis(Stored, stored_as="synopsis/1"):
         """What each column contributes, in units of the model's output (points, columns)."""
         embedding, half = self.coordinates.embedding, (self.output_range[1] - self.output_range[0]) / 2
         slopes = solution.slopes @ embedding.T
-        if self.intercept:
-            parts = -slopes * (solution.means @ embedding.T)
-        else:
-            active = self.schema.features(raw)[0] > 0
-            for name, place in self.schema.feature_slices.items():
-                active[:, place] |= isinstance(self.schema[name], Numeric)
-            parts = np.where(active, slopes, 0.0)
-        columns = [parts[:, place].sum(axis=1) for place in self.schema.feature_slices.values()]
-        return half * np.stack(columns, axis=1)
+        by_feature = -(solution.means @ embedding.T) if self.intercept else active_features(self.schema, raw)
+        return half * by_column(self.schema, slopes * by_feature)
 
     def _half_widths(self, raw: Floats, w: Floats, values: Floats, radius: float, draws: int) -> Floats:
         """Half-widths of the bands (points, columns)."""
         if isinstance(draws, bool) or not isinstance(draws, int) or draws < FEWEST_DRAWS:
             raise InvalidInput(f"draws is {draws!r}; a band needs a whole number of at least {FEWEST_DRAWS}")
         generator = np.random.default_rng(0)  # the release holds all the noise that protects; this only measures it
-        redrawn, on_sphere = np.empty((draws, *values.shape)), np.zeros(len(values))
+        redrawn = np.empty((len(values), draws, values.shape[1]))
+        slopes = np.empty((len(values), draws, self.coordinates.size))
         for draw in range(draws):
             noise = tuple(self.sigma * generator.standard_normal(part.shape) for part in self.parts)
             added = blocks_of(self.partition, self.scales, noise)
             blocks = self._shrunk(tuple(one + two for one, two in zip(self._blocks, added, strict=True)))
             solution = self.solve(w, radius=radius, moments=self._laid_out(blocks))
-            redrawn[draw] = self._values(raw, solution)
-            on_sphere += np.linalg.norm(solution.slopes, axis=1) > radius * (1 - 1e-6)
-        rank = min(math.ceil(COVERAGE * (draws + 1)), draws) - 1
-        moves = np.partition(np.abs(redrawn - values), rank, axis=0)[rank]
-        turned = TURN_FACTOR * on_sphere / draws * np.sqrt(1 - np.clip(_cosines(values, redrawn), 0.0, 1.0))
-        return np.asarray(moves * (1 + turned)[:, None])
+            redrawn[:, draw], slopes[:, draw] = self._values(raw, solution), solution.slopes
+        return calibrated(values, redrawn, slopes, radius)
+
+    @cached_property
+    def half_width(self) -> float | None:
+        """The median half-width of the bands, at points drawn from the schema."""
+        return self(self.schema.frame(self.schema.probe_rows(PROBED_POINTS))).half_width
 
     # --- files -------------------------------------------------------------------------------------------------------
 
@@ -375,10 +369,3 @@ def _bordered(total: Floats, mean: Floats, gram: Floats) -> Floats:
     made = np.empty((len(gram), gram.shape[1] + 1, gram.shape[2] + 1))
     made[:, 0, 0], made[:, 0, 1:], made[:, 1:, 0], made[:, 1:, 1:] = total, mean, mean, gram
     return made
-
-
-def _cosines(values: Floats, redrawn: Floats) -> Floats:
-    """The mean cosine between the values of a point (points, columns) and redrawn ones (draws, points, columns)."""
-    lengths = np.linalg.norm(values, axis=1) * np.linalg.norm(redrawn, axis=2)
-    products = np.einsum("qi,dqi->dq", values, redrawn)
-    return np.asarray(np.divide(products, lengths, out=np.zeros_like(products), where=lengths > 0).mean(axis=0))

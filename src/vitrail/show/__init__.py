@@ -1,7 +1,8 @@
-"""Plots and reports, drawn from explanations alone.
+"""Pictures and pages of results. Nothing here knows rows, the vault or the ledger.
 
-Everything here takes plain numbers and texts that were released already: no rows, no vault, no ledger. Figures are plain
-matplotlib figures that belong to no window; matplotlib is imported when the first one is drawn.
+``page(result)`` is a whole HTML page, ``fragment(result)`` what a notebook shows, and the ``*_figure`` functions are plain
+matplotlib figures that belong to no window. matplotlib and jinja2 are imported when something is first drawn. Results reach
+this room by one door, ``results.door``.
 
 Examples
 --------
@@ -12,60 +13,60 @@ Examples
 1
 """
 
+from ..guarantee import Bill, BillLine
 from ..results.band_claim import BandClaim
-from .attribution_html import attribution_table, attributions_html
-from .attributions import Attribution, attribution_figure, attributions_figure
-from .bill import Bill, BillLine, bill_of
-from .budget import bill_section, budget_figure
-from .curves import CurveShape, curve_figure, curve_picture, curves_figure
-from .estimates import Estimate, estimates_figure, estimates_picture
-from .heat_map import heat_figure
-from .highlighted_text import HighlightedText, Word
-from .histograms import Histogram, histograms_figure, histograms_section
-from .images import figure_image
-from .label import PrivacyLabel, privacy_label
-from .page import html_text
-from .rankings import RankingShape, ranking_figure, ranking_picture
-from .report import Picture, Report, Section, Table
-from .spending import budget_over_queries
-from .waterfall import waterfall_figure
+from .attributions import AttributionPlots, attribution_figure, attributions_figure, summary, waterfall_figure
+from .audits import RocCurve, audit_page, roc_figure
+from .counterfactuals import changes_figure, class_counts_figure, distances_figure, pictures_figure
+from .curves import curve_figure, curves_figure, surface_figure
+from .histograms import histograms_figure, links_figure
+from .images import heat_figure, image_figure
+from .maps import filters_figure, map_figure
+from .pages import fragment, page, page_content
+from .rankings import Estimate, estimates_figure, ranking_figure
+from .render import write_page
+from .spending import bill_table, budget_figure, budget_over_queries
+from .style import figure_svg
+from .tables import Table
+from .words import HighlightedText, Word
 
 __all__ = [
-    "Attribution",
+    "AttributionPlots",
     "BandClaim",
     "Bill",
     "BillLine",
-    "CurveShape",
     "Estimate",
     "HighlightedText",
-    "Histogram",
-    "Picture",
-    "PrivacyLabel",
-    "RankingShape",
-    "Report",
-    "Section",
+    "RocCurve",
     "Table",
     "Word",
     "attribution_figure",
-    "attribution_table",
     "attributions_figure",
-    "attributions_html",
-    "bill_of",
-    "bill_section",
+    "audit_page",
+    "bill_table",
     "budget_figure",
     "budget_over_queries",
+    "changes_figure",
+    "class_counts_figure",
     "curve_figure",
-    "curve_picture",
     "curves_figure",
+    "distances_figure",
     "estimates_figure",
-    "estimates_picture",
-    "figure_image",
+    "figure_svg",
+    "filters_figure",
+    "fragment",
     "heat_figure",
     "histograms_figure",
-    "histograms_section",
-    "html_text",
-    "privacy_label",
+    "image_figure",
+    "links_figure",
+    "map_figure",
+    "page",
+    "page_content",
+    "pictures_figure",
     "ranking_figure",
-    "ranking_picture",
+    "roc_figure",
+    "summary",
+    "surface_figure",
     "waterfall_figure",
+    "write_page",
 ]

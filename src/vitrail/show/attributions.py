@@ -1,140 +1,51 @@
-"""What each column contributed to one prediction: bars with their noise bands.
+"""What each column contributed to a prediction: bars with noise bands, waterfalls, a summary for terminals.
 
-A bar in full colour is one whose band excludes zero. A pale bar may be noise alone. Several columns
-drawn together in one bar have no band, because the noise of one column may go with that of another.
+A bar in full colour is one whose band excludes zero. A pale bar may be noise alone. Several columns drawn together in one
+bar have no band, because the noise of one column may go with that of another.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _checks
+from .._types import Floats
 from ..errors import InvalidInput
-from ..results.band_claim import BandClaim
-from .histograms import shortened
-from .images import GLASS, INK, RULE, SOFT, new_figure, quiet
+from ..results import Attribution
+from ..results.shap_bridge import shap_is_here, shap_waterfall
+from ..schema import Picture
+from .images import image_figure
+from .style import INK, LOWERS, PALE, RAISES, SOFT, name_rows, new_figure, put_footnote, put_title, quiet
+from .tables import Table, aligned_numbers, printable, shortened
+from .words import HighlightedText, highlighted_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-RAISES = "#b5483a"
-"""What pushes the output up is red and what pulls it down is blue, here as in shap."""
-LOWERS = GLASS
-PALE = 0.35
-LONGEST_NAME = 24
-LONGEST_SHOWN = 18
+LONGEST_COLUMN, LONGEST_VALUE = 24, 18
 MOST_COLUMNS = 12
 MOST_POINTS = 24
+MOST_SUMMARISED = 5
+"""Points in a summary."""
+HALF_BAR = 12
+"""Letters on either side of zero, in a terminal."""
 
 
-@dataclass(frozen=True, slots=True)
-class Attribution:
-    """The contributions of columns to one prediction, as plain numbers and texts.
+class Bar(NamedTuple):
+    """One bar: a column with its value at the point, or several small columns together."""
 
-    Parameters
-    ----------
-    names : tuple of str
-        The columns.
-    values : tuple of float
-        What each contributed, in units of the model's output.
-    shown : tuple of str
-        What the explained point has in each column.
-    base_value, prediction : float
-        Where the explanation starts, and where the contributions lead.
-    lower, upper : tuple of float or None
-        Ends of the noise bands.
-    output : float or None
-        What the model itself says.
-    band_claim : BandClaim
-        How often the bands hold.
-
-    Examples
-    --------
-    >>> one = Attribution(("age", "sex"), (0.3, -0.1), ("39", "Female"), 0.2, 0.4, (0.2, -0.3), (0.4, 0.1))
-    >>> [(bar.label, bar.certain) for bar in one.bars()]
-    [('age = 39', True), ('sex = Female', False)]
-    """
-
-    names: tuple[str, ...]
-    values: tuple[float, ...]
-    shown: tuple[str, ...]
-    base_value: float
-    prediction: float
-    lower: tuple[float, ...] | None = None
-    upper: tuple[float, ...] | None = None
-    output: float | None = None
-    band_claim: BandClaim = BandClaim.NOT_CALIBRATED
-
-    def __post_init__(self) -> None:
-        for part in (self.values, self.shown, self.lower, self.upper):
-            if part is not None and len(part) != len(self.names):
-                raise InvalidInput(f"an attribution of {len(self.names)} columns was given {len(part)} entries for them")
-        if (self.lower is None) != (self.upper is None):
-            raise InvalidInput("an attribution has one end of its bands only; give both lower and upper, or neither")
-        if not self.names:
-            raise InvalidInput("an attribution has no columns; give at least one")
-
-    @property
-    def sentence(self) -> str:
-        """Where it starts, where it leads, and what the model says."""
-        base, prediction, output = self._ends()
-        return f"from base value {base} to {prediction}" + (f" (the model says {output})" if output else "")
-
-    @property
-    def short_sentence(self) -> str:
-        """The same where there is little room."""
-        base, prediction, output = self._ends()
-        return f"{base} to {prediction}" + (f", model {output}" if output else "")
-
-    def _ends(self) -> tuple[str, str, str]:
-        ends = (self.base_value, self.prediction, *(() if self.output is None else (self.output,)))
-        texts = aligned_numbers(ends)
-        return texts[0], texts[1], texts[2] if len(texts) > 2 else ""
-
-    def order(self) -> list[int]:
-        """Places of the columns, the largest contribution first."""
-        return sorted(range(len(self.names)), key=lambda place: -abs(self.values[place]))
-
-    def bar(self, place: int) -> AttributionBar:
-        """The bar of one column."""
-        lower = None if self.lower is None else self.lower[place]
-        upper = None if self.upper is None else self.upper[place]
-        label = f"{shortened(self.names[place], LONGEST_NAME)} = {shortened(self.shown[place], LONGEST_SHOWN)}"
-        return AttributionBar(label, self.values[place], lower, upper)
-
-    def bars(self, most: int = MOST_COLUMNS, order: Sequence[int] | None = None) -> list[AttributionBar]:
-        """The largest contributions, and all others together in the last bar."""
-        check_most(most, "max_columns")
-        places = self.order() if order is None else list(order)
-        if len(places) <= most:
-            return [self.bar(place) for place in places]
-        rest = places[most - 1 :]
-        together = math.fsum(self.values[place] for place in rest)
-        return [*(self.bar(place) for place in places[: most - 1]), AttributionBar("", together, None, None, len(rest))]
-
-
-@dataclass(frozen=True, slots=True)
-class AttributionBar:
-    """One bar: a column, or several small ones together."""
-
-    label: str
+    text: str
     value: float
     lower: float | None
     upper: float | None
-    n_columns: int = 1
-
-    @property
-    def text(self) -> str:
-        """What stands beside it."""
-        return self.label if self.n_columns == 1 else f"{self.n_columns} other columns"
-
-    @property
-    def certain(self) -> bool:
-        """Whether its band, where it has one, excludes zero; several columns together are never certain."""
-        return self.n_columns == 1 and (self.lower is None or self.upper is None or self.lower > 0 or self.upper < 0)
+    pale: bool
 
     @property
     def color(self) -> str:
@@ -143,138 +54,317 @@ class AttributionBar:
 
     @property
     def opacity(self) -> float:
-        """Full where it is certain."""
-        return 1.0 if self.certain else PALE
+        """Full where its sign is more than noise."""
+        return PALE if self.pale else 1.0
+
+    @property
+    def ends(self) -> tuple[float, ...]:
+        """Its value and the ends of its band."""
+        return (self.value,) if self.lower is None or self.upper is None else (self.value, self.lower, self.upper)
+
+    def letters(self, largest: float) -> tuple[str, str]:
+        """The bar in a terminal, left and right of zero; a contribution that is not zero has at least one letter."""
+        length = max(round(HALF_BAR * abs(self.value) / largest), 1 if self.value else 0)
+        block = ("░" if self.pale else "█") * length
+        left, right = (block, "") if self.value < 0 else ("", block)
+        return f"{left:>{HALF_BAR}}", f"{right:<{HALF_BAR}}"
 
 
-def attribution_figure(attribution: Attribution, *, max_columns: int = MOST_COLUMNS) -> Figure:
-    """Horizontal bars with noise bands, the largest on top.
+def bars_of(e: Attribution, most: int = MOST_COLUMNS, columns: Sequence[str] | None = None) -> list[Bar]:
+    """The bars of one point, largest first or in the order of ``columns``; beyond ``most``, all others in the last bar."""
+    _checks.whole("max_columns", most)
+    of_column = {top.column: top for top in e.top(len(e.columns))}
+    ordered = [of_column[name] for name in columns or of_column]
+    rest = ordered[most - 1 :] if len(ordered) > most else []
+    bars = [
+        Bar(
+            f"{shortened(top.column, LONGEST_COLUMN)} = {shortened(top.shown, LONGEST_VALUE)}",
+            top.value,
+            top.lower,
+            top.upper,
+            top.lower is not None and not top.certain,
+        )
+        for top in ordered[: len(ordered) - len(rest)]
+    ]
+    if rest:
+        bars.append(Bar(f"{len(rest)} other columns", math.fsum(top.value for top in rest), None, None, True))
+    return bars
+
+
+def bar_limits(bars: Sequence[Bar]) -> tuple[float, float]:
+    """Ends of a scale that holds zero, every bar and every band."""
+    ends = [0.0, *(end for bar in bars for end in bar.ends)]
+    room = 0.04 * (max(ends) - min(ends)) or 1.0
+    return min(ends) - room, max(ends) + room
+
+
+def bar_numbers(bars: Sequence[Bar]) -> list[tuple[str, str]]:
+    """The value of every bar and its band as texts, with the same decimals."""
+    texts = iter(aligned_numbers((end for bar in bars for end in bar.ends), "+"))
+    return [(next(texts), "" if len(bar.ends) == 1 else f"[{next(texts)}, {next(texts)}]") for bar in bars]
+
+
+def sentence_of(e: Attribution, *, short: bool = False) -> str:
+    """Where the explanation of one point starts, where it leads, and what the model says."""
+    base, prediction, output = aligned_numbers((e.base_values[0], e.predictions[0], e.outputs[0]))
+    if short:
+        return f"{base} to {prediction}, model {output}"
+    return f"from base value {base} to {prediction} (the model says {output})"
+
+
+def caution_of(e: Attribution) -> str:
+    """A sentence where the explanation of one point is far from the model, so that nobody takes it for the model."""
+    if abs(e.predictions[0] - e.outputs[0]) <= np.abs(e.values[0]).max():
+        return ""
+    prediction, output = aligned_numbers((e.predictions[0], e.outputs[0]))
+    return (
+        f"Take care: the explanation arrives at {prediction} where the model says {output}. The miss is larger than any "
+        "contribution, so do not take the imitation for the model at this very point."
+    )
+
+
+def contributions_table(e: Attribution) -> Table:
+    """All contributions of one point, the largest first."""
+    bars = bars_of(e, len(e.columns))
+    rows = tuple(
+        (top.column, top.shown, value, band, "no" if bar.pale else "yes")
+        for top, bar, (value, band) in zip(e.top(len(bars)), bars, bar_numbers(bars), strict=True)
+    )
+    header = ("column", "at the point", "contribution", e.band_claim.column, "band excludes 0")
+    if e.lower is None:
+        return Table(header[:3], tuple(row[:3] for row in rows), numeric=(2,))
+    return Table(header, rows, numeric=(2, 3))
+
+
+# --- figures -------------------------------------------------------------------------------------------------------------
+
+
+def attribution_figure(e: Attribution, point: int = 0, *, max_columns: int = MOST_COLUMNS) -> Figure:
+    """Horizontal bars of one point with noise bands, the largest on top.
 
     Parameters
     ----------
-    attribution : Attribution
-        One explained point.
+    e : Attribution
+        What was found.
+    point : int
+        Which point.
     max_columns : int
         How many bars at most; the last then holds all other columns.
     """
-    bars = attribution.bars(max_columns)
+    at_point = e[point]
+    bars = bars_of(at_point, max_columns)
     figure = new_figure(6.4, 1.05 + 0.3 * len(bars))
     axes = figure.add_subplot()
     draw_bars(axes, bars)
-    axes.set_title(attribution.sentence, fontsize=9.5, color=INK, loc="left", parse_math=False)
-    put_footnote(figure, "contribution to the model's output", attribution)
+    put_title(axes, sentence_of(at_point), 80)
+    put_footnote(figure, f"contribution to the model's output{_bands_text(e)}")
     return figure
 
 
 def attributions_figure(
-    attributions: Sequence[Attribution],
-    *,
-    names: Sequence[str] | None = None,
-    max_columns: int = MOST_COLUMNS,
-    across: int = 3,
+    e: Attribution, points: Sequence[int] | None = None, *, max_columns: int = MOST_COLUMNS, across: int = 3
 ) -> Figure:
     """Small multiples, one for each point, with columns in one order and on one scale so that they can be compared.
 
     Parameters
     ----------
-    attributions : sequence of Attribution
-        The explained points, of the same columns.
-    names : sequence of str, optional
-        What stands above each; "point 0", "point 1" and so on if not given.
+    e : Attribution
+        What was found.
+    points : sequence of int, optional
+        Which points; all if not given.
     max_columns : int
         How many bars each.
     across : int
         How many stand side by side.
     """
-    check_most(across, "across")
-    if not 1 <= len(attributions) <= MOST_POINTS:
+    chosen = range(len(e)) if points is None else points
+    if not 1 <= len(chosen) <= MOST_POINTS:
         raise InvalidInput(
-            f"{len(attributions)} points were given to draw side by side; give 1 to {MOST_POINTS}, for example the first few"
+            f"{len(chosen)} points were given to draw side by side; give 1 to {MOST_POINTS}, for example the first few"
         )
-    if any(one.names != attributions[0].names for one in attributions):
-        raise InvalidInput("points drawn side by side must be explained by the same columns")
-    titles = [f"point {place}" for place in range(len(attributions))] if names is None else list(names)
-    if len(titles) != len(attributions):
-        raise InvalidInput(f"{len(titles)} names were given for {len(attributions)} points")
-    sizes = [math.fsum(abs(one.values[place]) for one in attributions) for place in range(len(attributions[0].names))]
-    order = sorted(range(len(sizes)), key=lambda place: -sizes[place])
-    drawn = [one.bars(max_columns, order) for one in attributions]
+    explained = [e[point] for point in chosen]
+    sizes = np.abs([at_point.values[0] for at_point in explained]).sum(axis=0)
+    columns = [e.columns[j] for j in np.argsort(-sizes, kind="stable")]
+    drawn = [bars_of(at_point, max_columns, columns) for at_point in explained]
     limits = bar_limits([bar for bars in drawn for bar in bars])
-    across = min(across, len(attributions))
-    down = -(-len(attributions) // across)
+    across = min(_checks.whole("across", across), len(chosen))
+    down = -(-len(chosen) // across)
     figure = new_figure(4.1 * across, (0.95 + 0.24 * len(drawn[0])) * down)
-    for place, (one, bars, title) in enumerate(zip(attributions, drawn, titles, strict=True)):
-        axes = figure.add_subplot(down, across, place + 1)
+    for i, (point, at_point, bars) in enumerate(zip(chosen, explained, drawn, strict=True)):
+        axes = figure.add_subplot(down, across, i + 1)
         draw_bars(axes, bars, limits)
-        axes.set_title(
-            f"{shortened(title, 40)}\n{one.short_sentence}", fontsize=8.5, color=INK, loc="left", parse_math=False
-        )
-    put_footnote(figure, "contribution to the model's output, from base value to prediction", attributions[0])
+        put_title(axes, f"point {point % len(e)}\n{sentence_of(at_point, short=True)}", 90)
+    put_footnote(figure, f"contribution to the model's output, from base value to prediction{_bands_text(e)}")
     return figure
 
 
-def draw_bars(axes: Axes, bars: Sequence[AttributionBar], limits: tuple[float, float] | None = None) -> None:
+def draw_bars(axes: Axes, bars: Sequence[Bar], limits: tuple[float, float] | None = None) -> None:
     """Draw the bars from zero, the first on top, and their bands as dark lines."""
-    quiet(axes)
-    for place, bar in enumerate(bars):
-        axes.barh(place, bar.value, color=bar.color, alpha=bar.opacity, height=0.68, linewidth=0)
+    quiet(axes, "x")
+    for row, bar in zip(name_rows(axes, [bar.text for bar in bars], 60), bars, strict=True):
+        axes.barh(row, bar.value, color=bar.color, alpha=bar.opacity, height=0.68, linewidth=0)
         if bar.lower is not None and bar.upper is not None:
-            axes.hlines(place, bar.lower, bar.upper, color=INK, linewidth=1.1)
+            axes.hlines(row, bar.lower, bar.upper, color=INK, linewidth=1.1)
     axes.axvline(0, color=SOFT, linewidth=0.8)
-    axes.set_yticks(range(len(bars)), [bar.text for bar in bars], parse_math=False)
-    axes.tick_params(axis="y", colors=INK)
-    axes.set_ylim(len(bars) - 0.4, -0.6)
     axes.set_xlim(*(limits or bar_limits(bars)))
     axes.locator_params(axis="x", nbins=6)
-    axes.grid(axis="x", color=RULE, linewidth=0.6)
-    axes.set_axisbelow(True)
 
 
-def bar_limits(bars: Sequence[AttributionBar]) -> tuple[float, float]:
-    """Ends of a scale that holds zero, every bar and every band."""
-    low = min(0.0, *(min(bar.value, bar.value if bar.lower is None else bar.lower) for bar in bars))
-    high = max(0.0, *(max(bar.value, bar.value if bar.upper is None else bar.upper) for bar in bars))
-    room = 0.04 * (high - low) or 1.0
-    return low - room, high + room
+def waterfall_figure(e: Attribution, point: int = 0, *, max_columns: int = MOST_COLUMNS) -> Figure:
+    """Steps from the base value (below) to the prediction (above), the largest on top, with a band at each step's end.
+
+    The band is that of the step alone: it does not add up over the steps below it.
+
+    Parameters
+    ----------
+    e : Attribution
+        What was found.
+    point : int
+        Which point.
+    max_columns : int
+        How many steps at most; the first then takes all other columns together.
+    """
+    at_point = e[point]
+    bars = bars_of(at_point, max_columns)
+    figure = new_figure(6.4, 1.25 + 0.32 * len(bars))
+    axes = figure.add_subplot()
+    quiet(axes, "x")
+    name_rows(axes, [bar.text for bar in bars], 60)
+    reached = float(at_point.base_values[0])
+    ends = [reached]
+    texts = aligned_numbers((bar.value for bar in bars), "+")
+    for row in reversed(range(len(bars))):
+        bar, start = bars[row], reached
+        reached = start + bar.value
+        axes.barh(row, bar.value, left=start, color=bar.color, alpha=bar.opacity, height=0.68, linewidth=0)
+        axes.vlines(reached, row - 1 + 0.34 if row else row - 0.5, row + 0.34, color=SOFT, linewidth=0.7, zorder=0)
+        of_row = [start, *(start + end for end in bar.ends)]
+        if bar.lower is not None and bar.upper is not None:
+            axes.hlines(row, start + bar.lower, start + bar.upper, color=INK, linewidth=1.1)
+        axes.annotate(texts[row], (max(of_row), row), xytext=(4, 0), textcoords="offset points", fontsize=8, va="center")
+        ends += of_row
+    for value in (at_point.base_values[0], at_point.predictions[0]):
+        axes.axvline(value, color=SOFT, linewidth=0.8, linestyle=":", zorder=0)
+    span = max(ends) - min(ends) or 1.0
+    axes.set_xlim(min(ends) - 0.04 * span, max(ends) + 0.14 * span)
+    put_title(axes, sentence_of(at_point), 80)
+    put_footnote(figure, f"the model's output{_bands_text(e)}")
+    return figure
 
 
-def check_most(most: int, what: str) -> None:
-    """Refuse a number of things to draw that is none."""
-    if isinstance(most, bool) or not isinstance(most, int) or most < 1:
-        raise InvalidInput(f"{what} is {most!r}; it must be a whole number of at least 1")
+def _bands_text(e: Attribution) -> str:
+    return "" if e.lower is None else f"; lines: {e.band_claim.bands}; pale: the band includes 0"
 
 
-def put_footnote(figure: Figure, what: str, attribution: Attribution) -> None:
-    """Say what the scale measures and what the lines are, across the foot of the figure."""
-    bands = f"; lines: {attribution.band_claim.bands}; pale: the band includes 0" if attribution.lower is not None else ""
-    figure.supxlabel(f"{what}{bands}", fontsize=8, color=SOFT, x=0.99, ha="right")
+# --- what a result offers ------------------------------------------------------------------------------------------------
 
 
-def aligned_numbers(numbers: Sequence[float], sign: str = "") -> list[str]:
-    """Numbers that stand beside each other, all with as many decimals as the largest needs for three digits.
+def summary(e: Attribution, k: int = 8) -> str:
+    """The largest contributions of the first points as text with bars, for terminals."""
+    lines = [repr(e)]
+    shown = [e[point] for point in range(min(len(e), MOST_SUMMARISED))]
+    for number, at_point in enumerate(shown):
+        lines += ["", (f"point {number}: " if len(e) > 1 else "") + sentence_of(at_point)]
+        bars = bars_of(at_point, _checks.whole("k", k))
+        largest = max(abs(bar.value) for bar in bars) or 1.0
+        texts = [(printable(bar.text), *numbers) for bar, numbers in zip(bars, bar_numbers(bars), strict=True)]
+        widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+        for bar, (name, value, band) in zip(bars, texts, strict=True):
+            drawn = "│".join(bar.letters(largest))
+            lines.append(f"  {name:<{widths[0]}}  {drawn}  {value:>{widths[1]}}  {band:<{widths[2]}}".rstrip())
+    if len(e) > len(shown):
+        lines += ["", f"and {len(e) - len(shown)} more points"]
+    if e.lower is not None:
+        lines += ["", f"[ ]: {e.band_claim.bands}; light bars: the band includes 0"]
+    return "\n".join([*lines, *map(printable, e.sentences)])
+
+
+@dataclass(frozen=True, slots=True)
+class AttributionPlots:
+    """The pictures of one explanation; reach it as ``e.plot``. ``e.plot()`` draws the bars.
 
     Examples
     --------
-    >>> aligned_numbers([0.24, -0.00117, 0.0188]), aligned_numbers([15234.2, 3.0])
-    (['0.240', '-0.001', '0.019'], ['15,234', '3'])
+    >>> import numpy as np, vitrail as vt
+    >>> e = vt.Attribution(
+    ...     values=np.array([[0.2, -0.05]]), base_values=np.array([0.3]), columns=("age", "sex"),
+    ...     points=({"age": 39, "sex": "Male"},), outputs=np.array([0.5]),
+    ...     guarantee=vt.Guarantee.of_mu(0.2, 1e-6), cost=vt.Cost.of_mu(0.2), method="statistics")
+    >>> e.plot.bar().axes[0].get_title(loc="left")
+    'from base value 0.300 to 0.450 (the model says 0.500)'
     """
-    largest = max((abs(number) for number in numbers), default=0.0)
-    if largest and not 1e-4 <= largest < 1e7:
-        return [number_text(number, sign) for number in numbers]
-    decimals = min(6, max(0, 2 - math.floor(math.log10(largest)))) if largest else 0
-    # Adding zero turns what was rounded to minus zero into zero.
-    return [f"{round(number, decimals) + 0.0:{sign},.{decimals}f}" for number in numbers]
 
+    result: Attribution
 
-def number_text(value: float, sign: str = "") -> str:
-    """A number in about three digits; ``sign="+"`` writes the plus.
+    def __call__(self) -> Figure:
+        """The bars of the point, or of all points."""
+        return self.bar() if len(self.result) == 1 else self.bars()
 
-    Examples
-    --------
-    >>> number_text(0.12345), number_text(999.9), number_text(51234.5), number_text(2e-9), number_text(0.5, "+")
-    ('0.123', '1,000', '51,234', '2.00e-09', '+0.5')
-    """
-    size = abs(value)
-    if size and not 1e-4 <= size < 1e7:
-        return f"{value:{sign}.2e}"
-    return f"{value:{sign},.0f}" if size >= 999.5 else f"{value:{sign}.3g}"
+    def bar(self, point: int = 0, *, max_columns: int = MOST_COLUMNS) -> Figure:
+        """Horizontal bars of one point with noise bands, the largest on top; small ones together below."""
+        return attribution_figure(self.result, point, max_columns=max_columns)
+
+    def bars(self, points: Sequence[int] | None = None, *, max_columns: int = MOST_COLUMNS, across: int = 3) -> Figure:
+        """Small multiples of several points (all, if not given): the same columns in the same order on one scale."""
+        return attributions_figure(self.result, points, max_columns=max_columns, across=across)
+
+    def waterfall(
+        self, point: int = 0, *, max_columns: int = MOST_COLUMNS, style: Literal["auto", "shap", "vitrail"] = "vitrail"
+    ) -> Figure:
+        """Steps from the base value to the prediction, drawn by shap where it is installed (``style="auto"``)."""
+        if style not in ("auto", "shap", "vitrail"):
+            raise InvalidInput(f"style is {style!r}; choose 'auto', 'shap' or 'vitrail'")
+        _checks.whole("max_columns", max_columns)
+        if style == "shap" or (style == "auto" and shap_is_here()):
+            return shap_waterfall(self.result[point], 0, max_columns)
+        return waterfall_figure(self.result, point, max_columns=max_columns)
+
+    def text(self, words: str | Sequence[str] | None = None, *, point: int = 0, absent: int = 4) -> HighlightedText:
+        """Words coloured by their contributions, as HTML; for columns that are words, as in a bag of words.
+
+        Parameters
+        ----------
+        words : str or list of str, optional
+            The text in its order; words that no column names stay black. If not given, the words the point has (columns
+            that are above 0, true or ``"yes"``), the largest contribution first.
+        point : int
+            Which point.
+        absent : int
+            How many words to name whose absence contributed most, among those whose band excludes 0.
+
+        Returns
+        -------
+        HighlightedText
+            A notebook shows it, ``str`` gives its HTML, ``figure()`` draws it.
+        """
+        at_point = self.result[point]
+        return highlighted_text(at_point, words, absent, sentence_of(at_point))
+
+    def text_figure(self, words: str | Sequence[str] | None = None, *, point: int = 0, absent: int = 4) -> Figure:
+        """What ``text`` shows, as a matplotlib figure."""
+        return self.text(words, point=point, absent=absent).figure()
+
+    def image(
+        self,
+        shape: tuple[int, int] | Picture = (28, 28),
+        *,
+        image: Floats | None = None,
+        superpixels: NDArray[np.integer] | Mapping[str, Sequence[int]] | None = None,
+        point: int = 0,
+    ) -> Figure:
+        """A heat map over the picture that the point is, with colours centred at zero.
+
+        Parameters
+        ----------
+        shape : (int, int) or Picture
+            Height and width; or the :class:`~vitrail.Picture` that made the rows, which knows the regions too.
+        image : array, optional
+            The picture underneath. If not given, the point itself: its pixels, or the means of a Picture's regions.
+        superpixels : array of int of that shape, or mapping, optional
+            The number of the column that each pixel belongs to (-1 for none), or the pixels of each column by name,
+            counted line by line. If not given, every column is a pixel, line by line.
+        point : int
+            Which point.
+        """
+        at_point = self.result[point]
+        return image_figure(at_point, shape, image=image, superpixels=superpixels, title=sentence_of(at_point))

@@ -1,239 +1,292 @@
-"""Curves with their noise: a line and its band over numbers, points with error bars over levels.
+"""Curves and surfaces with their noise: a line and its band over numbers, dots over levels, heat maps over two columns.
 
 How the rows lie along a curve is drawn as a small histogram at its foot, because a curve means little where nobody is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from .._types import Floats
 from ..errors import InvalidInput
-from ..results.band_claim import BandClaim
-from .attributions import aligned_numbers, check_most
-from .histograms import shortened
-from .images import GLASS, INK, RULE, SOFT, new_figure, notebook_html, quiet
-from .report import Picture, Table
+from ..results import Curve, Density, Surface
+from ..results.band_claim import TWO_SIDED_95
+from ..results.checks import shown_text
+from .style import (
+    AMBER,
+    GLASS,
+    RULE,
+    SOFT,
+    dots,
+    figure_of,
+    new_figure,
+    put_heading,
+    put_labels,
+    put_title,
+    quiet,
+    small_multiples,
+)
+from .tables import Table, aligned_numbers, half_widths, shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from ..results.surface import Side
+
 FOOT = 0.14
 """Share of the height that the histogram at the foot takes."""
-
 LONGEST_LEVEL = 26
-MOST_CURVES = 100
+MOST_CURVES, MOST_TICKS, MOST_LEVELS = 100, 9, 16
+PAGE_INCHES = 3.6
+"""Width of a picture on a page: its letters are as large as the page's on a phone."""
+LEAST_SPAN = 0.12
+"""Of the widest scale among the curves of a kind."""
 
 
-@dataclass(frozen=True, slots=True)
-class CurveShape:
-    """A curve as plain numbers and texts.
+def curve_title(curve: Curve) -> str:
+    """What stands above a curve."""
+    return f"{curve.kind}: {curve.label}"
 
-    Parameters
-    ----------
-    title : str
-        What stands above it.
-    x : tuple of float, or tuple of str
-        Numbers in increasing order, or levels.
-    y : tuple of float
-        The curve.
-    lower, upper : tuple of float or None
-        Ends of its noise band.
-    x_label, y_label : str
-        What the axes are called.
-    edges, shares : tuple of float or None
-        How the rows lie along it: shares between edges; over levels there are no edges.
-    band_claim : BandClaim
-        How often the band holds.
+
+def curve_height(curve: Curve) -> float:
+    """How many inches a picture of a curve needs."""
+    return max(1.6, 0.95 + 0.24 * len(curve)) if curve.categorical else 2.6
+
+
+def curve_limits(curve: Curve) -> tuple[float, float]:
+    """Ends of a scale that holds the curve and its band."""
+    ends = [curve.y, *(band for band in (curve.lower, curve.upper) if band is not None)]
+    low, high = float(np.min(ends)), float(np.max(ends))
+    room = 0.05 * (high - low) or 0.05 * abs(high) or 1.0
+    return low - room, high + room
+
+
+def most_common_levels(curve: Curve, most: int, own: object = None) -> Curve:
+    """The curve over its levels with the largest shares, in their own order, and always over ``own``.
+
+    A curve over numbers, of few levels, or without shares comes back as it is.
 
     Examples
     --------
-    >>> CurveShape("age", (20.0, 40.0), (0.1, 0.3)).categorical, CurveShape("sex", ("f", "m"), (0.1, 0.3)).categorical
-    (False, True)
+    >>> import numpy as np, vitrail as vt
+    >>> from vitrail.results import Density
+    >>> rows = Density(None, np.array([0.2, 0.1, 0.7]))
+    >>> promise = vt.Guarantee.of_mu(0.2, 1e-6)
+    >>> job = vt.Curve("job", "any curve", ("a", "b", "c"), np.zeros(3), promise, vt.Cost(), density=rows)
+    >>> most_common_levels(job, 2).x, most_common_levels(job, 2, own="b").x
+    (('a', 'c'), ('b', 'c'))
     """
+    if not curve.categorical or len(curve) <= most or curve.density is None:
+        return curve
+    shares = curve.density.shares
+    levels = tuple(curve.x)
+    kept = sorted(sorted(range(len(levels)), key=lambda j: (levels[j] != own, -shares[j]))[:most])
 
-    title: str
-    x: tuple[float, ...] | tuple[str, ...]
-    y: tuple[float, ...]
-    lower: tuple[float, ...] | None = None
-    upper: tuple[float, ...] | None = None
-    x_label: str = ""
-    y_label: str = ""
-    edges: tuple[float, ...] | None = None
-    shares: tuple[float, ...] | None = None
-    band_claim: BandClaim = BandClaim.NOT_CALIBRATED
+    def some(numbers: Floats | None) -> Floats | None:
+        return None if numbers is None else numbers[kept]
 
-    def __post_init__(self) -> None:
-        for part in (self.y, self.lower, self.upper):
-            if part is not None and len(part) != len(self.x):
-                raise InvalidInput(f"a curve of {len(self.x)} points was given {len(part)} numbers for them")
-        if not self.x:
-            raise InvalidInput("a curve has no points; give at least one")
-
-    @property
-    def categorical(self) -> bool:
-        """Whether it runs over levels."""
-        return isinstance(self.x[0], str)
-
-    @property
-    def height_inches(self) -> float:
-        """How much room a picture of it needs."""
-        return max(1.6, 0.95 + 0.24 * len(self.x)) if self.categorical else 2.6
-
-    def at_levels(self, kept: Sequence[int]) -> CurveShape:
-        """The same curve over some of its levels, which are named by their places.
-
-        Examples
-        --------
-        >>> CurveShape("sex", ("f", "m"), (0.1, 0.3), shares=(0.6, 0.4)).at_levels([1]).shares
-        (0.4,)
-        """
-
-        def some(numbers: tuple[float, ...]) -> tuple[float, ...]:
-            return tuple(numbers[place] for place in kept)
-
-        return replace(
-            self,
-            x=tuple(str(self.x[place]) for place in kept),
-            y=some(self.y),
-            lower=None if self.lower is None else some(self.lower),
-            upper=None if self.upper is None else some(self.upper),
-            edges=None,
-            shares=None if self.shares is None else some(self.shares),
-        )
-
-    def limits(self) -> tuple[float, float]:
-        """Ends of a scale that holds the curve and its band."""
-        low, high = min(self.lower or self.y), max(self.upper or self.y)
-        low, high = min(low, *self.y), max(high, *self.y)
-        room = 0.05 * (high - low) or 0.05 * abs(high) or 1.0
-        return low - room, high + room
+    return replace(
+        curve,
+        x=tuple(levels[j] for j in kept),
+        y=curve.y[kept],
+        lower=some(curve.lower),
+        upper=some(curve.upper),
+        std=some(curve.std),
+        density=Density(None, shares[kept]),
+    )
 
 
-def curve_figure(curve: CurveShape, axes: Axes | None = None, *, titled: bool = True) -> Figure:
+# --- curves --------------------------------------------------------------------------------------------------------------
+
+
+def curve_figure(curve: Curve, axes: Axes | None = None, *, titled: bool = True) -> Figure:
     """One curve in a figure of its own, or drawn into given axes; returns the figure."""
     if axes is None:
-        axes = new_figure(5.2, curve.height_inches + (0.3 if titled else 0.0)).add_subplot()
+        axes = new_figure(5.2, curve_height(curve) + (0.3 if titled else 0.0)).add_subplot()
     draw_curve(axes, curve, titled=titled)
-    figure = axes.get_figure(root=True)
-    assert figure is not None
-    return figure
+    return figure_of(axes)
 
 
-def curves_figure(curves: Sequence[CurveShape], *, across: int = 3, share_y: bool = False) -> Figure:
-    """Small multiples of several curves, ``across`` side by side, on one vertical scale where ``share_y`` asks for it.
+def page_curve(curve: Curve, *, value: object = None, least_span: float = 0.0) -> Figure:
+    """A curve at the size of a page, on a scale of at least a span; of many levels the most common ones.
 
-    Examples
-    --------
-    >>> shapes = [CurveShape("age", (20.0, 40.0), (0.1, 0.3)), CurveShape("sex", ("f", "m"), (0.1, 0.3))]
-    >>> len(curves_figure(shapes, across=2).axes)
-    2
+    With a ``value``, that is marked, and its level is among those drawn.
     """
-    check_most(across, "across")
+    shown = most_common_levels(curve, MOST_LEVELS, own=value)
+    low, high = curve_limits(shown)
+    missing = max(0.0, least_span - (high - low)) / 2
+    axes = new_figure(PAGE_INCHES, curve_height(shown)).add_subplot()
+    draw_curve(axes, shown, (low - missing, high + missing), titled=False)
+    if value is not None:
+        mark_value(axes, shown, value)
+    return figure_of(axes)
+
+
+def least_span(curves: Iterable[Curve]) -> float:
+    """The smallest scale to draw curves on: one that does next to nothing should not look as if it did."""
+    return LEAST_SPAN * max(high - low for low, high in map(curve_limits, curves))
+
+
+def curves_figure(curves: Sequence[Curve], *, across: int = 3, share_y: bool = False) -> Figure:
+    """Small multiples of several curves, ``across`` side by side, on one vertical scale where ``share_y`` asks for it."""
     if not 1 <= len(curves) <= MOST_CURVES:
         raise InvalidInput(f"{len(curves)} curves were given to draw side by side; give 1 to {MOST_CURVES}")
     limits = None
     if share_y:
-        ends = [curve.limits() for curve in curves]
+        ends = [curve_limits(curve) for curve in curves]
         limits = min(low for low, _ in ends), max(high for _, high in ends)
-    across = min(across, len(curves))
-    rows = [curves[start : start + across] for start in range(0, len(curves), across)]
-    heights = [max(one.height_inches for one in row) for row in rows]
-    figure = new_figure(3.9 * across, sum(heights) + 0.2 * len(rows))
-    grid = figure.add_gridspec(len(rows), across, height_ratios=heights)
-    for i, row in enumerate(rows):
-        for j, one in enumerate(row):
-            # Each picture hangs from the top of its cell at its own height, so that levels are equally far apart everywhere.
-            own = one.height_inches / heights[i]
-            cell = grid[i, j].subgridspec(2, 1, height_ratios=[own, max(1e-3, 1 - own)])
-            draw_curve(figure.add_subplot(cell[0, 0]), one, limits)
+    figure, panels = small_multiples([curve_height(curve) + 0.2 for curve in curves], across, 3.9)
+    for axes, curve in zip(panels, curves, strict=True):
+        draw_curve(axes, curve, limits)
     return figure
 
 
-def draw_curve(axes: Axes, curve: CurveShape, limits: tuple[float, float] | None = None, *, titled: bool = True) -> None:
+def draw_curve(axes: Axes, curve: Curve, limits: tuple[float, float] | None = None, *, titled: bool = True) -> None:
     """Draw one curve; ``limits`` are the ends of the scale of its values, where several share one."""
-    quiet(axes)
     if titled:
-        # A dollar sign in a name is a dollar sign, not the beginning of a formula.
-        axes.set_title(shortened(curve.title, 48), fontsize=9.5, color=INK, loc="left", fontweight="bold", parse_math=False)
-    if curve.categorical:
-        _draw_levels(axes, curve, limits or curve.limits())
-    else:
-        _draw_line(axes, curve, limits or curve.limits())
+        put_title(axes, curve_title(curve), 48, bold=True)
+    draw = _draw_levels if curve.categorical else _draw_line
+    draw(axes, curve, limits or curve_limits(curve))
 
 
-def _draw_line(axes: Axes, curve: CurveShape, limits: tuple[float, float]) -> None:
-    x = [float(place) for place in curve.x]
+def _draw_line(axes: Axes, curve: Curve, limits: tuple[float, float]) -> None:
+    quiet(axes, "y")
+    x, (low, high) = np.asarray(curve.x), limits
     if curve.lower is not None and curve.upper is not None:
         axes.fill_between(x, curve.lower, curve.upper, color=GLASS, alpha=0.28, linewidth=0)
     # Few points are shown as such: between them the line is interpolation.
     axes.plot(x, curve.y, color=GLASS, linewidth=1.8, marker="o" if len(x) <= 30 else None, markersize=3.2)
-    low, high = limits
-    if curve.shares is not None and curve.edges is not None:
-        largest = max(curve.shares)
-        heights = [FOOT * 0.85 * max(0.0, share) / largest if largest > 0 else 0.0 for share in curve.shares]
+    if curve.density is not None and curve.density.edges is not None:
+        edges, heights = curve.density.edges, FOOT * 0.85 * _of_largest(curve.density.shares)
         # In shares of the axes' height, so that the histogram stays at the foot whatever the scale of the curve is.
-        axes.stairs(
-            heights, curve.edges, fill=True, color=SOFT, alpha=0.45, linewidth=0, transform=axes.get_xaxis_transform()
-        )
+        foot = axes.get_xaxis_transform()
+        axes.stairs(heights, edges, fill=True, color=SOFT, alpha=0.45, linewidth=0, transform=foot)
         low -= (high - low) * FOOT / (1 - FOOT)
-        ends = [*x, *curve.edges]
-        axes.set_xlim(min(ends), max(ends))
+        axes.set_xlim(min(x[0], edges[0]), max(x[-1], edges[-1]))
     axes.set_ylim(low, high)
-    axes.set_xlabel(shortened(curve.x_label, 44) + _band_line(curve), fontsize=8, color=SOFT, parse_math=False)
-    axes.set_ylabel(shortened(curve.y_label, 36), fontsize=8, color=SOFT, parse_math=False)
+    put_labels(axes, shortened(curve.x_label, 44) + _band_line(curve), curve.y_label)
     axes.locator_params(axis="x", nbins=7)
     axes.locator_params(axis="y", nbins=5)
-    axes.grid(axis="y", color=RULE, linewidth=0.6)
-    axes.set_axisbelow(True)
 
 
-def _band_line(curve: CurveShape) -> str:
+def _draw_levels(axes: Axes, curve: Curve, limits: tuple[float, float]) -> None:
+    names = [shortened(str(level), LONGEST_LEVEL) for level in curve.x]
+    label = shortened(curve.y_label, 36)
+    if curve.density is not None:
+        widths, aside = 0.98 * _of_largest(curve.density.shares), axes.get_yaxis_transform()
+        axes.barh(range(len(names)), widths, height=0.8, color=RULE, alpha=0.6, linewidth=0, transform=aside)
+        label += "; grey: shares of rows"
+    dots(axes, names, curve.y, curve.lower, curve.upper)
+    axes.set_xlim(*limits)
+    put_labels(axes, label + _band_line(curve))
+    axes.locator_params(axis="x", nbins=5)
+
+
+def mark_value(axes: Axes, curve: Curve, value: object) -> None:
+    """Mark in amber where a value lies on a drawn curve."""
+    if not curve.categorical:
+        if isinstance(value, int | float):
+            axes.axvline(float(value), color=AMBER, linewidth=1.8, zorder=5)
+        return
+    for row, level in enumerate(curve.x):
+        if level == value:
+            axes.plot([curve.y[row]], [row], "o", color=AMBER, markersize=9, zorder=5)
+            axes.axhspan(row - 0.42, row + 0.42, color=AMBER, alpha=0.16, linewidth=0)
+
+
+def _of_largest(shares: Floats) -> Floats:
+    """Shares of rows against the largest one; what noise made negative is nothing."""
+    return np.asarray(np.maximum(shares, 0.0) / (float(shares.max()) if shares.max() > 0 else 1.0))
+
+
+def _band_line(curve: Curve) -> str:
     """What the band is, as a second line under the axis: a picture is sent around without its page."""
     return "" if curve.lower is None else f"\nblue: {curve.band_claim.band}"
 
 
-def _draw_levels(axes: Axes, curve: CurveShape, limits: tuple[float, float]) -> None:
-    places = range(len(curve.x))
-    if curve.shares is not None:
-        largest = max(curve.shares)
-        widths = [0.98 * max(0.0, share) / largest if largest > 0 else 0.0 for share in curve.shares]
-        axes.barh(places, widths, height=0.8, color=RULE, alpha=0.6, linewidth=0, transform=axes.get_yaxis_transform())
-    if curve.lower is not None and curve.upper is not None:
-        axes.hlines(places, curve.lower, curve.upper, color=GLASS, alpha=0.5, linewidth=6)
-    axes.plot(curve.y, places, "o", color=INK, markersize=4)
-    labels = [shortened(str(level), LONGEST_LEVEL) for level in curve.x]
-    axes.set_yticks(list(places), labels, parse_math=False)
-    axes.tick_params(axis="y", colors=INK)
-    axes.set_ylim(len(curve.x) - 0.4, -0.6)
-    axes.set_xlim(*limits)
-    label = shortened(curve.y_label, 36) + ("; grey: shares of rows" if curve.shares is not None else "")
-    label += _band_line(curve)
-    axes.set_xlabel(label, fontsize=8, color=SOFT, parse_math=False)
-    axes.locator_params(axis="x", nbins=5)
-    axes.grid(axis="x", color=RULE, linewidth=0.6)
-    axes.set_axisbelow(True)
-
-
-def curve_table(curve: CurveShape) -> Table:
+def curve_table(curve: Curve) -> Table:
     """The numbers of a curve."""
-    values = aligned_numbers(curve.y)
-    names = [place if isinstance(place, str) else f"{place:.6g}" for place in curve.x]
-    if curve.lower is None or curve.upper is None:
-        return Table((curve.x_label, curve.y_label), tuple(zip(names, values, strict=True)), numeric=(1,))
-    half = [f"± {(high - low) / 2:.2g}" for low, high in zip(curve.lower, curve.upper, strict=True)]
-    rows = tuple(zip(names, values, half, strict=True))
-    return Table((curve.x_label, curve.y_label, curve.band_claim.column), rows, numeric=(1, 2))
+    cells = [[shown_text(x) for x in curve.x], aligned_numbers(curve.y)]
+    header: tuple[str, ...] = (curve.x_label, curve.y_label)
+    if curve.lower is not None and curve.upper is not None:
+        cells.append(half_widths(curve.lower, curve.upper))
+        header = (*header, curve.band_claim.column)
+    return Table(header, tuple(zip(*cells, strict=True)), numeric=tuple(range(1, len(header))))
 
 
-def curve_picture(curve: CurveShape) -> Picture:
-    """The figure with its numbers, for a report."""
-    described = f"{curve.title}, with its {curve.band_claim.band}; the numbers follow."
-    return Picture(curve_figure(curve, titled=False), described, curve_table(curve), title=curve.title)
+# --- surfaces ------------------------------------------------------------------------------------------------------------
 
 
-def curve_html(curve: CurveShape, heading: str, sentences: Sequence[str]) -> str:
-    """What a notebook shows: the picture, and the sentences under it."""
-    return notebook_html(heading, curve_figure(curve), f"{curve.title}, with its {curve.band_claim.band}", sentences)
+def surface_title(surface: Surface) -> str:
+    """What stands above a surface."""
+    return f"{surface.kind}: {surface.names[0]} and {surface.names[1]}"
+
+
+def surface_figure(surface: Surface, axes: Axes | None = None, *, titled: bool = True) -> Figure:
+    """The heat map with that of its noise beside it; or the heat map alone, drawn into given axes."""
+    if axes is not None:
+        _draw_surface(axes, surface, surface.values, surface.value_label, "viridis")
+        if titled:
+            put_title(axes, surface_title(surface))
+        return figure_of(axes)
+    panels = 1 if surface.std is None else 2
+    n_up = len(surface.sides[1])
+    height = max(2.6, min(7.0, 0.9 + 0.24 * n_up)) if isinstance(surface.sides[1], tuple) else 3.0
+    figure = new_figure(4.2 * panels, height + (0.3 if titled else 0.0))
+    _draw_surface(figure.add_subplot(1, panels, 1), surface, surface.values, surface.value_label, "viridis")
+    if surface.std is not None:
+        half = TWO_SIDED_95 * surface.std
+        _draw_surface(figure.add_subplot(1, panels, 2), surface, half, f"± {surface.band_claim.column}", "Greys")
+    if titled:
+        put_heading(figure, shortened(surface_title(surface), 80))
+    return figure
+
+
+def _draw_surface(axes: Axes, surface: Surface, values: Floats, label: str, colors: str) -> None:
+    low = 0.0 if colors == "Greys" else None  # noise is measured from nothing
+    drawn = axes.pcolormesh(*map(_cell_edges, surface.sides), values.T, cmap=colors, vmin=low)
+    for along, side in zip((axes.xaxis, axes.yaxis), surface.sides, strict=True):
+        if isinstance(side, tuple):
+            every = -(-len(side) // MOST_TICKS) if along is axes.xaxis else 1
+            shown = range(0, len(side), every)
+            along.set_ticks(list(shown), [shortened(str(side[j]), 18) for j in shown], parse_math=False)
+    if isinstance(surface.sides[0], tuple):
+        axes.tick_params(axis="x", rotation=30)
+    axes.tick_params(labelsize=8, colors=SOFT, length=0)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    put_labels(axes, shortened(surface.names[0], 44), surface.names[1])
+    bar = figure_of(axes).colorbar(drawn, ax=axes, shrink=0.85, pad=0.03)
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(labelsize=8, colors=SOFT, length=0)
+    bar.ax.set_ylabel(shortened(label, 30), fontsize=8, color=SOFT, parse_math=False)
+
+
+def _cell_edges(side: Side) -> Floats:
+    """Edges of the cells around grid points: half-way between numbers, one cell each for levels."""
+    if isinstance(side, tuple) or len(side) == 1:
+        return np.arange(-0.5, len(side), dtype=np.float64)
+    middles = (side[1:] + side[:-1]) / 2
+    ends = 2 * side[[0, -1]] - middles[[0, -1]]
+    return np.concatenate([ends[:1], middles, ends[1:]])
+
+
+def surface_table(surface: Surface) -> Table:
+    """The numbers of a surface."""
+    half = np.full(surface.values.shape, np.nan) if surface.std is None else TWO_SIDED_95 * surface.std
+    rows = tuple(
+        (
+            shown_text(first),
+            shown_text(second),
+            f"{surface.values[a, b]:.4g}",
+            "" if surface.std is None else f"± {half[a, b]:.2g}",
+        )
+        for a, first in enumerate(surface.sides[0])
+        for b, second in enumerate(surface.sides[1])
+    )
+    return Table((*surface.names, surface.value_label or "value", surface.band_claim.column), rows, numeric=(2, 3))

@@ -1,217 +1,173 @@
-"""Histograms with their noise: error bars, not decoration."""
+"""Private histograms, with error bars that are their noise, and which columns of private rows hang together."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
+from .._types import Floats
 from ..errors import InvalidInput
 from ..results.band_claim import TWO_SIDED_95, BandClaim
-from .images import AMBER, GLASS, INK, RULE, new_figure, quiet
-from .report import Picture, Section, Table
+from ..results.marginals import Marginals
+from ..results.private_rows import PrivateRows
+from ..solve.rows.consistency import mutual_information
+from .style import AMBER, GLASS, INK, SOFT, name_rows, new_figure, put_title, quiet, small_multiples
+from .tables import Table, shortened, tick_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    from ..schema.bins import Bins
 
 MOST_BARS = 16
 MOST_ERROR_BARS = 40
-LONGEST_LABEL = 26
+LONGEST_LABEL, LONGEST_COLUMN = 26, 22
 
 
-@dataclass(frozen=True, slots=True)
-class Histogram:
-    """Noisy counts of one column, as released.
+class LevelBar(NamedTuple):
+    """A bar for one level, or for several small ones together."""
+
+    label: str
+    total: float
+    n_levels: int
+
+
+def histograms_figure(marginals: Marginals, columns: Sequence[str] | None = None, *, across: int = 3) -> Figure:
+    """Small multiples of the histograms, ``across`` side by side.
 
     Parameters
     ----------
-    name : str
-        The column.
-    labels : tuple of str
-        One for each bin.
-    edges : tuple of float or None
-        Where a numeric column is cut; None for levels.
-    counts : tuple of float
-        The noisy counts.
-    sigma : float
-        Standard deviation of the noise on each.
+    marginals : Marginals
+        What was released.
+    columns : sequence of str, optional
+        Which columns; all of them if not given.
+    across : int
+        How many stand side by side.
     """
-
-    name: str
-    labels: tuple[str, ...]
-    edges: tuple[float, ...] | None
-    counts: tuple[float, ...]
-    sigma: float
-
-    @property
-    def height_inches(self) -> float:
-        """How much room a picture of it needs."""
-        return 2.3 if self.edges is not None else 0.75 + 0.21 * min(len(self.labels), MOST_BARS)
-
-
-def histograms_figure(histograms: Sequence[Histogram], *, across: int = 3) -> Figure:
-    """Small multiples, ``across`` side by side."""
-    if isinstance(across, bool) or not isinstance(across, int) or not 1 <= across <= 12:
-        raise InvalidInput(f"across is {across!r}; it must be a whole number from 1 to 12")
-    across = min(across, len(histograms))
-    rows = [histograms[start : start + across] for start in range(0, len(histograms), across)]
-    heights = [max(one.height_inches for one in row) for row in rows]
-    figure = new_figure(4.0 * across, sum(heights))
-    grid = figure.add_gridspec(len(rows), across, height_ratios=heights)
-    for i, row in enumerate(rows):
-        for j, one in enumerate(row):
-            # Each picture hangs from the top of its cell at its own height, so that bars are equally thick everywhere.
-            own = one.height_inches / heights[i]
-            cell = grid[i, j].subgridspec(2, 1, height_ratios=[own, max(1e-3, 1 - own)])
-            draw_histogram(figure.add_subplot(cell[0, 0]), one)
+    chosen = list(marginals.columns if columns is None else columns)
+    if not chosen:
+        raise InvalidInput("columns is empty; name at least one column, or leave it out for all of them")
+    figure, panels = small_multiples([histogram_height(marginals, name) for name in chosen], across)
+    for axes, name in zip(panels, chosen, strict=True):
+        draw_histogram(axes, marginals, name)
     return figure
 
 
-def histogram_figure(histogram: Histogram) -> Figure:
+def histogram_figure(marginals: Marginals, name: str) -> Figure:
     """One column in a picture of its own, without its name: a page writes that above it."""
-    figure = new_figure(4.0, histogram.height_inches - 0.2)
-    draw_histogram(figure.add_subplot(), histogram, named=False)
+    figure = new_figure(4.0, histogram_height(marginals, name) - 0.2)
+    draw_histogram(figure.add_subplot(), marginals, name, named=False)
     return figure
 
 
-def draw_histogram(axes: Axes, histogram: Histogram, *, named: bool = True) -> None:
+def histogram_height(marginals: Marginals, name: str) -> float:
+    """How many inches a picture of a column needs."""
+    bins = marginals.bins_of(name)
+    return 2.3 if bins.edges is not None else 0.75 + 0.21 * min(len(bins), MOST_BARS)
+
+
+def draw_histogram(axes: Axes, marginals: Marginals, name: str, *, named: bool = True) -> None:
     """Draw one column: numbers upright, levels lying, so that long names can be read.
 
     True counts are not negative, so bars and error bars stop at zero.
     """
-    quiet(axes)
     if named:
-        title = shortened(histogram.name, 44)
-        # A dollar sign in a name is a dollar sign, not the beginning of a formula.
-        axes.set_title(title, fontsize=10, color=INK, loc="left", fontweight="bold", parse_math=False)
-    if histogram.edges is None:
-        _draw_levels(axes, histogram)
+        put_title(axes, name, 44, bold=True)
+    bins, counts = marginals.bins_of(name), marginals.counts[name]
+    if bins.edges is None:
+        _draw_levels(axes, level_bars(bins, counts), marginals.half_width)
     else:
-        _draw_numbers(axes, histogram, histogram.edges)
+        _draw_numbers(axes, bins.edges, counts, marginals.half_width)
 
 
-def _draw_numbers(axes: Axes, histogram: Histogram, edges: tuple[float, ...]) -> None:
-    counts = [max(0.0, count) for count in histogram.counts]
-    half = TWO_SIDED_95 * histogram.sigma
-    upper = [max(0.0, count + half) for count in histogram.counts]
-    lower = [max(0.0, count - half) for count in histogram.counts]
+def _draw_numbers(axes: Axes, edges: tuple[float, ...], counts: Floats, half: float) -> None:
+    quiet(axes, "y")
+    lower, drawn, upper = (np.maximum(counts + shift, 0.0) for shift in (-half, 0.0, half))
     if len(counts) <= MOST_ERROR_BARS:
         middles = [(a + b) / 2 for a, b in pairwise(edges)]
-        widths = [0.92 * (b - a) for a, b in pairwise(edges)]
-        axes.bar(middles, counts, width=widths, color=GLASS)
+        axes.bar(middles, drawn, width=[0.92 * (b - a) for a, b in pairwise(edges)], color=GLASS)
         axes.vlines(middles, lower, upper, color=INK, linewidth=1.0)
     else:  # that many error bars would hide the bars: a band says the same
-        axes.stairs(counts, edges, fill=True, color=GLASS, alpha=0.35)
+        axes.stairs(drawn, edges, fill=True, color=GLASS, alpha=0.35)
         axes.stairs(upper, edges, baseline=lower, fill=True, color=INK, alpha=0.22, linewidth=0)
-        axes.stairs(counts, edges, baseline=None, color=GLASS, linewidth=1.3)
-    axes.set_ylim(0, max(*upper, half) * 1.04)
-    axes.yaxis.set_major_locator(_few_whole_numbers(4))
-    axes.xaxis.set_major_locator(_few_whole_numbers(6))
-    axes.xaxis.set_major_formatter(_compact())
-    axes.yaxis.set_major_formatter(_compact())
-    axes.grid(axis="y", color=RULE, linewidth=0.6)
-    axes.set_axisbelow(True)
+        axes.stairs(drawn, edges, baseline=None, color=GLASS, linewidth=1.3)
+    axes.set_ylim(0, max(float(upper.max()), half) * 1.04)
+    _few_ticks(axes.yaxis, 4)
+    _few_ticks(axes.xaxis, 6)
 
 
-def _draw_levels(axes: Axes, histogram: Histogram) -> None:
-    bars = level_bars(histogram)
-    half = [TWO_SIDED_95 * histogram.sigma * math.sqrt(bar.n_levels) for bar in bars]
-    places = range(len(bars))
+def _draw_levels(axes: Axes, bars: Sequence[LevelBar], half: float) -> None:
+    quiet(axes)
+    rows = name_rows(axes, [bar.label for bar in bars], LONGEST_LABEL)
+    counts = np.array([bar.total for bar in bars])
+    halves = half * np.sqrt([bar.n_levels for bar in bars])  # the noise of levels that stand together adds up
     colors = [AMBER if bar.n_levels > 1 else GLASS for bar in bars]
-    axes.barh(places, [max(0.0, bar.count) for bar in bars], color=colors, height=0.74)
-    lower = [max(0.0, bar.count - h) for bar, h in zip(bars, half, strict=True)]
-    upper = [max(0.0, bar.count + h) for bar, h in zip(bars, half, strict=True)]
-    axes.hlines(places, lower, upper, color=INK, linewidth=1.0)
-    axes.set_yticks(list(places), [shortened(bar.label, LONGEST_LABEL) for bar in bars], parse_math=False)
-    axes.set_ylim(len(bars) - 0.4, -0.6)
-    axes.set_xlim(0, max(upper) * 1.04 or 1.0)
-    axes.xaxis.set_major_locator(_few_whole_numbers(5))
-    axes.xaxis.set_major_formatter(_compact())
-    axes.tick_params(axis="y", colors=INK)
+    axes.barh(rows, np.maximum(counts, 0.0), color=colors, height=0.74)
+    lower, upper = np.maximum(counts - halves, 0.0), np.maximum(counts + halves, 0.0)
+    axes.hlines(rows, lower, upper, color=INK, linewidth=1.0)
+    axes.set_xlim(0, float(upper.max()) * 1.04 or 1.0)
+    _few_ticks(axes.xaxis, 5)
 
 
-@dataclass(frozen=True, slots=True)
-class LevelBar:
-    """A bar for one level, or for several small ones together."""
+def _few_ticks(axis: Axis, most: int) -> None:
+    """A few round numbers, written short."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-    label: str
-    count: float
-    n_levels: int
+    axis.set_major_locator(MaxNLocator(nbins=most, steps=[1, 2, 5, 10]))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: tick_text(value)))
 
 
-def level_bars(histogram: Histogram) -> list[LevelBar]:
-    """The levels in their declared order; of many, the largest, and the rest in one bar whose noise adds up.
+def level_bars(bins: Bins, counts: Floats) -> list[LevelBar]:
+    """The levels in their declared order; of many, the largest, and the rest in one bar.
 
     Which are the largest is read off the noisy counts: post-processing.
     """
-    bars = [LevelBar(label, count, 1) for label, count in zip(histogram.labels, histogram.counts, strict=True)]
+    bars = [LevelBar(label, count, 1) for label, count in zip(bins.labels, counts.tolist(), strict=True)]
     if len(bars) <= MOST_BARS:
         return bars
-    ranked = sorted(bars, key=lambda bar: -bar.count)
+    ranked = sorted(bars, key=lambda bar: -bar.total)
     rest = ranked[MOST_BARS - 1 :]
-    together = LevelBar(f"{len(rest)} other levels", sum(bar.count for bar in rest), len(rest))
+    together = LevelBar(f"{len(rest)} other levels", sum(bar.total for bar in rest), len(rest))
     return [*ranked[: MOST_BARS - 1], together]
 
 
-def histograms_section(
-    histograms: Sequence[Histogram], *, total: float, total_sigma: float, title: str = "Who is in the data"
-) -> Section:
-    """Pictures of every column with their numbers underneath, for a report."""
-    half, claim = TWO_SIDED_95 * histograms[0].sigma, BandClaim.NOISE_LAW_95
-    text = (
-        f"Noisy counts of every column, all from one question. Each count is within {half:,.0f} of the true one "
-        f"{claim.probability} (the dark lines and bands); negative counts are noise and are drawn as zero. About "
-        f"{total:,.0f} rows, give or take {TWO_SIDED_95 * total_sigma:,.0f}."
-    )
-    return Section(title, (text,), pictures=tuple(_picture(one) for one in histograms))
+def histogram_table(marginals: Marginals, name: str) -> Table:
+    """The numbers of one column."""
+    half = f"± {TWO_SIDED_95 * marginals.sigma:,.0f}"
+    labels, counts = marginals.bins_of(name).labels, marginals.counts[name]
+    rows = tuple((label, f"{count:,.0f}", half) for label, count in zip(labels, counts, strict=True))
+    return Table(("bin", "noisy count", BandClaim.NOISE_LAW_95.column), rows, numeric=(1, 2))
 
 
-def _picture(histogram: Histogram) -> Picture:
-    rows = tuple(
-        (label, f"{count:,.0f}", f"± {TWO_SIDED_95 * histogram.sigma:,.0f}")
-        for label, count in zip(histogram.labels, histogram.counts, strict=True)
-    )
-    return Picture(
-        histogram_figure(histogram),
-        f"Histogram of {histogram.name} with noise bands; the numbers follow.",
-        Table(("bin", "noisy count", BandClaim.NOISE_LAW_95.column), rows, numeric=(1, 2)),
-        title=histogram.name,
-    )
-
-
-def shortened(text: str, most: int) -> str:
-    """The text, cut in the middle where it is too long: ends of level names tell them apart as often as beginnings do."""
-    if len(text) <= most:
-        return text
-    tail = most // 3
-    return f"{text[: most - tail - 1]}…{text[-tail:]}"
-
-
-def _few_whole_numbers(most: int) -> MaxNLocator:
-    from matplotlib.ticker import MaxNLocator
-
-    return MaxNLocator(nbins=most, steps=[1, 2, 5, 10])
-
-
-def _compact() -> FuncFormatter:
-    from matplotlib.ticker import FuncFormatter
-
-    return FuncFormatter(lambda value, _: compact(value))
-
-
-def compact(value: float) -> str:
-    """A tick label that stays short: 1500, 12k, 2.5M.
-
-    Examples
-    --------
-    >>> compact(1500), compact(12000), compact(2500000), compact(0.25), compact(0)
-    ('1500', '12k', '2.5M', '0.25', '0')
-    """
-    for size, unit in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
-        if abs(value) >= size:
-            return f"{value / min(size, 1e3 if unit == 'k' else size):.3g}{unit}"
-    return f"{value:.4g}"
+def links_figure(rows: PrivateRows) -> Figure:
+    """Columns on a circle in the order in which they are drawn, lines between linked ones; thick where they share much."""
+    figure = new_figure(6.4, 6.0)
+    axes = figure.add_subplot()
+    axes.set_axis_off()
+    axes.set_aspect("equal")
+    names = [rows.columns[link.child] for link in rows.links]
+    angles = {name: 2 * math.pi * k / len(names) for k, name in enumerate(names)}
+    at = {name: (math.sin(angle), math.cos(angle)) for name, angle in angles.items()}
+    shared = {pair: mutual_information(table) for pair, table in rows.tables.items()}
+    most = max(shared.values(), default=0.0) or 1.0
+    for pair, nats in sorted(shared.items(), key=lambda item: item[1]):
+        strength = math.sqrt(max(nats, 0.0) / most)
+        across, up = zip(*(at[name] for name in pair), strict=True)
+        axes.plot(across, up, color=GLASS, linewidth=0.6 + 5.4 * strength, alpha=0.25 + 0.65 * strength, zorder=1)
+    for name, (x, y) in at.items():
+        axes.plot([x], [y], "o", color=INK, markersize=6, zorder=2)
+        side = "center" if abs(x) < 0.2 else ("left" if x > 0 else "right")
+        lift = "center" if abs(x) >= 0.2 else ("bottom" if y > 0 else "top")
+        text = shortened(name, LONGEST_COLUMN)
+        axes.text(1.07 * x, 1.07 * y, text, ha=side, va=lift, fontsize=9, color=INK, parse_math=False)
+    axes.set_xlim(-1.75, 1.75)
+    axes.set_ylim(-1.35, 1.35)
+    note = f"{len(shared)} noisy tables of {rows.dataset}; the widest line shares {most:.2g} nats"
+    axes.set_title(note, fontsize=9, color=SOFT, loc="left", parse_math=False)
+    return figure

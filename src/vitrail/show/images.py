@@ -1,66 +1,212 @@
-"""How every picture here looks, and how it becomes part of a page."""
+"""Contributions of pixels, or of patches of pixels, laid over the picture they explain."""
 
 from __future__ import annotations
 
-import base64
-import io
-import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from .page import html_text
+import numpy as np
+from numpy.typing import NDArray
+
+from .._types import Floats
+from ..errors import InvalidInput
+from ..results import Attribution
+from ..schema import Picture
+from .style import RULE, SOFT, bare, diverging_colors, new_figure, put_footnote, put_heading
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-INK = "#1f2933"
-SOFT = "#6b7783"
-RULE = "#d5dbe1"
-GLASS = "#5b84b1"
-AMBER = "#c8882d"
+ColumnNumbers = NDArray[np.intp]
+"""For every pixel the number of the column it belongs to, -1 for none."""
+Superpixels = NDArray[np.integer] | Mapping[str, Sequence[int]]
+
+_GREY_WEIGHTS = (0.299, 0.587, 0.114)
+"""How bright red, green and blue look (ITU-R BT.601)."""
+_PANEL_INCHES = 2.9
 
 
-def new_figure(width_inches: float, height_inches: float) -> Figure:
-    """An empty white figure that no window knows of and no global state remembers."""
-    from matplotlib.figure import Figure
+def image_figure(
+    e: Attribution,
+    shape: tuple[int, int] | Picture,
+    *,
+    image: Floats | None = None,
+    superpixels: Superpixels | None = None,
+    title: str = "",
+) -> Figure:
+    """The heat map of one point whose columns are pixels or regions; ``AttributionPlots.image`` says what is taken."""
+    unit = "pixels" if superpixels is None else "superpixels"
+    if isinstance(shape, Picture):
+        if superpixels is not None:
+            raise InvalidInput("superpixels were given beside a Picture, which has its own; leave them away")
+        if e.columns != shape.view_schema().names:
+            raise InvalidInput(
+                f"the explanation has {len(e.columns)} columns ({e.columns[0]!r}, ...), and {shape!r} shows others; give "
+                "the picture that the explanation was made with"
+            )
+        unit, superpixels = shape.parts, shape.region_of_pixels
+        if image is None:
+            image = np.array([e.points[0][name] for name in e.columns], dtype=np.float64)[shape.region_of_pixels]
+        shape = shape.shape
+    column = column_of_pixels(e.columns, shape, superpixels)
+    known = column >= 0
+    heat = np.where(known, e.values[0][column], np.nan)
+    certain, footer = None, ""
+    if e.lower is not None and e.upper is not None:
+        certain = known & ((e.lower[0][column] > 0) | (e.upper[0][column] < 0))
+        unsure = len(e.columns) - len(e.certain())
+        footer = f"{unsure} of {len(e.columns)} {unit} have a {e.band_claim.band} that includes 0 and no colour"
+    if image is None and superpixels is None:
+        values = [e.points[0][name] for name in e.columns]
+        if all(isinstance(value, int | float) for value in values):
+            image = np.array(values, dtype=np.float64).reshape(shape)
+    regions = column if superpixels is not None and len(e.columns) < column.size else None
+    return heat_figure(heat, image=image, certain=certain, title=title, footer=footer, regions=regions)
 
-    return Figure(figsize=(width_inches, height_inches), dpi=110, facecolor="white", layout="constrained")
 
+def heat_figure(
+    heat: Floats,
+    *,
+    image: Floats | None = None,
+    certain: NDArray[np.bool_] | None = None,
+    title: str = "",
+    footer: str = "",
+    regions: ColumnNumbers | None = None,
+) -> Figure:
+    """A heat map whose colours are centred at zero, over the picture in grey where there is one.
 
-def quiet(axes: Axes) -> None:
-    """Take away what carries no information: the frame, heavy ticks."""
-    for side in ("top", "right", "left"):
-        axes.spines[side].set_visible(False)
-    axes.spines["bottom"].set_color(RULE)
-    axes.tick_params(labelsize=8, colors=SOFT, length=0)
-
-
-def figure_svg(figure: Figure) -> bytes:
-    """The figure as SVG: the same bytes for the same figure, and its words as text."""
-    import matplotlib
-
-    buffer = io.BytesIO()
-    settings = matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "vitrail"})
-    with settings, warnings.catch_warnings():
-        # Letters that matplotlib's own font lacks are written as text all the same; the reader's fonts have them.
-        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
-    return buffer.getvalue()
-
-
-def figure_image(figure: Figure, description: str) -> str:
-    """An ``<img>`` that carries the figure in itself.
-
-    As an image rather than inline markup: nothing in it can run, and its ids cannot meet those of another picture.
+    Parameters
+    ----------
+    heat : array of shape (height, width)
+        The contribution drawn at each pixel; NaN where there is none.
+    image : array of shape (height, width) or (height, width, 3), optional
+        The picture, on any scale. It is shown on its own as well, on the left.
+    certain : array of bool, of the same shape, optional
+        False where the noise band includes zero: such pixels get no colour.
+    title, footer : str
+        What stands above and below.
+    regions : array of int, of the same shape, optional
+        Regions whose outlines are drawn.
     """
-    encoded = base64.b64encode(figure_svg(figure)).decode("ascii")
-    width_inches, height_inches = figure.get_size_inches()
-    size = f'width="{width_inches * 96:.0f}" height="{height_inches * 96:.0f}"'
-    return f'<img src="data:image/svg+xml;base64,{encoded}" {size} alt="{html_text(description)}">'
+    heat = np.asarray(heat, dtype=np.float64)
+    if heat.ndim != 2 or not heat.size:
+        raise InvalidInput(f"heat has shape {heat.shape}; a heat map needs a height and a width")
+    there = np.isfinite(heat)
+    height, width = heat.shape
+    panels = 2 if image is not None else 1
+    figure = new_figure(
+        _PANEL_INCHES * panels + (0.9 if panels == 2 else 1.6), min(6.0, max(1.6, _PANEL_INCHES * height / width)) + 0.75
+    )
+    overlay = figure.add_subplot(1, panels, panels)
+    if image is not None:
+        grey = _grey(image, (height, width))
+        picture = figure.add_subplot(1, panels, 1)
+        picture.imshow(grey, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
+        bare(picture, "the point")
+        # Little contrast, light: colours have to be told apart on top of it.
+        overlay.imshow(0.6 + 0.4 * grey, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
+    size = float(np.max(np.abs(heat[there]), initial=0.0)) or 1.0
+    shown = np.where(there, heat, 0.0)
+    opacity = 0.2 + 0.75 * np.abs(shown) / size if image is not None else np.ones(heat.shape)
+    opacity = np.where(there if certain is None else there & certain, opacity, 0.0)
+    colored = overlay.imshow(shown, cmap=diverging_colors(), vmin=-size, vmax=size, alpha=opacity, interpolation="nearest")
+    overlay.set_facecolor(RULE)
+    bare(overlay, "contributions")
+    bar = figure.colorbar(colored, ax=overlay, shrink=0.8, pad=0.03)
+    if bar.solids is not None:
+        bar.solids.set_alpha(1.0)
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(labelsize=8, colors=SOFT, length=0)
+    if regions is not None:
+        _outline(overlay, regions)
+    if title:
+        put_heading(figure, title)
+    if footer:
+        put_footnote(figure, footer)
+    return figure
 
 
-def notebook_html(heading: str, figure: Figure, description: str, sentences: Sequence[str]) -> str:
-    """What a notebook shows: a heading, the picture, and the sentences under it."""
-    said = "".join(f"<p>{html_text(one)}</p>" for one in sentences)
-    return f"<p><b>{html_text(heading)}</b></p>{figure_image(figure, description)}{said}"
+def _grey(image: Floats, shape: tuple[int, int]) -> Floats:
+    """The picture as brightness from 0 to 1."""
+    try:
+        pixels = np.asarray(image, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput("image is not an array of numbers; give brightness or red, green and blue per pixel") from error
+    if pixels.shape == (shape[0] * shape[1],):
+        pixels = pixels.reshape(shape)
+    if pixels.shape[:2] != shape or not (pixels.ndim == 2 or (pixels.ndim == 3 and pixels.shape[2] in (1, 3, 4))):
+        raise InvalidInput(
+            f"image has shape {pixels.shape}; for contributions of shape {shape} it must be {shape} or {(*shape, 3)}"
+        )
+    if not np.isfinite(pixels).all():
+        raise InvalidInput("image holds a number that is not finite; every pixel must be a finite number")
+    if pixels.ndim == 3:
+        pixels = pixels[:, :, 0] if pixels.shape[2] == 1 else pixels[:, :, :3] @ np.array(_GREY_WEIGHTS)
+    low, high = float(pixels.min()), float(pixels.max())
+    return (pixels - low) / (high - low) if high > low else np.full(shape, 0.5)
+
+
+def _outline(axes: Axes, regions: ColumnNumbers) -> None:
+    """Lines between neighbouring pixels of different regions."""
+    from matplotlib.collections import LineCollection
+
+    right = [((x + 0.5, y - 0.5), (x + 0.5, y + 0.5)) for y, x in np.argwhere(regions[:, 1:] != regions[:, :-1]).tolist()]
+    below = [((x - 0.5, y + 0.5), (x + 0.5, y + 0.5)) for y, x in np.argwhere(regions[1:] != regions[:-1]).tolist()]
+    axes.add_collection(LineCollection(right + below, colors=SOFT, linewidths=0.4, alpha=0.5))
+
+
+def column_of_pixels(columns: tuple[str, ...], shape: tuple[int, int], superpixels: Superpixels | None) -> ColumnNumbers:
+    """The number of the column that each pixel belongs to, -1 where there is none.
+
+    Examples
+    --------
+    >>> column_of_pixels(("sky", "sea"), (2, 2), {"sky": [0, 1], "sea": [3]}).tolist()
+    [[0, 0], [-1, 1]]
+    """
+    height, width = _checked_shape(shape)
+    if superpixels is None:
+        if len(columns) != height * width:
+            raise InvalidInput(
+                f"shape is {shape}, that is {height * width} pixels, and the explanation has {len(columns)} columns; give "
+                "the shape of the picture, or superpixels= to say which pixels a column stands for"
+            )
+        return np.arange(height * width).reshape(height, width)
+    if isinstance(superpixels, Mapping):
+        return _of_mapping(columns, (height, width), superpixels)
+    numbers = np.asarray(superpixels)
+    if numbers.shape != (height, width) or numbers.dtype.kind not in "iu":
+        raise InvalidInput(
+            f"superpixels have shape {numbers.shape} and dtype {numbers.dtype}; they must be whole numbers of shape {shape}"
+        )
+    if numbers.min() < -1 or numbers.max() >= len(columns):
+        raise InvalidInput(
+            f"superpixels hold numbers from {numbers.min()} to {numbers.max()}; they must be columns, numbered from 0 to "
+            f"{len(columns) - 1}, or -1 for none"
+        )
+    return numbers.astype(np.intp)
+
+
+def _of_mapping(columns: tuple[str, ...], shape: tuple[int, int], superpixels: Mapping[str, Sequence[int]]) -> ColumnNumbers:
+    made = np.full(shape[0] * shape[1], -1, dtype=np.intp)
+    for name, given in superpixels.items():
+        if name not in columns:
+            raise InvalidInput(f"superpixels name {name!r}, which is no column of the explanation")
+        pixels = np.asarray(given)
+        if pixels.size == 0:
+            continue
+        if pixels.ndim != 1 or pixels.dtype.kind not in "iu" or pixels.min() < 0 or pixels.max() >= made.size:
+            raise InvalidInput(f"superpixel {name!r} must be a list of pixels, whole numbers from 0 to {made.size - 1}")
+        if (made[pixels] != -1).any():
+            raise InvalidInput(
+                f"superpixel {name!r} has a pixel that another one has too; every pixel belongs to one at most"
+            )
+        made[pixels] = columns.index(name)
+    return made.reshape(shape)
+
+
+def _checked_shape(shape: tuple[int, int]) -> tuple[int, int]:
+    pair = isinstance(shape, tuple | list) and len(shape) == 2
+    if not pair or any(isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1 for size in shape):
+        raise InvalidInput(f"shape is {shape!r}; it must be a height and a width in pixels, such as (28, 28)")
+    return int(shape[0]), int(shape[1])

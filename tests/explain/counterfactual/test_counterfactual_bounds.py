@@ -8,10 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import vitrail as vt
-from vitrail.explain.counterfactual.moments import moments_question, shortened
-from vitrail.explain.counterfactual.prototypes import ClassSums
-from vitrail.solve.counterfactual.codes import Code, IdentityCode, Moments, Weights, linear_code
-from vitrail.solve.counterfactual.sigmoid import sigmoid_code, taylor_loss
+from vitrail.explain.counterfactual import ClassSums, moments_question, shortened
+from vitrail.results.class_picture import block_weights
+from vitrail.solve.counterfactual.codes import Code, IdentityCode, Moments, linear_code, sigmoid_code, taylor_loss
 from vitrail.solve.rows.cuts import fine_bins
 from vitrail.vault.rows.block import Block
 from vitrail.vault.setting import Setting
@@ -49,15 +48,15 @@ def test_the_bounds_are_reached():
     told = sums(block(rows))
     assert np.linalg.norm(told, axis=1) == pytest.approx(1)
     assert np.linalg.norm(told[0] - told[1]) == pytest.approx(math.sqrt(2))
-    question = sums.question({}, True)
+    question = sums.question()
     assert question.l2_bound == pytest.approx(1)
     assert question.replace_bound == pytest.approx(math.sqrt(2))
 
 
 @pytest.mark.parametrize("columns", [0, 1, 13])
 def test_weights_make_the_norm_1(columns):
-    weights = Weights.of(columns)
-    assert 2 * weights.codes**2 + columns * weights.marginals**2 == pytest.approx(1)
+    weights = block_weights(columns)
+    assert 2 * weights.codes**2 + columns * weights.counts**2 == pytest.approx(1)
 
 
 def test_a_row_without_a_class_says_nothing_that_counts():
@@ -72,7 +71,7 @@ def test_a_row_without_a_class_says_nothing_that_counts():
 def test_rows_behind_moments_are_no_longer_than_sqrt_2(raw, scale):
     x = shortened(SCHEMA.features(raw)[0], scale)
     assert (np.linalg.norm(x, axis=1) <= 1 + 1e-12).all()
-    question = moments_question(SCHEMA, scale)
+    question = moments_question(SCHEMA.n_features, scale)
     u = np.concatenate([np.ones((2, 1)), x], axis=1)
     assert (np.linalg.norm(u, axis=1) ** 2 <= question.l2_bound).all()
     assert (np.linalg.norm(u, axis=1) <= question.row_norm).all()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from vitrail.solve.curves.kriging import Prior, informative_places, krige, most_likely_scale
+from vitrail.solve.curves.kriging import Prior, informative_points, krige, most_likely_scale
 
 GENERATOR = np.random.default_rng(0)
 GRID = np.linspace(0, 1, 40)
@@ -79,11 +79,11 @@ def test_the_scale_is_found_again():
     assert 0.02 < most_likely_scale(spectrum, residual, 0.01) < 0.12
 
 
-def test_informative_places_include_the_ends_and_stop_when_the_curve_is_known():
-    few = informative_places(CURVES, 4, 30, enough=1e-2)
-    many = informative_places(CURVES, 4, 30, enough=1e-6)
+def test_informative_points_include_the_ends_and_stop_when_the_curve_is_known():
+    few = informative_points(CURVES, 4, 30, enough=1e-2)
+    many = informative_points(CURVES, 4, 30, enough=1e-6)
     assert {0, 39} <= set(few.tolist())
     assert 4 <= len(few) < len(many) <= 30
     assert (np.diff(many) > 0).all()
-    flat = informative_places(np.ones((10, 40)), 4, 30, enough=0.0)
+    flat = informative_points(np.ones((10, 40)), 4, 30, enough=0.0)
     assert len(flat) <= 30

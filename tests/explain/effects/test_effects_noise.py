@@ -1,4 +1,4 @@
-"""Where the noise of effects goes: along shapes, shared by what it buys; how columns are cut into steps and stretches."""
+"""Where the noise of effects goes: along shapes, shared by what it buys; how columns are cut into intervals and groups."""
 
 from types import MappingProxyType
 
@@ -7,12 +7,13 @@ import pytest
 
 import vitrail as vt
 from vitrail.accounting import Cost
-from vitrail.explain.effects.partial import balanced_shares, noise_directions, turned
+from vitrail.explain.partial_dependence import product_by_row
 from vitrail.guarantee import Guarantee
 from vitrail.results.marginals import Marginals
 from vitrail.schema.bins import bins_of
+from vitrail.solve.curves.dependence import balanced_shares, noise_directions
+from vitrail.solve.curves.intervals import cut_column
 from vitrail.solve.curves.kriging import Prior, left_open
-from vitrail.solve.curves.steps import steps_of, stretched
 
 SCHEMA = vt.Schema({"age": vt.Numeric(0, 60, integer=True), "sex": vt.Categorical(["f", "m"])})
 
@@ -66,7 +67,7 @@ def test_no_other_shares_serve_the_curves_better(scale) -> None:
 
 def test_steps_end_at_the_quantiles_of_the_rows() -> None:
     ages = np.random.default_rng(3).binomial(60, 0.4, 20_000)
-    edges = steps_of(SCHEMA, "age", marginals(ages)).axis.values[:, 0]
+    edges = cut_column(SCHEMA, "age", marginals(ages)).axis.values[:, 0]
     expected = np.unique(np.quantile(ages, np.linspace(0, 1, 101), method="inverted_cdf"))
     np.testing.assert_array_equal(edges[1:-1], expected[1:-1])
     assert edges[[0, -1]].tolist() == [0, 60]
@@ -74,39 +75,39 @@ def test_steps_end_at_the_quantiles_of_the_rows() -> None:
 
 def test_rows_that_stand_on_an_edge_are_centred_there() -> None:
     ages = np.random.default_rng(4).integers(0, 61, 30_000)
-    steps = steps_of(SCHEMA, "age", marginals(ages))
-    curve = np.cumsum(np.concatenate([[0.0], np.random.default_rng(5).normal(size=len(steps))]))
+    intervals = cut_column(SCHEMA, "age", marginals(ages))
+    curve = np.cumsum(np.concatenate([[0.0], np.random.default_rng(5).normal(size=len(intervals))]))
     effects = np.diff(curve)
-    centred = steps.centred() @ effects
-    exact = curve - np.interp(ages, steps.axis.values[:, 0], curve).mean()
+    centred = intervals.centred() @ effects
+    exact = curve - np.interp(ages, intervals.axis.values[:, 0], curve).mean()
     np.testing.assert_allclose(centred, exact, atol=1e-9)
 
 
 def test_a_rare_step_is_not_cut_out_of_noise() -> None:
     ages = np.random.default_rng(6).integers(0, 61, 1000)
-    many, few = (steps_of(SCHEMA, "age", marginals(ages, sigma)) for sigma in (1e-6, 60.0))
+    many, few = (cut_column(SCHEMA, "age", marginals(ages, sigma)) for sigma in (1e-6, 60.0))
     assert len(many) > 50
     assert len(few) <= 1000 // 120
 
 
 @pytest.mark.parametrize(("noise", "most"), [(1e-9, 100), (1e-4, 100), (10.0, 6)])
-def test_the_more_noise_the_fewer_stretches(noise, most) -> None:
+def test_the_more_noise_the_fewer_groups(noise, most) -> None:
     ages = np.random.default_rng(7).integers(0, 61, 5000)
-    steps = steps_of(SCHEMA, "age", marginals(ages))
+    intervals = cut_column(SCHEMA, "age", marginals(ages))
     rows = np.random.default_rng(8).normal(size=(300, 1))
-    places = steps.axis.values[:, 0] / 60
+    places = intervals.axis.values[:, 0] / 60
     curves = np.sin(3 * places + rows) + 0.05 * np.random.default_rng(9).normal(size=(300, len(places)))
-    found = stretched(steps, curves, noise, 5000.0)
-    assert found.n_stretches <= most
+    found = intervals.grouped(curves, noise, 5000.0)
+    assert found.n_groups <= most
     if noise == 1e-9:
-        assert found.n_stretches == len(steps)
+        assert found.n_groups == len(intervals)
     np.testing.assert_allclose(found.changes(curves).sum(axis=1), curves[:, -1] - curves[:, 0])
     np.testing.assert_allclose(found.changes(curves), np.diff(curves, axis=1) @ found.gathered.T)
     raw = np.stack([ages.astype(float), np.zeros(5000)], axis=1)
     low, high = found.ends(raw)
     assert ((low <= raw[:, 0]) & (raw[:, 0] <= high) & (low < high)).all()
-    rows_of = np.bincount(found.of_rows(raw)[:, 0], minlength=found.n_stretches)
-    np.testing.assert_allclose(rows_of, found.gathered @ steps.counts)
+    rows_of = np.bincount(found.of_rows(raw)[:, 0], minlength=found.n_groups)
+    np.testing.assert_allclose(rows_of, found.gathered @ intervals.counts)
 
 
 def test_what_measurements_leave_open_is_what_gauss_says() -> None:
@@ -120,8 +121,8 @@ def test_what_measurements_leave_open_is_what_gauss_says() -> None:
 def test_what_a_row_sends_does_not_depend_on_the_rows_beside_it() -> None:
     generator = np.random.default_rng(11)
     rows, matrix = generator.normal(size=(513, 64)), generator.normal(size=(64, 64))
-    together = turned(rows, matrix)
+    together = product_by_row(rows, matrix)
     np.testing.assert_allclose(together, rows @ matrix, rtol=1e-9, atol=1e-9)
     order = generator.permutation(513)
-    np.testing.assert_array_equal(turned(rows[order], matrix), together[order])
-    np.testing.assert_array_equal(np.concatenate([turned(row[None], matrix) for row in rows]), together)
+    np.testing.assert_array_equal(product_by_row(rows[order], matrix), together[order])
+    np.testing.assert_array_equal(np.concatenate([product_by_row(row[None], matrix) for row in rows]), together)

@@ -88,7 +88,7 @@ def test_a_loss_of_ones_own_is_used_and_clipped():
 def test_the_noise_law_is_the_stated_one():
     """Over many draws of the same question scores vary as much as their std says."""
     found = [
-        vt.PermutationImportance(private(), MODEL, clip=0.5, n_repeats=1)(mu=0.5, marginals=MARGINALS) for _ in range(120)
+        vt.PermutationImportance(private(), MODEL, clip=0.5, n_repeats=1, marginals=MARGINALS)(mu=0.5) for _ in range(120)
     ]
     scores = np.array([one.scores for one in found])
     ratio = scores.std(axis=0, ddof=1) / found[0].std
@@ -117,7 +117,7 @@ def test_the_price_is_what_was_asked_and_given_marginals_are_free():
     other = private(budget=2.0)
     marginals = vt.marginals(other, epsilon=0.5)
     before = other.budget.spent
-    again = vt.PermutationImportance(other, MODEL)(["pay", "age"], epsilon=1.0, marginals=marginals)
+    again = vt.PermutationImportance(other, MODEL, columns=["pay", "age"], marginals=marginals)(epsilon=1.0)
     assert again.items == ("pay", "age")
     assert other.budget.spent == before + again.cost
 
@@ -135,35 +135,35 @@ def test_asking_again_replays_where_the_model_has_a_name_and_never_for_a_nameles
 
     x, y = FEATURES.features(FEATURES.read_points({name: ROWS[name] for name in FEATURES}))[0], ROWS["ill"]
     named = vt.Model(LogisticRegression().fit(x, y), output="yes", inputs="features")
-    first = vt.PermutationImportance(data, named, loss=halved, loss_bound=1)(mu=1.0, marginals=MARGINALS)
-    second = vt.PermutationImportance(data, named, loss=halved, loss_bound=1)(mu=1.0, marginals=MARGINALS)
+    first = vt.PermutationImportance(data, named, loss=halved, loss_bound=1, marginals=MARGINALS)(mu=1.0)
+    second = vt.PermutationImportance(data, named, loss=halved, loss_bound=1, marginals=MARGINALS)(mu=1.0)
     assert first.scores.tolist() != second.scores.tolist()
 
 
 @pytest.mark.parametrize(
-    ("settings", "call", "message"),
+    ("options", "message"),
     [
-        ({"loss": "hinge"}, {}, "loss is 'hinge'"),
-        ({"loss": 3}, {}, "loss is 3"),
-        ({"loss": lambda y, f: f}, {}, "loss_bound is None"),
-        ({"loss": lambda y, f: f, "loss_bound": -1}, {}, "loss_bound is -1"),
-        ({"loss_bound": 2.0}, {}, "loss_bound is for a loss of your own"),
-        ({"n_repeats": 0}, {}, "n_repeats is 0"),
-        ({"clip": 0.0}, {}, "clip is 0.0"),
-        ({"positive": "maybe"}, {}, "positive is 'maybe'"),
-        ({"sampling_rate": 0}, {}, "sampling_rate is 0"),
-        ({}, {"features": ["agee"]}, "did you mean 'age'|Did you mean 'age'"),
-        ({}, {"features": ["age", "age"]}, "twice"),
-        ({}, {"features": []}, "features is"),
-        ({}, {"features": [("age", "pay")]}, "a feature is"),
-        ({}, {"marginals": 7}, "marginals is int"),
-        ({"loss": lambda y, f: f[:3], "loss_bound": 1.0}, {}, "shape"),
+        ({"loss": "hinge"}, "loss is 'hinge'"),
+        ({"loss": 3}, "loss is 3"),
+        ({"loss": lambda y, f: f}, "loss_bound is None"),
+        ({"loss": lambda y, f: f, "loss_bound": -1}, "loss_bound is -1"),
+        ({"loss_bound": 2.0}, "loss_bound is for a loss of your own"),
+        ({"n_repeats": 0}, "n_repeats is 0"),
+        ({"clip": 0.0}, "clip is 0.0"),
+        ({"positive": "maybe"}, "positive is 'maybe'"),
+        ({"sampling_rate": 0}, "sampling_rate is 0"),
+        ({"columns": ["agee"]}, "Did you mean 'age'"),
+        ({"columns": ["age", "age"]}, "twice"),
+        ({"columns": []}, "columns is empty"),
+        ({"columns": [("age", "pay")]}, "which is none of"),
+        ({"marginals": 7}, "marginals is int"),
+        ({"loss": lambda y, f: f[:3], "loss_bound": 1.0}, "shape"),
     ],
 )
-def test_bad_input_is_refused_and_nothing_is_charged(settings, call, message):
+def test_bad_input_is_refused_and_nothing_is_charged(options, message):
     data = private()
     with pytest.raises(InvalidInput, match=message):
-        vt.PermutationImportance(data, MODEL, **settings)(**{"epsilon": 1.0, "marginals": MARGINALS, **call})
+        vt.PermutationImportance(data, MODEL, **{"marginals": MARGINALS, **options})(epsilon=1.0)
     assert data.budget.spent == vt.Cost()
 
 

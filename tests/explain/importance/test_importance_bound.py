@@ -8,10 +8,11 @@ from hypothesis.extra.numpy import arrays
 
 import vitrail as vt
 from vitrail.errors import InvalidInput
-from vitrail.explain.effects.joint import Joint
-from vitrail.explain.importance.part import ImportancePart
+from vitrail.explain.joint_sum import JointSum
+from vitrail.explain.permutation_importance import plan_importance
 from vitrail.solve.curves.donors import Donor
 from vitrail.solve.curves.losses import SMALLEST_PROBABILITY, loss_of
+from vitrail.solve.curves.reference import Reference
 from vitrail.vault.rows.block import Block
 from vitrail.vault.rows.predictions import Predictions
 from vitrail.vault.setting import Setting
@@ -44,9 +45,9 @@ def jagged(features):
 MODEL = vt.Model(jagged, range=(0, 1))
 
 
-def part_of(loss="squared", bound=None, clip=None, repeats=2):
+def summand_of(loss="squared", bound=None, clip=None, repeats=2):
     made = loss_of(loss, bound, MODEL, SCHEMA, "y", None)
-    return ImportancePart.of(MODEL, FEATURES, MARGINALS, FEATURES.names, made, n_repeats=repeats, clip=clip)
+    return plan_importance(Reference(FEATURES, MODEL, MARGINALS, 500.0), FEATURES.names, made, repeats, clip)
 
 
 def block_of(raw, model=MODEL):
@@ -76,7 +77,7 @@ LOSSES = [
 @pytest.mark.parametrize(("loss", "bound"), LOSSES)
 @pytest.mark.parametrize("clip", [None, 1e-3, 1e9])
 def test_no_row_is_longer_than_one(loss, bound, clip):
-    joint = Joint((part_of(loss, bound, clip),), (1.0,))
+    joint = JointSum((summand_of(loss, bound, clip),), (1.0,))
     found = joint(block_of(raw_rows(64)))
     assert np.isfinite(found).all()
     assert np.linalg.norm(found, axis=1).max() <= 1 + 1e-12
@@ -92,31 +93,31 @@ def test_whatever_the_rows_the_sum_moves_by_less_than_the_bound(shares, clip, re
     raw = np.column_stack(
         [shares[:, 0] * 10 - 5, np.round(shares[:, 1] * 9), np.floor(shares[:, 2] * 2.99), np.round(shares[:, 3])]
     )
-    part = part_of(clip=clip, repeats=repeats)
-    given_rows = part.contributions(block_of(raw))
+    summand = summand_of(clip=clip, repeats=repeats)
+    given_rows = summand.contributions(block_of(raw))
     # Unclipped, a difference of losses and one of expected losses are at most twice the largest loss together; the base
     # loss is at most half of it from the middle.
     assert np.abs(given_rows[:, :3]).max() <= 2.0
     assert np.abs(given_rows[:, 3]).max() <= 0.5
-    np.testing.assert_array_equal(given_rows[:, 4], np.linalg.norm(given_rows[:, :3], axis=1) > part.clip)
-    assert np.linalg.norm(Joint((part,), (1.0,))(block_of(raw)), axis=1).max() <= 1 + 1e-12
+    np.testing.assert_array_equal(given_rows[:, 4], np.linalg.norm(given_rows[:, :3], axis=1) > summand.clip)
+    assert np.linalg.norm(JointSum((summand,), (1.0,))(block_of(raw)), axis=1).max() <= 1 + 1e-12
 
 
 def test_a_row_contributes_the_same_in_any_company():
-    raw, part = raw_rows(16), part_of(repeats=3)
-    together = part.contributions(block_of(raw))
-    turned = part.contributions(block_of(raw[::-1].copy()))[::-1]
+    raw, summand = raw_rows(16), summand_of(repeats=3)
+    together = summand.contributions(block_of(raw))
+    turned = summand.contributions(block_of(raw[::-1].copy()))[::-1]
     np.testing.assert_array_equal(together, turned)
     others = raw_rows(16, seed=9)
     others[5] = raw[5]
-    np.testing.assert_array_equal(part.contributions(block_of(others))[5], together[5])
+    np.testing.assert_array_equal(summand.contributions(block_of(others))[5], together[5])
 
 
 def test_a_model_that_fails_on_a_row_makes_it_no_number():
-    part = part_of()
+    summand = summand_of()
     block = block_of(raw_rows(8))
     broken = Block(block._raw, block._setting, lambda m, v: np.where(np.arange(len(v)) == 3, np.nan, 0.5))
-    found = part.contributions(broken)
+    found = summand.contributions(broken)
     assert np.isnan(found[3]).any()
     assert np.isfinite(np.delete(found, 3, axis=0)).all()
 

@@ -1,15 +1,17 @@
 """H squared from noisy blocks: exact without noise, unbiased sums with it, a standard deviation that is right."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import vitrail as vt
-from vitrail.explain.effects.joint import Joint
-from vitrail.explain.interactions.explainer import plan_part
-from vitrail.explain.interactions.part import ask_public, blocks_of, strength
-from vitrail.solve.curves.pair_grids import grid_of
+from vitrail.explain.interactions import blocks_of, plan_pairs
+from vitrail.explain.joint_sum import JointSum
+from vitrail.solve.curves.pairs import grid_of, strength
+from vitrail.solve.curves.reference import Reference
 from vitrail.vault.rows.block import Block
 from vitrail.vault.rows.predictions import Predictions
 from vitrail.vault.setting import Setting
@@ -88,12 +90,7 @@ def wild(features):
 MODEL = vt.Model(wild, range=(0, 1))
 DATA = vt.PrivateData(ROWS, SCHEMA, name="rows", n_rows_public=800, budget=vt.Budget(1e4, 1e-6))
 MARGINALS = vt.marginals(DATA, mu=20.0)
-
-
-class Ready:
-    """What planning needs, without a vault."""
-
-    schema, model, marginals, data, mu = SCHEMA, MODEL, MARGINALS, DATA, 1.0
+REFERENCE = Reference(SCHEMA, MODEL, MARGINALS, 800.0)
 
 
 def block_of(raw):
@@ -105,9 +102,13 @@ def block_of(raw):
 
 def test_means_of_blocks_are_differences_of_partial_dependence():
     raw = SCHEMA.read_points(ROWS)
-    grids = [grid_of(SCHEMA, name, MARGINALS, 3) for name in ("a", "c")]
+    grids = {name: grid_of(SCHEMA, name, MARGINALS, 3) for name in ("a", "c")}
     outputs = MODEL.predict_points(SCHEMA, raw)
-    first, second, pair = blocks_of(raw, outputs, grids, [(0, 1)], ask_public(MODEL, SCHEMA))
+
+    def ask(altered):
+        return [MODEL.predict_points(SCHEMA, rows) for rows in altered]
+
+    first, second, pair = blocks_of(raw, outputs, grids, [("a", "c")], ask)
 
     def dependence(**fixed):
         altered = raw.copy()
@@ -115,23 +116,23 @@ def test_means_of_blocks_are_differences_of_partial_dependence():
             altered[:, SCHEMA.column_index(name)] = value
         return MODEL.predict_points(SCHEMA, altered).mean()
 
-    for i, a in enumerate(grids[0].values):
+    for i, a in enumerate(grids["a"].values):
         assert first.mean(axis=0)[i] == pytest.approx(dependence(a=a) - outputs.mean())
-        for j, c in enumerate(grids[1].values):
+        for j, c in enumerate(grids["c"].values):
             expected = dependence(a=a, c=c) - dependence(a=a) - dependence(c=c) + outputs.mean()
-            assert pair.mean(axis=0)[len(grids[1]) * i + j] == pytest.approx(expected)
+            assert pair.mean(axis=0)[len(grids["c"]) * i + j] == pytest.approx(expected)
     assert second.shape == (800, 3)
 
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 2**32), st.integers(2, 4))
 def test_no_row_is_longer_than_one(seed, grid):
-    part = plan_part(Ready, SCHEMA.names, None, 3, grid)
+    summand = plan_pairs(REFERENCE, list(itertools.combinations(SCHEMA.names, 2)), grid, 3, noise=1 / 800)
     draw = np.random.default_rng(seed)
     raw = np.column_stack([draw.random(8), draw.integers(0, 10, 8), draw.integers(0, 3, 8), draw.integers(0, 2, 8)]) + 0.0
-    found = Joint((part,), (1.0,))(block_of(raw))
+    found = JointSum((summand,), (1.0,))(block_of(raw))
     assert np.linalg.norm(found, axis=1).max() <= 1 + 1e-12
-    alone = Joint((part,), (1.0,))(block_of(np.repeat(raw[:1], 8, axis=0)))
+    alone = JointSum((summand,), (1.0,))(block_of(np.repeat(raw[:1], 8, axis=0)))
     np.testing.assert_array_equal(found[0], alone[0])
 
 

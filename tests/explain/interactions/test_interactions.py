@@ -40,14 +40,14 @@ def test_planted_pairs_come_first(neighbours):
 
 @pytest.mark.usefixtures("planted_noise")
 def test_an_additive_model_has_none():
-    found = vt.Interactions(private(), PLAIN)(["a", "b", "d", "kind"], epsilon=2.0)
+    found = vt.Interactions(private(), PLAIN, columns=["a", "b", "d", "kind"])(epsilon=2.0)
     assert len(found) == 6
     assert found.scores.max() < 0.05
 
 
 @pytest.mark.usefixtures("planted_noise")
 def test_named_pairs_are_measured_as_named():
-    found = vt.Interactions(private(), MODEL)([("c", "b"), ("a", "e")], mu=20.0)
+    found = vt.Interactions(private(), MODEL, columns=[("c", "b"), ("a", "e")])(mu=20.0)
     assert found.items == ("c x b", "a x e")
     assert found.scores[0] > 0.9
     assert found.scores[1] < 0.01
@@ -56,8 +56,9 @@ def test_named_pairs_are_measured_as_named():
 @pytest.mark.usefixtures("planted_noise")
 def test_the_bands_hold_what_noise_does():
     marginals = vt.marginals(private(), mu=100.0)  # the same for all: they decide how places are weighted
-    exact = vt.Interactions(private(), MODEL)([("d", "kind")], mu=100.0, marginals=marginals).scores[0]
-    draws = [vt.Interactions(private(), MODEL)([("d", "kind")], mu=1.0, marginals=marginals) for _ in range(50)]
+    given = {"columns": [("d", "kind")], "marginals": marginals}
+    exact = vt.Interactions(private(), MODEL, **given)(mu=100.0).scores[0]
+    draws = [vt.Interactions(private(), MODEL, **given)(mu=1.0) for _ in range(50)]
     inside = np.mean([one.lower[0] <= exact <= one.upper[0] for one in draws])
     assert inside >= 0.84  # 95 % nominal; 50 draws
     spread = np.std([one.scores[0] for one in draws], ddof=1)
@@ -72,24 +73,24 @@ def test_the_price_is_what_was_asked():
 
 
 @pytest.mark.parametrize(
-    ("settings", "features", "message"),
+    ("options", "columns", "message"),
     [
         ({}, ["a"], "at least two"),
-        ({}, "a", "at least two"),
+        ({}, "a", "give a list of names"),
         ({}, [("a", "a")], "two different columns"),
-        ({}, [("a", "z")], "no feature 'z'"),
-        ({}, [("a", "b", "c")], "among pairs"),
+        ({}, [("a", "z")], "names 'z', which is none of"),
+        ({}, [("a", "b", "c")], "a pair of columns such as"),
         ({}, ["a", ("b", "c")], "among pairs"),
         ({}, [("a", "b"), ("b", "a")], "twice"),
-        ({}, [("a", 3)], "a feature is 3"),
-        ({}, 5, "features is 5"),
+        ({}, [("a", 3)], "names 3, which is none of"),
+        ({}, 5, "columns is 5"),
         ({"grid": 1}, None, "grid is 1"),
         ({"n_pairs": True}, None, "n_pairs is True"),
         ({"sampling_rate": 2}, None, "sampling_rate"),
     ],
 )
-def test_bad_input_is_refused_and_nothing_is_charged(settings, features, message):
+def test_bad_input_is_refused_and_nothing_is_charged(options, columns, message):
     data = private()
     with pytest.raises(InvalidInput, match=message):
-        vt.Interactions(data, MODEL, **settings)(features, epsilon=1.0)
+        vt.Interactions(data, MODEL, columns=columns, **options)(epsilon=1.0)
     assert data.budget.spent == vt.Cost()

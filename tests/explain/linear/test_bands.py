@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 import vitrail as vt
-from vitrail.explain.linear.problem import LocalProblem
-from vitrail.explain.linear.statistics import LocalStatistics, radius_of, scales_of
-from vitrail.solve.linear.bands import bands_of, expected_width
+from vitrail.solve.linear.problem import LocalProblem
+from vitrail.solve.linear.statistics import LocalStatistics, radius_of, scales_of
 from vitrail.solve.linear.weights import stable
 
 LEVELS = {"job": 6, "team": 4, "town": 8}
@@ -60,8 +59,7 @@ def test_measured_coverage(simulated, sigma):
         exact = LocalStatistics.of_sums(problem, points, gram, cross, sigma, N_ROWS)
         truth = exact.values(exact.solve(radius))
         fit = released.solve(radius)
-        bands = bands_of(released, fit, radius)
-        covered.append(np.abs(released.values(fit) - truth) <= bands.half_widths)
+        covered.append(np.abs(released.values(fit) - truth) <= released.half_widths(fit, radius))
     coverage = np.mean(covered)
     print(f"coverage {coverage:.3f} at sigma {sigma}")
     assert 0.92 <= coverage <= 0.985  # 900 checks that are not independent
@@ -72,14 +70,14 @@ def test_bands_shrink_with_the_noise(simulated):
     widths = []
     for sigma in (0.1, 1.0):
         released = noisy(*simulated, sigma, generator)
-        widths.append(np.median(bands_of(released, released.solve(2.0), 2.0).half_widths))
+        widths.append(np.median(released.half_widths(released.solve(2.0), 2.0)))
     assert 5 < widths[1] / widths[0] < 20
 
 
 def test_the_same_release_has_the_same_bands(simulated):
     released = noisy(*simulated, 1.0, np.random.default_rng(2))
     fit = released.solve(1.0)
-    assert np.array_equal(bands_of(released, fit, 1.0).half_widths, bands_of(released, fit, 1.0).half_widths)
+    assert np.array_equal(released.half_widths(fit, 1.0), released.half_widths(fit, 1.0))
 
 
 def test_columns_left_out_have_no_value_and_no_band(simulated):
@@ -87,15 +85,7 @@ def test_columns_left_out_have_no_value_and_no_band(simulated):
     kept = released.strongest(released.solve(1.0), 2)
     assert (kept.sum(axis=1) == 2).all()
     fit = released.solve(1.0, kept)
-    values, half_widths = released.values(fit), bands_of(released, fit, 1.0, columns=kept).half_widths
+    values, half_widths = released.values(fit), released.half_widths(fit, 1.0, columns=kept)
     assert np.abs(values[~kept]).max() < 1e-12
     assert half_widths[~kept].max() < 1e-12
     assert half_widths[kept].min() > 0
-
-
-def test_the_expected_width_is_that_of_a_release(simulated):
-    problem, points, gram, cross = simulated
-    exact = LocalStatistics.of_sums(problem, points, gram, cross, 1.0, N_ROWS)
-    released = noisy(*simulated, 1.0, np.random.default_rng(4))
-    seen = np.median(bands_of(released, released.solve(1.5), 1.5).half_widths)
-    assert expected_width(exact, 1.5) == pytest.approx(seen, rel=0.2)

@@ -8,10 +8,11 @@ import pytest
 import vitrail as vt
 from vitrail.accounting import Cost
 from vitrail.errors import BudgetExceeded, InvalidInput, ModelError
-from vitrail.explain.linear import cells, moments
-from vitrail.explain.linear.problem import LocalProblem
+from vitrail.explain.linear import moments
 from vitrail.results.synopsis import Synopsis
-from vitrail.solve.linear.coordinates import Cells, Coordinates
+from vitrail.solve.linear import cells
+from vitrail.solve.linear.coordinates import Coordinates, Partition
+from vitrail.solve.linear.problem import LocalProblem
 from vitrail.solve.linear.weights import exponential, polynomial, stable
 from vitrail.vault.setting import Setting
 
@@ -34,6 +35,10 @@ def switched(features: np.ndarray) -> np.ndarray:
 
 def problem_of(weight, model=switched) -> LocalProblem:
     return LocalProblem(SCHEMA, vt.Model(model, range=(0, 1)), weight)
+
+
+def fit(problem: LocalProblem, data: vt.PrivateData, mu: float, columns: tuple[str, ...] | None = None) -> Synopsis:
+    return vt.LocalLinear(data, problem.model, weight=problem.weight).fit(kind=vt.linear.Cells(columns=columns), mu=mu)
 
 
 def private(budget: float = 20.0) -> vt.PrivateData:
@@ -76,18 +81,17 @@ def test_the_survey_finds_the_explained_variance_of_squared_distances() -> None:
 def test_columns_are_chosen_by_what_they_explain_and_what_the_noise_allows() -> None:
     sharp = problem_of(exponential(0.2))
     shares = {"useless": 0.1, "useful": 0.5}
-    assert cells.choose_columns(sharp, 1.0, 10**5, shares)[0] == "useful"
-    assert cells.pays(sharp, 1.0, 10**6)
-    assert not cells.pays(sharp, 1e-4, 1000)
-    assert not cells.pays(problem_of(polynomial()), 1.0, 10**9)  # exact with one cell
+    assert cells.choose_columns(SCHEMA, sharp.weight, 1.0, 10**5, shares)[0] == "useful"
+    assert cells.pays(SCHEMA, sharp.weight, 1.0, 10**6)
+    assert not cells.pays(SCHEMA, sharp.weight, 1e-4, 1000)
+    assert not cells.pays(SCHEMA, polynomial(), 1.0, 10**9)  # exact with one cell
 
 
 def test_more_money_never_means_fewer_cells() -> None:
     wide = vt.Schema({f"c{levels}": vt.Categorical(range(levels)) for levels in (2, 3, 4, 5, 6, 7, 8)})
-    problem = LocalProblem(wide, vt.Model(lambda x: x[:, 0], range=(0, 1)), stable())
     shares = {"c2": 0.2, "c4": 0.3, "c6": 0.3, "c8": 0.1}
-    chosen = [cells.choose_columns(problem, mu, 10**5, shares) for mu in np.geomspace(1e-4, 10, 12)]
-    counts = [Cells(wide, columns).count for columns in chosen]
+    chosen = [cells.choose_columns(wide, stable(), mu, 10**5, shares) for mu in np.geomspace(1e-4, 10, 12)]
+    counts = [Partition(wide, columns).count for columns in chosen]
     assert counts == sorted(counts)
     assert counts[0] == 1
     assert counts[-1] == 48
@@ -96,7 +100,7 @@ def test_more_money_never_means_fewer_cells() -> None:
 @pytest.mark.usefixtures("planted_noise")
 def test_the_survey_is_charged_and_everything_stays_within_the_price() -> None:
     data = private(20.0)
-    made = cells.fit(problem_of(exponential(0.2)), data, 1.0)
+    made = fit(problem_of(exponential(0.2)), data, 1.0)
     assert made.cells
     assert data.budget.n_questions == 2
     assert data.budget.spent == made.cost <= Cost.of_mu(1.0)
@@ -106,7 +110,7 @@ def test_the_survey_is_charged_and_everything_stays_within_the_price() -> None:
 
 def test_nothing_is_surveyed_where_it_cannot_pay() -> None:
     data = private()
-    made = cells.fit(problem_of(polynomial()), data, 0.5)
+    made = fit(problem_of(polynomial()), data, 0.5)
     assert made.cells == ()
     assert data.budget.n_questions == 1
     assert made.cost <= Cost.of_mu(0.5)
@@ -115,14 +119,14 @@ def test_nothing_is_surveyed_where_it_cannot_pay() -> None:
 def test_a_budget_too_small_for_all_of_it_is_refused_before_the_survey() -> None:
     data = private(1.0)
     with pytest.raises(BudgetExceeded):
-        cells.fit(problem_of(exponential(0.2)), data, 1.0)
+        fit(problem_of(exponential(0.2)), data, 1.0)
     with pytest.raises(ModelError):
-        cells.fit(problem_of(exponential(0.2), lambda x: x[:, 0] * 9), data, 0.1)
+        fit(problem_of(exponential(0.2), lambda x: x[:, 0] * 9), data, 0.1)
     assert data.budget.spent_epsilon == 0
 
 
 def test_no_row_exceeds_the_norm_of_the_survey() -> None:
-    asked = cells.survey_question(SCHEMA)
+    asked = moments.survey_question(SCHEMA)
     corners = np.array(list(product([0.0, 1.0], range(3), range(2), [0.0, 1.0])))
     setting = Setting(SCHEMA, None, len(corners), "add-remove", len(corners))
     left, right = asked.fn(vt.Block(corners, setting, lambda model, values: values[:, 0]))
@@ -137,7 +141,7 @@ def test_cells_follow_a_sharp_weight_where_a_line_cannot() -> None:
     points = {"x": [0.2, 0.8], "useless": ["a", "b"], "useful": ["a", "b"], "y": [0.5, 0.5]}
     errors = {}
     for columns in ((), ("useful",)):
-        e = cells.fit(sharp, private(200.0), 8.0, columns=columns)(points, bands=False, radius=20.0)
+        e = fit(sharp, private(200.0), 8.0, columns=columns)(points, bands=False, radius=20.0)
         errors[columns] = np.abs(e.coefficients[:, 0] / 2.0 - [0.3, -0.3]).max()  # x is divided by sqrt(4 columns)
     assert errors["useful",] < 0.02
     assert errors["useful",] < 0.5 * errors[()]
@@ -145,14 +149,14 @@ def test_cells_follow_a_sharp_weight_where_a_line_cannot() -> None:
 
 def test_the_price_does_not_depend_on_the_cells() -> None:
     bounds = [
-        moments.question(problem_of(stable()), cells=columns).l2_bound
+        moments.moments_question(problem_of(stable()), cells=columns).l2_bound
         for columns in ((), ("useful",), ("useless", "useful"))
     ]
     assert bounds[2] < bounds[1] < bounds[0] * 1.2
 
 
 def test_a_synopsis_with_cells_is_stored_like_any_other(tmp_path) -> None:
-    made = cells.fit(problem_of(exponential(0.3)), private(), 1.0, columns=("useful",))
+    made = fit(problem_of(exponential(0.3)), private(), 1.0, columns=("useful",))
     made.save(tmp_path / "cells.synopsis")
     read = Synopsis.load(tmp_path / "cells.synopsis")
     points = {"x": 0.2, "useless": "a", "useful": "a", "y": 0.5}
@@ -163,5 +167,5 @@ def test_a_synopsis_with_cells_is_stored_like_any_other(tmp_path) -> None:
 def test_bad_cells_are_named_before_anything_is_charged(columns: tuple[str, ...]) -> None:
     data = private()
     with pytest.raises(InvalidInput, match="cells are cut by"):
-        cells.fit(problem_of(stable()), data, 0.1, columns=columns)
+        fit(problem_of(stable()), data, 0.1, columns=columns)
     assert data.budget.spent_epsilon == 0

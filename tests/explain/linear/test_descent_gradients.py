@@ -1,5 +1,6 @@
 """What a row contributes to a gradient: the bound of the text is the bound of the code, and rows stay on their own."""
 
+import json
 import warnings
 
 import numpy as np
@@ -7,9 +8,9 @@ import pytest
 
 import vitrail as vt
 from error_rates import normal_bound, square_sum_bounds
-from vitrail.errors import InvalidInput
-from vitrail.explain.linear.gradients import INTERCEPT_UNIT, Gradients, VaultAnswers, checked_centres, problem_identity
-from vitrail.explain.linear.problem import LocalProblem
+from vitrail.explain.linear.descent import choice_question, gradient_question, means_question
+from vitrail.solve.linear.descent import INTERCEPT_UNIT, Gradients
+from vitrail.solve.linear.problem import LocalProblem
 from vitrail.solve.linear.weights import custom, exponential, inverse_quadratic, polynomial, stable
 from vitrail.vault import rehearse
 from vitrail.vault.setting import Setting
@@ -87,7 +88,7 @@ def test_the_vault_sums_the_gradients_of_all_points_in_one_pass(intercept):
     rows = random_rows(200)
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # a function that is not row-wise would be run one row at a time, with a warning
-        question = gradients.gradient_question(centres, phi)
+        question = gradient_question(gradients, centres, phi)
         sums = rehearse(question, rows, SCHEMA, mu=100.0, n_rows_public=200, draws=400)
     expected = exact_gradients(problem, rows, centres, phi).sum(axis=0).ravel()
     noise = question.plan(100.0, Setting(SCHEMA, None, 200, "add-remove", 8)).sigma
@@ -106,7 +107,7 @@ def test_the_choice_prefers_short_gradients():
     starts = gradients.project(np.random.default_rng(1).normal(size=(6, gradients.size)))
     rows = random_rows(300)
     lengths = [np.linalg.norm(exact_gradients(problem, rows, centre[None], one[None]).sum(axis=0)) for one in starts]
-    question = gradients.choice_question(centre, starts)
+    question = choice_question(gradients, centre, starts)
     chosen = rehearse(question, rows, SCHEMA, mu=3.0, n_rows_public=300, draws=50)
     assert question.bound == pytest.approx(gradients.bounds(starts).max())
     assert (chosen == np.argmin(lengths)).mean() > 0.9
@@ -118,11 +119,12 @@ def test_weighted_means_are_released_with_an_intercept():
     rows = random_rows(500)
     data = vt.PrivateData(rows, SCHEMA, name="rows", n_rows_public=500, budget=vt.Budget(500, 1e-6))
     centres = problem.encode(SCHEMA.read_points(random_rows(2, seed=5)))
-    found = VaultAnswers(Gradients(problem), data, "test").means(centres, mu=20.0)
+    gradients = Gradients(problem)
+    means, stds = gradients.weighted_means(data.ask(means_question(gradients, centres), mu=20.0), centres)
     x = problem.encode(SCHEMA.read(rows))
-    for z, mean in zip(centres, found.mean, strict=True):
+    for z, mean in zip(centres, means, strict=True):
         alpha = problem.weight(np.linalg.norm(x - z, axis=1))
-        assert np.abs(mean - alpha @ (x - z) / alpha.sum()).max() < 5 * found.std.max()
+        assert np.abs(mean - alpha @ (x - z) / alpha.sum()).max() < 5 * stds.max()
 
 
 def test_projection_keeps_phi_inside_and_on_a_grid():
@@ -134,36 +136,41 @@ def test_projection_keeps_phi_inside_and_on_a_grid():
     assert (phi * 2**32 == np.rint(phi * 2**32)).all()
 
 
-def test_keys_name_everything_that_matters_and_nothing_else():
-    def key(problem, model_key="toy-1", step=0, shift=0.0):
-        gradients = Gradients(problem, model_key)
-        centres = np.zeros((1, problem.n_features)) + shift
-        return gradients.gradient_question(centres, np.zeros((1, gradients.size)), step=step).key
+def private(count=9):
+    return vt.PrivateData(
+        random_rows(count), SCHEMA, name="rows", n_rows_public=count, budget=vt.Budget(1, 1e-6), ledger="memory"
+    )
+
+
+def test_names_hold_everything_that_matters_and_nothing_else():
+    raw = random_rows(1, seed=2)
+
+    def name(problem, key="toy-1", points=raw, iterations=None):
+        local = vt.LocalLinear(
+            private(),
+            problem.model,
+            method=vt.linear.Descent(iterations=iterations),
+            weight=problem.weight,
+            labels=problem.labels,
+            intercept=problem.intercept,
+            key=key,
+        )
+        identity = local.conversation(points).identity
+        return None if identity is None else json.dumps(identity, sort_keys=True)
 
     half, third = custom(lambda d: 0 * d + 0.5), custom(lambda d: 0 * d + 0.3)
-    keys = [
-        key(problem_of()),
-        key(problem_of(), step=1),
-        key(problem_of(), shift=0.25),
-        key(problem_of(), "toy-2"),
-        key(problem_of(stable(2.0))),
-        key(problem_of(labels="soft")),
-        key(problem_of(intercept=True)),
-        key(problem_of(half)),
-        key(problem_of(third)),  # the same name, other values
+    names = [
+        name(problem_of()),
+        name(problem_of(), points=random_rows(1, seed=3)),
+        name(problem_of(), iterations=7),
+        name(problem_of(), "toy-2"),
+        name(problem_of(stable(2.0))),
+        name(problem_of(labels="soft")),
+        name(problem_of(intercept=True)),
+        name(problem_of(half)),
+        name(problem_of(third)),  # the same name, other values
     ]
-    assert len(set(keys)) == len(keys)
-    assert key(problem_of()) == keys[0]
-    assert key(problem_of(), model_key=None) is None  # a function has no content hash: always a new question
-    assert problem_identity(problem_of()) == problem_identity(problem_of())
-
-
-def test_points_that_do_not_fit_are_refused():
-    data = vt.PrivateData(random_rows(9), SCHEMA, name="rows", n_rows_public=9, budget=vt.Budget(1, 1e-6))
-    raw = SCHEMA.read_points(random_rows(2))
-    for bad in (raw[:, :2], raw[:0], np.full_like(raw, np.nan), raw[0]):
-        with pytest.raises(InvalidInput, match="raw_points have shape"):
-            checked_centres(problem_of(), data, bad)
-    other = LocalProblem(vt.Schema({"a": vt.Numeric(0, 1)}), MODEL, stable())
-    with pytest.raises(InvalidInput, match="feature schema"):
-        checked_centres(other, data, raw)
+    assert len(set(names)) == len(names)
+    assert name(problem_of()) == names[0]
+    assert name(problem_of(), key=None) is None  # a function has no content hash: always a new question
+    assert problem_of().facts() == problem_of().facts()

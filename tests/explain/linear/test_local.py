@@ -1,11 +1,13 @@
 """LocalLinear: what values mean, what bad input costs (nothing), what is replayed, promised and quoted."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
 import vitrail as vt
 from vitrail.errors import BudgetExceeded, InvalidInput, ModelError, SchemaError
-from vitrail.explain.linear.statistics import scales_of
 from vitrail.solve.linear.weights import exponential
 
 SCHEMA = vt.Schema(
@@ -100,7 +102,7 @@ def test_bands_hold_the_values_and_grow_with_the_price():
         assert (e.values <= e.upper).all()
     assert (blunt.upper - blunt.lower).mean() > 2 * (sharp.upper - sharp.lower).mean()
     assert any("Bands are drawn from the noise" in note for note in sharp.notes)
-    without = vt.LocalLinear(data, MODEL)(POINT, epsilon=1.0, bands=False)
+    without = vt.LocalLinear(data, MODEL, method=vt.linear.Statistics(bands=False))(POINT, epsilon=1.0)
     assert without.lower is None
 
 
@@ -114,7 +116,8 @@ def test_a_batch_costs_what_one_point_costs():
 
 @pytest.mark.usefixtures("planted_noise")
 def test_few_columns_are_a_post_processing():
-    e = vt.LocalLinear(private(), MODEL)([POINT, {**POINT, "age": 10}], mu=50.0, max_features=1)
+    few = vt.LocalLinear(private(), MODEL, method=vt.linear.Statistics(max_features=1))
+    e = few([POINT, {**POINT, "age": 10}], mu=50.0)
     assert ((np.abs(e.values) > 1e-9).sum(axis=1) == 1).all()
     assert any("1 strongest" in note for note in e.notes)
 
@@ -132,8 +135,8 @@ def test_asking_again_is_free_and_the_same():
 
 def test_functions_are_replayed_by_key_only():
     data = private(epsilon=1.0)
-    vt.LocalLinear(data, MODEL)(POINT, epsilon=0.9, key="risk 1")
-    vt.LocalLinear(data, MODEL)(POINT, epsilon=0.9, key="risk 1")
+    vt.LocalLinear(data, MODEL, key="risk 1")(POINT, epsilon=0.9)
+    vt.LocalLinear(data, MODEL, key="risk 1")(POINT, epsilon=0.9)
     with pytest.raises(BudgetExceeded):
         vt.LocalLinear(data, MODEL)(POINT, epsilon=0.9)
 
@@ -215,22 +218,32 @@ def test_bad_models_are_refused_and_free(predictor):
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("method", "words"),
     [
-        ({"method": "magic"}, "magic"),
-        ({"iterations": 5}, "no option 'iterations'"),
-        ({"radius": -1.0}, "radius"),
-        ({"max_features": 0}, "max_features"),
-        ({"draws": 3}, "draws"),
-        ({"method": "descent", "radius": 1.0}, "no option 'radius'"),
-        ({"method": "history"}, "free"),
+        (lambda: "magic", "method is 'magic'; choose one of 'auto', 'statistics'"),
+        (lambda: 7, "method is 7; choose one of"),
+        (lambda: vt.linear.Moments(), "method is Moments"),
+        (lambda: vt.linear.Statistics(radius=-1.0), "radius is -1.0"),
+        (lambda: vt.linear.Statistics(max_features=0), "max_features is 0"),
+        (lambda: vt.linear.Statistics(draws=3), "draws is 3"),
+        (lambda: vt.linear.Statistics(bands=1), "bands is 1"),
+        (lambda: vt.linear.Statistics(joint_bound=-2.0), "joint_bound is -2.0"),
+        (lambda: vt.linear.Descent(iterations=1), "iterations is 1"),
+        (lambda: "history", "free"),
     ],
 )
-def test_bad_options_are_refused_and_free(options, words):
+def test_bad_options_are_refused_and_free(method, words):
     data = private(epsilon=1.0)
     with pytest.raises(InvalidInput, match=words):
-        vt.LocalLinear(data, MODEL)(POINT, epsilon=0.1, **options)
+        vt.LocalLinear(data, MODEL, method=method())(POINT, epsilon=0.1)
     assert data.budget.spent == vt.Cost()
+
+
+def test_options_of_another_method_are_no_options():
+    with pytest.raises(TypeError):
+        vt.linear.Descent(radius=1.0)
+    with pytest.raises(TypeError):
+        vt.LocalLinear(private(), MODEL, iterations=5)
 
 
 def test_a_price_is_needed_and_one_only():
@@ -243,7 +256,14 @@ def test_a_price_is_needed_and_one_only():
 
 @pytest.mark.parametrize(
     "options",
-    [{"labels": "medium"}, {"intercept": 1}, {"training_guarantee": (1,)}, {"training_guarantee": (-1, 0)}],
+    [
+        {"labels": "medium"},
+        {"intercept": 1},
+        {"training_guarantee": (1,)},
+        {"training_guarantee": (-1, 0)},
+        {"key": ""},
+        {"weight": "stable"},
+    ],
     ids=str,
 )
 def test_bad_settings_are_refused(options):
@@ -275,17 +295,18 @@ def test_a_quote_is_the_price_and_free():
     data = private(epsilon=1.0)
     local = vt.LocalLinear(data, MODEL)
     quote = local.quote(POINT, epsilon=0.2)
-    many = local.quote(30, epsilon=0.2)
+    ages = np.linspace(1, 99, 30)
+    many = local.quote({"age": ages, "job": ["pilot"] * 30, "hours": [40] * 30}, epsilon=0.2)
     assert data.budget.spent == vt.Cost()
-    assert quote.price.sigma == pytest.approx(scales_of(local.problem).l2_bound / quote.price.cost.mu, rel=1e-3)
-    assert many.price.sigma == pytest.approx(np.sqrt(30) * quote.price.sigma, rel=1e-3)
     assert many.half_width > quote.half_width > 0
     assert "Bands of about" in str(quote)
-    assert quote.to_json()["n_points"] == 1
     e = local(POINT, epsilon=0.2)
     assert e.cost == quote.price.cost
-    seen = np.median((e.upper - e.lower) / 2)
-    assert quote.half_width / 4 < seen < 4 * quote.half_width  # an estimate from uniform rows
+    assert quote.half_width / 3 < e.half_width < 3 * quote.half_width  # an estimate from rows drawn from the schema
+    assert data.quote(local, epsilon=0.2).price.cost == quote.price.cost
+    assert data.quote(local.fitting("cells"), epsilon=0.2).half_width > 0
+    with pytest.raises(InvalidInput, match="free and asks nothing"):
+        data.quote(vt.LocalLinear(data, MODEL, method="history"), epsilon=0.2)
 
 
 @pytest.mark.usefixtures("planted_noise")
@@ -299,18 +320,23 @@ def test_paying_once_explains_anyone(kind):
     assert (e.coefficients[:, 0] > 0).all()
 
 
-def test_a_fit_promises_for_training_too():
-    local = vt.LocalLinear(private(), MODEL, training_guarantee=(1.0, 1e-5)).fit(epsilon=1.0)
+@pytest.mark.parametrize("kind", ["moments", vt.linear.Rows(n_sampled=200)])
+def test_a_fit_promises_for_training_too(kind, tmp_path):
+    local = vt.LocalLinear(private(), MODEL, training_guarantee=(1.0, 1e-5)).fit(epsilon=1.0, kind=kind)
     e = local(POINT)
     assert e.guarantee.protects == "training-data"
     assert e.guarantee.epsilon == pytest.approx(2.0, rel=1e-6)
+    assert e.guarantee == local.guarantee
+    if kind == "moments":
+        local.save(tmp_path / "staff.synopsis")
+        assert type(local).load(tmp_path / "staff.synopsis").guarantee == e.guarantee
 
 
 def test_bad_fits_are_refused_and_free():
     data = private(epsilon=1.0)
-    for options in ({"kind": "magic"}, {"colour": "red"}):
+    for kind in ("magic", vt.linear.Statistics(), vt.linear.Cells(columns=("age",)), vt.linear.Cells(columns=("colour",))):
         with pytest.raises(InvalidInput):
-            vt.LocalLinear(data, MODEL).fit(epsilon=0.1, **options)
+            vt.LocalLinear(data, MODEL).fit(epsilon=0.1, kind=kind)
     with pytest.raises(ModelError):
         vt.LocalLinear(data, vt.Model(lambda x: x, range=(0, 1))).fit(epsilon=0.1)
     assert data.budget.spent == vt.Cost()
@@ -318,15 +344,48 @@ def test_bad_fits_are_refused_and_free():
 
 def test_methods_are_reached_by_name():
     data = private()
-    e = vt.LocalLinear(data, MODEL)([POINT, {**POINT, "age": 20}], mu=5.0, method="adaptive")
+    e = vt.LocalLinear(data, MODEL, method="adaptive")([POINT, {**POINT, "age": 20}], mu=5.0)
     assert len(e) == 2
     with pytest.raises(InvalidInput, match="needs the option history="):
-        vt.LocalLinear(data, MODEL)(POINT, method="history")
+        vt.LocalLinear(data, MODEL, method="history")(POINT)
 
 
 def test_descent_is_reached_by_name():
-    e = vt.LocalLinear(private(), MODEL)(POINT, mu=5.0, method="descent", iterations=20)
+    e = vt.LocalLinear(private(), MODEL, method=vt.linear.Descent(iterations=20))(POINT, mu=5.0)
     assert e.method == "descent"
+
+
+USER_SCRIPT = """
+import vitrail as vt
+
+def ask(data: vt.PrivateData, model: vt.Model) -> None:
+    explain = vt.LocalLinear(data, model, method=vt.linear.Statistics({statistics}), weight=vt.weights.stable(){more})
+    explain({{"age": 3}}, epsilon=0.1{call}).top(3)
+    explain.fit(kind={kind}, epsilon=0.1).half_width
+    data.quote(explain, epsilon=0.1).result.top(3)
+"""
+GOOD = {"statistics": "radius=2.0", "more": "", "call": "", "kind": "vt.linear.Rows(replicates=3)"}
+
+
+@pytest.mark.slow
+def test_a_type_checker_catches_a_misspelt_option(tmp_path):
+    mistakes = [
+        {},
+        {"statistics": "raduis=2.0"},
+        {"more": ", lables='hard'"},
+        {"more": ", labels='medium'"},
+        {"call": ", bands=False"},
+        {"kind": "'row'"},
+        {"kind": "vt.linear.Rows(replicate=3)"},
+    ]
+    for number, mistake in enumerate(mistakes):
+        (tmp_path / f"script_{number}.py").write_text(USER_SCRIPT.format(**{**GOOD, **mistake}))
+    files = sorted(str(file) for file in tmp_path.glob("script_*.py"))
+    command = [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "--cache-dir", str(tmp_path), *files]
+    told = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    assert [f"script_{number}.py" in told for number in range(len(mistakes))] == [bool(mistake) for mistake in mistakes], (
+        told
+    )
 
 
 def test_nothing_about_the_rows_in_the_repr():

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 import vitrail as vt
 from error_rates import CONFIDENCE, planted_noise
 from vitrail.explain.linear import moments
-from vitrail.explain.linear.problem import LocalProblem
+from vitrail.solve.linear.cells import _costs_and_norms, choose_scales
+from vitrail.solve.linear.coordinates import Partition
+from vitrail.solve.linear.problem import LocalProblem
 from vitrail.solve.linear.weights import exponential, polynomial, stable
 from vitrail.vault import rehearse
 from vitrail.vault.setting import Setting
@@ -30,9 +32,9 @@ def sign(features: np.ndarray) -> np.ndarray:
     return (features[:, 0] > 0.4).astype(float)
 
 
-def question(cells: tuple[str, ...] = (), weight: vt.explain.linear.weights.Weight | None = None) -> vt.ProductSum:
+def question(cells: tuple[str, ...] = (), weight: vt.weights.Weight | None = None) -> vt.ProductSum:
     problem = LocalProblem(SCHEMA, vt.Model(sign, range=(0, 1)), weight or polynomial(), "hard")
-    return moments.question(problem, key="sign", cells=cells)
+    return moments.moments_question(problem, cells=cells)
 
 
 def factors(asked: vt.ProductSum, raw: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -102,14 +104,14 @@ def test_audit_on_worst_case_neighbours(cells: tuple[str, ...]) -> None:
 
 
 def test_scales_depend_on_public_facts_only_and_are_round() -> None:
-    scales = moments.choose_scales(moments.Cells(SCHEMA), polynomial())
+    scales = choose_scales(Partition(SCHEMA), polynomial())
     assert all(float(f"{scale:.3g}") == scale > 0 for scale in scales.values())
     assert scales["F1"] == 1.0
 
 
 def test_scales_minimise_the_predicted_noise() -> None:
-    costs, squares = moments._costs_and_norms(moments.Cells(SCHEMA), stable())
-    scales = moments.choose_scales(moments.Cells(SCHEMA), stable())
+    costs, squares = _costs_and_norms(Partition(SCHEMA), stable())
+    scales = choose_scales(Partition(SCHEMA), stable())
 
     def noise(changed: dict[str, float]) -> float:
         used = {**scales, **changed}

@@ -6,12 +6,12 @@ import pytest
 import vitrail as vt
 from vitrail.accounting import Cost
 from vitrail.explain.linear import moments
-from vitrail.explain.linear.problem import LocalProblem
 from vitrail.guarantee import Guarantee
 from vitrail.results.synopsis import Synopsis
-from vitrail.solve.linear.coordinates import Cells, Coordinates
-from vitrail.solve.linear.shrinkage import shrink
-from vitrail.solve.linear.tensors import blocks_of
+from vitrail.solve.linear.cells import choose_scales
+from vitrail.solve.linear.coordinates import Coordinates, Partition
+from vitrail.solve.linear.problem import LocalProblem
+from vitrail.solve.linear.tensors import blocks_of, shrink
 from vitrail.solve.linear.weights import Weight, exponential, polynomial
 from vitrail.vault.setting import Setting
 
@@ -55,7 +55,7 @@ def exact_synopsis(problem: LocalProblem, raw: np.ndarray, cells: tuple[str, ...
     """What would be released without noise."""
     setting = Setting(problem.schema, None, len(raw), "add-remove", len(raw))
     block = vt.Block(raw, setting, lambda model, values: model.predict(problem.schema, values))
-    factors = moments.question(problem, cells=cells).fn(block)
+    factors = moments.moments_question(problem, cells=cells).fn(block)
     return Synopsis(
         schema=problem.schema,
         weight=problem.weight,
@@ -63,7 +63,7 @@ def exact_synopsis(problem: LocalProblem, raw: np.ndarray, cells: tuple[str, ...
         intercept=problem.intercept,
         output_range=(0.0, 1.0),
         cells=cells,
-        scales=moments.choose_scales(Cells(problem.schema, cells), problem.weight),
+        scales=choose_scales(Partition(problem.schema, cells), problem.weight),
         parts=tuple(left.T @ right for left, right in zip(factors[0::2], factors[1::2], strict=True)),
         sigma=1e-200,
         n_rows_public=len(raw),

@@ -32,10 +32,13 @@ def test_a_quote_charges_nothing_and_reads_no_row(name: str) -> None:
     entries = len(data.budget.entries)
     quote = data.quote(EXPLAINERS[name](data, MODEL), epsilon=0.5)
     assert len(data.budget.entries) == entries
-    assert quote == nobody.quote(EXPLAINERS[name](nobody, MODEL), epsilon=0.5)
+    same = nobody.quote(EXPLAINERS[name](nobody, MODEL), epsilon=0.5)
+    assert quote.price == same.price
+    # Sums of a stand-in are drawn at a price at which noise hardly matters.
+    np.testing.assert_allclose(quote.half_width, same.half_width, rtol=1e-2)
     assert quote.price.guarantee.epsilon == pytest.approx(0.5)
     assert quote.price.sigma is None
-    assert "an estimate from public stand-in rows" in str(quote)
+    assert "an estimate from rows drawn from the schema" in str(quote)
     assert quote.to_json()["price"]["fits"] is True
 
 
@@ -66,22 +69,34 @@ def test_widths_are_of_the_right_size_and_shrink_with_the_price() -> None:
     quote, dearer = report.quote(epsilon=0.5), report.quote(epsilon=4.0)
     found = report(epsilon=0.5)
     real = {
-        "pdp": np.median([np.median(curve.half_width) for curve in found.pdp.values()]),
-        "ale": np.median([np.median(curve.half_width) for curve in found.ale.values()]),
+        "pdp": np.median([1.96 * np.median(curve.std) for curve in found.pdp.values()]),
+        "ale": np.median([1.96 * np.median(curve.std) for curve in found.ale.values()]),
         "importance": 1.96 * np.median(found.importance.std),
     }
+    assert found.half_widths == pytest.approx(real, rel=1e-3)
     for part, width in real.items():
-        assert width / 4 < quote.half_width(part) < width * 4
-        assert dearer.half_width(part) < quote.half_width(part)
+        expected, claim = quote.half_widths[part]
+        assert width / 3 < expected < width * 3
+        assert dearer.half_widths[part][0] < expected
+        assert f"{part} +-{expected:.2g} ({claim.mark})" in str(quote)
+        assert quote.to_json()["half_widths"][part] == expected
 
 
 def test_marginals_of_before_leave_more_for_the_rest() -> None:
     data = private()
     before = vt.marginals(data, epsilon=1.0, bins=100)
-    importance = vt.PermutationImportance(data, MODEL, clip=0.5)
     widths = [
-        list(quote.half_widths["importance"].values())
-        for quote in (importance.quote(epsilon=0.5, marginals=before), importance.quote(epsilon=0.5))
+        vt.PermutationImportance(data, MODEL, clip=0.5, marginals=given).quote(epsilon=0.5).result.std
+        for given in (before, None)
     ]
     # How the noise is spread over the columns follows the marginals; how much there is, the price alone.
     assert np.linalg.norm(widths[0]) == pytest.approx(np.linalg.norm(widths[1]) * np.sqrt(0.88), rel=1e-3)
+
+
+def test_a_quote_stands_on_histograms_that_were_given_or_bought() -> None:
+    data = private()
+    assert vt.PartialDependence(data, MODEL).quote(epsilon=0.5).stands_on == "the schema"
+    before = vt.marginals(private(), epsilon=1.0)
+    assert vt.PartialDependence(data, MODEL, marginals=before).quote(epsilon=0.5).stands_on == "histograms bought before"
+    vt.marginals(data, epsilon=1.0)
+    assert vt.PartialDependence(data, MODEL).quote(epsilon=0.5).stands_on == "histograms bought before"

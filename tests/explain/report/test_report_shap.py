@@ -30,21 +30,15 @@ def test_shap_importance_is_bought_with_the_rest_and_comes_back_from_a_file(tmp_
     assert 0.15 < found.shap.scores[0] < 0.25
     assert data.budget.spent.mu == pytest.approx(found.cost.mu)
     assert sum(found.shares.values()) == pytest.approx(1, abs=1e-5)
-    again = vt.Report.load(found.save(tmp_path / "report.json"))
+    again = vt.Report.load(found.save(tmp_path / "report.vt"))
     np.testing.assert_array_equal(again.shap.scores, found.shap.scores)
     assert "Shapley" in found.to_html()
     assert "shap" in set(found.frame()["part"])
-
-
-def test_files_from_before_there_was_such_a_part_are_read() -> None:
-    fields = vt.GlobalReport(private(), MODEL, parts=["pdp"])(epsilon=1.0).to_json()
-    del fields["shap"]
-    assert vt.Report.from_json(fields).shap is None
 
 
 def test_it_is_quoted_and_left_out_unless_asked_for() -> None:
     data = private()
     quote = vt.GlobalReport(data, MODEL, parts=["shap"]).quote(epsilon=1.0)
     assert set(quote.half_widths) == {"shap"}
-    assert 0 < quote.half_width("shap") < 0.1
+    assert 0 < quote.half_width < 0.1
     assert "shap" not in vt.GlobalReport(data, MODEL).quote(epsilon=1.0).half_widths

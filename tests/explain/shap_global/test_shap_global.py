@@ -45,7 +45,7 @@ def test_importance_is_the_mean_size():
 @pytest.mark.usefixtures("planted_noise")
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
 def test_dependence_follows_the_column(neighbours):
-    curves = vt.ShapDependence(private(neighbours=neighbours), MODEL)(["age", "job"], mu=60.0)
+    curves = vt.ShapDependence(private(neighbours=neighbours), MODEL, columns=["age", "job"])(mu=60.0)
     assert list(curves) == ["age", "job"]
     age = curves["age"]
     expected = 0.5 * (np.asarray(age.x) / 100) ** 2 - 0.5 * np.mean((ROWS["age"] / 100) ** 2)
@@ -55,10 +55,11 @@ def test_dependence_follows_the_column(neighbours):
 
 
 @pytest.mark.usefixtures("planted_noise")
-def test_one_name_gives_one_curve_with_a_band_that_holds():
+def test_a_curve_has_a_band_that_holds():
     marginals = vt.marginals(private(), mu=60.0)
-    exact = vt.ShapDependence(private(), MODEL)("age", mu=100.0, marginals=marginals)
-    draws = [vt.ShapDependence(private(), MODEL)("age", mu=1.0, marginals=marginals) for _ in range(30)]
+    given = {"columns": ["age"], "marginals": marginals}
+    exact = vt.ShapDependence(private(), MODEL, **given)(mu=100.0)["age"]
+    draws = [vt.ShapDependence(private(), MODEL, **given)(mu=1.0)["age"] for _ in range(30)]
     assert isinstance(draws[0], vt.Curve)
     inside = np.mean([(one.lower <= exact.y) & (exact.y <= one.upper) for one in draws])
     assert 0.9 < inside < 0.99
@@ -66,7 +67,7 @@ def test_one_name_gives_one_curve_with_a_band_that_holds():
 
 def test_the_price_is_what_was_asked():
     data = private(budget=2.0)
-    found = vt.ShapDependence(data, MODEL)("age", epsilon=0.5)
+    found = vt.ShapDependence(data, MODEL, columns=["age"])(epsilon=0.5)
     assert data.budget.spent == found.cost
     ranked = vt.ShapImportance(data, MODEL)(epsilon=0.5)
     assert ranked.guarantee.epsilon <= 0.5 + 1e-9
@@ -74,20 +75,20 @@ def test_the_price_is_what_was_asked():
 
 
 @pytest.mark.parametrize(
-    ("settings", "features", "message"),
+    ("options", "message"),
     [
-        ({}, "agee", "no feature 'agee'"),
-        ({}, ["age", "age"], "twice"),
-        ({}, [], "features is"),
-        ({}, [3], "a feature is 3"),
-        ({"chains": 0}, "age", "chains is 0"),
-        ({"sampling_rate": "all"}, "age", "sampling_rate"),
+        ({"columns": ["agee"]}, "names 'agee', which is none of"),
+        ({"columns": ["age", "age"]}, "twice"),
+        ({"columns": []}, "columns is empty"),
+        ({"columns": [3]}, "names 3, which is none of"),
+        ({"chains": 0}, "chains is 0"),
+        ({"sampling_rate": "all"}, "sampling_rate"),
     ],
 )
-def test_bad_input_is_refused_and_nothing_is_charged(settings, features, message):
+def test_bad_input_is_refused_and_nothing_is_charged(options, message):
     data = private()
     with pytest.raises(InvalidInput, match=message):
-        vt.ShapDependence(data, MODEL, **settings)(features, epsilon=1.0)
+        vt.ShapDependence(data, MODEL, **options)(epsilon=1.0)
     with pytest.raises(InvalidInput, match="wrap it"):
         vt.ShapImportance(data, output)
     assert data.budget.spent == vt.Cost()

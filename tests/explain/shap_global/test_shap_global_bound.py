@@ -9,10 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import vitrail as vt
-from vitrail.explain.effects.joint import Joint
-from vitrail.explain.shap_global.explainers import looked_at
-from vitrail.explain.shap_global.parts import Cells, ShapDependencePart, ShapImportancePart
-from vitrail.explain.shap_global.rows import Background
+from vitrail.explain.joint_sum import JointSum
+from vitrail.explain.shap_global import Background, ColumnCells, plan_shap_dependence, plan_shap_importance
+from vitrail.solve.curves.reference import Reference
 from vitrail.vault.rows.block import Block
 from vitrail.vault.rows.predictions import Predictions
 from vitrail.vault.setting import Setting
@@ -93,33 +92,20 @@ def block_of(raw, model):
     return Block(raw, setting, lambda m, v: predictions.of(m, v, None))
 
 
-class Ready:
-    """What planning needs, without a vault."""
-
-    schema, marginals, data, mu = SCHEMA, MARGINALS, DATA, 1.0
-
-    def __init__(self, model):
-        self.model = model
+def summands(model):
+    reference = Reference(SCHEMA, model, MARGINALS, 600.0)
+    return plan_shap_importance(reference, 2), plan_shap_dependence(reference, SCHEMA.names, 2)
 
 
-def parts(model):
-    rows, seen, background = looked_at(Ready(model), 2)
-    cells = [Cells.of(SCHEMA, name, MARGINALS) for name in SCHEMA]
-    return (
-        ShapImportancePart.of(model, background, seen),
-        ShapDependencePart.of(model, background, cells, rows, seen),
-    )
-
-
-PARTS = {model: parts(model) for model in (MODEL, WILD)}
+SUMMANDS = {model: summands(model) for model in (MODEL, WILD)}
 
 
 @settings(max_examples=40, deadline=None)
 @given(st.sampled_from([MODEL, WILD]), st.integers(0, 2**32))
 def test_no_row_is_longer_than_one_and_none_knows_another(model, seed):
     raw = some_rows(8, seed)
-    for part in PARTS[model]:
-        joint = Joint((part,), (1.0,))
+    for summand in SUMMANDS[model]:
+        joint = JointSum((summand,), (1.0,))
         found = joint(block_of(raw, model))
         assert np.linalg.norm(found, axis=1).max() <= 1 + 1e-12
         np.testing.assert_array_equal(joint(block_of(raw[::-1].copy(), model))[::-1], found)
@@ -128,7 +114,7 @@ def test_no_row_is_longer_than_one_and_none_knows_another(model, seed):
 
 
 def test_a_row_speaks_in_one_cell_of_every_column():
-    _, dependence = PARTS[MODEL]
+    _, dependence = SUMMANDS[MODEL]
     found = dependence.contributions(block_of(some_rows(40), MODEL))
     start = 0
     for one in dependence.cells:
@@ -138,8 +124,8 @@ def test_a_row_speaks_in_one_cell_of_every_column():
 
 @pytest.mark.parametrize("name", SCHEMA.names)
 def test_cells_hold_all_rows(name):
-    cells = Cells.of(SCHEMA, name, MARGINALS)
+    cells = ColumnCells.of(SCHEMA, name, MARGINALS)
     assert cells.counts.sum() == pytest.approx(600)
     assert 2 <= len(cells) <= 24 + 1
     if name != "c":
-        assert (np.diff(cells.places) > 0).all()
+        assert (np.diff(cells.axis.numbers) > 0).all()

@@ -12,61 +12,68 @@ what exceeds the bounds, so a model whose outputs are no probabilities costs acc
 
 *Cost*: (bound/sigma)^2, once. *Neighbours*: as the dataset declares. *Noise*: the release has independent noise of std sigma
 on every entry; the symmetric part of its square block then has the law of a Gram sum (std sigma on the diagonal, sigma/sqrt
-2 off it), so solving and bands are those of ``statistics``. The target 2 (p_k - t) is f_k less a constant, which moves the
-intercept and nothing else.
+2 off it), so solving and bands are those of ``solve.linear.statistics``. The target 2 (p_k - t) is f_k less a constant,
+which moves the intercept and nothing else.
 
 Test: tests/test_classes.py.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..._types import Floats
+from ...accounting import Cost, JsonValue
 from ...errors import InvalidInput, ModelError
-from ...guarantee import question_mu
+from ...guarantee import Guarantee
 from ...model import Model
 from ...results import Attribution
 from ...schema import Level, View
-from ...solve.linear.bands import DRAWS
+from ...solve.linear.problem import LocalProblem
+from ...solve.linear.statistics import LocalStatistics, scales_of
 from ...solve.linear.weights import Weight
-from .batch import check_options, explained
-from .gradients import digest_of, problem_identity
-from .local import LocalLinear
-from .problem import Floats, LocalProblem
-from .statistics import NAMED_WEIGHTS, LocalStatistics, Scales, scales_of
+from ...vault import Block, PrivateData, ProductSum
+from ..recipe import Ask, Conversation, LocalExplainer, Recipe, Terms, points_identity
+from .local_linear import LocalLinear
+from .options import Statistics
+from .statistics import check_size, explained
 
-if TYPE_CHECKING:
-    from ...vault import Block, PrivateData, ProductSum
-
-VERSION = 1
+VERSION = 2
 SUM_TOLERANCE = 1e-6
 """By how much probabilities of public probe rows may add up to more than 1, by rounding."""
 NOTE = "One release for {count} classes together; the guarantee and the cost are for all of them."
 
 
-def explain_classes(
-    data: PrivateData,
-    models: Sequence[Model],
-    points: object,
-    *,
-    epsilon: float | None = None,
-    mu: float | None = None,
-    weight: Weight | Callable[[Floats], Floats] | None = None,
-    view: View | None = None,
-    radius: float | None = None,
-    max_features: int | None = None,
-    bands: bool = True,
-    draws: int = DRAWS,
-    key: str | None = None,
-) -> dict[Level, Attribution]:
-    """Explain several classes of a model at public points, all of them together for ``epsilon``.
+class ClassAttributions(dict[Level, Attribution]):
+    """The explanation of every class; promise and price are for all of them together."""
+
+    @property
+    def _any(self) -> Attribution:
+        return next(iter(self.values()))
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The promise."""
+        return self._any.guarantee
+
+    @property
+    def cost(self) -> Cost:
+        """The price."""
+        return self._any.cost
+
+    @property
+    def half_width(self) -> float | None:
+        """The median over classes of the half-width of the bands; None without bands."""
+        widths = [explanation.half_width for explanation in self.values()]
+        return float(np.median([width for width in widths if width is not None])) if None not in widths else None
+
+
+class LocalClasses(LocalExplainer[ClassAttributions]):
+    """Several classes of one model explained at public points, from one release.
 
     Parameters
     ----------
@@ -74,20 +81,10 @@ def explain_classes(
         The rows, their schema and their budget.
     models : list of Model
         The classes: probabilities of one and the same model, such as ``[vt.Model(forest, output=k) for k in (0, 1, 2)]``.
-    points : object
-        What ``LocalLinear`` takes.
-    epsilon, mu : float
-        The price of all points and classes together.
-    weight, view : optional
+    method : Statistics, optional
+        As for ``LocalLinear``, without ``joint_bound``.
+    weight, view, key : optional
         As for ``LocalLinear``.
-    radius, max_features, bands, draws
-        As for ``LocalLinear`` with method ``"statistics"``.
-    key : str, optional
-        A name for models or weights that are bare functions.
-
-    Returns
-    -------
-    dict of class to Attribution
 
     Examples
     --------
@@ -98,60 +95,91 @@ def explain_classes(
     >>> def thirds(x):
     ...     return np.column_stack([x[:, 0] / 2, x[:, 1] / 2, 1 - x[:, 0] / 2 - x[:, 1] / 2])
     >>> models = [vt.Model(thirds, output=k, range=(0, 1)) for k in range(3)]
-    >>> found = vt.explain_classes(data, models, {"a": 0.9, "b": 0.5}, epsilon=2.0)
+    >>> found = vt.LocalClasses(data, models)({"a": 0.9, "b": 0.5}, epsilon=2.0)
     >>> [found[k].top(1)[0].column for k in (0, 2)]
     ['a', 'a']
     >>> bool(found[0].values[0, 0] > 0 > found[2].values[0, 0])
     True
     """
-    first, *others = _checked_models(models)
-    explain = LocalLinear(data, first, weight=weight, view=view)
-    raw_points = explain.read(points)
-    problem = explain.problem
-    problems = [problem, *(replace(problem, model=model) for model in others)]
-    for model in others:
-        LocalLinear(data, model, weight=weight, view=view).read(points)
-    check_options(problem, len(raw_points), radius, max_features, draws)
-    _check_sums(problems)
-    price = question_mu(epsilon, mu, data.delta)
-    question = classes_question(problems, raw_points, key=key)
-    release = data.ask(question, mu=price)
-    assert release.sigma is not None
-    labels = Shifted.of(len(problems))
-    scales = scales_of(problem, label_bound=labels.bound)
-    sums = np.stack([release.parts[str(place)] for place in range(len(raw_points))])
-    width = sums.shape[1]
-    gram = (sums[:, :, :width] + sums[:, :, :width].transpose(0, 2, 1)) / 2
-    found: dict[Level, Attribution] = {}
-    for place, one in enumerate(problems):
-        statistics = LocalStatistics.of_sums(
-            one, raw_points, gram, sums[:, :, width + place], release.sigma, data.n_rows_public, scales
+
+    def __init__(
+        self,
+        data: PrivateData,
+        models: Sequence[Model],
+        *,
+        method: Statistics | None = None,
+        weight: Weight | Callable[[Floats], Floats] | None = None,
+        view: View | None = None,
+        key: str | None = None,
+    ) -> None:
+        options = Statistics() if method is None else method
+        self._alone = [
+            LocalLinear(data, model, method=options, weight=weight, view=view, key=key) for model in _checked_models(models)
+        ]
+        self._data, self._options, self._key = data, options, key
+        self._problems = [local.problem for local in self._alone]
+        if options.joint_bound is not None:
+            raise InvalidInput(
+                "joint_bound is for vt.LocalLinear; classes are asked together at the full bound: leave it out"
+            )
+
+    def __repr__(self) -> str:
+        return f"LocalClasses({len(self._problems)} classes of {self._data!r})"
+
+    def public_points(self) -> object:
+        """A point drawn from the schema."""
+        return self._alone[0].public_points()
+
+    def conversation(self, points: object) -> Conversation[ClassAttributions]:
+        """One question, for the whole price."""
+        for local in self._alone:
+            raw = local.read(points)  # the same for every class; each model is tried at the points
+        _check_sums(self._problems)
+        return self._conversation(raw)
+
+    def _conversation(self, raw: Floats) -> Conversation[ClassAttributions]:
+        check_size(self._problems[0], len(raw))
+        known = [problem.identity(self._key) for problem in self._problems]
+        models: list[JsonValue] = [one["model"] for one in known if one is not None]
+        identity: dict[str, JsonValue] | None = None
+        if len(models) == len(known):
+            identity = {"kind": "local classes", "version": VERSION, **self._problems[0].facts(), "models": models}
+            identity["points"] = points_identity(raw)
+        return Conversation(
+            self._data,
+            lambda terms: self._recipe(raw, terms),
+            f"local explanations of {len(raw)} points, {len(known)} classes",
+            identity,
+            tuple(problem.model for problem in self._problems),
+            rehearsal=self._conversation(raw[:2]) if len(raw) > 2 else None,
         )
-        made = explained(
-            one,
-            raw_points,
-            statistics,
-            guarantee=release.guarantee,
-            cost=release.cost,
-            radius=radius,
-            max_features=max_features,
-            bands=bands,
-            draws=draws,
-            shift=labels.shift,
-        )
-        name = one.model.output
-        note = NOTE.format(count=len(problems))
-        found[place if name is None else name] = replace(made, notes=(*made.notes, note))
-    return found
+
+    def _recipe(self, raw: Floats, terms: Terms) -> Recipe[ClassAttributions]:
+        release = yield Ask(classes_question(self._problems, raw), 1.0)
+        assert release.sigma is not None
+        targets = ShiftedTargets.of(len(self._problems))
+        scales = scales_of(self._problems[0], label_bound=targets.bound)
+        sums = np.stack([release.parts[str(point)] for point in range(len(raw))])
+        width = sums.shape[1]
+        gram = (sums[:, :, :width] + sums[:, :, :width].transpose(0, 2, 1)) / 2
+        note = NOTE.format(count=len(self._problems))
+        classes = ClassAttributions()
+        for rank, problem in enumerate(self._problems):
+            cross = sums[:, :, width + rank]
+            statistics = LocalStatistics.of_sums(problem, raw, gram, cross, release.sigma, terms.n_rows_public, scales)
+            explanation = explained(problem, raw, statistics, release, self._options, shift=targets.shift)
+            name = problem.model.output
+            classes[rank if name is None else name] = replace(explanation, notes=(*explanation.notes, note))
+        return classes
 
 
 @dataclass(frozen=True)
-class Shifted:
+class ShiftedTargets:
     """Targets f_k - shift of K classes, f_k = 2 p_k - 1, and the bound on their length.
 
     Examples
     --------
-    >>> [round(Shifted.of(count).bound ** 2, 3) for count in (1, 2, 3, 100)]
+    >>> [round(ShiftedTargets.of(count).bound ** 2, 3) for count in (1, 2, 3, 100)]
     [1.0, 2.0, 2.667, 3.96]
     """
 
@@ -159,14 +187,14 @@ class Shifted:
     bound: float
 
     @classmethod
-    def of(cls, count: int) -> Shifted:
+    def of(cls, count: int) -> ShiftedTargets:
         """The shift that makes the bound smallest."""
         t = 1 / max(count, 2)
         return cls(2 * t - 1, 2 * math.sqrt(1 - 2 * t + count * t * t))
 
 
-def classes_question(problems: Sequence[LocalProblem], raw_points: Floats, *, key: str | None = None) -> ProductSum:
-    """The one question behind :func:`explain_classes`, for asking, quoting or auditing.
+def classes_question(problems: Sequence[LocalProblem], raw_points: Floats) -> ProductSum:
+    """The one question behind :class:`LocalClasses`.
 
     Parameters
     ----------
@@ -174,20 +202,17 @@ def classes_question(problems: Sequence[LocalProblem], raw_points: Floats, *, ke
         One per class, alike but for the model; with an intercept and soft labels.
     raw_points : array (points, columns of a row)
         As ``schema.read_points`` returns them.
-    key : str, optional
-        A name for models and weight where they have no content to be told by.
     """
-    from ...vault import ProductSum  # here, so that stored explanations can be read without loading the vault
-
     problem, count = problems[0], len(problems)
-    labels = Shifted.of(count)
-    scales = scales_of(problem, label_bound=labels.bound)
+    targets = ShiftedTargets.of(count)
+    scales = scales_of(problem, label_bound=targets.bound)
     kappa, eta = scales.intercept, scales.label
     points = problem.encode(raw_points)
 
     def rows(block: Block) -> tuple[Floats, ...]:
-        x = problem.x(block)
-        y = np.stack([eta * (one.label(block.predictions(one.model)) - labels.shift) for one in problems], axis=1)
+        x = problem.x(block.features)
+        f = np.stack([each.label(block.predictions(each.model)) for each in problems], axis=1)
+        y = eta * (f - targets.shift)
         made: list[Floats] = []
         for point in points:
             d = x - point
@@ -203,27 +228,9 @@ def classes_question(problems: Sequence[LocalProblem], raw_points: Floats, *, ke
         lefts=(size,) * queries,
         rights=(size + count,) * queries,
         left_bounds=(longest,) * queries,
-        right_bounds=(math.hypot(longest, eta * labels.bound) * (1 + 1e-9),) * queries,
+        right_bounds=(math.hypot(longest, eta * targets.bound) * (1 + 1e-9),) * queries,
         l2_bound=math.sqrt(queries) * scales.l2_bound,
-        key=_identity(problems, points, scales, key),
-        label=f"local explanations of {queries} point{'s' if queries != 1 else ''}, {count} classes",
     )
-
-
-def _identity(problems: Sequence[LocalProblem], points: Floats, scales: Scales, key: str | None) -> str | None:
-    problem = problems[0]
-    models = [one.model_identity(key) for one in problems]
-    if None in models or (key is None and problem.weight.name not in NAMED_WEIGHTS):
-        return None
-    parts = {
-        "kind": "local classes",
-        "version": VERSION,
-        **problem_identity(problem),
-        "scales": [scales.intercept, scales.label],
-        "models": models,
-        "points": digest_of(points),
-    }
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 def _checked_models(models: Sequence[Model]) -> list[Model]:
@@ -233,9 +240,7 @@ def _checked_models(models: Sequence[Model]) -> list[Model]:
         if not isinstance(model, Model):
             raise InvalidInput(f"models holds {type(model).__name__}; wrap each class: vt.Model(your_model, output=...)")
         if (model.lo, model.hi) != (0.0, 1.0):
-            raise ModelError(
-                f"{model!r} is no probability; explain_classes needs outputs in (0, 1) that add up to at most 1"
-            )
+            raise ModelError(f"{model!r} is no probability; LocalClasses needs outputs in (0, 1) that add up to at most 1")
     outputs = [model.output for model in models]
     if len(models) > 1 and len(set(outputs)) < len(outputs):
         raise InvalidInput(f"models explain the outputs {outputs}; every class must be another one")
@@ -246,7 +251,7 @@ def _check_sums(problems: Sequence[LocalProblem]) -> None:
     """Refuse what is plainly no set of probabilities, on public rows."""
     schema = problems[0].row_schema
     raw = schema.probe_rows(256)
-    total = np.sum([one.model.predict_points(schema, raw) for one in problems], axis=0)
+    total = np.sum([problem.model.predict_points(schema, raw) for problem in problems], axis=0)
     if total.max() > 1 + SUM_TOLERANCE:
         raise ModelError(
             f"the outputs of the models add up to {total.max():g} on a public probe row; classes exclude each other, so "

@@ -1,253 +1,216 @@
 """Algorithm 1 of Patel, Shokri & Zick made sound: descent along noisy gradients, for problems too wide for n^2 numbers.
 
-*What a row contributes, and its bound*: see ``gradients``. *Cost.* The T gradients of a descent are chosen adaptively; at
-mu^2/T each they cost mu together, exactly (the GDP filter), where the paper's strong composition is 18 times too noisy.
-Points that share a pass share its price: at the same price for all, q points get the noise of mu/sqrt(q). *Neighbours.*
-As the dataset declares. Number and lengths of the steps come from public numbers, and nothing else stops a descent.
+*Gradient.* A row contributes 2 alpha r u, once for every point z that shares the pass: points * size numbers, each point's
+no longer than ``Gradients.bounds`` (the proof stands in ``solve.linear.descent``); several points make one longer vector,
+and their norms add in squares. *Choice.* The start whose summed gradient is shortest: ``Select(score="small-norm")`` with
+the largest of those bounds. *Means.* A row contributes alpha u, u = (1, x - z), |alpha u| <= sup alpha |u|; the ratio of the
+two parts is the weighted mean of x - z. The vault clips to the bounds, so a wrong one would cost accuracy, never privacy.
 
-*Steps.* T gradients have noise sqrt(T) s each, s = c/(mu m0). Steps of total length tau carry noise of length about
-sqrt(n) s tau into phi, however many they are, and leave a bias of order 1/tau: so tau is ``REACH``/(sqrt(n) s), and T need
-only be so large that no step exceeds 1/L, L = 2 sup alpha |u|^2. Steps shrink linearly to zero. Measured on hospital
-records (40 000 rows, 81 features; mean excess loss at epsilon 0.01 / 0.1 / 1, delta 1e-6): 1.6e-2 / 1.1e-3 / 1.8e-5 with
-T = 100, against 1.7e-2 / 1.1e-3 / 4.0e-5 for the paper's c0/sqrt(t) with T = 300 and the best c0, both with this noise, and
-1.7e-2 / 0.9e-3 / 1.5e-5 for sufficient statistics. Averaging the iterates was worse in every case.
-Tests: tests/explain/linear/test_descent*.py.
+*Cost.* The T gradients of a descent are chosen adaptively; at mu^2/T each they cost mu together, exactly (the GDP filter),
+where the paper's strong composition is 18 times too noisy. Points that share a pass share its price: at the same price for
+all, q points get the noise of mu/sqrt(q). Sums are divided by the public row count (the paper's own m moves with the row).
+*Neighbours*: as the dataset declares; replace-one doubles the sensitivity. Number and lengths of the steps come from public
+numbers, and nothing else stops a descent. Tests: tests/explain/linear/test_descent*.py.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...accounting import NOTHING, Basis, Cost, epsilon_of, rounded_down, rounded_up
+from ..._types import Floats
+from ...accounting import Basis
 from ...accounting.cost import PICO
-from ...errors import BudgetExceeded, InvalidInput
-from ...guarantee import question_mu
+from ...errors import InvalidInput
+from ...releases import Release
 from ...results import Attribution
-from ...solve.linear.contributions import explanation_of
-from ..promises import guarantee_of
-from .gradients import (
-    MOST_NUMBERS,
-    Gradients,
-    NoisyGradient,
-    VaultAnswers,
-    WeightedMeans,
-    check_iterations,
-    checked_centres,
-    digest_of,
-)
-from .problem import Floats, LocalProblem
+from ...solve.linear.descent import INTERCEPT_UNIT, Gradients, pace_of
+from ...solve.linear.problem import LocalModels, LocalProblem, explanation_of
+from ...vault import Block, BoundedSum, Select
+from ..recipe import Ask, Recipe, Terms, cost_of
+from .options import Descent
 
-if TYPE_CHECKING:
-    from ...vault import PrivateData
-
-REACH = 0.7
-FEWEST_ITERATIONS, MOST_ITERATIONS = 10, 100
 MEANS_SHARE = 0.1
 """Share of the price that goes to the weighted mean of the rows, where contributions need one."""
+MOST_NUMBERS = 8192
+"""Per row and pass: a block of 4096 rows then takes 0.3 GB."""
+REHEARSED_STEPS = 2
+"""Steps of a descent that is rehearsed: the others ask the same question at another phi."""
 BANDS_NOTE = "Bands cover the noise of the releases, not how far the descent still was from the optimum."
-REPLAYED_NOTE = "Every release was stored already: this time nothing was charged."
+_ROWS_IN_CACHE = 256
 
 
-@dataclass(frozen=True)
-class Pace:
-    """How many steps a full descent takes, and how long its first one is. Later ones shrink linearly to zero."""
+class GradientRows:
+    """What a row contributes to gradients. No matrix products: their bits depend on a row's rank in the block.
 
-    iterations: int
-    first_step: float
+    Attributes
+    ----------
+    centres : array (points, n_features)
+    phi : array (points, candidates, size)
+    """
 
-    def sizes(self) -> Floats:
-        """Lengths of all steps."""
-        return np.asarray(self.first_step * (1.0 - np.arange(self.iterations) / self.iterations))
+    def __init__(self, problem: LocalProblem, centres: Floats, phi: Floats) -> None:
+        self.problem, self.centres, self.phi = problem, centres, phi
+
+    def __call__(self, block: Block) -> Floats:
+        """(rows, points * candidates * size)."""
+        return self.candidates(block).reshape(len(block), -1)
+
+    def candidates(self, block: Block) -> Floats:
+        """(rows, points * candidates, size)."""
+        x, f = self.problem.x(block.features), self.problem.label(block.predictions(self.problem.model))
+        made = np.empty((len(x), *self.phi.shape))
+        for start in range(0, len(x), _ROWS_IN_CACHE):
+            batch = slice(start, start + _ROWS_IN_CACHE)
+            self._fill(made[batch], x[batch], f[batch])
+        return made.reshape(len(x), -1, self.phi.shape[-1])
+
+    def _fill(self, made: Floats, x: Floats, f: Floats) -> None:
+        for point, z in enumerate(self.centres):
+            d, alpha = _weighted(self.problem, x, z)
+            for candidate, phi in enumerate(self.phi[point]):
+                target = made[:, point, candidate]
+                if self.problem.intercept:
+                    pull = 2 * alpha * ((d * phi[1:]).sum(axis=1) + phi[0] - f)
+                    target[:, 0] = INTERCEPT_UNIT * pull
+                    np.multiply(d, pull[:, None], out=target[:, 1:])
+                else:
+                    np.multiply(d, (2 * alpha * ((d * phi).sum(axis=1) - f))[:, None], out=target)
 
 
-def pace_of(
-    gradients: Gradients,
-    mu: float,
-    n_rows_public: int,
-    iterations: int | None = None,
-    *,
-    reach: float = REACH,
-    most_iterations: int = MOST_ITERATIONS,
-) -> Pace:
-    """The pace for one point whose gradients cost ``mu`` together."""
-    noise = gradients.largest_bound / (mu * n_rows_public)
-    length = reach * gradients.radius / (math.sqrt(gradients.size) * noise)
-    if iterations is None:
-        iterations = min(max(FEWEST_ITERATIONS, math.ceil(2 * length * gradients.curvature)), most_iterations)
-    return Pace(iterations, min(2 * length / iterations, 1 / gradients.curvature))
+class MeanRows:
+    """What a row contributes to weighted means: alpha (1, x - z)."""
+
+    def __init__(self, problem: LocalProblem, centres: Floats) -> None:
+        self.problem, self.centres = problem, centres
+
+    def __call__(self, block: Block) -> Floats:
+        """(rows, points * (1 + n_features))."""
+        x = self.problem.x(block.features)
+        made = np.empty((len(x), len(self.centres), x.shape[1] + 1))
+        for point, z in enumerate(self.centres):
+            d, alpha = _weighted(self.problem, x, z)
+            made[:, point, 0] = alpha
+            np.multiply(d, alpha[:, None], out=made[:, point, 1:])
+        return made.reshape(len(x), -1)
 
 
-@dataclass(frozen=True)
+def _weighted(problem: LocalProblem, x: Floats, z: Floats) -> tuple[Floats, Floats]:
+    """x - z and its weight."""
+    d = x - z
+    return d, np.clip(problem.weight(np.sqrt(np.einsum("ij,ij->i", d, d))), 0.0, 1.0)
+
+
+def gradient_question(gradients: Gradients, centres: Floats, phi: Floats) -> BoundedSum:
+    """The gradients at ``phi`` (points, size) of the losses around ``centres`` (points, n_features), as one sum."""
+    norm = float(np.linalg.norm(gradients.bounds(phi))) * (1 + 1e-12)
+    return BoundedSum(GradientRows(gradients.problem, centres, phi[:, None]), phi.size, norm)
+
+
+def choice_question(gradients: Gradients, centre: Floats, starts: Floats) -> Select:
+    """The start (candidates, size) with the shortest summed gradient around one centre."""
+    rows = GradientRows(gradients.problem, centre[None], starts[None])
+    return Select(rows.candidates, len(starts), float(gradients.bounds(starts).max()), "small-norm", gradients.size)
+
+
+def means_question(gradients: Gradients, centres: Floats) -> BoundedSum:
+    """alpha (1, x - z), for every point of the pass."""
+    size = len(centres) * (gradients.problem.n_features + 1)
+    return BoundedSum(MeanRows(gradients.problem, centres), size, gradients.mean_bound * math.sqrt(len(centres)))
+
+
+@dataclass(frozen=True, eq=False)
 class Descended:
-    """Where a descent ended, what its gradients cost, and the std that their noise gives every entry of phi, at most."""
+    """Where a descent ended, the std that the noise of its gradients gives every entry of phi, at most, and its releases."""
 
     phi: Floats
     noise_std: float
-    cost: Cost
-    replayed: bool
-    basis: Basis = NOTHING
+    releases: tuple[Release, ...]
 
 
 def descend(
-    ask: Callable[[int, Floats], NoisyGradient], start: Floats, sizes: Floats, project: Callable[[Floats], Floats]
-) -> Descended:
-    """Projected descent from ``start``: ``ask(step, phi)`` for every size.
+    gradients: Gradients,
+    centres: Floats,
+    start: Floats,
+    steps: Sequence[tuple[float, float]],
+    terms: Terms,
+    *,
+    first: Release | None = None,
+) -> Recipe[Descended]:
+    """Projected descent from ``start`` (points, size), for the (length, share) of every step; ``first`` may be at hand.
 
     The noise of a step is only ever shrunk afterwards: I - 2 eta A is a contraction for eta <= 1/L, and so is projection.
-
-    Examples
-    --------
-    >>> def exact(step, phi):
-    ...     return NoisyGradient(2 * (phi - 0.5), 0.0, Cost())
-    >>> descend(exact, np.zeros((1, 2)), np.full(30, 0.25), lambda phi: phi).phi.round(6)
-    array([[0.5, 0.5]])
     """
-    phi, variance, cost, replayed = start, 0.0, Cost(), True
-    used: list[Basis] = []
-    for step, eta in enumerate(sizes):
-        gradient = ask(step, phi)
-        phi = project(phi - eta * gradient.mean)
-        variance += float(eta * gradient.sigma) ** 2
-        cost, replayed = cost + gradient.cost, replayed and gradient.replayed
-        used.append(gradient.basis)
-    return Descended(phi, math.sqrt(variance), cost, replayed, Basis.union(used))
+    phi, variance, releases = start, 0.0, [] if first is None else [first]
+    for step, (eta, share) in enumerate(steps):
+        if step == len(releases):
+            ask = Ask(gradient_question(gradients, centres, phi), share, f"gradient {step + 1} of a local explanation")
+            releases.append((yield ask))
+        mean, sigma = gradients.mean(releases[step], terms.n_rows_public)
+        phi = gradients.project(phi - eta * mean)
+        variance += float(eta * sigma) ** 2
+    return Descended(phi, math.sqrt(variance), tuple(releases))
 
 
-def split_units(units: int, shares: Sequence[float]) -> list[int]:
-    """Whole parts in proportion to ``shares`` that add up to ``units`` exactly."""
-    ends = [round(units * end) for end in np.cumsum(shares) / np.sum(shares)]
-    return [end - start for start, end in zip([0, *ends], ends, strict=False)]
+def means_ask(gradients: Gradients, centres: Floats, share: float) -> Ask:
+    """The question for the weighted means that contributions are measured from."""
+    return Ask(means_question(gradients, centres), share, "means of a local explanation")
 
 
-def mu_of_units(units: int) -> float:
-    """The price of a question that the ledger, which rounds up, charges with exactly this many trillionths of mu^2."""
-    if units < 1:
+def descent_recipe(
+    gradients: Gradients, raw: Floats, options: Descent, terms: Terms, most_steps: int | None = None
+) -> Recipe[Attribution]:
+    """Gradients of all points at once, as far as they fit a pass; a tenth for their means, where there is an intercept."""
+    problem, centres = gradients.problem, gradients.problem.encode(raw)
+    pace = pace_of(gradients, terms.mu / math.sqrt(len(centres)), terms.n_rows_public, options.iterations)
+    at_once = max(1, MOST_NUMBERS // gradients.size)
+    means_share = MEANS_SHARE if problem.intercept else 0.0
+    step_share = (1 - means_share) / pace.iterations
+    smallest_batch = (len(centres) - 1) % at_once + 1
+    check_divisible(terms, step_share * smallest_batch / len(centres))
+    phis, phi_stds, means, means_stds = [], [], [], []
+    releases: list[Release] = []
+    for start in range(0, len(centres), at_once):
+        batch = centres[start : start + at_once]
+        share = len(batch) / len(centres)
+        if problem.intercept:
+            releases.append((yield means_ask(gradients, batch, means_share * share)))
+            mean, std = gradients.weighted_means(releases[-1], batch)
+            means.append(mean)
+            means_stds.append(std)
+        steps = [(float(eta), step_share * share) for eta in pace.sizes()[:most_steps]]
+        ended = yield from descend(gradients, batch, np.zeros((len(batch), gradients.size)), steps, terms)
+        phis.append(ended.phi)
+        phi_stds.append(np.full(len(batch), ended.noise_std))
+        releases += ended.releases
+    banded = LocalModels(
+        np.concatenate(phis),
+        np.concatenate(means) if means else None,
+        np.concatenate(phi_stds),
+        np.concatenate(means_stds) if means else None,
+    )
+    return explanation_of(
+        problem,
+        raw,
+        banded,
+        guarantee=replace(terms.promise(*releases), basis=bundle(releases)),
+        cost=cost_of(releases),
+        method="descent",
+        notes=(f"Found by {pace.iterations} noisy gradients per point.", BANDS_NOTE),
+    )
+
+
+def bundle(releases: Sequence[Release]) -> Basis:
+    """Releases that are always used together, named as one."""
+    return Basis.union(release.guarantee.behind for release in releases).bundled()
+
+
+def check_divisible(terms: Terms, share: float) -> None:
+    """Refuse a price of which this share buys nothing, before the first question is booked."""
+    if terms.mu**2 * share * PICO < 1:
         raise InvalidInput(
             "the price is too small to be split over the gradients of a descent; ask for more, or fewer iterations"
         )
-    return math.sqrt(units / PICO) * (1 - 2e-15)
-
-
-def explain(
-    problem: LocalProblem,
-    data: PrivateData,
-    raw_points: Floats,
-    mu: float,
-    *,
-    iterations: int | None = None,
-    model_key: str | None = None,
-) -> Attribution:
-    """Explain public points by descent along noisy gradients; all of them together cost ``mu``.
-
-    Parameters
-    ----------
-    problem : LocalProblem
-        Schema, model, weight, labels, intercept.
-    data : PrivateData
-        The rows.
-    raw_points : array (points, n_columns)
-        As ``schema.read_points`` returns them.
-    mu : float
-        The price of the call, as GDP.
-    iterations : int, optional
-        Gradients per point; from public numbers if not given. More of them take time; they cost neither privacy nor
-        accuracy.
-    model_key : str, optional
-        A name for a model without a content hash (a function), so that asking again replays the stored answers.
-
-    Returns
-    -------
-    Attribution
-        ``method`` is ``"descent"``. With an intercept, a tenth of the price goes to the weighted mean of the rows, from
-        which contributions are measured.
-
-    Raises
-    ------
-    BudgetExceeded
-        If the whole descent does not fit. Nothing was charged then.
-
-    Examples
-    --------
-    >>> import vitrail as vt
-    >>> from vitrail.solve.linear.weights import stable
-    >>> schema = vt.Schema({"age": vt.Numeric(0, 100), "dose": vt.Numeric(0, 1)})
-    >>> spread = np.random.default_rng(0).uniform(size=(2, 4000))
-    >>> data = vt.PrivateData({"age": 100 * spread[0], "dose": spread[1]}, schema, name="trial", n_rows_public=4000,
-    ...                       budget=vt.Budget(9.0, 1e-6))
-    >>> problem = LocalProblem(schema, vt.Model(lambda x: x[:, 0], range=(0, 1)), stable(), intercept=False)
-    >>> found = explain(problem, data, schema.read_points({"age": 50, "dose": 0.5}), mu=1.0, iterations=20)
-    >>> found.method, found.top(1)[0].column, found.cost == vt.Cost.of_mu(1.0)
-    ('descent', 'age', True)
-    """
-    gradients = Gradients(problem, model_key)
-    centres = checked_centres(problem, data, raw_points)
-    check_iterations(iterations)
-    mu = question_mu(None, mu, data.delta)
-    at_once = max(1, MOST_NUMBERS // gradients.size)
-    turns = [centres[start : start + at_once] for start in range(0, len(centres), at_once)]
-    pace = pace_of(gradients, mu / math.sqrt(len(centres)), data.n_rows_public, iterations)
-    steps = pace.iterations
-    means_share = MEANS_SHARE if problem.intercept else 0.0
-    answers = VaultAnswers(gradients, data, f"descent {_run_name(gradients, centres, mu, steps)}")
-    _check_budget(answers, centres, mu, answers.gradient_label(steps - 1))
-
-    ended: list[Descended] = []
-    means: list[WeightedMeans] = []
-    for turn, units in zip(turns, split_units(Cost.of_mu(mu).pico_mu_squared, [len(turn) for turn in turns]), strict=True):
-        means_units, *step_units = split_units(units, [means_share, *[(1 - means_share) / steps] * steps])
-
-        def ask(step: int, phi: Floats, turn: Floats = turn, step_units: Sequence[int] = step_units) -> NoisyGradient:
-            return answers.gradient(turn, phi, step=step, mu=mu_of_units(step_units[step]))
-
-        if problem.intercept:
-            means.append(answers.means(turn, mu=mu_of_units(means_units)))
-        ended.append(descend(ask, np.zeros((len(turn), gradients.size)), pace.sizes(), gradients.project))
-    parts: list[Descended | WeightedMeans] = [*ended, *means]
-    cost = sum((one.cost for one in parts), Cost())
-    replayed = (REPLAYED_NOTE,) if all(one.replayed for one in parts) else ()
-    return explanation_of(
-        problem,
-        np.asarray(raw_points, dtype=np.float64),
-        np.concatenate([one.phi for one in ended]),
-        phi_std=np.concatenate([np.full(len(one.phi), one.noise_std) for one in ended]),
-        means=np.concatenate([one.mean for one in means]) if means else None,
-        means_std=np.concatenate([one.std for one in means]) if means else None,
-        guarantee=guarantee_of(data, Basis.union(one.basis for one in parts).bundled()),
-        cost=cost,
-        method="descent",
-        notes=(f"Found by {steps} noisy gradients per point.", BANDS_NOTE, *replayed),
-    )
-
-
-def _run_name(gradients: Gradients, centres: Floats, mu: float, steps: int) -> str:
-    """A short name for a descent in the bill: the same for the same descent, and for no other where keys are stable."""
-    first = gradients.gradient_question(centres, np.zeros((len(centres), gradients.size))).key or digest_of(centres)
-    return hashlib.sha256(f"{first} {mu!r} {steps}".encode()).hexdigest()[:12]
-
-
-def _check_budget(answers: VaultAnswers, centres: Floats, mu: float, last_label: str) -> None:
-    """Refuse a descent that the account cannot pay to its end, unless its last gradient is on the bill: that is a replay."""
-    start = np.zeros((1, answers.gradients.size))
-    question = answers.gradients.gradient_question(centres[:1], start)
-    quote = answers.data.quote(question, mu=mu)
-    if quote.fits:
-        return
-    if question.key is not None:
-        asked = (entry.body.get("question") for entry in answers.data.budget.entries if entry.kind == "charged")
-        mine = {"dataset": answers.data.name, "label": last_label}
-        if any(isinstance(one, dict) and mine.items() <= one.items() for one in asked):
-            return
-    wanted = epsilon_of(mu, answers.data.delta)
-    raise BudgetExceeded(
-        f"this descent would cost epsilon {rounded_up(wanted)} in all its gradients together, and the largest question "
-        f"the account can still pay for is epsilon {rounded_down(quote.remaining_epsilon)}. Nothing was "
-        "charged; ask for less",
-        requested_epsilon=wanted,
-        remaining_epsilon=quote.remaining_epsilon,
-    )

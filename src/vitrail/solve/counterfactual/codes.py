@@ -1,29 +1,43 @@
-"""Codes of rows, and what they are computed from: released moments, or a trained network. Post-processing only."""
+"""Linear codes of rows, trained on released moments. Post-processing.
+
+*The functional mechanism.* The loss of an autoencoder whose output is affine in x depends on the rows through the count and
+the first and second moments only. Its perturbed polynomial is the same loss on released moments, so training is
+post-processing. An indefinite second moment would make the loss unbounded below, so the released matrix is projected to the
+nearest positive semi-definite one first.
+
+*Linear*: xhat = c + V V^T (x - c). The optimum is the mean and the leading eigenvectors of the covariance: private PCA.
+Noise on the second moment is a symmetric random matrix with entries of standard deviation sigma/sqrt 2, of spectral norm
+about sqrt(2 n) sigma; directions are kept whose eigenvalue exceeds that.
+
+*Sigmoid*: tied weights W, both sigmoids as their first Taylor polynomial, s(t) = 1/2 + t/4. Then h = 1/2 + W^T x / 4 and
+xhat = 1/2 + W h / 4 = a + B x with a = 1/2 + W 1 / 8 and B = W W^T / 16, and
+
+    sum over rows of |x - xhat|^2 = tr((I-B)^2 S2) - 2 a^T (I-B) S1 + m |a|^2,
+
+S1 and S2 being the sums of x and x x^T, m the count. (Yang et al. perturb coefficients of a basis that contains the rows
+themselves, which is not private: docs/errata.md.) Test: tests/explain/counterfactual/test_counterfactual_bounds.py.
+"""
 
 from __future__ import annotations
 
-import hashlib
 import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.optimize import minimize
 
+from ..._types import Floats
 from ...errors import InvalidInput
 
-Floats = NDArray[np.float64]
 MOST_LATENT = 64
-ROW_CELLS = 2.0**20
-MOST_FEATURES = 2**11 - 1
-SPREAD = 0.3
-"""A public guess of the standard deviation of a hidden unit."""
-CODE_SHARE = 0.5
-"""Of mu squared, for the codes where marginals are asked for too."""
+ITERATIONS = 200
+RIDGE = 1e-3
+"""Weight decay of the sigmoid code, per row: directions that no row fills are otherwise free to wander."""
 
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Released moments made possible: a positive semi-definite matrix. Post-processing."""
+    """Released moments of x, projected to a positive semi-definite matrix."""
 
     count: float
     first: Floats
@@ -32,18 +46,21 @@ class Moments:
 
     @classmethod
     def of(cls, gram: Floats, sigma: float, n_rows_public: int) -> Moments:
-        """The nearest positive semi-definite matrix, read as moments."""
+        """Moments from the released Gram matrix of (1, x); the declared count where noise drowns the released one."""
         values, vectors = np.linalg.eigh((gram + gram.T) / 2)
         possible = (vectors * np.maximum(values, 0.0)) @ vectors.T
         count = float(possible[0, 0])
-        if count < 2 * sigma:  # the noise drowns it
-            count = float(n_rows_public)
-        return cls(count, possible[0, 1:], possible[1:, 1:], sigma)
+        return cls(count if count >= 2 * sigma else float(n_rows_public), possible[0, 1:], possible[1:, 1:], sigma)
 
     @property
     def mean(self) -> Floats:
-        """The mean of x."""
-        return np.asarray(np.clip(self.first / self.count, 0.0, 1.0))
+        """The mean of x, not yet held to [0, 1]."""
+        return np.asarray(self.first / self.count)
+
+    @property
+    def covariance(self) -> Floats:
+        """The covariance of x."""
+        return np.asarray(self.second / self.count - np.outer(self.mean, self.mean))
 
     @property
     def noise_norm(self) -> float:
@@ -58,11 +75,13 @@ class Code:
     Attributes
     ----------
     encoder : array (features, size)
-        Of spectral norm at most 1, so that codes of rows of length at most 1 are no longer than 1.
+        A, of spectral norm at most 1, so that codes of rows of length at most 1 are no longer than 1.
     decoder : array (size, features)
+        D.
     base : array (features,)
+        What a code of zeros stands for.
     spread : array (size,)
-        About the standard deviation of each coordinate of a code, over all rows; zeros where it is not known.
+        About the standard deviation of each coordinate of a code, over all rows.
     """
 
     encoder: Floats
@@ -87,17 +106,13 @@ class Code:
         """How many numbers a row has."""
         return int(self.encoder.shape[0])
 
-    def digest(self) -> str:
-        """A name for what encodes."""
-        return hashlib.sha256(np.ascontiguousarray(self.encoder).tobytes()).hexdigest()
-
     def encode(self, x: Floats) -> Floats:
         """Codes no longer than 1, (rows, size). No matrix product: its last bits would depend on the other rows."""
-        made = np.zeros((len(x), self.size))
+        codes = np.zeros((len(x), self.size))
         for feature, weights in enumerate(self.encoder):
-            made += x[:, feature, None] * weights
-        norms = np.sqrt(np.einsum("ij,ij->i", made, made))
-        return np.asarray(made / np.maximum(norms, 1.0)[:, None])
+            codes += x[:, feature, None] * weights
+        norms = np.sqrt(np.einsum("ij,ij->i", codes, codes))
+        return np.asarray(codes / np.maximum(norms, 1.0)[:, None])
 
     def decode(self, codes: Floats) -> Floats:
         """The rows x that codes stand for."""
@@ -120,10 +135,6 @@ class IdentityCode:
         """Not known."""
         return np.zeros(self.size)
 
-    def digest(self) -> str:
-        """A name for what encodes."""
-        return f"identity {self.size}"
-
     def encode(self, x: Floats) -> Floats:
         """The rows themselves."""
         return x
@@ -131,6 +142,12 @@ class IdentityCode:
     def decode(self, codes: Floats) -> Floats:
         """The codes themselves."""
         return codes
+
+
+def code_of(latent: str, gram: Floats, sigma: float, n_rows_public: int) -> Code:
+    """The code of ``latent="linear"`` or ``"sigmoid"`` from a released Gram matrix of (1, x)."""
+    moments = Moments.of(gram, sigma, n_rows_public)
+    return linear_code(moments) if latent == "linear" else sigmoid_code(moments)
 
 
 def linear_code(moments: Moments) -> Code:
@@ -144,8 +161,7 @@ def linear_code(moments: Moments) -> Code:
     >>> code.size, bool(np.abs(code.decode(code.encode(x)) - x).max() < 1e-6)
     (1, True)
     """
-    mean = moments.first / moments.count
-    covariance = moments.second / moments.count - np.outer(mean, mean)
+    mean, covariance = moments.mean, moments.covariance
     values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
     threshold = max(moments.noise_norm / moments.count, 1e-9 * max(values[-1], 1e-12))
     kept = np.flatnonzero(values > threshold)[::-1][:MOST_LATENT]
@@ -158,96 +174,35 @@ def linear_code(moments: Moments) -> Code:
     return Code(basis, np.ascontiguousarray(basis.T), base, np.sqrt(np.maximum(values[kept], 0.0)))
 
 
-def on_grid(values: Floats, cells: float) -> Floats:
-    """The nearest multiples of 1/cells."""
-    return np.asarray(np.rint(values * cells) / cells)
+def taylor_loss(weights: Floats, count: float, first: Floats, second: Floats) -> tuple[float, Floats]:
+    """The loss of ``weights`` (features, size) on moments, and its gradient."""
+    a = 0.5 + weights.sum(axis=1) / 8
+    residual = np.eye(len(weights)) - weights @ weights.T / 16
+    rs = residual @ second
+    loss = float(np.sum(rs * residual)) - 2 * float(a @ residual @ first) + count * float(a @ a)
+    by_b = -(rs + rs.T) + np.outer(a, first) + np.outer(first, a)
+    by_a = -2 * residual @ first + 2 * count * a
+    return loss, by_b @ weights / 8 + np.outer(by_a, np.ones(weights.shape[1])) / 8
 
 
-def sigmoid(values: Floats) -> Floats:
-    """1 / (1 + exp(-values)), without overflow."""
-    return np.asarray(1.0 / (1.0 + np.exp(-np.clip(values, -40.0, 40.0))))
+def sigmoid_code(moments: Moments) -> Code:
+    """Train on the perturbed polynomial, from the private principal directions; deterministic."""
+    linear = linear_code(moments)
+    features = len(linear.encoder)
+    size = min(linear.size + 1, features)
+    start = np.zeros((features, size))
+    start[:, : linear.size] = 4 * linear.encoder[:, :size]
+    # One direction more: it has to bring the constant 1/2 of the output down to the mean of x.
+    start[:, -1] += 8 * (np.clip(moments.mean, 0.0, 1.0) - 0.5) / features**0.5
 
+    def objective(flat: Floats) -> tuple[float, Floats]:
+        weights = flat.reshape(features, size)
+        loss, gradient = taylor_loss(weights, 1.0, moments.mean, moments.second / moments.count)
+        return loss + RIDGE * float((weights**2).sum()), (gradient + 2 * RIDGE * weights).ravel()
 
-@dataclass(frozen=True, eq=False)
-class NetworkCode:
-    """A trained network as a code: the hidden units over sqrt(their number), so that codes are no longer than 1.
-
-    Attributes
-    ----------
-    hidden : array (features + 1, size)
-        W1 and, below it, b1.
-    output : array (size + 1, features)
-        W2 and b2.
-    scale : float
-        The greatest length of encoded rows; codes are made of x = features / scale.
-    """
-
-    hidden: Floats
-    output: Floats
-    scale: float
-
-    def __post_init__(self) -> None:
-        features, size = self.hidden.shape[0] - 1, self.hidden.shape[1]
-        if self.output.shape != (size + 1, features) or not 1 <= features <= MOST_FEATURES or not 0 < self.scale < math.inf:
-            raise InvalidInput(
-                f"a network has 1 to {MOST_FEATURES} features, a positive scale, and layers that fit each other"
-            )
-
-    @property
-    def size(self) -> int:
-        """How many numbers a code has."""
-        return int(self.hidden.shape[1])
-
-    @property
-    def features(self) -> int:
-        """How many numbers a row has."""
-        return int(self.output.shape[1])
-
-    @property
-    def spread(self) -> Floats:
-        """About the standard deviation of each coordinate of a code: a public guess."""
-        return np.full(self.size, SPREAD / math.sqrt(self.size))
-
-    def digest(self) -> str:
-        """A name for what encodes."""
-        content = np.ascontiguousarray(self.hidden).tobytes() + np.ascontiguousarray(self.output).tobytes()
-        return hashlib.sha256(content + repr(self.scale).encode()).hexdigest()
-
-    def encode(self, x: Floats) -> Floats:
-        """Codes of rows x, no longer than 1."""
-        return np.asarray(self.units(on_grid(x * self.scale, ROW_CELLS)) / math.sqrt(self.size))
-
-    def decode(self, codes: Floats) -> Floats:
-        """The rows x that codes stand for."""
-        units = np.clip(codes * math.sqrt(self.size), -1.0, 1.0)
-        return np.asarray(sigmoid(units @ self.output[:-1] + self.output[-1]) / self.scale)
-
-    def units(self, z: Floats) -> Floats:
-        """Hidden units of rows on the grid, on the grid."""
-        return on_grid(2 * sigmoid(2 * (z @ self.hidden[:-1] + self.hidden[-1])) - 1, ROW_CELLS)
-
-    def gradients(self, z: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """(z, 1), e, (h, 1), d of each row: its gradients are the products of the first two and of the last two."""
-        h = self.units(z)
-        d = on_grid(sigmoid(h @ self.output[:-1] + self.output[-1]) - z, ROW_CELLS)
-        e = (d @ self.output[:-1].T) * (1 - h**2)
-        one = np.ones((len(z), 1))
-        return np.concatenate([z, one], axis=1), e, np.concatenate([h, one], axis=1), d
-
-
-AnyCode = Code | IdentityCode | NetworkCode
-
-
-@dataclass(frozen=True)
-class Weights:
-    """The weights of the two blocks: 2 codes^2 + columns marginals^2 = 1."""
-
-    codes: float
-    marginals: float
-
-    @classmethod
-    def of(cls, columns: int) -> Weights:
-        """For codes alone where ``columns`` is 0."""
-        if columns == 0:
-            return cls(math.sqrt(0.5), 0.0)
-        return cls(math.sqrt(CODE_SHARE / 2), math.sqrt((1 - CODE_SHARE) / columns))
+    fitted = minimize(objective, start.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": ITERATIONS})
+    weights = np.asarray(fitted.x, dtype=np.float64).reshape(features, size)
+    largest = float(np.linalg.norm(weights, 2)) or 1.0
+    encoder = weights / largest  # of norm 1; the constant of h is public
+    spread = np.sqrt(np.maximum(np.einsum("ij,ik,kj->j", encoder, moments.covariance, encoder), 0.0))
+    return Code(encoder, weights.T * largest / 16, 0.5 + weights.sum(axis=1) / 8, spread)

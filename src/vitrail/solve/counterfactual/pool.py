@@ -11,22 +11,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...explain.counterfactual.classes import Classes
+from ..._types import Floats
 from ...results.class_picture import ClassPicture
-from ...schema import FloatArray, Schema
-
-Floats = NDArray[np.float64]
+from .classes import Classes
 
 DRAWN = 30_000
 """Rows drawn, and shown to the model until enough are of the class."""
-AT_ONCE = 6_000
+BATCH = 6_000
 KEPT = 4_000
 NEIGHBOURS = 20
 """How many rows of the class an answer should be near to."""
 ENOUGH = 200
 """With fewer rows of the class, draws from the class's own columns are added."""
+DISTANCE_BATCH = 2_048
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,53 +34,49 @@ class Pool:
     Attributes
     ----------
     raw : array (rows, columns)
+        The rows.
     features : array (rows, features)
+        The rows in the encoding.
     prototype : array (features,)
         The class's prototype, whatever the model says of it.
     """
 
-    raw: FloatArray
+    raw: Floats
     features: Floats
     prototype: Floats
 
     def distance(self, features: Floats) -> Floats:
-        """Mean distance of each row to the nearest of the pool in the encoding; to the prototype if there is none."""
+        """Mean distance of each row to its nearest neighbours in the pool; to the prototype if the pool is empty."""
         if not len(self.raw):
             return np.asarray(np.linalg.norm(features - self.prototype, axis=1))
         count = min(NEIGHBOURS, len(self.raw))
-        return np.concatenate([self._to_nearest(part, count) for part in _parts(features)])
-
-    def _to_nearest(self, features: Floats, count: int) -> Floats:
-        found = squares(features, self.features)
-        return np.asarray(np.sqrt(np.partition(found, count - 1, axis=1)[:, :count]).mean(axis=1))
-
-
-def _parts(features: Floats, rows: int = 2048) -> list[Floats]:
-    return [features[start : start + rows] for start in range(0, max(len(features), 1), rows)]
+        means = [np.empty(0)]
+        for start in range(0, len(features), DISTANCE_BATCH):
+            squared = squared_distances(features[start : start + DISTANCE_BATCH], self.features)
+            means.append(np.sqrt(np.partition(squared, count - 1, axis=1)[:, :count]).mean(axis=1))
+        return np.concatenate(means)
 
 
-def squares(one: Floats, other: Floats) -> Floats:
-    """Squared distances, (rows of one, rows of other)."""
-    found = (one**2).sum(axis=1)[:, None] + (other**2).sum(axis=1) - 2 * one @ other.T
-    return np.asarray(np.maximum(found, 0.0))
+def squared_distances(rows: Floats, others: Floats) -> Floats:
+    """Squared distances, (rows, others)."""
+    squared = (rows**2).sum(axis=1)[:, None] + (others**2).sum(axis=1) - 2 * rows @ others.T
+    return np.asarray(np.maximum(squared, 0.0))
 
 
-def pool_of(picture: ClassPicture, classes: Classes, place: int, seed: int) -> Pool:
-    """The pool of a class: the same for the same picture, model and seed."""
-    generator = np.random.default_rng([seed, place])
-    schema = picture.schema
-    prototype = picture.prototype_features[place]
-    found = [_of_class(schema, classes, place, schema.unfeature(prototype[None, :]))]
+def pool_of(picture: ClassPicture, classes: Classes, number: int, seed: int) -> Pool:
+    """The pool of a class, by its number: the same for the same picture, model and seed."""
+    schema, generator = picture.schema, np.random.default_rng([seed, number])
+
+    def of_class(raw: Floats) -> Floats:
+        return np.asarray(raw[classes.index(classes.outputs(schema, raw)) == number])
+
+    prototype = picture.prototype_features[number]
+    raw = of_class(schema.unfeature(prototype[None, :]))
     if picture.rows is not None:
         drawn = picture.rows.raw(DRAWN, int(generator.integers(2**31)))
-        for start in range(0, DRAWN, AT_ONCE):  # no more rows are shown to the model than it takes
-            if sum(map(len, found)) < KEPT:
-                found.append(_of_class(schema, classes, place, drawn[start : start + AT_ONCE]))
-    if sum(map(len, found)) < ENOUGH:
-        found.append(_of_class(schema, classes, place, picture.draw(place, DRAWN // 3, generator)))
-    raw = np.concatenate(found)[:KEPT]
-    return Pool(raw, schema.features(raw)[0], prototype)
-
-
-def _of_class(schema: Schema, classes: Classes, place: int, raw: FloatArray) -> FloatArray:
-    return np.asarray(raw[classes.index(classes.outputs(schema, raw)) == place])
+        for start in range(0, DRAWN, BATCH):  # no more rows are shown to the model than it takes
+            if len(raw) < KEPT:
+                raw = np.concatenate([raw, of_class(drawn[start : start + BATCH])])
+    if len(raw) < ENOUGH:
+        raw = np.concatenate([raw, of_class(picture.draw(number, DRAWN // 3, generator))])
+    return Pool(raw[:KEPT], schema.features(raw[:KEPT])[0], prototype)

@@ -8,17 +8,19 @@ always permitted: a range says where a *changed* value may lie.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..._types import Bools, Floats
 from ...errors import InvalidInput
-from ...schema import Categorical, FloatArray, Numeric, Schema
+from ...schema import Categorical, Level, Numeric, Schema
 from ...schema.values import matcher_of
 
-Bools = NDArray[np.bool_]
+Columns: TypeAlias = Literal["all"] | Sequence[str]
+Ranges: TypeAlias = Mapping[str, Sequence[Level] | Set[Level]] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +35,8 @@ class Rules:
         Between which numbers a changed value may lie; level numbers for categories.
     up, down : array of bool, shape (columns,)
         Whether the value may go up, and down.
+    whole : array of bool, shape (columns,)
+        Whether values are whole numbers.
     levels : tuple of array of bool or None
         For categories the permitted levels.
 
@@ -45,85 +49,76 @@ class Rules:
     ([[40.0, 0.0]], [[50.0, 0.0]])
     """
 
-    schema: Schema
     vary: Bools
-    low: FloatArray
-    high: FloatArray
+    low: Floats
+    high: Floats
     up: Bools
     down: Bools
-    levels: tuple[Bools | None, ...]
     whole: Bools
+    levels: tuple[Bools | None, ...]
 
     @classmethod
-    def of(cls, schema: Schema, features_to_vary: object, permitted_range: object) -> Rules:
+    def of(cls, schema: Schema, features_to_vary: Columns, permitted_range: Ranges) -> Rules:
         """The rules, or an error that names what cannot be kept."""
         columns = list(schema.values())
         vary = _varied(schema, features_to_vary)
-        numeric = [isinstance(column, Numeric) for column in columns]
-        low = np.array([c.low if isinstance(c, Numeric) else 0 for c in columns], dtype=np.float64)
-        high = np.array([c.high if isinstance(c, Numeric) else len(c.levels) - 1 for c in columns], dtype=np.float64)
-        levels: list[Bools | None] = [
-            np.ones(len(c.levels), dtype=np.bool_) if isinstance(c, Categorical) else None for c in columns
-        ]
-        for name, given in _ranges(permitted_range):
-            place = schema.column_index(name)
-            column = columns[place]
+        limits = [(c.low, c.high) if isinstance(c, Numeric) else (0, len(c.levels) - 1) for c in columns]
+        levels = [np.ones(len(c.levels), dtype=np.bool_) if isinstance(c, Categorical) else None for c in columns]
+        if permitted_range is not None and not isinstance(permitted_range, Mapping):
+            raise InvalidInput(
+                f"permitted_range is {permitted_range!r}; give a dictionary such as {{'age': (30, 50), 'job': ['clerk']}}"
+            )
+        for name, given in (permitted_range or {}).items():
+            number = schema.column_index(str(name))
+            column = columns[number]
             if isinstance(column, Numeric):
-                low[place], high[place] = _interval(name, column, given)
+                limits[number] = _interval(name, column, given)
             else:
-                levels[place] = _permitted_levels(name, column, given)
+                levels[number] = _permitted_levels(name, column, given)
             if column.change == "never":
                 raise InvalidInput(
                     f"permitted_range names {name!r}, which the schema declares change='never'; leave it out, it stays"
                 )
-        return cls(
-            schema,
-            vary,
-            low,
-            high,
-            np.array([c.change != "down" for c in columns]),
-            np.array([c.change != "up" for c in columns]),
-            tuple(levels),
-            np.array([not n or (isinstance(c, Numeric) and c.integer) for n, c in zip(numeric, columns, strict=True)]),
-        )
+        low, high = np.array(limits, dtype=np.float64).T
+        up, down = (np.array([column.change != other for column in columns]) for other in ("down", "up"))
+        whole = np.array([isinstance(column, Categorical) or column.integer for column in columns])
+        return cls(vary, low, high, up, down, whole, tuple(levels))
 
-    def settle(self, queries: FloatArray, candidates: FloatArray) -> FloatArray:
-        """Permitted raw rows near the candidates, one for each query: both (rows, columns)."""
+    def settle(self, points: Floats, candidates: Floats) -> Floats:
+        """Permitted raw rows near the candidates, one for each point: both (rows, columns)."""
         rounded = np.where(self.whole, np.rint(candidates), candidates)
-        low = np.where(self.down, self.low, np.maximum(self.low, queries))
-        high = np.where(self.up, self.high, np.minimum(self.high, queries))
-        made = np.where(low <= high, np.minimum(np.maximum(rounded, low), high), queries)
-        for place, permitted in enumerate(self.levels):
+        low = np.where(self.down, self.low, np.maximum(self.low, points))
+        high = np.where(self.up, self.high, np.minimum(self.high, points))
+        settled = np.where(low <= high, np.minimum(np.maximum(rounded, low), high), points)
+        for column, permitted in enumerate(self.levels):
             if permitted is not None:
-                level = np.clip(made[:, place], 0, len(permitted) - 1).astype(np.intp)
-                made[:, place] = np.where(permitted[level], level, queries[:, place])
-        return np.where(self.vary & (rounded != queries) & np.isfinite(rounded), made, queries)
+                level = np.clip(settled[:, column], 0, len(permitted) - 1).astype(np.intp)
+                settled[:, column] = np.where(permitted[level], level, points[:, column])
+        return np.where(self.vary & (rounded != points) & np.isfinite(rounded), settled, points)
 
-    def kept(self, queries: FloatArray, answers: FloatArray) -> Bools:
+    def kept(self, points: Floats, answers: Floats) -> Bools:
         """Whether each answer keeps every rule."""
-        return np.asarray((self.settle(queries, answers) == answers).all(axis=1))
+        return np.asarray((self.settle(points, answers) == answers).all(axis=1))
 
-    def choices(self, place: int, steps: int) -> FloatArray:
-        """Values to try in one column: permitted levels, or evenly spaced numbers with both ends."""
-        permitted = self.levels[place]
+    def choices(self, column: int, count: int) -> Floats:
+        """Values to try in a column: permitted levels, or evenly spaced numbers with both ends."""
+        permitted = self.levels[column]
         if permitted is not None:
             return np.flatnonzero(permitted).astype(np.float64)
-        values = np.linspace(self.low[place], self.high[place], steps)
-        return np.unique(np.clip(np.rint(values), self.low[place], self.high[place]) if self.whole[place] else values)
+        low, high = self.low[column], self.high[column]
+        values = np.linspace(low, high, count)
+        return np.unique(np.clip(np.rint(values), low, high) if self.whole[column] else values)
 
 
-def _varied(schema: Schema, given: object) -> Bools:
-    names: Sequence[object] = schema.names
-    if not (isinstance(given, str) and given == "all"):
-        if isinstance(given, str) or not isinstance(given, Sequence):
-            raise InvalidInput(f"features_to_vary is {given!r}; give 'all' or a list of columns")
-        if not given:
-            raise InvalidInput("features_to_vary is empty; name at least one column that may change, or say 'all'")
-        names = given
-        for name in given:
-            if not isinstance(name, str):
-                raise InvalidInput(f"features_to_vary holds {name!r}; it must be a list of column names")
-            schema.column_index(name)
+def _varied(schema: Schema, given: Columns) -> Bools:
+    if isinstance(given, str) and given == "all":
+        names: Sequence[str] = schema.names
+    elif isinstance(given, str) or not isinstance(given, Sequence):
+        raise InvalidInput(f"features_to_vary is {given!r}; give 'all' or a list of columns")
+    elif not given:
+        raise InvalidInput("features_to_vary is empty; name at least one column that may change, or say 'all'")
+    else:
+        names = [schema.names[schema.column_index(str(name))] for name in given]
     vary = np.array([name in names and column.change != "never" for name, column in schema.items()])
     if not vary.any():
         raise InvalidInput(
@@ -132,20 +127,12 @@ def _varied(schema: Schema, given: object) -> Bools:
     return vary
 
 
-def _ranges(given: object) -> list[tuple[str, object]]:
-    if given is None:
-        return []
-    if not isinstance(given, Mapping):
-        raise InvalidInput(f"permitted_range is {given!r}; give a dictionary such as {{'age': (30, 50), 'job': ['clerk']}}")
-    return [(str(name), allowed) for name, allowed in given.items()]
-
-
 def _interval(name: str, column: Numeric, given: object) -> tuple[float, float]:
     ends = list(given) if isinstance(given, Sequence | np.ndarray) and not isinstance(given, str) else []
-    numbers = [one for one in ends if isinstance(one, int | float | np.number) and not isinstance(one, bool)]
-    if len(ends) != 2 or len(numbers) != 2 or not all(math.isfinite(one) for one in numbers):
+    numbers = [float(end) for end in ends if isinstance(end, int | float | np.number) and not isinstance(end, bool)]
+    if len(ends) != 2 or len(numbers) != 2 or not all(map(math.isfinite, numbers)):
         raise InvalidInput(f"permitted_range of {name!r} is {given!r}; it must be a pair (low, high) of numbers")
-    low, high = (float(one) for one in numbers)
+    low, high = numbers
     if column.integer:
         low, high = math.ceil(low), math.floor(high)
     low, high = max(low, column.low), min(high, column.high)
@@ -157,10 +144,9 @@ def _interval(name: str, column: Numeric, given: object) -> tuple[float, float]:
 
 
 def _permitted_levels(name: str, column: Categorical, given: object) -> Bools:
-    if isinstance(given, str) or not isinstance(given, Sequence | set | frozenset | np.ndarray) or not len(given):
+    if isinstance(given, str) or not isinstance(given, Sequence | Set | np.ndarray) or not len(given):
         raise InvalidInput(f"permitted_range of {name!r} is {given!r}; give a list of levels, {column.allowed}")
-    matcher = matcher_of(column)
-    permitted = np.zeros(len(column.levels), dtype=np.bool_)
+    matcher, permitted = matcher_of(column), np.zeros(len(column.levels), dtype=np.bool_)
     for level in given:
         code = matcher.code_of(level)
         if math.isnan(code):

@@ -1,9 +1,9 @@
 """The search for counterfactuals: public post-processing, many people at once, thousands of rows per call of the model.
 
 1. *Candidates*: the rows of the wanted class nearest to the person, its prototype, points between (and, for differentiable
-   models, minima of eq. 18: ``gradient``), settled onto the rules. Those that the model puts in the wanted class are valid.
-2. *Fallback* for people without any: one column at a time towards the class, then random permitted rows. Then it is said
-   that nothing was found.
+   models, minima of eq. 18: ``latent_descent``), settled onto the rules. Those that the model puts in the wanted class are
+   valid.
+2. *Fallback* for people without any: one column at a time towards the class, then random permitted rows.
 3. *Less change*: numeric changes are taken back as far as the model agrees (a binary search on the amount); then single
    columns are undone, the one that helps most first, or, where columns are many, the smallest changes together (a binary
    search on their number).
@@ -14,19 +14,16 @@ Every step keeps a row valid or leaves it as it was, so that the last word on va
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...explain.counterfactual.classes import Classes
-from ...schema import FloatArray, Schema
-from .pool import Pool, squares
+from ..._types import Bools, Floats, Indices
+from ...schema import Schema
+from .classes import Classes
+from .pool import Pool, squared_distances
 from .rules import Rules
-
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
-Bools = NDArray[np.bool_]
 
 NEAREST = 24
 """Rows of the pool that each person starts from."""
@@ -36,16 +33,15 @@ FEW_COLUMNS = 64
 """Up to so many varied columns single ones are tried one by one."""
 HALVINGS = 6
 TOWARDS = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
-"""Parts of the way from the person to the prototype of the class that are tried."""
+"""Fractions of the way from the person to the prototype of the class that are tried."""
 MOVES = 8
 """Columns that the fallback changes at most."""
-STEPS = 9
+GRID_VALUES = 9
 """Values of a number that the fallback tries."""
 WORTH = 0.05
 """By how much a change must lower the cost of an answer to stay, if the model does not need it."""
 RANDOM = 2_000
 """Random rows per person in the last resort."""
-
 ALIKE = 0.05
 """Distance of encoded rows below which two answers say the same to a person."""
 PLAUSIBILITY_WEIGHT = 1.3
@@ -53,320 +49,295 @@ PLAUSIBILITY_WEIGHT = 1.3
 
 
 @dataclass(frozen=True, eq=False)
+class Candidates:
+    """Raw rows under consideration, and the number of the point that each is for."""
+
+    point: Indices
+    rows: Floats
+
+    def take(self, which: Bools | Indices) -> Candidates:
+        """A copy of some of them."""
+        return Candidates(self.point[which], self.rows[which])
+
+    def joined(self, *others: Candidates) -> Candidates:
+        """These and others."""
+        every = (self, *others)
+        return Candidates(np.concatenate([some.point for some in every]), np.concatenate([some.rows for some in every]))
+
+
+@dataclass(frozen=True, eq=False)
 class Search:
-    """One search: the model, the rules, and the pool of each wanted class."""
+    """What every step of a search looks at.
+
+    Attributes
+    ----------
+    schema, classes, rules
+        The columns, the model, what may change.
+    points : array (points, columns)
+        The people, raw.
+    target : array of int (points,)
+        The numbers of the classes that they shall get to.
+    pools : mapping of int to Pool
+        For each wanted class the rows that look like it.
+    plausibility_weight : float
+        Of plausibility against distance.
+    seed : int
+        Of the random rows.
+    """
 
     schema: Schema
     classes: Classes
     rules: Rules
-    pools: dict[int, Pool]
+    points: Floats
+    target: Indices
+    pools: Mapping[int, Pool]
     plausibility_weight: float
     seed: int
 
-    def valid(self, rows: FloatArray, target: Indices) -> Bools:
-        """What the model says."""
-        return np.asarray(self.classes.index(self.classes.outputs(self.schema, rows)) == target)
-
-    def features(self, rows: FloatArray) -> Floats:
+    def features(self, rows: Floats) -> Floats:
         """Rows in the encoding."""
         return self.schema.features(rows)[0]
 
-    def implausibility(self, rows: FloatArray, target: Indices) -> Floats:
+    def settle(self, tried: Candidates) -> Candidates:
+        """The nearest rows that keep the rules."""
+        return Candidates(tried.point, self.rules.settle(self.points[tried.point], tried.rows))
+
+    def valid(self, tried: Candidates) -> Bools:
+        """Mask of the rows that the model puts in the wanted class."""
+        outputs = self.classes.outputs(self.schema, tried.rows)
+        return np.asarray(self.classes.index(outputs) == self.target[tried.point])
+
+    def distance(self, tried: Candidates) -> Floats:
+        """Distance to the person in the encoding."""
+        away = self.features(self.points[tried.point]) - self.features(tried.rows)
+        return np.asarray(np.linalg.norm(away, axis=1))
+
+    def implausibility(self, tried: Candidates) -> Floats:
         """Mean distance to the nearest rows of the wanted class's pool."""
-        found, features = np.zeros(len(rows)), self.features(rows)
-        for place, pool in self.pools.items():
-            mine = target == place
-            if mine.any():
-                found[mine] = pool.distance(features[mine])
-        return found
+        away, features, target = np.zeros(len(tried.rows)), self.features(tried.rows), self.target[tried.point]
+        for number, pool in self.pools.items():
+            if (own := target == number).any():
+                away[own] = pool.distance(features[own])
+        return away
 
-    def cost(self, queries: FloatArray, rows: FloatArray, target: Indices) -> Floats:
-        """What an answer is judged by: its distance to the person, and to the class."""
-        distance = np.linalg.norm(self.features(queries) - self.features(rows), axis=1)
-        if self.plausibility_weight == 0:
-            return np.asarray(distance)
-        return np.asarray(distance + self.plausibility_weight * self.implausibility(rows, target))
+    def cost(self, tried: Candidates) -> Floats:
+        """What answers are compared by: distance to the person plus weighted distance to the class."""
+        weight = self.plausibility_weight
+        return self.distance(tried) + (weight * self.implausibility(tried) if weight else 0.0)
 
 
-@dataclass(frozen=True, eq=False)
-class Candidates:
-    """Rows under consideration, each for one query."""
-
-    owner: Indices
-    rows: FloatArray
-
-    def take(self, which: Bools | Indices) -> Candidates:
-        """Some of them."""
-        return Candidates(self.owner[which], self.rows[which])
-
-    def __add__(self, other: Candidates) -> Candidates:
-        return Candidates(np.concatenate([self.owner, other.owner]), np.concatenate([self.rows, other.rows]))
-
-
-def find(search: Search, queries: FloatArray, target: Indices, total: int, extra: FloatArray | None) -> list[FloatArray]:
-    """For each query up to ``total`` valid rows, the best first.
+def find(search: Search, points: Indices, total: int, extra: Floats | None) -> list[Floats]:
+    """For each of these points up to ``total`` valid rows, the best first.
 
     Parameters
     ----------
-    queries : array (queries, columns)
-        Raw rows that are not in their wanted class yet.
-    target : array of int (queries,)
-        The wanted classes.
-    extra : array (queries, columns), optional
+    points : array of int
+        Numbers of points that are not in their wanted class yet.
+    extra : array (points, columns), optional
         One more candidate for each, such as a minimum of eq. 18.
     """
-    started = _starts(search, queries, target, extra)
-    settled = Candidates(started.owner, search.rules.settle(queries[started.owner], started.rows))
-    settled = settled.take(np.asarray(_changed(queries, settled).any(axis=1)))
-    good = settled.take(search.valid(settled.rows, target[settled.owner]))
-    without = np.setdiff1d(np.arange(len(queries)), good.owner)
-    if len(without):
-        good = good + fallback(search, queries, target, without)
-    good = _best(search, queries, target, good, REFINED)
-    refined = refine(search, queries, target, good)
-    return [_chosen(search, queries, target, refined, good, place, total) for place in range(len(queries))]
-
-
-def _changed(queries: FloatArray, candidates: Candidates) -> Bools:
-    return np.asarray(candidates.rows != queries[candidates.owner])
+    settled = search.settle(_starts(search, points, extra))
+    settled = settled.take((settled.rows != search.points[settled.point]).any(axis=1))
+    valid = settled.take(search.valid(settled))
+    if len(without := np.setdiff1d(points, valid.point)):
+        valid = valid.joined(_fallback(search, without))
+    valid = _cheapest(search, valid, REFINED)
+    refined = _refine(search, valid)
+    return [_chosen(search, refined, valid, int(point), total) for point in points]
 
 
 # --- candidates ----------------------------------------------------------------------------------------------------------
 
 
-def _starts(search: Search, queries: FloatArray, target: Indices, extra: FloatArray | None) -> Candidates:
-    owners: list[Indices] = []
-    rows: list[FloatArray] = []
-    features = search.features(queries)
-    kept = np.concatenate(
-        [np.full(part.stop - part.start, vary) for part, vary in zip(_slices(search.schema), search.rules.vary, strict=True)]
-    )
-    for place, pool in search.pools.items():
-        mine = np.flatnonzero(target == place)
-        if not len(mine):
-            continue
-        if len(pool.raw):
+def _starts(search: Search, points: Indices, extra: Floats | None) -> Candidates:
+    features = search.features(search.points[points])
+    widths = [features_of.stop - features_of.start for features_of in search.schema.feature_slices.values()]
+    varied = np.repeat(search.rules.vary, widths)
+    starts: list[Candidates] = []
+    for number, pool in search.pools.items():
+        own = search.target[points] == number
+        mine, here = points[own], features[own]
+        if len(mine) and len(pool.raw):
             count = min(NEAREST, len(pool.raw))
-            by_distance = squares(features[mine] * kept, pool.features * kept)
+            by_distance = squared_distances(here * varied, pool.features * varied)
             nearest = np.argpartition(by_distance, count - 1, axis=1)[:, :count]
-            owners.append(np.repeat(mine, count))
-            rows.append(pool.raw[nearest.ravel()])
-        for step in TOWARDS:  # towards the prototype, and past it
-            moved = features[mine] + step * (pool.prototype - features[mine])
-            owners.append(mine)
-            rows.append(search.schema.unfeature(np.clip(moved, 0.0, 1.0)))
+            starts.append(Candidates(np.repeat(mine, count), pool.raw[nearest.ravel()]))
+        for fraction in TOWARDS if len(mine) else ():  # towards the prototype, and past it
+            moved = np.clip(here + fraction * (pool.prototype - here), 0.0, 1.0)
+            starts.append(Candidates(mine, search.schema.unfeature(moved)))
     if extra is not None:
-        owners.append(np.arange(len(queries)))
-        rows.append(extra)
-    return Candidates(np.concatenate(owners).astype(np.intp), np.concatenate(rows))
+        starts.append(Candidates(points, extra))
+    return starts[0].joined(*starts[1:])
 
 
-def _slices(schema: Schema) -> list[slice]:
-    return list(schema.feature_slices.values())
-
-
-def fallback(search: Search, queries: FloatArray, target: Indices, without: Indices) -> Candidates:
+def _fallback(search: Search, points: Indices) -> Candidates:
     """One column at a time to where the model is surest of the wanted class; then random permitted rows."""
-    found = Candidates(np.empty(0, dtype=np.intp), np.empty((0, queries.shape[1])))
-    current, active = queries[without].copy(), without.copy()
+    valid = Candidates(np.empty(0, dtype=np.intp), np.empty((0, search.points.shape[1])))
+    current = Candidates(points, search.points[points])
     for _ in range(min(MOVES, int(search.rules.vary.sum()))):
-        if not len(active):
-            return found
-        current, margin, valid = _best_moves(search, queries[active], current, target[active])
-        found = found + Candidates(active[valid], current[valid])
-        active, current = active[~valid & np.isfinite(margin)], current[~valid & np.isfinite(margin)]
-    left = np.setdiff1d(without, found.owner)
+        if not len(current.point):
+            return valid
+        current, margin, is_valid = _best_moves(search, current)
+        valid = valid.joined(current.take(is_valid))
+        current = current.take(~is_valid & np.isfinite(margin))
     generator = np.random.default_rng([search.seed, 1])
-    for place in left:
-        drawn = _random_rows(search.rules, queries[place], generator)
-        pool = search.pools[int(target[place])]
+    for point in np.setdiff1d(points, valid.point):
+        own, pool = search.points[point], search.pools[int(search.target[point])]
+        drawn = _random_rows(search.rules, own, generator)
         if len(pool.raw):  # half of them with some columns of the class
             taken = pool.raw[generator.integers(len(pool.raw), size=RANDOM // 2)]
             mixed = generator.random(taken.shape) < generator.random((len(taken), 1))
-            drawn[: len(taken)] = np.where(mixed, taken, queries[place])
-        settled = search.rules.settle(np.repeat(queries[place : place + 1], RANDOM, axis=0), drawn)
-        valid = search.valid(settled, np.full(RANDOM, target[place]))
-        found = found + Candidates(np.full(int(valid.sum()), place, dtype=np.intp), settled[valid])
-    return found
+            drawn[: len(taken)] = np.where(mixed, taken, own)
+        settled = search.settle(Candidates(np.full(RANDOM, point), drawn))
+        valid = valid.joined(settled.take(search.valid(settled)))
+    return valid
 
 
-def _random_rows(rules: Rules, query: FloatArray, generator: np.random.Generator) -> FloatArray:
-    drawn = rules.low + generator.random((RANDOM, len(query))) * (rules.high - rules.low)
+def _random_rows(rules: Rules, own: Floats, generator: np.random.Generator) -> Floats:
+    drawn = rules.low + generator.random((RANDOM, len(own))) * (rules.high - rules.low)
     for column, permitted in enumerate(rules.levels):
         if permitted is not None:
             drawn[:, column] = generator.choice(np.flatnonzero(permitted), size=RANDOM)
-    return np.where(generator.random(drawn.shape) < generator.random((RANDOM, 1)), drawn, query)
+    return np.where(generator.random(drawn.shape) < generator.random((RANDOM, 1)), drawn, own)
 
 
-def _best_moves(
-    search: Search, queries: FloatArray, current: FloatArray, target: Indices
-) -> tuple[FloatArray, Floats, Bools]:
+def _best_moves(search: Search, current: Candidates) -> tuple[Candidates, Floats, Bools]:
     """The best change of one column for each row: the nearest valid one, else the one with the largest margin."""
-    best = current.copy()
-    margins = np.full(len(current), -np.inf)
-    nearest = np.full(len(current), np.inf)
+    best, lines = current.rows.copy(), np.arange(len(current.rows))
+    margins, nearest = np.full(len(best), -np.inf), np.full(len(best), np.inf)
     columns = np.flatnonzero(search.rules.vary)
-    if len(columns) > 4 * FEW_COLUMNS:  # too many to try one by one: those that the class differs in most
+    if len(columns) > 4 * FEW_COLUMNS:  # too many to try all of them
         columns = columns[:: max(1, len(columns) // (4 * FEW_COLUMNS))]
     for column in columns:
-        values = search.rules.choices(int(column), STEPS)
-        tried = np.repeat(current, len(values), axis=0)
-        tried[:, column] = np.tile(values, len(current))
-        tried = search.rules.settle(np.repeat(queries, len(values), axis=0), tried)
-        wanted = np.repeat(target, len(values))
-        outputs = search.classes.outputs(search.schema, tried)
-        margin = search.classes.margin(outputs, wanted)
+        values = search.rules.choices(int(column), GRID_VALUES)
+        tried, shape = current.take(np.repeat(lines, len(values))), (len(best), len(values))
+        tried.rows[:, column] = np.tile(values, len(best))
+        tried = search.settle(tried)
+        outputs, wanted = search.classes.outputs(search.schema, tried.rows), search.target[tried.point]
+        margin = search.classes.margin(outputs, wanted).reshape(shape)
         valid = search.classes.index(outputs) == wanted
-        away = np.linalg.norm(search.features(tried) - search.features(np.repeat(queries, len(values), axis=0)), axis=1)
-        by_row = (len(current), len(values))
-        away = np.where(valid, away, np.inf).reshape(by_row)
-        margin = margin.reshape(by_row)
-        rows = np.arange(len(current))
+        away = np.where(valid, search.distance(tried), np.inf).reshape(shape)
         closest, surest = away.argmin(axis=1), margin.argmax(axis=1)
-        by_distance = away[rows, closest] < nearest
-        by_margin = ~np.isfinite(nearest) & ~by_distance & (margin[rows, surest] > margins)
-        pick = np.where(by_distance, closest, surest)
-        better = by_distance | by_margin
-        best[better] = tried.reshape(*by_row, -1)[rows, pick][better]
-        margins[better] = margin[rows, pick][better]
-        nearest[by_distance] = away[rows, closest][by_distance]
-    return best, margins, np.isfinite(nearest)
+        by_distance = away[lines, closest] < nearest
+        by_margin = ~np.isfinite(nearest) & ~by_distance & (margin[lines, surest] > margins)
+        pick, better = np.where(by_distance, closest, surest), by_distance | by_margin
+        best[better] = tried.rows.reshape(*shape, -1)[lines, pick][better]
+        margins[better] = margin[lines, pick][better]
+        nearest[by_distance] = away[lines, closest][by_distance]
+    return Candidates(current.point, best), margins, np.isfinite(nearest)
 
 
 # --- fewer and smaller changes -------------------------------------------------------------------------------------------
 
 
-def refine(search: Search, queries: FloatArray, target: Indices, good: Candidates) -> Candidates:
+def _refine(search: Search, valid: Candidates) -> Candidates:
     """The same candidates with fewer and smaller changes, all of them still valid."""
-    if not len(good.owner):
-        return good
-    own, wanted = queries[good.owner], target[good.owner]
-    rows = good.rows
-    many = int(search.rules.vary.sum()) > FEW_COLUMNS
-    rows = _halve_back(search, own, rows, wanted, np.flatnonzero(_numbers(search)))
-    if many:
-        rows = _undo_smallest(search, own, rows, wanted)
-    else:
-        rows = _undo_one_by_one(search, own, rows, wanted)
-        before = rows
-        for column in np.flatnonzero(_numbers(search)):
-            rows = _halve_back(search, own, rows, wanted, np.array([column]))
-        smaller = search.cost(own, rows, wanted) <= search.cost(own, before, wanted)
-        rows = _undo_one_by_one(search, own, np.where(smaller[:, None], rows, before), wanted)
-    return Candidates(good.owner, rows)
+    if not len(valid.rows):
+        return valid
+    rules = search.rules
+    numeric = np.flatnonzero(rules.vary & [levels is None for levels in rules.levels])
+    back = _halve_back(search, valid, numeric)
+    if int(rules.vary.sum()) > FEW_COLUMNS:
+        return _undo_smallest(search, back)
+    undone = _undo_one_by_one(search, back)
+    smaller = undone
+    for column in numeric:
+        smaller = _halve_back(search, smaller, np.array([column]))
+    better = search.cost(smaller) <= search.cost(undone)
+    best = np.where(better[:, None], smaller.rows, undone.rows)
+    return _undo_one_by_one(search, Candidates(valid.point, best))
 
 
-def _numbers(search: Search) -> Bools:
-    return np.array([levels is None for levels in search.rules.levels]) & search.rules.vary
-
-
-def _undo_smallest(search: Search, own: FloatArray, rows: FloatArray, wanted: Indices) -> FloatArray:
+def _undo_smallest(search: Search, start: Candidates) -> Candidates:
     """Undo as many of the smallest changes as the model lets go, by a binary search on their number."""
+    own, rows, n_columns = search.points[start.point], start.rows, start.rows.shape[1]
     size = np.abs(rows - own) / np.maximum(search.rules.high - search.rules.low, 1e-300)
     rank = np.argsort(np.argsort(size, axis=1), axis=1)
-    low, high = np.zeros(len(rows)), np.full(len(rows), float(rows.shape[1]))
+    low, high = np.zeros(len(rows)), np.full(len(rows), float(n_columns))
     best = rows.copy()
-    for _ in range(int(np.ceil(np.log2(rows.shape[1] + 1)))):
+    for _ in range(int(np.ceil(np.log2(n_columns + 1)))):
         middle = np.floor((low + high + 1) / 2)
-        tried = np.where(rank < middle[:, None], own, rows)
-        valid = search.valid(tried, wanted)
-        best[valid] = tried[valid]
+        tried = Candidates(start.point, np.where(rank < middle[:, None], own, rows))
+        valid = search.valid(tried)
+        best[valid] = tried.rows[valid]
         low, high = np.where(valid, middle, low), np.where(valid, high, middle - 1)
-    return best
+    return Candidates(start.point, best)
 
 
-def _halve_back(search: Search, own: FloatArray, rows: FloatArray, wanted: Indices, columns: Indices) -> FloatArray:
+def _halve_back(search: Search, start: Candidates, columns: Indices) -> Candidates:
     """Take numeric changes back as far as the model lets go, by a binary search on the amount."""
-    best = rows.copy()
-    active = np.flatnonzero((rows[:, columns] != own[:, columns]).any(axis=1))
-    low, high = np.zeros(len(active)), np.ones(len(active))
-    for _ in range(HALVINGS if len(active) else 0):
-        middle = (low + high) / 2
-        tried = rows[active]
-        moved = own[active][:, columns] + middle[:, None] * (tried[:, columns] - own[active][:, columns])
-        tried[:, columns] = moved
-        tried = search.rules.settle(own[active], tried)
-        valid = search.valid(tried, wanted[active])
-        better = valid & (np.abs(tried - own[active]) <= np.abs(best[active] - own[active])).all(axis=1)
-        best[active[better]] = tried[better]
+    best, own = start.rows.copy(), search.points[start.point]
+    moved = np.flatnonzero((best[:, columns] != own[:, columns]).any(axis=1))
+    own = own[moved]
+    low, high = np.zeros(len(moved)), np.ones(len(moved))
+    for _ in range(HALVINGS if len(moved) else 0):
+        middle, tried = (low + high) / 2, start.take(moved)
+        tried.rows[:, columns] = own[:, columns] + middle[:, None] * (tried.rows[:, columns] - own[:, columns])
+        tried = search.settle(tried)
+        valid = search.valid(tried)
+        better = valid & (np.abs(tried.rows - own) <= np.abs(best[moved] - own)).all(axis=1)
+        best[moved[better]] = tried.rows[better]
         low, high = np.where(valid, low, middle), np.where(valid, middle, high)
-    return best
+    return Candidates(start.point, best)
 
 
-def _undo_one_by_one(search: Search, own: FloatArray, rows: FloatArray, wanted: Indices) -> FloatArray:
+def _undo_one_by_one(search: Search, start: Candidates) -> Candidates:
     """Undo single columns, the one that helps most first, as long as the model agrees and the answer gets no worse by it."""
-    best = rows.copy()
-    costs = search.cost(own, best, wanted)
-    active = np.arange(len(rows))
+    best, own = start.rows.copy(), search.points[start.point]
+    costs, active = search.cost(start), np.arange(len(best))
     while len(active):
-        changed = best[active] != own[active]
-        which, column = np.nonzero(changed)
-        if not len(which):
-            break
-        tried = best[active][which]
-        tried[np.arange(len(which)), column] = own[active][which, column]
-        valid = search.valid(tried, wanted[active][which])
-        tried, which = tried[valid], which[valid]
-        place = active[which]
-        cost = search.cost(own[place], tried, wanted[place])
-        order = np.lexsort((cost, which))
-        first = order[np.unique(which[order], return_index=True)[1]]
-        first = first[cost[first] < costs[place[first]] + WORTH]
-        best[place[first]] = tried[first]
-        costs[place[first]] = cost[first]
-        active = place[first]
-    return best
+        which, column = np.nonzero(best[active] != own[active])
+        line = active[which]
+        tried = Candidates(start.point[line], best[line])
+        tried.rows[np.arange(len(line)), column] = own[line, column]
+        valid = search.valid(tried)
+        tried, line = tried.take(valid), line[valid]
+        cost = search.cost(tried)
+        order = np.lexsort((cost, line))
+        first = order[np.unique(line[order], return_index=True)[1]]
+        first = first[cost[first] < costs[line[first]] + WORTH]
+        active = line[first]
+        best[active], costs[active] = tried.rows[first], cost[first]
+    return Candidates(start.point, best)
 
 
 # --- choosing ------------------------------------------------------------------------------------------------------------
 
 
-def _best(search: Search, queries: FloatArray, target: Indices, good: Candidates, most: int) -> Candidates:
-    """The candidates of least cost, at most so many for each query."""
-    cost = search.cost(queries[good.owner], good.rows, target[good.owner])
-    order = np.lexsort((cost, good.owner))
-    owner = good.owner[order]
-    starts = np.searchsorted(owner, owner, side="left")
-    return good.take(order[np.arange(len(order)) - starts < most])
+def _cheapest(search: Search, valid: Candidates, most: int) -> Candidates:
+    """The candidates of least cost, at most so many for each point."""
+    order = np.lexsort((search.cost(valid), valid.point))
+    point = valid.point[order]
+    starts = np.searchsorted(point, point, side="left")
+    return valid.take(order[np.arange(len(order)) - starts < most])
 
 
-def _chosen(
-    search: Search,
-    queries: FloatArray,
-    target: Indices,
-    good: Candidates,
-    spare: Candidates,
-    place: int,
-    total: int,
-) -> FloatArray:
+def _chosen(search: Search, refined: Candidates, unrefined: Candidates, point: int, total: int) -> Floats:
     """The best answer, then each time the one whose distance from those chosen exceeds its cost most; all different.
 
     Where refining made too many of them nearly one and the same, candidates stand in as they were before; answers that are
     alike come last.
     """
-    rows = np.unique(good.rows[good.owner == place], axis=0)
-    if _unlike(search.features(rows), total) < total:
-        rows = np.unique(np.concatenate([rows, spare.rows[spare.owner == place]]), axis=0)
-    rows = rows[(rows != queries[place]).any(axis=1)]
+    rows = np.unique(refined.rows[refined.point == point], axis=0)
+    if _count_unlike(search.features(rows), total) < total:
+        rows = np.unique(np.concatenate([rows, unrefined.rows[unrefined.point == point]]), axis=0)
+    rows = rows[(rows != search.points[point]).any(axis=1)]
     if not len(rows):
         return np.asarray(rows)
-    own = np.repeat(queries[place : place + 1], len(rows), axis=0)
-    cost = search.cost(own, rows, np.full(len(rows), target[place]))
+    cost = search.cost(Candidates(np.full(len(rows), point), rows))
     features, picked = search.features(rows), [int(cost.argmin())]
     while len(picked) < min(total, len(rows)):
-        apart = np.sqrt(squares(features, features[picked]).min(axis=1))
+        apart = np.sqrt(squared_distances(features, features[picked]).min(axis=1))
         worth = apart - cost - np.where(apart < ALIKE, 1e6, 0.0)
         worth[picked] = -np.inf
         picked.append(int(worth.argmax()))
     return np.asarray(rows[picked])
 
 
-def _unlike(features: FloatArray, enough: int) -> int:
+def _count_unlike(features: Floats, enough: int) -> int:
     """How many rows there are that are not alike, counted up to ``enough``."""
-    kept: list[int] = []
-    for place in range(len(features)):
-        if len(kept) == enough:
-            break
-        if not kept or float(squares(features[place : place + 1], features[kept]).min()) >= ALIKE**2:
-            kept.append(place)
+    kept = features[:1]
+    for row in features[1:]:
+        if len(kept) < enough and squared_distances(row[None], kept).min() >= ALIKE**2:
+            kept = np.concatenate([kept, row[None]])
     return len(kept)

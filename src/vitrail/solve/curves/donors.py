@@ -5,7 +5,7 @@ Shuffling a column would make a row's contribution depend on other rows. Here a 
 is as good as a draw (``shapley.permutations`` says why), and what a row contributes is a function of that row alone. The
 k-th of K donors is k/K further along, so that K of them are spread evenly over the distribution.
 
-The histogram is smoothed before it is drawn from (``explain.smoothing``). Post-processing, as is everything here.
+The histogram is smoothed before it is drawn from (``smoothing``). Post-processing, as is everything here.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..._types import Floats
 from ...errors import InvalidInput
 from ...results.marginals import Marginals
 from ...schema import Categorical, Schema
 from ...schema.bins import Bins
 from ..shapley.permutations import row_hashes
-from .axes import Floats
 from .smoothing import smoothed
 
 
@@ -31,7 +31,7 @@ class Donor:
     Attributes
     ----------
     column : int
-        Its place among the features' columns.
+        Its index among the features' columns.
     cumulated : array (bins,)
         Running sums of shares; the last is 1.
     edges : array (bins + 1,) or None
@@ -55,29 +55,30 @@ class Donor:
     @classmethod
     def of(cls, schema: Schema, name: str, marginals: Marginals) -> Donor:
         """From the released histogram of a column."""
-        bins = next((one for one in marginals.bins if one.name == name), None)
+        bins = next((column_bins for column_bins in marginals.bins if column_bins.name == name), None)
         if bins is None:
-            raise InvalidInput(f"the marginals have no column {name!r}; importance draws donors from its histogram")
-        column, place = schema[name], schema.column_index(name)
+            raise InvalidInput(f"marginals has no column {name!r}; give marginals of all columns that are explained")
+        column, index = schema[name], schema.column_index(name)
         known = marginals.total > 2 * marginals.total_sigma
         mass = marginals.total if known else float(marginals.n_rows_public)
         levels = isinstance(column, Categorical) or bins.edges is None
         shares = smoothed(np.asarray(marginals.counts[name]) / mass, marginals.sigma / mass, ordered=not levels).shares
+        cumulated = np.cumsum(shares) / shares.sum()
         if isinstance(column, Categorical) or bins.edges is None:
-            return cls(place, _cumulated(shares), None, 0.0, len(bins) - 1.0, True, bins)
-        edges = np.asarray(bins.edges)
-        return cls(place, _cumulated(shares), edges, float(column.low), float(column.high), column.integer, bins)
+            return cls(index, cumulated, None, 0.0, len(bins) - 1.0, True, bins)
+        return cls(index, cumulated, np.asarray(bins.edges), float(column.low), float(column.high), column.integer, bins)
 
     def at(self, shares: Floats) -> Floats:
         """Values below which these shares of the distribution lie."""
-        place = np.minimum(np.searchsorted(self.cumulated, shares, side="right"), len(self.cumulated) - 1)
+        chosen = np.minimum(np.searchsorted(self.cumulated, shares, side="right"), len(self.cumulated) - 1)
         if self.edges is None:
-            return place.astype(np.float64)
-        start = np.concatenate([[0.0], self.cumulated])[place]
-        inside = (shares - start) / np.maximum(self.cumulated[place] - start, 1e-300)
-        values = self.edges[place] + np.clip(inside, 0.0, 1.0) * (self.edges[place + 1] - self.edges[place])
-        found: Floats = np.clip(np.round(values) if self.integer else values, self.low, self.high)
-        return found
+            return chosen.astype(np.float64)
+        start = np.concatenate([[0.0], self.cumulated])[chosen]
+        inside = (shares - start) / np.maximum(self.cumulated[chosen] - start, 1e-300)
+        return self._allowed(self.edges[chosen] + np.clip(inside, 0.0, 1.0) * (self.edges[chosen + 1] - self.edges[chosen]))
+
+    def _allowed(self, values: Floats) -> Floats:
+        return np.asarray(np.clip(np.round(values) if self.integer else values, self.low, self.high))
 
     @property
     def shares(self) -> Floats:
@@ -89,24 +90,10 @@ class Donor:
         """A value from the middle of every bin, or the levels."""
         if self.edges is None:
             return np.arange(len(self.cumulated), dtype=np.float64)
-        values = (self.edges[1:] + self.edges[:-1]) / 2
-        found: Floats = np.clip(np.round(values) if self.integer else values, self.low, self.high)
-        return found
+        return self._allowed((self.edges[1:] + self.edges[:-1]) / 2)
 
     def draws(self, rows: Floats, repeats: int) -> list[Floats]:
         """``repeats`` donors for each row, from the row's own values."""
-        first: Floats = (row_hashes(rows, _key(self.column)) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+        key = int.from_bytes(hashlib.sha256(f"vitrail importance 1 {self.column}".encode()).digest()[:8], "little")
+        first: Floats = (row_hashes(rows, key) >> np.uint64(11)).astype(np.float64) * 2.0**-53
         return [self.at((first + repeat / repeats) % 1.0) for repeat in range(repeats)]
-
-    def identity(self) -> object:
-        """What tells it from another."""
-        return [self.column, self.cumulated.tolist(), self.bins.to_json()]
-
-
-def _cumulated(shares: Floats) -> Floats:
-    running = np.cumsum(shares)
-    return np.asarray(running / running[-1])
-
-
-def _key(column: int) -> int:
-    return int.from_bytes(hashlib.sha256(f"vitrail importance 1 {column}".encode()).digest()[:8], "little")

@@ -5,7 +5,7 @@ give curves of the same kind, with mean s and covariance K. If the private rows 
 c - s would be a combination of their centred curves, so it is given the prior N(0, tau K). Measured are linear functions
 of c with known Gaussian noise: y = H c + e, e ~ N(0, N). The posterior is that of Gaussian-process regression
 (kriging): it keeps the measurements where the noise is small, leans on the shape that the model dictates where it is not,
-and fills in between the measured places along the model's own curves rather than along straight lines.
+and fills in between the measured grid points along the model's own curves rather than along straight lines.
 
 tau maximises the evidence on a grid, with a wide prior of its own: the measurements decide how far the reference can be
 trusted. It is at least 1/rows + 1/reference rows, the sampling error that would be there even if both came from one
@@ -19,9 +19,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
-from .axes import Floats
+from ..._types import Floats, Indices
 
 LOG_SCALES = np.linspace(-16.0, 4.0, 101)
 LOG_SCALE_SPREAD = 1.5
@@ -61,7 +60,7 @@ class Posterior:
 
     @property
     def std(self) -> Floats:
-        """Standard deviation at every fine place."""
+        """Standard deviation at every fine grid point."""
         return np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
 
 
@@ -119,8 +118,8 @@ def left_open(prior: Prior, scale: float, measure: Floats, noise: Floats) -> Flo
     across = scale * prior.covariance @ measure.T
     between = measure @ across + noise
     between += (1e-12 * np.trace(between) / len(between) + 1e-300) * np.eye(len(between))
-    found: Floats = scale * prior.covariance - across @ scipy.linalg.solve(between, across.T, assume_a="pos")
-    return found
+    left: Floats = scale * prior.covariance - across @ scipy.linalg.solve(between, across.T, assume_a="pos")
+    return left
 
 
 def most_likely_scale(spectrum: Floats, residual: Floats, expected: float) -> float:
@@ -132,28 +131,28 @@ def most_likely_scale(spectrum: Floats, residual: Floats, expected: float) -> fl
     return float(scales[np.argmax(evidence)])
 
 
-def informative_places(rows: Floats, least: int, most: int, enough: float) -> NDArray[np.intp]:
-    """Which places of a curve to measure: pivoted Cholesky on the covariance of single rows' curves.
+def informative_points(rows: Floats, least: int, most: int, enough: float) -> Indices:
+    """Which grid points of a curve to measure: pivoted Cholesky on the covariance of single rows' curves.
 
-    Each step takes the place whose value is least known given those already taken, starting from both ends, and stops
-    when what is left unknown (mean variance over all places, in units of the rows' own variance) is below ``enough``.
+    Each round takes the grid point whose value is least known given those already taken, starting from both ends, and ends
+    when what is left unknown (mean variance over all grid points, in units of the rows' own variance) is below ``enough``.
 
     Returns
     -------
     array of int, increasing
     """
-    places = rows.shape[1]
-    if places <= least:
-        return np.arange(places)
+    count = rows.shape[1]
+    if count <= least:
+        return np.arange(count)
     left = rows - rows.mean(axis=0)
     unknown = (left**2).mean(axis=0)
     chosen: list[int] = []
-    for step in range(min(most, places)):
-        place = (0, places - 1)[step] if step < 2 else int(np.argmax(unknown))
-        if step >= least and np.maximum(unknown, 0.0).mean() <= enough:
+    for taken in range(min(most, count)):
+        point = (0, count - 1)[taken] if taken < 2 else int(np.argmax(unknown))
+        if taken >= least and np.maximum(unknown, 0.0).mean() <= enough:
             break
-        chosen.append(place)
-        direction = left[:, place]
+        chosen.append(point)
+        direction = left[:, point]
         size = float(direction @ direction)
         if size > 0:
             left = left - np.outer(direction, direction @ left) / size

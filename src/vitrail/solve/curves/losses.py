@@ -8,18 +8,18 @@ loss of the caller's own returns is clipped to [0, ``loss_bound``] here.
 from __future__ import annotations
 
 import math
-import secrets
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 
+from ..._types import Floats
+from ...accounting import JsonValue
 from ...errors import InvalidInput
 from ...model import Model
 from ...model.contents import sketch
 from ...schema import Categorical, Level, Schema
-from .axes import Floats
 
 LossFunction: TypeAlias = Callable[[Floats, Floats], Floats]
 """Targets and outputs, both of shape (rows,), to losses of that shape, each from its own row."""
@@ -43,9 +43,8 @@ class Loss:
         The level that counts as 1 where the target is categorical; None where the target is a number.
     binary : bool
         Whether the target is 0 or 1.
-    token : str
-        Tells a loss of the caller's own from every other: two functions may have one name. With a ``key`` it is what can be
-        known of the function (``model.contents.sketch``), so that asking again replays; without, every loss is new.
+    own : bool
+        Whether it is a function of the caller's own.
     """
 
     name: str
@@ -53,11 +52,16 @@ class Loss:
     positive: int | None
     binary: bool
     _function: LossFunction
-    token: str = ""
+    own: bool = False
 
-    def known_by(self, key: str | None) -> Loss:
-        """The same for a question that the caller gave this name, or none."""
-        return self if key is None or not self.token else replace(self, token=sketch(self._function))
+    def identity(self, key: str | None) -> list[JsonValue] | None:
+        """What tells it from every other loss; None for a function that the caller gave no ``key``: two may have one name.
+
+        With a key it is what can be known of the function (``model.contents.sketch``), so that asking again replays.
+        """
+        if self.own and key is None:
+            return None
+        return [self.name, self.largest, self.positive, sketch(self._function) if self.own else ""]
 
     def numbers(self, target: Floats) -> Floats:
         """The target as numbers: as it is, or 1 where it is the positive level and 0 elsewhere."""
@@ -65,13 +69,13 @@ class Loss:
 
     def __call__(self, target: Floats, output: Floats) -> Floats:
         """Losses in [0, largest]; NaN where an output is NaN."""
-        found = np.asarray(self._function(target, output), dtype=np.float64)
-        if found.shape != np.shape(output):
+        losses = np.asarray(self._function(target, output), dtype=np.float64)
+        if losses.shape != np.shape(output):
             raise InvalidInput(
-                f"the loss {self.name} returned an array of shape {found.shape} for {np.shape(output)} outputs; it must "
+                f"the loss {self.name} returned an array of shape {losses.shape} for {np.shape(output)} outputs; it must "
                 "return one loss for each"
             )
-        return np.clip(found, 0.0, self.largest)
+        return np.clip(losses, 0.0, self.largest)
 
 
 def loss_of(
@@ -92,30 +96,30 @@ def loss_of(
             "PrivateData(target=...)"
         )
     column = schema[target]
-    place = _positive(column, target, model, positive) if isinstance(column, Categorical) else None
+    positive_level = _positive(column, target, model, positive) if isinstance(column, Categorical) else None
     if not isinstance(column, Categorical) and positive is not None:
         raise InvalidInput(f"positive is {positive!r}, but the target {target!r} is a number; leave it out")
     low, high = (0.0, 1.0) if isinstance(column, Categorical) else (float(column.low), float(column.high))
     binary = isinstance(column, Categorical) or (column.integer and (low, high) == (0.0, 1.0))
     if not isinstance(loss, str):
-        return _own(loss, loss_bound, place, binary)
+        return _own(loss, loss_bound, positive_level, binary)
     if loss not in NAMES:
         raise InvalidInput(f"loss is {loss!r}; choose one of {', '.join(map(repr, NAMES))}, or give a function")
     if loss_bound is not None:
         raise InvalidInput(f"loss_bound is for a loss of your own; that of {loss!r} follows from the declared ranges")
     furthest = max(high - model.lo, model.hi - low)
     if loss == "squared":
-        return Loss(loss, furthest**2, place, binary, lambda y, f: (y - f) ** 2)
+        return Loss(loss, furthest**2, positive_level, binary, lambda y, f: (y - f) ** 2)
     if loss == "absolute":
-        return Loss(loss, furthest, place, binary, lambda y, f: np.abs(y - f))
+        return Loss(loss, furthest, positive_level, binary, lambda y, f: np.abs(y - f))
     if not binary or model.lo < 0 or model.hi > 1:
         raise InvalidInput(
             f"the {loss} loss needs a target of two values, 0 and 1, and a model of probabilities; {target!r} lies in "
             f"[{low:g}, {high:g}] and the model in [{model.lo:g}, {model.hi:g}]"
         )
     if loss == "zero-one":
-        return Loss(loss, 1.0, place, binary, lambda y, f: np.where(np.isnan(f), f, (f >= 0.5) != (y >= 0.5)))
-    return Loss(loss, -math.log(SMALLEST_PROBABILITY), place, binary, _log)
+        return Loss(loss, 1.0, positive_level, binary, lambda y, f: np.where(np.isnan(f), f, (f >= 0.5) != (y >= 0.5)))
+    return Loss(loss, -math.log(SMALLEST_PROBABILITY), positive_level, binary, _log)
 
 
 def _log(y: Floats, f: Floats) -> Floats:
@@ -123,7 +127,7 @@ def _log(y: Floats, f: Floats) -> Floats:
     return np.asarray(-(y * np.log(inside) + (1 - y) * np.log1p(-inside)))
 
 
-def _own(loss: object, bound: object, place: int | None, binary: bool) -> Loss:
+def _own(loss: object, bound: object, positive_level: int | None, binary: bool) -> Loss:
     if not callable(loss):
         raise InvalidInput(f"loss is {loss!r}; choose one of {', '.join(map(repr, NAMES))}, or give a function")
     if isinstance(bound, bool) or not isinstance(bound, int | float) or not 0 < bound < math.inf:
@@ -131,7 +135,7 @@ def _own(loss: object, bound: object, place: int | None, binary: bool) -> Loss:
             f"loss_bound is {bound!r}; a loss of your own needs the largest value it can have, a positive number, because "
             "noise is scaled to it"
         )
-    return Loss(getattr(loss, "__name__", "own"), float(bound), place, binary, loss, secrets.token_hex(8))
+    return Loss(getattr(loss, "__name__", "own"), float(bound), positive_level, binary, loss, own=True)
 
 
 def _positive(column: Categorical, target: str, model: Model, given: object) -> int:

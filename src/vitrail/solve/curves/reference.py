@@ -1,6 +1,6 @@
 """Reference rows: public rows that look somewhat like the private ones, and what the public model does along them.
 
-They are drawn from released marginals (smoothed: ``smoothing``), each column on its own, so they are post-processing and
+They are drawn from released histograms (smoothed: ``smoothing``), each column on its own, so they are post-processing and
 cost nothing; with the public model they say in advance roughly what a curve will look like (its *prior mean*), in which ways
 it may differ (the *covariance* of single rows' curves: if the private rows are a reweighting of such rows, their mean curve
 moves in just these directions), and how large a row's contribution can be (the *clip*). None of that is trusted for privacy:
@@ -14,16 +14,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..._types import Floats
 from ...errors import ModelError
 from ...model import Model
 from ...results.marginals import Marginals
 from ...schema import Numeric, Schema
-from .axes import Axis, Floats
+from .axes import Axis
 from .smoothing import smoothed_marginal
 
-ROWS = 600
+ROWS, FEWEST_ROWS = 600, 60
 MOST_PREDICTIONS = 2_000_000
-FEWEST_ROWS = 60
 SEED = 20
 """The reference is drawn from a release: its randomness hides nothing and is fixed, so that a question is the same again."""
 
@@ -35,53 +35,76 @@ def reference_rows(schema: Schema, marginals: Marginals | None, count: int = ROW
     """
     generator = np.random.default_rng(seed)
     rows = np.empty((count, schema.n_columns))
-    bins = {} if marginals is None else {one.name: one for one in marginals.bins}
-    for place, (name, column) in enumerate(schema.items()):
+    bins = {} if marginals is None else {column_bins.name: column_bins for column_bins in marginals.bins}
+    for index, (name, column) in enumerate(schema.items()):
         slices = generator.permutation((np.arange(count) + generator.random(count)) / count)
         if name in bins and marginals is not None:
             shares = smoothed_marginal(marginals, name).shares
             chosen = np.minimum(np.searchsorted(np.cumsum(shares), slices, side="right"), len(shares) - 1)
             edges = bins[name].edges
             if edges is None:
-                rows[:, place] = chosen
+                rows[:, index] = chosen
                 continue
             cut = np.asarray(edges)
             values = cut[chosen] + generator.random(count) * (cut[chosen + 1] - cut[chosen])
         elif isinstance(column, Numeric):
             values = column.low + slices * (column.high - column.low)
         else:
-            rows[:, place] = np.minimum((slices * len(column.levels)).astype(int), len(column.levels) - 1)
+            rows[:, index] = np.minimum((slices * len(column.levels)).astype(int), len(column.levels) - 1)
             continue
         assert isinstance(column, Numeric)
-        rows[:, place] = np.clip(np.round(values) if column.integer else values, column.low, column.high)
+        rows[:, index] = np.clip(np.round(values) if column.integer else values, column.low, column.high)
     return rows
 
 
-def rows_affordable(places: int) -> int:
-    """So many reference rows that looking at them at all places stays cheap."""
-    return max(FEWEST_ROWS, min(ROWS, MOST_PREDICTIONS // max(places, 1)))
-
-
 @dataclass(frozen=True, eq=False)
-class Along:
-    """The model along the axes, at every reference row: ``curves[i]`` has shape (rows, places of axis i)."""
+class Reference:
+    """Everything public that a sum over private rows is planned from.
 
-    rows: Floats
-    outputs: Floats
-    axes: tuple[Axis, ...]
-    curves: tuple[Floats, ...]
+    Attributes
+    ----------
+    schema : Schema
+        The columns that the model sees.
+    model : Model
+        What is explained.
+    marginals : Marginals
+        Released histograms of all columns.
+    n_rows : float
+        The declared row count, which sums are divided by.
+    focus : Marginals or None
+        Finer histograms of the columns that are asked about.
+    most_rows : int
+        Upper limit to the number of reference rows (small in a rehearsal).
+    """
 
-    @classmethod
-    def of(cls, model: Model, schema: Schema, rows: Floats, axes: Sequence[Axis]) -> Along:
-        """Ask the public model; NaN anywhere is an error, because these rows are public and inside the schema."""
-        outputs = model.predict_points(schema, rows)
-        curves = tuple(curves_at(model, schema, rows, axis) for axis in axes)
-        if not all(np.isfinite(part).all() for part in (outputs, *curves)):
-            raise ModelError(f"{model.name} gives no finite output on public rows drawn inside the schema")
-        return cls(rows, outputs, tuple(axes), curves)
+    schema: Schema
+    model: Model
+    marginals: Marginals
+    n_rows: float
+    focus: Marginals | None = None
+    most_rows: int = 10**6
 
+    def histogram(self, name: str) -> Marginals:
+        """The focused histogram if one was bought for this column, else the shared one."""
+        return self.focus if self.focus is not None and name in self.focus.columns else self.marginals
 
-def curves_at(model: Model, schema: Schema, rows: Floats, axis: Axis) -> Floats:
-    """(rows, places): each row's output with the axis' columns exchanged."""
-    outputs = model.predict_points(schema, axis.altered(rows).reshape(-1, rows.shape[1]))
-    return outputs.reshape(len(rows), len(axis))
+    def rows(
+        self, looks: int, most: int = ROWS, fewest: int = FEWEST_ROWS, budget: int = MOST_PREDICTIONS, seed: int = SEED
+    ) -> Floats:
+        """So many reference rows that ``looks`` predictions about each stay within ``budget``."""
+        count = max(fewest, min(most, budget // max(looks, 1)))
+        return reference_rows(self.schema, self.marginals, min(count, self.most_rows), seed)
+
+    def predict(self, rows: Floats) -> Floats:
+        """Outputs of public rows; an output that is not finite is an error, because these rows lie inside the schema."""
+        outputs = self.model.predict_points(self.schema, rows)
+        if not np.isfinite(outputs).all():
+            raise ModelError(f"{self.model.name} gives no finite output on public rows drawn inside the schema")
+        return outputs
+
+    def curves(self, axes: Sequence[Axis]) -> tuple[Floats, ...]:
+        """The model along axes at every reference row: (rows, grid points) by axis."""
+        rows = self.rows(sum(map(len, axes)))
+        return tuple(
+            self.predict(axis.altered(rows).reshape(-1, rows.shape[1])).reshape(len(rows), len(axis)) for axis in axes
+        )

@@ -16,11 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.fft
-from numpy.typing import NDArray
 
+from ..._types import Bools, Floats, Indices
 from ...results.marginals import Marginals, nearest_shares
-
-Floats = NDArray[np.float64]
 
 STANDS_OUT = 3.0
 """A bin is taken as it was measured if it holds more than this many standard deviations of its noise."""
@@ -44,10 +42,10 @@ class Smoothed:
 
     shares: Floats
     sigma: float
-    low: NDArray[np.bool_]
+    low: Bools
     factors: Floats
 
-    def variance_of(self, group: NDArray[np.intp]) -> Floats:
+    def variance_of(self, group: Indices) -> Floats:
         """How well sums of shares are known: the variance of the sum of the bins of each group, ``group`` being of bins.
 
         Examples
@@ -58,12 +56,12 @@ class Smoothed:
         True
         """
         count = int(group.max()) + 1
-        found = np.bincount(group[~self.low], minlength=count).astype(np.float64)
+        variances = np.bincount(group[~self.low], minlength=count).astype(np.float64)
         if self.low.any():
             members = (group[self.low] == np.arange(count)[:, None]).astype(np.float64)
             spectra = scipy.fft.dct(members, norm="ortho", axis=1)
-            found += (spectra**2) @ self.factors
-        return np.asarray(self.sigma**2 * found)
+            variances += (spectra**2) @ self.factors
+        return np.asarray(self.sigma**2 * variances)
 
 
 def smoothed(shares: Floats, sigma: float, *, ordered: bool = True) -> Smoothed:
@@ -76,32 +74,27 @@ def smoothed(shares: Floats, sigma: float, *, ordered: bool = True) -> Smoothed:
     >>> smoothed(np.array([0.26, 0.24, 0.26, 0.24]), 0.1).shares.round(3).tolist()
     [0.25, 0.25, 0.25, 0.25]
     """
-    found = np.array(shares, dtype=np.float64)
-    found += (1.0 - found.sum()) / len(found)  # shares add up to one: equal noise, so every bin gives as much
-    low = found <= STANDS_OUT * sigma
+    smooth = np.array(shares, dtype=np.float64)
+    smooth += (1.0 - smooth.sum()) / len(smooth)  # shares add up to one: equal noise, so every bin gives as much
+    low = smooth <= STANDS_OUT * sigma
     factors = np.ones(int(low.sum()))
     if low.any():
-        spectrum = np.asarray(scipy.fft.dct(found[low], norm="ortho"))
-        start, width = 1, 1 if ordered else len(found)
+        spectrum = np.asarray(scipy.fft.dct(smooth[low], norm="ortho"))
+        start, width = 1, 1 if ordered else len(smooth)
         while start < len(spectrum):
             block = spectrum[start : start + width]
             energy = float(block @ block)
             factors[start : start + width] = max(0.0, 1.0 - len(block) * sigma**2 / energy) if energy > 0 else 0.0
             start, width = start + width, 2 * width
         # What the small bins hold together is known far better than each: it is kept when negative ones are cut off.
-        together = float(found[low].sum())
+        together = float(smooth[low].sum())
         kept = scipy.fft.idct(factors * spectrum, norm="ortho")
-        found[low] = together * nearest_shares(kept / together) if together > 0 else 0.0
-    return Smoothed(nearest_shares(found), sigma, low, factors)
-
-
-def as_measured(shares: Floats, sigma: float) -> Smoothed:
-    """The same without smoothing: every bin on its own."""
-    return Smoothed(nearest_shares(shares), sigma, np.zeros(len(shares), dtype=bool), np.ones(0))
+        smooth[low] = together * nearest_shares(kept / together) if together > 0 else 0.0
+    return Smoothed(nearest_shares(smooth), sigma, low, factors)
 
 
 def smoothed_marginal(marginals: Marginals, name: str) -> Smoothed:
     """The histogram of one column of released marginals."""
-    bins = next(one for one in marginals.bins if one.name == name)
+    bins = next(column_bins for column_bins in marginals.bins if column_bins.name == name)
     mass = float(marginals.n_rows_public)
     return smoothed(np.asarray(marginals.counts[name]) / mass, marginals.sigma / mass, ordered=bins.edges is not None)

@@ -22,12 +22,11 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.linalg import helmert
 
+from ..._types import Floats, Indices
 from ...errors import InvalidInput
 from ...schema import Numeric, Schema
-
-Floats = NDArray[np.float64]
 
 MOST_COORDINATES = 256
 """Third moments of so many are 2.8 million numbers, and 134 MB once they are laid out."""
@@ -95,10 +94,10 @@ class Coordinates:
         return tuple(slice(start, end) for start, end in pairwise(ends))
 
     @cached_property
-    def numeric_places(self) -> NDArray[np.intp]:
+    def numeric_indices(self) -> Indices:
         """The coordinates of the numeric columns."""
         chosen = zip(self.slices, self.is_numeric, strict=True)
-        return np.array([place.start for place, numeric in chosen if numeric], dtype=np.intp)
+        return np.array([span.start for span, numeric in chosen if numeric], dtype=np.intp)
 
     @cached_property
     def tables(self) -> tuple[Floats | None, ...]:
@@ -120,7 +119,7 @@ class Coordinates:
     @cached_property
     def largest_h(self) -> float:
         """The largest |h|."""
-        return len(self.numeric_places) * self.square_middle
+        return len(self.numeric_indices) * self.square_middle
 
     @cached_property
     def kappa(self) -> float:
@@ -132,18 +131,18 @@ class Coordinates:
     def embedding(self) -> Floats:
         """U (features, coordinates): slopes in x are U times slopes in y."""
         made = np.zeros((self.schema.n_features, self.size))
-        for place, rows, table in zip(self.slices, self.schema.feature_slices.values(), self.tables, strict=True):
-            made[rows, place] = 1.0 if table is None else table
+        for span, features, table in zip(self.slices, self.schema.feature_slices.values(), self.tables, strict=True):
+            made[features, span] = 1.0 if table is None else table
         return made
 
     def of_rows(self, features: Floats) -> Floats:
         """Coordinates of encoded rows (features in [0, 1], one-hot levels)."""
         made = np.empty((len(features), self.size))
-        for place, rows, table in zip(self.slices, self.schema.feature_slices.values(), self.tables, strict=True):
+        for span, of_column, table in zip(self.slices, self.schema.feature_slices.values(), self.tables, strict=True):
             if table is None:
-                np.divide(features[:, rows] - 0.5, self.scale, out=made[:, place])
+                np.divide(features[:, of_column] - 0.5, self.scale, out=made[:, span])
             elif table.shape[1]:
-                made[:, place] = (table / self.scale)[np.argmax(features[:, rows], axis=1)]
+                made[:, span] = (table / self.scale)[np.argmax(features[:, of_column], axis=1)]
         return made
 
     def of_points(self, raw: Floats) -> Floats:
@@ -152,12 +151,12 @@ class Coordinates:
 
     def squares(self, y: Floats) -> Floats:
         """h_j of every numeric column (rows, numbers)."""
-        numbers = y[:, self.numeric_places]
+        numbers = y[:, self.numeric_indices]
         return np.asarray(numbers * numbers - self.square_middle)
 
 
 @dataclass(frozen=True)
-class Cells:
+class Partition:
     """A partition of all rows by the levels of a few categorical columns; without columns, one cell.
 
     Inside a cell these columns are constant: their coordinates are public there, and only the *rest* is private.
@@ -173,7 +172,7 @@ class Cells:
     --------
     >>> from vitrail.schema import Categorical
     >>> schema = Schema({"age": Numeric(0, 100), "sex": Categorical(["Female", "Male"])})
-    >>> cells = Cells(schema, ("sex",))
+    >>> cells = Partition(schema, ("sex",))
     >>> cells.count, cells.rest.size, cells.fixed.round(2).tolist()
     (2, 1, [[0.5], [-0.5]])
     """
@@ -183,6 +182,7 @@ class Cells:
 
     def __post_init__(self) -> None:
         for name in self.columns:
+            self.schema.column_index(name)  # an error that says which columns there are
             if isinstance(self.schema[name], Numeric):
                 raise InvalidInput(f"cells are cut by the levels of categorical columns; {name!r} is numeric")
         if len(set(self.columns)) < len(self.columns) or set(self.columns) >= set(self.schema.names):
@@ -209,15 +209,15 @@ class Cells:
         return math.prod(self.levels)
 
     @cached_property
-    def fixed_places(self) -> NDArray[np.intp]:
-        """Where, among all coordinates, those of the cut columns lie."""
-        places = [self.whole.slices[self.schema.column_index(name)] for name in self.columns]
-        return np.array([at for place in places for at in range(place.start, place.stop)], dtype=np.intp)
+    def fixed_indices(self) -> Indices:
+        """Coordinate indices of the cut columns."""
+        spans = [self.whole.slices[self.schema.column_index(name)] for name in self.columns]
+        return np.array([index for span in spans for index in range(span.start, span.stop)], dtype=np.intp)
 
     @cached_property
-    def rest_places(self) -> NDArray[np.intp]:
-        """Where the others lie."""
-        return np.setdiff1d(np.arange(self.whole.size), self.fixed_places)
+    def rest_indices(self) -> Indices:
+        """Coordinate indices of the uncut columns."""
+        return np.setdiff1d(np.arange(self.whole.size), self.fixed_indices)
 
     @cached_property
     def fixed(self) -> Floats:
@@ -227,19 +227,19 @@ class Cells:
         parts = [table[level] for table, level in zip(tables, chosen, strict=True)]
         return np.hstack([np.zeros((self.count, 0)), *parts])
 
-    def index(self, features: Floats) -> NDArray[np.intp]:
+    def index(self, features: Floats) -> Indices:
         """The cell of every encoded row."""
-        found = np.zeros(len(features), dtype=np.intp)
+        cell = np.zeros(len(features), dtype=np.intp)
         for name, count in zip(self.columns, self.levels, strict=True):
-            found = found * count + np.argmax(features[:, self.schema.feature_slices[name]], axis=1)
-        return found
+            cell = cell * count + np.argmax(features[:, self.schema.feature_slices[name]], axis=1)
+        return cell
 
     def rest_features(self, features: Floats) -> Floats:
         """The features of the columns that are not cut by."""
         if not self.columns:
             return features
-        kept = [place for name, place in self.schema.feature_slices.items() if name not in self.columns]
-        return np.hstack([features[:, place] for place in kept])
+        kept = [span for name, span in self.schema.feature_slices.items() if name not in self.columns]
+        return np.hstack([features[:, span] for span in kept])
 
 
 def contrasts(levels: int) -> Floats:
@@ -252,9 +252,4 @@ def contrasts(levels: int) -> Floats:
            [-0.707,  0.408],
            [ 0.   , -0.816]])
     """
-    made = np.zeros((levels, levels - 1))
-    for k in range(1, levels):
-        made[:k, k - 1] = 1.0
-        made[k, k - 1] = -k
-        made[:, k - 1] /= math.sqrt(k * (k + 1))
-    return made
+    return np.ascontiguousarray(helmert(levels).T) if levels > 1 else np.zeros((1, 0))

@@ -1,8 +1,8 @@
 """What was explained before: the memory of the adaptive protocol, and Algorithm 4, which explains from it alone.
 
 A history holds public points and explanations that were released; keeping, copying and publishing it costs nothing. After a
-restart it is read from the ledger, which keeps it (``kept_history``), or from a file of its own; and asking the same stream
-again rebuilds it, because every question of the protocol has a stable key and the ledger replays stored answers free.
+restart it is read from the ledger, which keeps it (``adaptive.Keeper``), or from a file of its own; and asking the same
+stream again from an empty one rebuilds it, because the ledger replays stored answers free.
 
 *Algorithm 4* (Patel, Shokri & Zick) fits the local linear model on the past points instead of the private rows. The paper
 labels them by phi_j.z_j; its centred models predict 0 at z_j, and the model is public anyway, so the label is f(z_j). Then
@@ -12,23 +12,26 @@ points are dense. Test: tests/explain/linear/test_history.py.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from ..._types import Floats
 from ...accounting import NOTHING, Basis, Cost, rounded_up
 from ...errors import InvalidInput
-from ...explain.linear.gradients import problem_identity, radius_of
-from ...explain.linear.problem import Floats, LocalProblem
-from ...guarantee import Guarantee
+from ...guarantee import Guarantee, Neighbours
 from ...results import Attribution
 from ...results.archive import read_bytes, write_bytes
 from ...results.base import Stored
-from .contributions import explanation_of
+from .descent import Gradients
 from .least_squares import in_eigenbasis
+from .problem import LocalModels, LocalProblem, explanation_of
+
+RIDGES = (0.01, 0.1, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,8 +57,6 @@ class Past:
         How many were released for this point.
     cost : Cost
         What was charged for it.
-    replayed : bool
-        Whether all its answers were stored already, so that nothing was charged this time. Not kept in files.
     basis : Basis
         The releases that phi rests on, bundled; those of the neighbour where phi was handed on.
     """
@@ -68,7 +69,6 @@ class Past:
     mean_std: float
     gradients: int
     cost: Cost
-    replayed: bool = field(default=False, compare=False)
     basis: Basis = NOTHING
 
     @property
@@ -79,7 +79,7 @@ class Past:
 
 @dataclass(frozen=True, eq=False)
 class HistoryFile(Stored, stored_as="history/3"):
-    """Entries of a history as they are stored, with the identity of the problem that they are about."""
+    """Entries of a history as a file holds them, and a digest of the problem that they are about."""
 
     problem: str
     entries: tuple[Past, ...]
@@ -144,7 +144,7 @@ class History:
 
     def add(self, entry: Past) -> None:
         """Put an entry at the end."""
-        size = self._problem.n_features + int(self._problem.intercept)
+        size = self._problem.size
         if entry.raw.shape != (self._problem.schema.n_columns,) or entry.phi.shape != (size,):
             raise InvalidInput(
                 f"an entry of this history has a point of {self._problem.schema.n_columns} values and a phi of {size}, "
@@ -152,17 +152,79 @@ class History:
             )
         self._entries.append(entry)
 
-    def insert(self, place: int, entries: list[Past]) -> None:
-        """Put entries of another history of the same problem before the one at ``place``."""
-        self._entries[place:place] = entries
+    def insert(self, index: int, entries: list[Past]) -> None:
+        """Put entries of another history of the same problem before the one at ``index``."""
+        self._entries[index:index] = entries
 
-    def holds(self, raw: Floats) -> bool:
-        """Whether this very point was explained before."""
-        return any(np.array_equal(entry.raw, raw) for entry in self._entries)
+    def copy(self) -> History:
+        """Another one with the same entries, which grows on its own."""
+        other = History(self._problem)
+        other._entries = list(self._entries)
+        return other
+
+    def take(self, entry: Past) -> None:
+        """Put an entry at the end, unless it is a neighbour's for a point that is here already: one for it is enough."""
+        if entry.computed or not any(np.array_equal(known.raw, entry.raw) for known in self._entries):
+            self.add(entry)
+
+    def digest(self) -> str:
+        """A name for what the questions about a next point depend on: the computed entries, by their releases.
+
+        Releases have names of their own, which are the same on every machine; phi may differ in its last bit.
+        """
+        known = [[past.raw.tolist(), past.basis.to_json() or past.phi.tolist()] for past in self.computed()]
+        return hashlib.sha256(json.dumps(known).encode()).hexdigest()
+
+    def neighbour(self, raw: Floats, reuse_distance: float) -> Past | None:
+        """The explanation of the nearest computed point within a distance, as an entry for ``raw``: the same linear model.
+
+        None where there is no such point. Costs nothing: it rests on what the neighbour released.
+        """
+        computed = self.computed()
+        centres, centre = self._centres(computed), self._problem.encode(raw[None])[0]
+        distances = np.linalg.norm(centres - centre, axis=1)
+        if not computed or distances.min() > reuse_distance:
+            return None
+        nearest = int(np.argmin(distances))
+        past, shift = computed[nearest], centre - centres[nearest]
+        mean = None if past.mean is None else past.mean - shift
+        phi, here = self._moved(past.phi, shift), np.array(raw, dtype=np.float64)
+        return Past(here, phi, False, past.noise_std, mean, past.mean_std, 0, Cost(), past.basis)
+
+    def starts(self, raw: Floats, candidates: int) -> list[tuple[Floats, float]]:
+        """Where a descent at ``raw`` may start, and the noise in each: the nearest past phis, and regressions of all.
+
+        The regressions are ridge regressions of past explanations on their points, at the new point: they average the noise
+        of single explanations out.
+        """
+        computed = self.computed()
+        if not computed:
+            return []
+        centres, centre = self._centres(computed), self._problem.encode(raw[None])[0]
+        phis = np.array([self._moved(past.phi, centre - one) for past, one in zip(computed, centres, strict=True)])
+        stds = np.array([past.noise_std for past in computed])
+        nearest = np.argsort(np.linalg.norm(centres - centre, axis=1), kind="stable")[:candidates]
+        middle = centres.mean(axis=0)
+        weights = [_ridge_weights(centres - middle, centre - middle, ridge) for ridge in RIDGES]
+        predicted = [(shares @ phis, float(np.linalg.norm(shares * stds))) for shares in weights]
+        return [*((phis[index], float(stds[index])) for index in nearest), *predicted]
+
+    def _centres(self, entries: list[Past]) -> Floats:
+        if not entries:
+            return np.zeros((0, self._problem.n_features))
+        return self._problem.encode(np.array([past.raw for past in entries]))
+
+    def _moved(self, phi: Floats, shift: Floats) -> Floats:
+        """The same affine function around a centre that lies ``shift`` further; a centred model is taken as it is."""
+        return np.append(phi[0] + phi[1:] @ shift, phi[1:]) if self._problem.intercept else phi
+
+    def promise(self, delta: float, neighbours: Neighbours) -> Guarantee:
+        """The promise for all that was released for it."""
+        return Guarantee.of(self.basis, delta, neighbours)
 
     def check(self, problem: LocalProblem) -> None:
         """Refuse a problem that this history is not about."""
-        if _identity(problem) != _identity(self._problem):
+        if _digest(problem) != _digest(self._problem):
             raise InvalidInput(
                 "the history is about another problem (schema, model, weight, labels or intercept differ); start a new one"
             )
@@ -174,39 +236,45 @@ class History:
     @classmethod
     def load(cls, path: str | Path, problem: LocalProblem) -> History:
         """Read a file that ``save`` wrote, about the same problem."""
-        history = cls(problem)
-        for entry in decode(read_bytes(path), problem, repr(str(path))):
-            history.add(entry)
-        return history
+        return decode(read_bytes(path), problem, repr(str(path)))
 
 
 def encode(problem: LocalProblem, entries: list[Past]) -> bytes:
-    """Entries of a history as a file."""
-    return HistoryFile(_identity(problem), tuple(entries)).to_bytes()
+    """Entries of a history, to be stored."""
+    return HistoryFile(_digest(problem), tuple(entries)).to_bytes()
 
 
-def decode(content: bytes, problem: LocalProblem, where: str) -> list[Past]:
+def decode(content: bytes, problem: LocalProblem, where: str) -> History:
     """What ``encode`` wrote about the same problem; ``where`` it was found is for errors."""
     stored = HistoryFile.from_bytes(content, what=f"the history {where}")
-    if stored.problem != _identity(problem):
+    if stored.problem != _digest(problem):
         raise InvalidInput(
             f"the history {where} is about another problem (schema, model, weight, labels or intercept differ)"
         )
-    checked = History(problem)
+    history = History(problem)
     for entry in stored.entries:
-        checked.add(entry)
-    return list(checked)
+        history.add(entry)
+    return history
 
 
-def _identity(problem: LocalProblem) -> str:
-    identity = {**problem_identity(problem), "model": problem.model.fingerprint(problem.row_schema)}
-    return json.dumps(identity, sort_keys=True, allow_nan=False)
+def _digest(problem: LocalProblem) -> str:
+    facts = {**problem.facts(), "model": problem.model.fingerprint(problem.row_schema)}
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
+def _ridge_weights(away: Floats, here: Floats, ridge: float) -> Floats:
+    """The weights of past points in a ridge regression at a new one, from coordinates around their mean."""
+    if len(away) <= away.shape[1]:  # the smaller of the two systems
+        weights = np.linalg.solve(away @ away.T + ridge * np.eye(len(away)), away @ here)
+    else:
+        weights = away @ np.linalg.solve(away.T @ away + ridge * np.eye(len(here)), here)
+    return np.asarray(weights + (1 - weights.sum()) / len(weights))  # what the slopes leave over is the mean's
 
 
 # --- Algorithm 4 ------------------------------------------------------------------------------------------------------
 
 
-def explain(history: History, raw_points: Floats) -> Attribution:
+def explain_from(history: History, raw_points: Floats) -> Attribution:
     """Explain public points from the history alone, free.
 
     Parameters
@@ -230,7 +298,7 @@ def explain(history: History, raw_points: Floats) -> Attribution:
     >>> history = History(LocalProblem(schema, Model(lambda x: x[:, 0], range=(0, 1)), stable()))
     >>> for raw in schema.read_points({"age": [40, 40, 60, 60], "dose": [0.2, 0.8, 0.2, 0.8]}):
     ...     history.add(Past(raw, np.zeros(3), True, 0.0, np.zeros(2), 0.0, 1, Cost.of_mu(0.1)))
-    >>> found = explain(history, schema.read_points({"age": 55, "dose": 0.5}))
+    >>> found = explain_from(history, schema.read_points({"age": 55, "dose": 0.5}))
     >>> found.guarantee.epsilon, found.top(1)[0].column
     (0.0, 'age')
     """
@@ -248,8 +316,7 @@ def explain(history: History, raw_points: Floats) -> Attribution:
     return explanation_of(
         problem,
         raw,
-        np.array([phi for phi, _ in fitted]),
-        means=np.array([mean for _, mean in fitted]),
+        LocalModels(np.array([phi for phi, _ in fitted]), np.array([mean for _, mean in fitted])),
         guarantee=Guarantee.of(Basis(), 0.0),  # no release is used: the points and the model are public
         cost=Cost(),
         method="history",
@@ -269,7 +336,7 @@ def _fit(problem: LocalProblem, d: Floats, f: Floats) -> tuple[Floats, Floats]:
     # The singular values of the weighted rows are the eigenvalues of A, without ever forming n^2 numbers.
     left, singular, right = np.linalg.svd(root * (d - mean), full_matrices=False)
     beta = singular * (left.T @ (root[:, 0] * (f - centre)))
-    slope = in_eigenbasis(singular[None, ::-1] ** 2, beta[None, ::-1], radius_of(problem))[0, ::-1] @ right
+    slope = in_eigenbasis(singular[None, ::-1] ** 2, beta[None, ::-1], Gradients(problem).radius)[0, ::-1] @ right
     if not problem.intercept:
         return slope, mean
     return np.append(centre - slope @ mean, slope), mean

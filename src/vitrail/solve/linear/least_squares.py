@@ -17,13 +17,16 @@ Everything here is public or released already, and nothing here knows where A an
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib import import_module
+from typing import Any
+
 import numpy as np
-from numpy.typing import NDArray
 
+from ..._types import Floats
 from ...errors import InvalidInput
-from .blas_threads import one_blas_thread
-
-Floats = NDArray[np.float64]
 
 NEWTON_STEPS = 100
 """Convergence is quadratic; five to eight steps are usual, and the sixtieth bisection would be exact."""
@@ -31,8 +34,8 @@ ROUNDING = 64 * np.finfo(np.float64).eps
 """Relative size of what is rounding error in an eigenvalue."""
 
 
-def solve_in_ball(a: Floats, b: Floats, radius: float = 1.0, *, ridge: float | Floats = 0.0) -> Floats:
-    """The minimisers of phi^T (A + ridge I) phi - 2 b^T phi over |phi| <= radius.
+def solve_in_ball(a: Floats, b: Floats, radius: float = 1.0) -> Floats:
+    """The minimisers of phi^T A phi - 2 b^T phi over |phi| <= radius.
 
     Parameters
     ----------
@@ -41,8 +44,6 @@ def solve_in_ball(a: Floats, b: Floats, radius: float = 1.0, *, ridge: float | F
     b : array (queries, n)
     radius : float
         Of the ball.
-    ridge : float or array (queries,)
-        Added to the diagonal.
 
     Returns
     -------
@@ -59,7 +60,6 @@ def solve_in_ball(a: Floats, b: Floats, radius: float = 1.0, *, ridge: float | F
     a, b = _checked(a, b, radius)
     with one_blas_thread():
         w, vectors = np.linalg.eigh(a)
-    w = w + np.broadcast_to(np.asarray(ridge, dtype=np.float64), b.shape[:1])[:, None]
     beta = np.einsum("qji,qj->qi", vectors, b)
     return np.asarray(np.einsum("qij,qj->qi", vectors, in_eigenbasis(w, beta, radius)))
 
@@ -107,9 +107,7 @@ def _divided(numerators: Floats, denominators: Floats) -> Floats:
     return np.divide(numerators, denominators, out=np.zeros_like(numerators), where=numerators != 0.0)
 
 
-def solve_affine(
-    a: Floats, b: Floats, radius: float = 1.0, *, ridge: float | Floats = 0.0, smallest_mass: float = 0.0
-) -> tuple[Floats, Floats]:
+def solve_affine(a: Floats, b: Floats, radius: float = 1.0, *, smallest_mass: float = 0.0) -> tuple[Floats, Floats]:
     """Intercept and slope of the best affine model; the slope lies in the ball.
 
     Parameters
@@ -117,8 +115,8 @@ def solve_affine(
     a : array (queries, n + 1, n + 1)
         The Gram matrix of u = (1, d).
     b : array (queries, n + 1)
-    radius, ridge
-        Of the slope.
+    radius : float
+        Of the ball that holds the slope.
     smallest_mass : float
         From what A_00 on the intercept is eliminated; at or below it, intercept and slope share the ball.
 
@@ -136,14 +134,13 @@ def solve_affine(
     a, b = _checked(a, b, radius)
     mass = a[:, 0, 0]
     safe = mass > max(smallest_mass, 0.0)
-    ridges = np.broadcast_to(np.asarray(ridge, dtype=np.float64), mass.shape)
     intercepts, slopes = np.zeros(len(a)), np.zeros((len(a), a.shape[1] - 1))
     if safe.any():
         inner_a, inner_b = without_intercept(a[safe], b[safe])
-        slopes[safe] = solve_in_ball(inner_a, inner_b, radius, ridge=ridges[safe])
+        slopes[safe] = solve_in_ball(inner_a, inner_b, radius)
         intercepts[safe] = (b[safe, 0] - np.einsum("qi,qi->q", a[safe, 0, 1:], slopes[safe])) / mass[safe]
     if not safe.all():
-        joint = solve_in_ball(a[~safe], b[~safe], radius, ridge=ridges[~safe])
+        joint = solve_in_ball(a[~safe], b[~safe], radius)
         intercepts[~safe], slopes[~safe] = joint[:, 0], joint[:, 1:]
     return intercepts, slopes
 
@@ -152,27 +149,6 @@ def without_intercept(a: Floats, b: Floats) -> tuple[Floats, Floats]:
     """What is left for the slope once the best intercept is put in; A_00 must be positive."""
     mean = a[:, 0, 1:] / a[:, 0, :1]
     return a[:, 1:, 1:] - mean[:, :, None] * a[:, None, 0, 1:], b[:, 1:] - mean * b[:, :1]
-
-
-def loss(a: Floats, b: Floats, phi: Floats) -> Floats:
-    """phi^T A phi - 2 b^T phi of every query: the squared loss, less what no phi changes."""
-    quadratic = np.einsum("qi,qij,qj->q", phi, a, phi)
-    return np.asarray(quadratic - 2 * np.einsum("qi,qi->q", b, phi), dtype=np.float64)
-
-
-def excess_loss(a: Floats, b: Floats, phi: Floats, radius: float = 1.0) -> Floats:
-    """How much worse phi is than the best in the ball, on exact statistics; never below zero but for rounding.
-
-    Examples
-    --------
-    >>> excess_loss(np.eye(2)[None], np.array([[0.5, 0.0]]), np.array([[0.5, 0.1]])).round(4)
-    array([0.01])
-    """
-    best = solve_in_ball(a, b, radius)
-    # A difference of two losses would cancel: with e = phi - best it is e^T A e + 2 (A best - b)^T e.
-    away = np.asarray(phi, dtype=np.float64) - best
-    gradient = np.einsum("qij,qj->qi", a, best) - b
-    return np.asarray(np.einsum("qi,qij,qj->q", away, a, away) + 2 * np.einsum("qi,qi->q", gradient, away))
 
 
 def _checked(a: Floats, b: Floats, radius: float) -> tuple[Floats, Floats]:
@@ -184,3 +160,27 @@ def _checked(a: Floats, b: Floats, radius: float) -> tuple[Floats, Floats]:
     if not 0 < radius < np.inf:
         raise InvalidInput(f"radius is {radius!r}; it must be positive and finite")
     return a, b
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Run a batch of small linear algebra on one thread, where threadpoolctl is installed (scikit-learn brings it).
+
+    Eigenvalues of a hundred-row matrix take a millisecond on one thread; several threads spend longer meeting each other,
+    and up to sixty times longer on a machine that is busy with other things.
+    """
+    controller = _controller()
+    if controller is None:
+        yield
+        return
+    with controller.limit(limits=1, user_api="blas"):
+        yield
+
+
+@cache
+def _controller() -> Any:
+    """Looking for the loaded libraries takes milliseconds, so it is done once."""
+    try:
+        return import_module("threadpoolctl").ThreadpoolController()
+    except ImportError:
+        return None

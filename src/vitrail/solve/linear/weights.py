@@ -1,10 +1,16 @@
-"""How much a row counts for the explanation of a point: a function of their distance, with values in [0, 1].
+"""Weights (``vt.weights``): how much a row counts for the explanation of a point, by their distance; values in [0, 1].
 
 Patel, Shokri & Zick bound a row's gradient 2 alpha(d) d (d + 1) by c; a weight with that property is in F(c). What
 the vault needs is weaker and enforced there: weights are clipped to [0, 1], and a row's contribution to a release is
 lowered to the bound that the noise is made for. So a wrong constant here costs accuracy, never privacy. Weights that
 are unbounded (1/d) are refused all the same: no rescaling makes them a weighting of neighbours under which one row's
 influence is bounded.
+
+Examples
+--------
+>>> import numpy as np, vitrail as vt
+>>> vt.weights.exponential(0.3)(np.array([0.0, 0.5])).round(3)
+array([1.   , 0.435])
 """
 
 from __future__ import annotations
@@ -12,15 +18,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ... import _checks
+from ..._types import Floats
 from ...accounting import JsonValue
 from ...errors import InvalidInput
 
-Floats = NDArray[np.float64]
-_STEPS = 20_001
+_DISTANCES = 20_001
 
 
 @dataclass(frozen=True)
@@ -76,21 +83,14 @@ class Weight:
         d = _distances(largest_distance)
         return float((2 * self(d) * d * (radius * d + 1)).max())
 
-    def statistics_bound(self, largest_distance: float, *, intercept: bool) -> float:
-        """sup alpha |u| sqrt(|u|^2 + 1) up to ``largest_distance``, u = d or (1, d): a row's norm in the statistics."""
-        d = _distances(largest_distance)
-        squares = d**2 + (1.0 if intercept else 0.0)
-        return float((self(d) * np.sqrt(squares * (squares + 1))).max())
-
 
 def _distances(largest: float) -> Floats:
-    return np.linspace(0.0, largest, _STEPS)
+    return np.linspace(0.0, largest, _DISTANCES)
 
 
 def stable(c: float = 1.0) -> Weight:
     """The paper's equation 5: 1 up to r = (sqrt(2c + 1) - 1)/2, then c/(2d(1 + d)): in F(c) everywhere."""
-    if not 0 < c < math.inf:
-        raise InvalidInput(f"c of the stable weight is {c!r}; it must be positive")
+    c = _checks.positive("c", c, of="the stable weight")
     r = (math.sqrt(2 * c + 1) - 1) / 2
 
     def function(d: Floats) -> Floats:
@@ -106,16 +106,20 @@ def polynomial() -> Weight:
 
 def exponential(width: float = 1.0) -> Weight:
     """exp(-d^2/width): sharp for small widths. The paper's exp(-d^2) is width 1, and in F(1.5271), not F(1)."""
-    if not 0 < width < math.inf:
-        raise InvalidInput(f"width of the exponential weight is {width!r}; it must be positive")
+    width = _checks.positive("width", width, of="the exponential weight")
     return Weight("exponential", lambda d: np.exp(-d * d / width), (("width", width),))
 
 
 def inverse_quadratic(width: float = 1.0) -> Weight:
     """1/(1 + d^2/width): heavy-tailed."""
-    if not 0 < width < math.inf:
-        raise InvalidInput(f"width of the inverse-quadratic weight is {width!r}; it must be positive")
+    width = _checks.positive("width", width, of="the inverse-quadratic weight")
     return Weight("inverse-quadratic", lambda d: 1 / (1 + d * d / width), (("width", width),))
+
+
+NAMED: Mapping[str, Callable[..., Weight]] = MappingProxyType(
+    {"stable": stable, "polynomial": polynomial, "exponential": exponential, "inverse-quadratic": inverse_quadratic}
+)
+"""Weights that their name and parameters tell; others are functions."""
 
 
 def custom(function: Callable[[Floats], Floats], *, name: str = "custom", largest_distance: float = 2.0) -> Weight:
@@ -130,7 +134,7 @@ def custom(function: Callable[[Floats], Floats], *, name: str = "custom", larges
     the weight 'custom' reaches inf at distance 0, and must stay in [0, 1]
     """
     if not callable(function):
-        raise InvalidInput(f"a weight is a function of distances, not {function!r}")
+        raise InvalidInput(f"weight is {function!r}; give vt.weights.stable() or another of vt.weights, or a function")
     d = _distances(largest_distance)
     with np.errstate(all="ignore"):
         values = np.asarray(function(d.copy()), dtype=np.float64)
@@ -138,9 +142,9 @@ def custom(function: Callable[[Floats], Floats], *, name: str = "custom", larges
         raise InvalidInput(f"the weight {name!r} returned shape {values.shape} for {d.shape} distances; it is element-wise")
     bad = ~((values >= 0) & (values <= 1))
     if bad.any():
-        place = int(np.argmax(bad))
+        first = int(np.argmax(bad))
         raise InvalidInput(
-            f"the weight {name!r} reaches {values[place]:g} at distance {d[place]:g}, and must stay in [0, 1]: one row next "
+            f"the weight {name!r} reaches {values[first]:g} at distance {d[first]:g}, and must stay in [0, 1]: one row next "
             "to the point would decide the explanation alone. Cap it, for example np.minimum(1, ...)"
         )
     return Weight(name, function)

@@ -1,1 +1,0 @@
-"""Effects of columns on a model's output: partial dependence and accumulated local effects, from shared noisy sums."""

@@ -1,0 +1,256 @@
+"""Interactions: pairs of columns by Friedman's H, for one price.
+
+For a column j with grid points a, a pair (j, k) with grid points (a, b), and a row x:
+
+    D_j(a)     = f(x_j := a) - f(x)
+    I_jk(a, b) = f(x_j := a, x_k := b) - f(x_j := a) - f(x_k := b) + f(x)
+
+Means over rows are differences of partial dependence: mean I_jk = PD_jk - PD_j - PD_k + const, which is what Friedman &
+Popescu (2008) call the interaction of j and k, and mean (I_jk + D_j + D_k) = PD_jk + const; ``solve.curves.pairs`` makes H
+of them. Summing I and D rather than PD is what makes it affordable: a row's I is zero where the columns do not act together.
+Reference rows and the public model say, for free, which pairs are likely to act together; those are measured.
+
+*Bound*: each block (one per column, one per pair) less its public mean over reference rows is clipped to its own L2 norm,
+by ``joint_sum`` on every row and by the vault once more. Bounds are the largest norms among reference rows, times ``ROOM``,
+and never more than what the range allows: |D| <= R and |I| <= 2 R at every grid point.
+Test: tests/explain/interactions/test_interaction_estimates.py; audit: tests/audit/test_global_audit.py.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from .. import _checks
+from .._types import Floats
+from ..accounting import JsonValue
+from ..errors import InvalidInput
+from ..model import Model
+from ..results import Ranking
+from ..results.band_claim import claim_of
+from ..results.marginals import Marginals
+from ..solve.curves.pairs import Grid, Strength, grid_of, strength
+from ..solve.curves.reference import Reference
+from ..vault import Block, PrivateData
+from .joint_sum import BlockSpec, Inputs, ask_joint, released_histograms
+from .recipe import Conversation, GlobalExplainer, Recipe, Terms
+
+KIND = "interactions"
+MOST_PREDICTIONS, FEWEST_ROWS, MOST_ROWS = 400_000, 40, 400
+ROOM = 1.5
+"""Bounds exceed the largest norm among reference rows by this factor: trained rows differ from rows never seen."""
+MAIN_SHARE = 0.5
+"""The claim of a column's block on the price, against 1 of a pair's: it stands in the denominator only."""
+NOTE = (
+    "H squared is the share of a pair's joint effect that is more than the sum of the two; the noise's own part is "
+    "subtracted, and what is left is not below 0. Bands show the noise of the release; what clipping of unusual rows "
+    "changes is not in them."
+)
+
+Outputs = Callable[[list[Floats]], list[Floats]]
+"""Outputs of the same rows, altered in several ways."""
+
+
+class Interactions(GlobalExplainer[Ranking]):
+    """Which pairs of columns act together: Friedman's H squared, from noisy partial dependence.
+
+    Parameters
+    ----------
+    data : PrivateData
+        The rows.
+    model : Model
+        What is explained.
+    columns : list of str or of pairs, optional
+        Columns, of whose pairs the most promising are measured (all columns if not given); or the pairs themselves.
+    n_pairs : int
+        How many pairs to measure, where pairs are not named: those that look strongest on public rows.
+    grid : int
+        How many values of a column to look at; a pair takes grid x grid predictions per row.
+    marginals, sampling_rate, key
+        As for :class:`PartialDependence`.
+
+    Examples
+    --------
+    >>> import numpy as np, vitrail as vt
+    >>> schema = vt.Schema({"age": vt.Numeric(0, 1), "dose": vt.Numeric(0, 1), "weight": vt.Numeric(0, 1)})
+    >>> generator = np.random.default_rng(0)
+    >>> rows = {name: generator.uniform(0, 1, 9000) for name in schema}
+    >>> data = vt.PrivateData(rows, schema, name="trial", n_rows_public=9000, budget=vt.Budget(2, 1e-6))
+    >>> model = vt.Model(lambda x: (x[:, 0] > 0.5) * (x[:, 1] > 0.5) * 0.7 + 0.3 * x[:, 2], range=(0, 1), name="risk")
+    >>> ranking = vt.Interactions(data, model)(epsilon=1.0)
+    >>> ranking.order[0], bool(0.2 < ranking.scores.max() < 0.5)
+    ('age x dose', True)
+    """
+
+    def __init__(
+        self,
+        data: PrivateData,
+        model: Model,
+        *,
+        columns: Sequence[str] | Sequence[tuple[str, str]] | None = None,
+        n_pairs: int = 10,
+        grid: int = 5,
+        marginals: Marginals | None = None,
+        sampling_rate: float = 1.0,
+        key: str | None = None,
+    ) -> None:
+        self._inputs = Inputs(data, model, marginals, sampling_rate, key)
+        self._names, self._pairs = self._inputs.columns_and_pairs(columns)
+        if self._pairs and self._names:
+            raise InvalidInput(
+                f"columns names {self._names[0]!r} among pairs; give columns, or pairs such as ('age', 'sex')"
+            )
+        if not self._pairs and len(self._names) < 2:
+            raise InvalidInput(f"columns names {len(self._names)} column; interactions need at least two")
+        self._n_pairs, self._grid = (
+            _checks.whole("n_pairs", n_pairs, most=1000),
+            _checks.whole("grid", grid, least=2, most=30),
+        )
+
+    def __repr__(self) -> str:
+        return f"Interactions({self._inputs.model!r})"
+
+    def conversation(self) -> Conversation[Ranking]:
+        """Histograms, then one joint sum."""
+        pairs: list[JsonValue] = [[first, second] for first, second in self._pairs]
+        options: dict[str, JsonValue] = {"columns": [*self._names, *pairs], "n_pairs": self._n_pairs, "grid": self._grid}
+        return self._inputs.conversation(self._recipe, KIND, KIND, options)
+
+    def _recipe(self, terms: Terms) -> Recipe[Ranking]:
+        ground = yield from released_histograms(self._inputs, terms)
+        pairs, most = self._pairs or tuple(combinations(self._names, 2)), None if self._pairs else self._n_pairs
+        noise = terms.noise_of_mean(share=1 - ground.spent)
+        summand = plan_pairs(ground.reference, pairs, self._grid, most, noise)
+        label = f"{KIND} of {len(summand.pairs)} pairs"
+        (measured,), receipt = yield from ask_joint(ground, [summand], [1.0], label, self._inputs.sampling_rate)
+        strengths = summand.strengths(*measured)
+        return Ranking(
+            tuple(f"{first} x {second}" for first, second in summand.pairs),
+            np.array([pair.h_squared for pair in strengths]),
+            guarantee=receipt.guarantee,
+            cost=receipt.cost,
+            kind=KIND,
+            std=np.array([pair.std for pair in strengths]),
+            band_claim=claim_of(KIND),
+            score_label="H squared",
+            notes=(NOTE,),
+        )
+
+
+def plan_pairs(
+    reference: Reference, pairs: Sequence[tuple[str, str]], grid: int, most: int | None, noise: float
+) -> PairsSummand:
+    """Look at reference rows, choose the ``most`` promising pairs (all if None), and fix offsets and bounds. Public.
+
+    Promising are those with the largest H squared on reference rows, those that noise would drown counted as less.
+    ``noise``: on the mean of a number of bound 1 at the whole price.
+    """
+    schema, names = reference.schema, dict.fromkeys(name for pair in pairs for name in pair)
+    grids = {name: grid_of(schema, name, reference.marginals, grid) for name in names}
+    looks = sum(map(len, grids.values())) + sum(len(grids[first]) * len(grids[second]) for first, second in pairs)
+    rows = reference.rows(looks, most=MOST_ROWS, fewest=FEWEST_ROWS, budget=MOST_PREDICTIONS)
+
+    def ask(altered: list[Floats]) -> list[Floats]:
+        return np.split(reference.predict(np.concatenate(altered)), len(altered))  # a call costs more than its rows
+
+    seen = blocks_of(rows, reference.predict(rows), grids, pairs, ask)
+    summand = PairsSummand.of(reference.model, grids, pairs, seen)
+    if most is None or len(pairs) <= most:
+        return summand
+    quiet = np.zeros(sum(map(len, summand.offsets)))
+    scores = [
+        pair.numerator / (pair.denominator + most * (noise * bound) ** 2 + 1e-300)
+        for pair, bound in zip(summand.strengths(quiet, quiet), summand.bounds[len(grids) :], strict=True)
+    ]
+    best = sorted(np.argsort(-np.array(scores), kind="stable")[:most].tolist())
+    chosen = [pairs[number] for number in best]
+    kept = {name: of_name for name, of_name in grids.items() if any(name in pair for pair in chosen)}
+    blocks = [seen[index] for index, name in enumerate(grids) if name in kept]
+    return PairsSummand.of(reference.model, kept, chosen, blocks + [seen[len(grids) + number] for number in best])
+
+
+@dataclass(frozen=True, eq=False)
+class PairsSummand:
+    """What interactions want of every row: a block per column, then a block per pair."""
+
+    model: Model
+    grids: dict[str, Grid]
+    pairs: tuple[tuple[str, str], ...]
+    offsets: tuple[Floats, ...]
+    bounds: tuple[float, ...]
+
+    @classmethod
+    def of(
+        cls, model: Model, grids: dict[str, Grid], pairs: Sequence[tuple[str, str]], seen: Sequence[Floats]
+    ) -> PairsSummand:
+        """``seen``: the blocks of reference rows."""
+        offsets = tuple(block.mean(axis=0) for block in seen)
+        bounds = []
+        for index, (block, offset) in enumerate(zip(seen, offsets, strict=True)):
+            largest = model.width * (1 if index < len(grids) else 2)
+            norm = ROOM * float(np.sqrt(((block - offset) ** 2).sum(axis=1)).max())
+            most = largest * math.sqrt(block.shape[1]) + float(np.linalg.norm(offset))
+            bounds.append(min(max(norm, 1e-6 * model.width), most))
+        return cls(model, grids, tuple(pairs), offsets, tuple(bounds))
+
+    @property
+    def blocks(self) -> tuple[BlockSpec, ...]:
+        """One per column, one per pair."""
+        labels = [*self.grids, *(f"{first} with {second}" for first, second in self.pairs)]
+        shares = [MAIN_SHARE] * len(self.grids) + [1.0] * len(self.pairs)
+        return tuple(
+            BlockSpec(label, len(offset), bound, share)
+            for label, offset, bound, share in zip(labels, self.offsets, self.bounds, shares, strict=True)
+        )
+
+    def contributions(self, block: Block) -> Floats:
+        """All blocks of every row, less their public offsets."""
+        blocks = blocks_of(
+            block.values,
+            block.predictions(self.model),
+            self.grids,
+            self.pairs,
+            lambda altered: [block.outputs(self.model, rows) for rows in altered],
+        )
+        return np.concatenate([numbers - offset for numbers, offset in zip(blocks, self.offsets, strict=True)], axis=1)
+
+    def strengths(self, means: Floats, stds: Floats) -> list[Strength]:
+        """H squared of every pair from the released means."""
+        cut = np.cumsum([len(offset) for offset in self.offsets])[:-1]
+        blocks = [mean + offset for mean, offset in zip(np.split(means, cut), self.offsets, strict=True)]
+        sigmas = [float(part[0]) for part in np.split(stds, cut)]
+        main = dict(zip(self.grids, zip(blocks, sigmas, strict=True), strict=False))
+        found = []
+        for (j, k), pair, sigma in zip(self.pairs, blocks[len(main) :], sigmas[len(main) :], strict=True):
+            (first, first_sigma), (second, second_sigma) = main[j], main[k]
+            weights = self.grids[j].weights, self.grids[k].weights
+            found.append(strength(pair, (first, second), sigma, (first_sigma, second_sigma), weights))
+        return found
+
+
+def blocks_of(
+    rows: Floats, outputs: Floats, grids: dict[str, Grid], pairs: Sequence[tuple[str, str]], ask: Outputs
+) -> list[Floats]:
+    """D of every column (rows, grid points), then I of every pair (rows, grid points of j times grid points of k)."""
+    mains: dict[str, Floats] = {}
+    for name, grid in grids.items():
+        altered = [_with(rows, {grid.column: value}) for value in grid.values]
+        mains[name] = np.stack(ask(altered), axis=1) - outputs[:, None]
+    blocks = list(mains.values())
+    for j, k in pairs:
+        first, second = grids[j], grids[k]
+        altered = [_with(rows, {first.column: a, second.column: b}) for a in first.values for b in second.values]
+        both = np.stack(ask(altered), axis=1).reshape(len(rows), len(first), len(second))
+        mixed = both - outputs[:, None, None] - mains[j][:, :, None] - mains[k][:, None, :]
+        blocks.append(mixed.reshape(len(rows), -1))
+    return blocks
+
+
+def _with(rows: Floats, values: dict[int, float]) -> Floats:
+    altered = rows.copy()
+    altered[:, list(values)] = list(values.values())
+    return altered

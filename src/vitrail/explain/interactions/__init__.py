@@ -1,1 +1,0 @@
-"""Interactions: which pairs of columns act together (Friedman's H)."""

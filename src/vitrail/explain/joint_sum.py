@@ -1,0 +1,268 @@
+"""Several explanations in one noisy sum, and the histograms that it is planned from.
+
+A *summand* contributes some blocks of numbers per row. Each block b is clipped to its own bound B_b in L2 norm, here, on
+every row, and scaled by sqrt(share_b) / B_b. The whole vector of a row then has norm at most sqrt(sum of shares) = 1 (shares
+are normalised), so the sum is one :class:`BoundedSum` with bound 1 (2 under replace-one), which the vault enforces again.
+Noise of standard deviation sigma on the sum is noise of sigma B_b / sqrt(share_b) on block b in its own units: a block pays
+for its bound and its share and for nothing else, exactly as if it had been asked alone at the price mu sqrt(share_b). One
+question instead of many makes one pass over the rows and one line on the bill. Test:
+tests/explain/effects/test_effects_joint.py.
+
+Recipes with a joint sum begin with ``released_histograms`` of all columns (nothing is asked where marginals are given),
+plan from them and the public model, and end with ``ask_joint`` for all of the price that is left.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol, TypeVar
+
+import numpy as np
+
+from .. import _checks
+from .._types import Floats
+from ..accounting import JsonValue
+from ..errors import InvalidInput
+from ..model import Model
+from ..releases import Release
+from ..results.marginals import Marginals
+from ..schema import Schema
+from ..solve.curves.assemble import Receipt
+from ..solve.curves.reference import Reference
+from ..vault import Block, BoundedSum, PrivateData, SampledSum
+from .marginals import marginals_bins, marginals_question
+from .recipe import Ask, Conversation, Promised, Recipe, Terms, cost_of
+
+R = TypeVar("R")
+
+MARGINALS_SHARE = 0.12
+"""Of mu squared: the histogram of all columns needs little, and everything else leans on it."""
+FOCUS_PART, FOCUS_BINS = 0.5, 400
+"""Of the histograms' price, for a finer one of the columns asked about alone, where they are few: local effects are cut by
+it, and noise grows with the number of columns counted."""
+MARGINALS_BINS = 100
+ROUNDING = 1.0 + 1e-12
+"""The bound of a joint sum is 1, and a hair: rounding must not clip rows that reach it."""
+
+
+# --- the sum ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class BlockSpec:
+    """One block of a summand: how many numbers, their L2 bound per row, and the weight of its claim on the price."""
+
+    name: str
+    size: int
+    bound: float
+    share: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.size < 1 or not 0 < self.bound < math.inf or not 0 < self.share < math.inf:
+            raise InvalidInput(f"the block {self.name!r} of a joint sum needs a positive size, bound and share")
+
+
+class Summand(Protocol):
+    """What one explanation wants to know of every row."""
+
+    @property
+    def blocks(self) -> tuple[BlockSpec, ...]:
+        """Its blocks, in the order of their numbers."""
+        ...
+
+    def contributions(self, block: Block) -> Floats:
+        """(rows, sum of sizes), each row from that row alone; not yet clipped."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class JointSum:
+    """Summands with their weights, as one function of a block of rows."""
+
+    summands: tuple[Summand, ...]
+    weights: tuple[float, ...]
+
+    @property
+    def scaled(self) -> tuple[tuple[BlockSpec, float], ...]:
+        """Every block with its normalised share of mu squared; a summand's own shares add up to its weight."""
+        claims = [
+            (block, weight * block.share / sum(other.share for other in summand.blocks))
+            for summand, weight in zip(self.summands, self.weights, strict=True)
+            for block in summand.blocks
+        ]
+        total = sum(claim for _, claim in claims)
+        return tuple((block, claim / total) for block, claim in claims)
+
+    def __call__(self, block: Block) -> Floats:
+        """Clipped and scaled contributions."""
+        rows = np.concatenate([summand.contributions(block) for summand in self.summands], axis=1)
+        start = 0
+        for spec, share in self.scaled:
+            columns = rows[:, start : start + spec.size]
+            norms = np.sqrt(np.einsum("ij,ij->i", columns, columns))
+            # A row over its bound is scaled to it; NaN stays NaN, and the vault counts such a row as zero.
+            columns *= (np.minimum(1.0, spec.bound / np.maximum(norms, 1e-300)) * (math.sqrt(share) / spec.bound))[:, None]
+            start += spec.size
+        return rows
+
+    def question(self, label: str, sampling_rate: float = 1.0) -> BoundedSum | SampledSum:
+        """The sum to ask for."""
+        size = sum(spec.size for spec, _ in self.scaled)
+        if sampling_rate < 1:
+            return SampledSum(self, size, ROUNDING, rate=sampling_rate, label=label)
+        return BoundedSum(self, size, ROUNDING, label=label)
+
+    def split(self, value: Floats, sigma: float, n_rows: float) -> list[tuple[Floats, Floats]]:
+        """By summand: means over rows in its own units, and the standard deviation of the noise on each of them."""
+        units = np.concatenate([np.full(spec.size, spec.bound / math.sqrt(share) / n_rows) for spec, share in self.scaled])
+        ends = np.cumsum([sum(spec.size for spec in summand.blocks) for summand in self.summands])[:-1]
+        return list(zip(np.split(value * units, ends), np.split(sigma * units, ends), strict=True))
+
+
+# --- what explainers with a joint sum share --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Arguments that explainers with a joint sum have in common, checked."""
+
+    data: PrivateData
+    model: Model
+    marginals: Marginals | None
+    sampling_rate: float
+    key: str | None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.data, PrivateData):
+            raise InvalidInput(f"data is {type(self.data).__name__}; give the vt.PrivateData that holds the rows")
+        if not isinstance(self.model, Model):
+            raise InvalidInput(f"model is {type(self.model).__name__}; wrap it: vt.Model(your_model)")
+        _checks.fraction("sampling_rate", self.sampling_rate)
+        if self.marginals is None:
+            return
+        if not isinstance(self.marginals, Marginals):
+            raise InvalidInput(f"marginals is {type(self.marginals).__name__}; give what vt.marginals(data, ...) returned")
+        if (theirs := self.marginals.guarantee.neighbours) != self.data.neighbours:
+            raise InvalidInput(
+                f"marginals has a promise about {theirs!r} neighbours, and {self.data.name!r} is about "
+                f"{self.data.neighbours!r} ones; the two cannot be added up"
+            )
+
+    @property
+    def schema(self) -> Schema:
+        """The columns that the model sees."""
+        return self.data.feature_schema
+
+    def columns(self, columns: Sequence[str] | None) -> tuple[str, ...]:
+        """Names of declared columns, each once; all of them for None."""
+        return _checks.names("columns", columns, self.schema.names)
+
+    def columns_and_pairs(
+        self, columns: Sequence[str | tuple[str, str]] | None
+    ) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
+        """Names of declared columns, and pairs of two different ones; all columns and no pair for None."""
+        mixed = isinstance(columns, Sequence) and not isinstance(columns, str)
+        pairs = [pair for pair in columns or () if isinstance(pair, tuple | list)] if mixed else []
+        if not pairs:
+            return self.columns(columns), ()  # type: ignore[arg-type]
+        for pair in pairs:
+            if len(pair) != 2:
+                raise InvalidInput(f"columns names {pair!r}; name a column, or a pair of columns such as ('age', 'sex')")
+            self.columns(list(dict.fromkeys(pair)))
+            if pair[0] == pair[1]:
+                raise InvalidInput(f"a pair in columns is ({pair[0]!r}, {pair[1]!r}); name two different columns")
+        if len({frozenset(pair) for pair in pairs}) < len(pairs):
+            raise InvalidInput("columns names a pair twice; name each pair once")
+        names = [name for name in columns or () if not isinstance(name, tuple | list)]
+        return self.columns(names) if names else (), tuple((pair[0], pair[1]) for pair in pairs)
+
+    def conversation(
+        self, recipe: Callable[[Terms], Recipe[R]], kind: str, label: str, options: Mapping[str, JsonValue] | None
+    ) -> Conversation[R]:
+        """The conversation of an explainer whose other public options are ``options``; None where these have no name."""
+        model, identity = self.model.identity(self.schema, self.key), None
+        if model is not None and options is not None:
+            identity = {"kind": kind, "version": 1, "model": model, "sampling_rate": self.sampling_rate, **options}
+            identity["marginals"] = None if self.marginals is None else _fingerprint(self.marginals)
+        return Conversation(self.data, recipe, label, identity, models=(self.model,), seen=self.marginals)
+
+
+def _fingerprint(marginals: Marginals) -> str:
+    content = [[bins.to_json(), marginals.counts[bins.name].tolist()] for bins in marginals.bins]
+    return hashlib.sha256(json.dumps([content, marginals.sigma, marginals.n_rows_public]).encode()).hexdigest()
+
+
+@dataclass(frozen=True, eq=False)
+class Groundwork:
+    """What a joint sum is planned from, and what was spent on it.
+
+    Attributes
+    ----------
+    terms : Terms
+        Of the recipe.
+    reference : Reference
+        Released histograms, schema and model.
+    used : tuple
+        Everything released that the result will rest on, given marginals included.
+    releases : tuple of Release
+        Those of them that this recipe asked for.
+    spent : float
+        Their share of mu squared.
+    """
+
+    terms: Terms
+    reference: Reference
+    used: tuple[Promised, ...]
+    releases: tuple[Release, ...]
+    spent: float
+
+    def paid(self, release: Release, share: float) -> Groundwork:
+        """The same after another question."""
+        used, releases = (*self.used, release), (*self.releases, release)
+        return replace(self, used=used, releases=releases, spent=self.spent + share)
+
+
+def released_histograms(
+    inputs: Inputs, terms: Terms, share: float = MARGINALS_SHARE, focus: Sequence[str] = ()
+) -> Recipe[Groundwork]:
+    """Histograms of all columns, and once more, finer, of those in ``focus`` if they are at most half of them."""
+
+    def ground(marginals: Marginals) -> Groundwork:
+        reference = Reference(
+            terms.feature_schema, inputs.model, marginals, float(terms.n_rows_public), most_rows=terms.public_rows
+        )
+        return Groundwork(terms, reference, (marginals,), (), 0.0)
+
+    def counted(release: Release, columns: tuple[str, ...] | None, bins: int) -> Marginals:
+        return Marginals.of_release(release, marginals_bins(terms.schema, columns, bins), terms.n_rows_public)
+
+    if inputs.marginals is not None:
+        return ground(inputs.marginals)
+    few = tuple(focus) if 0 < 2 * len(focus) <= len(terms.schema.names) else ()
+    first = share * (1 - FOCUS_PART) if few else share
+    release = yield Ask(marginals_question(terms.schema, None, MARGINALS_BINS), first, "histograms of all columns")
+    made = replace(ground(counted(release, None, MARGINALS_BINS)), used=()).paid(release, first)
+    if few:
+        question = marginals_question(terms.schema, few, FOCUS_BINS)
+        release = yield Ask(question, share - first, "histograms of the columns asked about")
+        focused = counted(release, few, FOCUS_BINS)
+        made = replace(made, reference=replace(made.reference, focus=focused)).paid(release, share - first)
+    return made
+
+
+def ask_joint(
+    ground: Groundwork, summands: Sequence[Summand], weights: Sequence[float], label: str, sampling_rate: float
+) -> Recipe[tuple[list[tuple[Floats, Floats]], Receipt]]:
+    """Ask for all summands in one question, for all that is left of the price.
+
+    Returns by summand its means and the noise on them, and the receipt of everything that was used.
+    """
+    joint = JointSum(tuple(summands), tuple(weights))
+    release = yield Ask(joint.question(label, sampling_rate), 1 - ground.spent, label)
+    assert release.sigma is not None
+    receipt = Receipt(ground.terms.promise(*ground.used, release), cost_of((*ground.releases, release)))
+    return joint.split(release.value, release.sigma, ground.reference.n_rows), receipt

@@ -1,0 +1,392 @@
+"""LocalLinear: why a model says what it says at a point, by the linear model that imitates it best on nearby private rows.
+
+One door to several ways of computing it. *Pay per question*: ``statistics`` (the default: one release per batch of
+points), ``descent`` (where features are so many that their square hurts), ``adaptive`` and ``enhanced`` (each point from
+what earlier ones released), ``history`` (from earlier ones alone, free). *Pay once*: :meth:`LocalLinear.fit`. Everything
+that can be wrong with points, model and options is found on public input, before anything is charged.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Literal, TypeAlias, TypeVar, overload
+
+import numpy as np
+
+from ... import _checks
+from ..._types import Floats
+from ...accounting import JsonValue
+from ...errors import InvalidInput, ModelError, SchemaError
+from ...guarantee import check_neighbours, question_mu
+from ...model import Model
+from ...results import Attribution
+from ...results.synopsis import Synopsis
+from ...schema import Numeric, Schema, View
+from ...solve.linear.descent import Gradients
+from ...solve.linear.history import History, Past, explain_from
+from ...solve.linear.labelled_rows import RowsExplainer
+from ...solve.linear.problem import Labels, LocalProblem
+from ...solve.linear.weights import Weight, custom, polynomial, stable
+from ...vault import PrivateData
+from ..recipe import Conversation, LocalExplainer, Recipe, Terms, points_identity
+from .adaptive import NOT_KEPT_NOTE, Keeper, keeper_of, kept_history, stream_explanation, stream_recipe
+from .descent import REHEARSED_STEPS, descent_recipe
+from .fitting import RowsFitting, SynopsisFitting, TrainingGuarantee
+from .options import Adaptive, Cells, Descent, FromHistory, Method, MethodName, Moments, Rows, Statistics
+from .statistics import check_size, statistics_recipe
+
+VERSION = 2
+MOST_FEATURES = 1500
+"""Beyond it "auto" means descent: statistics take n^2 numbers per point."""
+N_CORNERS = 3
+"""Probe rows at the beginning that are no draws."""
+METHODS: dict[str, Method] = {
+    "statistics": Statistics(),
+    "descent": Descent(),
+    "adaptive": Adaptive(),
+    "enhanced": Adaptive(enhanced=True),
+    "history": FromHistory(),
+}
+KINDS: dict[str, Moments | Cells | Rows] = {"moments": Moments(), "cells": Cells(), "rows": Rows()}
+
+
+R = TypeVar("R")
+PointsRecipe: TypeAlias = Callable[[Floats, Terms, int | None], Recipe[R]]
+"""A recipe from raw points, terms, and the most steps of a descent."""
+SynopsisKind: TypeAlias = Literal["auto", "moments", "cells"] | Moments | Cells
+RowsKind: TypeAlias = Literal["rows"] | Rows
+
+
+class LocalLinear(LocalExplainer[Attribution]):
+    """Local linear explanations of a model from private rows.
+
+    Parameters
+    ----------
+    data : PrivateData
+        The rows, their schema and their budget.
+    model : Model
+        What is explained. One output at a time: choose the class of a multi-class model with ``Model(output=...)``.
+    method : {"auto", "statistics", "descent", "adaptive", "enhanced", "history"}, or its options
+        How. A name means its defaults; options are given as ``vt.linear.Statistics(radius=2.0)``,
+        ``vt.linear.Descent(...)``, ``vt.linear.Adaptive(...)`` or ``vt.linear.FromHistory(...)``. ``"auto"`` is statistics,
+        or descent beyond 1500 features.
+    weight : Weight or callable, optional
+        How much a row counts by its distance from the point: ``vt.weights.exponential(0.3)``, for example. The paper's
+        ``vt.weights.stable()`` if not given.
+    labels : {"soft", "hard"}
+        Imitate the model's output, or only on which side of the middle of its range it lies.
+    intercept : bool
+        Fit a level as well as slopes. Without it the model is centred at the point, as in the paper.
+    view : View, optional
+        Explain by what it shows of a row, while the model sees the row: a :class:`~vitrail.Picture` with patches or
+        superpixels, a :class:`~vitrail.BagOfWords`. For methods ``"statistics"`` and ``"descent"``.
+    training_guarantee : (float, float), optional
+        (epsilon, delta) under which the model was trained on these same rows: the promise then covers that too.
+    key : str, optional
+        A name for a model or weight that is a bare function, so that asking again replays the stored releases.
+
+    Examples
+    --------
+    >>> import numpy as np, vitrail as vt
+    >>> schema = vt.Schema({"age": vt.Numeric(0, 100), "smoker": vt.Categorical(["no", "yes"])})
+    >>> generator = np.random.default_rng(0)
+    >>> rows = {"age": generator.uniform(0, 100, 5000), "smoker": generator.choice(["no", "yes"], 5000)}
+    >>> data = vt.PrivateData(rows, schema, name="patients", n_rows_public=5000, budget=vt.Budget(3, 1e-6))
+    >>> model = vt.Model(lambda x: 0.2 + 0.3 * x[:, 0] + 0.4 * x[:, 2], range=(0, 1), name="risk")
+    >>> e = vt.LocalLinear(data, model)({"age": 90, "smoker": "yes"}, epsilon=1.0)
+    >>> sorted(e.certain())
+    ['age', 'smoker']
+    >>> bool(abs(e.predictions[0] - 0.87) < 0.05)
+    True
+    >>> few = vt.LocalLinear(data, model, method=vt.linear.Descent(iterations=20))({"age": 90, "smoker": "yes"}, epsilon=1.0)
+    >>> few.method
+    'descent'
+    """
+
+    def __init__(
+        self,
+        data: PrivateData,
+        model: Model,
+        *,
+        method: MethodName | Statistics | Descent | Adaptive | FromHistory = "auto",
+        weight: Weight | Callable[[Floats], Floats] | None = None,
+        labels: Labels = "soft",
+        intercept: bool = True,
+        view: View | None = None,
+        training_guarantee: tuple[float, float] | None = None,
+        key: str | None = None,
+    ) -> None:
+        if not isinstance(data, PrivateData):
+            raise InvalidInput(f"data is {type(data).__name__}; give the vt.PrivateData that holds the rows")
+        if not isinstance(model, Model):
+            raise InvalidInput(f"model is {type(model).__name__}; wrap it: vt.Model(your_model)")
+        _checks.choice("labels", labels, ("soft", "hard"))
+        _checks.flag("intercept", intercept)
+        if key is not None:
+            _checks.text("key", key, hint=" that names the model")
+        self._data, self._key, self._weight_given = data, key, weight is not None
+        chosen = stable() if weight is None else weight if isinstance(weight, Weight) else custom(weight)
+        schema = data.feature_schema if view is None else _checked_view(view, data)
+        self._problem = LocalProblem(schema, model, chosen, labels, intercept, view)
+        self._gradients = Gradients(self._problem)
+        self._training = None if training_guarantee is None else TrainingGuarantee.of(training_guarantee)
+        self._method = self._chosen_method(method)
+
+    def _chosen_method(self, method: str | Method) -> Method:
+        if method == "auto":
+            return Statistics() if self._problem.n_features <= MOST_FEATURES else Descent()
+        chosen = method if isinstance(method, Method) else METHODS[_checks.choice("method", method, ("auto", *METHODS))]
+        if self._problem.view is not None and not isinstance(chosen, Statistics | Descent):
+            raise InvalidInput("this method takes no view; leave view= away, or choose 'statistics' or 'descent'")
+        if isinstance(chosen, Adaptive | FromHistory) and chosen.history is not None:
+            chosen.history.check(self._problem)
+        return chosen
+
+    def __repr__(self) -> str:
+        problem = self._problem
+        level = "with" if problem.intercept else "without"
+        return f"LocalLinear({problem.model!r}, weight {problem.weight.name!r}, {problem.labels} labels, {level} intercept)"
+
+    @property
+    def problem(self) -> LocalProblem:
+        """The public facts of the explanation: schema, model, weight, labels."""
+        return self._problem
+
+    def __call__(self, points: object, *, epsilon: float | None = None, mu: float | None = None) -> Attribution:
+        """Explain public points; all of them together cost ``epsilon``.
+
+        Parameters
+        ----------
+        points : dictionary, data frame, array
+            One public point or several, in the schema's columns. What does not fit the schema is an error.
+        epsilon, mu : float
+            The price of the whole batch, in one of the two currencies. Method ``"history"`` has none.
+
+        Returns
+        -------
+        Attribution
+
+        Raises
+        ------
+        SchemaError, ModelError, InvalidInput
+            If something is wrong with the points or the model. Nothing was charged.
+        BudgetExceeded
+            If the account or the analyst's cap cannot pay for all of it. Nothing was charged; points of a stream
+            (``"adaptive"``) that were explained before are kept.
+        """
+        method = self._method
+        if isinstance(method, Adaptive):
+            price = question_mu(epsilon, mu, self._data.delta)
+            raw = self.read(points)
+            if len(raw) > 1:
+                epsilon, mu = None, price / math.sqrt(len(raw))
+            return self._stream(raw, method, epsilon, mu)
+        if not isinstance(method, FromHistory):
+            return super().__call__(points, epsilon=epsilon, mu=mu)
+        if epsilon is not None or mu is not None:
+            raise InvalidInput("method 'history' is free: it uses earlier explanations alone; leave epsilon and mu away")
+        raw = self.read(points)
+        return self._promised(explain_from(method.history or kept_history(self._problem, self._data, self._key), raw))
+
+    def conversation(self, points: object) -> Conversation[Attribution]:
+        """What would be said to the vault about these points; whatever is wrong with them is an error."""
+        raw, method = self.read(points), self._method
+        if isinstance(method, Statistics):
+            check_size(self._problem, len(raw))
+            return self._talk(raw, {"method": "statistics", "joint_bound": method.joint_bound}, self._recipe)
+        if isinstance(method, Descent):
+            return self._talk(raw, {"method": "descent", "iterations": method.iterations}, self._recipe)
+        if isinstance(method, Adaptive):
+            return self._talk(raw, _stream_facts(method, self._history(method)[0]), self._recipe)
+        raise InvalidInput("method 'history' is free and asks nothing about the rows: call it, without epsilon and mu")
+
+    def public_points(self) -> object:
+        """A point drawn from the schema."""
+        schema = self._problem.row_schema
+        return schema.frame(schema.probe_rows(N_CORNERS + 1)[N_CORNERS:])
+
+    def _talk(self, raw: Floats, facts: dict[str, JsonValue], recipe: PointsRecipe[R]) -> Conversation[R]:
+        """The conversation about these points; it is rehearsed with two of them and a few steps."""
+        known, models = self._problem.identity(self._key), (self._problem.model,)
+        identity: dict[str, JsonValue] | None = None
+        if known is not None:
+            identity = {"kind": "local linear", "version": VERSION, **known, **facts, "points": points_identity(raw)}
+        label = f"local explanation of {len(raw)} point{'s' if len(raw) > 1 else ''}"
+        few = Conversation(self._data, lambda terms: recipe(raw[:2], terms, REHEARSED_STEPS), label, None, models)
+        return Conversation(self._data, lambda terms: recipe(raw, terms, None), label, identity, models, few)
+
+    def _recipe(self, raw: Floats, terms: Terms, most_steps: int | None) -> Recipe[Attribution]:
+        problem, method = self._problem, self._method
+        if isinstance(method, Statistics):
+            made = yield from statistics_recipe(problem, raw, method, terms)
+        elif isinstance(method, Descent):
+            made = yield from descent_recipe(self._gradients, raw, method, terms, most_steps)
+        else:
+            assert isinstance(method, Adaptive)
+            history = self._history(method)[0].copy()
+            explained = yield from stream_recipe(self._gradients, raw, history, method, terms, most_steps)
+            for past in explained:
+                history.take(past)
+            promise = history.promise(terms.delta, terms.neighbours)
+            made = stream_explanation(problem, raw, explained, history, promise, method)
+        return self._promised(made)
+
+    # --- a stream of points ------------------------------------------------------------------------------------------
+
+    def _stream(self, raw: Floats, method: Adaptive, epsilon: float | None, mu: float | None) -> Attribution:
+        """Every point is a conversation of its own, at this price, and is kept as soon as it is explained."""
+        problem, data = self._problem, self._data
+        history, keeper = self._history(method)
+        explained: list[Past] = []
+        for point in raw:
+            past = history.neighbour(point, method.reuse_distance)  # asks nothing: free even where nothing is left
+            if past is None:
+                talk = self._talk(
+                    point[None], _stream_facts(method, history), _points_of_stream(self._gradients, history, method)
+                )
+                (past,) = talk.explain(epsilon=epsilon, mu=mu)
+            history.take(past)
+            explained.append(past)
+            if keeper is not None:
+                keeper.keep(history)
+        promise = history.promise(data.delta, check_neighbours(data.neighbours))
+        made = self._promised(stream_explanation(problem, raw, explained, history, promise, method))
+        kept = keeper is not None or method.history is not None
+        return made if kept else replace(made, notes=(*made.notes, NOT_KEPT_NOTE))
+
+    def _history(self, method: Adaptive) -> tuple[History, Keeper | None]:
+        """The history that was given, or else that which the ledger keeps, and where it is kept again."""
+        if method.history is not None:
+            return method.history, None
+        keeper = keeper_of(self._problem, self._data, self._key)
+        return (History(self._problem), None) if keeper is None else (keeper.load(), keeper)
+
+    # --- pay once ----------------------------------------------------------------------------------------------------
+
+    @overload
+    def fitting(self, kind: SynopsisKind = "auto") -> SynopsisFitting: ...
+
+    @overload
+    def fitting(self, kind: RowsKind) -> RowsFitting: ...
+
+    def fitting(self, kind: SynopsisKind | RowsKind = "auto") -> SynopsisFitting | RowsFitting:
+        """What :meth:`fit` buys, to be quoted, called or audited.
+
+        Examples
+        --------
+        >>> import vitrail as vt
+        >>> schema = vt.Schema({"age": vt.Numeric(0, 100), "hours": vt.Numeric(0, 80)})
+        >>> nobody = {"age": [], "hours": []}
+        >>> data = vt.PrivateData(nobody, schema, name="staff", n_rows_public=5000, budget=vt.Budget(1, 1e-6))
+        >>> explainer = vt.LocalLinear(data, vt.Model(lambda x: x[:, 0], range=(0, 1)))
+        >>> cheap, dear = (data.quote(explainer.fitting("moments"), epsilon=epsilon) for epsilon in (0.1, 1.0))
+        >>> dear.half_width < cheap.half_width, dear.fits
+        (True, True)
+        """
+        problem = self._problem
+        if problem.view is not None:
+            raise InvalidInput(
+                "fit takes no view: what it releases is about the columns of the rows; leave view= away, or pay per question"
+            )
+        sharp = self._weight_given and problem.weight.name != "polynomial"
+        if kind == "auto":
+            kind = "cells" if sharp else "moments"
+        chosen = kind if isinstance(kind, Moments | Cells | Rows) else KINDS[_checks.choice("kind", kind, ("auto", *KINDS))]
+        if isinstance(chosen, Rows):
+            weight = problem.weight if self._weight_given else None
+            return RowsFitting(self._data, problem, chosen, self._training, weight)
+        if isinstance(chosen, Moments) and not self._weight_given:
+            problem = replace(problem, weight=polynomial())
+        return SynopsisFitting(self._data, problem, chosen, self._training, self._key)
+
+    @overload
+    def fit(self, *, kind: SynopsisKind = "auto", epsilon: float | None = None, mu: float | None = None) -> Synopsis: ...
+
+    @overload
+    def fit(self, *, kind: RowsKind, epsilon: float | None = None, mu: float | None = None) -> RowsExplainer: ...
+
+    def fit(
+        self, *, kind: SynopsisKind | RowsKind = "auto", epsilon: float | None = None, mu: float | None = None
+    ) -> Synopsis | RowsExplainer:
+        """Release once what explains any point afterwards, free.
+
+        Parameters
+        ----------
+        kind : {"auto", "moments", "cells", "rows"}, or its options
+            ``"moments"`` is exact for the polynomial weight; ``"cells"`` approximates any weight; ``"rows"`` draws private
+            rows and explains on those. ``"auto"`` is moments, unless a weight was chosen that is not polynomial: then cells.
+            Options are given as ``vt.linear.Cells(columns=...)`` or ``vt.linear.Rows(replicates=20)``.
+        epsilon, mu : float
+            The price, in one of the two currencies.
+
+        Returns
+        -------
+        Synopsis or RowsExplainer
+            Takes points, returns an :class:`Attribution`.
+
+        Examples
+        --------
+        >>> import numpy as np, vitrail as vt
+        >>> schema = vt.Schema({"age": vt.Numeric(0, 100), "hours": vt.Numeric(0, 80)})
+        >>> rows = {"age": np.linspace(0, 100, 5000), "hours": np.tile(np.linspace(0, 80, 50), 100)}
+        >>> data = vt.PrivateData(rows, schema, name="staff", n_rows_public=5000, budget=vt.Budget(1, 1e-6))
+        >>> local = vt.LocalLinear(data, vt.Model(lambda x: x[:, 0], range=(0, 1))).fit(epsilon=1.0)
+        >>> local({"age": 90, "hours": 40}).certain()  # free, like any further point
+        ('age',)
+        """
+        return self.fitting(kind)(epsilon=epsilon, mu=mu)
+
+    # --- checks ------------------------------------------------------------------------------------------------------
+
+    def read(self, points: object) -> Floats:
+        """Public points as a raw matrix, once points and model have been tried; an error says what is wrong with them."""
+        model, schema = self._problem.model, self._problem.row_schema
+        raw = schema.read_points(points)
+        if len(raw) == 0:
+            raise InvalidInput("there are no points to explain; give at least one")
+        model.check(schema)
+        try:
+            outputs = model.predict_points(schema, raw)
+        except ModelError:
+            raise
+        except Exception as error:
+            raise ModelError(f"{model.name} fails on the points: {type(error).__name__}: {error}") from error
+        if not np.isfinite(outputs).all():
+            raise ModelError(f"{model.name} returns no finite number at point {int(np.argmin(np.isfinite(outputs)))}")
+        return raw
+
+    def _promised(self, explanation: Attribution) -> Attribution:
+        """The explanation, and the model's own promise where there is one."""
+        return explanation if self._training is None else self._training.added_to_explanation(explanation)
+
+
+def _points_of_stream(gradients: Gradients, history: History, method: Adaptive) -> PointsRecipe[list[Past]]:
+    """The recipe of points from a history as it is now."""
+    return lambda raw, terms, most_steps: stream_recipe(gradients, raw, history, method, terms, most_steps)
+
+
+def _stream_facts(method: Adaptive, history: History) -> dict[str, JsonValue]:
+    """What the questions of a stream depend on, besides its points."""
+    options: list[JsonValue] = [method.iterations, method.reuse_distance, method.candidates]
+    return {"method": method.name, "options": options, "history": history.digest()}
+
+
+def _checked_view(view: object, data: PrivateData) -> Schema:
+    """The columns that a view shows, if it looks at rows like these."""
+    if not isinstance(view, View):
+        raise InvalidInput(f"view is {type(view).__name__}; give a vt.Picture or a vt.BagOfWords")
+    if view.schema() != data.feature_schema:
+        raise SchemaError(
+            f"view looks at {_first(view.schema())}, and the data has {_first(data.feature_schema)}; make rows and schema "
+            "with the same view"
+        )
+    shown = view.view_schema()
+    if not all(isinstance(column, Numeric) for column in shown.values()):
+        raise SchemaError("view shows columns that are no numbers; every column that it shows must be numeric")
+    return shown
+
+
+def _first(schema: Schema) -> str:
+    return f"{schema.n_columns} columns ({', '.join(map(repr, schema.names[:3]))}, ...)"

@@ -1,0 +1,274 @@
+"""Permutation importance: columns by how much worse a model predicts the target with a column exchanged.
+
+For a row with features x and target y, and d columns, with donors x'_j for each column (``solve.curves.donors``):
+
+    v_j = loss(y, f(x with x_j := x'_j)) - loss(y, f(x)) + g_j(x_j) - E g_j,  averaged over the donors of a column
+    base = loss(y, f(x)) - L/2 in [-L/2, L/2], L the largest loss
+    flag = 1 where |v / s| exceeds the clip C, else 0
+
+*Why g.* Donors come from a noisy histogram p, not from the column's own distribution q. To first order that changes the
+mean loss by sum_k (p_k - q_k) loss_j(k), loss_j(k) being the mean loss with column j set to its k-th bin. Public reference
+rows tell about what loss_j is: that is g_j, and E g_j its mean under p. The mean of g_j(x_j) over the rows is sum_k q_k
+g_j(k), so adding the difference takes the error away, as far as g_j is loss_j, at no price: it is one more public function
+of the row. Without, importances of skewed columns come out too large.
+
+*Bound*: v (over s) is clipped to C in L2 norm, all columns together, base to L/2 and the flag to 1, by ``joint_sum`` on
+every row and by the vault once more, so privacy rests on nothing that is said here. Without a clip |v / s| is at most
+2 L sqrt(d) / min s.
+
+*Why differences, and one clip for all columns.* Losses that are centred have norm (L/2) sqrt(d + 1) whatever the row; a
+row's differences are zero for a column the model does not use, and small for most rows. One clip shortens a row as a whole,
+so that it still speaks for its columns in proportion.
+
+*Noise in proportion.* v_j is sent as v_j / s_j, s_j the square root of its root mean square among public reference rows (all
+s_j scaled to mean square 1): of all such scalings that with the least noise in all. Columns of little importance, which are
+the hardest to tell apart, then get less noise than those of much.
+
+*The clip* is the 97th percentile of |v / s| among public reference rows with targets drawn by the model itself, times
+``ROOM``: rows that the model was trained on lose more by a donor than rows it never saw. How many rows were clipped is
+released with the rest, for 1 % of the price. Test: tests/explain/importance/test_importance_bound.py.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from .. import _checks
+from .._types import Floats
+from ..accounting import JsonValue
+from ..errors import ModelError
+from ..model import Model
+from ..results import Ranking
+from ..results.band_claim import TWO_SIDED_95, claim_of
+from ..results.marginals import Marginals
+from ..schema import Level
+from ..solve.curves.assemble import Receipt
+from ..solve.curves.donors import Donor
+from ..solve.curves.losses import Loss, LossFunction, loss_of
+from ..solve.curves.reference import Reference
+from ..vault import Block, PrivateData
+from .joint_sum import BlockSpec, Inputs, ask_joint, released_histograms
+from .recipe import Conversation, GlobalExplainer, Recipe, Terms
+
+KIND = "permutation importance"
+ENOUGH_DONORS = 50_000
+MOST_REPEATS, MOST_OWN_REPEATS = 8, 1000
+MANY_CLIPPED = 0.2
+PERCENTILE, ROOM = 0.97, 1.5
+BASE_SHARE, FLAG_SHARE = 0.03, 0.01
+MOST_PREDICTIONS, FEWEST_ROWS = 150_000, 200
+SMALLEST_SIZE = 0.03
+"""Of the typical size over all columns, added to every column's: private rows may change where reference rows do not."""
+SEED = 21
+"""Of the reference's targets: they are public, and fixed so that a question is the same again."""
+
+
+class PermutationImportance(GlobalExplainer[Ranking]):
+    """How much the mean loss grows when a column is exchanged for values from its released distribution.
+
+    Parameters
+    ----------
+    data : PrivateData
+        The rows, with a target.
+    model : Model
+        What is explained.
+    columns : list of str, optional
+        Which columns; all of them if not given.
+    loss : {"squared", "absolute", "zero-one", "log"} or callable
+        What a prediction costs. A categorical target counts as 1 where it is the level whose probability the model
+        gives. A function gets targets and outputs, both of shape (rows,), and returns a loss for each row from it alone.
+    loss_bound : float, optional
+        The largest value of a loss of your own; losses are clipped to [0, loss_bound].
+    n_repeats : int, optional
+        How many donors each row gets for each column: more cost time, not privacy. By default more for fewer rows.
+    clip : float, optional
+        Rows whose losses change by more than this, in L2 norm over all columns, are scaled down to it. By default from
+        public rows; the result's notes say about how many rows were clipped.
+    positive : level, optional
+        Which level of a categorical target counts as 1, where the model does not say so itself.
+    marginals : Marginals, optional
+        Histograms that were paid for before; otherwise some of the price goes there.
+    sampling_rate : float
+        Below 1, each row is looked at with this probability: cheaper for a slow model, noisier.
+    key : str, optional
+        A name for a model or a loss that is a bare function, so that asking again replays the stored release.
+
+    Examples
+    --------
+    >>> import numpy as np, vitrail as vt
+    >>> schema = vt.Schema({"age": vt.Numeric(0, 100), "sex": vt.Categorical(["f", "m"]), "risk": vt.Numeric(0, 1)})
+    >>> generator = np.random.default_rng(0)
+    >>> rows = {"age": generator.uniform(0, 100, 9000), "sex": generator.choice(["f", "m"], 9000)}
+    >>> rows["risk"] = rows["age"] / 100
+    >>> data = vt.PrivateData(rows, schema, name="patients", target="risk", n_rows_public=9000, budget=vt.Budget(2, 1e-6))
+    >>> model = vt.Model(lambda x: x[:, 0], range=(0, 1), name="risk")
+    >>> importance = vt.PermutationImportance(data, model)(epsilon=1.0)
+    >>> importance.order, bool(abs(importance.scores[0] - 1 / 6) < 0.02)  # two ages differ by 1/6 in the mean square
+    (('age', 'sex'), True)
+    """
+
+    def __init__(
+        self,
+        data: PrivateData,
+        model: Model,
+        *,
+        columns: Sequence[str] | None = None,
+        loss: str | LossFunction = "squared",
+        loss_bound: float | None = None,
+        n_repeats: int | None = None,
+        clip: float | None = None,
+        positive: Level | None = None,
+        marginals: Marginals | None = None,
+        sampling_rate: float = 1.0,
+        key: str | None = None,
+    ) -> None:
+        self._inputs = Inputs(data, model, marginals, sampling_rate, key)
+        self._columns = self._inputs.columns(columns)
+        self._loss = loss_of(loss, loss_bound, model, data.schema, data.target, positive)
+        self._repeats = None if n_repeats is None else _checks.whole("n_repeats", n_repeats, most=MOST_OWN_REPEATS)
+        self._clip = None if clip is None else _checks.positive("clip", clip)
+
+    def __repr__(self) -> str:
+        return f"PermutationImportance({self._inputs.model!r}, loss={self._loss.name!r})"
+
+    def conversation(self) -> Conversation[Ranking]:
+        """Histograms, then one joint sum."""
+        options: dict[str, JsonValue] | None = None
+        if (loss := self._loss.identity(self._inputs.key)) is not None:
+            options = {"columns": list(self._columns), "loss": loss, "n_repeats": self._repeats, "clip": self._clip}
+        return self._inputs.conversation(self._recipe, KIND, f"{KIND} of {len(self._columns)} columns", options)
+
+    def _recipe(self, terms: Terms) -> Recipe[Ranking]:
+        ground = yield from released_histograms(self._inputs, terms)
+        summand = plan_importance(ground.reference, self._columns, self._loss, self._repeats, self._clip)
+        label = f"{KIND} of {len(self._columns)} columns"
+        (measured,), receipt = yield from ask_joint(ground, [summand], [1.0], label, self._inputs.sampling_rate)
+        return summand.ranking(*measured, receipt)
+
+
+def plan_importance(
+    reference: Reference, names: tuple[str, ...], loss: Loss, n_repeats: int | None = None, clip: float | None = None
+) -> ImportanceSummand:
+    """Donors from the histograms; the clip from reference rows, unless it is given."""
+    model = reference.model
+    repeats = n_repeats or max(1, min(MOST_REPEATS, round(ENOUGH_DONORS / reference.n_rows)))
+    donors = tuple(Donor.of(reference.schema, name, reference.marginals) for name in names)
+    looks = sum(len(donor.middles) for donor in donors) + len(names) * repeats
+    rows = reference.rows(looks, fewest=FEWEST_ROWS, budget=MOST_PREDICTIONS)
+    outputs = reference.predict(rows)
+    targets = _drawn_targets(outputs, loss, model)
+    expected = tuple(_expected(donor, rows, targets, loss, reference.predict) for donor in donors)
+    if not all(np.isfinite(losses).all() for losses in expected):
+        raise ModelError(f"the {loss.name} loss of {model.name} is not finite on public rows drawn inside the schema")
+    unclipped = ImportanceSummand(model, names, donors, loss, repeats, math.inf, expected, np.ones(len(names)))
+    differences, _ = unclipped.differences(rows, targets, outputs, reference.predict)
+    sizes = loss_sizes(differences, loss.largest)
+    most = 2 * loss.largest * math.sqrt(len(names)) / float(sizes.min())
+    if clip is None:
+        clip = ROOM * float(np.quantile(np.sqrt(((differences / sizes) ** 2).sum(axis=1)), PERCENTILE))
+    return replace(unclipped, sizes=sizes, clip=min(max(clip, 1e-6 * loss.largest), most))
+
+
+@dataclass(frozen=True, eq=False)
+class ImportanceSummand:
+    """What permutation importance wants of every row."""
+
+    model: Model
+    names: tuple[str, ...]
+    donors: tuple[Donor, ...]
+    loss: Loss
+    n_repeats: int
+    clip: float
+    expected: tuple[Floats, ...]
+    sizes: Floats
+
+    @property
+    def blocks(self) -> tuple[BlockSpec, ...]:
+        """The differences of all columns, the base loss, the flag."""
+        return (
+            BlockSpec("importance", len(self.names), self.clip, 1.0 - BASE_SHARE - FLAG_SHARE),
+            BlockSpec("base loss", 1, self.loss.largest / 2, BASE_SHARE),
+            BlockSpec("clipped", 1, 1.0, FLAG_SHARE),
+        )
+
+    def contributions(self, block: Block) -> Floats:
+        """(rows, d + 2): differences over their sizes, base loss, flag."""
+        target = self.loss.numbers(block.target)
+        differences, base = self.differences(
+            block.values, target, block.predictions(self.model), lambda altered: block.outputs(self.model, altered)
+        )
+        over = np.sqrt((differences**2).sum(axis=1)) > self.clip
+        return np.concatenate([differences, (base - self.loss.largest / 2)[:, None], over[:, None]], axis=1)
+
+    def differences(
+        self, rows: Floats, target: Floats, outputs: Floats, ask: Callable[[Floats], Floats]
+    ) -> tuple[Floats, Floats]:
+        """v / s of rows, (rows, d), and their base losses."""
+        base = self.loss(target, outputs)
+        sums = np.zeros((len(rows), len(self.names)))
+        for index, (donor, expected) in enumerate(zip(self.donors, self.expected, strict=True)):
+            correction = expected - donor.shares @ expected
+            sums[:, index] = self.n_repeats * correction[donor.bins.index(rows[:, donor.column])]
+            for values in donor.draws(rows, self.n_repeats):
+                altered = rows.copy()
+                altered[:, donor.column] = values
+                sums[:, index] += self.loss(target, ask(altered))
+        return (sums / self.n_repeats - base[:, None]) / self.sizes, base
+
+    def scores(self, means: Floats) -> Floats:
+        """Increases of the loss, from the released means; standard deviations likewise."""
+        return np.asarray(means[: len(self.names)] * self.sizes)
+
+    def ranking(self, means: Floats, stds: Floats, receipt: Receipt) -> Ranking:
+        """The finished ranking from the means of the sum and their noise."""
+        loss, d = self.loss, len(self.names)
+        base, base_half = float(means[d]) + loss.largest / 2, TWO_SIDED_95 * float(stds[d])
+        clipped, clipped_half = min(max(float(means[d + 1]), 0.0), 1.0), TWO_SIDED_95 * float(stds[d + 1])
+        notes = [
+            f"Without any exchange the mean {loss.name} loss is {base:.4g} ± {base_half:.2g}.",
+            f"About {100 * clipped:.0f} % (± {100 * clipped_half:.0f}) of the rows changed their losses by more than the "
+            f"clip {self.clip:.4g} and were scaled down to it; bands show the noise of the release, not what that changes.",
+        ]
+        if clipped - clipped_half > MANY_CLIPPED:
+            notes.append(
+                "So many clipped rows make importances too small; a larger clip= avoids it, at the price of more noise."
+            )
+        return Ranking(
+            self.names,
+            self.scores(means),
+            guarantee=receipt.guarantee,
+            cost=receipt.cost,
+            kind=KIND,
+            std=self.scores(stds),
+            band_claim=claim_of(KIND),
+            score_label=f"increase of the mean {loss.name} loss",
+            notes=tuple(notes),
+        )
+
+
+def _expected(donor: Donor, rows: Floats, targets: Floats, loss: Loss, ask: Callable[[Floats], Floats]) -> Floats:
+    """g_j: the reference's mean loss with a column set to each of its bins."""
+    values = donor.middles
+    altered = np.repeat(rows[:, None, :], len(values), axis=1)  # all bins in one go: a call costs more than its rows
+    altered[:, :, donor.column] = values
+    losses = loss(np.repeat(targets, len(values)), ask(altered.reshape(-1, rows.shape[1])))
+    return np.asarray(losses.reshape(len(rows), -1).mean(axis=0))
+
+
+def _drawn_targets(outputs: Floats, loss: Loss, model: Model) -> Floats:
+    """Targets as the model would have them: drawn with its probabilities, or its outputs themselves."""
+    if not loss.binary:
+        return outputs
+    draws = np.random.default_rng(SEED).random(len(outputs))
+    return (draws < (outputs - model.lo) / model.width).astype(np.float64)
+
+
+def loss_sizes(differences: Floats, largest: float) -> Floats:
+    """s, by column, of reference rows' differences (rows, columns): roots of root mean squares, of mean square 1."""
+    squares = (differences**2).mean(axis=0)
+    roots = (squares + SMALLEST_SIZE**2 * squares.mean() + (1e-9 * largest) ** 2) ** 0.25
+    return np.asarray(roots / math.sqrt(float((roots**2).mean())))

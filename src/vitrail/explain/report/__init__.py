@@ -1,1 +1,0 @@
-"""Every global explanation of a model from one price."""

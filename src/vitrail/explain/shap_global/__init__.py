@@ -1,1 +1,0 @@
-"""Shapley values over all rows: importance and dependence."""

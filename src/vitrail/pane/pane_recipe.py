@@ -1,0 +1,425 @@
+"""The recipe of a pane: how one price becomes a file that explains a model for ever.
+
+*Shares.* Costs add in mu squared, and the squared error of a noisy sum falls as one over what was paid for it. So a part
+with share s of the price has 1/s times the squared error that it would have alone, and over parts of that sort the worst of
+these ratios is least for equal shares. Local synopsis and the two kinds of curves are of that sort: 4.25 for the synopsis,
+5.5 for accumulated effects, 8 for partial dependence, where a method that answers one question is hardest to beat. *Private
+rows* get 3.75. They are used three times: for sharp local explanations, whose error hardly falls any more with the price, as
+the histograms under all curves (which then cost nothing more), and as the places where counterfactuals are sought.
+*Importance* is read as an order and *counterfactuals* are checked by the public model, so that more noise changes less: 0.75
+each. The numbers were chosen with Adult's figures in sight, not on other data.
+
+*What is possible* follows from public numbers as well. ``parts="all"`` leaves out importance where there is no target,
+private rows and synopsis where columns are too many for them, rows where n_rows_public * mu of their share is below 100
+(tables of two by two cells would be noise), and the synopsis, if there are rows, where its expected gradient noise exceeds
+1, the size of what it measures. What is left out leaves its share to the others.
+
+Each part is the recipe of an explainer that stands on its own and carries the argument for its bound beside its code. Rows
+come before curves, because curves use their histograms. Tests: tests/pane, tests/audit/test_pane_audit.py.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from importlib import metadata
+from types import MappingProxyType
+from typing import Literal, overload
+
+from ..accounting import Cost, JsonValue, epsilon_of
+from ..errors import InvalidInput
+from ..explain.counterfactual import Counterfactual
+from ..explain.global_report import GlobalReport
+from ..explain.linear.local_linear import LocalLinear
+from ..explain.private_rows import MOST_COLUMNS, PrivateRowsExplainer
+from ..explain.recipe import Conversation, GlobalExplainer, Recipe, Terms, scaled
+from ..ledger import Statement
+from ..model import Model
+from ..results.archive import MOST_BYTES, digest
+from ..results.class_picture import ClassPicture
+from ..results.codec import to_files
+from ..results.private_rows import PrivateRows
+from ..results.report import Report
+from ..results.synopsis import Synopsis
+from ..schema.reading import did_you_mean
+from ..solve.linear.cells import expected_gradient_noise
+from ..solve.linear.coordinates import MOST_COORDINATES, Partition
+from ..solve.linear.weights import polynomial
+from ..vault import PrivateData
+from .histograms import marginals_of, with_drawn_densities
+from .manifest import MOST_FEATURES, Line, Manifest, Part
+from .models import MODEL_FILE, described, onnx_content
+from .pane import Pane
+from .parts import KINDS
+
+WEIGHTS = MappingProxyType({"rows": 3.75, "local": 4.25, "pdp": 8.0, "ale": 5.5, "importance": 0.75, "counterfactual": 0.75})
+"""Shares of the price (of mu squared) where all parts are bought; see the module docstring."""
+PARTS = tuple(WEIGHTS)
+CURVES = ("pdp", "ale", "importance")
+"""Bought together, as one joint sum."""
+EFFECTS = ("pdp", "ale")
+ROW_BINS = 100
+ROWS_FROM = 100.0
+"""Value of n_rows_public * mu from which private rows are worth their share."""
+
+PartName = Literal["rows", "local", "pdp", "ale", "effects", "importance", "counterfactual"]
+Bought = PrivateRows | Synopsis | Report | ClassPicture
+
+
+class PaneExplainer(GlobalExplainer[Pane]):
+    """A pane before it is paid for: what :func:`release` buys, to be quoted or called.
+
+    Parameters
+    ----------
+    data, model, parts, weights, threshold, loss, loss_bound, embed_model, key
+        As for :func:`release`.
+    """
+
+    def __init__(
+        self,
+        data: PrivateData,
+        model: Model,
+        *,
+        parts: Literal["all"] | Sequence[PartName] = "all",
+        weights: Mapping[str, float] | None = None,
+        threshold: float | None = None,
+        loss: str = "squared",
+        loss_bound: float | None = None,
+        embed_model: bool = False,
+        key: str | None = None,
+    ) -> None:
+        if not isinstance(data, PrivateData):
+            raise InvalidInput(f"data is {type(data).__name__}; give the vt.PrivateData that holds the rows")
+        if not isinstance(model, Model):
+            raise InvalidInput(f"model is {type(model).__name__}; wrap it: vt.Model(your_model)")
+        if data.feature_schema.n_features > MOST_FEATURES:
+            raise InvalidInput(
+                f"the schema has {data.feature_schema.n_features} encoded features, and a pane holds at most {MOST_FEATURES}"
+            )
+        self._data, self._model, self._key = data, model, key
+        self._threshold = (model.lo + model.hi) / 2 if threshold is None else threshold
+        self._loss, self._loss_bound = loss, loss_bound
+        self._asked = None if isinstance(parts, str) and parts == "all" else _checked_parts(parts, data)
+        self._weights = _checked_weights(weights, self._asked)
+        self._content = onnx_content(model) if embed_model else None
+        if self._content is not None and len(self._content) > MOST_BYTES // 2:
+            raise InvalidInput(f"the model has {len(self._content) >> 20} MiB, too much for a pane; leave embed_model out")
+        possible = PARTS if self._asked is None else self._asked
+        if curves := [part for part in possible if part in CURVES and (part != "importance" or data.target is not None)]:
+            self._report(dict.fromkeys(curves, 1.0), None)
+        if "counterfactual" in possible:
+            self._counterfactual()
+        if self._asked is not None and "local" in self._asked:
+            Partition(data.feature_schema, ()).whole.check_size()
+
+    def __repr__(self) -> str:
+        return f"A pane of {self._model!r} from {self._data!r}, not bought yet: call it with epsilon="
+
+    # --- shares ------------------------------------------------------------------------------------------------------
+
+    def shares(self, mu: float) -> dict[str, float]:
+        """Each part's share of mu squared, at this price."""
+        parts = self._parts(mu)
+        return {name: self._share(name, parts) for name in parts}
+
+    def _parts(self, mu: float) -> tuple[str, ...]:
+        """What is bought at this price."""
+        if self._asked is not None:
+            return self._asked
+        possible, data, schema = list(PARTS), self._data, self._data.feature_schema
+        if data.target is None:
+            possible.remove("importance")
+        if not 2 <= schema.n_columns <= MOST_COLUMNS:
+            possible.remove("rows")
+        cells = Partition(schema, ())
+        if cells.whole.size > MOST_COORDINATES:
+            possible.remove("local")
+        if "rows" in possible and data.n_rows_public * mu * math.sqrt(self._share("rows", possible)) < ROWS_FROM:
+            possible.remove("rows")
+        if "rows" in possible and "local" in possible:
+            price = mu * math.sqrt(self._share("local", possible))
+            if expected_gradient_noise(cells, polynomial(), price, data.n_rows_public) > 1:
+                possible.remove("local")
+        return tuple(possible)
+
+    def _share(self, name: str, parts: Sequence[str]) -> float:
+        return self._weights[name] / sum(self._weights[part] for part in parts)
+
+    # --- the conversation --------------------------------------------------------------------------------------------
+
+    def conversation(self) -> Conversation[Pane]:
+        """The recipes of all parts, one after the other."""
+        model = self._model.identity(self._data.feature_schema, self._key)
+        identity: dict[str, JsonValue] = {
+            "kind": "pane",
+            "version": 2,
+            "model": model,
+            "parts": None if self._asked is None else list(self._asked),
+            "weights": dict(self._weights),
+            "threshold": self._threshold,
+            "loss": [str(self._loss), self._loss_bound],
+        }
+        label = f"a pane of {self._model.name}"
+        return Conversation(self._data, self._recipe, label, None if model is None else identity, (self._model,))
+
+    def _recipe(self, terms: Terms) -> Recipe[Pane]:
+        shares = self.shares(terms.mu)
+        bought: dict[str, Bought] = {}
+        if share := shares.get("local"):
+            fitting = LocalLinear(self._data, self._model, key=self._key).fitting("moments")
+            bought["local"] = yield from scaled(fitting.conversation().recipe(terms.scaled(share)), share)
+        rows = None
+        if share := shares.get("rows"):
+            columns = terms.feature_schema.names
+            explainer = PrivateRowsExplainer(self._data, columns=columns, bins=ROW_BINS)
+            rows = bought["rows"] = yield from scaled(explainer.conversation().recipe(terms.scaled(share)), share)
+        if curves := {name: share for name, share in shares.items() if name in CURVES}:
+            together = sum(curves.values())
+            asked = self._report(curves, rows).conversation().recipe(terms.scaled(together))
+            report = yield from scaled(asked, together)
+            bought["global"] = report if rows is None else with_drawn_densities(report)
+        if share := shares.get("counterfactual"):
+            picture = self._counterfactual().conversation().recipe(terms.scaled(share))
+            bought["counterfactual"] = yield from scaled(picture, share)
+        return self._pane(terms, {name: bought[name] for name in KINDS if name in bought})
+
+    def _report(self, weights: Mapping[str, float], rows: PrivateRows | None) -> GlobalReport:
+        parts: dict[Literal["pdp", "ale", "importance", "shap"], float] = {}
+        for name in ("pdp", "ale", "importance"):
+            if name in weights:
+                parts[name] = weights[name]
+        return GlobalReport(
+            self._data,
+            self._model,
+            parts=list(parts),
+            weights=parts,
+            loss=self._loss,
+            loss_bound=self._loss_bound,
+            marginals=None if rows is None else marginals_of(rows),
+            key=self._key,
+        )
+
+    def _counterfactual(self) -> Counterfactual:
+        """The picture of the classes, without rows of its own: the pane's are lent to it."""
+        return Counterfactual(self._data, self._model, threshold=self._threshold, rows=False, key=self._key)
+
+    def __call__(self, *, epsilon: float | None = None, mu: float | None = None) -> Pane:
+        """Pay for the pane, all parts or none; the same again is free."""
+        last = max((entry.seq for entry in self._data.budget.entries), default=0)
+        made = super().__call__(epsilon=epsilon, mu=mu)
+        lines = _ledger_lines(self._data.budget, last, made.cost)
+        return made if not lines else made.with_bill(lines)
+
+    # --- the file ----------------------------------------------------------------------------------------------------
+
+    def _pane(self, terms: Terms, bought: Mapping[str, Bought]) -> Pane:
+        files: dict[str, bytes] = {} if self._content is None else {MODEL_FILE: self._content}
+        cost, day, parts = sum((part.cost for part in bought.values()), Cost()), datetime.now(UTC).date().isoformat(), {}
+        for name, part in bought.items():
+            # Rows that the pane holds anyhow are not written twice; a reader gives them back (``Pane._picture``).
+            kept = replace(part, rows=None) if isinstance(part, ClassPicture) else part
+            made = {f"{name}/{file}": content for file, content in sorted(to_files(kept).items())}
+            files |= made
+            share = round(part.cost.pico_mu_squared / cost.pico_mu_squared, 6)
+            parts[name] = Part(part.FORMAT, share, {file: digest(content) for file, content in made.items()})
+        manifest = Manifest(
+            tool=_tool(),
+            created=day,
+            dataset=terms.dataset,
+            n_rows_public=terms.n_rows_public,
+            target=terms.target,
+            schema=terms.schema,
+            model=described(self._model, self._content),
+            guarantee=terms.promise(*bought.values()),
+            cost=cost,
+            bill=tuple(
+                Line(0, day, KINDS[name].title, part.cost, epsilon_of(part.cost.mu, terms.delta))
+                for name, part in bought.items()
+            ),
+            parts=parts,
+        )
+        return Pane(Manifest.read(manifest.to_fields(), files, "the pane"), files, self._model)
+
+
+def _ledger_lines(statement: Statement, last: int, cost: Cost) -> tuple[Line, ...]:
+    """The ledger's lines of this release, charges of replayed answers included; none if somebody else asked meanwhile."""
+    seen: set[int] = set()
+    for entry in statement.entries:
+        if entry.seq > last and entry.kind == "charged":
+            seen.add(entry.seq)
+        elif entry.seq > last and entry.kind == "replayed" and isinstance(of := entry.body.get("of"), int):
+            seen.add(of)
+    costs = {entry.seq: entry.cost for entry in statement.entries if entry.seq in seen}
+    if sum(costs.values(), Cost()) != cost:
+        return ()
+    told = {line.seq: line for line in statement.bill().lines if line.seq in seen and line.paid}
+    return tuple(Line(seq, line.time_utc[:10], line.what, costs[seq], line.epsilon) for seq, line in sorted(told.items()))
+
+
+def _tool() -> str:
+    try:
+        return f"vitrail {metadata.version('vitrail')}"
+    except metadata.PackageNotFoundError:  # run from a folder of sources
+        return "vitrail"
+
+
+@overload
+def release(
+    data: PrivateData,
+    model: Model,
+    *,
+    parts: Literal["all"] | Sequence[PartName] = "all",
+    weights: Mapping[str, float] | None = None,
+    threshold: float | None = None,
+    loss: str = "squared",
+    loss_bound: float | None = None,
+    embed_model: bool = False,
+    key: str | None = None,
+    epsilon: None = None,
+    mu: None = None,
+) -> PaneExplainer: ...
+
+
+@overload
+def release(
+    data: PrivateData,
+    model: Model,
+    *,
+    parts: Literal["all"] | Sequence[PartName] = "all",
+    weights: Mapping[str, float] | None = None,
+    threshold: float | None = None,
+    loss: str = "squared",
+    loss_bound: float | None = None,
+    embed_model: bool = False,
+    key: str | None = None,
+    epsilon: float,
+    mu: None = None,
+) -> Pane: ...
+
+
+@overload
+def release(
+    data: PrivateData,
+    model: Model,
+    *,
+    parts: Literal["all"] | Sequence[PartName] = "all",
+    weights: Mapping[str, float] | None = None,
+    threshold: float | None = None,
+    loss: str = "squared",
+    loss_bound: float | None = None,
+    embed_model: bool = False,
+    key: str | None = None,
+    epsilon: None = None,
+    mu: float,
+) -> Pane: ...
+
+
+def release(
+    data: PrivateData,
+    model: Model,
+    *,
+    parts: Literal["all"] | Sequence[PartName] = "all",
+    weights: Mapping[str, float] | None = None,
+    threshold: float | None = None,
+    loss: str = "squared",
+    loss_bound: float | None = None,
+    embed_model: bool = False,
+    key: str | None = None,
+    epsilon: float | None = None,
+    mu: float | None = None,
+) -> Pane | PaneExplainer:
+    """Pay once for everything that explains a model, as one file that may be published.
+
+    Parameters
+    ----------
+    data : PrivateData
+        The rows, their schema and their budget.
+    model : Model
+        What is explained.
+    parts : "all" or list of {"rows", "local", "pdp", "ale", "effects", "importance", "counterfactual"}
+        What to release; ``"effects"`` is pdp and ale. ``"all"``: whatever the data allows (importance needs a target).
+    weights : mapping of str to float, optional
+        How the price is shared between the parts, where the default (``vitrail.pane.pane_recipe.WEIGHTS``) does not suit.
+    threshold : float, optional
+        From which output on a row is of class 1, for counterfactuals; the middle of the model's range if not given.
+    loss, loss_bound
+        Of permutation importance; see :class:`PermutationImportance`.
+    embed_model : bool
+        Write the model into the file. For ONNX models only, which can be read without running code.
+    key : str, optional
+        A name for a model that is a bare function, so that releasing again replays the stored releases.
+    epsilon, mu : float, optional
+        The price of all of it, in one of the two currencies. Without one, what is returned can be quoted and called.
+
+    Returns
+    -------
+    Pane
+        With the model. ``pane.save("x.pane")`` writes the file.
+
+    Raises
+    ------
+    BudgetExceeded
+        If too little is left for all of it. Nothing was charged. Releasing the same again is free.
+
+    Examples
+    --------
+    >>> import numpy as np, vitrail as vt
+    >>> schema = vt.Schema({"age": vt.Numeric(0, 100), "smoker": vt.Categorical(["no", "yes"])})
+    >>> rows = {"age": np.linspace(0, 100, 20_000), "smoker": np.tile(["no", "yes"], 10_000)}
+    >>> data = vt.PrivateData(rows, schema, name="patients", n_rows_public=20_000, budget=vt.Budget(1, 1e-6))
+    >>> model = vt.Model(lambda x: 0.2 + 0.5 * x[:, 0] + 0.2 * x[:, 2], range=(0, 1), name="risk")
+    >>> pane = vt.release(data, model, epsilon=1.0, parts=["rows", "local", "pdp"])
+    >>> pane.parts, round(data.budget.spent_epsilon, 3)
+    (('rows', 'local', 'pdp'), 1.0)
+    >>> vt.Pane.from_bytes(pane.to_bytes()).local({"age": 80, "smoker": "yes"}).method  # no model at hand
+    'synopsis'
+    """
+    explainer = PaneExplainer(
+        data,
+        model,
+        parts=parts,
+        weights=weights,
+        threshold=threshold,
+        loss=loss,
+        loss_bound=loss_bound,
+        embed_model=embed_model,
+        key=key,
+    )
+    return explainer if epsilon is None and mu is None else explainer(epsilon=epsilon, mu=mu)
+
+
+def _checked_parts(parts: object, data: PrivateData) -> tuple[str, ...]:
+    known = (*PARTS, "effects")
+    if isinstance(parts, str) or not isinstance(parts, Sequence) or not parts:
+        raise InvalidInput(f"parts is {parts!r}; give 'all', or a list of {', '.join(map(repr, known))}")
+    for name in parts:
+        if name not in known:
+            raise InvalidInput(
+                f"parts names {name!r}; there are {', '.join(map(repr, known))}.{did_you_mean(str(name), known)}"
+            )
+    chosen = {one for name in parts for one in (EFFECTS if name == "effects" else (name,))}
+    if "importance" in chosen and data.target is None:
+        raise InvalidInput(
+            "permutation importance needs a target: give PrivateData target=, or leave 'importance' out of parts"
+        )
+    columns = data.feature_schema.n_columns
+    if "rows" in chosen and not 2 <= columns <= MOST_COLUMNS:
+        raise InvalidInput(f"parts names 'rows', and private rows have 2 to {MOST_COLUMNS} columns, not {columns}")
+    return tuple(name for name in PARTS if name in chosen)
+
+
+def _checked_weights(weights: Mapping[str, float] | None, asked: tuple[str, ...] | None) -> dict[str, float]:
+    if weights is None:
+        return dict(WEIGHTS)
+    if not isinstance(weights, Mapping):
+        raise InvalidInput(f"weights is {type(weights).__name__}; give a mapping of parts to numbers: {{'local': 2}}")
+    for name, weight in weights.items():
+        if name not in PARTS:
+            raise InvalidInput(f"weights names {name!r}; there are {', '.join(map(repr, PARTS))}")
+        if isinstance(weight, bool) or not isinstance(weight, int | float) or not 1e-6 <= weight <= 1e6:
+            raise InvalidInput(f"the weight of {name!r} is {weight!r}; it must be a positive number")
+        if asked is not None and name not in asked:
+            raise InvalidInput(f"weights names {name!r}, which is not among the parts: {', '.join(map(repr, asked))}")
+    return {**WEIGHTS, **{name: float(weight) for name, weight in weights.items()}}

@@ -1,0 +1,83 @@
+"""Audits: ROC curves of attacks, and pages of what was attacked and what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from ..accounting import JsonValue
+from ..errors import InvalidInput
+from .render import render
+from .style import AMBER, GLASS, RULE, SOFT, new_figure, put_labels, quiet
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LOWEST_RATE = 1e-4
+COLORS = {"explanation": GLASS, "prediction": AMBER}
+LINES = ("-", "--", ":", "-.")
+
+
+@dataclass(frozen=True, slots=True)
+class RocCurve:
+    """The curve of one attack: false and true positive rates, both rising.
+
+    Examples
+    --------
+    >>> figure = roc_figure([RocCurve("threshold", "explanation", (0.0, 0.1, 1.0), (0.0, 0.4, 1.0))])
+    >>> figure.axes[0].get_xscale()
+    'log'
+    """
+
+    name: str
+    source: str
+    false_positive_rate: tuple[float, ...]
+    true_positive_rate: tuple[float, ...]
+
+
+def roc_figure(curves: Sequence[RocCurve], *, logarithmic: bool = True) -> Figure:
+    """True over false positive rate for every attack; the thin line is a coin.
+
+    On logarithmic axes by default: a few people found for sure matter more than the average. Explanations are blue,
+    predictions amber, all else grey; the first curve of each is solid.
+    """
+    if not curves:
+        raise InvalidInput("there is no curve to draw; give at least one")
+    figure = new_figure(5.2, 4.9)
+    axes = figure.add_subplot()
+    quiet(axes, "both")
+    axes.spines["left"].set_visible(True)
+    axes.spines["left"].set_color(RULE)
+    low = LOWEST_RATE if logarithmic else 0.0
+    axes.plot([max(low, 1e-9), 1], [max(low, 1e-9), 1], color=RULE, linewidth=1)
+    n_drawn: dict[str, int] = {}
+    for curve in curves:
+        number = n_drawn.get(curve.source, 0)
+        n_drawn[curve.source] = number + 1
+        axes.step(
+            [max(rate, low) for rate in curve.false_positive_rate],
+            [max(rate, low) for rate in curve.true_positive_rate],
+            where="post",
+            color=COLORS.get(curve.source, SOFT),
+            linestyle=LINES[number % len(LINES)],
+            linewidth=1.6 if number == 0 else 1.1,
+            label=curve.name,
+        )
+    if logarithmic:
+        axes.set(xscale="log", yscale="log", xlim=(LOWEST_RATE, 1), ylim=(LOWEST_RATE, 1.05))
+    else:
+        axes.set(xlim=(0, 1), ylim=(0, 1.02))
+    axes.tick_params(which="minor", length=0)
+    put_labels(axes, "non-members accused", "members found")
+    figure.legend(loc="outside lower center", fontsize=8, frameon=False, ncols=1)
+    return figure
+
+
+def audit_page(
+    kind: Literal["membership", "mechanism", "reconstruction"],
+    found: Mapping[str, JsonValue],
+    figure: Figure | None = None,
+) -> str:
+    """The page of an audit, from what its ``to_json`` says and its picture."""
+    return render(f"audit_{kind}.html", found=found, figure=figure, bill=None)

@@ -1,0 +1,308 @@
+"""Pages and notebook fragments of results.
+
+Every page is one template with the privacy label and one style sheet, and stands alone: no scripts, nothing loaded from
+elsewhere, readable on a phone and on paper. What a result puts on its page is :func:`page_content`; what a notebook shows of
+it is :func:`fragment`. Both are dispatched on the class: rooms above this one register their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import singledispatch
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from ..accounting import epsilon_of, rounded_up
+from ..errors import InvalidInput
+from ..guarantee import Bill, Guarantee
+from ..results import Attribution, Curve, Ranking, Surface
+from ..results.band_claim import BandClaim
+from ..results.checks import shown_text
+from ..results.class_picture import ClassPicture
+from ..results.counterfactuals import Counterfactuals
+from ..results.effects import Effects
+from ..results.marginals import Marginals
+from ..results.private_rows import PrivateRows
+from ..results.report import PART_NAMES, Report
+from . import attributions, counterfactuals, curves, histograms, rankings, spending
+from .render import render
+from .tables import Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Content = tuple[str, dict[str, object]]
+"""The name of a template, and what it is given."""
+
+
+class Promised(Protocol):
+    """Anything that was released: it carries its promise."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The promise."""
+        ...
+
+
+MOST_POINTS_IN_NOTEBOOK, MOST_PEOPLE_IN_NOTEBOOK = 5, 3
+TOOLS: dict[str, object] = {
+    "attributions": attributions,
+    "counterfactuals": counterfactuals,
+    "curves": curves,
+    "histograms": histograms,
+    "rankings": rankings,
+    "spending": spending,
+    "epsilon_of": epsilon_of,
+    "rounded_up": rounded_up,
+    "shown_text": shown_text,
+    "count_claim": BandClaim.NOISE_LAW_95,
+    "part_names": PART_NAMES,
+}
+"""What every template can call, by name."""
+
+
+class Picture(NamedTuple):
+    """A figure on a page: what it shows in words, its numbers folded away underneath, and its title."""
+
+    figure: Figure
+    description: str
+    numbers: Table | None = None
+    title: str = ""
+
+
+# --- pages ---------------------------------------------------------------------------------------------------------------
+
+
+def page(
+    result: Promised,
+    *,
+    title: str | None = None,
+    dataset: str = "",
+    model: str = "the model",
+    bill: Bill | None = None,
+    notes: Sequence[str] = (),
+) -> str:
+    """A whole page of a result, as HTML that stands alone.
+
+    Parameters
+    ----------
+    result : any result
+        What was found, a :class:`~vitrail.guarantee.Bill`, a pane, or a person explained from one.
+    title : str, optional
+        What stands on top.
+    dataset, model : str
+        Whose rows, and what was explained, where the result does not know it.
+    bill : Bill, optional
+        ``data.budget.bill()``: the label then states the promise for all that the account has released.
+    notes : sequence of str
+        Further sentences for the reader.
+
+    Examples
+    --------
+    >>> import numpy as np, vitrail as vt
+    >>> promise = vt.Guarantee.of_mu(0.2, 1e-6)
+    >>> curve = vt.Curve("<age>", "any curve", np.arange(3.0), np.zeros(3), promise, vt.Cost.of_mu(0.2))
+    >>> html = vt.show.page(curve, title="What <age> does")
+    >>> "<h1>What &lt;age&gt; does</h1>" in html, "Privacy label" in html, "<script" in html
+    (True, True, False)
+    """
+    template, own = page_content(result)
+    guarantee = result.guarantee
+    dataset, named = getattr(result, "dataset", "") or dataset, getattr(result, "model", None)
+    if isinstance(result, Bill):
+        bill = result
+    if bill is not None and bill.guarantee.neighbours != guarantee.neighbours:
+        raise InvalidInput(
+            f"the bill is of an account with neighbours {bill.guarantee.neighbours!r}, and the explanation of one with "
+            f"{guarantee.neighbours!r}; give the bill of the account that paid: data.budget.bill()"
+        )
+    given = {
+        "result": result,
+        "title": title,
+        "dataset": dataset,
+        "model": named if isinstance(named, str) else model,
+        "notes": (*notes, *getattr(result, "notes", ())),
+        "guarantee": guarantee if bill is None else bill.guarantee,
+        "bill": bill,
+        "label_lines": (),
+    }
+    return render(template, **(TOOLS | given | own))
+
+
+@singledispatch
+def page_content(result: Promised) -> Content:
+    """The template of a result's page, and what it needs beside the result itself."""
+    raise InvalidInput(f"there is no page for a {type(result).__name__}; give one of vitrail's results, or a bill")
+
+
+@page_content.register
+def _(result: Bill) -> Content:
+    return "bill.html", {}
+
+
+@page_content.register
+def _(result: Attribution) -> Content:
+    return "attribution.html", {"shown": list(result[: attributions.MOST_POINTS])}
+
+
+@page_content.register
+def _(result: Counterfactuals) -> Content:
+    return "counterfactuals.html", {}
+
+
+@page_content.register(Curve)
+@page_content.register(Surface)
+@page_content.register(Ranking)
+@page_content.register(Effects)
+@page_content.register(ClassPicture)
+def _(result: Curve | Surface | Ranking | Effects | ClassPicture) -> Content:
+    pictures = pictures_of(result)
+    heading = pictures[0].title
+    if isinstance(result, Effects):
+        heading = f"{heading.partition(':')[0]} of {len(pictures)} columns"
+    return "result.html", {"pictures": pictures, "heading": heading, "sentences": result.sentences}
+
+
+@page_content.register
+def _(result: Marginals) -> Content:
+    return "marginals.html", {"marginals": result}
+
+
+@page_content.register
+def _(result: PrivateRows) -> Content:
+    return "private_rows.html", {"marginals": result.marginals}
+
+
+@page_content.register
+def report_content(result: Report) -> Content:
+    """What the page of a global report needs; a pane's page is made of the same."""
+    effects = {part: curves_of for part, curves_of in (("pdp", result.pdp), ("ale", result.ale)) if curves_of}
+    columns = column_order(result)
+    return "report.html", {"report": result, "effects": effects, "columns": columns, "marginals": result.marginals}
+
+
+def column_order(result: Report) -> tuple[str, ...]:
+    """The columns with curves: by importance, or else by how far their first curve goes up and down."""
+    by_name: Mapping[str, Curve] = result.pdp or result.ale or {}
+    ranking = result.importance or result.shap
+    if ranking is not None:
+        return tuple(name for name in ranking.order if name in by_name)
+    return tuple(sorted(by_name, key=lambda name: float(by_name[name].y.min() - by_name[name].y.max())))
+
+
+# --- one result and its pictures ----------------------------------------------------------------------------------------
+
+
+@singledispatch
+def pictures_of(result: Promised) -> tuple[Picture, ...]:
+    """The pictures of a result, with their numbers."""
+    raise InvalidInput(f"there is no picture of a {type(result).__name__}; give one of vitrail's results")
+
+
+@pictures_of.register
+def _(result: Curve) -> tuple[Picture, ...]:
+    title = curves.curve_title(result)
+    described = f"{title}, with its {result.band_claim.band}; the numbers follow."
+    return (Picture(curves.curve_figure(result, titled=False), described, curves.curve_table(result), title),)
+
+
+@pictures_of.register
+def _(result: Surface) -> tuple[Picture, ...]:
+    title = curves.surface_title(result)
+    described = f"{title}, and the width of its {result.band_claim.bands}; the numbers follow."
+    return (Picture(curves.surface_figure(result, titled=False), described, curves.surface_table(result), title),)
+
+
+@pictures_of.register
+def _(result: Ranking) -> tuple[Picture, ...]:
+    described = f"{result.kind}: {', '.join(result.top(20))}; the numbers follow."
+    return (Picture(rankings.ranking_figure(result, titled=False), described, rankings.ranking_table(result), result.kind),)
+
+
+@pictures_of.register
+def _(result: Effects) -> tuple[Picture, ...]:
+    return tuple(picture for curve in (*result.values(), *result.surfaces.values()) for picture in pictures_of(curve))
+
+
+@pictures_of.register
+def _(result: ClassPicture) -> tuple[Picture, ...]:
+    return (
+        Picture(result.plot(), f"How many rows each class of {result.dataset} has", title=f"Classes of {result.dataset}"),
+    )
+
+
+# --- notebooks -----------------------------------------------------------------------------------------------------------
+
+
+@singledispatch
+def fragment(result: Promised) -> str:
+    """What a notebook shows of a result: a heading, pictures or bars or tables, and the sentences a reader should know.
+
+    Examples
+    --------
+    >>> import numpy as np, vitrail as vt
+    >>> ranking = vt.Ranking(("<age>", "sex"), np.array([0.5, 0.1]), vt.Guarantee.of_mu(0.2, 1e-6), vt.Cost.of_mu(0.2))
+    >>> html = vt.show.fragment(ranking)
+    >>> "<img" in html, "&lt;age&gt;" in html, "<age>" in html
+    (True, True, False)
+    """
+    raise InvalidInput(f"there is nothing to show of a {type(result).__name__}; give one of vitrail's results")
+
+
+def fragment_html(
+    heading: str,
+    sentences: Sequence[str],
+    *,
+    pictures: Sequence[Picture] = (),
+    explanations: Sequence[Attribution] = (),
+    tables: Sequence[tuple[str, Table, str]] = (),
+    more: str = "",
+) -> str:
+    """A fragment from its pieces; ``tables`` have a text before and after each."""
+    given = {"heading": heading, "sentences": sentences, "pictures": pictures, "explanations": explanations}
+    return render("fragment.html", **(TOOLS | given), tables=tables, more=more)
+
+
+@fragment.register
+def _(result: Attribution) -> str:
+    shown = list(result[:MOST_POINTS_IN_NOTEBOOK])
+    more = f"and {len(result) - len(shown)} more points" if len(result) > len(shown) else ""
+    bands = (f"Lines are {result.band_claim.bands}; a pale bar's band includes 0.",) if result.lower is not None else ()
+    return fragment_html(repr(result), (*bands, *result.sentences), explanations=shown, more=more)
+
+
+@fragment.register
+def _(result: Counterfactuals) -> str:
+    n_shown = min(len(result), MOST_PEOPLE_IN_NOTEBOOK)
+    tables = [
+        (counterfactuals.question_of(result, i), counterfactuals.changes_table(result, i), result.messages[i])
+        for i in range(n_shown)
+    ]
+    more = f"The first {n_shown} of {len(result)} people are shown." if n_shown < len(result) else ""
+    return fragment_html(repr(result), result.sentences, tables=tables, more=more)
+
+
+@fragment.register(Curve)
+@fragment.register(Surface)
+@fragment.register(Ranking)
+@fragment.register(Effects)
+@fragment.register(Marginals)
+@fragment.register(PrivateRows)
+@fragment.register(ClassPicture)
+def _(result: Curve | Surface | Ranking | Effects | Marginals | PrivateRows | ClassPicture) -> str:
+    return fragment_html(repr(result), result.sentences, pictures=[Picture(result.plot(), repr(result))])
+
+
+@fragment.register
+def _(result: Report) -> str:
+    effects = [effects for effects in (result.pdp, result.ale) if effects]
+    drawn: list[Ranking | Effects] = [*result.rankings.values(), *effects]
+    return fragment_html(
+        repr(result), result.sentences, pictures=[Picture(drawing.plot(), repr(drawing)) for drawing in drawn]
+    )
+
+
+@fragment.register
+def _(result: Bill) -> str:
+    return fragment_html(
+        f"The bill of account {result.account!r}", (result.sentence,), tables=[("", spending.bill_table(result), "")]
+    )

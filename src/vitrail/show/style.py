@@ -1,0 +1,170 @@
+"""The one look: colours, figures, axes, and how a figure becomes part of a page. matplotlib is imported on first use."""
+
+from __future__ import annotations
+
+import base64
+import io
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .. import _checks
+from .._types import Floats
+from .tables import shortened
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.colors import LinearSegmentedColormap
+    from matplotlib.figure import Figure
+
+INK = "#1f2933"
+SOFT = "#6b7783"
+RULE = "#d5dbe1"
+GLASS = "#5b84b1"
+AMBER = "#c8882d"
+RAISES = "#b5483a"
+"""What pushes the output up is red and what pulls it down is blue, here as in shap."""
+LOWERS = GLASS
+MARK = "#fbe8c8"
+"""Behind a value that was changed."""
+SERIES = (GLASS, RAISES, "#4f7f52", "#7a5c99", "#3d8f93", "#8a6d3b", INK, SOFT)
+"""Lines of one figure, in turn."""
+PALE = 0.35
+"""Opacity of what may be noise alone."""
+
+LONGEST_NAME = 28
+MOST_ACROSS = 12
+
+
+def new_figure(width_inches: float, height_inches: float) -> Figure:
+    """An empty white figure that no window knows of and no global state remembers."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width_inches, height_inches), dpi=110, facecolor="white", layout="constrained")
+
+
+def figure_of(axes: Axes) -> Figure:
+    """The figure that axes belong to."""
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    return figure
+
+
+def quiet(axes: Axes, grid: Literal["x", "y", "both"] | None = None) -> None:
+    """Take away what carries no information (the frame, heavy ticks), and draw thin lines at the ticks of one axis."""
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)
+    axes.spines["bottom"].set_color(RULE)
+    axes.tick_params(labelsize=8, colors=SOFT, length=0)
+    if grid is not None:
+        axes.grid(axis=grid, color=RULE, linewidth=0.6)
+        axes.set_axisbelow(True)
+
+
+def bare(axes: Axes, title: str = "", *, color: str = SOFT) -> None:
+    """Axes of a picture: no ticks, a thin frame, a title."""
+    axes.set_xticks([])
+    axes.set_yticks([])
+    for spine in axes.spines.values():
+        spine.set_color(RULE)
+    if title:
+        axes.set_title(title, fontsize=8.5, color=color, loc="left", parse_math=False)
+
+
+def put_title(axes: Axes, text: str, most: int = 60, *, bold: bool = False) -> None:
+    """The title of axes, at the left. A dollar sign in a name is a dollar sign, not the beginning of a formula."""
+    weight = "bold" if bold else "normal"
+    axes.set_title(shortened(text, most), fontsize=9.5, color=INK, loc="left", fontweight=weight, parse_math=False)
+
+
+def put_labels(axes: Axes, across: str = "", up: str = "") -> None:
+    """What the two axes are called."""
+    axes.set_xlabel(across, fontsize=8, color=SOFT, parse_math=False)
+    axes.set_ylabel(shortened(up, 36), fontsize=8, color=SOFT, parse_math=False)
+
+
+def put_footnote(figure: Figure, text: str) -> None:
+    """A line across the foot of a figure: a picture is sent around without its page."""
+    figure.supxlabel(text, fontsize=8, color=SOFT, x=0.99, ha="right", parse_math=False)
+
+
+def put_heading(figure: Figure, text: str) -> None:
+    """A line above all axes of a figure."""
+    figure.suptitle(text, fontsize=9.5, color=INK, x=0.02, ha="left", parse_math=False)
+
+
+def name_rows(axes: Axes, names: Sequence[str], most: int = LONGEST_NAME) -> range:
+    """Give every row of lying bars or dots its name, the first on top; returns the heights of the rows."""
+    rows = range(len(names))
+    axes.set_yticks(list(rows), [shortened(name, most) for name in names], parse_math=False)
+    axes.tick_params(axis="y", colors=INK)
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    return rows
+
+
+def dots(axes: Axes, names: Sequence[str], values: ArrayLike, lower: ArrayLike | None, upper: ArrayLike | None) -> range:
+    """A row for each value: its name, a dot, and its band in blue; returns the heights of the rows."""
+    quiet(axes, "x")
+    rows = name_rows(axes, names)
+    if lower is not None and upper is not None:
+        axes.hlines(rows, lower, upper, color=GLASS, alpha=0.45, linewidth=7)
+    axes.plot(values, rows, "o", color=INK, markersize=4)
+    axes.locator_params(axis="x", nbins=6)
+    return rows
+
+
+def small_multiples(heights: Sequence[float], across: int, width_inches: float = 4.0) -> tuple[Figure, list[Axes]]:
+    """A figure with axes side by side, each hanging from the top of its cell at its own height in inches.
+
+    So bars and levels are equally thick everywhere.
+    """
+    across = min(_checks.whole("across", across, most=MOST_ACROSS), len(heights))
+    lines = [heights[start : start + across] for start in range(0, len(heights), across)]
+    figure = new_figure(width_inches * across, sum(max(line) for line in lines))
+    grid = figure.add_gridspec(len(lines), across, height_ratios=[max(line) for line in lines])
+    axes = []
+    for i, line in enumerate(lines):
+        for j, height in enumerate(line):
+            own = height / max(line)
+            cell = grid[i, j].subgridspec(2, 1, height_ratios=[own, max(1e-3, 1 - own)])
+            axes.append(figure.add_subplot(cell[0, 0]))
+    return figure, axes
+
+
+def diverging_colors() -> LinearSegmentedColormap:
+    """Blue to white to red: what lowers, nothing, what raises."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    stops = [(0.0, "#1f4f86"), (0.3, LOWERS), (0.5, "white"), (0.7, RAISES), (1.0, "#7d1f14")]
+    return LinearSegmentedColormap.from_list("vitrail", stops)
+
+
+def draw_pixels(axes: Axes, values: Floats, title: str = "") -> None:
+    """A picture of numbers, with colours centred at zero."""
+    limit = float(np.abs(values).max()) or 1.0
+    axes.imshow(values, cmap=diverging_colors(), vmin=-limit, vmax=limit, interpolation="nearest")
+    bare(axes, title)
+
+
+def figure_svg(figure: Figure) -> bytes:
+    """The figure as SVG: the same bytes for the same figure, and its words as text."""
+    import matplotlib
+
+    buffer = io.BytesIO()
+    settings = matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "vitrail"})
+    with settings, warnings.catch_warnings():
+        # Letters that matplotlib's own font lacks are written as text all the same; the reader's fonts have them.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    return buffer.getvalue()
+
+
+def figure_address(figure: Figure) -> str:
+    """The figure as the address of an image.
+
+    As an image rather than inline markup: nothing in it can run, and its ids cannot meet those of another picture.
+    """
+    return f"data:image/svg+xml;base64,{base64.b64encode(figure_svg(figure)).decode('ascii')}"

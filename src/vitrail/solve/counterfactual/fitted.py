@@ -1,0 +1,214 @@
+"""Counterfactuals for any number of people, from a picture of the classes that was paid for once. Post-processing.
+
+Everything here reads releases and the public model only. The promise is about the rows behind the picture, given the model;
+what the model itself learned from its training rows is not covered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ..._checks import number, whole
+from ..._types import Floats, Indices
+from ...accounting import Cost
+from ...errors import InvalidInput
+from ...guarantee import Guarantee
+from ...model import Model
+from ...results.checks import plain_rows
+from ...results.class_picture import ClassPicture
+from ...results.counterfactuals import Counterfactuals, WhatIf
+from ...schema import Level
+from .classes import OPPOSITE, Classes, listed
+from .latent_descent import TorchClasses, latent_minima
+from .pool import NEIGHBOURS, Pool, pool_of
+from .rules import Columns, Ranges, Rules
+from .search import PLAUSIBILITY_WEIGHT, Candidates, Search, find
+
+POINTS_AT_ONCE = 256
+MOST_ANSWERS = 100
+PLAUSIBILITY_NOTE = (
+    f"Plausibility: mean distance to the nearest {NEIGHBOURS} private rows of the wanted class, smaller is better."
+)
+
+
+class FittedCounterfactual:
+    """What would have changed the model's answer, for any number of people, from a picture that was paid for.
+
+    Parameters
+    ----------
+    picture : ClassPicture
+        The releases: what ``Counterfactual(data, model)`` buys, or a file of them. An attribute of the same name.
+    model : Model or list of Model
+        The model that the picture was made for.
+
+    Examples
+    --------
+    >>> import numpy as np, vitrail as vt
+    >>> schema = vt.Schema({"income": vt.Numeric(0, 100), "age": vt.Numeric(18, 90, integer=True, change="up")})
+    >>> generator = np.random.default_rng(0)
+    >>> rows = {"income": generator.uniform(0, 100, 5000), "age": generator.integers(18, 90, 5000)}
+    >>> data = vt.PrivateData(rows, schema, name="loans", n_rows_public=5000, budget=vt.Budget(1, 1e-6))
+    >>> model = vt.Model(lambda x: (x[:, 0] > 0.6).astype(float), range=(0, 1), name="bank")
+    >>> picture = vt.Counterfactual(data, model)(epsilon=0.5)
+    >>> explain = vt.FittedCounterfactual(picture, model)
+    >>> explain({"income": 40, "age": 30}, desired_class=1).validity.tolist()
+    [[True]]
+    """
+
+    def __init__(self, picture: ClassPicture, model: Model | Sequence[Model]) -> None:
+        classes = Classes.of(model, picture.threshold)
+        if classes.labels != picture.labels:
+            raise InvalidInput(
+                f"the picture is about the classes {listed(picture.labels)}, and the model has {listed(classes.labels)}; "
+                "give the model that it was fitted for"
+            )
+        self.picture, self._classes = picture, classes
+        self._pools: dict[tuple[int, int], Pool] = {}
+        self._check_models()
+        for class_model in classes.models:
+            class_model.check(picture.schema)
+
+    def __repr__(self) -> str:
+        return (
+            f"FittedCounterfactual({self._classes.name}, classes {listed(self._classes.labels, 6)}, {self.guarantee.brief})"
+        )
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The promise for everything that it says, ever."""
+        return self.picture.guarantee
+
+    @property
+    def cost(self) -> Cost:
+        """What the picture was charged."""
+        return self.picture.cost
+
+    def save(self, path: str | Path) -> Path:
+        """Write the picture to a file, from which ``load`` explains anyone without the data. The model is not in it."""
+        return self.picture.save(path)
+
+    @classmethod
+    def load(cls, path: str | Path, *, model: Model | Sequence[Model]) -> FittedCounterfactual:
+        """Read what ``save`` wrote; ``model`` is the one it was fitted for."""
+        return cls(ClassPicture.load(path), model)
+
+    def __call__(
+        self,
+        points: object,
+        *,
+        desired_class: Level = OPPOSITE,
+        total_CFs: int = 1,
+        features_to_vary: Columns = "all",
+        permitted_range: Ranges = None,
+        plausibility_weight: float = PLAUSIBILITY_WEIGHT,
+        seed: int = 0,
+    ) -> Counterfactuals:
+        """What would have led the model to another class, for each person. Free.
+
+        Parameters
+        ----------
+        points : dictionary, list of dictionaries, data frame, array
+            Public points.
+        desired_class : label or "opposite"
+            The class to get to; ``"opposite"`` is the other side, or of several classes the model's second choice.
+        total_CFs : int
+            How many different answers for each.
+        features_to_vary : "all" or list of str
+            The columns that may change, besides what the schema forbids.
+        permitted_range : dict, optional
+            Where changed values may lie: ``{"age": (30, 50), "job": ["clerk", "nurse"]}``.
+        plausibility_weight : float
+            How much nearness to rows of the wanted class counts against nearness to the person: answers of least
+            distance + weight x plausibility are sought. 0 gives the nearest answers, often ones that nobody resembles.
+        seed : int
+            The search's own; it protects nothing and endangers nothing.
+
+        Returns
+        -------
+        Counterfactuals
+            Every answer was scored by the model itself. Who has none has a message.
+        """
+        schema, classes = self.picture.schema, self._classes
+        self._check_models()
+        total = whole("total_CFs", total_CFs, most=MOST_ANSWERS)
+        seed = whole("seed", seed, least=0, most=2**32 - 1)
+        weight = number("plausibility_weight", plausibility_weight, low=0, high=1e100)
+        rules = Rules.of(schema, features_to_vary, permitted_range)
+        raw = schema.read_points(points)
+        if not len(raw):
+            raise InvalidInput("there is nobody to explain; give at least one point")
+        outputs = classes.outputs(schema, raw)
+        current = classes.index(outputs)
+        if (current < 0).any():
+            raise InvalidInput(f"{classes.name} returns no finite number at point {int(np.argmin(current))}")
+        target = classes.wanted(desired_class, current, outputs)
+        pools = {int(wanted): self._pool(int(wanted), seed) for wanted in np.unique(target[target != current])}
+        search = Search(schema, classes, rules, raw, target, pools, weight, seed)
+        answers = self._answers(search, np.flatnonzero(target != current), total)
+        return self._result(search, outputs, current, answers, total)
+
+    def _pool(self, wanted: int, seed: int) -> Pool:
+        if (wanted, seed) not in self._pools:
+            self._pools[wanted, seed] = pool_of(self.picture, self._classes, wanted, seed)
+        return self._pools[wanted, seed]
+
+    def _answers(self, search: Search, points: Indices, total: int) -> Candidates:
+        """Answers for these points, some hundred points at a time."""
+        gradients = TorchClasses.of(search.classes, search.schema)
+        answers = Candidates(np.empty(0, dtype=np.intp), np.empty((0, search.points.shape[1])))
+        for start in range(0, len(points), POINTS_AT_ONCE):
+            batch = points[start : start + POINTS_AT_ONCE]
+            extra = None
+            if gradients is not None:
+                extra = latent_minima(gradients, self.picture, search.points[batch], search.target[batch])
+            rows = find(search, batch, total, extra)
+            answers = answers.joined(Candidates(np.repeat(batch, [len(row) for row in rows]), np.concatenate(rows)))
+        return answers
+
+    def _result(self, search: Search, outputs: Floats, current: Indices, answers: Candidates, total: int) -> Counterfactuals:
+        """The answers in original units, scored once more by the model."""
+        schema, classes, picture, target = search.schema, search.classes, self.picture, search.target
+        scored = classes.outputs(schema, answers.rows)
+        right = classes.index(scored) == target[answers.point]
+        right &= search.rules.kept(search.points[answers.point], answers.rows)
+        output = target if len(classes.models) > 1 else np.zeros_like(target)
+        rows = plain_rows(schema.frame(answers.rows))
+        distance, plausibility = search.distance(answers), search.implausibility(answers)
+        by_point: list[list[WhatIf]] = [[] for _ in target]
+        for line in np.flatnonzero(right):
+            point = answers.point[line]
+            said = float(scored[line, output[point]])
+            by_point[point].append(WhatIf(rows[line], distance[line], plausibility[line], said))
+        messages = []
+        for wanted, is_there, mine in zip(target, target == current, by_point, strict=True):
+            label = classes.labels[wanted]
+            missing = "" if mine else f"No permitted change was found that leads {classes.name} to class {label}."
+            already = f"{classes.name} says class {label} already: nothing needs to change."
+            messages.append(already if is_there else missing)
+        return Counterfactuals(
+            columns=schema.names,
+            points=plain_rows(schema.frame(search.points)),
+            outputs=tuple(np.take_along_axis(outputs, output[:, None], axis=1)[:, 0].tolist()),
+            classes=tuple(classes.labels[number] for number in current),
+            wanted=tuple(classes.labels[number] for number in target),
+            answers=tuple(map(tuple, by_point)),
+            messages=tuple(messages),
+            total_CFs=total,
+            guarantee=picture.guarantee,
+            cost=picture.cost,
+            model=classes.name,
+            dataset=picture.dataset,
+            notes=(PLAUSIBILITY_NOTE, *picture.notes_on(np.unique(target))),
+        )
+
+    def _check_models(self) -> None:
+        """Refuse a picture of the classes of another model, or of what this one was before it was fitted again."""
+        both = zip((model.digest() for model in self._classes.models), self.picture.models, strict=False)
+        if self.picture.by == "predictions" and any(None not in pair and pair[0] != pair[1] for pair in both):
+            raise InvalidInput(
+                "the picture of the classes was made for another model, or before this one was fitted again; give the "
+                "model that it was made for, or fit again"
+            )

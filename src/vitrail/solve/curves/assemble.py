@@ -1,0 +1,93 @@
+"""Curves and surfaces as results, with the released histograms under them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from ..._types import Floats
+from ...accounting import Cost
+from ...guarantee import Guarantee
+from ...results import Curve, Surface
+from ...results.band_claim import claim_of
+from ...results.curve import Density
+from ...results.effects import Effects
+from ...schema import Categorical, Level, Schema
+from .axes import Axis
+from .reference import Reference
+from .smoothing import smoothed_marginal
+
+
+class Drawn(NamedTuple):
+    """Values along an axis, and the standard deviations behind their bands."""
+
+    axis: Axis
+    values: Floats
+    stds: Floats
+
+
+class Receipt(NamedTuple):
+    """What a result says of what it reveals and of what its call cost."""
+
+    guarantee: Guarantee
+    cost: Cost
+
+
+def effects_of(
+    reference: Reference, drawn: Iterable[Drawn], receipt: Receipt, *, kind: str, label: str, notes: tuple[str, ...]
+) -> Effects:
+    """The result of these curves (one column) and surfaces (two)."""
+    curves: dict[str, Curve] = {}
+    surfaces: dict[tuple[str, str], Surface] = {}
+    for axis, values, stds in drawn:
+        sides = [_side(reference.schema, name, column) for name, column in zip(axis.names, axis.values.T, strict=True)]
+        if len(axis.names) == 2:
+            first, second = axis.names
+            shape = len(sides[0]), len(sides[1])
+            surfaces[first, second] = Surface(
+                (first, second),
+                kind,
+                (sides[0], sides[1]),
+                values.reshape(shape),
+                guarantee=receipt.guarantee,
+                cost=receipt.cost,
+                std=stds.reshape(shape),
+                band_claim=claim_of(f"{kind} of pairs"),
+                value_label=label,
+                notes=notes,
+            )
+            continue
+        (name,) = axis.names
+        curves[name] = Curve(
+            name,
+            kind,
+            sides[0],
+            values,
+            guarantee=receipt.guarantee,
+            cost=receipt.cost,
+            std=stds,
+            band_claim=claim_of(kind),
+            y_label=label,
+            density=_density(reference, axis),
+            notes=notes,
+            categorical=isinstance(reference.schema[name], Categorical),
+        )
+    return Effects(curves, reference.marginals, receipt.guarantee, receipt.cost, surfaces)
+
+
+def _side(schema: Schema, name: str, values: Floats) -> Floats | tuple[Level, ...]:
+    """The grid points of one column, each once, levels by their names in the order of the axis."""
+    column = schema[name]
+    order = list(dict.fromkeys(values.tolist()))
+    return tuple(column.levels[int(index)] for index in order) if isinstance(column, Categorical) else np.array(order)
+
+
+def _density(reference: Reference, axis: Axis) -> Density:
+    (name,) = axis.names
+    histogram = reference.histogram(name)
+    shares = smoothed_marginal(histogram, name).shares
+    if isinstance(reference.schema[name], Categorical):
+        return Density(None, shares[axis.numbers.astype(int)])
+    return Density(np.asarray(histogram.edges[name]), shares)

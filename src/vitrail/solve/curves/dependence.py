@@ -1,0 +1,256 @@
+"""Partial dependence: where it is measured, how noise is dealt over it, and curves from the noisy means.
+
+A row's curve along an axis is split into a *shape* (less its mean over the grid points) and a *level* (that mean), which all
+axes have nearly in common. Reference means are subtracted before the sum and added back afterwards.
+
+*Noise along the shapes.* Rows' shapes vary much in a few directions and hardly in the others. With K their covariance among
+reference rows, a shape z is sent as T^-1 z, T = K^(1/4) (with a floor, scaled to mean square 1): among all T, this makes the
+product of a typical norm of T^-1 z and the size of the noise T e least, (tr K^(1/2))^2 instead of m tr K for m grid points.
+T is public, and undone after the noise.
+
+*Shares.* A block of bound B and share s of the price has noise variance B^2 / s. The level and the levels' differences count
+in every curve, a shape in its own. Shares are those with the smallest product over the curves of their noise variances, so
+that every curve is served in proportion to its own size; of a shape, what counts is the variance that is left once the
+reference has been taken into account (``balanced_shares``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+
+from ..._types import Floats, Indices
+from ...schema import Categorical
+from .assemble import Drawn
+from .axes import MOST_FINE, Axis, fine_axis
+from .kriging import Prior, informative_points, krige
+from .reference import Reference
+
+LEAST_POINTS, MOST_POINTS = 6, 64
+LEAST_FINE, FINE_PER_POINT = 64, 4
+"""At how many grid points a curve is drawn whose resolution is given: at least, and for each one where it is measured."""
+ROOM, ROOM_PER_HALVING, ROOMY_NOISE = 1.1, 0.2, 1e-3
+"""Bounds exceed the largest norm among reference rows by this factor, and by more the smaller the noise is: what a clip
+saves in noise is then worth less than what it cuts off. The noise is that of a quantity of bound 1, over the range."""
+EXPECTED_SCALE = 0.02
+"""tau of the prior, before it is known: how far mean curves of real rows were seen to be from those of the reference."""
+SHARE_ROUNDS, LEAST_SHARE = 100, 1e-3
+FLOOR = 0.01
+"""Of the mean variance over grid points, added to every direction's: private rows may vary where reference rows do not."""
+
+
+@dataclass(frozen=True, eq=False)
+class DependencePlan:
+    """Partial dependence of several axes before it is measured.
+
+    Attributes
+    ----------
+    axes, curves : tuple
+        The fine axes, and the model along them at reference rows (rows, grid points).
+    points : tuple of array of int
+        Which grid points of each axis are measured.
+    offsets, directions : tuple of array
+        Of each axis: the mean shape of reference rows, and T.
+    bounds : tuple of float
+        L2 bounds of the sent shapes.
+    level_offsets : array (axes,), level_bound : float
+        Of the axes' levels less their mean.
+    middle, half_range : float
+        Of the model's range: the offset and the bound of the mean level.
+    shares : array (axes + 2,)
+        Of the price: each shape, the levels' differences, the mean level.
+    n_rows : float
+        What sums are divided by.
+    """
+
+    axes: tuple[Axis, ...]
+    curves: tuple[Floats, ...]
+    points: tuple[Indices, ...]
+    offsets: tuple[Floats, ...]
+    directions: tuple[Floats, ...]
+    bounds: tuple[float, ...]
+    level_offsets: Floats
+    level_bound: float
+    middle: float
+    half_range: float
+    shares: Floats
+    n_rows: float
+
+    @property
+    def measured(self) -> tuple[Axis, ...]:
+        """The axes at the measured grid points."""
+        return tuple(axis.at(chosen) for axis, chosen in zip(self.axes, self.points, strict=True))
+
+    def measurements(self, means: Floats, stds: Floats) -> tuple[list[Floats], Floats]:
+        """Noisy values at the measured grid points of each axis, and the covariance of their noise, all axes in a row."""
+        sizes = [len(chosen) for chosen in self.points]
+        count, ends = len(sizes), np.cumsum(sizes)
+        level, level_std = float(means[-1]) + self.middle, float(stds[-1])
+        differences, difference_std = np.zeros(1), 0.0
+        if count > 1:
+            differences = means[ends[-1] : ends[-1] + count] + self.level_offsets
+            differences, difference_std = differences - differences.mean(), float(stds[ends[-1]])
+        values, noises = [], []
+        for size, end, offset, direction, difference in zip(
+            sizes, ends, self.offsets, self.directions, differences, strict=True
+        ):
+            shape = direction @ means[end - size : end] + offset
+            values.append(shape - shape.mean() + difference + level)  # shapes add up to zero, noise or not
+            spread = direction - direction.mean(axis=0)
+            noises.append(float(stds[end - 1]) ** 2 * spread @ spread.T)
+        owner = np.repeat(np.arange(count), sizes)
+        noise = scipy.linalg.block_diag(*noises) + level_std**2
+        noise += difference_std**2 * (np.eye(count) - 1 / count)[np.ix_(owner, owner)]
+        return values, noise
+
+    def drawn(self, means: Floats, stds: Floats, *, plain: bool) -> list[Drawn]:
+        """Curves and surfaces from the noisy means: as measured, or on the fine axes along the model's own curves."""
+        values, noise = self.measurements(means, stds)
+        if plain:
+            deviations = np.split(np.sqrt(np.diag(noise)), np.cumsum([len(value) for value in values])[:-1])
+            return [Drawn(*parts) for parts in zip(self.measured, values, deviations, strict=True)]
+        sizes = [len(axis) for axis in self.axes]
+        starts = np.cumsum(sizes) - sizes
+        where = np.concatenate([start + chosen for start, chosen in zip(starts, self.points, strict=True)])
+        measure = np.zeros((len(where), sum(sizes)))
+        measure[np.arange(len(where)), where] = 1.0
+        posterior = krige(
+            Prior.of(np.concatenate(self.curves, axis=1)),
+            measure,
+            np.concatenate(values),
+            noise,
+            least_scale=1 / self.n_rows + 1 / len(self.curves[0]),
+            expected_scale=EXPECTED_SCALE,
+        )
+        cut = starts[1:]
+        return [
+            Drawn(*parts)
+            for parts in zip(self.axes, np.split(posterior.mean, cut), np.split(posterior.std, cut), strict=True)
+        ]
+
+
+def plan_dependence(
+    reference: Reference,
+    columns: Sequence[str],
+    noise: float,
+    *,
+    pairs: Sequence[Axis] = (),
+    resolution: int | None = None,
+) -> DependencePlan:
+    """Choose grid points, offsets, directions, bounds and shares from public things.
+
+    Parameters
+    ----------
+    reference : Reference
+        Histograms, schema and model.
+    columns, pairs
+        Columns for curves, grids for surfaces.
+    noise : float
+        On the mean of a number of bound 1 at the whole price.
+    resolution : int, optional
+        How many grid points of a numeric column are measured; if not given, so many that what interpolation leaves open is
+        about as small as the noise.
+    """
+    fine = MOST_FINE if resolution is None else min(MOST_FINE, max(LEAST_FINE, FINE_PER_POINT * resolution))
+    axes = (*(fine_axis(reference.schema, name, reference.marginals, fine) for name in columns), *pairs)
+    curves = reference.curves(axes)
+    enough = (noise * reference.model.width) ** 2 * max(len(columns), 1) / EXPECTED_SCALE
+    points = tuple(
+        np.arange(len(axis))
+        if len(axis.names) == 2 or isinstance(reference.schema[axis.names[0]], Categorical)
+        else informative_points(curve, LEAST_POINTS, MOST_POINTS, enough)
+        if resolution is None
+        else _evenly(axis.numbers, resolution)
+        for axis, curve in zip(axes, curves, strict=True)
+    )
+    width = reference.model.width
+    room = ROOM + ROOM_PER_HALVING * max(0.0, math.log2(ROOMY_NOISE / noise / math.sqrt(len(axes))))
+    shapes, levels = split_levels([curve[:, chosen] for curve, chosen in zip(curves, points, strict=True)])
+    offsets = tuple(shape.mean(axis=0) for shape in shapes)
+    centred = [shape - offset for shape, offset in zip(shapes, offsets, strict=True)]
+    directions = tuple(noise_directions(shape) for shape in centred)
+    bounds = tuple(
+        max(room * float(norms(shape @ np.linalg.inv(direction)).max()), 1e-6 * width)
+        for shape, direction in zip(centred, directions, strict=True)
+    )
+    differences = levels - levels.mean(axis=1, keepdims=True)
+    level_offsets = differences.mean(axis=0)
+    level_bound = max(room * float(norms(differences - level_offsets).max()), 1e-6 * width)
+    shares = balanced_shares(
+        [EXPECTED_SCALE * _spectrum(np.atleast_2d(np.cov(shape.T))) for shape in shapes],
+        [(noise * bound * _spectrum(direction)) ** 2 for bound, direction in zip(bounds, directions, strict=True)],
+        (noise * level_bound) ** 2 * (len(axes) > 1),
+        (noise * width / 2) ** 2,
+    )
+    middle = reference.model.lo + width / 2
+    return DependencePlan(
+        axes, curves, points, offsets, directions, bounds, level_offsets, level_bound, middle, width / 2, shares,
+        reference.n_rows,
+    )  # fmt: skip
+
+
+def _evenly(values: Floats, resolution: int) -> Indices:
+    """Of increasing values, the indices of those nearest to an even spread over their range."""
+    wanted = np.linspace(values[0], values[-1], resolution)
+    return np.unique(np.abs(values[None, :] - wanted[:, None]).argmin(axis=1))
+
+
+def split_levels(curves: Sequence[Floats]) -> tuple[list[Floats], Floats]:
+    """Shapes and levels of rows' curves, by axis: (rows, grid points) each, and (rows, axes)."""
+    levels = np.stack([curve.mean(axis=1) for curve in curves], axis=1)
+    return [curve - level[:, None] for curve, level in zip(curves, levels.T, strict=True)], levels
+
+
+def norms(rows: Floats) -> Floats:
+    """L2 norms of rows."""
+    return np.asarray(np.sqrt(np.einsum("ij,ij->i", rows, rows)))
+
+
+def _spectrum(matrix: Floats) -> Floats:
+    """Eigenvalues of a matrix that has none below zero, in order."""
+    return np.maximum(np.asarray(np.linalg.eigvalsh(matrix), dtype=np.float64), 0.0)
+
+
+def noise_directions(shapes: Floats) -> Floats:
+    """T of the noise T e, from centred shapes of reference rows (rows, grid points): symmetric, of mean square 1."""
+    spectrum, vectors = np.linalg.eigh(shapes.T @ shapes / len(shapes))
+    spectrum = np.maximum(spectrum, 0.0)
+    roots = (spectrum + FLOOR * spectrum.mean() + 1e-300) ** 0.25
+    roots /= math.sqrt(float((roots**2).mean()))
+    return np.asarray((vectors * roots) @ vectors.T)
+
+
+def balanced_shares(spreads: Sequence[Floats], noises: Sequence[Floats], difference: float, level: float) -> Floats:
+    """Shares of each shape, of the differences and of the level: the smallest sum of logarithms of curves' variances.
+
+    Parameters
+    ----------
+    spreads : list of array (grid points,)
+        Of each axis, the prior variance of its mean shape along every direction.
+    noises : list of array (grid points,)
+        Along the same directions, the variance of the noise if the shape had the whole price.
+    difference, level : float
+        Variances of the noise of the levels' differences and of the level, if they had the whole price.
+
+    Notes
+    -----
+    Along a direction with prior variance p and noise variance v / s, what is left is p v / (p s + v), which falls with s by
+    a factor p s / (p s + v) of itself for a factor of s; level and differences fall as 1 / s. Where the sum is smallest,
+    each block's share is proportional to the sum over curves of what it takes off, relative to the curve's variance.
+    """
+    shares: Floats = np.full(len(spreads) + 2, 1 / (len(spreads) + 2))
+    for _ in range(SHARE_ROUNDS):
+        noisy = [v / share for v, share in zip(noises, shares[:-2], strict=True)]
+        trust = [p / (p + v) for p, v in zip(spreads, noisy, strict=True)]
+        left = np.array([float((v * t).mean()) for v, t in zip(noisy, trust, strict=True)])
+        gained = np.array([float((v * t * t).mean()) for v, t in zip(noisy, trust, strict=True)])
+        common = np.array([difference, level]) / shares[-2:]
+        whole = left + common.sum()
+        wanted = np.concatenate([gained / whole, common * (1 / whole).sum()])
+        shares = np.sqrt(shares * wanted / wanted.sum())  # half-way: what is wanted of 1 / s swings about its optimum
+        shares = np.maximum(shares / shares.sum(), LEAST_SHARE)
+    return np.asarray(shares / shares.sum())

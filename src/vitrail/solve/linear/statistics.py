@@ -1,0 +1,267 @@
+"""Released sufficient statistics of a batch of points: their scales, the linear models they give, and noise bands.
+
+*Scales.* The question releases sums of (kappa, d) and eta f; kappa and eta are free, because what is released scaled down
+is scaled up afterwards, noise and all. A large kappa wastes the bound on the total weight, which is known far better than
+the slopes; a small one drowns it. With |phi| = 1 the noise of the slope's gradient has, to first order, the variance of
+
+    sigma^2 [ n (1/eta^2 + 1/2 + phi_0^2/(2 kappa^2)) + |m|^2 (1/(2 kappa^2) + 1/(kappa eta)^2 + phi_0^2/kappa^4) ],
+
+m the mean of d; ``scales_of`` minimises it at phi_0^2 = 1/3, |m|^2 = 1/2 over a grid: public numbers only. A wrong
+guess costs accuracy, never privacy.
+
+*Bands.* Fresh noise is drawn from the law of the release, added to the released statistics, and the problem is solved again,
+59 times. The half-width is the 57th smallest of how far the value moved, spread and bias together: were the move from the
+truth to the release drawn from the same law as these, it would be covered with probability 57/60.
+
+*Calibration.* Released statistics hold noise already: where the ball binds, resampled problems start from an estimate that
+noise has turned, and are turned by less than it was. In the model case phi = R b/|b|, noise of total size sqrt(nu) |b| turns
+the truth into the estimate by an angle with cosine (1 + nu)^(-1/2), and the estimate into resampled ones by one with cosine
+c = ((1 + nu)/(1 + 2 nu))^(1/2): both are near 1 where signal dominates, and where noise does the true error is up to 1.85
+times the resampled one. c is seen, as the mean cosine between the values and the resampled ones. The factor used is 1 + k s
+sqrt(1 - c), s the share of draws in which the ball binds, k = ``TURN_FACTOR``, fitted on Adult, ACS income and a simulation.
+
+How often bands cover the solution without noise is measured in benchmarks/local_bands.py, also on data that had no part in
+the fit; single columns may be covered more rarely than all together. The simulation of tests/explain/linear/test_bands.py
+goes from signal to noise. Not in the bands: sampling error (the rows are what they are), rows whose weight the vault
+lowered, and the choice of the strongest columns, where one is made.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..._types import Bools, Floats, Indices
+from ...errors import InvalidInput
+from ...releases import Release
+from .least_squares import solve_affine, solve_in_ball
+from .one_hot import Structure
+from .problem import LocalProblem, active_features, by_column
+from .weights import Weight
+
+GRID_MARGIN = 1 + 2e-4
+"""A weight with a kink may exceed its values on the grid by so much; a larger contribution would be clipped, that is all."""
+SAFE_MASS = 4.0
+"""Standard deviations above zero at which a released total weight may be divided by."""
+RADIUS_SCALE = 0.25
+"""See ``radius_of``."""
+DRAWS = 59
+FEWEST_DRAWS = 19
+"""With fewer no order statistic has coverage 0.95."""
+COVERAGE = 0.95
+TURN_FACTOR = 1.0
+BATCH_NUMBERS = 4_000_000
+"""How many numbers of noise are held at a time."""
+
+
+@dataclass(frozen=True)
+class Scales:
+    """kappa of the intercept (0: none), eta of the label, and the bound on a row's contribution that follows.
+
+    Examples
+    --------
+    >>> from vitrail.solve.linear.weights import stable
+    >>> round(Scales.bounded(0.0, 1.0, stable(), 2.0).l2_bound, 3)
+    0.39
+    """
+
+    intercept: float
+    label: float
+    l2_bound: float
+
+    @classmethod
+    def bounded(cls, intercept: float, label: float, weight: Weight, largest_distance: float) -> Scales:
+        """Scales with their bound."""
+        d = np.linspace(0.0, largest_distance, 4001)
+        squares = intercept**2 + d**2
+        norms = np.sqrt(squares * (squares + label**2))
+        return cls(intercept, label, float((weight(d) * norms).max()) * GRID_MARGIN)
+
+    def undone(self, gram: Floats, cross: Floats) -> tuple[Floats, Floats]:
+        """Statistics of (kappa, d) and eta f as those of (1, d) and f."""
+        gram, cross = np.array(gram), cross / self.label
+        if self.intercept:
+            gram[:, 0, :] /= self.intercept
+            gram[:, :, 0] /= self.intercept
+            cross[:, 0] /= self.intercept
+        return gram, cross
+
+
+def scales_of(problem: LocalProblem, *, label_bound: float = 1.0) -> Scales:
+    """The scales with the least expected noise on the slope, from public numbers; |f| <= label_bound."""
+    n, weight, largest = problem.n_features, problem.weight, problem.largest_distance
+    labels = np.geomspace(0.25, 1.5, 19) / label_bound
+    intercepts = np.geomspace(0.1, 1.0, 17) if problem.intercept else np.zeros(1)
+    best, lowest = None, math.inf
+    for kappa in intercepts:
+        for eta in labels:
+            bounded = Scales.bounded(float(kappa), float(eta) * label_bound, weight, largest)
+            scales = Scales(float(kappa), float(eta), bounded.l2_bound)
+            noise = n * (1 / eta**2 + 0.5)
+            if kappa:
+                noise += n / (6 * kappa**2) + 0.5 * (0.5 / kappa**2 + 1 / (kappa * eta) ** 2 + 1 / (3 * kappa**4))
+            if scales.l2_bound**2 * noise < lowest:
+                best, lowest = scales, scales.l2_bound**2 * noise
+    if best is None or best.l2_bound <= 0:
+        raise InvalidInput(f"the weight {problem.weight.name!r} is zero at every distance the schema allows")
+    return best
+
+
+def radius_of(problem: LocalProblem, noise: float, size: int) -> float:
+    """The ball for the slope when the caller names none: 1 without an intercept, as in the paper; else from the noise.
+
+    x is divided by sqrt(columns), so a slope of length 1 can hardly follow the model: on Adult (affine, soft labels) the
+    mean squared error against it on the 200 nearest rows is 0.18, and 0.086 without a ball. But on noisy statistics a
+    large ball fills with noise: at epsilon 0.1 / 1 the error is 0.19 / 0.18 with radius 1, 0.17 / 0.12 with 2, 0.23 / 0.105
+    with 3, 0.55 / 0.106 with 5. 0.25 (noise sqrt(size))^(-1/3), noise the standard deviation of a mean statistic, gives 1.6
+    and 3.3 there, and lies near the best of these radii from epsilon 0.03 to 10 (fitted on Adult alone). A
+    ridge on the diagonal changes nothing while the ball binds, and made little difference otherwise, so there is none.
+    """
+    return RADIUS_SCALE * (noise * math.sqrt(size)) ** (-1 / 3) if problem.intercept else 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class LocalFit:
+    """Linear models g(x) = intercept + slope.(x - z), slopes and means of d in reduced coordinates, in units of f."""
+
+    intercepts: Floats
+    slopes: Floats
+    means: Floats | None
+
+
+@dataclass(frozen=True, eq=False)
+class LocalStatistics:
+    """Released statistics of a batch of points: A (points, size, size), b (points, size), reduced, and their noise.
+
+    Attributes
+    ----------
+    a, b : arrays
+        Divided by the declared row count and freed of the scales; the intercept comes first where there is one.
+    noise : float
+        Standard deviation of an entry of the released mean, before the scales were taken off.
+    levels : array (points, columns)
+        The levels of the points.
+    active : array (points, n_features)
+        Which features the points have: all numbers, and their own levels.
+    """
+
+    structure: Structure
+    scales: Scales
+    a: Floats
+    b: Floats
+    noise: float
+    levels: Indices
+    active: Floats
+
+    @classmethod
+    def of_release(
+        cls, problem: LocalProblem, raw_points: Floats, release: Release, n_rows_public: int, scales: Scales | None = None
+    ) -> LocalStatistics:
+        """What a release of ``statistics_question`` says."""
+        assert release.sigma is not None
+        gram, cross = release.parts["gram"], release.parts["cross"]
+        return cls.of_sums(problem, raw_points, gram, cross, release.sigma, n_rows_public, scales)
+
+    @classmethod
+    def of_sums(
+        cls,
+        problem: LocalProblem,
+        raw_points: Floats,
+        gram: Floats,
+        cross: Floats,
+        sigma: float,
+        n_rows_public: int,
+        scales: Scales | None = None,
+    ) -> LocalStatistics:
+        """The same from noisy sums (points, n, n) and (points, n)."""
+        scales = scales_of(problem) if scales is None else scales
+        structure = Structure(problem.schema, scales.intercept)
+        shown = problem.shown_values(raw_points)
+        levels, active = structure.levels(shown), active_features(problem.schema, shown)
+        reduced, vector = structure.reduce(gram / n_rows_public, cross / n_rows_public, levels)
+        return cls(structure, scales, *scales.undone(reduced, vector), sigma / n_rows_public, levels, active)
+
+    def solve(self, radius: float, columns: Bools | None = None) -> LocalFit:
+        """The best linear model of every point, its slope in a ball; ``columns`` (points, n_columns) it may use."""
+        return self._solve(self.a, self.b, radius, columns)
+
+    def _solve(self, a: Floats, b: Floats, radius: float, columns: Bools | None) -> LocalFit:
+        if columns is not None:
+            a, b = self._restricted(a, b, columns)
+        if not self.structure.offset:
+            return LocalFit(np.zeros(len(a)), solve_in_ball(a, b, radius), None)
+        smallest = SAFE_MASS * self.noise / self.scales.intercept**2
+        intercepts, slopes = solve_affine(a, b, radius, smallest_mass=smallest)
+        return LocalFit(intercepts, slopes, a[:, 0, 1:] / np.maximum(a[:, :1, 0], smallest))
+
+    def _restricted(self, a: Floats, b: Floats, columns: Bools) -> tuple[Floats, Floats]:
+        """Nothing but a positive diagonal where a column is left out: its slope is then zero."""
+        kept = columns @ self.structure.column_of.T > 0
+        if self.structure.offset:
+            kept = np.concatenate((np.ones((len(kept), 1), dtype=np.bool_), kept), axis=1)
+        alone = np.einsum("qii->qi", np.abs(a)).max(axis=1, initial=0.0, keepdims=True) * ~kept
+        a = np.where(kept[:, :, None] & kept[:, None, :], a, 0.0)
+        np.einsum("qii->qi", a)[...] += alone + ~kept
+        return a, np.where(kept, b, 0.0)
+
+    def values(self, fit: LocalFit, active: Floats | None = None) -> Floats:
+        """What each column contributes, in units of f: -slope.mean, or the slope at the point's features."""
+        if fit.means is not None:
+            return np.asarray(-(fit.slopes * fit.means) @ self.structure.column_of)
+        here = self.active if active is None else active
+        return by_column(self.structure.schema, self.features(fit.slopes) * here)
+
+    def features(self, reduced: Floats) -> Floats:
+        """Slopes or means per encoded feature."""
+        return np.asarray(reduced @ self.structure.basis.T)
+
+    def strongest(self, fit: LocalFit, count: int) -> Bools:
+        """The ``count`` columns with the largest contribution, point by point."""
+        sizes = np.abs(self.values(fit))
+        order = np.argsort(-sizes, axis=1, kind="stable")[:, :count]
+        kept = np.zeros(sizes.shape, dtype=np.bool_)
+        np.put_along_axis(kept, order, True, axis=1)
+        return kept
+
+    def half_widths(self, fit: LocalFit, radius: float, *, columns: Bools | None = None, draws: int = DRAWS) -> Floats:
+        """Calibrated half-widths of the bands of ``values(fit)``, in units of f (points, columns).
+
+        ``fit`` is what ``solve(radius, columns)`` returned. The draws are seeded by the release: the same release has the
+        same bands.
+        """
+        generator = np.random.default_rng(int.from_bytes(hashlib.sha256(self.b.tobytes()).digest()[:8], "big"))
+        values, size = self.values(fit), self.a.shape[1]
+        widths = np.empty(values.shape)
+        together = max(1, BATCH_NUMBERS // (draws * size * size))
+        for start in range(0, len(values), together):
+            batch = slice(start, start + together)
+            levels = np.repeat(self.levels[batch], draws, axis=0)
+            noise_a, noise_b = self._noise(levels, generator)
+            noise_a += np.repeat(self.a[batch], draws, axis=0)
+            noise_b += np.repeat(self.b[batch], draws, axis=0)
+            kept = None if columns is None else np.repeat(columns[batch], draws, axis=0)
+            again = self._solve(noise_a, noise_b, radius, kept)
+            moved = self.values(again, np.repeat(self.active[batch], draws, axis=0)).reshape(-1, draws, values.shape[1])
+            widths[batch] = calibrated(values[batch], moved, again.slopes.reshape(-1, draws, again.slopes.shape[1]), radius)
+        return widths
+
+    def _noise(self, levels: Indices, generator: np.random.Generator) -> tuple[Floats, Floats]:
+        """Fresh noise on A and b, one draw for each row of ``levels``, from the law of the release."""
+        gram, cross = self.structure.noise(levels, generator)
+        return self.scales.undone(gram * self.noise, cross * self.noise)
+
+
+def calibrated(values: Floats, redrawn: Floats, slopes: Floats, radius: float) -> Floats:
+    """Half-widths (points, columns) from values under fresh noise (points, draws, columns) and the slopes behind them."""
+    draws = redrawn.shape[1]
+    rank = min(math.ceil(COVERAGE * (draws + 1)), draws) - 1
+    moves = np.partition(np.abs(redrawn - values[:, None]), rank, axis=1)[:, rank]
+    lengths = np.linalg.norm(values, axis=1)[:, None] * np.linalg.norm(redrawn, axis=2)
+    products = np.einsum("qi,qdi->qd", values, redrawn)
+    cosines = np.divide(products, lengths, out=np.zeros_like(products), where=lengths > 0).mean(axis=1)
+    on_sphere = (np.linalg.norm(slopes, axis=2) > radius * (1 - 1e-6)).mean(axis=1)
+    factor = 1 + TURN_FACTOR * on_sphere * np.sqrt(1 - np.clip(cosines, 0.0, 1.0))
+    return np.asarray(moves * factor[:, None])

@@ -1,0 +1,31 @@
+"""The loss that a local linear model minimises, on exact statistics."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vitrail.solve.linear.least_squares import solve_in_ball
+
+Floats = NDArray[np.float64]
+
+
+def loss(a: Floats, b: Floats, phi: Floats) -> Floats:
+    """phi^T A phi - 2 b^T phi of every query: the squared loss, less what no phi changes."""
+    quadratic = np.einsum("qi,qij,qj->q", phi, a, phi)
+    return np.asarray(quadratic - 2 * np.einsum("qi,qi->q", b, phi), dtype=np.float64)
+
+
+def excess_loss(a: Floats, b: Floats, phi: Floats, radius: float = 1.0) -> Floats:
+    """How much worse phi is than the best in the ball, on exact statistics; never below zero but for rounding.
+
+    Examples
+    --------
+    >>> excess_loss(np.eye(2)[None], np.array([[0.5, 0.0]]), np.array([[0.5, 0.1]])).round(4)
+    array([0.01])
+    """
+    best = solve_in_ball(a, b, radius)
+    # A difference of two losses would cancel: with e = phi - best it is e^T A e + 2 (A best - b)^T e.
+    away = np.asarray(phi, dtype=np.float64) - best
+    gradient = np.einsum("qij,qj->qi", a, best) - b
+    return np.asarray(np.einsum("qi,qij,qj->q", away, a, away) + 2 * np.einsum("qi,qi->q", gradient, away))
