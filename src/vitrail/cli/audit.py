@@ -191,8 +191,8 @@ def _onnx(path: Path) -> Callable[..., object]:
     entered = session.get_inputs()[0].name
 
     def ask(points: NDArray[np.float64]) -> object:
-        answers = [np.asarray(one) for one in session.run(None, {entered: np.asarray(points, dtype=np.float32)})]
-        shaped = [one for one in answers if one.ndim == 2 and one.dtype.kind == "f"]
+        answers = map(np.asarray, session.run(None, {entered: np.asarray(points, dtype=np.float32)}))
+        shaped = [answer for answer in answers if answer.ndim == 2 and answer.dtype.kind == "f"]
         if not shaped:
             raise InvalidInput(f"{path} returns no table of probabilities; export it with options={{'zipmap': False}}")
         return shaped[-1]
