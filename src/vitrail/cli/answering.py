@@ -92,7 +92,7 @@ class Order(Generic[B, A]):
     writers: Mapping[str, Callable[[A, Path], object]] = field(default_factory=dict)
     keep: Callable[[B], None] | None = None
     summary: Callable[[A], str] | None = None
-    details: Callable[[Quoted[B]], None] | None = None
+    details: Callable[[Quoted[B], GlobalExplainer[B]], None] | None = None
 
 
 def fulfil(order: Order[B, A], data: DataOptions, price: PriceOptions, output: OutputOptions) -> None:
@@ -204,7 +204,7 @@ def print_quote(
         else "How wide the bands would be is not known beforehand."
     )
     if order.details is not None:
-        order.details(quoted)
+        order.details(quoted, explainer)
     if tag is not None:
         print_line(
             f"It {'fits' if tag.fits else 'does not fit'}: the largest question that the account can still pay for is "

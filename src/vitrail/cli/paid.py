@@ -57,7 +57,7 @@ def _itself(bought: A) -> A:
 def _marginals_order(columns: list[str] | None, bins: int) -> Order[Marginals, Marginals]:
     from ..explain.marginals import MarginalsExplainer
 
-    def details(quoted: Quoted[Marginals]) -> None:
+    def details(quoted: Quoted[Marginals], explainer: GlobalExplainer[Marginals]) -> None:
         rows, half = quoted.result.n_rows_public, quoted.result.half_width
         lines = [
             (cut.name, str(len(cut)), f"{rows / len(cut):,.0f}", f"± {100 * half * len(cut) / rows:.1f} %")
@@ -411,8 +411,11 @@ def release(
     fulfil(order, data, price, output)
 
 
-def _print_pane_quote(quoted: Quoted[Pane]) -> None:
-    for part, share in quoted.result.shares().items():
+def _print_pane_quote(quoted: Quoted[Pane], explainer: GlobalExplainer[Pane]) -> None:
+    from ..pane.pane_recipe import PaneExplainer
+
+    assert isinstance(explainer, PaneExplainer)
+    for part, share in explainer.shares(quoted.price.cost.mu).items():
         print_line(f"{part}: {100 * share:.1f} % of the price")
     for title, accuracy in quoted.result.accuracy().items():
         print_line(f"{title}: {accuracy}")

@@ -71,10 +71,10 @@ def check_writable(path: Path, what: str) -> None:
 def check_files(files: Sequence[Path] | None, suffixes: Sequence[str], what: str) -> None:
     """Refuse files whose names end in none of the suffixes, or that could not be written later."""
     for file in files or ():
+        check_writable(file, what)
         if file.suffix.lower() not in suffixes:
             allowed = f"{', '.join(suffixes[:-1])} or {suffixes[-1]}"
             raise InvalidInput(f"--output-file is {str(file)!r}; its name must end in {allowed}")
-        check_writable(file, what)
 
 
 def write_file(file: Path, writer: Callable[[Path], object], what: str, after: str = "") -> None:
