@@ -95,7 +95,7 @@ def test_another_model_is_noted(run):
     told = run("explain", "people.pane", "person.json", "--model", "model.onnx", "--output", "0", "--no-bands")
     assert "Note: the pane 'people.pane' was made with" in told.err
     assert told.code == 0
-    assert "No counterfactuals: the file " in told.out
+    assert "No counterfactuals: the picture is about the classes 0, 1, and the model has 1, 0" in told.out
 
 
 def test_report_of_a_pane_and_report_of_data_are_one_word(run):
