@@ -1,7 +1,7 @@
 """What a stream of questions costs: the paper's workload of 4 500 queries in three disjoint parts of ACS.
 
 Each row draws its part, so the parts compose in parallel: the account pays for the dearest of them. Every query may cost
-epsilon 0.01 (delta 1e-6). The sound protocol runs as in the library (``adaptive.stream_recipe``), with its questions
+epsilon 0.01 (delta 1e-6). The sound protocol runs as in the library (``adaptive.Stream``), with its questions
 answered from exact statistics plus the noise law of the vault, because 4 500 streams of passes over a million rows would
 take days; a few real releases are checked in the other parts and in the audits.
 """

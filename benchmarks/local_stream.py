@@ -20,7 +20,7 @@ from local_setup import Case
 from papers.patel_published import Rehearsal
 from vitrail.accounting import Cost
 from vitrail.explain.linear import Adaptive
-from vitrail.explain.linear.adaptive import stream_recipe
+from vitrail.explain.linear.adaptive import Stream
 from vitrail.explain.linear.descent import Descended, descend
 from vitrail.explain.recipe import Recipe, Terms, cost_of
 from vitrail.solve.linear.descent import Gradients, pace_of
@@ -115,7 +115,7 @@ def protocol(
     for raw in third.raw:
 
         def recipe(terms: Terms, point: np.ndarray = raw[None]) -> Recipe[list[Past]]:
-            return stream_recipe(gradients, point, history, options, terms)
+            return Stream(gradients, history, options).entries_recipe(point, terms)
 
         found += rehearsal.run(recipe, mu)
         history.take(found[-1])

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from . import audit, errors, flow, pane, show
     from .accounting import Cost
-    from .explain import linear
+    from .explain import adapters, linear
     from .explain.accumulated_effects import AccumulatedEffects
     from .explain.any_curve import AnyCurve
     from .explain.any_ranking import AnyRanking
@@ -98,6 +98,7 @@ _HOMES = {
     "tune_locally_linear": "maps",
 }
 _ROOMS = {name: name for name in ("audit", "errors", "flow", "pane", "show")} | {
+    "adapters": "explain.adapters",
     "linear": "explain.linear",
     "weights": "solve.linear.weights",
 }
@@ -149,6 +150,7 @@ __all__ = [
     "Shapley",
     "Surface",
     "TunedMaps",
+    "adapters",
     "audit",
     "errors",
     "flow",

@@ -25,7 +25,7 @@ import pytest
 import vitrail as vt
 from error_rates import CONFIDENCE
 from vitrail.accounting import bounded_range_epsilon_of
-from vitrail.explain.linear.adaptive import stream_recipe
+from vitrail.explain.linear.adaptive import Stream
 from vitrail.explain.recipe import Terms, drive
 from vitrail.solve.linear.descent import Gradients
 from vitrail.solve.linear.history import History
@@ -101,7 +101,7 @@ def protocol(answer_of, mu, enhanced):
     def run(rows):
         spy, history, counts = Eavesdropper(answer_of(rows)), History(PROBLEM), []
         for query in QUERIES:
-            (past,) = drive(stream_recipe(GRADIENTS, query[None], history, options, terms), units, spy.answer)
+            (past,) = drive(Stream(GRADIENTS, history, options).entries_recipe(query[None], terms), units, spy.answer)
             history.take(past)
             counts.append(past.gradients)
         assert history.cost <= vt.Cost.of_mu(mu)

@@ -198,7 +198,7 @@ def _onnx(path: Path) -> Callable[..., object]:
     entered = session.get_inputs()[0].name
 
     def ask(points: NDArray[np.float64]) -> object:
-        answers = [np.asarray(answer) for answer in session.run(None, {entered: np.asarray(points, dtype=np.float32)})]
+        answers = map(np.asarray, session.run(None, {entered: np.asarray(points, dtype=np.float32)}))
         shaped = [answer for answer in answers if answer.ndim == 2 and answer.dtype.kind == "f"]
         if not shaped:
             raise InvalidInput(f"{path} returns no table of probabilities; export it with options={{'zipmap': False}}")

@@ -2,6 +2,13 @@
 
 Each returns a function of (model, X) or (model, X, y) that imports its library where it runs. A model may be a fitted
 estimator that takes data frames, or a ``vitrail.Model``.
+
+Examples
+--------
+>>> import numpy as np, pandas as pd, vitrail as vt
+>>> rank = vt.adapters.from_shap(lambda model, X: model * X.to_numpy())  # any function that returns SHAP values
+>>> rank(2.0, pd.DataFrame({"age": [0.1, -0.3], "dose": [0.0, 0.1]}))
+{'age': 0.4, 'dose': 0.1}
 """
 
 from __future__ import annotations

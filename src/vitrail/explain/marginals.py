@@ -70,14 +70,14 @@ class MarginalsExplainer(GlobalExplainer[Marginals]):
         """Buy the histograms; quotes of other explainers stand on them from then on."""
         bought = super().__call__(epsilon=epsilon, mu=mu)
         if set(bought.columns) >= set(self._data.feature_schema.names):
-            self._data.keep(SEEN, json.dumps(bought.to_json()).encode())
+            self._data.keep(SEEN, bought.to_bytes())
         return bought
 
 
 def seen_marginals(data: PrivateData) -> Marginals | None:
     """Histograms of all columns that this analyst has bought before, if any: a quote may stand on them."""
     kept = data.kept(SEEN)
-    return None if kept is None else Marginals.from_json(json.loads(kept))
+    return None if kept is None else Marginals.from_bytes(kept)
 
 
 class MarginalsOptions(TypedDict, total=False):

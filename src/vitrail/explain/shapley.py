@@ -45,7 +45,6 @@ from ..results.band_claim import TWO_SIDED_95, claim_of
 from ..schema import Schema
 from ..solve.shapley.chains import Chains
 from ..solve.shapley.permutations import point_key, ranks_of
-from ..solve.shapley.probe_rows import ProbeRows
 from ..solve.shapley.reconcile import Scales, choose_clip, clip_edges, reconcile
 from ..vault import Block, BoundedSum, PrivateData, SampledSum
 from .recipe import Ask, Conversation, LocalExplainer, Recipe, Terms, cost_of, points_identity
@@ -59,6 +58,8 @@ MOST_NUMBERS = 10_000
 """Points times columns in one question; a block of 4096 rows then takes 0.3 GB."""
 MOST_PERMUTATIONS = 1000
 REHEARSED_POINTS = 2
+FEWEST_PROBE_ROWS = 3
+"""The vault's probe has at least these many rows, however small a block is."""
 
 
 class Shapley(LocalExplainer[Attribution]):
@@ -237,7 +238,8 @@ class RowVectors:
     point_outputs: Floats
     n_permutations: int
     seed: int
-    _probes: dict[int, ProbeRows] = field(default_factory=dict)
+    _probed: dict[int, dict[bytes, Floats | None]] = field(default_factory=dict)
+    """For each block size the vault's public probe rows, and their vectors once they were computed."""
 
     @property
     def model(self) -> Model:
@@ -245,15 +247,28 @@ class RowVectors:
         return self.chains.model
 
     def __call__(self, block: Block) -> tuple[Floats, Floats]:
-        """(v of shape (rows, Q, n), f(x) of shape (rows,)) of a block."""
+        """(v of shape (rows, Q, n), f(x) of shape (rows,)) of a block.
+
+        The vault tries every function on a dozen blocks of public rows, the same ones at other positions. Their vectors are
+        computed once; a block that holds any other row is computed. That does not blunt the vault's test: whether outputs
+        depend on their row alone is probed for the model itself (by the vault for the rows, in ``Chains`` for the hybrids).
+        """
         values = np.ascontiguousarray(block.values)
         outputs = block.predictions(self.model)
-        if len(values) not in self._probes:
-            self._probes[len(values)] = ProbeRows.of(self.schema, self.target, len(values))
-        probe = self._probes[len(values)]
-        if (indices := probe.indices(values)) is None:
+        if (probed := self._probed.get(len(values))) is None:
+            probed = self._probed.setdefault(len(values), self._probe_rows(len(values)))
+        if not all(row.tobytes() in probed for row in values):
             return self._compute(values, outputs), outputs
-        return probe.look_up(indices, lambda: self._compute(values, outputs)), outputs
+        rows = [row.tobytes() for row in values]
+        if any(probed[row] is None for row in rows):
+            probed.update(zip(rows, self._compute(values, outputs), strict=True))
+        return np.array([probed[row] for row in rows]), outputs
+
+    def _probe_rows(self, block_rows: int) -> dict[bytes, Floats | None]:
+        probe = self.schema.probe_rows(max(block_rows, FEWEST_PROBE_ROWS))
+        if self.target is not None:
+            probe = np.delete(probe, self.schema.column_index(self.target), axis=1)
+        return dict.fromkeys(row.tobytes() for row in np.ascontiguousarray(probe))
 
     def _compute(self, values: Floats, outputs: Floats) -> Floats:
         vectors = np.empty((len(values), *self.points.shape))

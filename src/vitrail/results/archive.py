@@ -167,6 +167,9 @@ def json_bytes(value: JsonValue | Mapping[str, JsonValue]) -> bytes:
 
 def parsed_json(content: bytes, what: str) -> JsonValue:
     """A JSON value, or an error that names the text."""
+    if len(content) > MOST_JSON_BYTES:
+        size = f"{MOST_JSON_BYTES >> 20} MiB"
+        raise DamagedFile(f"{what} is a JSON text of more than {size}; what ``save`` writes may be larger")
     try:
         parsed: JsonValue = json.loads(
             content.decode("utf-8"), parse_constant=_finite, parse_float=_finite, object_pairs_hook=_object

@@ -146,7 +146,7 @@ class ClassPicture(Result, stored_as="class-picture/1"):
 
     @property
     def half_width(self) -> float:
-        """Half the width of the noise band of a class's row count."""
+        """Half-width of the noise band of a class's row count."""
         return TWO_SIDED_95 * self.counts_sigma
 
     @cached_property

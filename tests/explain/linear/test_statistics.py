@@ -132,9 +132,9 @@ def test_no_row_exceeds_the_bound_and_some_row_nearly_reaches_it(intercept, weig
 def test_scales_beat_the_plain_ones_by_the_formula():
     problem = problem_of(True)
     scales, plain = scales_of(problem), Scales.bounded(1.0, 1.0, problem.weight, problem.largest_distance)
-    assert plain.l2_bound == pytest.approx(
-        problem.weight.statistics_bound(problem.largest_distance, intercept=True), rel=5e-4
-    )
+    d = np.linspace(0, problem.largest_distance, 20_001)
+    longest = problem.weight(d) * np.sqrt((1 + d**2) * (2 + d**2))  # alpha |u| sqrt(|u|^2 + 1), u = (1, d)
+    assert plain.l2_bound == pytest.approx(longest.max(), rel=5e-4)
     assert scales.l2_bound < plain.l2_bound / 2
     assert 0 < scales.intercept < 1
     assert scales_of(problem_of(False)).intercept == 0

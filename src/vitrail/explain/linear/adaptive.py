@@ -32,6 +32,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -64,20 +65,48 @@ POINTS_PER_PIECE = 32
 NOT_KEPT_NOTE = "The history was not kept with the ledger, because the model has no content hash; key= gives it a name."
 
 
-def stream_recipe(
-    gradients: Gradients, raw: Floats, history: History, options: Adaptive, terms: Terms, most_steps: int | None = None
-) -> Recipe[list[Past]]:
-    """Points one after the other, each at the same share of the price; ``history`` itself is left as it is."""
-    known, explained = history.copy(), []
-    share = 1 / len(raw)
-    for point in raw:
-        past = known.neighbour(point, options.reuse_distance)
-        if past is None:
-            inner = _Point(gradients, point, known, options, terms.scaled(share), most_steps)
-            past = yield from scaled(inner.recipe(), share)
-        known.take(past)
-        explained.append(past)
-    return explained
+@dataclass(frozen=True)
+class Stream:
+    """Points one after the other, from a history as it is now.
+
+    Attributes
+    ----------
+    gradients : Gradients
+        The problem, and public facts about it.
+    history : History
+        What is known before the first point. It is left as it is.
+    options : Adaptive
+    """
+
+    gradients: Gradients
+    history: History
+    options: Adaptive
+
+    def facts(self) -> dict[str, JsonValue]:
+        """What the questions of a stream depend on, besides its points."""
+        options: list[JsonValue] = [self.options.iterations, self.options.reuse_distance, self.options.candidates]
+        return {"method": self.options.name, "options": options, "history": self.history.digest()}
+
+    def entries_recipe(self, raw: Floats, terms: Terms, most_steps: int | None = None) -> Recipe[list[Past]]:
+        """An entry of the history for every point, each at the same share of the price."""
+        known, entries = self.history.copy(), []
+        share = 1 / len(raw)
+        for point in raw:
+            past = known.neighbour(point, self.options.reuse_distance)
+            if past is None:
+                inner = _Point(self.gradients, point, known, self.options, terms.scaled(share), most_steps)
+                past = yield from scaled(inner.recipe(), share)
+            known.take(past)
+            entries.append(past)
+        return entries
+
+    def recipe(self, raw: Floats, terms: Terms, most_steps: int | None = None) -> Recipe[Attribution]:
+        """The explanation of all points."""
+        entries = yield from self.entries_recipe(raw, terms, most_steps)
+        after = self.history.copy()
+        for past in entries:
+            after.take(past)
+        return stream_explanation(after, raw, entries, after.promise(terms.delta, terms.neighbours), self.options)
 
 
 class _Point:
@@ -157,18 +186,19 @@ class _Point:
 
 
 def stream_explanation(
-    problem: LocalProblem, raw: Floats, explained: list[Past], history: History, promise: Guarantee, options: Adaptive
+    history: History, raw: Floats, entries: list[Past], promise: Guarantee, options: Adaptive
 ) -> Attribution:
     """What the entries say. ``promise`` covers the releases of the whole history, on which the explanations rest."""
+    problem = history.problem
     models = LocalModels(
-        np.array([past.phi for past in explained]),
-        np.array([past.mean for past in explained]) if problem.intercept else None,
-        np.array([past.noise_std for past in explained]),
-        np.array([past.mean_std for past in explained]),
+        np.array([past.phi for past in entries]),
+        np.array([past.mean for past in entries]) if problem.intercept else None,
+        np.array([past.noise_std for past in entries]),
+        np.array([past.mean_std for past in entries]),
     )
-    released = [past.gradients for past in explained]
+    released = [past.gradients for past in entries]
     notes = (f"{_effort(released)}.", BANDS_NOTE, f"The guarantee covers all {len(history)} points of the history.")
-    cost = sum((past.cost for past in explained), Cost())
+    cost = sum((past.cost for past in entries), Cost())
     return explanation_of(problem, raw, models, guarantee=promise, cost=cost, method=options.name, notes=notes)
 
 

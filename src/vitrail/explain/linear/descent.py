@@ -161,7 +161,7 @@ def means_ask(gradients: Gradients, centres: Floats, share: float) -> Ask:
 
 
 def descent_recipe(
-    gradients: Gradients, raw: Floats, options: Descent, terms: Terms, most_steps: int | None = None
+    gradients: Gradients, options: Descent, raw: Floats, terms: Terms, most_steps: int | None = None
 ) -> Recipe[Attribution]:
     """Gradients of all points at once, as far as they fit a pass; a tenth for their means, where there is an intercept."""
     problem, centres = gradients.problem, gradients.problem.encode(raw)

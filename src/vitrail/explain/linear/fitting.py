@@ -7,7 +7,9 @@ is about training data too. Test: tests/explain/linear/test_local.py.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from ...accounting import JsonValue, rounded_up
 from ...errors import InvalidInput
@@ -24,6 +26,7 @@ from ..stand_in import try_model
 from .moments import cells_recipe, moments_recipe
 from .options import Cells, Moments, Rows
 
+F = TypeVar("F")
 VERSION = 2
 TRAINING_NOTE = (
     "The promise covers the model's training too: its own (epsilon = {epsilon}, delta = {delta}) is added to that of "
@@ -62,84 +65,55 @@ class TrainingGuarantee:
 
 
 @dataclass(frozen=True)
-class SynopsisFitting(GlobalExplainer[Synopsis]):
-    """Moments of the rows, from which every point is explained.
+class Fitting(GlobalExplainer[F]):
+    """What a fit would buy: made by :meth:`LocalLinear.fitting`.
 
     Attributes
     ----------
-    data : PrivateData
-        The rows.
-    problem : LocalProblem
-        What will be explained.
-    kind : Moments or Cells
-        Whether rows are cut into cells.
-    training : TrainingGuarantee, optional
-        The model's own promise.
-    key : str, optional
-        A name for a model or weight that is a bare function.
+    make : callable
+        Makes the conversation; whatever is wrong with model or columns is an error.
     """
 
-    data: PrivateData
-    problem: LocalProblem
-    kind: Moments | Cells
-    training: TrainingGuarantee | None = None
-    key: str | None = None
+    make: Callable[[], Conversation[F]]
 
-    def conversation(self) -> Conversation[Synopsis]:
-        """One question, or a survey and one."""
-        known = self.problem.identity(self.key)
-        columns: JsonValue = None if self._columns is None else list(self._columns)
-        identity = None if known is None else {"kind": "synopsis", "version": VERSION, **known, "cells": columns}
-        label = f"synopsis of {self.problem.schema.n_columns} columns for explanations of {self.problem.model.name}"
-        return Conversation(self.data, self._recipe, label, identity, (self.problem.model,))
-
-    @property
-    def _columns(self) -> tuple[str, ...] | None:
-        """The columns to cut by; None where they are chosen."""
-        if isinstance(self.kind, Moments):
-            return ()
-        return None if self.kind.columns is None else tuple(self.kind.columns)
-
-    def _recipe(self, terms: Terms) -> Recipe[Synopsis]:
-        if self._columns is None:
-            made = yield from cells_recipe(self.problem, terms)
-        else:
-            made = yield from moments_recipe(self.problem, self._columns, terms)
-        return made if self.training is None else replace(made, guarantee=self.training.added_to(made.guarantee))
+    def conversation(self) -> Conversation[F]:
+        """What would be said to the vault."""
+        return self.make()
 
 
-@dataclass(frozen=True)
-class RowsFitting(GlobalExplainer[RowsExplainer]):
-    """Private rows, on which every point is explained.
+def synopsis_conversation(
+    data: PrivateData,
+    problem: LocalProblem,
+    kind: Moments | Cells,
+    training: TrainingGuarantee | None,
+    key: str | None,
+) -> Conversation[Synopsis]:
+    """Moments of the rows, from which every point is explained: one question, or a survey and one."""
+    columns = () if isinstance(kind, Moments) else None if kind.columns is None else tuple(kind.columns)
 
-    Attributes
-    ----------
-    data, problem, training
-        As for :class:`SynopsisFitting`; the problem's weight is not used.
-    kind : Rows
-        How many rows are sampled.
-    weight : Weight, optional
-        Instead of exp(-d^2/width) with width 1.3/columns.
-    """
+    def recipe(terms: Terms) -> Recipe[Synopsis]:
+        made = yield from cells_recipe(problem, terms) if columns is None else moments_recipe(problem, columns, terms)
+        return made if training is None else replace(made, guarantee=training.added_to(made.guarantee))
 
-    data: PrivateData
-    problem: LocalProblem
-    kind: Rows
-    training: TrainingGuarantee | None = None
-    weight: Weight | None = None
+    known = problem.identity(key)
+    cut: JsonValue = None if columns is None else list(columns)
+    identity = None if known is None else {"kind": "synopsis", "version": VERSION, **known, "cells": cut}
+    label = f"synopsis of {problem.schema.n_columns} columns for explanations of {problem.model.name}"
+    return Conversation(data, recipe, label, identity, (problem.model,))
 
-    def conversation(self) -> Conversation[RowsExplainer]:
-        """The questions of private rows: they depend neither on the model nor on the weight."""
-        paid = private_rows(self.data, columns=self.problem.schema.names).conversation()
 
-        def recipe(terms: Terms) -> Recipe[RowsExplainer]:
-            rows = yield from paid.recipe(terms)
-            n_sampled, kind = min(self.kind.n_sampled, terms.public_rows), self.kind
-            made = explain_on(
-                self.problem, rows, weight=self.weight, n_sampled=n_sampled, replicates=kind.replicates, seed=kind.seed
-            )
-            return made if self.training is None else replace(made, guarantee=self.training.added_to(made.guarantee))
+def rows_conversation(
+    data: PrivateData, problem: LocalProblem, kind: Rows, training: TrainingGuarantee | None, weight: Weight | None
+) -> Conversation[RowsExplainer]:
+    """Private rows, on which every point is explained: their questions depend neither on the model nor on the weight."""
+    paid = private_rows(data, columns=problem.schema.names).conversation()
 
-        # Whoever has begun to buy these rows is not rehearsed again, whatever the model: so it is tried here.
-        try_model(self.problem.model, self.problem.schema)
-        return Conversation(self.data, recipe, paid.label, paid.identity, (self.problem.model,))
+    def recipe(terms: Terms) -> Recipe[RowsExplainer]:
+        rows = yield from paid.recipe(terms)
+        n_sampled = min(kind.n_sampled, terms.public_rows)
+        made = explain_on(problem, rows, weight=weight, n_sampled=n_sampled, replicates=kind.replicates, seed=kind.seed)
+        return made if training is None else replace(made, guarantee=training.added_to(made.guarantee))
+
+    # Whoever has begun to buy these rows is not rehearsed again, whatever the model: so it is tried here.
+    try_model(problem.model, problem.schema)
+    return Conversation(data, recipe, paid.label, paid.identity, (problem.model,))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Literal, TypeAlias, TypeVar, overload
 
 import numpy as np
@@ -30,10 +31,10 @@ from ...solve.linear.labelled_rows import RowsExplainer
 from ...solve.linear.problem import Labels, LocalProblem
 from ...solve.linear.weights import Weight, custom, polynomial, stable
 from ...vault import PrivateData
-from ..recipe import Conversation, LocalExplainer, Recipe, Terms, points_identity
-from .adaptive import NOT_KEPT_NOTE, Keeper, keeper_of, kept_history, stream_explanation, stream_recipe
+from ..recipe import Conversation, GlobalExplainer, LocalExplainer, Recipe, Terms, points_identity
+from .adaptive import NOT_KEPT_NOTE, Keeper, Stream, keeper_of, kept_history, stream_explanation
 from .descent import REHEARSED_STEPS, descent_recipe
-from .fitting import RowsFitting, SynopsisFitting, TrainingGuarantee
+from .fitting import Fitting, TrainingGuarantee, rows_conversation, synopsis_conversation
 from .options import Adaptive, Cells, Descent, FromHistory, Method, MethodName, Moments, Rows, Statistics
 from .statistics import check_size, statistics_recipe
 
@@ -187,20 +188,32 @@ class LocalLinear(LocalExplainer[Attribution]):
             return super().__call__(points, epsilon=epsilon, mu=mu)
         if epsilon is not None or mu is not None:
             raise InvalidInput("method 'history' is free: it uses earlier explanations alone; leave epsilon and mu away")
-        raw = self.read(points)
-        return self._promised(explain_from(method.history or kept_history(self._problem, self._data, self._key), raw))
+        raw, given = self.read(points), method.history
+        history = kept_history(self._problem, self._data, self._key) if given is None else given
+        return self._promised(explain_from(history, raw))
 
     def conversation(self, points: object) -> Conversation[Attribution]:
         """What would be said to the vault about these points; whatever is wrong with them is an error."""
         raw, method = self.read(points), self._method
+        facts: dict[str, JsonValue]
+        recipe: PointsRecipe[Attribution]
         if isinstance(method, Statistics):
             check_size(self._problem, len(raw))
-            return self._talk(raw, {"method": "statistics", "joint_bound": method.joint_bound}, self._recipe)
-        if isinstance(method, Descent):
-            return self._talk(raw, {"method": "descent", "iterations": method.iterations}, self._recipe)
-        if isinstance(method, Adaptive):
-            return self._talk(raw, _stream_facts(method, self._history(method)[0]), self._recipe)
-        raise InvalidInput("method 'history' is free and asks nothing about the rows: call it, without epsilon and mu")
+            facts = {"method": "statistics", "joint_bound": method.joint_bound}
+            recipe = partial(statistics_recipe, self._problem, method)
+        elif isinstance(method, Descent):
+            facts = {"method": "descent", "iterations": method.iterations}
+            recipe = partial(descent_recipe, self._gradients, method)
+        elif isinstance(method, Adaptive):
+            stream = Stream(self._gradients, self._history(method)[0].copy(), method)
+            facts, recipe = stream.facts(), stream.recipe
+        else:
+            raise InvalidInput("method 'history' is free and asks nothing about the rows: call it, without epsilon and mu")
+
+        def promising(raw: Floats, terms: Terms, most_steps: int | None) -> Recipe[Attribution]:
+            return self._promised((yield from recipe(raw, terms, most_steps)))
+
+        return self._talk(raw, facts, promising)
 
     def public_points(self) -> object:
         """A point drawn from the schema."""
@@ -217,42 +230,23 @@ class LocalLinear(LocalExplainer[Attribution]):
         few = Conversation(self._data, lambda terms: recipe(raw[:2], terms, REHEARSED_STEPS), label, None, models)
         return Conversation(self._data, lambda terms: recipe(raw, terms, None), label, identity, models, few)
 
-    def _recipe(self, raw: Floats, terms: Terms, most_steps: int | None) -> Recipe[Attribution]:
-        problem, method = self._problem, self._method
-        if isinstance(method, Statistics):
-            made = yield from statistics_recipe(problem, raw, method, terms)
-        elif isinstance(method, Descent):
-            made = yield from descent_recipe(self._gradients, raw, method, terms, most_steps)
-        else:
-            assert isinstance(method, Adaptive)
-            history = self._history(method)[0].copy()
-            explained = yield from stream_recipe(self._gradients, raw, history, method, terms, most_steps)
-            for past in explained:
-                history.take(past)
-            promise = history.promise(terms.delta, terms.neighbours)
-            made = stream_explanation(problem, raw, explained, history, promise, method)
-        return self._promised(made)
-
     # --- a stream of points ------------------------------------------------------------------------------------------
 
     def _stream(self, raw: Floats, method: Adaptive, epsilon: float | None, mu: float | None) -> Attribution:
         """Every point is a conversation of its own, at this price, and is kept as soon as it is explained."""
-        problem, data = self._problem, self._data
         history, keeper = self._history(method)
-        explained: list[Past] = []
+        entries: list[Past] = []
         for point in raw:
             past = history.neighbour(point, method.reuse_distance)  # asks nothing: free even where nothing is left
             if past is None:
-                talk = self._talk(
-                    point[None], _stream_facts(method, history), _points_of_stream(self._gradients, history, method)
-                )
-                (past,) = talk.explain(epsilon=epsilon, mu=mu)
+                stream = Stream(self._gradients, history, method)
+                (past,) = self._talk(point[None], stream.facts(), stream.entries_recipe).explain(epsilon=epsilon, mu=mu)
             history.take(past)
-            explained.append(past)
+            entries.append(past)
             if keeper is not None:
                 keeper.keep(history)
-        promise = history.promise(data.delta, check_neighbours(data.neighbours))
-        made = self._promised(stream_explanation(problem, raw, explained, history, promise, method))
+        promise = history.promise(self._data.delta, check_neighbours(self._data.neighbours))
+        made = self._promised(stream_explanation(history, raw, entries, promise, method))
         kept = keeper is not None or method.history is not None
         return made if kept else replace(made, notes=(*made.notes, NOT_KEPT_NOTE))
 
@@ -266,12 +260,12 @@ class LocalLinear(LocalExplainer[Attribution]):
     # --- pay once ----------------------------------------------------------------------------------------------------
 
     @overload
-    def fitting(self, kind: SynopsisKind = "auto") -> SynopsisFitting: ...
+    def fitting(self, kind: SynopsisKind = "auto") -> GlobalExplainer[Synopsis]: ...
 
     @overload
-    def fitting(self, kind: RowsKind) -> RowsFitting: ...
+    def fitting(self, kind: RowsKind) -> GlobalExplainer[RowsExplainer]: ...
 
-    def fitting(self, kind: SynopsisKind | RowsKind = "auto") -> SynopsisFitting | RowsFitting:
+    def fitting(self, kind: SynopsisKind | RowsKind = "auto") -> GlobalExplainer[Synopsis] | GlobalExplainer[RowsExplainer]:
         """What :meth:`fit` buys, to be quoted, called or audited.
 
         Examples
@@ -296,10 +290,10 @@ class LocalLinear(LocalExplainer[Attribution]):
         chosen = kind if isinstance(kind, Moments | Cells | Rows) else KINDS[_checks.choice("kind", kind, ("auto", *KINDS))]
         if isinstance(chosen, Rows):
             weight = problem.weight if self._weight_given else None
-            return RowsFitting(self._data, problem, chosen, self._training, weight)
+            return Fitting(partial(rows_conversation, self._data, problem, chosen, self._training, weight))
         if isinstance(chosen, Moments) and not self._weight_given:
             problem = replace(problem, weight=polynomial())
-        return SynopsisFitting(self._data, problem, chosen, self._training, self._key)
+        return Fitting(partial(synopsis_conversation, self._data, problem, chosen, self._training, self._key))
 
     @overload
     def fit(self, *, kind: SynopsisKind = "auto", epsilon: float | None = None, mu: float | None = None) -> Synopsis: ...
@@ -360,17 +354,6 @@ class LocalLinear(LocalExplainer[Attribution]):
     def _promised(self, explanation: Attribution) -> Attribution:
         """The explanation, and the model's own promise where there is one."""
         return explanation if self._training is None else self._training.added_to_explanation(explanation)
-
-
-def _points_of_stream(gradients: Gradients, history: History, method: Adaptive) -> PointsRecipe[list[Past]]:
-    """The recipe of points from a history as it is now."""
-    return lambda raw, terms, most_steps: stream_recipe(gradients, raw, history, method, terms, most_steps)
-
-
-def _stream_facts(method: Adaptive, history: History) -> dict[str, JsonValue]:
-    """What the questions of a stream depend on, besides its points."""
-    options: list[JsonValue] = [method.iterations, method.reuse_distance, method.candidates]
-    return {"method": method.name, "options": options, "history": history.digest()}
 
 
 def _checked_view(view: object, data: PrivateData) -> Schema:

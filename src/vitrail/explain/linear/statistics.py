@@ -71,8 +71,10 @@ def statistics_question(
     )
 
 
-def statistics_recipe(problem: LocalProblem, raw: Floats, options: Statistics, terms: Terms) -> Recipe[Attribution]:
-    """One question, for the whole price."""
+def statistics_recipe(
+    problem: LocalProblem, options: Statistics, raw: Floats, terms: Terms, most_steps: int | None = None
+) -> Recipe[Attribution]:
+    """One question, for the whole price; it has no steps."""
     scales = scales_of(problem)
     release = yield Ask(statistics_question(problem, raw, scales=scales, joint_bound=options.joint_bound), 1.0)
     statistics = LocalStatistics.of_release(problem, raw, release, terms.n_rows_public, scales)

@@ -22,22 +22,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy.linalg import block_diag
 
 from ..._types import Floats, Indices
-from ...schema import Categorical, Schema
-from .coordinates import contrasts
+from ...schema import Schema
+from .coordinates import Coordinates
 from .least_squares import one_blas_thread
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column: its rank among the columns, its features, and its reduced coordinates."""
-
-    index: int
-    features: slice
-    reduced: slice
-    directions: Floats | None
-    """Orthonormal zero-sum directions (levels, levels - 1), or None for a number."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +36,7 @@ class Structure:
 
     Examples
     --------
-    >>> from vitrail.schema import Numeric
+    >>> from vitrail.schema import Categorical, Numeric
     >>> structure = Structure(Schema({"age": Numeric(0, 99), "sex": Categorical(["Female", "Male"])}))
     >>> structure.size, structure.basis.round(3).tolist()
     (2, [[1.0, 0.0], [0.0, 0.707], [0.0, -0.707]])
@@ -56,80 +46,49 @@ class Structure:
     intercept_scale: float = 0.0
 
     @cached_property
-    def columns(self) -> tuple[Column, ...]:
-        """The columns in order."""
-        made: list[Column] = []
-        start = 0
-        for index, (name, place) in enumerate(self.schema.feature_slices.items()):
-            directions = contrasts(place.stop - place.start) if isinstance(self.schema[name], Categorical) else None
-            width = 1 if directions is None else directions.shape[1]
-            made.append(Column(index, place, slice(start, start + width), directions))
-            start += width
-        return tuple(made)
+    def _coordinates(self) -> Coordinates:
+        return Coordinates(self.schema)
 
     @property
     def size(self) -> int:
         """Number of reduced coordinates, the intercept not counted."""
-        return int(self.columns[-1].reduced.stop)
+        return self._coordinates.size
 
     @property
     def offset(self) -> int:
         """Where reduced coordinates start: after the intercept, if there is one."""
         return 1 if self.intercept_scale else 0
 
-    @cached_property
+    @property
     def basis(self) -> Floats:
         """Features from reduced coordinates: (n_features, size), orthonormal columns."""
-        made = np.zeros((self.schema.n_features, self.size))
-        for column in self.columns:
-            made[column.features, column.reduced] = 1.0 if column.directions is None else column.directions
-        return made
+        return self._coordinates.embedding
 
     @cached_property
     def column_of(self) -> Floats:
         """1 where a reduced coordinate belongs to a column: (size, n_columns)."""
-        made = np.zeros((self.size, len(self.columns)))
-        for column in self.columns:
-            made[column.reduced, column.index] = 1.0
-        return made
+        return np.repeat(np.eye(self.schema.n_columns), self._coordinates.widths, axis=0)
 
     def levels(self, raw_points: Floats) -> Indices:
         """The level of every point in every column; 0 for numbers."""
-        found = np.zeros(raw_points.shape, dtype=np.intp)
-        for column in self.columns:
-            if column.directions is not None:
-                found[:, column.index] = raw_points[:, column.index].astype(np.intp)
-        return found
-
-    def at_points(self, slopes: Floats, levels: Indices) -> Floats:
-        """The slope at the features that a point has, by column: a number's own, a category's level."""
-        made = np.empty((len(slopes), len(self.columns)))
-        for column in self.columns:
-            block = slopes[:, column.reduced]
-            if column.directions is None:
-                made[:, column.index] = block[:, 0]
-            else:
-                made[:, column.index] = np.einsum("qi,qi->q", block, column.directions[levels[:, column.index]])
-        return made
+        return np.where(self._coordinates.is_numeric, 0, raw_points).astype(np.intp)
 
     def reduce(self, gram: Floats, cross: Floats, levels: Indices) -> tuple[Floats, Floats]:
         """Noisy statistics (queries, n, n) and (queries, n) of (kappa, d), projected, in reduced coordinates."""
-        basis = self._basis_with_intercept
+        basis, rows, (a, b) = block_diag(np.eye(self.offset), self.basis), np.arange(len(gram)), self._inner_products
         with one_blas_thread():
             reduced = basis.T @ gram @ basis
-        for column, shift in self._categorical:
-            place = slice(column.features.start + self.offset, column.features.stop + self.offset)
-            block, at = gram[:, place, place], levels[:, column.index]
-            rows = np.arange(len(gram))
+        for column, features in self._categorical:
+            span, at = slice(features.start + self.offset, features.stop + self.offset), levels[:, column]
+            block = gram[:, span, span]
             seen = np.einsum("qii->qi", block) - 2 * block[rows, at] + block[rows, at, at][:, None]
             if self.offset:
-                beside = gram[:, 0, place]
-                seen = seen + 2 * shift * (beside - beside[rows, at][:, None])
+                beside = gram[:, 0, span]
+                seen = seen + 2 * self._shift * (beside - beside[rows, at][:, None])
             seen[rows, at] = 0.0
-            a, b = self._inner_products(shift)
             weights = (seen - seen.sum(axis=1, keepdims=True) * (b / (a + b * (seen.shape[1] - 1)))) / a
             weights[rows, at] = 0.0
-            self._fill(reduced, column, weights, at, shift)
+            self._fill(reduced, column, weights, at)
         return reduced, cross @ basis
 
     def noise(self, levels: Indices, generator: np.random.Generator) -> tuple[Floats, Floats]:
@@ -138,50 +97,45 @@ class Structure:
         Orthonormal coordinates of isotropic noise are isotropic, so it is drawn reduced; the blocks of categorical columns
         are drawn from their own law, a normal one with covariance G^-1.
         """
-        draws, size = len(levels), self.size + self.offset
+        draws, size, (a, b) = len(levels), self.size + self.offset, self._inner_products
         rows = np.arange(draws)
         gram = generator.standard_normal((draws, size, size))
         gram = (gram + gram.transpose(0, 2, 1)) / 2
-        for column, shift in self._categorical:
-            at = levels[:, column.index]
-            weights = generator.standard_normal((draws, column.features.stop - column.features.start))
+        for column, features in self._categorical:
+            at = levels[:, column]
+            weights = generator.standard_normal((draws, features.stop - features.start))
             weights[rows, at] = 0.0
             others = max(weights.shape[1] - 1, 1)
-            a, b = self._inner_products(shift)
             along = (1 - math.sqrt(a / (a + b * others))) / others
             weights = (weights - along * weights.sum(axis=1, keepdims=True)) / math.sqrt(a)
             weights[rows, at] = 0.0
-            self._fill(gram, column, weights, at, shift)
+            self._fill(gram, column, weights, at)
         return gram, generator.standard_normal((draws, size))
 
     @cached_property
-    def _basis_with_intercept(self) -> Floats:
-        if not self.offset:
-            return self.basis
-        made = np.zeros((self.basis.shape[0] + 1, self.size + 1))
-        made[0, 0] = 1.0
-        made[1:, 1:] = self.basis
-        return made
+    def _categorical(self) -> list[tuple[int, slice]]:
+        """Rank and features of every categorical column."""
+        spans = enumerate(zip(self.schema.feature_slices.values(), self._coordinates.is_numeric, strict=True))
+        return [(column, span) for column, (span, numeric) in spans if not numeric]
 
-    @cached_property
-    def _categorical(self) -> tuple[tuple[Column, float], ...]:
-        shift = self.intercept_scale * math.sqrt(len(self.columns))
-        return tuple((column, shift) for column in self.columns if column.directions is not None)
+    @property
+    def _shift(self) -> float:
+        """kappa/s of the module docstring."""
+        return self.intercept_scale * math.sqrt(self.schema.n_columns)
 
-    def _inner_products(self, shift: float) -> tuple[float, float]:
-        return 3 + 2 * shift**2, 1 + 2 * shift**2
+    @property
+    def _inner_products(self) -> tuple[float, float]:
+        """a and b of the module docstring."""
+        return 3 + 2 * self._shift**2, 1 + 2 * self._shift**2
 
-    def _fill(self, reduced: Floats, column: Column, weights: Floats, at: Indices, shift: float) -> None:
+    def _fill(self, reduced: Floats, column: int, weights: Floats, at: Indices) -> None:
         """Write sum_j t_j (e_j - e_k)(e_j - e_k)^T, and its column beside the intercept, into reduced statistics."""
-        directions = column.directions
+        directions, span = self._coordinates.tables[column], self._coordinates.slices[column]
         assert directions is not None
-        place = slice(column.reduced.start + self.offset, column.reduced.stop + self.offset)
-        own = directions[at]
-        mean = weights @ directions
+        span = slice(span.start + self.offset, span.stop + self.offset)
+        own, mean, total = directions[at], weights @ directions, weights.sum(axis=1)
         outer = mean[:, :, None] * own[:, None, :]
         block = (directions.T * weights[:, None, :]) @ directions - outer - outer.transpose(0, 2, 1)
-        total = weights.sum(axis=1)
-        reduced[:, place, place] = block + total[:, None, None] * own[:, :, None] * own[:, None, :]
+        reduced[:, span, span] = block + total[:, None, None] * own[:, :, None] * own[:, None, :]
         if self.offset:
-            beside = shift * (mean - total[:, None] * own)
-            reduced[:, 0, place] = reduced[:, place, 0] = beside
+            reduced[:, 0, span] = reduced[:, span, 0] = self._shift * (mean - total[:, None] * own)

@@ -39,7 +39,7 @@ from ...errors import InvalidInput
 from ...releases import Release
 from .least_squares import solve_affine, solve_in_ball
 from .one_hot import Structure
-from .problem import LocalProblem
+from .problem import LocalProblem, active_features, by_column
 from .weights import Weight
 
 GRID_MARGIN = 1 + 2e-4
@@ -144,6 +144,8 @@ class LocalStatistics:
         Standard deviation of an entry of the released mean, before the scales were taken off.
     levels : array (points, columns)
         The levels of the points.
+    active : array (points, n_features)
+        Which features the points have: all numbers, and their own levels.
     """
 
     structure: Structure
@@ -152,6 +154,7 @@ class LocalStatistics:
     b: Floats
     noise: float
     levels: Indices
+    active: Floats
 
     @classmethod
     def of_release(
@@ -176,9 +179,10 @@ class LocalStatistics:
         """The same from noisy sums (points, n, n) and (points, n)."""
         scales = scales_of(problem) if scales is None else scales
         structure = Structure(problem.schema, scales.intercept)
-        levels = structure.levels(problem.shown_values(raw_points))
+        shown = problem.shown_values(raw_points)
+        levels, active = structure.levels(shown), active_features(problem.schema, shown)
         reduced, vector = structure.reduce(gram / n_rows_public, cross / n_rows_public, levels)
-        return cls(structure, scales, *scales.undone(reduced, vector), sigma / n_rows_public, levels)
+        return cls(structure, scales, *scales.undone(reduced, vector), sigma / n_rows_public, levels, active)
 
     def solve(self, radius: float, columns: Bools | None = None) -> LocalFit:
         """The best linear model of every point, its slope in a ball; ``columns`` (points, n_columns) it may use."""
@@ -203,11 +207,12 @@ class LocalStatistics:
         np.einsum("qii->qi", a)[...] += alone + ~kept
         return a, np.where(kept, b, 0.0)
 
-    def values(self, fit: LocalFit, levels: Indices | None = None) -> Floats:
+    def values(self, fit: LocalFit, active: Floats | None = None) -> Floats:
         """What each column contributes, in units of f: -slope.mean, or the slope at the point's features."""
         if fit.means is not None:
             return np.asarray(-(fit.slopes * fit.means) @ self.structure.column_of)
-        return self.structure.at_points(fit.slopes, self.levels if levels is None else levels)
+        here = self.active if active is None else active
+        return by_column(self.structure.schema, self.features(fit.slopes) * here)
 
     def features(self, reduced: Floats) -> Floats:
         """Slopes or means per encoded feature."""
@@ -239,7 +244,7 @@ class LocalStatistics:
             noise_b += np.repeat(self.b[batch], draws, axis=0)
             kept = None if columns is None else np.repeat(columns[batch], draws, axis=0)
             again = self._solve(noise_a, noise_b, radius, kept)
-            moved = self.values(again, levels).reshape(-1, draws, values.shape[1])
+            moved = self.values(again, np.repeat(self.active[batch], draws, axis=0)).reshape(-1, draws, values.shape[1])
             widths[batch] = calibrated(values[batch], moved, again.slopes.reshape(-1, draws, again.slopes.shape[1]), radius)
         return widths
 

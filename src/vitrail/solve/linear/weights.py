@@ -83,12 +83,6 @@ class Weight:
         d = _distances(largest_distance)
         return float((2 * self(d) * d * (radius * d + 1)).max())
 
-    def statistics_bound(self, largest_distance: float, *, intercept: bool) -> float:
-        """sup alpha |u| sqrt(|u|^2 + 1) up to ``largest_distance``, u = d or (1, d): a row's norm in the statistics."""
-        d = _distances(largest_distance)
-        squares = d**2 + (1.0 if intercept else 0.0)
-        return float((self(d) * np.sqrt(squares * (squares + 1))).max())
-
 
 def _distances(largest: float) -> Floats:
     return np.linspace(0.0, largest, _DISTANCES)

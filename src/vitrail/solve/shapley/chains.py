@@ -79,8 +79,8 @@ class Chains:
         permutations, rows, steps = np.nonzero(needed)
         at_once = max(call_rows, MOST_ELEMENTS // len(point))
         for start in range(0, len(rows), at_once):
-            part = slice(start, start + at_once)
-            which, row, step = permutations[part], rows[part], steps[part]
+            window = slice(start, start + at_once)
+            which, row, step = permutations[window], rows[window], steps[window]
             hybrids = np.where(ranks[which, row] <= step[:, None], point, values[row])
             alike = _first_alike(hybrids)
             distinct = np.unique(alike)
@@ -92,10 +92,10 @@ class Chains:
         """Outputs of rows, in calls of a constant shape filled up with a public row."""
         outputs = np.empty(len(hybrids))
         for start in range(0, len(hybrids), call_rows):
-            part = hybrids[start : start + call_rows]
-            padding = np.repeat(self.schema.filler(), call_rows - len(part), axis=0)
-            found = self.model.predict(self.schema, np.concatenate([part, padding]))
-            outputs[start : start + call_rows] = found[: len(part)]
+            window = hybrids[start : start + call_rows]
+            padding = np.repeat(self.schema.filler(), call_rows - len(window), axis=0)
+            predicted = self.model.predict(self.schema, np.concatenate([window, padding]))
+            outputs[start : start + call_rows] = predicted[: len(window)]
         return outputs
 
     def _fill_one_by_one(self, along: Floats, values: Floats, point: Floats, ranks: Indices) -> None:
@@ -117,7 +117,7 @@ class Chains:
             if not (pure := self.model.is_row_wise(self.schema, call_rows)):
                 self._refuse_a_model_with_a_memory()
                 warnings.warn(
-                    f"{self.model.name}: a row's prediction changes in its last bits with its place in the block (seen on "
+                    f"{self.model.name}: a row's prediction changes in its last bits with its position in a block (seen on "
                     "public rows), so the model is asked one row's chain at a time. That is slower; an ONNX or tree model "
                     "usually avoids it.",
                     stacklevel=3,

@@ -10,7 +10,7 @@ the array and on the place of the row in it. Here only two kinds of operation to
 - *sums of products of integers below 2^53, in float64* (``xp.matmul`` after ``to_integers``): exact in any order, fused or
   not, so there is nothing left that could depend on anything.
 
-Tests: tests/maps/test_row_arithmetic.py, which removes and permutes rows, and tests/models/test_map_gradients.py.
+Tests: tests/maps/test_row_arithmetic.py, which removes and permutes rows, and tests/maps/test_map_gradients.py.
 """
 
 from __future__ import annotations
