@@ -95,8 +95,8 @@ class Promised(Protocol):
 Recipe: TypeAlias = Generator[Ask, Release, R]
 
 
-def scaled(inner: Recipe[R], share: float) -> Recipe[R]:
-    """A recipe inside another one: its questions take their shares of ``share``.
+def scaled(inner: Recipe[R], share: float, label: str = "") -> Recipe[R]:
+    """A recipe inside another one: its questions take their shares of ``share``, and ``label`` if they have none.
 
     The inner recipe must have been made with ``terms.scaled(share)``, so that it plans with what it will get.
 
@@ -111,7 +111,7 @@ def scaled(inner: Recipe[R], share: float) -> Recipe[R]:
     try:
         ask = next(inner)
         while True:
-            ask = inner.send((yield replace(ask, share=ask.share * share)))
+            ask = inner.send((yield replace(ask, share=ask.share * share, label=ask.label or label)))
     except StopIteration as stop:
         result: R = stop.value
         return result
@@ -319,6 +319,10 @@ class Conversation(Generic[R]):
             f"kept{kept}",
         )
 
+    def inside(self, terms: Terms, share: float) -> Recipe[R]:
+        """The recipe inside another one, for ``share`` of the price: questions without a label get this one's."""
+        return scaled(self.recipe(terms.scaled(share)), share, self.label)
+
     def run(self, terms: Terms, units: int, answer: Side) -> R:
         """Run the recipe against another side. Whatever it raises that is no sentence of ours, its public models did."""
         try:
@@ -333,7 +337,7 @@ class Conversation(Generic[R]):
 
     # --- a stand-in --------------------------------------------------------------------------------------------------
 
-    def rehearse(self, mu: float) -> None:
+    def rehearse(self, mu: float) -> R:
         """Run the recipe on a few rows that are nobody's: what is wrong with model, shapes or options is said, free."""
         from .stand_in import stand_in, try_model
 
@@ -341,7 +345,7 @@ class Conversation(Generic[R]):
         for model in conversation.models:
             try_model(model, self.data.feature_schema)
         terms = replace(Terms.of(self.data, mu), public_rows=REHEARSED_PUBLIC_ROWS)
-        conversation.run(terms, Cost.of_mu(mu).pico_mu_squared, stand_in(terms, REHEARSAL_ROWS).answer)
+        return conversation.run(terms, Cost.of_mu(mu).pico_mu_squared, stand_in(terms, REHEARSAL_ROWS).answer)
 
     def quote(self, *, epsilon: float | None = None, mu: float | None = None, half_width: float | None = None) -> Quoted[R]:
         """What it would cost and how good it would be: the same result, from nobody's rows. Reads no row, charges nothing.
