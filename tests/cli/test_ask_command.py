@@ -224,6 +224,17 @@ def test_a_refusal_leaves_the_account_as_it_is(  # type: ignore[no-untyped-def]
     assert spent(run) == paid
 
 
+def test_a_budget_that_is_not_given_is_the_account_s_own_or_this_question_s(run) -> None:  # type: ignore[no-untyped-def]
+    assert "Spent so far: epsilon 0.5 of 0.5" in run(*words(budget=None, ledger="new.db")).out
+    run(*words())
+    assert "Spent so far: epsilon 0.6" in run(*words(budget=None, epsilon=0.3)).out
+    wanted = run(*words(budget=None, epsilon=None), "--half-width", 0.2)
+    assert wanted.code == 0, wanted.err
+    assert "It fits" in wanted.out
+    refused = run(*words(budget=None, epsilon=None, ledger="other.db"), "--half-width", 0.2)
+    assert (refused.code, "--budget is missing" in refused.err) == (2, True)
+
+
 def test_a_function_is_charged_each_time_unless_it_has_a_name(run) -> None:  # type: ignore[no-untyped-def]
     asked = [*words(model="local_code:risk"), "--range", 0, 1]
     for _ in range(2):
