@@ -225,9 +225,10 @@ def test_a_refusal_leaves_the_account_as_it_is(  # type: ignore[no-untyped-def]
 
 
 def test_a_budget_that_is_not_given_is_the_account_s_own_or_this_question_s(run) -> None:  # type: ignore[no-untyped-def]
-    assert "Spent so far: epsilon 0.5 of 0.5" in run(*words(budget=None, ledger="new.db")).out
+    other = words(budget=None, ledger="new.db", data="people.csv", name="others")
+    assert "Spent so far: epsilon 0.5 of 0.5" in run(*other).out
     run(*words())
-    assert "Spent so far: epsilon 0.6" in run(*words(budget=None, epsilon=0.3)).out
+    assert " of 2; a question of up to" in run(*words(budget=None, epsilon=0.3)).out
     wanted = run(*words(budget=None, epsilon=None), "--half-width", 0.2)
     assert wanted.code == 0, wanted.err
     assert "It fits" in wanted.out
