@@ -2,8 +2,8 @@
 
 The model is as jagged as can be, so that single rows reach the clips; among many rows the one whose vector is longest is the
 one that comes or goes. Claims hold, and are used up as far as that row's length allows: the audit would see a bound that is
-wrong by a tenth. What is planned from marginals is planned once here, from rows that are nobody's; whole explainers, marginals
-included, are attacked in ``test_every_explainer_audit.py``.
+wrong by a tenth. What is planned from marginals is planned once here, from rows that are nobody's; whole explainers,
+marginals included, are attacked in ``test_every_explainer_audit.py``.
 """
 
 import dataclasses
