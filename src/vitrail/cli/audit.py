@@ -20,7 +20,7 @@ from ..results.archive import json_bytes, write_bytes
 from . import declarations as told
 from .answering import ENDINGS
 from .inputs import existing, imported
-from .printing import check_files, give, print_line, print_note, print_table
+from .printing import Writers, check_files, print_json, print_line, print_note, print_table, write_file
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -149,10 +149,13 @@ def mechanism(
 
 
 def _give(outcome: Audit | MembershipAudit, output: told.OutputOptions, show: Callable[[], None]) -> None:
-    """Files, and the outcome on the screen also where there are files."""
-    writers = {".json": lambda file: write_bytes(file, json_bytes(outcome.to_json())), ".html": outcome.report}
-    give(output, writers, "the audit", outcome.to_json, show)
-    if output.files and not output.as_json:
+    """The files, and the outcome on the screen in any case."""
+    writers: Writers = {".json": lambda file: write_bytes(file, json_bytes(outcome.to_json())), ".html": outcome.report}
+    for file in output.files or ():
+        write_file(file, writers[file.suffix.lower()], "the audit")
+    if output.as_json:
+        print_json(outcome.to_json())
+    else:
         show()
 
 

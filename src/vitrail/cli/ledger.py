@@ -165,19 +165,8 @@ def entries(ledger: told.LedgerToRead, account: told.OnlyAccount = None, as_json
     statements = _statements(ledger, account)
     every = [entry for statement in statements for entry in statement.entries]
     if as_json:
-        listed: list[JsonValue] = [
-            {
-                "account": entry.account,
-                "seq": entry.seq,
-                "time_utc": entry.time_utc,
-                "kind": entry.kind,
-                "body": dict(entry.body),
-                "previous": entry.previous,
-                "digest": entry.digest,
-            }
-            for entry in every
-        ]
-        print_json(listed)
+        shown = ("account", "seq", "time_utc", "kind", "previous", "digest")
+        print_json([{name: getattr(entry, name) for name in shown} | {"body": dict(entry.body)} for entry in every])
         return
     rows = [
         (
@@ -194,8 +183,8 @@ def entries(ledger: told.LedgerToRead, account: told.OnlyAccount = None, as_json
     ]
     header = ("account", "entry", "time (UTC)", "kind", "analyst", "mu² × 10¹²", "part", "digest")
     split = any(entry.part is not None for entry in every)
-    shown = [i for i, name in enumerate(header) if split or name != "part"]
-    print_table([header[i] for i in shown], [[row[i] for i in shown] for row in rows], numeric=(1, 5))
+    kept = [i for i, name in enumerate(header) if split or name != "part"]
+    print_table([header[i] for i in kept], [[row[i] for i in kept] for row in rows], numeric=(1, 5))
 
 
 def reservations(ledger: told.LedgerToRead, account: told.OnlyAccount = None, as_json: told.Json = False) -> None:
