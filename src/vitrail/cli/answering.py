@@ -119,6 +119,8 @@ def fulfil(order: Order[B, A], data: DataOptions, price: PriceOptions, output: O
         print_note(
             f"Note: {data.ledger} is a new ledger. If this data was asked about before, use the ledger that knows of it."
         )
+    if known is None and data.budget is None:
+        print_note(f"Note: --budget was not given, so this new account holds {rounded_up(budget.epsilon)} in all, for ever.")
     private = with_notes(lambda: data.private_data(source, schema, budget, data.ledger))
     last = max(entry.seq for entry in private.budget.entries)
     bought = with_notes(lambda: order.explainer(private)(epsilon=price.epsilon))
