@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from ..explain.quoted import Quoted
     from ..explain.recipe import GlobalExplainer
     from ..ledger import Statement
-    from ..schema import Schema
     from ..vault import PrivateData, Quote
     from .declarations import DataOptions, OutputOptions, PriceOptions
 
@@ -107,7 +106,7 @@ def fulfil(order: Order[B, A], data: DataOptions, price: PriceOptions, output: O
         if known is not None:
             check_agrees(known, rehearsal.budget)
         quoted = tried.quote(epsilon=price.epsilon, half_width=price.half_width)
-        tag = tag_of(quoted, data, schema, known or rehearsal.budget)
+        tag = tag_of(quoted, data, known or rehearsal.budget)
         print_quote(order, tried, quoted, tag, as_json=output.as_json)
         return
     existing(data.data, "data")
@@ -176,13 +175,11 @@ def check_agrees(known: Statement, expected: Statement) -> None:
         )
 
 
-def tag_of(quoted: Quoted[B], data: DataOptions, schema: Schema, statement: Statement) -> Quote:
+def tag_of(quoted: Quoted[B], data: DataOptions, statement: Statement) -> Quote:
     """The price tag against the account as it stands, the analyst's cap included."""
-    from ..vault.quote import price_tag
-    from ..vault.setting import checked_setting
+    from ..vault import price_tag
 
-    setting = checked_setting(schema, data.target, data.rows, statement.neighbours, None, 1)
-    return price_tag(statement, quoted.price.cost, None, setting, analyst=data.analyst, part=None)
+    return price_tag(statement, quoted.price.cost, None, data.rows, analyst=data.analyst, part=None)
 
 
 def print_quote(

@@ -109,7 +109,7 @@ def quote(
     budget = Budget(price.epsilon or 1.0, public.delta_or_default) if known is None else known.budget
     explainer = order.explainer(nobody.private_data({column: [] for column in schema}, schema, budget, "memory"))
     quoted = explainer.quote(epsilon=price.epsilon, half_width=price.half_width)
-    print_quote(order, explainer, quoted, None if known is None else tag_of(quoted, nobody, schema, known), as_json=as_json)
+    print_quote(order, explainer, quoted, None if known is None else tag_of(quoted, nobody, known), as_json=as_json)
 
 
 def _named_account(ledger: str, account: str | None) -> Statement:

@@ -60,6 +60,8 @@ SLACK = Fraction(1, 10**9)
 PUBLIC_ROWS = 10**6
 """No limit to how many public rows a recipe asks the model about, beyond its own."""
 REHEARSED_PUBLIC_ROWS = 64
+QUOTE_DRAWS = 7
+"""Bands of a single query point vary from draw to draw more than those of whole curves."""
 REHEARSAL_ROWS = 48
 """Rows of the stand-in that a recipe is tried on before its first charge."""
 
@@ -269,6 +271,8 @@ class Conversation(Generic[R]):
     rehearsal: Conversation[R] | None = None
     seen: Marginals | None = field(default=None, repr=False)
     """Released histograms that a quote may stand on; those that this analyst has bought if None."""
+    quote_draws: int = 1
+    """Draws of the noise that the half-width of a quote is the median of."""
 
     # --- the vault ---------------------------------------------------------------------------------------------------
 
@@ -448,7 +452,8 @@ class LocalExplainer(ABC, Generic[R_co]):
         ``points`` are those to be explained; one point drawn from the schema if not given.
         """
         chosen = self.public_points() if points is None else points
-        return self.conversation(chosen).quote(epsilon=epsilon, mu=mu, half_width=half_width)
+        conversation = replace(self.conversation(chosen), quote_draws=QUOTE_DRAWS)
+        return conversation.quote(epsilon=epsilon, mu=mu, half_width=half_width)
 
     def __vitrail_quote__(self, *, epsilon: float | None, mu: float | None, half_width: float | None) -> Quoted[R_co]:
         """What ``data.quote(explainer, ...)`` shows."""
