@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from vitrail.explain.effects.planning import AccumulatedPlan
 
 import global_curves as curves
 import global_ours as ours
 from global_curves import KINDS, Row, geometric
 from global_setup import DELTA, Bench, Case, Part, mise
 from vitrail.accounting import mu_of
-from vitrail.results.curve import TWO_SIDED_95
+from vitrail.results.band_claim import TWO_SIDED_95
+from vitrail.solve.curves.local_effects import EffectsPlan
 
 PEER_PLACES = 60
 """At how many of the values that occur the peer's partial dependence of a wide column is computed."""
@@ -75,7 +75,7 @@ def truths_of(case: Case, kind: str, drawn: dict[str, ours.Drawn]) -> dict[str, 
     The mean output is not computed anew at places that follow a draw of the histogram, only at those that stay.
     """
     plan = next(iter(drawn.values())).plan
-    if isinstance(plan, AccumulatedPlan):
+    if isinstance(plan, EffectsPlan):
         return ours.exact_effects(case, plan)
     found = {}
     for name, curve in drawn.items():

@@ -6,20 +6,27 @@ draw of the marginals is followed by one exact pass and many draws of the noise 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from types import SimpleNamespace
+from typing import TypeVar
 
 import numpy as np
-from vitrail.explain.effects.joint import Joint
-from vitrail.explain.effects.planning import REFERENCE_SHARE, AccumulatedPlan, PartialPlan, Prepared, prepare
 
 import vitrail as vt
 from global_setup import DELTA, Case
-from vitrail.accounting import mu_of
-from vitrail.vault import rehearse
+from vitrail.accounting import Cost, mu_of
+from vitrail.explain.accumulated_effects import EffectsSummand, plan_clipped_effects
+from vitrail.explain.joint_sum import Inputs, JointSum, released_histograms
+from vitrail.explain.partial_dependence import REFERENCE_SHARE, DependenceSummand
+from vitrail.explain.recipe import Ask, Recipe, Terms, drive
+from vitrail.releases import Release
+from vitrail.solve.curves.dependence import DependencePlan, plan_dependence
+from vitrail.solve.curves.local_effects import EffectsPlan
+from vitrail.vault import PublicRows, rehearse
 
 BLOCK_ROWS = 4096
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -29,8 +36,7 @@ class Drawn:
     places: np.ndarray
     values: np.ndarray
     stds: np.ndarray
-    prepared: Prepared
-    plan: PartialPlan | AccumulatedPlan
+    plan: DependencePlan | EffectsPlan
 
     def on(self, case: Case, name: str) -> np.ndarray:
         """On the axis where curves are compared; levels in the order of the schema."""
@@ -70,34 +76,48 @@ def drawn(
 ) -> Iterator[dict[str, Drawn]]:
     """Independent releases of the curves of these columns, all for one epsilon. ``kind``: "pdp" or "ale"."""
     total = mu_of(epsilon, DELTA)
+    inputs, terms = Inputs(case.private, case.model, None, 1.0, None), Terms.of(case.private, total)
+    frame = case.given.data.frame
+    plan: DependencePlan | EffectsPlan
+    summand: DependenceSummand | EffectsSummand
     for _ in range(marginal_draws):
-        how = {"share": REFERENCE_SHARE} if kind == "pdp" else {"focus": tuple(features)}
-        # A vault of its own: the same vault would answer the same question with the release it has already.
-        prepared = prepare(case.vault(), case.model, total, None, kind, **how)  # type: ignore[arg-type]
-        plan: PartialPlan | AccumulatedPlan
         if kind == "pdp":
-            plan = PartialPlan.of(prepared, tuple(features), prepared.mu, resolution=resolution)
+            ground = on_rows(case, frame, released_histograms(inputs, terms, REFERENCE_SHARE), total)
+            noise = terms.noise_of_mean(share=1 - ground.spent)
+            plan = plan_dependence(ground.reference, features, noise, resolution=resolution)
+            summand = DependenceSummand(case.model, plan)
         else:
-            plan, prepared = AccumulatedPlan.of(prepared, tuple(features)).clipped(prepared, total, 1.0, None)
-        joint = Joint((plan.part,), (1.0,))
-        flats, sigma = rehearsed(case, joint.question(None, kind), prepared.mu, noise_draws)
+            ground = on_rows(case, frame, released_histograms(inputs, terms, focus=tuple(features)), total)
+            plan, ground = on_rows(case, frame, plan_clipped_effects(ground, tuple(features), {}), total)
+            summand = EffectsSummand(case.model, plan)
+        joint = JointSum((summand,), (1.0,))
+        flats, sigma = rehearsed(case, joint.question(kind), total * math.sqrt(1 - ground.spent), noise_draws)
         for flat in flats:
-            release = SimpleNamespace(value=flat, sigma=sigma)
-            ((means, stds),) = joint.split(release, prepared.n_rows)  # type: ignore[arg-type]
-            curves = plan.curves(prepared, means, stds, plain=False)
+            ((means, stds),) = joint.split(flat, sigma, ground.reference.n_rows)
             yield {
-                names[0]: Drawn(axis.values[:, 0], values, deviations, prepared, plan)
-                for names, (axis, values, deviations) in curves.items()
+                curve.axis.names[0]: Drawn(curve.axis.numbers, curve.values, curve.stds, plan)
+                for curve in plan.drawn(means, stds, plain=False)
             }
 
 
-def exact_effects(case: Case, plan: AccumulatedPlan) -> dict[str, np.ndarray]:
+def on_rows(case: Case, frame: object, recipe: Recipe[R], mu: float, target: str | None = None) -> R:
+    """Run a recipe, or a part of one, on the benchmark's rows, without a ledger; fresh noise each time."""
+    schema = case.schema if target is None else case.vault(target=True).schema
+    rows = PublicRows(frame, schema, case.m, target, neighbours="replace-one", block_rows=BLOCK_ROWS)
+
+    def answer(ask: Ask, units: int, mu: float, step: int) -> Release:
+        return rows.ask(ask.question, mu=mu, delta=DELTA)
+
+    return drive(recipe, Cost.of_mu(mu).pico_mu_squared, answer)
+
+
+def exact_effects(case: Case, plan: EffectsPlan) -> dict[str, np.ndarray]:
     """Accumulated effects on the very steps of a plan without noise or clipping, at its places: what its bands are about."""
     found = {}
-    for steps in plan.part.steps:
-        values = steps.axis.values[:, 0]
+    for steps in plan.columns:
+        values = steps.axis.numbers
         sums, counts = np.zeros(len(steps)), np.zeros(len(steps))
-        whole = replace(steps, stretch=np.arange(len(steps)))  # the curve's own steps, not the stretches measured at once
+        whole = replace(steps, group=np.arange(len(steps)))  # the curve's own intervals, not the groups measured at once
         for step in whole.of_rows(case.raw).T:
             rows = np.flatnonzero(step >= 0)
             if not len(rows):

@@ -8,19 +8,20 @@ of the model clipped to its range, which is what a private explanation is about 
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+import math
 
 import numpy as np
-from vitrail.explain.effects.joint import Joint
-from vitrail.explain.effects.planning import prepare
 
 import vitrail as vt
 from global_curves import CASES, EPSILONS, Row, anchors
-from global_ours import BLOCK_ROWS
+from global_ours import BLOCK_ROWS, on_rows
 from global_setup import DELTA, Bench, Case, Part
 from papers import tailoring_published as published
 from vitrail.accounting import mu_of
+from vitrail.explain.joint_sum import Inputs, JointSum, released_histograms
+from vitrail.explain.permutation_importance import plan_importance
 from vitrail.explain.recipe import Terms
+from vitrail.solve.curves.losses import loss_of
 from vitrail.vault import rehearse
 
 PRINTED_NAMES = {"adult": "Census Income", "bike": "Bike Sharing", "framingham": "Heart Disease"}
@@ -128,34 +129,30 @@ def any_ranking(case: Case, epsilon: float) -> tuple[np.ndarray, int]:
 
 def ours(case: Case, epsilon: float) -> np.ndarray:
     """vt.PermutationImportance's scores: (draws, columns), several noises for each draw of the marginals."""
-    from vitrail.explain.importance.explainer import checked_repeats, importance_part
-
-    from vitrail.solve.curves.losses import loss_of
-
     model, found = case.model, []
+    data, total = case.vault(target=True), mu_of(epsilon, DELTA)
+    loss = loss_of("squared", None, model, data.schema, data.target, None)
+    inputs, terms = Inputs(data, model, None, 1.0, None), Terms.of(data, total)
+    frame = case.given.data.frame.assign(target=case.given.target)
     for _ in range(case.scale.marginal_draws):
-        data = case.vault(target=True)  # one of its own: the same vault would replay the marginals
-        loss = loss_of("squared", None, model, data.schema, data.target, None)
-        prepared = prepare(data, model, mu_of(epsilon, DELTA), None, "permutation importance")
-        part = importance_part(prepared, case.names, loss, checked_repeats(None, case.m))
-        joint = Joint((part,), (1.0,))
-        question = joint.question(None, "importance")
-        frame = case.given.data.frame.assign(target=case.given.target)
+        ground = on_rows(case, frame, released_histograms(inputs, terms), total, "target")
+        summand = plan_importance(ground.reference, case.names, loss)
+        joint, mu = JointSum((summand,), (1.0,)), total * math.sqrt(1 - ground.spent)
+        question = joint.question("importance")
         flats = rehearse(
             question,
             frame,
             data.schema,
-            mu=prepared.mu,
+            mu=mu,
             n_rows_public=case.m,
             draws=case.scale.noises_of_a_ranking,
             target="target",
             neighbours="replace-one",
             block_rows=BLOCK_ROWS,
         )
-        sigma = data.quote(question, mu=prepared.mu).sigma
         for flat in flats:
-            ((means, _),) = joint.split(SimpleNamespace(value=flat, sigma=sigma), prepared.n_rows)  # type: ignore[arg-type]
-            found.append(part.scores(means))
+            ((means, _),) = joint.split(flat, 1.0, ground.reference.n_rows)
+            found.append(summand.scores(means))
     return np.stack(found)
 
 

@@ -84,8 +84,8 @@ def sklearn_speedup(bench: Bench) -> Part:
     def ours() -> None:
         data = case.vault(target=True)  # one of its own: it must not replay what it answered before
         marginals = vt.marginals(data, epsilon=0.1)
-        vt.PartialDependence(data, model, resolution=GRID)(epsilon=1.0, marginals=marginals)
-        vt.PermutationImportance(data, model, n_repeats=1)(epsilon=1.0, marginals=marginals)
+        vt.PartialDependence(data, model, resolution=GRID, marginals=marginals)(epsilon=1.0)
+        vt.PermutationImportance(data, model, n_repeats=1, marginals=marginals)(epsilon=1.0)
 
     rounds = [(_timed(theirs), _timed(ours)) for _ in range(1 if bench.scale.quick else ROUNDS)]
     seconds = dict(zip(("sklearn", "ours"), np.median(rounds, axis=0).tolist(), strict=True))

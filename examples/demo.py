@@ -140,7 +140,7 @@ def show_columns(pane: vt.Pane, model: vt.Model, truth: pd.DataFrame) -> None:
             f"{ranked['score'][place]:.4f} ± {TWO_SIDED_95 * ranked['std'][place]:.4f}",
             f"{ranked['confidence'][place]:.0%}",
             shown if curve.categorical else f"{shown:,.0f}",
-            f"{curve.y[at]:.3f} ± {curve.half_width[at]:.3f}",
+            f"{curve.y[at]:.3f} ± {curve.half_widths[at]:.3f}",
             f"{model.predict_points(inputs, altered).mean():.3f}",
         )
     console.print(table)

@@ -23,10 +23,10 @@ from papers.risks_setup import (
 from running import Part
 from vitrail.audit import targets
 from vitrail.audit.attacks import learned_scores
-from vitrail.audit.attributions import Settings
 from vitrail.audit.roc import bar_at, best_threshold, rate
 from vitrail.audit.shadow import Networks
 from vitrail.audit.signals import explanation_signals, prediction_signals
+from vitrail.audit.targets import Settings
 
 BACKPROPAGATED = ("gradient", "integrated gradients", "guided backpropagation", "layer relevance")
 DIMENSIONS = (1, 2, 5, 10, 14, 20, 50, 100, 127, 200, 500, 600, 1000, 2000, 3072, 5000, 6000, 10_000)

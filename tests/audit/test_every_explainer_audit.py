@@ -120,7 +120,7 @@ def test_questions_that_get_the_whole_price_each_are_caught(monkeypatch):
     ("changes", "message"),
     [
         ({"audited": vt.Shapley}, "explainer.conversation"),
-        ({"draws": 10}, "at least 1000"),
+        ({"draws": 10}, "from 1000"),
         ({"mu": None}, "give the question a price"),
         ({"epsilon": 1.0}, "and not both"),
         ({"mu": -1.0}, "mu"),

@@ -1,9 +1,9 @@
-"""Global explanations attacked on worst-case neighbours: the joint sums by themselves, and whole calls with their ledgers.
+"""Global explanations attacked on worst-case neighbours: the joint sums by themselves.
 
 The model is as jagged as can be, so that single rows reach the clips; among many rows the one whose vector is longest is the
 one that comes or goes. Claims hold, and are used up as far as that row's length allows: the audit would see a bound that is
-wrong by a tenth. What is planned from marginals is planned once here, from rows that are nobody's; the slow tests run
-everything, marginals included, as a caller would.
+wrong by a tenth. What is planned from marginals is planned once here, from rows that are nobody's; whole explainers,
+marginals included, are attacked in ``test_every_explainer_audit.py``.
 """
 
 import dataclasses
@@ -172,44 +172,3 @@ def test_a_joint_sum_that_trusts_its_summands_is_caught():
 
     with planted_noise():
         assert vt.audit.mechanism(run, (NOBODY, one), MU, draws=DRAWS, confidence=CONFIDENCE).refuted
-
-
-# --- whole calls ------------------------------------------------------------------------------------------------------
-
-WHOLE_MU = 2.0
-
-
-def flat(result):
-    if isinstance(result, vt.Effects):
-        return np.concatenate([curve.y[:4] for curve in result.curves.values()])
-    return np.asarray(result.scores)
-
-
-CALLS = {
-    "partial dependence": lambda data: vt.PartialDependence(data, MODEL, resolution=4, estimate="plain")(mu=WHOLE_MU),
-    "accumulated effects": lambda data: vt.AccumulatedEffects(data, MODEL, estimate="plain")(mu=WHOLE_MU),
-    "permutation importance": lambda data: vt.PermutationImportance(data, MODEL, n_repeats=1)(mu=WHOLE_MU),
-    "interactions": lambda data: vt.Interactions(data, MODEL, n_pairs=2, grid=2)(mu=WHOLE_MU),
-    "shap dependence": lambda data: vt.ShapDependence(data, MODEL, columns=["c"], chains=1)(mu=WHOLE_MU),
-}
-
-
-def whole(name, draws):
-    few = {column: values[:6] for column, values in CROWD.items()}
-    more = {column: np.append(values, case(name)[1][column]) for column, values in few.items()}
-
-    def run(rows):
-        data = vt.PrivateData(
-            rows, SCHEMA, name="rows", target="t", n_rows_public=6, budget=vt.Budget(60.0, 1e-6), block_rows=8
-        )
-        return np.round(flat(CALLS[name](data)), 6)
-
-    return vt.audit.mechanism(run, (few, more), WHOLE_MU, draws=draws, confidence=CONFIDENCE)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", CALLS)
-def test_whole_calls_keep_their_promise(name):
-    """Marginals, planning, joint sum and post-processing, each run with rows, ledger and charges of its own."""
-    found = whole(name, 1500)
-    assert not found.refuted, found.summary()

@@ -6,7 +6,7 @@ datasets. How the row moves the release is public knowledge, so the adversary lo
 from two releases without noise. The neighbours are the worst we know: a row at the distance where weight times length is
 largest, or one that breaks what the view or the model promised, so that the vault's clips decide; one more, or exchanged.
 
-The slow audits ask ``vt.LocalLinear`` and ``vt.LocalClasses`` a thousand times, ledger and all.
+Whole explainers are attacked in ``test_every_explainer_audit.py``.
 """
 
 import contextlib
@@ -276,41 +276,3 @@ def test_a_looser_clip_is_caught(name):
             statistic=lambda outputs: outputs @ along,
         )
     assert found.refuted, str(found)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "relation"), [("view", "add-remove"), ("classes seen through a view", "replace-one")])
-def test_calls_keep_their_promise(name, relation, monkeypatch):
-    """Through the account: a thousand calls on either side, each with a ledger of its own."""
-    along, mu = direction(name, relation), 4.0
-    # Whether a row's result depends on its place in a block is tried again at every call. Here it is known not to; one call
-    # remains, in which the vault gets to know the models.
-    monkeypatch.setattr(
-        "vitrail.vault.rows.row_function.is_row_wise",
-        lambda function, schema, rows: function(schema.probe_rows(rows)) is not None,
-    )
-    monkeypatch.setattr(vt.Model, "is_row_wise", lambda *args: True)
-
-    def run(rows, draws):
-        found = []
-        for _ in range(draws):
-            data, asked = data_of(rows, relation), []
-            with recorded(asked):
-                CALLS[name](data, mu)
-            assert data.budget.spent == vt.Cost.of_mu(mu)
-            ((question, _, release),) = asked
-            found.append(np.concatenate(told(question, release)))
-        return np.array(found)
-
-    found = vt.audit.mechanism(
-        run, PAIRS[relation][name], mu, draws=1000, confidence=CONFIDENCE, statistic=lambda outputs: outputs @ along
-    )
-    assert not found.refuted, str(found)
-    assert apart(name, relation, mu) > 2.0, "the neighbours can be told apart, or this would test nothing"
-
-
-def told(question, release):
-    """The released numbers in the order of a rehearsal."""
-    if isinstance(question, vt.GramSum):
-        return release.parts["gram"][0][np.triu_indices(question.size)], release.parts["cross"][0]
-    return (release.parts["0"].ravel(),)

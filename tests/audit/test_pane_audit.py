@@ -71,7 +71,9 @@ def expected(relation):
     sums = ("bounded_sum", "gram_sum", "grouped_sum", "product_sum")
     with contextlib.ExitStack() as silence:
         for name in sums:
-            nothing = mock.patch(f"vitrail.vault.{name}.rounded_gaussian", lambda sigma, size: np.zeros(size, np.int64))
+            nothing = mock.patch(
+                f"vitrail.vault.questions.{name}.rounded_gaussian", lambda sigma, size: np.zeros(size, np.int64)
+            )
             silence.enter_context(nothing)
         return tuple(told(released(rows, 1.0, relation)) for rows in PAIRS[relation])
 

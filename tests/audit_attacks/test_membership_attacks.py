@@ -95,9 +95,9 @@ def test_the_page_and_the_json_stand_alone(overfitted, tmp_path):
     told = json.loads(json.dumps(audit.to_json()))
     assert len(told["rows"]) == len(audit.rows)
     assert told["excess"]["source"] != "prediction"
-    figure = audit.plot.roc()
+    figure = audit.plot()
     assert figure.axes[0].get_xscale() == "log"
-    assert audit.plot.roc(logarithmic=False).axes[0].get_xscale() == "linear"
+    assert audit.plot(logarithmic=False).axes[0].get_xscale() == "linear"
 
 
 def test_explanations_that_know_nothing_are_not_accused():

@@ -39,7 +39,7 @@ def test_the_last_layer_of_two_classes_agrees_with_logistic_regression():
     logistic = LogisticInfluence.fit(points, labels, l2=0.1, intercept=True)
     # Softmax weights w and -w make a logit of 2 w = theta: the penalty l2 |theta|^2/2 becomes 2 l2 (|w|^2 + |-w|^2)/2.
     last = LastLayerInfluence.fit(points, labels, lambda x: x, l2=0.2)
-    assert (last.places(points)[:, 0] == logistic.places(points)[:, 0]).mean() > 0.95
+    assert (last.shown(points)[:, 0] == logistic.shown(points)[:, 0]).mean() > 0.95
 
 
 def test_orthogonal_queries_recover_every_independent_row():
@@ -106,7 +106,7 @@ SHOWS = LogisticInfluence.fit(POINTS, LABELS)
     ("given", "message"),
     [
         ({"example_explainer": 3}, "function of points"),
-        ({"queries": 0}, "at least 1"),
+        ({"queries": 0}, "queries is 0"),
         ({"domain": 4}, "must return|cannot|matmul|shape"),
         ({"domain": 0}, "number of features"),
         ({"domain": (-1.0, 1.0)}, "two arrays"),
@@ -129,7 +129,7 @@ def test_bad_input_is_refused(given, message):
     ("make", "message"),
     [
         (lambda: LogisticInfluence.fit(POINTS, np.zeros(30)), "both classes"),
-        (lambda: LogisticInfluence.fit(POINTS[:1], LABELS[:1]), "at least two rows"),
+        (lambda: LogisticInfluence.fit(POINTS[:1], LABELS[:1]), "at least 2"),
         (lambda: LogisticInfluence.fit(POINTS, LABELS, k=31), "k is 31"),
     ],
 )

@@ -9,8 +9,8 @@ import torch
 from captum.attr._utils.lrp_rules import EpsilonRule
 
 from vitrail.audit import targets
-from vitrail.audit.attributions import METHODS, RELEVANCE_EPSILON, Settings
 from vitrail.audit.shadow import Networks, Weights, descend, halves, into_gradients, take_step
+from vitrail.audit.targets import METHODS, RELEVANCE_EPSILON, Settings
 from vitrail.errors import InvalidInput
 
 torch.set_num_threads(1)
@@ -200,7 +200,7 @@ def test_pictures_go_through_convolutions():
         (lambda: Networks(activation="sigmoid"), "activation is"),
         (lambda: Networks(optimizer="lion"), "optimizer is"),
         (lambda: Networks(explain="lime"), "explain is"),
-        (lambda: Networks(epochs=0), "at least 1"),
+        (lambda: Networks(epochs=0), "epochs is 0"),
         (lambda: Settings(of="loss"), "of is"),
         (lambda: Networks().fit(np.zeros((9, 2)), np.arange(9) % 2, [np.arange(3), np.arange(4)]), "equally large"),
         (lambda: targets.guided_backpropagation(torch.nn.Linear(2, 2))(np.zeros((2, 2))), "activation layers"),

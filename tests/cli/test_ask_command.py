@@ -1,6 +1,5 @@
 """`vitrail ask` as a person or a pipe uses it, on census rows and a small ONNX tree."""
 
-import io
 import json
 import os
 import pickle
@@ -14,14 +13,11 @@ import numpy as np
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
-from skl2onnx import to_onnx
-from sklearn.tree import DecisionTreeClassifier
 
 import vitrail as vt
-from vitrail.cli import main
-from vitrail.cli.ask_input import private_rows_of
+from command_line import census, words_of
+from vitrail.cli.inputs import private_rows_of
 
-ROOT = Path(__file__).resolve().parents[2]
 N_ROWS = 4000
 POINT = {"age": 50, "hours-per-week": 45, "sex": "Male"}
 ONE = json.dumps(POINT)
@@ -53,26 +49,11 @@ number = 7
 """
 
 
-class Ran:
-    def __init__(self, code: int, out: str, err: str) -> None:
-        self.code, self.out, self.err = code, out, err
-
-
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("ask")
-    columns = [*POINT, "income"]
-    people = pq.read_table(ROOT / "examples/data/adult.parquet", columns=columns).slice(0, N_ROWS)
-    pq.write_table(people, folder / "people.parquet")
+    people, tree = census(folder, list(POINT), N_ROWS, max_depth=3)
     pyarrow.csv.write_csv(people, folder / "people.csv")
-    declared = vt.Schema.load(ROOT / "examples/data/adult.schema.json")
-    schema = vt.Schema({name: declared[name] for name in columns})
-    schema.save(folder / "schema.json")
-    features, _ = schema.without("income").features(schema.without("income").read(people))
-    is_rich = np.array(people["income"].to_pylist()) == ">50K"
-    tree = DecisionTreeClassifier(max_depth=3, random_state=0).fit(features, is_rich)
-    exported = to_onnx(tree, features[:1].astype(np.float32), options={"zipmap": False})
-    (folder / "model.onnx").write_bytes(exported.SerializeToString())
     (folder / "model.pkl").write_bytes(pickle.dumps(tree))
     (folder / "local_code.py").write_text(LOCAL_CODE)
     return folder
@@ -83,34 +64,11 @@ def folder(made: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(made, tmp_path / "here"))
 
 
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], folder: Path):  # type: ignore[no-untyped-def]
-    monkeypatch.chdir(folder)
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.delitem(sys.modules, "local_code", raising=False)
-
-    def call(*words: object, stdin: str = "") -> Ran:
-        monkeypatch.setattr(sys, "argv", ["vitrail", *map(str, words)])
-        monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
-        code = 0
-        try:
-            main()
-        except SystemExit as stop:
-            code = int(stop.code or 0)
-        captured = capsys.readouterr()
-        return Ran(code, captured.out, captured.err)
-
-    return call
-
-
 def words(**changed: object) -> list[object]:
-    """A good question, with some of its options changed; None leaves one out."""
+    """A good question, with some of its options changed."""
     options: dict[str, object] = {"schema": "schema.json", "model": "model.onnx", "point": ONE, "epsilon": 0.5}
     options |= {"rows": N_ROWS, "budget": 2, "ledger": "l.db", "target": "income"}
-    data = changed.pop("data", "people.parquet")
-    options |= {name.replace("_", "-"): value for name, value in changed.items()}
-    given = [(f"--{name}", value) for name, value in options.items() if value is not None]
-    return ["ask", data, *(word for pair in given for word in pair)]
+    return words_of("ask", options, changed)
 
 
 def spent(run) -> int:  # type: ignore[no-untyped-def]
@@ -215,7 +173,7 @@ def test_several_points_are_one_batch(run, folder: Path) -> None:  # type: ignor
         ({"method": "shaply"}, "Did you mean 'shapley'?"),
         ({"weight": "gauss"}, "--weight is 'gauss'; choose one of stable"),
         ({"weight": "stable:much"}, "must be a number"),
-        ({"weight": "stable:-1"}, "must be positive"),
+        ({"weight": "stable:-1"}, "must be a positive, finite number"),
         ({"weight": "stable", "method": "shapley"}, "leave it out"),
         ({"epsilon": 0}, "epsilon of a question is 0"),
         ({"epsilon": -1}, "must be positive"),
@@ -227,7 +185,7 @@ def test_several_points_are_one_batch(run, folder: Path) -> None:  # type: ignor
         ({"data": "peple.parquet"}, "Did you mean 'people.parquet'?"),
         ({"neighbours": "replace"}, "choose one of"),
         ({"ledger": "memory"}, "would forget the bill"),
-        ({"output_file": "e.pdf"}, "must end in .json, .png or .html"),
+        ({"output_file": "e.pdf"}, "must end in .png, .html or .json"),
         ({"output_file": "nowhere/e.json"}, "there is no folder 'nowhere'"),
     ],
 )
@@ -244,7 +202,7 @@ def test_mistakes_are_found_before_a_ledger_is_opened(run, folder: Path, changed
     ("changed", "more", "sentence"),
     [
         ({"epsilon": 1.99}, [], "costs epsilon 1.99"),
-        ({"epsilon": 1.99, "method": "descent"}, [], "would cost epsilon 1.99"),
+        ({"epsilon": 1.99, "method": "descent"}, [], "costs epsilon 1.99"),
         ({"epsilon": 1.99, "method": "shapley"}, [], "costs epsilon 1.99"),
         ({"budget": 3}, [], "A budget never changes once it is set"),
         ({"model": "local_code:changes_shape"}, ["--range", 0, 1], "returns shape (3,)"),
@@ -264,6 +222,18 @@ def test_a_refusal_leaves_the_account_as_it_is(  # type: ignore[no-untyped-def]
     assert sentence in ran.err
     assert "Traceback" not in ran.err
     assert spent(run) == paid
+
+
+def test_a_budget_that_is_not_given_is_the_account_s_own_or_this_question_s(run) -> None:  # type: ignore[no-untyped-def]
+    other = words(budget=None, ledger="new.db", data="people.csv", name="others")
+    assert "Spent so far: epsilon 0.5 of 0.5" in run(*other).out
+    run(*words())
+    assert " of 2; a question of up to" in run(*words(budget=None, epsilon=0.3)).out
+    wanted = run(*words(budget=None, epsilon=None), "--half-width", 0.2)
+    assert wanted.code == 0, wanted.err
+    assert "It fits" in wanted.out
+    refused = run(*words(budget=None, epsilon=None, ledger="other.db"), "--half-width", 0.2)
+    assert (refused.code, "--budget is missing" in refused.err) == (2, True)
 
 
 def test_a_function_is_charged_each_time_unless_it_has_a_name(run) -> None:  # type: ignore[no-untyped-def]
@@ -306,12 +276,12 @@ def test_what_the_library_warns_of_is_a_note(run) -> None:  # type: ignore[no-un
 def test_a_quote_is_what_is_charged(run, folder: Path, method: str) -> None:  # type: ignore[no-untyped-def]
     quoted = json.loads(run(*words(method=method, data="no.parquet"), "--quote", "--json").out)
     assert not (folder / "l.db").exists()
-    assert quoted["fits"] is True
+    assert quoted["price"]["fits"] is True
     assert quoted["half_width"] > 0
     cheaper = json.loads(run(*words(method=method, epsilon=0.1), "--quote", "--json").out)
     assert cheaper["half_width"] > quoted["half_width"]
     assert run(*words(method=method)).code == 0
-    assert spent(run) == quoted["pico_mu_squared"]
+    assert spent(run) == quoted["price"]["pico_mu_squared"]
 
 
 def test_a_quote_knows_the_account_and_leaves_it_alone(run) -> None:  # type: ignore[no-untyped-def]
@@ -409,8 +379,9 @@ def test_local_linear_bands_are_said_to_be_not_calibrated(run, method):
     page = Path("why.html").read_text()
     assert "noise bands, not calibrated" in page
     assert ">band, not calibrated</th>" in page
-    # The bill may say that a question took 95 % of the budget.
-    assert not re.search(r"95[\s\xa0]*%", page.split("<h2>The bill</h2>")[0])
+    # The bill may say that a question took 95 % of the budget, and a bar may begin at 37.95% of its box.
+    read = re.sub(r'style="[^"]*"', "", page.split("<h2>The bill</h2>")[0])
+    assert not re.search(r"95[\s\xa0]*%", read)
     assert json.loads(Path("why.json").read_text())["band_claim"] == "not calibrated"
     assert vt.Attribution.load("why.json").band_claim is vt.show.BandClaim.NOT_CALIBRATED
     printed = run(*words(method=method, key="why"))
@@ -421,7 +392,7 @@ def test_local_linear_bands_are_said_to_be_not_calibrated(run, method):
 def test_a_quote_says_what_its_bands_would_claim(run):
     said = run(*words(method="statistics"), "--quote")
     assert said.code == 0, said.err
-    assert "noise band (not calibrated) of about" in said.out
+    assert re.search(r"Bands of about: ± \S+ \(not calibrated\)", said.out)
     assert "95 %" not in said.out
     assert json.loads(run(*words(method="statistics"), "--quote", "--json").out)["band_claim"] == "not calibrated"
-    assert "95 % noise band of about" in run(*words(method="shapley"), "--quote").out
+    assert re.search(r"Bands of about: ± \S+ \(95 %\)", run(*words(method="shapley"), "--quote").out)

@@ -13,29 +13,6 @@ import pytest
 from pyarrow import csv
 
 import vitrail as vt
-from vitrail.cli import main
-
-
-class Ran:
-    def __init__(self, code: int, out: str, err: str) -> None:
-        self.code, self.out, self.err = code, out, err
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path):  # type: ignore[no-untyped-def]
-    monkeypatch.chdir(tmp_path)
-
-    def call(*words: object) -> Ran:
-        monkeypatch.setattr(sys, "argv", ["vitrail", *map(str, words)])
-        code = 0
-        try:
-            main()
-        except SystemExit as stop:
-            code = int(stop.code or 0)
-        captured = capsys.readouterr()
-        return Ran(code, captured.out, captured.err)
-
-    return call
 
 
 @pytest.fixture
@@ -73,7 +50,7 @@ def test_a_mistyped_command_gets_a_suggestion(run) -> None:  # type: ignore[no-u
 
 
 def test_marginals_write_a_report_and_numbers_and_are_free_the_second_time(run, files: Path) -> None:  # type: ignore[no-untyped-def]
-    first = ask(run, "--epsilon", 0.3, "--json", "m.json")
+    first = ask(run, "--epsilon", 0.3, "-o", "m.json")
     assert first.code == 0
     assert "cost epsilon 0.3" in first.out
     assert "is a new ledger" in first.err
@@ -89,7 +66,7 @@ def test_marginals_of_a_csv_file_are_those_of_the_parquet_file(run, files: Path)
     csv.write_csv(pq.read_table(files / "people.parquet"), files / "people.csv")
     words = [*ASK[2:], "--epsilon", 500, "--budget", 2000, "-o", "r.html"]
     for kind in ("parquet", "csv"):
-        ran = run("marginals", f"people.{kind}", *words, "--name", kind, "--json", f"{kind}.json")
+        ran = run("marginals", f"people.{kind}", *words, "--name", kind, "-o", f"{kind}.json")
         assert ran.code == 0, ran.err
     one, other = (vt.Marginals.from_json(json.loads((files / f"{kind}.json").read_text())) for kind in ("parquet", "csv"))
     assert np.allclose(one.shares["sex"], other.shares["sex"], atol=2e-3)
@@ -116,7 +93,7 @@ def test_a_refusal_is_a_sentence_and_costs_nothing(run, files: Path) -> None:  #
     [
         (["-o", "nowhere/r.html"], "there is no folder 'nowhere'"),
         (["-o", "."], "it is a folder"),
-        (["-o", "r.html", "--json", "nowhere/m.json"], "the JSON file cannot be written"),
+        (["-o", "r.html", "-o", "nowhere/m.json"], "the report cannot be written"),
         (["-o", "r.html", "--column", "agee"], "Did you mean 'age'?"),
         (["-o", "r.html", "--bins", 0], "bins is 0"),
         (["-o", "r.html", "--epsilon", -1], "must be positive"),
@@ -159,7 +136,7 @@ def test_a_pipe_gets_plain_tab_separated_lines(run, files: Path) -> None:  # typ
     assert lines[0].split("\t")[:4] == ["entry", "time (UTC)", "analyst", "question"]
     assert lines[1].split("\t")[4] == "0.3"
     listed = run("ledger", "entries", "l.db").out.splitlines()
-    assert [line.split("\t")[3] for line in listed[1:]] == ["opened", "charged", "released"]
+    assert [line.split("\t")[3] for line in listed[1:]] == ["opened", "reserved", "charged", "released", "finished", "kept"]
     assert "\x1b" not in "".join(lines + listed)
 
 
@@ -202,24 +179,26 @@ def test_a_quote_needs_no_data(run, files: Path) -> None:  # type: ignore[no-unt
     words = ["quote", "--schema", "schema.json", "--epsilon", 0.3, "--rows", 2000]
     shown = run(*words)
     assert shown.code == 0
-    assert "Marginals of 2 columns with 102 bins cost epsilon 0.3" in shown.out
+    assert "The price of marginals of 2 columns: epsilon 0.3" in shown.out
     add_remove = json.loads(run(*words, "--json").out)
     replace_one = json.loads(run(*words, "--json", "--neighbours", "replace-one").out)
-    assert replace_one["sigma"] == pytest.approx(2**0.5 * add_remove["sigma"], rel=0.01)
-    assert add_remove["fits"] is None
-    assert add_remove["bins"] == {"age": 100, "sex": 2}
+    assert replace_one["half_width"] == pytest.approx(2**0.5 * add_remove["half_width"], rel=0.01)
+    assert add_remove["price"]["fits"] is None
+    assert [line.split("\t")[:2] for line in shown.out.splitlines()[-2:]] == [["age", "100"], ["sex", "2"]]
 
 
 def test_a_quote_is_what_is_charged(run, files: Path) -> None:  # type: ignore[no-untyped-def]
     words = ["quote", "--schema", "schema.json", "--rows", 2000, "--ledger", "l.db"]
     ask(run, "--epsilon", 0.5)
     quoted = json.loads(run(*words, "--epsilon", 0.3, "--json").out)
-    assert quoted["fits"] is True
+    assert quoted["price"]["fits"] is True
     before = json.loads(run("budget", "l.db", "--json").out)[0]["spent"]["pico_mu_squared"]
     ask(run, "--epsilon", 0.3)
     after = json.loads(run("budget", "l.db", "--json").out)[0]["spent"]["pico_mu_squared"]
-    assert after - before == quoted["pico_mu_squared"]
+    assert after - before == quoted["price"]["pico_mu_squared"]
     assert "It does not fit" in run(*words, "--epsilon", 0.9).out
+    wide = json.loads(run(*words, "--half-width", quoted["half_width"], "--json").out)  # the other way round
+    assert wide["price"]["guarantee"]["epsilon"] == pytest.approx(0.3, rel=0.05)
     assert run(*words, "--epsilon", 0.3, "--delta", 1e-7).code == 2
     assert run(*words, "--epsilon", 0.3, "--account", "peple").code == 2
 
@@ -231,6 +210,9 @@ def test_a_quote_is_what_is_charged(run, files: Path) -> None:  # type: ignore[n
         (["--epsilon", 1, "--rows", 0], "--rows"),
         (["--epsilon", 1, "--rows", 10, "--account", "a"], "give --ledger too"),
         (["--epsilon", "much", "--rows", 10], "--epsilon"),
+        (["--rows", 10], "give either --epsilon, the price, or --half-width"),
+        (["--rows", 10, "--epsilon", 1, "--half-width", 1], "give either --epsilon, the price, or --half-width"),
+        (["--rows", 10, "--half-width", -1], "half_width is -1.0"),
     ],
 )
 def test_a_quote_for_nonsense(run, files: Path, words: list[object], sentence: str) -> None:  # type: ignore[no-untyped-def]

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,29 +11,15 @@ import pytest
 
 import vitrail as vt
 from vitrail.accounting import Cost, GaussianSum
-from vitrail.cli import main
 from vitrail.ledger import high_water, open_ledger
 
 ASK = ["marginals", "people.parquet", "--schema", "schema.json", "--rows", 500, "--budget", 1, "-o", "r.html"]
 
 
-@pytest.fixture
-def run(monkeypatch, capsys, tmp_path):
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture(autouse=True)
+def _people(tmp_path):
     pq.write_table(pa.table({"age": np.arange(500) % 100}), tmp_path / "people.parquet")
     vt.Schema({"age": vt.Numeric(0, 99, integer=True)}).save(tmp_path / "schema.json")
-
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["vitrail", *map(str, words)])
-        code = 0
-        try:
-            main()
-        except SystemExit as stop:
-            code = int(stop.code or 0)
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
 
 
 def ask(run, ledger, epsilon):
@@ -45,7 +30,7 @@ def test_a_backup_is_written_verified_and_not_replaced(run):
     assert ask(run, "l.db", 0.2)[0] == 0
     code, out, _ = run("ledger", "backup", "l.db", "b.db")
     assert code == 0
-    assert "Account 'people': 3 entries, head " in out
+    assert "Account 'people': 6 entries, head " in out
     assert "The copy b.db holds what the ledger held." in out
     code, out, _ = run("ledger", "verify", "b.db")
     assert (code, "The ledger holds." in out) == (0, True)
@@ -67,19 +52,19 @@ def test_an_older_copy_is_refused_and_verify_says_why(run, state_folder):
     code, out, _ = run("ledger", "verify", "l.db")
     assert code == 0
     assert (
-        "This user's record outside the ledger knows 4 entries of it." in out
+        "This user's record outside the ledger knows 8 entries of it." in out
     )  # the answer of the last charge is no charge
     shutil.copyfile("b.db", "l.db")
     code, _, err = ask(run, "l.db", 0.5)
     assert code == 2
     (record,) = state_folder.glob("*.json")
-    assert f"the record {record} says that it had 4 entries" in err
+    assert f"the record {record} says that it had 8 entries" in err
     assert err.rstrip().endswith("Nothing was charged.")
     code, out, _ = run("ledger", "verify", "l.db")
     assert code == 1
-    assert "ends at entry 3; a record outside the ledger knows 4 entries of it" in out
+    assert "ends at entry 6; a record outside the ledger knows 8 entries of it" in out
     code, out, _ = run("ledger", "verify", "l.db", "--json")
-    assert json.loads(out)["accounts"][0]["recorded_entries"] == 4
+    assert json.loads(out)["accounts"][0]["recorded_entries"] == 8
     code, _, err = ask(run, "new.db", 0.5)  # the same rows, from another ledger
     assert (code, "has no account 'people'" in err) == (2, True)
     record.unlink()

@@ -2,21 +2,15 @@
 
 import json
 import shutil
-import sys
 from pathlib import Path
 
-import numpy as np
-import pyarrow.parquet as pq
 import pytest
-from skl2onnx import to_onnx
-from sklearn.tree import DecisionTreeClassifier
 
 import vitrail as vt
-from vitrail.cli import main
+from command_line import census, words_of
 
-ROOT = Path(__file__).resolve().parents[2]
 N_ROWS = 3000
-COLUMNS = ["age", "hours-per-week", "sex", "income"]
+COLUMNS = ["age", "hours-per-week", "sex"]
 LOCAL_CODE = """
 import numpy as np
 
@@ -31,24 +25,10 @@ def nan_for_the_old(features):
 """
 
 
-class Ran:
-    def __init__(self, code: int, out: str, err: str) -> None:
-        self.code, self.out, self.err = code, out, err
-
-
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("report")
-    people = pq.read_table(ROOT / "examples/data/adult.parquet", columns=COLUMNS).slice(0, N_ROWS)
-    pq.write_table(people, folder / "people.parquet")
-    declared = vt.Schema.load(ROOT / "examples/data/adult.schema.json")
-    schema = vt.Schema({name: declared[name] for name in COLUMNS})
-    schema.save(folder / "schema.json")
-    features, _ = schema.without("income").features(schema.without("income").read(people))
-    is_rich = np.array(people["income"].to_pylist()) == ">50K"
-    tree = DecisionTreeClassifier(max_depth=3, random_state=0).fit(features, is_rich)
-    exported = to_onnx(tree, features[:1].astype(np.float32), options={"zipmap": False})
-    (folder / "model.onnx").write_bytes(exported.SerializeToString())
+    census(folder, COLUMNS, N_ROWS, max_depth=3)
     (folder / "local_code.py").write_text(LOCAL_CODE)
     return folder
 
@@ -58,33 +38,10 @@ def folder(made: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(made, tmp_path / "here"))
 
 
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], folder: Path):  # type: ignore[no-untyped-def]
-    monkeypatch.chdir(folder)
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.delitem(sys.modules, "local_code", raising=False)
-
-    def call(*words: object) -> Ran:
-        monkeypatch.setattr(sys, "argv", ["vitrail", *map(str, words)])
-        code = 0
-        try:
-            main()
-        except SystemExit as stop:
-            code = int(stop.code or 0)
-        captured = capsys.readouterr()
-        return Ran(code, captured.out, captured.err)
-
-    return call
-
-
 def words(**changed: object) -> list[object]:
-    """A good question, with some of its options changed; None leaves one out."""
+    """A good question, with some of its options changed."""
     options: dict[str, object] = {"schema": "schema.json", "model": "model.onnx", "epsilon": 0.5, "target": "income"}
-    options |= {"rows": N_ROWS, "budget": 2, "ledger": "l.db"}
-    data = changed.pop("data", "people.parquet")
-    options |= {name.replace("_", "-"): value for name, value in changed.items()}
-    given = [(f"--{name}", value) for name, value in options.items() if value is not None]
-    return ["report", data, *(word for pair in given for word in pair)]
+    return words_of("report", options | {"rows": N_ROWS, "budget": 2, "ledger": "l.db"}, changed)
 
 
 def test_a_page_and_a_file_from_one_price_and_again_for_nothing(run, folder: Path) -> None:  # type: ignore[no-untyped-def]
@@ -98,7 +55,7 @@ def test_a_page_and_a_file_from_one_price_and_again_for_nothing(run, folder: Pat
         assert heading in page
     found = vt.Report.load(folder / "r.json")
     assert found.parts == ("pdp", "ale", "importance")
-    assert set(found.pdp) == set(COLUMNS) - {"income"}
+    assert set(found.pdp) == set(COLUMNS)
     again = run(*words(), "-o", "again.json")
     assert "was stored already and cost nothing. Spent so far: epsilon 0.5 of 2" in again.out
     assert (folder / "again.json").read_text() == (folder / "r.json").read_text()
@@ -109,14 +66,14 @@ def test_a_pipe_gets_a_table_and_the_promise(run) -> None:  # type: ignore[no-un
     assert ran.code == 0, ran.err
     lines = [line.split("\t") for line in ran.out.splitlines()]
     assert lines[0][:2] == ["column", "importance"]
-    assert {line[0] for line in lines[1:4]} == set(COLUMNS) - {"income"}
+    assert {line[0] for line in lines[1:4]} == set(COLUMNS)
     scores = [float(line[1]) for line in lines[1:4]]
     assert scores == sorted(scores, reverse=True)
     assert "(epsilon = 0.5, delta = 1e-06)-differential privacy" in ran.out
 
 
-def test_features_and_parts_are_chosen(run) -> None:  # type: ignore[no-untyped-def]
-    ran = run(*words(features="age", target=None), "--features", "sex", "--parts", "pdp", "--json")
+def test_columns_and_parts_are_chosen(run) -> None:  # type: ignore[no-untyped-def]
+    ran = run(*words(column="age", target=None), "--column", "sex", "--parts", "pdp", "--json")
     assert ran.code == 0, ran.err
     found = vt.Report.from_json(json.loads(ran.out))
     assert (found.parts, list(found.pdp)) == (("pdp",), ["age", "sex"])
@@ -125,7 +82,7 @@ def test_features_and_parts_are_chosen(run) -> None:  # type: ignore[no-untyped-
 def test_a_quote_is_free_and_opens_no_ledger(run, folder: Path) -> None:  # type: ignore[no-untyped-def]
     ran = run(*words(), "--quote")
     assert ran.code == 0, ran.err
-    assert "The report costs epsilon 0.5 at delta" in ran.out
+    assert "The price of pdp, ale, importance of 3 columns: epsilon 0.5 at delta" in ran.out
     assert "importance ±" in ran.out
     assert "It fits" in ran.out
     assert not (folder / "l.db").exists()
@@ -143,9 +100,9 @@ def test_a_quote_knows_what_was_spent(run) -> None:  # type: ignore[no-untyped-d
     ("changed", "said"),
     [
         ({"model": "local_code:depends_on_others", "range": None, "key": "k"}, "--range"),
-        ({"features": "aeg"}, "aeg"),
-        ({"parts": "lime"}, "parts names 'lime'"),
-        ({"parts": "importance", "target": None}, "needs a target"),
+        ({"column": "aeg"}, "aeg"),
+        ({"parts": "lime"}, "parts is 'lime'; choose one of 'pdp'"),
+        ({"parts": "importance", "target": None}, "compares outputs with a target, and this dataset declares none"),
         ({"loss": "hinge"}, "loss is 'hinge'"),
         ({"sampling_rate": 0}, "sampling_rate is 0"),
         ({"ledger": "memory"}, "would forget the bill"),
@@ -181,7 +138,8 @@ def test_what_the_library_warns_of_is_one_note(run) -> None:  # type: ignore[no-
 def test_too_dear_a_report_is_refused_whole(run) -> None:  # type: ignore[no-untyped-def]
     ran = run(*words(epsilon=3))
     assert ran.code == 2
-    assert "nothing was charged" in ran.err
+    assert "This question costs epsilon 3" in ran.err
+    assert "Nothing was charged" in ran.err
     assert json.loads(run("budget", "l.db", "--json").out)[0]["spent"]["pico_mu_squared"] == 0
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import vitrail as vt
-import vitrail.vault.noise
+import vitrail.vault.noise.sampler
 from vitrail.errors import BudgetExceeded, InvalidInput, Unanswered
 from vitrail.ledger import open_ledger
 from vitrail.vault.rows.memory import MemoryRows
@@ -78,14 +78,14 @@ def log(monkeypatch):
         events.append("rows read")
         yield from chunks(self, rows)
 
-    real = vitrail.vault.noise.os.urandom
+    real = vitrail.vault.noise.sampler.os.urandom
 
     def spied_urandom(n):
         events.append("bits drawn")
         return real(n)
 
     monkeypatch.setattr(MemoryRows, "chunks", spied_chunks)
-    monkeypatch.setattr(vitrail.vault.noise.os, "urandom", spied_urandom)
+    monkeypatch.setattr(vitrail.vault.noise.sampler.os, "urandom", spied_urandom)
     return events
 
 

@@ -84,8 +84,8 @@ def wilson(hits: FloatArray, trials: int, z: float) -> tuple[FloatArray, FloatAr
 def two_interval_bound(measure: Measure, hits: int, false_alarms: int, trials: int, confidence: float) -> float:
     """The textbook bound: one Clopper-Pearson interval for each rate, each at half the error probability."""
     level = (1 - confidence) / 2
-    found = float(measure(clopper_pearson_lower(hits, trials, level), clopper_pearson_upper(false_alarms, trials, level)))
-    return max(found, 0.0) if not math.isnan(found) else 0.0
+    bound = float(measure(clopper_pearson_lower(hits, trials, level), clopper_pearson_upper(false_alarms, trials, level)))
+    return max(bound, 0.0) if not math.isnan(bound) else 0.0
 
 
 def joint_bound(
@@ -136,8 +136,8 @@ def joint_bound(
     hit_low = np.maximum(clopper_pearson_lower(hits, trials, level), hit_floor)
     inside = measure(hit_low, false_rate[1:])
     left = measure(np.array([hit_floor]), false_rate[:1])
-    found = float(np.concatenate([left, inside]).min())  # NaN, from a rate of 0 or 1 on both sides, stays NaN
-    return max(found, 0.0) if math.isfinite(found) else 0.0
+    bound = float(np.concatenate([left, inside]).min())  # NaN, from a rate of 0 or 1 on both sides, stays NaN
+    return max(bound, 0.0) if math.isfinite(bound) else 0.0
 
 
 def best_weights(measure: Measure, hits: float, false_alarms: float, trials: int) -> tuple[float, float]:

@@ -66,23 +66,19 @@ class View:
 
 def learn(first: Outputs, second: Outputs) -> list[Candidate]:
     """Candidates learned from draws on either dataset."""
-    found: list[Candidate] = []
+    candidates: list[Candidate] = []
     width = first.values.shape[1]
     if width:
         plain, views = _views(first, second)
-        found += [Candidate(view.name, view.of, plain=True) for view in plain]
-        directions = _directions(first, second) if width > 1 else []
-        found += [Candidate(name, score, plain=True) for name, score in directions]
         scalars = [(view.name, view.of) for view in plain]
-        found += [_distance(name, score, first, second) for name, score in scalars + directions[:1]]
-        found += _radii(first, second) if width > 1 else []
+        directions = _directions(first, second) if width > 1 else []
+        candidates += [Candidate(name, score, plain=True) for name, score in scalars + directions]
+        candidates += [_distance(name, score, first, second) for name, score in scalars + directions[:1]]
+        candidates += _radii(first, second) if width > 1 else []
         for name, score in scalars + directions[:1] + [(view.name, view.of) for view in views]:
-            found.append(_likelihood_ratio(name, score, first, second))
-    for m, name in enumerate(first.code_names):
-        atoms = _code_ratio(name, m, first, second)
-        if atoms is not None:
-            found.append(atoms)
-    return found
+            candidates.append(_likelihood_ratio(name, score, first, second))
+    by_code = [_code_ratio(name, m, first, second) for m, name in enumerate(first.code_names)]
+    return candidates + [candidate for candidate in by_code if candidate is not None]
 
 
 # Views of single columns
@@ -178,7 +174,7 @@ def _directions(first: Outputs, second: Outputs) -> list[tuple[str, Callable[[Ou
     shift = middles[1] - middles[0]
     weights = []
     if len(columns) <= LARGEST_COVARIANCE:
-        correlation = sum(part.T @ part for part in centred) / (2 * len(first.values))
+        correlation = sum(side.T @ side for side in centred) / (2 * len(first.values))
         for ridge in RIDGES:
             weight = np.linalg.solve(correlation + ridge * np.eye(len(shift)), shift)
             weights.append((f"linear discriminant (ridge {ridge:g})", weight))
@@ -261,8 +257,8 @@ def _code_ratio(name: str, column: int, first: Outputs, second: Outputs) -> Cand
         return None
 
     def cell(codes: NDArray[np.int64]) -> NDArray[np.intp]:
-        place = np.minimum(np.searchsorted(known, codes), len(known) - 1)
-        return np.where(known[place] == codes, place, len(known))
+        index = np.minimum(np.searchsorted(known, codes), len(known) - 1)
+        return np.where(known[index] == codes, index, len(known))
 
     tallies = [np.bincount(cell(codes), minlength=len(known) + 1).astype(np.float64) for codes in (a, b)]
     ratio = _log_ratio(*tallies)

@@ -45,7 +45,7 @@ class Outputs:
     codes: NDArray[np.int64]
     code_names: tuple[str, ...]
 
-    def part(self, start: int, stop: int) -> Outputs:
+    def between(self, start: int, stop: int) -> Outputs:
         """The draws from ``start`` to ``stop``."""
         return Outputs(self.values[start:stop], self.value_names, self.codes[start:stop], self.code_names)
 
@@ -65,10 +65,7 @@ def takes_number_of_draws(run: Callable[..., object]) -> bool:
 
 
 def collect(
-    run: Callable[..., object],
-    neighbours: tuple[object, object],
-    draws: int,
-    statistic: Callable[[RawArray], object] | None,
+    run: Callable[..., object], neighbours: tuple[object, object], draws: int, statistic: Callable[[RawArray], object] | None
 ) -> tuple[Outputs, Outputs]:
     """``draws`` outputs on either dataset, probed first."""
     vectorised = takes_number_of_draws(run)
@@ -172,7 +169,7 @@ def encode(first: RawArray, second: RawArray) -> tuple[Outputs, Outputs]:
     numeric = np.where(np.isnan(numeric), -np.inf, numeric) if np.isnan(numeric).any() else numeric
     coded = np.stack(list(codes.values()), axis=1) if codes else np.empty((len(raw), 0), dtype=np.int64)
     both = Outputs(numeric, value_names, coded, tuple(codes))
-    return both.part(0, split), both.part(split, len(raw))
+    return both.between(0, split), both.between(split, len(raw))
 
 
 def _numbers(column: RawArray) -> NDArray[np.float64] | None:

@@ -83,7 +83,7 @@ class EscapeAudit:
         """A sentence, and a line for each escape."""
         if not self.found:
             return f"Nothing escaped in {len(self.cases)} cases."
-        lines = [f"  {one.case}: {one.channel}: {one.heard}" for one in self.found]
+        lines = [f"  {escape.case}: {escape.channel}: {escape.heard}" for escape in self.found]
         return "\n".join([f"{len(self.found)} escapes in {len(self.cases)} cases:", *lines])
 
 
@@ -126,7 +126,8 @@ def escapes(ask: Callable[[Any], object], ordinary: object, odd: Mapping[str, ob
     ...     return x[:, 0]
     >>> def ask(values):
     ...     schema = vt.Schema({"x": vt.Numeric(0, 1)})
-    ...     data = vt.PrivateData({"x": values}, schema, name="x", n_rows_public=3, budget=vt.Budget(1, 1e-6))
+    ...     budget = vt.Budget(1, 1e-6)
+    ...     data = vt.PrivateData({"x": values}, schema, name="x", n_rows_public=3, budget=budget, ledger="memory")
     ...     predictor = vt.Model(model, range=(0, 1))
     ...     data.ask(vt.BoundedSum(lambda block: block.predictions(predictor), 1, 1.0), epsilon=0.5)
     >>> escapes(ask, [0.1, 0.2, 0.4], {"0.3": [0.1, 0.3, 0.4]}).refuted
@@ -187,7 +188,7 @@ def _warnings(heard: Heard) -> Iterator[None]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
-    heard["warning"] = [_plain(f"{one.category.__name__}: {one.message}") for one in caught]
+    heard["warning"] = [_plain(f"{warning.category.__name__}: {warning.message}") for warning in caught]
 
 
 @contextmanager
@@ -306,11 +307,10 @@ def _while_handling(secret: str) -> object:
         raise KeyboardInterrupt from error
 
 
-def _warning_against_filters(secret: str) -> object:
+def _warning_against_filters(secret: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         warnings.warn(secret, stacklevel=1)
-    return None
 
 
 def _log_against_levels(secret: str) -> None:
@@ -322,30 +322,19 @@ def _log_against_levels(secret: str) -> None:
         logging.disable(before)
 
 
-def _print_by_c(secret: str) -> object:
-    return ctypes.CDLL(None).puts(secret.encode())
-
-
-def _thread(secret: str) -> object:
-    def work() -> None:
-        raise ValueError(secret)
-
-    thread = threading.Thread(target=work)
+def _thread(secret: str) -> None:
+    thread = threading.Thread(target=_raiser(ValueError), args=(secret,))
     thread.start()
     thread.join()
-    return None
 
 
+RAISED = (
+    ValueError, MemoryError, StopIteration, SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError
+)  # fmt: skip
 MISDEEDS: Mapping[str, Callable[[str], object]] = MappingProxyType(
     {
-        "raises ValueError": _raiser(ValueError),
-        "raises MemoryError": _raiser(MemoryError),
-        "raises StopIteration": _raiser(StopIteration),
-        "raises SystemExit": _raiser(SystemExit),
-        "raises KeyboardInterrupt": _raiser(KeyboardInterrupt),
+        **{f"raises {kind.__name__}": _raiser(kind) for kind in RAISED},
         "raises KeyboardInterrupt from ValueError": _while_handling,
-        "raises GeneratorExit": _raiser(GeneratorExit),
-        "raises CancelledError": _raiser(asyncio.CancelledError),
         "raises a panic": _raiser(Panic),
         "raises a group": _raiser(lambda secret: BaseExceptionGroup(secret, [Panic(secret)])),
         "recurses for ever": _recursion,
@@ -361,7 +350,7 @@ MISDEEDS: Mapping[str, Callable[[str], object]] = MappingProxyType(
         "prints to the first standard output": lambda secret: print(secret, file=sys.__stdout__),
         "writes to descriptor 1": lambda secret: os.write(1, secret.encode()),
         "writes to descriptor 2": lambda secret: os.write(2, secret.encode()),
-        "prints by the C library": _print_by_c,
+        "prints by the C library": lambda secret: ctypes.CDLL(None).puts(secret.encode()),
         "fails in a thread": _thread,
         "fails in a destructor": lambda secret: _Dies(secret, in_a_circle=False).secret,
         "fails in a destructor later": lambda secret: _raiser(ValueError)(_Dies(secret, in_a_circle=True).secret),

@@ -100,7 +100,7 @@ def explainer(
 
 def _numbers(release: Release) -> Floats:
     """Every number of a release."""
-    return np.concatenate([part.ravel() for part in release.parts.values()] or [release.value.ravel()])
+    return np.concatenate([array.ravel() for array in release.parts.values()] or [release.value.ravel()])
 
 
 def _frame_numbers(result: Any) -> Floats:

@@ -131,7 +131,7 @@ def extraction(
         said = votes(recipe, rows, classes, points).mean(axis=0).argmax(axis=1)
         return rate(int(np.count_nonzero(said == truth)), len(truth), confidence)
 
-    rows, classes = (np.concatenate(parts) for parts in zip(*told, strict=True))
+    rows, classes = (np.concatenate(pieces) for pieces in zip(*told, strict=True))
     return ExtractionAudit(
         agreement=agreement(rows, classes),
         agreement_without=agreement(asked, answers),
@@ -155,11 +155,7 @@ def _across(
 
 
 def _steps(
-    predict: Callable[..., object],
-    attributions: Callable[..., object],
-    asked: FloatArray,
-    answers: LabelArray,
-    step: float,
+    predict: Callable[..., object], attributions: Callable[..., object], asked: FloatArray, answers: LabelArray, step: float
 ) -> list[tuple[FloatArray, LabelArray]]:
     """Steps along attributions, labelled by the linear model that an attribution is (two classes only)."""
     slopes = finite_rows(attributions(asked), "attributions", rows=len(asked))
@@ -171,10 +167,7 @@ def _steps(
     sure = outputs.max(axis=1) if outputs.shape[1] > 1 else np.maximum(outputs, 1 - outputs)[:, 0]
     length = np.maximum(np.linalg.norm(slopes, axis=1, keepdims=True), 1e-12)
     return [
-        (
-            asked + side * step * slopes / length,
-            np.where(sure + side * step * length[:, 0] >= 0.5, answers, 1 - answers),
-        )
+        (asked + side * step * slopes / length, np.where(sure + side * step * length[:, 0] >= 0.5, answers, 1 - answers))
         for side in (-1.0, 1.0)
     ]
 

@@ -15,28 +15,79 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
-from scipy.special import expit, softmax
+from scipy.special import expit, logsumexp, softmax
 
+from .. import _checks
+from .._types import Floats
 from ..errors import InvalidInput
-from .signals import FloatArray, LabelArray, class_labels
+from .signals import LabelArray, class_labels, finite_rows
 
 LARGEST_HESSIAN = 6000
 
 
-@dataclass(frozen=True)
-class LogisticInfluence:
-    """A two-class logistic regression that explains decisions by its most influential training rows.
+def _probabilities(u: Floats, weights: Floats) -> Floats:
+    """Of every class, or of the second of two where there is one column of weights."""
+    logits = u @ weights.T
+    return np.asarray(expit(logits) if len(weights) == 1 else softmax(logits, axis=1), dtype=np.float64)
 
-    Parameters
-    ----------
-    rows : array (rows, features)
-    labels : array (rows,) of 0 and 1
-    k : int
-        How many rows are shown.
-    l2 : float
-        Weight of |theta|^2/2 in the mean loss. It makes the Hessian invertible, and is part of it.
-    intercept : bool
-        Whether features get a constant. Without it influence is a bilinear form of the points themselves.
+
+def _residuals(u: Floats, weights: Floats, truth: Floats) -> Floats:
+    """Gradients of the loss of each row, (rows, weights)."""
+    return ((_probabilities(u, weights) - truth)[:, :, None] * u[:, None, :]).reshape(len(u), -1)
+
+
+def _fitted(u: Floats, truth: Floats, l2: float) -> Floats:
+    """Weights (outputs, features) of least mean cross-entropy plus l2 |weights|^2/2."""
+
+    def loss(flat: Floats) -> tuple[float, Floats]:
+        weights = flat.reshape(truth.shape[1], -1)
+        logits = u @ weights.T
+        normal = logsumexp(logits, axis=1) if len(weights) > 1 else np.logaddexp(0, logits[:, 0])
+        value = float((normal - (truth * logits).sum(axis=1)).mean()) + l2 * float(flat @ flat) / 2
+        return value, ((_probabilities(u, weights) - truth).T @ u / len(u) + l2 * weights).ravel()
+
+    start = np.zeros(truth.shape[1] * u.shape[1])
+    best = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 2000}).x
+    return np.asarray(best.reshape(truth.shape[1], -1))
+
+
+def _hessian(u: Floats, weights: Floats, l2: float) -> Floats:
+    p, outputs = _probabilities(u, weights), range(len(weights))
+    blocks = [[(u * (p[:, a] * ((a == b) - p[:, b]))[:, None]).T @ u / len(u) for b in outputs] for a in outputs]
+    return np.asarray(np.block(blocks) + l2 * np.eye(weights.size))
+
+
+@dataclass(frozen=True)
+class Influence:
+    """A linear classifier on features that explains decisions by its most influential training rows."""
+
+    rows: Floats
+    features: Callable[[Floats], Floats]
+    weights: Floats
+    l2: float
+    k: int
+    solved: Floats
+    """H^-1 grad L(x), a column for each training row."""
+
+    def influences(self, points: object) -> Floats:
+        """Influence of every training row on every point's loss at its predicted class: (points, rows)."""
+        u = self.features(np.asarray(points, dtype=np.float64))
+        p = _probabilities(u, self.weights)
+        said = np.eye(p.shape[1])[p.argmax(axis=1)] if p.shape[1] > 1 else (p > 0.5).astype(np.float64)
+        return np.asarray(_residuals(u, self.weights, said) @ self.solved)
+
+    def shown(self, points: object) -> LabelArray:
+        """Which rows are shown for each point: (points, k), the most influential first."""
+        order = np.argsort(-np.abs(self.influences(points)), axis=1, kind="stable")
+        return order[:, : self.k].astype(np.int64)
+
+    def __call__(self, points: object) -> Floats:
+        """The rows shown for each point: (points, k, features)."""
+        return self.rows[self.shown(points)]
+
+
+class LogisticInfluence(Influence):
+    """A two-class logistic regression that explains decisions by its most influential training rows.
 
     Examples
     --------
@@ -48,75 +99,46 @@ class LogisticInfluence:
     (4, 2, 3)
     """
 
-    rows: FloatArray
-    labels: LabelArray
-    theta: FloatArray
-    l2: float
-    k: int
-    intercept: bool
-    solved: FloatArray
-    """H^-1 grad L(x), a column for each training row."""
-
     @classmethod
     def fit(
         cls, rows: object, labels: object, *, k: int = 1, l2: float = 1e-2, intercept: bool = False
     ) -> LogisticInfluence:
-        """Train, and prepare the influences."""
-        x = _rows(rows, k)
-        y = class_labels(np.asarray(labels).astype(np.int64), len(x), "the training rows")
+        """Train, and prepare the influences.
+
+        Parameters
+        ----------
+        rows : array (rows, features)
+        labels : array (rows,) of 0 and 1
+        k : int
+            How many rows are shown.
+        l2 : float
+            Weight of |theta|^2/2 in the mean loss. It makes the Hessian invertible, and is part of it.
+        intercept : bool
+            Whether features get a constant. Without it influence is a bilinear form of the points themselves.
+        """
+        x, y = _training(rows, np.asarray(labels).astype(np.int64), k)
         if set(np.unique(y)) != {0, 1}:
             raise InvalidInput("labels must hold both classes, 0 and 1")
-        u = _with_constant(x, intercept)
-        sign = 2.0 * y - 1
+        features = _with_constant if intercept else lambda points: points
+        truth = y[:, None].astype(np.float64)
+        return cls(x, features, *_solved(features(x), truth, None, l2, k))
 
-        def loss(theta: FloatArray) -> tuple[float, FloatArray]:
-            margin = sign * (u @ theta)
-            slope = -sign * expit(-margin)
-            value = float(np.logaddexp(0, -margin).mean()) + l2 * float(theta @ theta) / 2
-            return value, u.T @ slope / len(u) + l2 * theta
+    @property
+    def theta(self) -> Floats:
+        """The regression's coefficients, the constant last."""
+        return np.asarray(self.weights[0])
 
-        theta = minimize(loss, np.zeros(u.shape[1]), jac=True, method="L-BFGS-B", options={"maxiter": 2000}).x
-        p = expit(u @ theta)
-        factor = cho_factor((u * (p * (1 - p))[:, None]).T @ u / len(u) + l2 * np.eye(u.shape[1]))
-        gradients = (p - y)[:, None] * u
-        return cls(x, y, theta, l2, k, intercept, cho_solve(factor, gradients.T))
-
-    def hessian_inverse(self) -> FloatArray:
+    def hessian_inverse(self) -> Floats:
         """H^-1, for an attacker who knows it."""
-        u = _with_constant(self.rows, self.intercept)
-        p = expit(u @ self.theta)
-        return np.asarray(np.linalg.inv((u * (p * (1 - p))[:, None]).T @ u / len(u) + self.l2 * np.eye(u.shape[1])))
+        return np.asarray(np.linalg.inv(_hessian(self.features(self.rows), self.weights, self.l2)))
 
-    def predict(self, points: object) -> FloatArray:
+    def predict(self, points: object) -> Floats:
         """The probability of class 1."""
-        return np.asarray(expit(_with_constant(np.asarray(points, dtype=np.float64), self.intercept) @ self.theta))
-
-    def influences(self, points: object) -> FloatArray:
-        """Influence of every training row on every point's loss at its predicted class: (points, rows)."""
-        u = _with_constant(np.asarray(points, dtype=np.float64), self.intercept)
-        p = expit(u @ self.theta)
-        slope = p - (p > 0.5)
-        return np.asarray((slope[:, None] * u) @ self.solved)
-
-    def places(self, points: object) -> LabelArray:
-        """Which rows are shown for each point: (points, k), the most influential first."""
-        return _largest(self.influences(points), self.k)
-
-    def __call__(self, points: object) -> FloatArray:
-        """The rows shown for each point: (points, k, features)."""
-        return self.rows[self.places(points)]
+        return _probabilities(self.features(np.asarray(points, dtype=np.float64)), self.weights).ravel()
 
 
-@dataclass(frozen=True)
-class LastLayerInfluence:
+class LastLayerInfluence(Influence):
     """Influence computed on a network's last layer: features in, softmax of a linear map out.
-
-    Parameters
-    ----------
-    rows : array (rows, features)
-        As the explainer shows them.
-    features : callable
-        ``features(points) -> array (points, width)``: the inputs of the last layer.
 
     Examples
     --------
@@ -128,90 +150,56 @@ class LastLayerInfluence:
     (2, 3, 4)
     """
 
-    rows: FloatArray
-    features: Callable[[FloatArray], FloatArray]
-    weights: FloatArray
-    k: int
-    solved: FloatArray
-
     @classmethod
     def fit(
         cls,
         rows: object,
         labels: object,
-        features: Callable[[FloatArray], FloatArray],
+        features: Callable[[Floats], Floats],
         *,
         k: int = 1,
         l2: float = 1e-2,
         weights: object = None,
     ) -> LastLayerInfluence:
-        """Take the network's last layer (``weights`` (classes, width + 1), the constant last), or train one."""
-        x = _rows(rows, k)
-        y = class_labels(labels, len(x), "the training rows")
-        u = _with_constant(np.asarray(features(x), dtype=np.float64), True)
-        n_classes = int(y.max()) + 1
-        if u.shape[1] * n_classes > LARGEST_HESSIAN:
+        """Take the network's last layer, or train one.
+
+        Parameters
+        ----------
+        rows : array (rows, features)
+            As the explainer shows them.
+        features : callable
+            ``features(points) -> array (points, width)``: the inputs of the last layer.
+        weights : array (classes, width + 1), optional
+            The last layer, the constant last.
+        """
+        x, y = _training(rows, labels, k)
+
+        def entered(points: Floats) -> Floats:
+            return _with_constant(np.asarray(features(points), dtype=np.float64))
+
+        u, truth = entered(x), np.eye(int(y.max()) + 1)[y]
+        if u.shape[1] * truth.shape[1] > LARGEST_HESSIAN:
             raise InvalidInput(
-                f"the last layer has {u.shape[1] * n_classes} weights; influence solves with their Hessian, at most "
+                f"the last layer has {u.shape[1] * truth.shape[1]} weights; influence solves with their Hessian, at most "
                 f"{LARGEST_HESSIAN}"
             )
-        onehot = np.eye(n_classes)[y]
-        if weights is None:
-
-            def loss(flat: FloatArray) -> tuple[float, FloatArray]:
-                w = flat.reshape(n_classes, -1)
-                p = softmax(u @ w.T, axis=1)
-                value = -float(np.log(np.maximum(p[np.arange(len(y)), y], 1e-300)).mean()) + l2 * float(flat @ flat) / 2
-                return value, ((p - onehot).T @ u / len(u) + l2 * w).ravel()
-
-            start = np.zeros(n_classes * u.shape[1])
-            w = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 2000}).x.reshape(n_classes, -1)
-        else:
-            w = np.asarray(weights, dtype=np.float64)
-            if w.shape != (n_classes, u.shape[1]):
-                raise InvalidInput(
-                    f"weights have shape {w.shape}; the last layer has {(n_classes, u.shape[1])}, the constant last"
-                )
-        p = softmax(u @ w.T, axis=1)
-        size = n_classes * u.shape[1]
-        hessian = l2 * np.eye(size)
-        for a in range(n_classes):
-            for b in range(n_classes):
-                curve = p[:, a] * ((a == b) - p[:, b])
-                block = (u * curve[:, None]).T @ u / len(u)
-                hessian[a * u.shape[1] : (a + 1) * u.shape[1], b * u.shape[1] : (b + 1) * u.shape[1]] += block
-        gradients = ((p - onehot)[:, :, None] * u[:, None, :]).reshape(len(u), -1)
-        return cls(x, features, w, k, cho_solve(cho_factor(hessian), gradients.T))
-
-    def influences(self, points: object) -> FloatArray:
-        """Influence of every training row on every point's loss at its predicted class: (points, rows)."""
-        u = _with_constant(np.asarray(self.features(np.asarray(points, dtype=np.float64)), dtype=np.float64), True)
-        p = softmax(u @ self.weights.T, axis=1)
-        slope = p - np.eye(p.shape[1])[p.argmax(axis=1)]
-        return np.asarray((slope[:, :, None] * u[:, None, :]).reshape(len(u), -1) @ self.solved)
-
-    def places(self, points: object) -> LabelArray:
-        """Which rows are shown for each point: (points, k), the most influential first."""
-        return _largest(self.influences(points), self.k)
-
-    def __call__(self, points: object) -> FloatArray:
-        """The rows shown for each point: (points, k, features)."""
-        return self.rows[self.places(points)]
+        return cls(x, entered, *_solved(u, truth, weights, l2, k))
 
 
-def _rows(rows: object, k: int) -> FloatArray:
-    x = np.asarray(rows, dtype=np.float64)
-    if x.ndim != 2 or len(x) < 2 or not np.isfinite(x).all():
-        raise InvalidInput(f"rows have shape {x.shape}; give a finite array (rows, features) of at least two rows")
-    if not 1 <= k <= len(x):
-        raise InvalidInput(f"k is {k}; between 1 and {len(x)} rows can be shown")
-    return x
+def _training(rows: object, labels: object, k: int) -> tuple[Floats, LabelArray]:
+    x = finite_rows(rows, "rows", fewest=2)
+    _checks.whole("k", k, most=len(x))
+    return x, class_labels(labels, len(x), "the training rows")
 
 
-def _with_constant(x: FloatArray, wanted: bool) -> FloatArray:
-    return np.column_stack([x, np.ones(len(x))]) if wanted else x
+def _solved(u: Floats, truth: Floats, given: object, l2: float, k: int) -> tuple[Floats, float, int, Floats]:
+    """The weights, l2, k and H^-1 grad L(x) of every row x."""
+    weights = _fitted(u, truth, l2) if given is None else np.asarray(given, dtype=np.float64)
+    expected = truth.shape[1], u.shape[1]
+    if weights.shape != expected:
+        raise InvalidInput(f"weights have shape {weights.shape}; the last layer has {expected}, the constant last")
+    return weights, l2, k, np.asarray(cho_solve(cho_factor(_hessian(u, weights, l2)), _residuals(u, weights, truth).T))
 
 
-def _largest(influence: FloatArray, k: int) -> LabelArray:
-    order = np.argsort(-np.abs(influence), axis=1, kind="stable")[:, :k]
-    return order.astype(np.int64)
+def _with_constant(x: Floats) -> Floats:
+    return np.column_stack([x, np.ones(len(x))])

@@ -29,6 +29,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import _checks
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
 from ..progress import progress
@@ -38,6 +39,7 @@ from .draws import Outputs, RawArray, collect
 from .outcomes import Audit, Outcome, TestedEvent, Tradeoff
 
 FEWEST_DRAWS = 1000
+BELOW_ONE = math.nextafter(1.0, 0.0)
 DEFAULT_DELTA = 1e-6
 EXPLORED_SHARE = 0.5
 TAIL_THRESHOLDS = 48
@@ -138,11 +140,11 @@ def mechanism(
         raise InvalidInput("neighbours must be a pair of datasets (D, D2)")
     first, second = collect(run, (neighbours[0], neighbours[1]), draws, statistic)
     quarter, half = draws // 4, draws // 2
-    compared = first.part(quarter, half), second.part(quarter, half)
-    held_out = first.part(half, draws), second.part(half, draws)
+    compared = first.between(quarter, half), second.between(quarter, half)
+    held_out = first.between(half, draws), second.between(half, draws)
     measures: dict[str, Measure] = {"mu": mu_measure, "epsilon": epsilon_measure(delta)}
     choices: dict[str, _Choice | None] = dict.fromkeys(measures)
-    for candidate in learn(first.part(0, quarter), second.part(0, quarter)):
+    for candidate in learn(first.between(0, quarter), second.between(0, quarter)):
         scores = candidate.score(compared[0]), candidate.score(compared[1])
         thresholds = _thresholds(*scores)
         for name, measure in measures.items():
@@ -270,55 +272,37 @@ def check_claim(claimed: Guarantee | float, delta: float | None) -> tuple[float,
     """The mu under test (0 if an epsilon is), the epsilon under test (0 if a mu is), and the delta."""
     check_delta(delta)
     if not isinstance(claimed, Guarantee):
-        return check_positive(claimed, "mu"), 0.0, float(DEFAULT_DELTA if delta is None else delta)
+        return _checks.positive("claimed", claimed), 0.0, DEFAULT_DELTA if delta is None else delta
     if claimed.mu > 0:
-        if not math.isfinite(claimed.mu):
-            raise InvalidInput(f"claimed has mu {claimed.mu}; only a finite promise can be tested")
-        return float(claimed.mu), 0.0, float(claimed.delta if delta is None else delta)
+        return _checks.positive("mu", claimed.mu, of="the claim"), 0.0, claimed.delta if delta is None else delta
     return 0.0, *epsilon_at_delta(claimed, delta)
 
 
 def epsilon_at_delta(claimed: Guarantee, delta: float | None) -> tuple[float, float]:
     """A claimed epsilon and the delta at which it holds."""
-    if not (math.isfinite(claimed.epsilon) and claimed.epsilon >= 0 and 0 <= claimed.delta < 1):
-        raise InvalidInput(
-            f"claimed promises epsilon {claimed.epsilon} at delta {claimed.delta}; epsilon must be finite and not negative, "
-            "delta at least 0 and below 1"
-        )
+    _checks.number("epsilon", claimed.epsilon, low=0.0, high=1e100, of="the claim")
     if delta is not None and delta != claimed.delta:
         raise InvalidInput(
             f"delta is {delta}, and the claimed guarantee holds at delta {claimed.delta}; leave delta= away, an epsilon is "
             "tested at its own delta"
         )
-    return float(claimed.epsilon), float(claimed.delta)
-
-
-def check_positive(claimed: float, name: str) -> float:
-    """A claimed mu or epsilon."""
-    if isinstance(claimed, bool) or not isinstance(claimed, int | float) or not (math.isfinite(claimed) and claimed > 0):
-        raise InvalidInput(f"claimed is {claimed!r}; give a vitrail.Guarantee, or a positive finite {name} such as 0.5")
-    return float(claimed)
+    return claimed.epsilon, claimed.delta
 
 
 def check_delta(delta: float | None) -> None:
     """Refuse a delta outside [0, 1)."""
-    if delta is not None and (isinstance(delta, bool) or not isinstance(delta, int | float) or not 0 <= delta < 1):
-        raise InvalidInput(f"delta is {delta!r}; it must be at least 0 and below 1, for example 1e-6")
+    if delta is not None:
+        _checks.number("delta", delta, low=0.0, high=BELOW_ONE)
 
 
 def check_confidence(confidence: float) -> None:
-    """Refuse a confidence that is none."""
-    if isinstance(confidence, bool) or not isinstance(confidence, int | float) or not 0.5 <= confidence < 1:
-        raise InvalidInput(f"confidence is {confidence!r}; it must be at least 0.5 and below 1, for example 0.999")
+    """Refuse a confidence below one half, and certainty."""
+    _checks.number("confidence", confidence, low=0.5, high=BELOW_ONE, hint=", and below 1")
 
 
 def check_draws(draws: int) -> None:
-    """Refuse too few draws."""
-    if isinstance(draws, bool) or not isinstance(draws, int | np.integer) or draws < FEWEST_DRAWS:
-        raise InvalidInput(
-            f"draws is {draws!r}; an audit needs a whole number of at least {FEWEST_DRAWS}, and some 200 000 to see an "
-            "error of 10 %"
-        )
+    """Refuse too few draws: some 200 000 are needed to see an error of 10 %."""
+    _checks.whole("draws", draws, least=FEWEST_DRAWS)
 
 
 # Choosing an event on the training half

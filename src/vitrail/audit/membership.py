@@ -22,7 +22,7 @@ from ..show.audits import RocCurve
 from . import roc
 from .attacks import FAMILIES, Scored, Seen, Shadows, learned, likelihood_ratios, look_at, look_at_shadows, shadow_thresholds
 from .mechanism import check_confidence
-from .outcomes import Outcome, as_json
+from .outcomes import Outcome, Record, as_json, chosen_names
 from .roc import LOW_RATES, Interval
 from .shadow import Target, as_targets, halves
 from .signals import BoolArray, FloatArray, LabelArray, Source, class_labels, distance_signal, finite_rows
@@ -71,22 +71,12 @@ class Attacker:
     @property
     def families(self) -> tuple[str, ...]:
         """The attacks that are run."""
-        possible = tuple(name for name in FAMILIES if self.shadow is not None or name in ("threshold", "learned"))
-        if self.attacks == "all":
-            return possible
-        wanted = (self.attacks,) if isinstance(self.attacks, str) else tuple(self.attacks)
-        for family in wanted:
-            if family not in FAMILIES:
-                raise InvalidInput(f"attacks names {family!r}; choose 'all', or some of {', '.join(map(repr, FAMILIES))}")
-            if family not in possible:
-                raise InvalidInput(f"the attack {family!r} needs shadow=: how the attacker trains models of the same kind")
-        if not wanted:
-            raise InvalidInput("attacks is empty; name at least one family, or 'all'")
-        return wanted
+        possible = FAMILIES if self.shadow is not None else ("threshold", "learned")
+        return chosen_names("attacks", self.attacks, FAMILIES, possible, "shadow=: how the attacker trains models")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttackRow:
+@dataclass(frozen=True, kw_only=True)
+class AttackRow(Record):
     """One attack and how well it does.
 
     Parameters
@@ -107,6 +97,8 @@ class AttackRow:
         Auc and ``tpr_at_1_percent`` minus those of the best prediction-only attack of the same kind, on the same people.
     compared_with : str
         That attack's signal.
+    curve : RocCurve
+        False and true positive rates over all thresholds.
     """
 
     attack: str
@@ -122,19 +114,7 @@ class AttackRow:
     excess_auc: Interval | None = None
     excess_tpr: Interval | None = None
     compared_with: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class MembershipPlot:
-    """Pictures of a membership audit."""
-
-    audit: MembershipAudit
-
-    def roc(self, *, logarithmic: bool = True) -> Figure:
-        """The strongest attacks' curves; on logarithmic axes, where a few certain finds are seen."""
-        from ..show import roc_figure
-
-        return roc_figure(self.audit.drawn(), logarithmic=logarithmic)
+    curve: RocCurve = field(repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,8 +126,6 @@ class MembershipAudit(Outcome):
     name : str
         What was attacked.
     rows : tuple of AttackRow
-    curves : tuple of RocCurve
-        In the order of the rows.
     confidence : float
     how : dict
         Sizes and seeds.
@@ -169,15 +147,9 @@ class MembershipAudit(Outcome):
 
     name: str
     rows: tuple[AttackRow, ...]
-    curves: tuple[RocCurve, ...] = field(repr=False)
     confidence: float
     how: dict[str, JsonValue]
     notes: tuple[str, ...] = ()
-
-    @property
-    def plot(self) -> MembershipPlot:
-        """Pictures: ``audit.plot.roc()``."""
-        return MembershipPlot(self)
 
     def best(self, source: Source | None = None) -> AttackRow:
         """The strongest attack, by the lower ends of its intervals of area and of members found at 1 %."""
@@ -222,24 +194,29 @@ class MembershipAudit(Outcome):
             )
         return text if self.leaks else text + " No attack is surely better than a coin."
 
-    def drawn(self) -> list[RocCurve]:
-        """Curves worth drawing: one per kind of attack and source, the strongest, and at most six."""
-        ranked = sorted(zip(self.rows, self.curves, strict=True), key=lambda pair: -pair[0].auc.value)
-        best: dict[tuple[str, str], RocCurve] = {}
-        for row, curve in ranked:
+    def drawn(self) -> list[AttackRow]:
+        """Rows whose curves are worth drawing: the strongest of each kind of attack and source, and at most six."""
+        best: dict[tuple[str, str], AttackRow] = {}
+        for row in sorted(self.rows, key=lambda row: -row.auc.value):
             if not row.attack.startswith("shadow"):  # the same curve as the threshold's, or the same from the other side
-                best.setdefault((row.attack, row.source), curve)
+                best.setdefault((row.attack, row.source), row)
         return list(best.values())[:CURVES_DRAWN]
+
+    def plot(self, *, logarithmic: bool = True) -> Figure:
+        """The strongest attacks' ROC curves; on logarithmic axes, where a few certain finds are seen."""
+        from ..show import roc_figure
+
+        return roc_figure([row.curve for row in self.drawn()], logarithmic=logarithmic)
 
     def to_json(self) -> dict[str, JsonValue]:
         """The outcome as plain JSON values."""
-        return super().to_json() | {"curves": as_json(self.drawn())}
+        return super().to_json() | {"curves": as_json([row.curve for row in self.drawn()])}
 
     def report(self, path: str | Path) -> Path:
         """Write a page: what was tried, what was found, the curves. One file, readable on a phone."""
         from ..show import audit_page, write_page
 
-        return write_page(audit_page("membership", self.to_json(), self.plot.roc()), path)
+        return write_page(audit_page("membership", self.to_json(), self.plot()), path)
 
 
 def membership(
@@ -326,7 +303,6 @@ def membership(
     return MembershipAudit(
         name=model.name,
         rows=tuple(_row(attack, scored, is_member, confidence, known.seed) for attack in scored),
-        curves=tuple(_curve(attack, is_member) for attack in scored),
         confidence=confidence,
         how=how,
         notes=tuple(notes),
@@ -417,6 +393,7 @@ def _row(attack: Scored, attacks: Sequence[Scored], is_member: BoolArray, confid
         excess_auc = roc.area_difference((members, others), theirs, confidence)
         excess_tpr = _excess_tpr((members, others), theirs, confidence, seed)
     threshold = roc.best_threshold(members, others) if attack.threshold is None else attack.threshold
+    false, true = roc.curve(members, others)
     return AttackRow(
         attack=attack.attack,
         signal=attack.signal,
@@ -431,12 +408,8 @@ def _row(attack: Scored, attacks: Sequence[Scored], is_member: BoolArray, confid
         excess_auc=excess_auc,
         excess_tpr=excess_tpr,
         compared_with=compared_with,
+        curve=RocCurve(f"{attack.attack}: {attack.signal}", attack.source, tuple(false.tolist()), tuple(true.tolist())),
     )
-
-
-def _curve(attack: Scored, is_member: BoolArray) -> RocCurve:
-    false, true = roc.curve(*attack.sides(is_member))
-    return RocCurve(f"{attack.attack}: {attack.signal}", attack.source, tuple(false.tolist()), tuple(true.tolist()))
 
 
 def _excess_tpr(

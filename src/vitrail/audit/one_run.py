@@ -23,10 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
+from .. import _checks
 from ..accounting import rounded_down, rounded_up
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
-from .mechanism import check_confidence, check_delta, check_positive, epsilon_at_delta
+from .mechanism import check_confidence, check_delta, epsilon_at_delta
 from .outcomes import ClaimTest
 
 FEWEST_CANARIES = 20
@@ -196,7 +197,7 @@ def _claim(claimed: Guarantee | float | None, delta: float | None) -> tuple[floa
         if claimed.neighbours != "add-remove":
             raise InvalidInput("canaries are added or left out; this audit tests promises about adding or removing a row")
         return epsilon_at_delta(claimed, delta)
-    return 0.0 if claimed is None else check_positive(claimed, "epsilon"), float(delta or 0.0)
+    return 0.0 if claimed is None else _checks.positive("claimed", claimed), float(delta or 0.0)
 
 
 def _sizes(guesses: int | Sequence[int] | None, canaries: int) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
@@ -11,6 +12,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from ..accounting import JsonValue, rounded_down, rounded_up
+from ..errors import InvalidInput
 from ..guarantee import Guarantee
 from .bounds import clopper_pearson_lower, clopper_pearson_upper
 from .candidates import LOW_BITS
@@ -26,7 +28,7 @@ def as_json(value: object) -> JsonValue:
     if isinstance(value, Record | Guarantee):
         return value.to_json()
     if is_dataclass(value):
-        return {one.name: as_json(getattr(value, one.name)) for one in fields(value)}
+        return {item.name: as_json(getattr(value, item.name)) for item in fields(value)}
     if isinstance(value, dict):
         return {str(key): as_json(entry) for key, entry in value.items()}
     if isinstance(value, tuple | list):
@@ -44,7 +46,7 @@ class Record:
 
     def to_json(self) -> dict[str, JsonValue]:
         """The record as plain JSON values."""
-        told = [one.name for one in fields(self) if one.repr]  # type: ignore[arg-type]  # every subclass is a dataclass
+        told = [item.name for item in fields(self) if item.repr]  # type: ignore[arg-type]  # every subclass is a dataclass
         return {name: as_json(getattr(self, name)) for name in (*told, *self.also_in_json)}
 
 
@@ -61,6 +63,23 @@ class Outcome(Record):
     def to_json(self) -> dict[str, JsonValue]:
         """The outcome as plain JSON values."""
         return super().to_json() | {"summary": self.summary()}
+
+
+def chosen_names(
+    name: str, wanted: str | Sequence[str], known: Sequence[str], possible: Sequence[str], needed: str
+) -> tuple[str, ...]:
+    """Which of several things to do: "all" that is possible, one, or a list; ``needed`` is what the others need."""
+    if wanted == "all":
+        return tuple(possible)
+    chosen = (wanted,) if isinstance(wanted, str) else tuple(wanted)
+    for option in chosen:
+        if option not in known:
+            raise InvalidInput(f"{name} names {option!r}; choose 'all', or some of {', '.join(map(repr, known))}")
+        if option not in possible:
+            raise InvalidInput(f"{name} names {option!r}, which needs {needed}")
+    if not chosen:
+        raise InvalidInput(f"{name} is empty; name at least one, or 'all'")
+    return chosen
 
 
 class ClaimTest(Outcome):
@@ -206,11 +225,6 @@ class Audit(ClaimTest):
         """Measured over claimed: above 1 refutes, far below 1 hints at waste (or at easy neighbours, or few draws)."""
         claim = self.claimed_mu or self.claimed_epsilon
         return self.lower / claim if claim else math.inf if self.refuted else 0.0
-
-    @property
-    def statistic(self) -> str:
-        """What was computed from every output."""
-        return self.event.statistic
 
     def summary(self) -> str:
         """The outcome in a sentence."""

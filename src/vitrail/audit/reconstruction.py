@@ -21,9 +21,10 @@ from pathlib import Path
 
 import numpy as np
 
+from .. import _checks
 from ..errors import InvalidInput
 from ..progress import Advance, progress
-from .outcomes import Outcome, Record
+from .outcomes import Outcome, Record, chosen_names
 from .roc import Interval, rate
 from .signals import FloatArray
 
@@ -148,12 +149,12 @@ def reconstruction(
         raise InvalidInput(f"example_explainer is {type(example_explainer).__name__}; give a function of points")
     low, high = _box(domain)
     dimension = len(low)
-    if queries < 1:
-        raise InvalidInput(f"queries is {queries}; at least 1 must be asked")
+    _checks.whole("queries", queries)
     metric = None if hessian_inverse is None else np.asarray(hessian_inverse, dtype=np.float64)
     if metric is not None and metric.shape != (dimension, dimension):
         raise InvalidInput(f"hessian_inverse has shape {metric.shape}; it must be {(dimension, dimension)}")
-    wanted = _strategies(strategies, metric is not None)
+    possible = STRATEGIES if metric is not None else tuple(name for name in STRATEGIES if name != "H-orthogonal")
+    wanted = chosen_names("strategies", strategies, STRATEGIES, possible, "hessian_inverse=")
     truth = None if training is None else np.asarray(training, dtype=np.float64)
     if truth is not None and (truth.ndim != 2 or truth.shape[1] != dimension):
         raise InvalidInput(f"training has shape {truth.shape}; it must be (rows, {dimension})")
@@ -187,22 +188,10 @@ def _box(domain: int | tuple[object, object]) -> tuple[FloatArray, FloatArray]:
     raise InvalidInput(f"domain is {domain!r}; give the number of features, or two arrays: the least and the largest values")
 
 
-def _strategies(strategies: str | Sequence[str], with_metric: bool) -> list[str]:
-    if strategies == "all":
-        return [name for name in STRATEGIES if with_metric or name != "H-orthogonal"]
-    wanted = [strategies] if isinstance(strategies, str) else list(strategies)
-    for name in wanted:
-        if name not in STRATEGIES:
-            raise InvalidInput(f"strategies names {name!r}; choose 'all', or some of {', '.join(map(repr, STRATEGIES))}")
-        if name == "H-orthogonal" and not with_metric:
-            raise InvalidInput("the strategy 'H-orthogonal' needs hessian_inverse=")
-    return wanted
-
-
 def _row(strategy: str, asker: Asker, truth: FloatArray | None, groups: Sequence[object] | None) -> StrategyRow:
     share, by_group = None, {}
     if truth is not None:
-        hit = np.array([_key(row) in asker.found for row in truth])
+        hit = np.array([_key(row) in asker.recovered for row in truth])
         share = float(hit.mean())
         names = np.array([str(group) for group in groups or ()])
         for name in np.unique(names):
@@ -211,7 +200,7 @@ def _row(strategy: str, asker: Asker, truth: FloatArray | None, groups: Sequence
     return StrategyRow(
         strategy=strategy,
         queries=len(asker.counts),
-        recovered=len(asker.found),
+        recovered=len(asker.recovered),
         share=share,
         over_queries=tuple(asker.counts),
         by_group=by_group,
@@ -226,7 +215,7 @@ class Asker:
 
     def __init__(self, explainer: Callable[..., object], dimension: int) -> None:
         self._explainer, self._dimension = explainer, dimension
-        self.found: dict[bytes, FloatArray] = {}
+        self.recovered: dict[bytes, FloatArray] = {}
         self.counts: list[int] = []
         self.shown = 0
 
@@ -244,10 +233,10 @@ class Asker:
         self.shown = answer.shape[1]
         new = []
         for row in answer[0]:
-            if _key(row) not in self.found:
-                self.found[_key(row)] = row
+            if _key(row) not in self.recovered:
+                self.recovered[_key(row)] = row
                 new.append(row)
-        self.counts.append(len(self.found))
+        self.counts.append(len(self.recovered))
         return new
 
 

@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 
 from .. import __version__
 from ..errors import VitrailError
-from . import ask, audit, counterfactual, explain_pane, ledger, marginals, release, report, schema, show_pane
+from . import audit, ledger, paid, panes
 
 EXIT_REFUSED = 2
 EXIT_UNEXPECTED = 70  # EX_SOFTWARE of sysexits.h
@@ -27,7 +27,7 @@ class _Commands(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that the words name."""
-        if args and args[0] == "report" and any(word.lower().endswith(release.SUFFIX) for word in args[1:]):
+        if args and args[0] == "report" and any(word.lower().endswith(paid.PANE) for word in args[1:]):
             args = ["report-pane", *args[1:]]
         return super().resolve_command(ctx, args)
 
@@ -42,28 +42,20 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("budget")(ledger.budget)
-app.command("quote")(marginals.quote)
-app.command("marginals")(marginals.marginals)
-app.command("ask")(ask.ask)
-app.command("counterfactual")(counterfactual.counterfactual)
-app.command("report")(report.report)
-app.command("release")(release.release)
-app.command("show")(show_pane.show)
-app.command("explain")(explain_pane.explain)
-app.command("report-pane", hidden=True)(show_pane.report_pane)
+for command in (paid.quote, paid.marginals, paid.ask, paid.counterfactual, paid.report, paid.release):
+    app.command(command.__name__)(command)
+app.command("report-pane", hidden=True)(panes.report_pane)
+for command in (panes.show, panes.explain, ledger.budget):
+    app.command(command.__name__)(command)
 app.add_typer(audit.app, name="audit")
 _ledger = typer.Typer(
     no_args_is_help=True, rich_markup_mode=_MARKUP, help="Look at a ledger, entry by entry; copy it; free reservations."
 )
-_ledger.command("verify")(ledger.verify)
-_ledger.command("backup")(ledger.backup)
-_ledger.command("entries")(ledger.entries)
-_ledger.command("reservations")(ledger.reservations)
-_ledger.command("free")(ledger.free)
+for command in (ledger.verify, ledger.backup, ledger.entries, ledger.reservations, ledger.free):
+    _ledger.command(command.__name__)(command)
 app.add_typer(_ledger, name="ledger")
 _schema = typer.Typer(no_args_is_help=True, rich_markup_mode=_MARKUP, help="Check a schema, and points against it.")
-_schema.command("check")(schema.check)
+_schema.command("check")(panes.check_schema)
 app.add_typer(_schema, name="schema")
 
 

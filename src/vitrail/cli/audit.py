@@ -6,8 +6,8 @@ with exit code 1, so that a build can be stopped by it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -16,10 +16,11 @@ import typer
 
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
-from . import options
-from .ask_input import imported
-from .output import check_files, existing, print_json, print_line, print_note, print_table, write_files
-from .report import SUFFIXES
+from ..results.archive import json_bytes, write_bytes
+from . import declarations as told
+from .answering import ENDINGS
+from .inputs import existing, imported
+from .printing import Writers, check_files, print_json, print_line, print_note, print_table, write_file
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -45,51 +46,57 @@ EXPLAIN_HELP = (
 app = typer.Typer(no_args_is_help=True, help="Attack explanations, or test a privacy claim. Nothing is charged.")
 
 
-@app.command("membership")
-def membership(
-    members: Annotated[Path, typer.Argument(metavar="MEMBERS", help="People in the training data: .csv, .parquet or .npy.")],
-    nonmembers: Annotated[Path, typer.Argument(metavar="NONMEMBERS", help="Others of the same population, same columns.")],
-    explain: Annotated[str | None, typer.Option("--explain", help=EXPLAIN_HELP)] = None,
+@dataclass(frozen=True, kw_only=True)
+class TargetOptions:
+    """What is attacked: explanations, and what an attacker knows beside them."""
+
+    explain: Annotated[str | None, typer.Option("--explain", help=EXPLAIN_HELP)] = None
     module: Annotated[
         str | None, typer.Option("--module", metavar="MODULE:NAME", help="A torch module that returns logits.")
-    ] = None,
+    ] = None
     predict: Annotated[
         str | None, typer.Option("--predict", help="module:function from points to probabilities, or an .onnx file.")
-    ] = None,
-    label: Annotated[
-        str | None, typer.Option("--label", metavar="COLUMN", help="The column of true classes 0, 1, ...")
-    ] = None,
+    ] = None
+    label: Annotated[str | None, typer.Option("--label", metavar="COLUMN", help="The column of true classes 0, 1, ...")] = (
+        None
+    )
     probability: Annotated[
         list[str] | None,
         typer.Option("--probability", metavar="COLUMN", help="A column of predicted probabilities; repeat, one per class."),
-    ] = None,
-    files: options.PageFiles = None,
-    as_json: options.Json = False,
+    ] = None
+
+
+@app.command("membership")
+@told.command
+def membership(
+    members: Annotated[Path, typer.Argument(metavar="MEMBERS", help="People in the training data: .csv, .parquet or .npy.")],
+    nonmembers: Annotated[Path, typer.Argument(metavar="NONMEMBERS", help="Others of the same population, same columns.")],
+    attacked: TargetOptions,
+    output: told.OutputOptions,
     seed: Annotated[int, typer.Option("--seed", help="Of the attacker's random choices.")] = 0,
     confidence: Annotated[float, typer.Option("--confidence", help="Of every interval.")] = 0.95,
 ) -> None:
     """Attack explanations: who was in the training data? From files, and code you trust."""
     from .. import audit
 
-    check_files(files, SUFFIXES, "the audit")
+    check_files(output.files, ENDINGS, "the audit")
     sides = [_table(path) for path in (members, nonmembers)]
-    labels = _taken(sides, [label] if label else [], "--label")
-    probabilities = _taken(sides, probability or [], "--probability")
+    labels = _taken(sides, [attacked.label] if attacked.label else [], "--label")
+    probabilities = _taken(sides, attacked.probability or [], "--probability")
     points = [_numbers(side, path) for side, path in zip(sides, (members, nonmembers), strict=True)]
-    target = audit.Target(
-        _explainer(explain, module), _predictor(predict, module, probabilities), name=explain or members.stem
-    )
+    explainer = _explainer(attacked.explain, attacked.module)
+    predictor = _predictor(attacked.predict, attacked.module, probabilities)
     outcome = audit.membership(
-        target,
+        audit.Target(explainer, predictor, name=attacked.explain or members.stem),
         *points,
         labels=None if labels is None else (labels[0][:, 0], labels[1][:, 0]),
         attacker=audit.Attacker(seed=seed),
         confidence=confidence,
     )
-    _write(outcome, files)
-    if as_json:
-        print_json(outcome.to_json())
-        return
+    _give(outcome, output, lambda: _print_attacks(outcome))
+
+
+def _print_attacks(outcome: MembershipAudit) -> None:
     lines = []
     for row in sorted(outcome.rows, key=lambda row: -row.auc.value):
         beyond = "-" if row.excess_auc is None else f"{row.excess_auc.value:+.3f}"
@@ -101,27 +108,30 @@ def membership(
         print_note(f"Note: {note}")
 
 
+Pairs = Annotated[
+    str,
+    typer.Option("--neighbours", metavar="MODULE:NAME", help="A pair of datasets, or a list of pairs to search among."),
+]
+
+
 @app.command("mechanism")
+@told.command
 def mechanism(
     function: Annotated[
         str, typer.Argument(metavar="MODULE:FUNCTION", help="run(dataset, draws) or run(dataset): outputs of the mechanism.")
     ],
-    neighbours: Annotated[
-        str,
-        typer.Option("--neighbours", metavar="MODULE:NAME", help="A pair of datasets, or a list of pairs to search among."),
-    ],
+    neighbours: Pairs,
+    output: told.OutputOptions,
     mu: Annotated[float | None, typer.Option("--mu", help="The claim, as mu of Gaussian differential privacy.")] = None,
     epsilon: Annotated[float | None, typer.Option("--epsilon", help="The claim, as epsilon at --delta.")] = None,
     delta: Annotated[float, typer.Option("--delta", help="Where an epsilon is claimed; 0 for pure privacy.")] = 0.0,
     draws: Annotated[int, typer.Option("--draws", help="Outputs on either dataset.")] = 200_000,
     confidence: Annotated[float, typer.Option("--confidence", help="That a sound mechanism is not refuted.")] = 0.999,
-    files: options.PageFiles = None,
-    as_json: options.Json = False,
 ) -> None:
     """Test a privacy claim on draws from neighbouring datasets. Exit code 1: refuted."""
     from .. import audit
 
-    check_files(files, SUFFIXES, "the audit")
+    check_files(output.files, ENDINGS, "the audit")
     if (mu is None) == (epsilon is None):
         raise InvalidInput("say what is claimed: --mu, or --epsilon with --delta")
     claimed: Guarantee | float = mu if mu is not None else Guarantee(cast("float", epsilon), delta, 0.0)
@@ -133,20 +143,20 @@ def mechanism(
     else:
         outcome = audit.mechanism(run, cast("tuple[object, object]", given), claimed, draws=draws, confidence=confidence)
         words = outcome.summary()
-    _write(outcome, files)
-    if as_json:
-        print_json(outcome.to_json())
-    else:
-        print_line(f"{outcome.verdict_line.capitalize()}.")
-        print_line(words)
+    _give(outcome, output, lambda: print_line(f"{outcome.verdict_line.capitalize()}.\n{words}"))
     if outcome.refuted:
         raise typer.Exit(EXIT_REFUTED)
 
 
-def _write(outcome: Audit | MembershipAudit, files: list[Path] | None) -> None:
-    text = json.dumps(outcome.to_json(), indent=2, ensure_ascii=False) + "\n"
-    writers = {".json": lambda file: file.write_text(text, encoding="utf-8"), ".html": outcome.report}
-    write_files(files, writers, "the audit")
+def _give(outcome: Audit | MembershipAudit, output: told.OutputOptions, show: Callable[[], None]) -> None:
+    """The files, and the outcome on the screen in any case."""
+    writers: Writers = {".json": lambda file: write_bytes(file, json_bytes(outcome.to_json())), ".html": outcome.report}
+    for file in output.files or ():
+        write_file(file, writers[file.suffix.lower()], "the audit")
+    if output.as_json:
+        print_json(outcome.to_json())
+    else:
+        show()
 
 
 # What the command line names
@@ -191,8 +201,8 @@ def _onnx(path: Path) -> Callable[..., object]:
     entered = session.get_inputs()[0].name
 
     def ask(points: NDArray[np.float64]) -> object:
-        answers = [np.asarray(one) for one in session.run(None, {entered: np.asarray(points, dtype=np.float32)})]
-        shaped = [one for one in answers if one.ndim == 2 and one.dtype.kind == "f"]
+        answers = map(np.asarray, session.run(None, {entered: np.asarray(points, dtype=np.float32)}))
+        shaped = [answer for answer in answers if answer.ndim == 2 and answer.dtype.kind == "f"]
         if not shaped:
             raise InvalidInput(f"{path} returns no table of probabilities; export it with options={{'zipmap': False}}")
         return shaped[-1]

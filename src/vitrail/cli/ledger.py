@@ -11,17 +11,17 @@ import typer
 from ..accounting import JsonValue, rounded_down, rounded_up
 from ..errors import InvalidInput
 from ..ledger import FILE_ENDINGS
-from . import options
-from .output import chosen_accounts, one_account, open_existing_ledger, print_json, print_line, print_table
+from . import declarations as told
+from .inputs import chosen_accounts, one_account, open_existing_ledger
+from .printing import print_json, print_line, print_table
 
 if TYPE_CHECKING:
     from ..ledger import Statement, VerifiedAccount
 
 
-def budget(ledger: options.LedgerToRead, account: options.OnlyAccount = None, as_json: options.Json = False) -> None:
+def budget(ledger: told.LedgerToRead, account: told.OnlyAccount = None, as_json: told.Json = False) -> None:
     """Show what was spent, what is left, and the bill."""
-    with closing(open_existing_ledger(ledger)) as opened:
-        statements = [opened.statement(name) for name in chosen_accounts(opened, account)]
+    statements = _statements(ledger, account)
     if as_json:
         print_json([_statement_json(statement) for statement in statements])
         return
@@ -31,6 +31,11 @@ def budget(ledger: options.LedgerToRead, account: options.OnlyAccount = None, as
         if number:
             print_line()
         _print_statement(statement)
+
+
+def _statements(ledger: str, account: str | None) -> list[Statement]:
+    with closing(open_existing_ledger(ledger)) as opened:
+        return [opened.statement(name) for name in chosen_accounts(opened, account)]
 
 
 def _statement_json(statement: Statement) -> JsonValue:
@@ -90,53 +95,54 @@ def _print_statement(statement: Statement) -> None:
 
 
 def verify(
-    ledger: options.LedgerToRead,
+    ledger: told.LedgerToRead,
     published: Annotated[
         list[str] | None,
         typer.Option("--head", metavar="ACCOUNT=DIGEST", help="A head that was published earlier; may be repeated."),
     ] = None,
-    as_json: options.Json = False,
+    as_json: told.Json = False,
 ) -> None:
     """Walk every chain, price every charge afresh, compare with the records outside; what does not hold is exit code 1."""
     heads = dict(_head(text) for text in published or ())
     with closing(open_existing_ledger(ledger)) as opened:
-        found = opened.verify(heads or None)
+        verdict = opened.verify(heads or None)
     if as_json:
         accounts: list[JsonValue] = [
             {
-                "account": one.account,
-                "n_entries": one.n_entries,
-                "n_questions": one.n_questions,
-                "n_releases": one.n_releases,
-                "pico_mu_squared": one.spent.pico_mu_squared,
-                "head": one.head,
-                "recorded_entries": one.recorded,
+                "account": walked.account,
+                "n_entries": walked.n_entries,
+                "n_questions": walked.n_questions,
+                "n_releases": walked.n_releases,
+                "pico_mu_squared": walked.spent.pico_mu_squared,
+                "head": walked.head,
+                "recorded_entries": walked.recorded,
             }
-            for one in found.accounts
+            for walked in verdict.accounts
         ]
-        print_json({"ok": found.ok, "problems": list(found.problems), "accounts": accounts})
+        print_json({"ok": verdict.ok, "problems": list(verdict.problems), "accounts": accounts})
     else:
-        for problem in found.problems:
+        for problem in verdict.problems:
             print_line(problem)
-        for one in found.accounts:
-            counted = f"{_counted(one.n_entries, 'entry', 'entries')}, {_counted(one.n_questions, 'question')}"
-            print_line(f"Account {one.account!r}: {counted}, {_counted(one.n_releases, 'release')}, head {one.head}")
-            print_line(f"  {_recorded(one)}")
-        print_line(
-            "The ledger holds." if found.ok else f"The ledger does not hold: {_counted(len(found.problems), 'problem')}."
-        )
-    if not found.ok:
+        for walked in verdict.accounts:
+            _print_verified(walked)
+        problems = _counted(len(verdict.problems), "problem")
+        print_line("The ledger holds." if verdict.ok else f"The ledger does not hold: {problems}.")
+    if not verdict.ok:
         raise typer.Exit(1)
 
 
-def _recorded(found: VerifiedAccount) -> str:
-    if found.recorded is None:
-        return "This user has no record of it outside the ledger: an older copy in its place would not be noticed."
-    return f"This user's record outside the ledger knows {_counted(found.recorded, 'entry', 'entries')} of it."
+def _print_verified(walked: VerifiedAccount) -> None:
+    counted = f"{_counted(walked.n_entries, 'entry', 'entries')}, {_counted(walked.n_questions, 'question')}"
+    print_line(f"Account {walked.account!r}: {counted}, {_counted(walked.n_releases, 'release')}, head {walked.head}")
+    print_line(
+        "  This user has no record of it outside the ledger: an older copy in its place would not be noticed."
+        if walked.recorded is None
+        else f"  This user's record outside the ledger knows {_counted(walked.recorded, 'entry', 'entries')} of it."
+    )
 
 
 def backup(
-    ledger: options.LedgerToRead,
+    ledger: told.LedgerToRead,
     destination: Annotated[Path, typer.Argument(metavar="COPY.db", help="The file to write.")],
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file if it is there.")] = False,
 ) -> None:
@@ -148,31 +154,19 @@ def backup(
     if destination.suffix not in FILE_ENDINGS:
         raise InvalidInput(f"the copy is {str(destination)!r}; its name must end in {' or '.join(FILE_ENDINGS)}")
     with closing(open_existing_ledger(ledger)) as opened:
-        found = opened.backup(destination, overwrite=overwrite)
-    for one in found.accounts:
-        print_line(f"Account {one.account!r}: {_counted(one.n_entries, 'entry', 'entries')}, head {one.head}")
+        copied = opened.backup(destination, overwrite=overwrite)
+    for account in copied.accounts:
+        print_line(f"Account {account.account!r}: {_counted(account.n_entries, 'entry', 'entries')}, head {account.head}")
     print_line(f"The copy {destination} holds what the ledger held.")
 
 
-def entries(ledger: options.LedgerToRead, account: options.OnlyAccount = None, as_json: options.Json = False) -> None:
+def entries(ledger: told.LedgerToRead, account: told.OnlyAccount = None, as_json: told.Json = False) -> None:
     """List every entry: openings, caps, charges, releases, replays, reservations, and what analysts keep."""
-    with closing(open_existing_ledger(ledger)) as opened:
-        statements = [opened.statement(name) for name in chosen_accounts(opened, account)]
+    statements = _statements(ledger, account)
     every = [entry for statement in statements for entry in statement.entries]
     if as_json:
-        listed: list[JsonValue] = [
-            {
-                "account": entry.account,
-                "seq": entry.seq,
-                "time_utc": entry.time_utc,
-                "kind": entry.kind,
-                "body": dict(entry.body),
-                "previous": entry.previous,
-                "digest": entry.digest,
-            }
-            for entry in every
-        ]
-        print_json(listed)
+        shown = ("account", "seq", "time_utc", "kind", "previous", "digest")
+        print_json([{name: getattr(entry, name) for name in shown} | {"body": dict(entry.body)} for entry in every])
         return
     rows = [
         (
@@ -189,14 +183,13 @@ def entries(ledger: options.LedgerToRead, account: options.OnlyAccount = None, a
     ]
     header = ("account", "entry", "time (UTC)", "kind", "analyst", "mu² × 10¹²", "part", "digest")
     split = any(entry.part is not None for entry in every)
-    shown = [place for place in range(len(header)) if split or header[place] != "part"]
-    print_table([header[place] for place in shown], [[row[place] for place in shown] for row in rows], numeric=(1, 5))
+    kept = [i for i, name in enumerate(header) if split or name != "part"]
+    print_table([header[i] for i in kept], [[row[i] for i in kept] for row in rows], numeric=(1, 5))
 
 
-def reservations(ledger: options.LedgerToRead, account: options.OnlyAccount = None, as_json: options.Json = False) -> None:
+def reservations(ledger: told.LedgerToRead, account: told.OnlyAccount = None, as_json: told.Json = False) -> None:
     """List what recipes have reserved and not finished: whose, for what, and how much was booked against it."""
-    with closing(open_existing_ledger(ledger)) as opened:
-        statements = [opened.statement(name) for name in chosen_accounts(opened, account)]
+    statements = _statements(ledger, account)
     lines = [(statement.account, line) for statement in statements for line in statement.reservations]
     if as_json:
         print_json([{"account": name, **line.to_json()} for name, line in lines])
@@ -223,9 +216,9 @@ def reservations(ledger: options.LedgerToRead, account: options.OnlyAccount = No
 
 
 def free(
-    ledger: options.LedgerToRead,
+    ledger: told.LedgerToRead,
     entry: Annotated[int, typer.Argument(metavar="ENTRY", help="Its number, as `vitrail ledger reservations` lists it.")],
-    account: options.OnlyAccount = None,
+    account: told.OnlyAccount = None,
 ) -> None:
     """Give back what a reservation has not booked, when its recipe died and will not be resumed.
 

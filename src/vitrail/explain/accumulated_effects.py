@@ -98,6 +98,7 @@ class AccumulatedEffects(GlobalExplainer[Effects]):
         self._inputs = Inputs(data, model, marginals, sampling_rate, key)
         self._columns, self._orders = self._inputs.columns(columns), checked_orders(data, orders)
         self._estimate = _checks.choice("estimate", estimate, ESTIMATES)
+        self._label = f"{KIND} of {len(self._columns)} columns"
 
     def __repr__(self) -> str:
         return f"AccumulatedEffects({self._inputs.model!r})"
@@ -106,13 +107,13 @@ class AccumulatedEffects(GlobalExplainer[Effects]):
         """Histograms, sizes of effects for the clips, then one joint sum."""
         orders: dict[str, JsonValue] = {name: list(order) for name, order in self._orders.items()}
         options: dict[str, JsonValue] = {"columns": list(self._columns), "orders": orders, "estimate": self._estimate}
-        return self._inputs.conversation(self._recipe, KIND, f"{KIND} of {len(self._columns)} columns", options)
+        return self._inputs.conversation(self._recipe, KIND, self._label, options)
 
     def _recipe(self, terms: Terms) -> Recipe[Effects]:
         ground = yield from released_histograms(self._inputs, terms, focus=self._columns)
         plan, ground = yield from plan_clipped_effects(ground, self._columns, self._orders)
-        summand, label = EffectsSummand(self._inputs.model, plan), f"{KIND} of {len(self._columns)} columns"
-        (measured,), receipt = yield from ask_joint(ground, [summand], [1.0], label, self._inputs.sampling_rate)
+        summand = EffectsSummand(self._inputs.model, plan)
+        (measured,), receipt = yield from ask_joint(ground, [summand], [1.0], self._label, self._inputs.sampling_rate)
         return accumulated_effects(ground.reference, plan, measured, receipt, self._estimate)
 
 
@@ -161,10 +162,7 @@ class EffectsSummand:
     @property
     def blocks(self) -> tuple[BlockSpec, ...]:
         """One per column."""
-        return tuple(
-            BlockSpec(f"effects of {intervals.name}", intervals.n_groups, clip)
-            for intervals, clip in zip(self.plan.columns, self.plan.clips, strict=True)
-        )
+        return tuple(map(BlockSpec, (intervals.n_groups for intervals in self.plan.columns), self.plan.clips))
 
     def effects(self, block: Block) -> tuple[Floats, Indices]:
         """(rows, columns, 2): changes over the groups a row tells about, less offsets, over typical sizes; and which."""

@@ -110,13 +110,10 @@ class GlobalReport(GlobalExplainer[Report]):
             self._loss = loss_of(loss, loss_bound, model, data.schema, data.target, None)
         self._orders = checked_orders(data, orders)
         self._estimate = _checks.choice("estimate", estimate, ESTIMATES)
+        self._label = f"{', '.join(self._parts)} of {len(self._columns)} columns"
 
     def __repr__(self) -> str:
         return f"GlobalReport({self._inputs.model!r}, parts={list(self._parts)})"
-
-    @property
-    def _label(self) -> str:
-        return f"{', '.join(self._parts)} of {len(self._columns)} columns"
 
     def conversation(self) -> Conversation[Report]:
         """Histograms, sizes of effects for the clips, then one joint sum for all parts."""
@@ -173,10 +170,6 @@ def _checked_parts(parts: Sequence[Part] | None, *, has_target: bool) -> tuple[P
         raise InvalidInput(f"parts is {parts!r}; give a list of {', '.join(map(repr, PARTS))}")
     for name in parts:
         _checks.choice("parts", name, PARTS)
-    if "importance" in parts and not has_target:
-        raise InvalidInput(
-            "permutation importance needs a target: give PrivateData target=, or leave 'importance' out of parts"
-        )
     return tuple(name for name in PARTS if name in parts)
 
 

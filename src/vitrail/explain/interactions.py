@@ -31,8 +31,8 @@ from ..accounting import JsonValue
 from ..errors import InvalidInput
 from ..model import Model
 from ..results import Ranking
-from ..results.band_claim import claim_of
 from ..results.marginals import Marginals
+from ..solve.curves.assemble import ranking_of
 from ..solve.curves.pairs import Grid, Strength, grid_of, strength
 from ..solve.curves.reference import Reference
 from ..vault import Block, PrivateData
@@ -127,18 +127,9 @@ class Interactions(GlobalExplainer[Ranking]):
         summand = plan_pairs(ground.reference, pairs, self._grid, most, noise)
         label = f"{KIND} of {len(summand.pairs)} pairs"
         (measured,), receipt = yield from ask_joint(ground, [summand], [1.0], label, self._inputs.sampling_rate)
-        strengths = summand.strengths(*measured)
-        return Ranking(
-            tuple(f"{first} x {second}" for first, second in summand.pairs),
-            np.array([pair.h_squared for pair in strengths]),
-            guarantee=receipt.guarantee,
-            cost=receipt.cost,
-            kind=KIND,
-            std=np.array([pair.std for pair in strengths]),
-            band_claim=claim_of(KIND),
-            score_label="H squared",
-            notes=(NOTE,),
-        )
+        h_squared, stds, _, _ = np.array(summand.strengths(*measured)).T
+        names = (f"{first} x {second}" for first, second in summand.pairs)
+        return ranking_of(names, h_squared, stds, receipt, kind=KIND, label="H squared", notes=(NOTE,))
 
 
 def plan_pairs(
@@ -200,12 +191,8 @@ class PairsSummand:
     @property
     def blocks(self) -> tuple[BlockSpec, ...]:
         """One per column, one per pair."""
-        labels = [*self.grids, *(f"{first} with {second}" for first, second in self.pairs)]
         shares = [MAIN_SHARE] * len(self.grids) + [1.0] * len(self.pairs)
-        return tuple(
-            BlockSpec(label, len(offset), bound, share)
-            for label, offset, bound, share in zip(labels, self.offsets, self.bounds, shares, strict=True)
-        )
+        return tuple(map(BlockSpec, map(len, self.offsets), self.bounds, shares))
 
     def contributions(self, block: Block) -> Floats:
         """All blocks of every row, less their public offsets."""

@@ -56,14 +56,13 @@ ROUNDING = 1.0 + 1e-12
 class BlockSpec:
     """One block of a summand: how many numbers, their L2 bound per row, and the weight of its claim on the price."""
 
-    name: str
     size: int
     bound: float
     share: float = 1.0
 
     def __post_init__(self) -> None:
         if self.size < 1 or not 0 < self.bound < math.inf or not 0 < self.share < math.inf:
-            raise InvalidInput(f"the block {self.name!r} of a joint sum needs a positive size, bound and share")
+            raise InvalidInput(f"a block of a joint sum is {self}; it needs a positive size, bound and share")
 
 
 class Summand(Protocol):

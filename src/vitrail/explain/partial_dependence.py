@@ -103,13 +103,10 @@ class PartialDependence(GlobalExplainer[Effects]):
         self._columns, self._pairs = self._inputs.columns_and_pairs(columns)
         self._resolution = None if resolution is None else _checks.whole("resolution", resolution, least=2, most=128)
         self._estimate = _checks.choice("estimate", estimate, ESTIMATES)
+        self._label = f"{KIND} of {len(self._columns)} columns" + (f" and {len(self._pairs)} pairs" if self._pairs else "")
 
     def __repr__(self) -> str:
         return f"PartialDependence({self._inputs.model!r})"
-
-    @property
-    def _label(self) -> str:
-        return f"{KIND} of {len(self._columns)} columns" + (f" and {len(self._pairs)} pairs" if self._pairs else "")
 
     def conversation(self) -> Conversation[Effects]:
         """Histograms, then one joint sum."""
@@ -156,13 +153,10 @@ class DependenceSummand:
     def blocks(self) -> tuple[BlockSpec, ...]:
         """A shape per axis, the levels' differences (if there are several axes), the level."""
         plan, shares = self.plan, self.plan.shares.tolist()
-        shapes = [
-            BlockSpec(f"shape {number}", len(points), bound, share)
-            for number, (points, bound, share) in enumerate(zip(plan.points, plan.bounds, shares[:-2], strict=True))
-        ]
-        if len(shapes) > 1:
-            shapes.append(BlockSpec("level differences", len(shapes), plan.level_bound, shares[-2]))
-        return (*shapes, BlockSpec("level", 1, plan.half_range, shares[-1]))
+        blocks = list(map(BlockSpec, map(len, plan.points), plan.bounds, shares[:-2]))
+        if len(blocks) > 1:
+            blocks.append(BlockSpec(len(blocks), plan.level_bound, shares[-2]))
+        return (*blocks, BlockSpec(1, plan.half_range, shares[-1]))
 
     @cached_property
     def _senders(self) -> list[Floats]:

@@ -43,10 +43,10 @@ from ..accounting import JsonValue
 from ..errors import ModelError
 from ..model import Model
 from ..results import Ranking
-from ..results.band_claim import TWO_SIDED_95, claim_of
+from ..results.band_claim import TWO_SIDED_95
 from ..results.marginals import Marginals
 from ..schema import Level
-from ..solve.curves.assemble import Receipt
+from ..solve.curves.assemble import Receipt, ranking_of
 from ..solve.curves.donors import Donor
 from ..solve.curves.losses import Loss, LossFunction, loss_of
 from ..solve.curves.reference import Reference
@@ -131,6 +131,7 @@ class PermutationImportance(GlobalExplainer[Ranking]):
         self._loss = loss_of(loss, loss_bound, model, data.schema, data.target, positive)
         self._repeats = None if n_repeats is None else _checks.whole("n_repeats", n_repeats, most=MOST_OWN_REPEATS)
         self._clip = None if clip is None else _checks.positive("clip", clip)
+        self._label = f"{KIND} of {len(self._columns)} columns"
 
     def __repr__(self) -> str:
         return f"PermutationImportance({self._inputs.model!r}, loss={self._loss.name!r})"
@@ -140,13 +141,12 @@ class PermutationImportance(GlobalExplainer[Ranking]):
         options: dict[str, JsonValue] | None = None
         if (loss := self._loss.identity(self._inputs.key)) is not None:
             options = {"columns": list(self._columns), "loss": loss, "n_repeats": self._repeats, "clip": self._clip}
-        return self._inputs.conversation(self._recipe, KIND, f"{KIND} of {len(self._columns)} columns", options)
+        return self._inputs.conversation(self._recipe, KIND, self._label, options)
 
     def _recipe(self, terms: Terms) -> Recipe[Ranking]:
         ground = yield from released_histograms(self._inputs, terms)
         summand = plan_importance(ground.reference, self._columns, self._loss, self._repeats, self._clip)
-        label = f"{KIND} of {len(self._columns)} columns"
-        (measured,), receipt = yield from ask_joint(ground, [summand], [1.0], label, self._inputs.sampling_rate)
+        (measured,), receipt = yield from ask_joint(ground, [summand], [1.0], self._label, self._inputs.sampling_rate)
         return summand.ranking(*measured, receipt)
 
 
@@ -190,9 +190,9 @@ class ImportanceSummand:
     def blocks(self) -> tuple[BlockSpec, ...]:
         """The differences of all columns, the base loss, the flag."""
         return (
-            BlockSpec("importance", len(self.names), self.clip, 1.0 - BASE_SHARE - FLAG_SHARE),
-            BlockSpec("base loss", 1, self.loss.largest / 2, BASE_SHARE),
-            BlockSpec("clipped", 1, 1.0, FLAG_SHARE),
+            BlockSpec(len(self.names), self.clip, 1.0 - BASE_SHARE - FLAG_SHARE),
+            BlockSpec(1, self.loss.largest / 2, BASE_SHARE),
+            BlockSpec(1, 1.0, FLAG_SHARE),
         )
 
     def contributions(self, block: Block) -> Floats:
@@ -237,17 +237,8 @@ class ImportanceSummand:
             notes.append(
                 "So many clipped rows make importances too small; a larger clip= avoids it, at the price of more noise."
             )
-        return Ranking(
-            self.names,
-            self.scores(means),
-            guarantee=receipt.guarantee,
-            cost=receipt.cost,
-            kind=KIND,
-            std=self.scores(stds),
-            band_claim=claim_of(KIND),
-            score_label=f"increase of the mean {loss.name} loss",
-            notes=tuple(notes),
-        )
+        label, scores = f"increase of the mean {loss.name} loss", self.scores(means)
+        return ranking_of(self.names, scores, self.scores(stds), receipt, kind=KIND, label=label, notes=tuple(notes))
 
 
 def _expected(donor: Donor, rows: Floats, targets: Floats, loss: Loss, ask: Callable[[Floats], Floats]) -> Floats:

@@ -11,6 +11,7 @@ import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
+from statistics import median
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from ..accounting import Cost, JsonValue, epsilon_of, rounded_up
@@ -48,6 +49,9 @@ class Quoted(Generic[R_co]):
         say how wide those of the real one would be.
     stands_on : str
         What the stand-in rows were drawn from: ``"the schema"``, or ``"histograms bought before"``.
+    half_width : float or None
+        The median half-width of the result's bands, in its own units (of one query point: the median over a few draws of the
+        noise); None where it has no bands.
 
     Examples
     --------
@@ -64,17 +68,12 @@ class Quoted(Generic[R_co]):
     price: Quote
     result: R_co
     stands_on: str
+    half_width: float | None = None
 
     @property
     def fits(self) -> bool:
         """Whether account and cap can pay for it now."""
         return self.price.fits
-
-    @property
-    def half_width(self) -> float | None:
-        """The median half-width of the result's bands, in its own units; None where it has none."""
-        width: float | None = getattr(self.result, "half_width", None)
-        return width
 
     @property
     def half_widths(self) -> Mapping[str, tuple[float, BandClaim | None]]:
@@ -125,9 +124,11 @@ def quote(conversation: Conversation[R], mu: float) -> Quoted[R]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what there is to warn of is said when it is asked for
         side = stand_in(terms, STAND_IN_ROWS, seen)
-        result = conversation.run(terms, units.pico_mu_squared, side.answer)
+        results = [conversation.run(terms, units.pico_mu_squared, side.answer) for _ in range(conversation.quote_draws)]
     stands_on = "the schema" if seen is None else "histograms bought before"
-    return Quoted(data.price_tag(units), result, stands_on)
+    widths: list[float | None] = [getattr(result, "half_width", None) for result in results]
+    known = [width for width in widths if width is not None]
+    return Quoted(data.price_tag(units), results[0], stands_on, median(known) if known else None)
 
 
 def quote_for(conversation: Conversation[R], half_width: float) -> Quoted[R]:

@@ -60,6 +60,8 @@ SLACK = Fraction(1, 10**9)
 PUBLIC_ROWS = 10**6
 """No limit to how many public rows a recipe asks the model about, beyond its own."""
 REHEARSED_PUBLIC_ROWS = 64
+QUOTE_DRAWS = 7
+"""Bands of a single query point vary from draw to draw more than those of whole curves."""
 REHEARSAL_ROWS = 48
 """Rows of the stand-in that a recipe is tried on before its first charge."""
 
@@ -95,8 +97,8 @@ class Promised(Protocol):
 Recipe: TypeAlias = Generator[Ask, Release, R]
 
 
-def scaled(inner: Recipe[R], share: float) -> Recipe[R]:
-    """A recipe inside another one: its questions take their shares of ``share``.
+def scaled(inner: Recipe[R], share: float, label: str = "") -> Recipe[R]:
+    """A recipe inside another one: its questions take their shares of ``share``, and ``label`` if they have none.
 
     The inner recipe must have been made with ``terms.scaled(share)``, so that it plans with what it will get.
 
@@ -111,7 +113,7 @@ def scaled(inner: Recipe[R], share: float) -> Recipe[R]:
     try:
         ask = next(inner)
         while True:
-            ask = inner.send((yield replace(ask, share=ask.share * share)))
+            ask = inner.send((yield replace(ask, share=ask.share * share, label=ask.label or label)))
     except StopIteration as stop:
         result: R = stop.value
         return result
@@ -269,6 +271,8 @@ class Conversation(Generic[R]):
     rehearsal: Conversation[R] | None = None
     seen: Marginals | None = field(default=None, repr=False)
     """Released histograms that a quote may stand on; those that this analyst has bought if None."""
+    quote_draws: int = 1
+    """Draws of the noise that the half-width of a quote is the median of."""
 
     # --- the vault ---------------------------------------------------------------------------------------------------
 
@@ -319,6 +323,10 @@ class Conversation(Generic[R]):
             f"kept{kept}",
         )
 
+    def inside(self, terms: Terms, share: float) -> Recipe[R]:
+        """The recipe inside another one, for ``share`` of the price: questions without a label get this one's."""
+        return scaled(self.recipe(terms.scaled(share)), share, self.label)
+
     def run(self, terms: Terms, units: int, answer: Side) -> R:
         """Run the recipe against another side. Whatever it raises that is no sentence of ours, its public models did."""
         try:
@@ -333,7 +341,7 @@ class Conversation(Generic[R]):
 
     # --- a stand-in --------------------------------------------------------------------------------------------------
 
-    def rehearse(self, mu: float) -> None:
+    def rehearse(self, mu: float) -> R:
         """Run the recipe on a few rows that are nobody's: what is wrong with model, shapes or options is said, free."""
         from .stand_in import stand_in, try_model
 
@@ -341,7 +349,7 @@ class Conversation(Generic[R]):
         for model in conversation.models:
             try_model(model, self.data.feature_schema)
         terms = replace(Terms.of(self.data, mu), public_rows=REHEARSED_PUBLIC_ROWS)
-        conversation.run(terms, Cost.of_mu(mu).pico_mu_squared, stand_in(terms, REHEARSAL_ROWS).answer)
+        return conversation.run(terms, Cost.of_mu(mu).pico_mu_squared, stand_in(terms, REHEARSAL_ROWS).answer)
 
     def quote(self, *, epsilon: float | None = None, mu: float | None = None, half_width: float | None = None) -> Quoted[R]:
         """What it would cost and how good it would be: the same result, from nobody's rows. Reads no row, charges nothing.
@@ -444,7 +452,8 @@ class LocalExplainer(ABC, Generic[R_co]):
         ``points`` are those to be explained; one point drawn from the schema if not given.
         """
         chosen = self.public_points() if points is None else points
-        return self.conversation(chosen).quote(epsilon=epsilon, mu=mu, half_width=half_width)
+        conversation = replace(self.conversation(chosen), quote_draws=QUOTE_DRAWS)
+        return conversation.quote(epsilon=epsilon, mu=mu, half_width=half_width)
 
     def __vitrail_quote__(self, *, epsilon: float | None, mu: float | None, half_width: float | None) -> Quoted[R_co]:
         """What ``data.quote(explainer, ...)`` shows."""

@@ -35,12 +35,11 @@ from .._types import Floats, Indices
 from ..accounting import JsonValue
 from ..model import Model
 from ..results import Ranking
-from ..results.band_claim import claim_of
 from ..results.effects import Effects
 from ..results.marginals import Marginals
 from ..schema import Categorical, Schema
 from ..schema.bins import Bins
-from ..solve.curves.assemble import Drawn, Receipt, effects_of
+from ..solve.curves.assemble import Drawn, Receipt, effects_of, ranking_of
 from ..solve.curves.axes import Axis
 from ..solve.curves.intervals import cut_column
 from ..solve.curves.reference import Reference
@@ -109,14 +108,12 @@ class ShapImportance(GlobalExplainer[Ranking]):
 
     def conversation(self) -> Conversation[Ranking]:
         """Histograms, then one sum."""
-        label = f"{IMPORTANCE} of {self._inputs.schema.n_columns} columns"
-        return self._inputs.conversation(self._recipe, IMPORTANCE, label, {"chains": self._chains})
+        return self._inputs.conversation(self._recipe, IMPORTANCE, IMPORTANCE, {"chains": self._chains})
 
     def _recipe(self, terms: Terms) -> Recipe[Ranking]:
         ground = yield from released_histograms(self._inputs, terms)
         summand = plan_shap_importance(ground.reference, self._chains)
-        label = f"{IMPORTANCE} of {len(summand.names)} columns"
-        (measured,), receipt = yield from ask_joint(ground, [summand], [1.0], label, self._inputs.sampling_rate)
+        (measured,), receipt = yield from ask_joint(ground, [summand], [1.0], IMPORTANCE, self._inputs.sampling_rate)
         return summand.ranking(*measured, receipt)
 
 
@@ -156,21 +153,20 @@ class ShapDependence(GlobalExplainer[Effects]):
     ) -> None:
         self._inputs = Inputs(data, model, marginals, sampling_rate, key)
         self._columns, self._chains = self._inputs.columns(columns), _checks.whole("chains", chains, most=MOST_CHAINS)
+        self._label = f"{DEPENDENCE} of {len(self._columns)} columns"
 
     def __repr__(self) -> str:
         return f"ShapDependence({self._inputs.model!r})"
 
     def conversation(self) -> Conversation[Effects]:
         """Histograms, then one joint sum."""
-        label = f"{DEPENDENCE} of {len(self._columns)} columns"
         options: dict[str, JsonValue] = {"columns": list(self._columns), "chains": self._chains}
-        return self._inputs.conversation(self._recipe, DEPENDENCE, label, options)
+        return self._inputs.conversation(self._recipe, DEPENDENCE, self._label, options)
 
     def _recipe(self, terms: Terms) -> Recipe[Effects]:
         ground = yield from released_histograms(self._inputs, terms)
         summand = plan_shap_dependence(ground.reference, self._columns, self._chains)
-        label, rate = f"{DEPENDENCE} of {len(self._columns)} columns", self._inputs.sampling_rate
-        (measured,), receipt = yield from ask_joint(ground, [summand], [1.0], label, rate)
+        (measured,), receipt = yield from ask_joint(ground, [summand], [1.0], self._label, self._inputs.sampling_rate)
         drawn = summand.drawn(*measured, ground.reference.n_rows)
         return effects_of(ground.reference, drawn, receipt, kind=DEPENDENCE, label="mean Shapley value", notes=(NOTE,))
 
@@ -240,7 +236,7 @@ class ShapImportanceSummand:
     @property
     def blocks(self) -> tuple[BlockSpec, ...]:
         """One block."""
-        return (BlockSpec("sizes of Shapley values", len(self.offset), self.clip),)
+        return (BlockSpec(len(self.offset), self.clip),)
 
     def contributions(self, block: Block) -> Floats:
         """(rows, d)."""
@@ -248,17 +244,8 @@ class ShapImportanceSummand:
 
     def ranking(self, means: Floats, stds: Floats, receipt: Receipt) -> Ranking:
         """The finished ranking from the means of the sum and their noise."""
-        return Ranking(
-            self.names,
-            means + self.offset,
-            guarantee=receipt.guarantee,
-            cost=receipt.cost,
-            kind=IMPORTANCE,
-            std=stds,
-            band_claim=claim_of(IMPORTANCE),
-            score_label="mean size of the Shapley value",
-            notes=(NOTE, SIZE_NOTE),
-        )
+        label, notes = "mean size of the Shapley value", (NOTE, SIZE_NOTE)
+        return ranking_of(self.names, means + self.offset, stds, receipt, kind=IMPORTANCE, label=label, notes=notes)
 
 
 def plan_shap_importance(reference: Reference, chains: int = CHAINS) -> ShapImportanceSummand:
@@ -332,10 +319,7 @@ class ShapDependenceSummand:
     @property
     def blocks(self) -> tuple[BlockSpec, ...]:
         """One per column."""
-        return tuple(
-            BlockSpec(f"Shapley values of {cells.axis.names[0]}", len(cells), clip)
-            for cells, clip in zip(self.cells, self.clips, strict=True)
-        )
+        return tuple(map(BlockSpec, map(len, self.cells), self.clips))
 
     def contributions(self, block: Block) -> Floats:
         """For each column one number per row, at the position of the row's cell."""

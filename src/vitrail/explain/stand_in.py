@@ -54,8 +54,8 @@ class StandIn:
 
 
 def stand_in(terms: Terms, n_rows: int, marginals: Marginals | None = None) -> StandIn:
-    """A stand-in of so many rows: uniform draws over the schema, or draws from released histograms, column by column."""
-    raw = reference_rows(terms.schema, marginals, n_rows, SEED)
+    """A stand-in of so many rows: draws over the schema, or from released histograms, column by column."""
+    raw = reference_rows(terms.schema, marginals, n_rows, SEED, by_magnitude=True)
     rows = PublicRows(terms.schema.frame(raw), terms.schema, n_rows, terms.target, terms.neighbours, BLOCK_ROWS)
     return StandIn(rows, terms, np.random.default_rng(SEED))
 

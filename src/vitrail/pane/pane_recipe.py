@@ -34,7 +34,7 @@ from ..explain.counterfactual import Counterfactual
 from ..explain.global_report import GlobalReport
 from ..explain.linear.local_linear import LocalLinear
 from ..explain.private_rows import MOST_COLUMNS, PrivateRowsExplainer
-from ..explain.recipe import Conversation, GlobalExplainer, Recipe, Terms, scaled
+from ..explain.recipe import Conversation, GlobalExplainer, Recipe, Terms
 from ..ledger import Statement
 from ..model import Model
 from ..results.archive import MOST_BYTES, digest
@@ -169,20 +169,18 @@ class PaneExplainer(GlobalExplainer[Pane]):
         bought: dict[str, Bought] = {}
         if share := shares.get("local"):
             fitting = LocalLinear(self._data, self._model, key=self._key).fitting("moments")
-            bought["local"] = yield from scaled(fitting.conversation().recipe(terms.scaled(share)), share)
+            bought["local"] = yield from fitting.conversation().inside(terms, share)
         rows = None
         if share := shares.get("rows"):
             columns = terms.feature_schema.names
             explainer = PrivateRowsExplainer(self._data, columns=columns, bins=ROW_BINS)
-            rows = bought["rows"] = yield from scaled(explainer.conversation().recipe(terms.scaled(share)), share)
+            rows = bought["rows"] = yield from explainer.conversation().inside(terms, share)
         if curves := {name: share for name, share in shares.items() if name in CURVES}:
             together = sum(curves.values())
-            asked = self._report(curves, rows).conversation().recipe(terms.scaled(together))
-            report = yield from scaled(asked, together)
+            report = yield from self._report(curves, rows).conversation().inside(terms, together)
             bought["global"] = report if rows is None else with_drawn_densities(report)
         if share := shares.get("counterfactual"):
-            picture = self._counterfactual().conversation().recipe(terms.scaled(share))
-            bought["counterfactual"] = yield from scaled(picture, share)
+            bought["counterfactual"] = yield from self._counterfactual().conversation().inside(terms, share)
         return self._pane(terms, {name: bought[name] for name in KINDS if name in bought})
 
     def _report(self, weights: Mapping[str, float], rows: PrivateRows | None) -> GlobalReport:

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from ..guarantee import Guarantee
 from ..releases import Release
 from ..schema.bins import Bins
 from ..schema.reading import did_you_mean
-from .band_claim import TWO_SIDED_95
+from .band_claim import TWO_SIDED_95, BandClaim
 from .base import Frame, Result
 from .checks import Floats, checked_names, frozen_numbers
 from .door import show
@@ -80,6 +80,7 @@ class Marginals(Result, stored_as="marginals/1"):
     cost: Cost
     guarantee: Guarantee
     release: Release | None = field(default=None, repr=False, compare=False)
+    band_claim: ClassVar[BandClaim] = BandClaim.NOISE_LAW_95
 
     def __post_init__(self) -> None:
         self._check_types("marginals")

@@ -173,9 +173,9 @@ class Picture:
             raise SchemaError(f"pictures are given as {type(images).__name__}; give an array")
         made = np.full((len(images), *self.shape), np.nan)
         for row, image in enumerate(images):
-            one = attempt(lambda image=image: np.asarray(image), None)  # type: ignore[misc]
-            if one is not None and one.dtype.kind in "biuf" and one.size == made[row].size:
-                made[row] = one.reshape(self.shape)
+            pixels = attempt(lambda image=image: np.asarray(image), None)  # type: ignore[misc]
+            if pixels is not None and pixels.dtype.kind in "biuf" and pixels.size == made[row].size:
+                made[row] = pixels.reshape(self.shape)
         return made
 
     # --- the view ----------------------------------------------------------------------------------------------------
@@ -240,7 +240,7 @@ class Picture:
 
 def _pair(name: str, given: object, wanted: str) -> tuple[int, int]:
     whole = isinstance(given, tuple | list) and len(given) == 2
-    if not whole or any(isinstance(one, bool) or not isinstance(one, int | np.integer) or one < 1 for one in given):  # type: ignore[attr-defined]
+    if not whole or any(isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1 for size in given):  # type: ignore[attr-defined]
         raise InvalidInput(f"{name} is {given!r}; it must be {wanted}")
     return int(given[0]), int(given[1])  # type: ignore[index]
 
@@ -251,11 +251,11 @@ def _regions(given: object, shape: tuple[int, int]) -> Labels:
         raise InvalidInput(
             f"superpixels have shape {labels.shape} and dtype {labels.dtype}; they must be whole numbers of shape {shape}"
         )
-    found = np.unique(labels)
-    if found[0] != 0 or found[-1] != len(found) - 1:
+    numbers = np.unique(labels)
+    if numbers[0] != 0 or numbers[-1] != len(numbers) - 1:
         raise InvalidInput(
-            f"superpixels hold {len(found)} different numbers from {found[0]} to {found[-1]}; they must be 0, 1, 2, ... "
-            "with none left out"
+            f"superpixels hold {len(numbers)} different numbers from {numbers[0]} to {numbers[-1]}; they must be 0, 1, 2, "
+            "... with none left out"
         )
     return labels.astype(np.intp)
 
@@ -273,5 +273,5 @@ def _superpixels(bright: FloatArray, n_regions: int, compactness: float) -> Labe
             "regions of a picture are found by scikit-image, which is not installed; install it with: pip install "
             "'vitrail[pictures]', or give superpixels= of your own"
         ) from error
-    found = slic(bright, n_segments=n_regions, compactness=compactness, channel_axis=None, start_label=0)
-    return np.unique(found, return_inverse=True)[1].reshape(bright.shape)
+    regions = slic(bright, n_segments=n_regions, compactness=compactness, channel_axis=None, start_label=0)
+    return np.unique(regions, return_inverse=True)[1].reshape(bright.shape)

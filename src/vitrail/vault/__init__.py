@@ -9,7 +9,7 @@ from .questions.product_sum import ProductSum
 from .questions.question import Question
 from .questions.sampled_sum import SampledSum
 from .questions.select import Select
-from .quote import Quote
+from .quote import Quote, price_tag
 from .rehearsal import PublicRows, rehearse
 from .rows.block import Block
 from .training.choice import JUDGING_SHARE, MapChoice, choose_run
@@ -41,6 +41,7 @@ __all__ = [
     "map_scores",
     "noise_for",
     "on_device",
+    "price_tag",
     "rehearse",
     "run_epsilon",
     "train_maps",

@@ -284,7 +284,7 @@ class PrivateData:
 
     def price_tag(self, cost: Cost, sigma: float | None = None) -> Quote:
         """What this cost would promise, add to the account, and whether account and cap can pay for it now."""
-        return price_tag(self.budget, cost, sigma, self.__setting, analyst=self.__analyst, part=self.__part)
+        return price_tag(self.budget, cost, sigma, self.n_rows_public, analyst=self.__analyst, part=self.__part)
 
     def ask(self, question: Question, *, epsilon: float | None = None, mu: float | None = None) -> Release:
         """Answer a question: probe it on public rows, charge the ledger, then draw noise, then read the rows.

@@ -8,7 +8,6 @@ from typing import Protocol, TypeVar, runtime_checkable
 from ..accounting import Cost, JsonValue, dearest, rounded_down, rounded_up
 from ..guarantee import Guarantee
 from ..ledger import Part, Statement
-from .setting import Setting
 
 Tag = TypeVar("Tag", covariant=True)
 
@@ -98,7 +97,7 @@ class Quote:
 
 
 def price_tag(
-    statement: Statement, cost: Cost, sigma: float | None, setting: Setting, *, analyst: str, part: Part | None
+    statement: Statement, cost: Cost, sigma: float | None, n_rows_public: int, *, analyst: str, part: Part | None
 ) -> Quote:
     """What this cost would promise and add to the account, and whether account and cap can pay for it now."""
     exposed, remaining, adds = statement.spent, statement.remaining_epsilon, cost
@@ -115,9 +114,9 @@ def price_tag(
             remaining = min(remaining, own.remaining_epsilon)
     return Quote(
         cost,
-        Guarantee.of_mu(cost.mu, statement.delta, setting.neighbours),
+        Guarantee.of_mu(cost.mu, statement.delta, statement.neighbours),
         sigma,
-        None if sigma is None else sigma / setting.n_rows_public,
+        None if sigma is None else sigma / n_rows_public,
         fits,
         remaining,
         adds,

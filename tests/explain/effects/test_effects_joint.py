@@ -44,8 +44,8 @@ numbers = hnp.arrays(np.float64, (6, 5), elements=st.floats(-1e9, 1e9, allow_sub
 @given(numbers, st.lists(st.floats(1e-3, 1e3), min_size=5, max_size=5), st.lists(st.floats(0.1, 10), min_size=3, max_size=3))
 def test_no_row_exceeds_the_bound_whatever_it_contributes(given_numbers, sizes, shares):
     """Two summands, three blocks, any bounds and shares: the vector of a row has norm at most 1."""
-    first = Fixed((BlockSpec("a", 2, sizes[0], shares[0]), BlockSpec("b", 1, sizes[1], shares[1])), given_numbers[:, :3])
-    second = Fixed((BlockSpec("c", 2, sizes[2], shares[2]),), given_numbers[:, 3:])
+    first = Fixed((BlockSpec(2, sizes[0], shares[0]), BlockSpec(1, sizes[1], shares[1])), given_numbers[:, :3])
+    second = Fixed((BlockSpec(2, sizes[2], shares[2]),), given_numbers[:, 3:])
     joint = JointSum((first, second), (sizes[3], sizes[4]))
     assert np.linalg.norm(joint(Rows(6)), axis=1).max() <= 1 + 1e-12
     assert sum(share for _, share in joint.scaled) == pytest.approx(1.0)
@@ -53,7 +53,7 @@ def test_no_row_exceeds_the_bound_whatever_it_contributes(given_numbers, sizes, 
 
 def test_a_row_with_no_number_stays_without_one():
     broken = np.array([[1.0, np.nan], [1.0, 0.0]])
-    joint = JointSum((Fixed((BlockSpec("a", 2, 1.0),), broken),), (1.0,))
+    joint = JointSum((Fixed((BlockSpec(2, 1.0),), broken),), (1.0,))
     found = joint(Rows(2))
     assert np.isnan(found[0]).any()
     np.testing.assert_allclose(found[1], [1.0, 0.0])
@@ -62,7 +62,7 @@ def test_a_row_with_no_number_stays_without_one():
 def test_noise_of_a_block_is_that_of_asking_alone_at_its_share():
     """Split of a rehearsed release: unbiased, and the spread is sigma bound / sqrt(share) / rows."""
     rows = np.full((400, 1), 0.5)
-    blocks = (BlockSpec("small", 1, 0.5, 1.0), BlockSpec("large", 1, 8.0, 3.0))
+    blocks = (BlockSpec(1, 0.5, 1.0), BlockSpec(1, 8.0, 3.0))
 
     @dataclass(frozen=True)
     class Two:
@@ -91,4 +91,4 @@ def test_noise_of_a_block_is_that_of_asking_alone_at_its_share():
 @pytest.mark.parametrize("wrong", [{"size": 0}, {"bound": 0.0}, {"bound": float("inf")}, {"share": -1.0}])
 def test_blocks_are_checked(wrong):
     with pytest.raises(InvalidInput):
-        BlockSpec(**{"name": "a", "size": 1, "bound": 1.0, **wrong})
+        BlockSpec(**{"size": 1, "bound": 1.0, **wrong})

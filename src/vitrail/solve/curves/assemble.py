@@ -1,4 +1,4 @@
-"""Curves and surfaces as results, with the released histograms under them."""
+"""Curves, surfaces and rankings as results; the released histograms lie under the curves."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from ..._types import Floats
 from ...accounting import Cost
 from ...guarantee import Guarantee
-from ...results import Curve, Surface
+from ...results import Curve, Ranking, Surface
 from ...results.band_claim import claim_of
 from ...results.curve import Density
 from ...results.effects import Effects
@@ -75,6 +75,14 @@ def effects_of(
             categorical=isinstance(reference.schema[name], Categorical),
         )
     return Effects(curves, reference.marginals, receipt.guarantee, receipt.cost, surfaces)
+
+
+def ranking_of(
+    items: Iterable[str], scores: Floats, stds: Floats, receipt: Receipt, *, kind: str, label: str, notes: tuple[str, ...]
+) -> Ranking:
+    """The result of these scores, with the standard deviations of their noise."""
+    names, (guarantee, cost), claim = tuple(items), receipt, claim_of(kind)
+    return Ranking(names, scores, guarantee, cost, kind, stds, score_label=label, notes=notes, band_claim=claim)
 
 
 def _side(schema: Schema, name: str, values: Floats) -> Floats | tuple[Level, ...]:

@@ -22,37 +22,44 @@ from ...schema import Numeric, Schema
 from .axes import Axis
 from .smoothing import smoothed_marginal
 
+WIDE = 1000.0
 ROWS, FEWEST_ROWS = 600, 60
 MOST_PREDICTIONS = 2_000_000
 SEED = 20
 """The reference is drawn from a release: its randomness hides nothing and is fixed, so that a question is the same again."""
 
 
-def reference_rows(schema: Schema, marginals: Marginals | None, count: int = ROWS, seed: int = SEED) -> Floats:
+def reference_rows(
+    schema: Schema, marginals: Marginals | None, count: int = ROWS, seed: int = SEED, *, by_magnitude: bool = False
+) -> Floats:
     """Raw rows with every column drawn on its own: from the released shares, or evenly over what is declared.
 
-    Draws are stratified (one in each of ``count`` equal slices of the distribution, in random order).
+    Draws are stratified (one in each of ``count`` equal slices of the distribution, in random order). ``by_magnitude``: over
+    a range wider than ``WIDE`` values are spread evenly in the logarithm of their distance from zero (or from the end that
+    is nearest to it), inside bins too: incomes and counts are.
     """
     generator = np.random.default_rng(seed)
     rows = np.empty((count, schema.n_columns))
-    bins = {} if marginals is None else {column_bins.name: column_bins for column_bins in marginals.bins}
     for index, (name, column) in enumerate(schema.items()):
         slices = generator.permutation((np.arange(count) + generator.random(count)) / count)
-        if name in bins and marginals is not None:
+        if marginals is not None and name in marginals.columns:
             shares = smoothed_marginal(marginals, name).shares
             chosen = np.minimum(np.searchsorted(np.cumsum(shares), slices, side="right"), len(shares) - 1)
-            edges = bins[name].edges
-            if edges is None:
-                rows[:, index] = chosen
-                continue
-            cut = np.asarray(edges)
-            values = cut[chosen] + generator.random(count) * (cut[chosen + 1] - cut[chosen])
+            edges, inside = marginals.edges.get(name), generator.random(count) if name in marginals.edges else slices
         elif isinstance(column, Numeric):
-            values = column.low + slices * (column.high - column.low)
+            chosen, edges, inside = np.zeros(count, np.intp), np.array([column.low, column.high], np.float64), slices
         else:
-            rows[:, index] = np.minimum((slices * len(column.levels)).astype(int), len(column.levels) - 1)
+            chosen, edges = np.minimum((slices * len(column.levels)).astype(int), len(column.levels) - 1), None
+        if edges is None or not isinstance(column, Numeric):
+            rows[:, index] = chosen
             continue
-        assert isinstance(column, Numeric)
+        nearest = min(max(0.0, column.low), column.high)
+        logarithms = by_magnitude and column.high - column.low > WIDE
+        if logarithms:
+            edges = np.sign(edges - nearest) * np.log1p(np.abs(edges - nearest))
+        values = edges[chosen] + inside * (edges[chosen + 1] - edges[chosen])
+        if logarithms:
+            values = nearest + np.sign(values) * np.expm1(np.abs(values))
         rows[:, index] = np.clip(np.round(values) if column.integer else values, column.low, column.high)
     return rows
 

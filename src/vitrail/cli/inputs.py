@@ -1,4 +1,4 @@
-"""What `vitrail ask` is given on the command line: a model, public points, a weight, private rows in a CSV file.
+"""What the command line names: files, models, public points, weights, private rows, ledgers.
 
 Models and points are public, and what is wrong with them is said. Private rows are read silently: in a CSV file one line is
 one row, whatever stands in it, so that no line can change or hide another.
@@ -17,15 +17,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..errors import InvalidInput, ModelError
+from ..accounting import JsonValue
+from ..errors import InvalidInput, LedgerError, ModelError
 from ..model import Model
 from ..model.feeding import INPUTS
 from ..schema import Schema
 from ..schema.reading import did_you_mean
 from ..solve.linear.weights import Weight, exponential, inverse_quadratic, polynomial, stable
-from .output import existing
 
 if TYPE_CHECKING:
+    from ..ledger import SqlLedger
     from ..schema import Level
 
 POINT_SUFFIXES = (".json", ".csv", ".parquet")
@@ -37,6 +38,17 @@ _WEIGHTS: dict[str, Callable[..., Weight]] = {
     "exponential": exponential,
     "inverse-quadratic": inverse_quadratic,
 }
+
+
+def existing(path: Path, what: str) -> Path:
+    """The path, if something is there; otherwise an error with the nearest name in its folder."""
+    if path.exists():
+        return path
+    folder = path.parent
+    if not folder.is_dir():
+        raise InvalidInput(f"there is no {what} at {str(path)!r}: there is no folder {str(folder)!r}")
+    hint = did_you_mean(path.name, [file.name for file in folder.iterdir()])
+    raise InvalidInput(f"there is no {what} at {str(path)!r}.{hint}")
 
 
 def model_of(text: str, *, output: str | None, bounds: tuple[float, float] | None, inputs: str) -> Model:
@@ -107,6 +119,11 @@ def _output(text: str | None, predictor: object) -> Level | None:
     for label in classes:
         if str(label) == text:
             return label
+    return class_of(text)
+
+
+def class_of(text: str) -> Level:
+    """A class by its number or its name."""
     return int(text) if text.isdecimal() else text
 
 
@@ -229,3 +246,45 @@ def _cells(line: str) -> list[str] | None:
         return next(csv.reader((line,), skipinitialspace=True), [])
     except csv.Error:
         return None
+
+
+def read_json(path: Path, what: str) -> JsonValue:
+    """A JSON file, or an error that names it."""
+    try:
+        value: JsonValue = json.loads(existing(path, what).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        if isinstance(error, InvalidInput):
+            raise
+        raise InvalidInput(f"{what} {str(path)!r} cannot be read as JSON: {error}") from error
+    return value
+
+
+def open_existing_ledger(where: str) -> SqlLedger:
+    """A ledger that is there already: looking at a bill must not create one."""
+    from ..ledger import SqlLedger
+
+    if "://" not in where:
+        existing(Path(where), "ledger")
+        return SqlLedger(Path(where), must_exist=True)
+    return SqlLedger(where, must_exist=True)
+
+
+def chosen_accounts(ledger: SqlLedger, account: str | None) -> tuple[str, ...]:
+    """The account that was named, or all there are."""
+    known = ledger.accounts()
+    if account is None:
+        return known
+    if account not in known:
+        listed = ", ".join(map(repr, known)) or "none yet"
+        raise LedgerError(f"There is no account {account!r} in this ledger; it has {listed}.{did_you_mean(account, known)}")
+    return (account,)
+
+
+def one_account(ledger: SqlLedger, account: str | None) -> str:
+    """The account that was named, or the only one."""
+    names = chosen_accounts(ledger, account)
+    if len(names) == 1:
+        return names[0]
+    if not names:
+        raise LedgerError("This ledger has no account yet; the first question about a dataset opens one.")
+    raise LedgerError(f"This ledger has several accounts: {', '.join(map(repr, names))}. Choose one with --account.")

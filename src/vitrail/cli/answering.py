@@ -1,0 +1,245 @@
+"""Commands that pay: one way from the options to the answer and its bill.
+
+Everything public (schema, model, points, options, files to write) is tried on a *rehearsal* first: the same declarations
+with no rows and a ledger that is forgotten. So a mistake costs nothing, and leaves no ledger behind.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+from ..accounting import Cost, JsonValue, epsilon_of, rounded_down, rounded_up
+from ..errors import LedgerError, LedgerWarning
+from ..guarantee import Guarantee, question_mu
+from ..results.archive import json_bytes, write_bytes
+from .inputs import existing, open_existing_ledger, private_rows_of
+from .printing import Writers, check_files, give, print_json, print_line, print_note
+
+if TYPE_CHECKING:
+    from ..explain.quoted import Quoted
+    from ..explain.recipe import GlobalExplainer
+    from ..ledger import Statement
+    from ..vault import PrivateData, Quote
+    from .declarations import DataOptions, OutputOptions, PriceOptions
+
+PACKAGE = Path(__file__).resolve().parents[1]
+ENDINGS = (".html", ".json")
+"""Of the files that every answer can be written to."""
+STILL_PAID = (
+    ". It was paid for; the ledger keeps the releases of a model that is a file, and the same command again costs nothing"
+)
+"""What is said after a paid answer could not be written."""
+
+
+class Answer(Protocol):
+    """What a command hands out: it has a promise and a cost."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The promise."""
+        ...
+
+    @property
+    def cost(self) -> Cost:
+        """What the questions behind it cost."""
+        ...
+
+
+B = TypeVar("B")
+A = TypeVar("A", bound=Answer)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Order(Generic[B, A]):
+    """What a command buys, and what it makes of it.
+
+    Attributes
+    ----------
+    what : str
+        The answer in words, for messages about files.
+    explainer : callable
+        Makes the explainer, for the rehearsal and for the private rows.
+    answer : callable
+        From what was bought to the answer: free. It is tried before anything is paid.
+    as_json, show : callable
+        The answer for programs, and on the screen with the line of the bill.
+    model : str
+        The model's name, for pages.
+    writers : mapping
+        Endings of files beside those of ``ENDINGS``, and what writes them.
+    keep : callable, optional
+        Given what was bought, as soon as it is.
+    summary : callable, optional
+        A line about an answer that was written to files.
+    details : callable, optional
+        What a quote prints beside price and bands.
+    """
+
+    what: str
+    explainer: Callable[[PrivateData], GlobalExplainer[B]]
+    answer: Callable[[B], A]
+    as_json: Callable[[A], Mapping[str, JsonValue]]
+    show: Callable[[A, str], None]
+    model: str = "the model"
+    writers: Mapping[str, Callable[[A, Path], object]] = field(default_factory=dict)
+    keep: Callable[[B], None] | None = None
+    summary: Callable[[A], str] | None = None
+    details: Callable[[Quoted[B], GlobalExplainer[B]], None] | None = None
+
+
+def fulfil(order: Order[B, A], data: DataOptions, price: PriceOptions, output: OutputOptions) -> None:
+    """Quote an order, or rehearse it, pay for it and hand the answer out."""
+    price.check(data.delta_or_default)
+    check_files(output.files, (*order.writers, *ENDINGS), order.what)
+    schema, known = data.read_schema(), account_of(data)
+    budget = data.total(price, known)
+    rehearsal = data.private_data({column: [] for column in schema}, schema, budget, "memory")
+    tried = order.explainer(rehearsal)
+    if price.only_quoted:
+        if known is not None:
+            check_agrees(known, rehearsal.budget)
+        quoted = tried.quote(epsilon=price.epsilon, half_width=price.half_width)
+        tag = tag_of(quoted, data, known or rehearsal.budget)
+        print_quote(order, tried, quoted, tag, as_json=output.as_json)
+        return
+    existing(data.data, "data")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what there is to warn of is said when it is paid for
+        order.answer(tried.conversation().rehearse(question_mu(price.epsilon, None, rehearsal.delta)))
+    source = private_rows_of(data.data, schema)
+    if data.ledger_is_new:
+        print_note(
+            f"Note: {data.ledger} is a new ledger. If this data was asked about before, use the ledger that knows of it."
+        )
+    if known is None and data.budget is None:
+        print_note(f"Note: --budget was not given, so this new account holds {rounded_up(budget.epsilon)} in all, for ever.")
+    private = with_notes(lambda: data.private_data(source, schema, budget, data.ledger))
+    last = max(entry.seq for entry in private.budget.entries)
+    bought = with_notes(lambda: order.explainer(private)(epsilon=price.epsilon))
+    if order.keep is not None:
+        order.keep(bought)
+    _hand_out(order, with_notes(lambda: order.answer(bought)), private, last, output)
+
+
+def _hand_out(order: Order[B, A], answer: A, private: PrivateData, last: int, output: OutputOptions) -> None:
+    from ..show import page, write_page
+
+    after = private.budget
+    line = bill_line(after, answer.cost, replayed=not charged_since(after, last))
+
+    def write_html(file: Path) -> None:
+        write_page(page(answer, dataset=private.name, model=order.model, bill=after.bill(), notes=(line,)), file)
+
+    def write_json(file: Path) -> None:
+        write_bytes(file, json_bytes(order.as_json(answer)))
+
+    own = {ending: partial(writer, answer) for ending, writer in order.writers.items()}
+    writers: Writers = own | {".json": write_json, ".html": write_html}
+    give(
+        output,
+        writers,
+        order.what,
+        lambda: order.as_json(answer),
+        lambda: order.show(answer, line),
+        summary=(line,) if order.summary is None else (order.summary(answer), line),
+        after=STILL_PAID,
+    )
+
+
+# --- quotes --------------------------------------------------------------------------------------------------------------
+
+
+def account_of(data: DataOptions) -> Statement | None:
+    """The account as it stands; None where it was not opened yet. Looking opens none."""
+    if data.ledger_is_new:
+        return None
+    account = data.account or data.dataset
+    with closing(open_existing_ledger(data.ledger)) as ledger:
+        return ledger.statement(account) if account in ledger.accounts() else None
+
+
+def check_agrees(known: Statement, expected: Statement) -> None:
+    """Refuse options that contradict the account."""
+    if (known.budget, known.neighbours) != (expected.budget, expected.neighbours):
+        raise LedgerError(
+            f"Account {known.account!r} has {known.budget} and neighbours {known.neighbours!r}; the options say "
+            f"{expected.budget} and {expected.neighbours!r}. A budget never changes once it is set: give the account's own "
+            "values."
+        )
+
+
+def tag_of(quoted: Quoted[B], data: DataOptions, statement: Statement) -> Quote:
+    """The price tag against the account as it stands, the analyst's cap included."""
+    from ..vault import price_tag
+
+    return price_tag(statement, quoted.price.cost, None, data.rows, analyst=data.analyst, part=None)
+
+
+def print_quote(
+    order: Order[B, A], explainer: GlobalExplainer[B], quoted: Quoted[B], tag: Quote | None, *, as_json: bool
+) -> None:
+    """Price, bands, and whether it fits; ``tag`` is None where no account was named."""
+    price = quoted.price if tag is None else tag
+    if as_json:
+        verdict: dict[str, JsonValue] = {"fits": None, "remaining_epsilon": None} if tag is None else {}
+        print_json({**quoted.to_json(), "price": {**price.to_json(), **verdict}})
+        return
+    promise = price.guarantee
+    print_line(
+        f"The price of {explainer.conversation().label}: epsilon {rounded_up(promise.epsilon)} at delta "
+        f"{rounded_up(promise.delta)} (mu {rounded_up(promise.mu)}, neighbours {promise.neighbours})."
+    )
+    widths = quoted.widths_text.replace("+-", "± ")
+    print_line(
+        f"Bands of about: {widths}. That is an estimate from rows drawn from {quoted.stands_on}."
+        if widths
+        else "How wide the bands would be is not known beforehand."
+    )
+    if order.details is not None:
+        order.details(quoted, explainer)
+    if tag is not None:
+        print_line(
+            f"It {'fits' if tag.fits else 'does not fit'}: the largest question that the account can still pay for is "
+            f"epsilon {rounded_down(tag.remaining_epsilon)}. Nothing was charged."
+        )
+
+
+# --- bills and notes -----------------------------------------------------------------------------------------------------
+
+
+def bill_line(now: Statement, cost: Cost, *, replayed: bool) -> str:
+    """What an answer cost, and what is left. What it reveals may be more, and is its promise."""
+    epsilon = epsilon_of(cost.mu, now.delta)
+    paid = "was stored already and cost nothing" if replayed else f"cost epsilon {rounded_up(epsilon)}"
+    return (
+        f"The answer {paid}. Spent so far: epsilon {rounded_up(now.spent_epsilon)} of {rounded_up(now.budget.epsilon)}; "
+        f"a question of up to epsilon {rounded_down(now.remaining_epsilon)} still fits."
+    )
+
+
+def with_notes(explain: Callable[[], T]) -> T:
+    """Explain; what the library warns of becomes a note. Other packages' warnings are dropped: they may be about rows."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = explain()
+    ours = [warning for warning in caught if warning.category is UserWarning and _is_ours(warning)]
+    ours += [warning for warning in caught if warning.category is LedgerWarning]  # it names the line that called us
+    for text in dict.fromkeys(str(warning.message) for warning in ours):
+        print_note(f"Note: {text}")
+    return result
+
+
+def _is_ours(warning: warnings.WarningMessage) -> bool:
+    return Path(warning.filename).is_relative_to(PACKAGE)
+
+
+def charged_since(statement: Statement, last: int) -> bool:
+    """Whether anything was charged after entry ``last``."""
+    return any(entry.kind == "charged" and entry.seq > last for entry in statement.entries)

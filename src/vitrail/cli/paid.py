@@ -1,0 +1,434 @@
+"""Commands that ask private rows, for a price: marginals, ask, counterfactual, report, release. And quote, which is free.
+
+Each says what it buys and what it makes of it (:class:`~vitrail.cli.answering.Order`); the rest is one flow for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from ..errors import InvalidInput
+from ..explain.recipe import Conversation, GlobalExplainer, LocalExplainer
+from ..guarantee import Budget
+from ..results import Attribution
+from ..results.counterfactuals import Counterfactuals
+from ..results.marginals import Marginals
+from ..results.report import Report
+from ..schema import Level, Numeric, Schema
+from ..schema.reading import did_you_mean
+from . import declarations as told
+from . import screen
+from .answering import STILL_PAID, Order, fulfil, print_quote, tag_of
+from .inputs import class_of, one_account, open_existing_ledger, points_of, weight_of
+from .printing import check_writable, print_line, print_table, write_file
+
+if TYPE_CHECKING:
+    from ..explain.linear.options import MethodName
+    from ..explain.quoted import Quoted
+    from ..ledger import Statement
+    from ..model import Model
+    from ..pane.pane import Pane
+    from ..pane.pane_recipe import PaneExplainer
+    from ..results.class_picture import ClassPicture
+    from ..solve.counterfactual.fitted import FittedCounterfactual
+    from ..vault import PrivateData
+
+B = TypeVar("B")
+A = TypeVar("A")
+METHODS = ("auto", "statistics", "descent", "synopsis", "private-rows", "shapley")
+REPLICATES = 8
+"""Samples that the bands of private rows are computed from."""
+PANE = ".pane"
+
+
+def _itself(bought: A) -> A:
+    return bought
+
+
+# --- histograms ----------------------------------------------------------------------------------------------------------
+
+
+def _marginals_order(columns: list[str] | None, bins: int) -> Order[Marginals, Marginals]:
+    from ..explain.marginals import MarginalsExplainer
+
+    def details(quoted: Quoted[Marginals], explainer: GlobalExplainer[Marginals]) -> None:
+        rows, half = quoted.result.n_rows_public, quoted.result.half_width
+        lines = [
+            (cut.name, str(len(cut)), f"{rows / len(cut):,.0f}", f"± {100 * half * len(cut) / rows:.1f} %")
+            for cut in quoted.result.bins
+        ]
+        print_table(("column", "bins", "rows per bin on average", "band, relative to that"), lines, numeric=(1, 2, 3))
+
+    return Order(
+        "the report",
+        lambda data: MarginalsExplainer(data, columns=columns, bins=bins),
+        _itself,
+        Marginals.to_json,
+        screen.print_marginals,
+        details=details,
+    )
+
+
+@told.command
+def marginals(
+    data: told.DataOptions,
+    price: told.PriceOptions,
+    output: told.OutputOptions,
+    columns: told.Columns = None,
+    bins: told.Bins = 20,
+) -> None:
+    """Ask for the private histogram of every column."""
+    fulfil(_marginals_order(columns, bins), data, price, output)
+
+
+@told.command
+def quote(
+    public: told.PublicOptions,
+    price: told.PriceOptions,
+    columns: told.Columns = None,
+    bins: told.Bins = 20,
+    ledger: Annotated[str | None, typer.Option("--ledger", help="Also say whether it fits an account there.")] = None,
+    account: told.OnlyAccount = None,
+    as_json: told.Json = False,
+) -> None:
+    """Say what marginals would cost and how wide their noise bands would be. Needs no data and charges nothing."""
+    if ledger is None and account is not None:
+        raise InvalidInput("--account names an account of a ledger; give --ledger too")
+    known = None if ledger is None else _named_account(ledger, account)
+    if known is not None:
+        public = _agreed(public, known)
+    price.check(public.delta_or_default)
+    schema, order = public.read_schema(), _marginals_order(columns, bins)
+    nobody = told.DataOptions(**vars(public), data=Path("quote"))
+    budget = Budget(price.epsilon or 1.0, public.delta_or_default) if known is None else known.budget
+    explainer = order.explainer(nobody.private_data({column: [] for column in schema}, schema, budget, "memory"))
+    quoted = explainer.quote(epsilon=price.epsilon, half_width=price.half_width)
+    print_quote(order, explainer, quoted, None if known is None else tag_of(quoted, nobody, known), as_json=as_json)
+
+
+def _named_account(ledger: str, account: str | None) -> Statement:
+    with closing(open_existing_ledger(ledger)) as opened:
+        return opened.statement(one_account(opened, account))
+
+
+def _agreed(public: told.PublicOptions, known: Statement) -> told.PublicOptions:
+    """The options with the account's delta and neighbours; an option that says otherwise is refused."""
+    fixed = known.budget.delta, known.neighbours
+    for option, given, value in zip(("--delta", "--neighbours"), (public.delta, public.neighbours), fixed, strict=True):
+        if given is not None and given != value:
+            raise InvalidInput(f"{option} is {given}, but account {known.account!r} has {value}; leave {option} out")
+    return replace(public, delta=fixed[0], neighbours=fixed[1])
+
+
+# --- points --------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _AtPoints(GlobalExplainer[Attribution]):
+    """An explainer of points, about these."""
+
+    explainer: LocalExplainer[Attribution]
+    points: object
+
+    def conversation(self) -> Conversation[Attribution]:
+        return self.explainer.conversation(self.points)
+
+
+def _attribution_order(
+    explainer: Callable[[PrivateData], GlobalExplainer[B]], answer: Callable[[B], Attribution], model: str
+) -> Order[B, Attribution]:
+    return Order(
+        "the explanation",
+        explainer,
+        answer,
+        Attribution.to_json,
+        lambda explanation, bill: screen.print_attribution(explanation, model, bill),
+        model,
+        {".png": lambda explanation, file: screen.attribution_figure(explanation).savefig(file, dpi=160)},
+    )
+
+
+Method = Annotated[
+    str,
+    typer.Option(
+        "--method",
+        help="statistics (sharp, per batch), descent (thousands of features), synopsis or private-rows (paid once, any "
+        "point free afterwards), shapley (contributions add up to the output). auto: statistics, or descent.",
+    ),
+]
+WeightName = Annotated[
+    str | None,
+    typer.Option(
+        "--weight",
+        metavar="NAME[:NUMBER]",
+        help="How rows count by distance: stable, polynomial, exponential:0.3, inverse-quadratic. Not for shapley.",
+    ),
+]
+
+
+@told.command
+def ask(
+    data: told.DataOptions,
+    model: told.ModelOptions,
+    price: told.PriceOptions,
+    output: told.OutputOptions,
+    point: told.Point,
+    method: Method = "auto",
+    weight: WeightName = None,
+) -> None:
+    """Explain a model's output at public points from private rows, with noise bands, a promise and a bill."""
+    from ..explain.linear.local_linear import LocalLinear
+    from ..explain.linear.options import Rows
+    from ..explain.shapley import Shapley
+
+    if method not in METHODS:
+        raise InvalidInput(f"--method is {method!r}; choose one of {', '.join(METHODS)}.{did_you_mean(method, METHODS)}")
+    if method == "shapley" and weight is not None:
+        raise InvalidInput("--weight is for local linear explanations; Shapley values have none: leave it out")
+    chosen, points, distance = model.load(), points_of(point, data.target), weight_of(weight)
+
+    def local(rows: PrivateData, name: MethodName = "auto") -> LocalLinear:
+        explainer = LocalLinear(rows, chosen, method=name, weight=distance, key=model.key)
+        explainer.read(points)  # what is wrong with them is said, also where the method does not ask about points
+        return explainer
+
+    def pay(explainer: Callable[[PrivateData], GlobalExplainer[B]], answer: Callable[[B], Attribution]) -> None:
+        fulfil(_attribution_order(explainer, answer, chosen.name), data, price, output)
+
+    if method == "synopsis":
+        pay(lambda rows: local(rows).fitting(), lambda synopsis: synopsis(points))
+    elif method == "private-rows":
+        pay(lambda rows: local(rows).fitting(Rows(replicates=REPLICATES)), lambda fitted: fitted(points))
+    elif method == "shapley":
+        pay(lambda rows: _AtPoints(Shapley(rows, chosen, key=model.key), points), _itself)
+    else:
+        pay(lambda rows: _AtPoints(local(rows, method), points), _itself)  # type: ignore[arg-type]  # checked above
+
+
+# --- what would have changed it ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchOptions:
+    """Which counterfactuals are looked for."""
+
+    desired: told.Desired = "opposite"
+    total: Annotated[int, typer.Option("--total", help="How many different answers for each person.")] = 1
+    vary: Annotated[
+        list[str] | None,
+        typer.Option("--vary", metavar="COLUMN", help="A column that may change; repeat. All if not given."),
+    ] = None
+    permit: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--permit",
+            metavar="COLUMN=RANGE",
+            help="Where changed values may lie: age=30:50, or levels: 'job=clerk|nurse'. May be repeated.",
+        ),
+    ] = None
+
+    def search(self, fitted: FittedCounterfactual, people: object, schema: Schema) -> Counterfactuals:
+        """Search; free."""
+        return fitted(
+            people,
+            desired_class=class_of(self.desired),
+            total_CFs=self.total,
+            features_to_vary=list(self.vary or ()) or "all",
+            permitted_range=_ranges(schema, self.permit or []),
+        )
+
+
+@told.command
+def counterfactual(
+    data: told.DataOptions,
+    model: told.ModelOptions,
+    price: told.PriceOptions,
+    output: told.OutputOptions,
+    search: SearchOptions,
+    point: told.Point,
+    threshold: Annotated[float, typer.Option("--threshold", help="Outputs of at least this are class 1.")] = 0.5,
+    save: Annotated[
+        Path | None, typer.Option("--save", metavar="FILE", help="Keep the releases, to explain others without the data.")
+    ] = None,
+) -> None:
+    """Say what would have changed a model's answer for public points, from private rows, with a promise and a bill.
+
+    The picture of the classes is paid for once: with a model that is a file, or a --key, other people are free.
+    """
+    from ..explain.counterfactual import Counterfactual
+    from ..solve.counterfactual.fitted import FittedCounterfactual
+
+    if save is not None:
+        check_writable(save, "the counterfactual")
+    chosen, people = model.load(), points_of(point, data.target)
+    order: Order[ClassPicture, Counterfactuals] = Order(
+        "the explanation",
+        lambda rows: Counterfactual(rows, chosen, threshold=threshold, key=model.key),
+        lambda picture: search.search(FittedCounterfactual(picture, chosen), people, picture.schema),
+        Counterfactuals.to_json,
+        screen.print_counterfactuals,
+        chosen.name,
+        {".png": lambda answers, file: screen.counterfactual_figure(answers).savefig(file, dpi=160)},
+        keep=None if save is None else lambda picture: _save(FittedCounterfactual(picture, chosen), save),
+    )
+    fulfil(order, data, price, output)
+
+
+def _save(fitted: FittedCounterfactual, file: Path) -> None:
+    write_file(file, fitted.save, "the counterfactual", STILL_PAID)
+
+
+def _ranges(schema: Schema, permit: Sequence[str]) -> dict[str, Sequence[Level]]:
+    """The options ``--permit``, read by the schema."""
+    ranges: dict[str, Sequence[Level]] = {}
+    for text in permit:
+        name, equals, given = text.partition("=")
+        if not equals or not given:
+            raise InvalidInput(f"--permit is {text!r}; write COLUMN=LOW:HIGH or COLUMN=LEVEL|LEVEL")
+        if isinstance(schema[schema.names[schema.column_index(name)]], Numeric):
+            try:
+                low, high = (float(end) for end in given.split(":"))
+            except ValueError as error:
+                raise InvalidInput(f"--permit is {text!r}; column {name!r} needs two numbers, as in {name}=30:50") from error
+            ranges[name] = (low, high)
+        else:
+            ranges[name] = given.split("|")
+    return ranges
+
+
+# --- whole models --------------------------------------------------------------------------------------------------------
+
+
+@told.command
+def report(
+    data: told.DataOptions,
+    model: told.ModelOptions,
+    price: told.PriceOptions,
+    output: told.OutputOptions,
+    columns: told.Columns = None,
+    parts: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--parts", metavar="PART", help="pdp, ale, importance or shap; may be repeated. All but shap if not given."
+        ),
+    ] = None,
+    loss: told.Loss = "squared",
+    sampling_rate: Annotated[
+        float, typer.Option("--sampling-rate", help="Below 1: look at a random share of the rows, faster and noisier.")
+    ] = 1.0,
+) -> None:
+    """Explain a whole model from private rows: importance, partial dependence, accumulated effects, one price, one page."""
+    from ..explain.global_report import GlobalReport
+
+    chosen = model.load()
+
+    def explainer(rows: PrivateData) -> GlobalReport:
+        return GlobalReport(
+            rows,
+            chosen,
+            columns=columns,
+            parts=parts,  # type: ignore[arg-type]  # unknown names are refused there
+            loss=loss,
+            sampling_rate=sampling_rate,
+            key=model.key,
+        )
+
+    fulfil(Order("the report", explainer, _itself, Report.to_json, screen.print_report, chosen.name), data, price, output)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaneOptions:
+    """What a pane holds."""
+
+    parts: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--parts",
+            metavar="PART",
+            help="rows, local, effects (or pdp, ale), importance, counterfactual; may be repeated. All that is possible if "
+            "not given.",
+        ),
+    ] = None
+    weights: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--weight", metavar="PART=NUMBER", help="A part's weight in the price, as in local=3; may be repeated."
+        ),
+    ] = None
+    threshold: Annotated[
+        float | None, typer.Option("--threshold", help="From which output on a row is of class 1, for counterfactuals.")
+    ] = None
+    loss: told.Loss = "squared"
+    embed_model: Annotated[
+        bool, typer.Option("--embed-model", help="Write the model into the pane too (ONNX models only).")
+    ] = False
+
+    def explainer(self, rows: PrivateData, model: Model, key: str | None) -> PaneExplainer:
+        """What buys such a pane."""
+        from ..pane.pane_recipe import PaneExplainer
+
+        return PaneExplainer(
+            rows,
+            model,
+            parts=self.parts or "all",  # type: ignore[arg-type]  # unknown names are refused there
+            weights=_weights(self.weights),
+            threshold=self.threshold,
+            loss=self.loss,
+            embed_model=self.embed_model,
+            key=key,
+        )
+
+
+@told.command
+def release(
+    data: told.DataOptions,
+    model: told.ModelOptions,
+    price: told.PriceOptions,
+    output: told.OutputOptions,
+    pane: PaneOptions,
+) -> None:
+    """Pay once for a pane: a file of private releases that explains the model anywhere, for ever, without the data."""
+    if not any(file.suffix.lower() == PANE for file in output.files or ()) and not price.only_quoted:
+        raise InvalidInput(f"--output-file is missing; name the file of the pane, which must end in {PANE}")
+    chosen = model.load()
+    order: Order[Pane, Pane] = Order(
+        "the pane",
+        lambda rows: pane.explainer(rows, chosen, model.key),
+        _itself,
+        lambda made: {"parts": list(made.parts), "guarantee": made.guarantee.to_json()},
+        lambda made, bill: None,
+        chosen.name,
+        {PANE: lambda made, file: made.save(file)},
+        summary=repr,
+        details=_print_pane_quote,
+    )
+    fulfil(order, data, price, output)
+
+
+def _print_pane_quote(quoted: Quoted[Pane], explainer: GlobalExplainer[Pane]) -> None:
+    from ..pane.pane_recipe import PaneExplainer
+
+    assert isinstance(explainer, PaneExplainer)
+    for part, share in explainer.shares(quoted.price.cost.mu).items():
+        print_line(f"{part}: {100 * share:.1f} % of the price")
+    for title, accuracy in quoted.result.accuracy().items():
+        print_line(f"{title}: {accuracy}")
+
+
+def _weights(given: list[str] | None) -> dict[str, float] | None:
+    if not given:
+        return None
+    weights: dict[str, float] = {}
+    for text in given:
+        part, _, number = text.partition("=")
+        try:
+            weights[part] = float(number)
+        except ValueError as error:
+            raise InvalidInput(f"--weight is {text!r}; write a part and a number, as in local=3") from error
+    return weights

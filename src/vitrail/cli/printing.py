@@ -1,0 +1,107 @@
+"""What the commands print: tables for people, tab-separated lines and JSON for programs; and the files they name."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import typer
+
+from ..accounting import JsonValue
+from ..errors import InvalidInput
+
+if TYPE_CHECKING:
+    from .declarations import OutputOptions
+
+
+Writers: TypeAlias = Mapping[str, Callable[[Path], object]]
+"""What writes a file, by the ending of its name."""
+
+
+def print_line(text: str = "") -> None:
+    """One line on standard output."""
+    typer.echo(text)
+
+
+def print_note(text: str) -> None:
+    """One line on standard error, where it does not mix with what a program reads."""
+    typer.echo(text, err=True)
+
+
+def print_json(value: Mapping[str, JsonValue] | Sequence[JsonValue]) -> None:
+    """JSON on standard output."""
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, numeric: Sequence[int] = ()) -> None:
+    """A table for a terminal; tab-separated lines for a pipe."""
+    if not sys.stdout.isatty():
+        for row in (header, *rows):
+            typer.echo("\t".join(cell.replace("\t", " ").replace("\n", " ") for cell in row))
+        return
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
+    for column, name in enumerate(header):
+        table.add_column(name, justify="right" if column in numeric else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))  # Text: brackets in a name are brackets, not markup
+    Console().print(table)
+
+
+def check_writable(path: Path, what: str) -> None:
+    """Refuse a file that could not be written later: found out after the charge, the answer would be paid and not seen."""
+    if path.is_dir():
+        raise InvalidInput(f"{what} cannot be written to {str(path)!r}: it is a folder; name a file")
+    if not path.parent.is_dir():
+        raise InvalidInput(
+            f"{what} cannot be written to {str(path)!r}: there is no folder {str(path.parent)!r}; make it first"
+        )
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise InvalidInput(f"{what} cannot be written to {str(path)!r}: permission denied")
+
+
+def check_files(files: Sequence[Path] | None, suffixes: Sequence[str], what: str) -> None:
+    """Refuse files whose names end in none of the suffixes, or that could not be written later."""
+    for file in files or ():
+        check_writable(file, what)
+        if file.suffix.lower() not in suffixes:
+            allowed = f"{', '.join(suffixes[:-1])} or {suffixes[-1]}"
+            raise InvalidInput(f"--output-file is {str(file)!r}; its name must end in {allowed}")
+
+
+def write_file(file: Path, writer: Callable[[Path], object], what: str, after: str = "") -> None:
+    """Write a file; a failure is said, and ``after`` it that what was paid is not lost."""
+    try:
+        writer(file)
+    except OSError as error:
+        raise InvalidInput(f"{what} cannot be written to {str(file)!r}: {error.strerror}{after}") from error
+
+
+def give(
+    output: OutputOptions,
+    writers: Writers,
+    what: str,
+    as_json: Callable[[], Mapping[str, JsonValue]],
+    show: Callable[[], None],
+    *,
+    summary: Sequence[str] = (),
+    after: str = "",
+) -> None:
+    """Hand an answer out: files by their endings, then JSON, a summary, or all of it on the screen."""
+    for file in output.files or ():
+        write_file(file, writers[file.suffix.lower()], what, after)
+    if output.as_json:
+        print_json(as_json())
+    elif output.files:
+        for line in (*summary, "Written: " + ", ".join(map(str, output.files))):
+            print_line(line)
+    else:
+        show()
