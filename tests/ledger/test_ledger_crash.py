@@ -103,7 +103,7 @@ def test_killed_between_the_steps(path, script, charges, releases):
 
 
 EACH_STATEMENT = """
-from sqlalchemy.engine import Connection
+from vitrail.ledger.book import Book
 
 PART = Part("ab" * 32, "thirds", 1, 3)
 
@@ -134,14 +134,14 @@ state = lambda: ledger.statement("adult")
 untouched = state()
 
 def die_at(number, after):
-    execute, seen = Connection.execute, iter(range(10**6))
+    execute, seen = Book._execute, iter(range(10**6))
     def deadly(*arguments, **options):
         if next(seen) != number:
             return execute(*arguments, **options)
         if after:
             execute(*arguments, **options)
         die()
-    Connection.execute = deadly
+    Book._execute = deadly
 
 windows = 0
 while True:

@@ -7,12 +7,13 @@ however long the chain is. They are a convenience and never the authority: ``ver
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields, replace
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import TypeVar
 
-from sqlalchemy import Connection, Executable, Insert, Select, Table, and_, bindparam, insert, select, text, union
+from sqlalchemy import Connection, Table, TextClause, text
 
 from ..accounting import Cost, JsonValue
 from ..errors import InvalidInput, LedgerCorrupted, LedgerError
@@ -28,59 +29,56 @@ from .tables import (
     ReleaseRow,
     ReservationRow,
     SightingRow,
+    pack,
+    unpack,
 )
 
 _R = TypeVar("_R")
 _Row = AccountRow | AnalystRow | PartRow | RawEntry | ChargeRow | ReleaseRow | SightingRow | ReservationRow | KeptRow
 
-# Statements are built once: building one takes longer than SQLite takes to run it.
+# Plain SQL that SQLite and PostgreSQL read alike. Its names come from ``tables``, its values are always bound.
 
 
 @cache
-def _matching(table: Table, *columns: str) -> Select[tuple[object, ...]]:
-    """Every row with these values, by primary key."""
-    wanted: Select[tuple[object, ...]] = select(table)
-    return wanted.where(*(table.c[column] == bindparam(column) for column in columns)).order_by(*table.primary_key)
-
-
-@cache
-def _upsert(table: Table) -> Executable:
-    """Insert a row, or replace the one with its key: the same text in SQLite and PostgreSQL."""
-    names = [column.name for column in table.columns]
+def _select(row: Callable[..., object], *columns: str) -> str:
+    """Every row with these values, in the order of the primary key if that is what they are looked up by."""
+    table = TABLES[row]
+    where = " AND ".join(f"{column} = :{column}" for column in columns)
     keys = [column.name for column in table.primary_key]
-    values = ", ".join(f":{name}" for name in names)
-    changes = ", ".join(f"{name} = excluded.{name}" for name in names if name not in keys)
-    into = f"INSERT INTO {table.name} ({', '.join(names)}) VALUES ({values})"  # noqa: S608  (names are written in tables)
-    statement = f"{into} ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {changes}"
-    return text(statement).bindparams(*(bindparam(column.name, type_=column.type) for column in table.columns))
+    order = f" ORDER BY {', '.join(keys)}" if set(columns) <= set(keys) else ""  # else SQLite would not use an index
+    return f"SELECT {', '.join(table.c.keys())} FROM {table.name} WHERE {where}{order}"  # noqa: S608
 
 
 @cache
-def _insert(table: Table) -> Insert:
-    return insert(table)
+def _insert(table: Table, *, or_replace: bool) -> str:
+    """A new row; or one that may be there, by its key, and is then replaced."""
+    names, keys = table.c.keys(), [column.name for column in table.primary_key]
+    changes = ", ".join(f"{name} = excluded.{name}" for name in names if name not in keys)
+    values = ", ".join(f":{name}" for name in names)
+    statement = f"INSERT INTO {table.name} ({', '.join(names)}) VALUES ({values})"  # noqa: S608
+    return f"{statement} ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {changes}" if or_replace else statement
 
 
-_ACCOUNT_LOCKED = _matching(TABLES[AccountRow], "account").with_for_update()
-_ENTRIES, _CHARGES, _RELEASES, _SIGHTINGS = (TABLES[row] for row in (RawEntry, ChargeRow, ReleaseRow, SightingRow))
-_TAIL = _matching(_ENTRIES, "account").where(_ENTRIES.c.seq >= bindparam("seq")).limit(2)
-_STORED = and_(_RELEASES.c.account == _CHARGES.c.account, _RELEASES.c.charge_seq == _CHARGES.c.charge_seq)
-_SEEN = and_(
-    _SIGHTINGS.c.account == _CHARGES.c.account,
-    _SIGHTINGS.c.charge_seq == _CHARGES.c.charge_seq,
-    _SIGHTINGS.c.analyst == bindparam("analyst"),
-)
-_CHARGE_UNDER = (
-    select(_CHARGES)
-    .select_from(_CHARGES.outerjoin(_RELEASES, _STORED).outerjoin(_SIGHTINGS, _SEEN))
-    .where(_CHARGES.c.account == bindparam("account"), _CHARGES.c.key == bindparam("key"))
-    .order_by(
-        _RELEASES.c.released_seq.is_(None),
-        and_(_SIGHTINGS.c.analyst.is_(None), _CHARGES.c.analyst != bindparam("analyst")),
-        _RELEASES.c.released_seq,
-        _CHARGES.c.charge_seq,
-    )
-    .limit(1)
-)
+_TAIL = _select(RawEntry, "account").replace("WHERE", "WHERE seq >= :seq AND")
+_CHARGE_UNDER = f"""
+SELECT {", ".join(f"charges.{column.name}" for column in TABLES[ChargeRow].columns)}
+FROM vitrail_charges AS charges
+LEFT JOIN vitrail_releases AS releases
+    ON releases.account = charges.account AND releases.charge_seq = charges.charge_seq
+LEFT JOIN vitrail_sightings AS sightings
+    ON sightings.account = charges.account AND sightings.charge_seq = charges.charge_seq AND sightings.analyst = :analyst
+WHERE charges.account = :account AND charges.key = :key
+ORDER BY
+    releases.released_seq IS NULL,
+    sightings.analyst IS NULL AND charges.analyst <> :analyst,
+    releases.released_seq,
+    charges.charge_seq
+"""  # noqa: S608
+
+
+@cache
+def _bound(statement: str, batch: int | None = None) -> TextClause:
+    return text(statement) if batch is None else text(statement).execution_options(yield_per=batch)
 
 
 class Book:
@@ -100,6 +98,9 @@ class Book:
         self, connection: Connection, *, for_update: bool, missing: frozenset[Callable[..., object]] = frozenset()
     ) -> None:
         self._connection = connection
+        driver = connection.connection.driver_connection
+        # SQLite's own driver takes a tenth of SQLAlchemy's time for a statement, and reads rows as they are asked for.
+        self._driver = driver if isinstance(driver, sqlite3.Connection) else None
         self._for_update = for_update
         self._missing = missing
         self._account: AccountRow | None = None
@@ -113,49 +114,55 @@ class Book:
         return next(iter(self.rows(row, **values)), None)
 
     def rows(self, row: Callable[..., _R], **values: str | int) -> list[_R]:
-        """Every row with these values, by primary key."""
-        table = TABLES[row]
-        return [] if self.lacks(row) else self._run(row, _matching(table, *values), values)
+        """Every row with these values; by primary key, where they are looked up by part of it."""
+        return [] if row in self._missing else self._run(row, _select(row, *values), values)
 
     def stream(self, row: Callable[..., _R], account: str) -> Iterator[_R]:
         """Every row of an account, by primary key, a few at a time."""
-        if self.lacks(row):
-            return
-        batch = 10 if "content" in TABLES[row].c else 1000
-        wanted = _matching(TABLES[row], "account").execution_options(yield_per=batch)
-        for found in self._connection.execute(wanted, {"account": account}):
-            yield row(*found)
+        if row not in self._missing:
+            batch = 10 if "content" in TABLES[row].c else 1000
+            for found in self._execute(_select(row, "account"), {"account": account}, batch):
+                yield unpack(row, found)
 
     def put(self, row: _Row) -> None:
         """Write a row, in place of the one with its key."""
-        self._connection.execute(_upsert(TABLES[type(row)]), _values(row))
+        self._execute(_insert(TABLES[type(row)], or_replace=True), pack(row))
 
     def add(self, row: _Row) -> None:
         """Write a row whose key must be new."""
-        self._connection.execute(_insert(TABLES[type(row)]), _values(row))
+        self._execute(_insert(TABLES[type(row)], or_replace=False), pack(row))
 
     def lacks(self, row: Callable[..., object]) -> bool:
         """Whether the ledger is of a version that had no table for such rows."""
         return row in self._missing
 
-    def _run(self, row: Callable[..., _R], statement: Executable, values: Mapping[str, str | int]) -> list[_R]:
-        return [row(*found) for found in self._connection.execute(statement, values)]
+    def _run(self, row: Callable[..., _R], statement: str, values: Mapping[str, str | int]) -> list[_R]:
+        return [unpack(row, found) for found in self._execute(statement, values)]
+
+    def _execute(
+        self, statement: str, values: Mapping[str, str | int | bytes | None], batch: int | None = None
+    ) -> Iterable[Sequence[object]]:
+        if self._driver is not None:
+            return self._driver.execute(statement, values)
+        return self._connection.execute(_bound(statement, batch), values)
 
     # Questions that are more than a key
 
     def names(self) -> tuple[str, ...]:
         """Every account that any row names, sorted."""
-        tables = [table for row, table in TABLES.items() if "account" in table.c and not self.lacks(row)]
-        everywhere = union(*(select(table.c.account) for table in tables))
-        return tuple(sorted(str(name) for (name,) in self._connection.execute(everywhere)))
+        tables = [table.name for row, table in TABLES.items() if "account" in table.c and row not in self._missing]
+        everywhere = " UNION ".join(f"SELECT account FROM {name}" for name in tables)  # noqa: S608
+        return tuple(sorted(str(name) for (name,) in self._execute(everywhere, {})))
 
     def account(self, account: str) -> AccountRow | None:
         """The account's row. Read once: for a writer it is locked, and a reader has one snapshot."""
         if self._account is None or self._account.account != account:
             # PostgreSQL: the row lock serialises writers to this account. SQLite leaves it out: BEGIN IMMEDIATE did it.
-            wanted = _ACCOUNT_LOCKED if self._for_update else _matching(TABLES[AccountRow], "account")
+            lock = " FOR UPDATE" if self._for_update and self._driver is None else ""
             try:
-                self._account = next(iter(self._run(AccountRow, wanted, {"account": account})), None)
+                self._account = next(
+                    iter(self._run(AccountRow, _select(AccountRow, "account") + lock, {"account": account})), None
+                )
                 if self._account is not None:
                     check_neighbours(self._account.neighbours)
             except (LedgerCorrupted, InvalidInput) as error:
@@ -211,7 +218,3 @@ def corrupted(account: str, what: str) -> LedgerCorrupted:
         f"The chain of account {account!r} does not hold: {what}. Run verify() for the full list, and go back to a copy of "
         "the ledger that verifies."
     )
-
-
-def _values(row: _Row) -> dict[str, object]:
-    return {field.name: getattr(row, field.name) for field in fields(row)}

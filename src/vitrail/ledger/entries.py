@@ -42,6 +42,7 @@ Kind: TypeAlias = Literal[
     "opened", "capped", "charged", "released", "replayed", "joined", "kept", "reserved", "finished", "freed"
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 MOST_PARTS = 10_000
 LONGEST_NAME = 200
 LARGEST_QUESTION = 64 * 1024
@@ -63,7 +64,7 @@ def canonical_json(value: JsonValue | Mapping[str, JsonValue], what: str = "a le
         ...
     vitrail.errors.InvalidInput: the question holds nan at a; JSON has finite numbers only
     """
-    return json.dumps(_plain(value, what, ""), sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return _ENCODER.encode(_plain(value, what, ""))
 
 
 def _plain(value: object, what: str, place: str) -> JsonValue:

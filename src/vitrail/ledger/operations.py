@@ -269,7 +269,8 @@ def statement(book: Book, account: str) -> Statement:
         _part_lines(row, book.rows(PartRow, account=account, analyst="")),
         tuple(
             _reservation_line(entries[held.reserved_seq - 1], held, delta)
-            for held in book.rows(ReservationRow, account=account, state="open")
+            for held in book.rows(ReservationRow, account=account)
+            if held.state == "open"
         ),
     )
 

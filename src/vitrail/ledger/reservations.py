@@ -130,7 +130,7 @@ def free(book: Book, account: str, seq: int) -> Cost:
     row = book.locked(account)
     known = book.get(ReservationRow, account=account, reserved_seq=seq)
     if known is None:
-        open_ones = [str(row.reserved_seq) for row in book.rows(ReservationRow, account=account, state="open")]
+        open_ones = [str(row.reserved_seq) for row in book.rows(ReservationRow, account=account) if row.state == "open"]
         raise LedgerError(
             f"Entry {seq} of account {account!r} is no reservation; open are {', '.join(open_ones) or 'none'}."
         )

@@ -15,6 +15,7 @@ copied, or used by a forked child.
 from __future__ import annotations
 
 import os
+import sqlite3
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping
@@ -349,8 +350,8 @@ class SqlLedger:
         try:
             with self._connection(read_only=read_only) as connection, connection.begin():
                 yield connection
-        except SQLAlchemyError as error:
-            reason = str(getattr(error, "orig", None) or type(error).__name__).partition("\n")[0]
+        except (SQLAlchemyError, sqlite3.Error) as error:
+            reason = str(getattr(error, "orig", error)).partition("\n")[0]
             raise TransactionFailed(f"The ledger {self._where} could not complete a transaction ({reason}).") from error
 
     @contextmanager

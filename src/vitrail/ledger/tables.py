@@ -9,13 +9,12 @@ that writes.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import lru_cache
-from typing import Any, Generic, Literal, TypeAlias, TypeVar
+from functools import cache, lru_cache
+from typing import Literal, TypeAlias, TypeVar
 
-from sqlalchemy import BigInteger, Column, Dialect, Index, LargeBinary, MetaData, Table, Text, TypeDecorator
-from sqlalchemy.types import TypeEngine
+from sqlalchemy import BigInteger, Column, Index, LargeBinary, MetaData, Table, Text
 
 from ..accounting import Cost, JsonValue
 from ..errors import LedgerCorrupted
@@ -142,50 +141,60 @@ class KeptRow:
     content: bytes
 
 
-class Packed(TypeDecorator[_T], Generic[_T]):
-    """A column that holds a value as canonical JSON text. The latest texts are remembered: an account has one budget."""
+_READ: dict[str, Callable[[JsonValue], object]] = {
+    "Cost": cost_from_json,
+    "Budget": budget_from_json,
+    "Part": part_from_json,
+}
+_WRITE: dict[type, Callable[..., JsonValue]] = {Cost: cost_to_json, Budget: Budget.to_json, Part: Part.to_json}
 
-    impl = Text
-    cache_ok = True
 
-    def __init__(self, write: Callable[[_T], JsonValue], read: Callable[[JsonValue], _T]) -> None:
-        super().__init__()
-        self.write: Callable[[_T], str] = lru_cache(64)(lambda value: canonical_json(write(value)))
-        self.read: Callable[[str], _T] = lru_cache(64)(lambda text: read(json.loads(text)))
+def pack(row: object) -> dict[str, str | int | bytes | None]:
+    """A row as its columns hold it."""
+    made_by: Callable[..., object] = type(row)
+    values = {name: getattr(row, name) for name, _ in _fields(made_by)}
+    return {name: _packed(value) if type(value) in _WRITE else value for name, value in values.items()}
 
-    def process_bind_param(self, value: _T | None, dialect: Dialect) -> str | None:
-        """The text of a value."""
-        return None if value is None else self.write(value)
 
-    def process_result_value(self, value: str | None, dialect: Dialect) -> _T | None:
-        """The value in a text, or :class:`LedgerCorrupted`."""
-        try:
-            return None if value is None else self.read(value)
-        except (TypeError, ValueError) as error:
-            raise LedgerCorrupted("a column that should hold JSON cannot be read") from error
+def unpack(row: Callable[..., _T], columns: Sequence[object]) -> _T:
+    """The row in the columns of a table, or :class:`LedgerCorrupted`."""
+    try:
+        kinds = [kind for _, kind in _fields(row)]
+        pairs = zip(kinds, columns, strict=True)
+        return row(*(_unpacked(kind, value) if kind in _READ and value is not None else value for kind, value in pairs))
+    except (TypeError, ValueError) as error:
+        raise LedgerCorrupted("a column that should hold JSON cannot be read") from error
+
+
+@cache
+def _fields(row: Callable[..., object]) -> tuple[tuple[str, str], ...]:
+    """The names of a row's columns and of their types, without ``| None``."""
+    return tuple((field.name, str(field.type).removesuffix(" | None")) for field in fields(row))  # type: ignore[arg-type]
+
+
+@lru_cache(256)  # an account has one budget, and what was written last is read next
+def _packed(value: Cost | Budget | Part) -> str:
+    return canonical_json(_WRITE[type(value)](value))
+
+
+@lru_cache(256)
+def _unpacked(kind: str, text: str) -> object:
+    return _READ[kind](json.loads(text))
 
 
 METADATA = MetaData()
-_COLUMN_TYPES: dict[str, TypeEngine[Any]] = {
-    **dict.fromkeys(("str", "Neighbours", "State"), Text()),
-    "int": BigInteger(),
-    "bytes": LargeBinary(),
-    "Cost": Packed[Cost](cost_to_json, cost_from_json),
-    "Budget": Packed[Budget](Budget.to_json, budget_from_json),
-    "Part": Packed[Part](Part.to_json, part_from_json),
-}
 
 
 def _table(name: str, row: type, *keys: str) -> Table:
-    columns = [
+    columns: list[Column[str | int | bytes | None]] = [
         Column(
-            field.name,
-            _COLUMN_TYPES[str(field.type).removesuffix(" | None")],
-            primary_key=field.name in keys,
+            column,
+            {"int": BigInteger, "bytes": LargeBinary}.get(kind, Text),
+            primary_key=column in keys,
             autoincrement=False,
             nullable=str(field.type).endswith(" | None"),
         )
-        for field in fields(row)
+        for (column, kind), field in zip(_fields(row), fields(row), strict=True)
     ]
     return Table(f"vitrail_{name}", METADATA, *columns)
 
