@@ -3,6 +3,7 @@
 import json
 import random
 import sqlite3
+import threading
 from collections import Counter
 from dataclasses import replace
 
@@ -325,6 +326,33 @@ def test_a_replay_that_the_reservation_does_not_hold_counts_against_the_cap_as_a
     assert spent(adult, "alice") == units(400) + event(1000).cost()
     adult.finish(made)
     assert spent(adult, "alice") == event(1000).cost()
+    assert adult.verify().ok
+
+
+def test_threads_that_race_through_one_recipe_deliver_the_same(adult):
+    delivered = {}
+
+    def run(number):
+        made = reserve(adult, 3000, analyst=("alice", "bob")[number % 2])
+        answers = []
+        for index in range(3):
+            asked = {"analyst": made.analyst, "event": event(900), "question": {}, "key": key(index)}
+            answer = adult.charge("adult", reservation=made, **asked)
+            replayed = isinstance(answer, Replay)
+            answers.append(answer.release if replayed else adult.store(answer, f"{number} computed {index}".encode()))
+        adult.finish(made)
+        delivered[number] = answers
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(delivered) == 6
+    assert len({tuple(answers) for answers in delivered.values()}) == 1
+    three = event(900).cost() + event(900).cost() + event(900).cost()
+    assert spent(adult) == spent(adult, "alice") == spent(adult, "bob") == three
+    assert adult.statement("adult").n_questions == 3
     assert adult.verify().ok
 
 

@@ -193,6 +193,31 @@ def test_a_replay_is_the_same_bytes_for_free(log, question_of):
     assert "bits drawn" not in log
 
 
+def test_of_two_that_compute_one_answer_both_deliver_what_was_stored_first(question_of):
+    """The second asks while the first has looked and not stored yet: one charge, one answer."""
+    ledger, waiting = open_ledger("memory"), []
+
+    class Slow:
+        def store(self, charge, release):
+            for other in waiting:
+                waiting.clear()
+                overtaking.append(other())
+            return ledger.store(charge, release)
+
+        def __getattr__(self, name):
+            return getattr(ledger, name)
+
+    options = {"name": "rows", "n_rows_public": 40, "budget": vt.Budget(9, 1e-6)}
+    slow, fast = (vt.PrivateData(ROWS, UNIT, ledger=which, **options) for which in (Slow(), ledger))
+    overtaking = []
+    waiting.append(lambda: fast.ask(question_of(key="raced"), mu=0.5))
+    overtaken = slow.ask(question_of(key="raced"), mu=0.5)
+    assert overtaking[0].to_bytes() == overtaken.to_bytes()
+    assert (overtaking[0].replayed, overtaken.replayed) == (False, True)
+    assert fast.budget.n_questions == 1
+    assert ledger.verify().ok
+
+
 def test_another_price_key_version_or_dataset_is_another_question():
     ledger = open_ledger("memory")
 

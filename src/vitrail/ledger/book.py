@@ -160,11 +160,9 @@ class Book:
             # PostgreSQL: the row lock serialises writers to this account. SQLite leaves it out: BEGIN IMMEDIATE did it.
             lock = " FOR UPDATE" if self._for_update and self._driver is None else ""
             try:
-                self._account = next(
-                    iter(self._run(AccountRow, _select(AccountRow, "account") + lock, {"account": account})), None
-                )
-                if self._account is not None:
-                    check_neighbours(self._account.neighbours)
+                self._account = None
+                for row in self._run(AccountRow, _select(AccountRow, "account") + lock, {"account": account}):
+                    self._account = replace(row, neighbours=check_neighbours(row.neighbours))
             except (LedgerCorrupted, InvalidInput) as error:
                 raise LedgerCorrupted(f"The row of account {account!r} cannot be read: {error}.") from error
         return self._account

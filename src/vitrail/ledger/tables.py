@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache, lru_cache
-from typing import Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from sqlalchemy import BigInteger, Column, Index, LargeBinary, MetaData, Table, Text
 
@@ -141,60 +141,60 @@ class KeptRow:
     content: bytes
 
 
+_WRITE: dict[type, Callable[..., JsonValue]] = {Cost: cost_to_json, Budget: Budget.to_json, Part: Part.to_json}
 _READ: dict[str, Callable[[JsonValue], object]] = {
     "Cost": cost_from_json,
     "Budget": budget_from_json,
     "Part": part_from_json,
 }
-_WRITE: dict[type, Callable[..., JsonValue]] = {Cost: cost_to_json, Budget: Budget.to_json, Part: Part.to_json}
 
 
-def pack(row: object) -> dict[str, str | int | bytes | None]:
+def pack(row: Any) -> dict[str, str | int | bytes | None]:
     """A row as its columns hold it."""
-    made_by: Callable[..., object] = type(row)
-    values = {name: getattr(row, name) for name, _ in _fields(made_by)}
+    row_class: Any = type(row)
+    values = {name: getattr(row, name) for name, _, _ in _columns(row_class)}
     return {name: _packed(value) if type(value) in _WRITE else value for name, value in values.items()}
 
 
-def unpack(row: Callable[..., _T], columns: Sequence[object]) -> _T:
-    """The row in the columns of a table, or :class:`LedgerCorrupted`."""
+def unpack(row: Callable[..., _T], values: Sequence[object]) -> _T:
+    """The row that the columns hold, or :class:`LedgerCorrupted`."""
     try:
-        kinds = [kind for _, kind in _fields(row)]
-        pairs = zip(kinds, columns, strict=True)
-        return row(*(_unpacked(kind, value) if kind in _READ and value is not None else value for kind, value in pairs))
+        return row(*(_unpacked(kind, value) for (_, kind, _), value in zip(_columns(row), values, strict=True)))
     except (TypeError, ValueError) as error:
-        raise LedgerCorrupted("a column that should hold JSON cannot be read") from error
+        raise LedgerCorrupted("a column cannot be read") from error
 
 
 @cache
-def _fields(row: Callable[..., object]) -> tuple[tuple[str, str], ...]:
-    """The names of a row's columns and of their types, without ``| None``."""
-    return tuple((field.name, str(field.type).removesuffix(" | None")) for field in fields(row))  # type: ignore[arg-type]
+def _columns(row: Any) -> tuple[tuple[str, str, bool], ...]:
+    """Of each field of a row: its name, its type, and whether it may be None."""
+    kinds = [(field.name, str(field.type)) for field in fields(row)]
+    return tuple((name, kind.removesuffix(" | None"), kind.endswith(" | None")) for name, kind in kinds)
 
 
-@lru_cache(256)  # an account has one budget, and what was written last is read next
+@lru_cache(256)  # an account has one budget, and most parts come again
 def _packed(value: Cost | Budget | Part) -> str:
     return canonical_json(_WRITE[type(value)](value))
 
 
 @lru_cache(256)
-def _unpacked(kind: str, text: str) -> object:
+def _read(kind: str, text: str) -> object:
     return _READ[kind](json.loads(text))
+
+
+def _unpacked(kind: str, value: Any) -> object:
+    if value is None or kind in ("str", "int"):
+        return value
+    return _read(kind, value) if kind in _READ else bytes(value) if kind == "bytes" else value
 
 
 METADATA = MetaData()
 
 
 def _table(name: str, row: type, *keys: str) -> Table:
-    columns: list[Column[str | int | bytes | None]] = [
-        Column(
-            column,
-            {"int": BigInteger, "bytes": LargeBinary}.get(kind, Text),
-            primary_key=column in keys,
-            autoincrement=False,
-            nullable=str(field.type).endswith(" | None"),
-        )
-        for (column, kind), field in zip(_fields(row), fields(row), strict=True)
+    types: dict[str, Any] = {"int": BigInteger, "bytes": LargeBinary}
+    columns: list[Column[Any]] = [
+        Column(column, types.get(kind, Text), primary_key=column in keys, autoincrement=False, nullable=optional)
+        for column, kind, optional in _columns(row)
     ]
     return Table(f"vitrail_{name}", METADATA, *columns)
 
