@@ -176,9 +176,9 @@ class EffectsSummand:
         effects = np.zeros(groups.shape)
         for index, (intervals, offset, size) in enumerate(zip(columns, self.plan.offsets, self.plan.sizes, strict=True)):
             below, above = outputs[:, 2 * index], outputs[:, 2 * index + 1]
-            steps = [own - below, above - own] if intervals.categorical else [above - below, own - own]
+            changes = [own - below, above - own] if intervals.categorical else [above - below, own - own]
             told, group = groups[:, index] >= 0, np.maximum(groups[:, index], 0)
-            effects[:, index] = np.where(told, (np.stack(steps, axis=1) - offset[group]) / size[group], 0.0)
+            effects[:, index] = np.where(told, (np.stack(changes, axis=1) - offset[group]) / size[group], 0.0)
         return effects, groups
 
     def contributions(self, block: Block) -> Floats:

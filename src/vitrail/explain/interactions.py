@@ -51,9 +51,6 @@ NOTE = (
     "changes is not in them."
 )
 
-Outputs = Callable[[list[Floats]], list[Floats]]
-"""Outputs of the same rows, altered in several ways."""
-
 
 class Interactions(GlobalExplainer[Ranking]):
     """Which pairs of columns act together: Friedman's H squared, from noisy partial dependence.
@@ -144,11 +141,7 @@ def plan_pairs(
     grids = {name: grid_of(schema, name, reference.marginals, grid) for name in names}
     looks = sum(map(len, grids.values())) + sum(len(grids[first]) * len(grids[second]) for first, second in pairs)
     rows = reference.rows(looks, most=MOST_ROWS, fewest=FEWEST_ROWS, budget=MOST_PREDICTIONS)
-
-    def ask(altered: list[Floats]) -> list[Floats]:
-        return np.split(reference.predict(np.concatenate(altered)), len(altered))  # a call costs more than its rows
-
-    seen = blocks_of(rows, reference.predict(rows), grids, pairs, ask)
+    seen = blocks_of(rows, reference.predict(rows), grids, pairs, reference.predict_altered)
     summand = PairsSummand.of(reference.model, grids, pairs, seen)
     if most is None or len(pairs) <= most:
         return summand
@@ -201,7 +194,7 @@ class PairsSummand:
             block.predictions(self.model),
             self.grids,
             self.pairs,
-            lambda altered: [block.outputs(self.model, rows) for rows in altered],
+            lambda altered: block.outputs(self.model, altered),
         )
         return np.concatenate([numbers - offset for numbers, offset in zip(blocks, self.offsets, strict=True)], axis=1)
 
@@ -211,33 +204,29 @@ class PairsSummand:
         blocks = [mean + offset for mean, offset in zip(np.split(means, cut), self.offsets, strict=True)]
         sigmas = [float(part[0]) for part in np.split(stds, cut)]
         main = dict(zip(self.grids, zip(blocks, sigmas, strict=True), strict=False))
-        found = []
+        strengths = []
         for (j, k), pair, sigma in zip(self.pairs, blocks[len(main) :], sigmas[len(main) :], strict=True):
             (first, first_sigma), (second, second_sigma) = main[j], main[k]
             weights = self.grids[j].weights, self.grids[k].weights
-            found.append(strength(pair, (first, second), sigma, (first_sigma, second_sigma), weights))
-        return found
+            strengths.append(strength(pair, (first, second), sigma, (first_sigma, second_sigma), weights))
+        return strengths
 
 
 def blocks_of(
-    rows: Floats, outputs: Floats, grids: dict[str, Grid], pairs: Sequence[tuple[str, str]], ask: Outputs
+    rows: Floats,
+    outputs: Floats,
+    grids: dict[str, Grid],
+    pairs: Sequence[tuple[str, str]],
+    ask: Callable[[Floats], Floats],
 ) -> list[Floats]:
-    """D of every column (rows, grid points), then I of every pair (rows, grid points of j times grid points of k)."""
-    mains: dict[str, Floats] = {}
-    for name, grid in grids.items():
-        altered = [_with(rows, {grid.column: value}) for value in grid.values]
-        mains[name] = np.stack(ask(altered), axis=1) - outputs[:, None]
+    """D of every column (rows, grid points), then I of every pair (rows, grid points of j times grid points of k).
+
+    ``ask``: outputs (rows, ways) of rows altered in several ways (rows, ways, columns).
+    """
+    mains = {name: ask(grid.axis.altered(rows)) - outputs[:, None] for name, grid in grids.items()}
     blocks = list(mains.values())
     for j, k in pairs:
-        first, second = grids[j], grids[k]
-        altered = [_with(rows, {first.column: a, second.column: b}) for a in first.values for b in second.values]
-        both = np.stack(ask(altered), axis=1).reshape(len(rows), len(first), len(second))
-        mixed = both - outputs[:, None, None] - mains[j][:, :, None] - mains[k][:, None, :]
-        blocks.append(mixed.reshape(len(rows), -1))
+        first, second = mains[j], mains[k]
+        both = ask(grids[j].with_other(grids[k]).altered(rows)) - outputs[:, None]
+        blocks.append(both - np.repeat(first, second.shape[1], axis=1) - np.tile(second, first.shape[1]))
     return blocks
-
-
-def _with(rows: Floats, values: dict[int, float]) -> Floats:
-    altered = rows.copy()
-    altered[:, list(values)] = list(values.values())
-    return altered

@@ -229,28 +229,20 @@ def released_histograms(
     inputs: Inputs, terms: Terms, share: float = MARGINALS_SHARE, focus: Sequence[str] = ()
 ) -> Recipe[Groundwork]:
     """Histograms of all columns, and once more, finer, of those in ``focus`` if they are at most half of them."""
-
-    def ground(marginals: Marginals) -> Groundwork:
-        reference = Reference(
-            terms.feature_schema, inputs.model, marginals, float(terms.n_rows_public), most_rows=terms.public_rows
-        )
-        return Groundwork(terms, reference, (marginals,), (), 0.0)
-
-    def counted(release: Release, columns: tuple[str, ...] | None, bins: int) -> Marginals:
-        return Marginals.of_release(release, marginals_bins(terms.schema, columns, bins), terms.n_rows_public)
-
-    if inputs.marginals is not None:
-        return ground(inputs.marginals)
-    few = tuple(focus) if 0 < 2 * len(focus) <= len(terms.schema.names) else ()
-    first = share * (1 - FOCUS_PART) if few else share
-    release = yield Ask(marginals_question(terms.schema, None, MARGINALS_BINS), first, "histograms of all columns")
-    made = replace(ground(counted(release, None, MARGINALS_BINS)), used=()).paid(release, first)
-    if few:
-        question = marginals_question(terms.schema, few, FOCUS_BINS)
-        release = yield Ask(question, share - first, "histograms of the columns asked about")
-        focused = counted(release, few, FOCUS_BINS)
-        made = replace(made, reference=replace(made.reference, focus=focused)).paid(release, share - first)
-    return made
+    n_rows, given = terms.n_rows_public, inputs.marginals
+    wanted: list[tuple[tuple[str, ...] | None, int, float]] = [(None, MARGINALS_BINS, share)]
+    if 0 < 2 * len(focus) <= len(terms.schema.names):
+        wanted = [(None, MARGINALS_BINS, share * (1 - FOCUS_PART)), (tuple(focus), FOCUS_BINS, share * FOCUS_PART)]
+    releases, made = [], []
+    for columns, bins, part in wanted if given is None else ():
+        label = "histograms of all columns" if columns is None else "histograms of the columns asked about"
+        releases.append((yield Ask(marginals_question(terms.schema, columns, bins), part, label)))
+        made.append(Marginals.of_release(releases[-1], marginals_bins(terms.schema, columns, bins), n_rows))
+    marginals, *focused = made if given is None else [given]
+    reference = Reference(
+        terms.feature_schema, inputs.model, marginals, float(n_rows), next(iter(focused), None), terms.public_rows
+    )
+    return Groundwork(terms, reference, (marginals, *focused), tuple(releases), share if releases else 0.0)
 
 
 def ask_joint(

@@ -104,11 +104,7 @@ def test_means_of_blocks_are_differences_of_partial_dependence():
     raw = SCHEMA.read_points(ROWS)
     grids = {name: grid_of(SCHEMA, name, MARGINALS, 3) for name in ("a", "c")}
     outputs = MODEL.predict_points(SCHEMA, raw)
-
-    def ask(altered):
-        return [MODEL.predict_points(SCHEMA, rows) for rows in altered]
-
-    first, second, pair = blocks_of(raw, outputs, grids, [("a", "c")], ask)
+    first, second, pair = blocks_of(raw, outputs, grids, [("a", "c")], REFERENCE.predict_altered)
 
     def dependence(**fixed):
         altered = raw.copy()
@@ -116,9 +112,9 @@ def test_means_of_blocks_are_differences_of_partial_dependence():
             altered[:, SCHEMA.column_index(name)] = value
         return MODEL.predict_points(SCHEMA, altered).mean()
 
-    for i, a in enumerate(grids["a"].values):
+    for i, a in enumerate(grids["a"].axis.numbers):
         assert first.mean(axis=0)[i] == pytest.approx(dependence(a=a) - outputs.mean())
-        for j, c in enumerate(grids["c"].values):
+        for j, c in enumerate(grids["c"].axis.numbers):
             expected = dependence(a=a, c=c) - dependence(a=a) - dependence(c=c) + outputs.mean()
             assert pair.mean(axis=0)[len(grids["c"]) * i + j] == pytest.approx(expected)
     assert second.shape == (800, 3)

@@ -24,7 +24,7 @@ import numpy as np
 from ..._types import Floats
 from ...results.marginals import Marginals
 from ...schema import Categorical, Schema
-from .axes import values_of
+from .axes import Axis, values_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,21 +33,22 @@ class Grid:
 
     Attributes
     ----------
-    name : str
-        The column, and ``column``, its index among the features' columns.
-    values : array
-        Raw values, levels as their index.
-    weights : array
-        Of each value.
+    axis : Axis
+        The grid points.
+    weights : array (grid points,)
+        Of each.
     """
 
-    name: str
-    column: int
-    values: Floats
+    axis: Axis
     weights: Floats
 
     def __len__(self) -> int:
-        return len(self.values)
+        return len(self.axis)
+
+    def with_other(self, other: Grid) -> Axis:
+        """The grid points of two columns, the first one's varying slowest."""
+        values = [np.repeat(self.axis.numbers, len(other)), np.tile(other.axis.numbers, len(self))]
+        return Axis(self.axis.names + other.axis.names, self.axis.columns + other.axis.columns, np.stack(values, axis=1))
 
 
 def grid_of(schema: Schema, name: str, marginals: Marginals, most: int) -> Grid:
@@ -70,7 +71,7 @@ def grid_of(schema: Schema, name: str, marginals: Marginals, most: int) -> Grid:
         weights = np.histogram((cuts[1:] + cuts[:-1]) / 2, edges, weights=shares)[0]
     # No grid point is left without weight: what happens there is asked about.
     weights = np.maximum(weights, 0.02 / len(values))
-    return Grid(name, schema.column_index(name), values, weights / weights.sum())
+    return Grid(Axis((name,), (schema.column_index(name),), values[:, None]), weights / weights.sum())
 
 
 class Strength(NamedTuple):

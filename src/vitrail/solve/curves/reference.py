@@ -109,9 +109,11 @@ class Reference:
             raise ModelError(f"{self.model.name} gives no finite output on public rows drawn inside the schema")
         return outputs
 
+    def predict_altered(self, altered: Floats) -> Floats:
+        """Outputs (rows, ways) of public rows altered in several ways (rows, ways, columns)."""
+        return self.predict(altered.reshape(-1, altered.shape[2])).reshape(altered.shape[:2])
+
     def curves(self, axes: Sequence[Axis]) -> tuple[Floats, ...]:
         """The model along axes at every reference row: (rows, grid points) by axis."""
         rows = self.rows(sum(map(len, axes)))
-        return tuple(
-            self.predict(axis.altered(rows).reshape(-1, rows.shape[1])).reshape(len(rows), len(axis)) for axis in axes
-        )
+        return tuple(self.predict_altered(axis.altered(rows)) for axis in axes)
