@@ -278,7 +278,7 @@ def sound() -> list[tuple[str, object, tuple[object, object], str]]:
         ("bounded sum, a row exchanged", vt.BoundedSum(signed, size=3, l2_bound=1.0), (LOW, HIGH), "replace-one"),
         ("gram sum", grams(), (NOBODY, HIGH), "add-remove"),
         ("product sum", products, (NOBODY, HIGH), "add-remove"),
-        ("sampled sum", vt.SampledSum(signed, size=3, l2_bound=1.0, rate=1.0), (NOBODY, HIGH), "add-remove"),
+        ("sampled sum", vt.BoundedSum(signed, size=3, l2_bound=1.0, rate=1.0), (NOBODY, HIGH), "add-remove"),
         ("selection", choice, (NOBODY, HIGH), "add-remove"),
         ("selection, a row exchanged", choice, (LOW, HIGH), "replace-one"),
     ]

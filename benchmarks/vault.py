@@ -195,10 +195,10 @@ def audits(draws: int) -> list[dict[str, object]]:
     """Worst-case neighbours of every sum: one row at the bound, against none (add-remove) or its opposite (replace-one)."""
     schema = unit_columns(2)
     signed = lambda block: 2 * block.features - 1  # noqa: E731
-    sums: dict[str, tuple[vt.BoundedSum | vt.GramSum | vt.SampledSum | vt.GroupedSum, str]] = {
+    sums: dict[str, tuple[vt.BoundedSum | vt.GramSum | vt.GroupedSum, str]] = {
         "bounded sum": (vt.BoundedSum(signed, 2, 1.0), "add-remove"),
         "bounded sum, replace-one": (vt.BoundedSum(signed, 2, 1.0), "replace-one"),
-        "sampled sum, rate 1": (vt.SampledSum(signed, 2, 1.0, rate=1.0), "add-remove"),
+        "sampled sum, rate 1": (vt.BoundedSum(signed, 2, 1.0, rate=1.0), "add-remove"),
         "gram sum": (vt.GramSum(signed, 2, l2_bound=1.0, row_norm=2.0), "add-remove"),
         "gram sum, 8 centres": (
             vt.GramSum(signed, 2, l2_bound=1.0, row_norm=2.0, centres=-np.repeat(np.linspace(0, 1, 8)[:, None], 2, axis=1)),

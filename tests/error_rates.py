@@ -17,7 +17,7 @@ from scipy.special import ndtri
 from scipy.stats import binom, chi2, t
 
 from vitrail.vault.noise import sampler as noise
-from vitrail.vault.training import step_noise as training_noise
+from vitrail.vault.training import run as training_noise
 
 ERROR_RATE = 1e-9
 CONFIDENCE = 1 - ERROR_RATE / 2

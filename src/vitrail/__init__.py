@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from .schema import BagOfWords, Categorical, Numeric, Picture, Schema
     from .solve.counterfactual.fitted import FittedCounterfactual
     from .solve.linear import weights
-    from .vault import Block, BoundedSum, GramSum, GroupedSum, PrivateData, ProductSum, Quote, Release, SampledSum, Select
+    from .vault import Block, BoundedSum, GramSum, GroupedSum, PrivateData, ProductSum, Quote, Release, Select
 
 __version__ = "0.1.0"
 
@@ -84,7 +84,6 @@ _HOMES = {
     "Ranking": "results",
     "Release": "releases",
     "Report": "results.report",
-    "SampledSum": "vault",
     "Schema": "schema",
     "Select": "vault",
     "ShapDependence": "explain.shap_global",
@@ -142,7 +141,6 @@ __all__ = [
     "Ranking",
     "Release",
     "Report",
-    "SampledSum",
     "Schema",
     "Select",
     "ShapDependence",

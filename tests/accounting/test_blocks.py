@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from vitrail.accounting import ADD_REMOVE, REPLACE_ONE, block_epsilon, epsilon_of, noise_multiplier_for
+from vitrail.accounting import ADD_REMOVE, REPLACE_ONE, block_epsilon, epsilon_of
+from vitrail.vault import noise_for
 
 
 @pytest.mark.parametrize(
@@ -36,6 +37,6 @@ def test_replacing_a_row_costs_at_least_as_much_as_adding_one(
 
 @pytest.mark.parametrize("neighbours", [ADD_REMOVE, REPLACE_ONE])
 def test_the_noise_found_is_enough_and_not_much_more(neighbours: str) -> None:
-    found = noise_multiplier_for(2.0, 1e-5, 0.1, 100, neighbours)
+    found = noise_for(2.0, 1e-5, 0.1, 100, neighbours)
     assert block_epsilon(found, 0.1, 100, 1e-5, neighbours) <= 2.0
     assert block_epsilon(found * 0.999, 0.1, 100, 1e-5, neighbours) > 2.0

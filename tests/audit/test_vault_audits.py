@@ -14,9 +14,10 @@ from error_rates import CONFIDENCE, planted_noise
 from vitrail.guarantee import Guarantee
 from vitrail.vault import rehearse
 from vitrail.vault.questions import bounded_sum, gram_sum
-from vitrail.vault.rows import open_rows
+from vitrail.vault.questions import question as noisy_sums
+from vitrail.vault.rows.sources import open_rows
 from vitrail.vault.rows.predictions import Predictions
-from vitrail.vault.rows.row_pass import RowPass
+from vitrail.vault.rows.row_function import RowPass
 from vitrail.vault.setting import Setting
 from vitrail.vault.sums import grid
 
@@ -58,7 +59,7 @@ def grams(queries=1, **changes):
 
 
 def samples(rate):
-    return vt.SampledSum(signed, size=3, l2_bound=1.0, rate=rate)
+    return vt.BoundedSum(signed, size=3, l2_bound=1.0, rate=rate)
 
 
 def groups():
@@ -184,8 +185,8 @@ def caught(question, neighbours=(NOBODY, HIGH), **options):
 
 @pytest.mark.usefixtures("planted_noise")
 def test_halved_noise_is_caught(monkeypatch):
-    real = bounded_sum.draw_noise
-    monkeypatch.setattr(bounded_sum, "draw_noise", lambda sigma, grid, draws: real(sigma / 2, grid, draws))
+    real = noisy_sums.draw_noise
+    monkeypatch.setattr(noisy_sums, "draw_noise", lambda sigma, draws, width: real(sigma / 2, draws, width))
     caught(along())
 
 
@@ -230,22 +231,22 @@ def test_an_exact_count_beside_the_noise_is_caught(monkeypatch):
 
 @pytest.mark.usefixtures("planted_noise")
 def test_one_draw_reused_for_all_coordinates_is_caught(monkeypatch):
-    real = bounded_sum.draw_noise
+    real = noisy_sums.draw_noise
 
-    def reused(sigma, grid, draws):
-        return np.repeat(real(sigma, grid, draws)[:, :1], grid.size, axis=1)
+    def reused(sigma, draws, width):
+        return np.repeat(real(sigma, draws, width)[:, :1], width, axis=1)
 
-    monkeypatch.setattr(bounded_sum, "draw_noise", reused)
+    monkeypatch.setattr(noisy_sums, "draw_noise", reused)
     caught(vt.BoundedSum(lambda block: block.column("x")[:, None] * np.array([1.0, -1.0, 0.0]), size=3, l2_bound=1.0))
 
 
 def test_one_draw_reused_for_two_releases_is_caught(monkeypatch):
     """Two questions about the same rows with the same noise: their difference is the truth."""
     kept = {}
-    real = bounded_sum.draw_noise
+    real = noisy_sums.draw_noise
 
-    def reused(sigma, grid, draws):
-        return kept.setdefault(draws, real(sigma, grid, draws))
+    def reused(sigma, draws, width):
+        return kept.setdefault(draws, real(sigma, draws, width))
 
     def run(rows, draws):
         kept.clear()
@@ -253,7 +254,7 @@ def test_one_draw_reused_for_two_releases_is_caught(monkeypatch):
         return np.hstack([rehearse(q, rows, UNIT, mu=0.7, n_rows_public=4, draws=draws, block_rows=2) for q in half])
 
     assert not vt.audit.mechanism(run, (NOBODY, HIGH), 0.99, draws=DRAWS, confidence=CONFIDENCE).refuted
-    monkeypatch.setattr(bounded_sum, "draw_noise", reused)
+    monkeypatch.setattr(noisy_sums, "draw_noise", reused)
     with planted_noise():
         assert vt.audit.mechanism(run, (NOBODY, HIGH), 0.99, draws=DRAWS, confidence=CONFIDENCE).refuted
 
@@ -282,7 +283,7 @@ def test_isotropic_noise_in_the_wrong_embedding_is_caught(monkeypatch):
 @pytest.mark.usefixtures("planted_noise")
 def test_a_forgotten_joint_bound_is_caught(monkeypatch):
     """Eight queries charged as one."""
-    monkeypatch.setattr("vitrail.vault.sums.gram_shared.joint_factors", lambda weights, norms, joint_bound: 1.0)
+    monkeypatch.setattr("vitrail.vault.sums.gram_products.joint_factors", lambda weights, norms, joint_bound: 1.0)
     caught(grams(8, joint_bound=0.9), statistic=over_queries)
 
 

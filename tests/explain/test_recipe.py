@@ -91,12 +91,14 @@ SETTING = Setting(SCHEMA, None, N_ROWS, "add-remove", 64)
 
 QUESTIONS: dict[str, Callable[[float], Any]] = {
     "bounded sum": lambda bound: vt.BoundedSum(lambda block: block.features, 3, bound),
-    "sampled sum": lambda bound: vt.SampledSum(lambda block: block.features, 3, bound, rate=0.3),
+    "sampled sum": lambda bound: vt.BoundedSum(lambda block: block.features, 3, bound, rate=0.3),
     "gram sum": lambda bound: vt.GramSum(lambda block: block.features, 3, bound, row_norm=math.sqrt(bound)),
     "product sum": lambda bound: vt.ProductSum(lambda block: (block.features,) * 2, (3,), (3,), (bound,)),
     "selection": lambda bound: vt.Select(lambda block: block.features, 3, bound),
     "curve of groups": lambda bound: vt.GroupedSum(lambda block: [0.0], 1, low=0.0, high=bound, groups=5),
-    "ranking of groups": lambda bound: vt.GroupedSum(lambda block: [0.0] * 3, 3, groups=5, places=[2 * bound, bound, 0]),
+    "ranking of groups": lambda bound: vt.GroupedSum(
+        lambda block: [0.0] * 3, 3, groups=5, rank_points=[2 * bound, bound, 0]
+    ),
     "histograms": lambda bound: marginals_question(SCHEMA),
 }
 

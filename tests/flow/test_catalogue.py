@@ -6,7 +6,7 @@ import vitrail as vt
 from vitrail.errors import InvalidInput
 from vitrail.flow.catalogue import CATALOGUE, OURS
 
-QUESTIONS = ("BoundedSum", "GramSum", "ProductSum", "SampledSum", "Select", "GroupedSum", "earlier", "private_rows")
+QUESTIONS = ("BoundedSum", "GramSum", "ProductSum", "Select", "GroupedSum", "earlier", "private_rows")
 
 
 # Not needed to separate: donors from released counts make a loss a function of its row alone, which halves its sensitivity.

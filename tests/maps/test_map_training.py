@@ -12,8 +12,7 @@ from error_rates import planted_noise
 from vitrail.accounting import block_epsilon
 from vitrail.vault import MapTraining, noise_for, run_epsilon, train_maps
 from vitrail.vault.training.row_vectors import PublicMatrices, training_vectors
-from vitrail.vault.training.run import _Run
-from vitrail.vault.training.step_noise import private_draws
+from vitrail.vault.training.run import _Run, private_draws
 
 SCHEMA = vt.Schema(
     {"age": vt.Numeric(0, 100), "smoker": vt.Categorical(["no", "yes"]), "ill": vt.Categorical(["yes", "no"], missing="no")}

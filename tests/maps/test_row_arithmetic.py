@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vitrail.vault.training.row_arithmetic import bits_left, exp_of_negative, integer_unit, softmax, summed
+from vitrail.vault.training.row_vectors import bits_left, exp_of_negative, integer_unit, softmax, summed
 
 
 @given(st.floats(2.0**-899, 1e300), st.integers(2, 30))

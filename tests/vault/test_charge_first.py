@@ -9,8 +9,7 @@ import vitrail as vt
 import vitrail.vault.noise.sampler
 from vitrail.errors import BudgetExceeded, InvalidInput, Unanswered
 from vitrail.ledger import open_ledger
-from vitrail.vault.rows.memory import MemoryRows
-from vitrail.vault.rows.parquet import ParquetRows
+from vitrail.vault.rows.sources import MemoryRows, ParquetRows
 
 UNIT = vt.Schema({"x": vt.Numeric(0, 1)})
 ROWS = {"x": np.linspace(0, 1, 40)}
@@ -53,7 +52,7 @@ QUESTIONS = {
     "gram shared": lambda **options: vt.GramSum(
         two, 2, 1.0, row_weights=lambda block: np.ones((len(block), 9)), queries=9, **options
     ),
-    "sampled": lambda **options: vt.SampledSum(features, 1, 1.0, rate=0.5, **options),
+    "sampled": lambda **options: vt.BoundedSum(features, 1, 1.0, rate=0.5, **options),
     "grouped": lambda **options: vt.GroupedSum(
         lambda block: block.features.mean(), 1, low=0, high=1, groups=4, isolation="none", **options
     ),
@@ -253,9 +252,7 @@ def test_without_a_key_every_question_is_new_and_its_noise_fresh(question_of):
         assert len({release.value.tobytes() for release in releases}) == 4
 
 
-@pytest.mark.parametrize(
-    "question_class", [vt.BoundedSum, vt.GramSum, vt.SampledSum, vt.GroupedSum, vt.Select, vt.ProductSum]
-)
+@pytest.mark.parametrize("question_class", [vt.BoundedSum, vt.GramSum, vt.GroupedSum, vt.Select, vt.ProductSum])
 def test_no_question_takes_a_seed(question_class):
     import inspect
 

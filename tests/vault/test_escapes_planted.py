@@ -13,9 +13,8 @@ import pyarrow as pa
 import pytest
 
 import vitrail as vt
+from vitrail import nothing_escapes
 from vitrail.audit import MISDEEDS
-from vitrail.nothing_escapes import calls
-from vitrail.nothing_escapes import calls as interrupts
 from vitrail.schema import plain_columns as arrow_columns
 from vitrail.schema import sources
 from vitrail.schema.plain_columns import Coded
@@ -76,7 +75,7 @@ def test_as_it_is_nothing_is_heard():
     assert heard_of_cities() == ()
 
 
-def as_before(work, may_say, otherwise):
+def as_before(work, otherwise):
     """The face as it was: whatever the pass raises is raised to the caller."""
     return work()
 
@@ -87,9 +86,9 @@ def as_before(work, may_say, otherwise):
 @pytest.mark.parametrize("door", [True, False], ids=["door", "no door"])
 def test_exceptions_that_are_no_exception_caught_by_half_are_heard(monkeypatch, name, door):
     """Rows and functions caught ``Exception`` and ``SystemExit``; the door alone keeps the words back, not the fact."""
-    monkeypatch.setattr(calls, "FAILURES", (Exception, SystemExit))
+    monkeypatch.setattr(nothing_escapes, "FAILURES", (Exception, SystemExit))
     if not door:
-        monkeypatch.setattr("vitrail.vault.sealing.sealed", as_before)
+        monkeypatch.setattr("vitrail.nothing_escapes.sealed", as_before)
     (escape,) = heard_of_models(name)
     assert escape.channel == "exception"
     assert (SECRET in escape.heard) == (not door)
@@ -107,7 +106,7 @@ def test_texts_decoded_all_at_once_are_heard(monkeypatch, door):
     monkeypatch.setattr(arrow_columns, "_texts", decoding)
     monkeypatch.setattr(sources, "attempt", lambda work, otherwise: work())
     if not door:
-        monkeypatch.setattr("vitrail.vault.sealing.sealed", as_before)
+        monkeypatch.setattr("vitrail.nothing_escapes.sealed", as_before)
     (escape,) = heard_of_cities()
     assert escape.channel == "exception"
     assert ("codec" in escape.heard) == (not door)
@@ -130,7 +129,7 @@ SPEAKING = sorted(name for name in MISDEEDS if name.split()[0] in ("logs", "prin
 
 @pytest.mark.parametrize("name", [*SPEAKING, "warns against filters"])
 def test_a_process_that_was_not_silenced_is_heard(monkeypatch, name):
-    monkeypatch.setattr(calls, "QUIET", Deaf())
+    monkeypatch.setattr(nothing_escapes, "QUIET", Deaf())
     found = heard_of_models(name)
     assert found
     assert SECRET in found[0].heard
@@ -141,7 +140,7 @@ def test_buffers_of_c_that_are_not_pushed_out_are_heard(planted):
     """In a process of its own, whose C library buffers what it prints."""
     program = f"""
 import importlib.util, sys
-from vitrail.nothing_escapes import calls as quiet
+from vitrail import nothing_escapes as quiet
 if {planted}:
     quiet._flush_c = lambda _: None
 found = importlib.util.spec_from_file_location("planted", {__file__!r})
@@ -161,7 +160,7 @@ def test_an_interrupt_believed_without_a_signal_is_heard(monkeypatch):
         try:
             return work()
         except KeyboardInterrupt:
-            interrupts.INTERRUPTS.seen = True
+            nothing_escapes.INTERRUPTS.seen = True
             raise
         except BaseException:
             return otherwise
@@ -204,12 +203,12 @@ def test_a_server_that_is_not_started_again_is_heard_in_the_result(monkeypatch, 
         return 0.75
 
     question = vt.GroupedSum(fatal, 1, low=0, high=1, groups=5)
-    group_run = group_worker.GroupServer.run
+    group_run = group_worker.GroupServer.__call__
 
     def never_again(self, raw):
         return None if self._lost else group_run(self, raw)
 
-    monkeypatch.setattr(group_worker.GroupServer, "run", never_again)
+    monkeypatch.setattr(group_worker.GroupServer, "__call__", never_again)
     assigned = "vitrail.vault.questions.grouped_sum._assigned"
     monkeypatch.setattr(assigned, lambda raw, groups: iter(np.array_split(raw, groups)))
 

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 import vitrail as vt
 from error_rates import count_bounds
-from vitrail.vault.questions.bounded_sum import exact_sum
-from vitrail.vault.questions.sampled_sum import _Sample
+from vitrail.vault.questions.bounded_sum import _Sample, exact_sum
 from vitrail.vault.sums.grid import to_grid
 
 NASTY = [0.0, -0.0, 5e-324, 1.0, -0.3, 1e154, -1e200, 1.7e308, math.nan, math.inf, -math.inf]

@@ -13,8 +13,7 @@ from mpmath import mp, mpf
 import vitrail as vt
 from error_rates import correlation_bound, std_ratio_bounds
 from vitrail.errors import InvalidInput
-from vitrail.vault.sums.gram_direct import DirectProducts
-from vitrail.vault.sums.gram_shared import UNIT_BITS, WEIGHT_BITS, SharedProduct
+from vitrail.vault.sums.gram_products import UNIT_BITS, WEIGHT_BITS, DirectProducts, SharedProduct
 
 NASTY = [0.0, -0.0, 5e-324, 1e-9, 1.0, -1.0, 1e154, -1e200, 1.7e308, math.nan, math.inf]
 nasty_floats = st.one_of(st.sampled_from(NASTY), st.floats(), st.floats(-2, 2))
@@ -165,7 +164,7 @@ def test_few_queries_sum_what_rational_arithmetic_says(walk, indexed, configurat
     assert isinstance(plan.products, DirectProducts)
     first, second = np.triu_indices(3)
     with mp.workprec(200):
-        oracle = [[mpf(0)] * plan.width for _ in range(question.queries)]
+        oracle = [[mpf(0)] * plan.query_width for _ in range(question.queries)]
         for i, q in itertools.product(range(len(u)), range(question.queries)):
             centre = np.zeros(3) if question.centres is None else question.centres[q]
             d = [mpf(float(a)) - mpf(float(b)) for a, b in zip(u[i], centre, strict=True)]
@@ -173,9 +172,9 @@ def test_few_queries_sum_what_rational_arithmetic_says(walk, indexed, configurat
             weight = allowed_weight(question, sum(x * x for x in d), y_i, w[i, q] if question.row_weights else 1.0, 0)
             for place, (a, b) in enumerate(zip(first, second, strict=True)):
                 oracle[q][place] += weight * d[a] * d[b]
-            for place in range(plan.width - plan.pairs):
+            for place in range(plan.query_width - plan.pairs):
                 oracle[q][plan.pairs + place] += weight * y_i * d[place]
-        cells = [plan.products.gram_cell] * plan.pairs + [plan.products.cross_cell] * (plan.width - plan.pairs)
+        cells = [plan.products.gram_cell] * plan.pairs + [plan.products.cross_cell] * (plan.query_width - plan.pairs)
         for q in range(question.queries):
             for found, expected, cell in zip(totals[q], oracle[q], cells, strict=True):
                 assert abs(mpf(int(found)) * mpf(cell) - expected) < 25 * 3e-6
@@ -240,7 +239,7 @@ def test_what_is_released_moves_by_at_most_the_charged_sensitivity(walk, indexed
     def cells(order):
         walked = walk(rows(order), block_rows=4, neighbours=neighbours)
         plan = question.plan(0.5, walked.setting)
-        return plan, plan.exact_cells(walked, 4)
+        return plan, plan.exact_cells(walked, 4).reshape(question.queries, -1)
 
     plan, everyone = cells(range(7))
     assert Fraction(plan.sensitivity) / Fraction(plan.sigma) <= Fraction(1, 2)

@@ -80,9 +80,9 @@ def test_a_group_failing_in_its_process_says_the_default(walk, capfd):
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
     with GroupServer(call, 20.0) as server:
         for way in (*range(len(OUTCOMES)), 98, 99):
-            said = server.run(np.array([[way / 100]]))
+            said = server(np.array([[way / 100]]))
             assert said is None or said.shape != (2,) or not np.isfinite(said).all()
-        assert np.array_equal(server.run(np.array([[0.5]])), [0.5, 0.5])
+        assert np.array_equal(server(np.array([[0.5]])), [0.5, 0.5])
     cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
     assert capfd.readouterr() == ("", "")
 
@@ -155,7 +155,7 @@ def test_every_group_draws_from_seeds_of_its_own():
         return np.array([random.random(), np.random.random(), np.random.default_rng().random()])  # noqa: NPY002
 
     with GroupServer(fn, 20.0) as server:
-        said = np.array([server.run(np.zeros((1, 1))) for _ in range(4)])
+        said = np.array([server(np.zeros((1, 1))) for _ in range(4)])
     assert len(np.unique(said)) == 12
 
 

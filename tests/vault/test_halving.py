@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import vitrail as vt
-from vitrail.vault.rows.failing_rows import in_halves
+from vitrail.vault.rows.block import in_halves
 from vitrail.vault.rows.row_function import RowFunction, evaluate
 
 TABLE = np.random.default_rng(3).uniform(-0.5, 0.5, size=1000)

@@ -14,7 +14,7 @@ import vitrail as vt
 from vitrail.errors import BudgetExceeded, InvalidInput, VitrailError
 from vitrail.ledger import open_ledger
 from vitrail.vault.questions.bounded_sum import exact_sum
-from vitrail.vault.rows import row_pass
+from vitrail.vault.rows import row_function as row_pass
 
 SCHEMA = vt.Schema({"age": vt.Numeric(0, 100), "city": vt.Categorical(["Aix", "Bonn"]), "income": vt.Numeric(0, 10)})
 SECRET = 61.0625  # in no public number
@@ -116,7 +116,7 @@ def impure_of_block(block):
 QUESTIONS = {
     "sum": vt.BoundedSum(mean_of, 3, 1.0, key="k"),
     "gram": vt.GramSum(mean_of, 3, 1.0, key="k"),
-    "sampled": vt.SampledSum(mean_of, 3, 1.0, rate=0.3, key="k"),
+    "sampled": vt.BoundedSum(mean_of, 3, 1.0, rate=0.3, key="k"),
     "grouped": vt.GroupedSum(lambda block: block.features.mean(), 1, low=0, high=1, groups=3, isolation="none", key="k"),
     "select": vt.Select(mean_of, 3, 1.0, key="k"),
     "wrong shape": vt.BoundedSum(mean_of, 7, 1.0),

@@ -9,8 +9,11 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from vitrail.errors import InvalidInput  # noqa: E402
-from vitrail.vault.noise.on_device import rounded_gaussian_from  # noqa: E402
-from vitrail.vault.noise.sampler import _CHUNK, _rounded_gaussian  # noqa: E402
+from vitrail.vault.noise.sampler import (  # noqa: E402
+    _CHUNK,
+    _rounded_gaussian,
+    rounded_gaussian_from,
+)
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 

@@ -22,7 +22,7 @@ from vitrail.audit import MISDEEDS
 from vitrail.errors import InvalidInput, Unanswered
 from vitrail.nothing_escapes import attempt
 from vitrail.vault.questions.bounded_sum import exact_sum
-from vitrail.vault.rows.memory import MemoryRows
+from vitrail.vault.rows.sources import MemoryRows
 
 UNIT = vt.Schema({"x": vt.Numeric(0, 1)})
 SECRET = "Ada earns 61.0625"
@@ -122,7 +122,7 @@ def asked(question, values):
 QUESTIONS = {
     "select": lambda fn: vt.Select(fn, 1, 1.0),
     "gram": lambda fn: vt.GramSum(fn, 1, 1.0),
-    "sampled": lambda fn: vt.SampledSum(fn, 1, 1.0, rate=0.9),
+    "sampled": lambda fn: vt.BoundedSum(fn, 1, 1.0, rate=0.9),
     "grouped here": lambda fn: vt.GroupedSum(lambda block: fn(block).mean(), 1, low=0, high=1, groups=3, isolation="none"),
     "grouped elsewhere": lambda fn: vt.GroupedSum(lambda block: fn(block).mean(), 1, low=0, high=1, groups=3),
 }

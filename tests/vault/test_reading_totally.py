@@ -16,7 +16,7 @@ import vitrail as vt
 from vitrail.audit.escapes import OddNumber
 from vitrail.errors import InvalidInput, SchemaError, Unanswered
 from vitrail.vault.questions.bounded_sum import exact_sum
-from vitrail.vault.rows import open_rows
+from vitrail.vault.rows.sources import open_rows
 
 SECRET = "Ada earns 61.0625"
 SCHEMA = vt.Schema({"city": vt.Categorical(["Aix", "Bonn", "1"]), "age": vt.Numeric(0, 100)})

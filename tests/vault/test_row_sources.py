@@ -12,7 +12,7 @@ import pytest
 import vitrail as vt
 from vitrail.errors import InvalidInput, SchemaError
 from vitrail.vault.questions.bounded_sum import exact_sum
-from vitrail.vault.rows.parquet import ParquetRows
+from vitrail.vault.rows.sources import ParquetRows
 
 SCHEMA = vt.Schema(
     {
@@ -115,7 +115,7 @@ def test_files_of_one_folder_may_hold_a_column_in_different_types(walk, tmp_path
 
 
 def test_small_batches_change_nothing(walk, tmp_path, monkeypatch):
-    monkeypatch.setattr("vitrail.vault.rows.parquet.BATCH_BYTES", 1)
+    monkeypatch.setattr("vitrail.vault.rows.sources.BATCH_BYTES", 1)
     path = tmp_path / "rows.parquet"
     pq.write_table(pa.table(COLUMNS), path, row_group_size=200)
     assert total(walk, path, 50) == total(walk, COLUMNS)
@@ -207,7 +207,7 @@ def test_predictions_are_forgotten_when_a_file_changes_whoever_looks_first(priva
     write(path, 1.0)
     others = {
         "bounded": vt.BoundedSum(lambda block: block.features, 1, 1.0),
-        "sampled": vt.SampledSum(lambda block: block.features, 1, 1.0, rate=0.5),
+        "sampled": vt.BoundedSum(lambda block: block.features, 1, 1.0, rate=0.5),
         "select": vt.Select(lambda block: block.features, 1, 1.0),
         "grouped": vt.GroupedSum(lambda block: 0.0, 1, low=0, high=1, groups=2, isolation="none"),
     }

@@ -1,24 +1,22 @@
 """Pure mathematics of spending: GDP, conversions, integer costs, events, disjoint parts. No input or output, no data."""
 
-from .basis import NOTHING, Basis
-from .blocks import ADD_REMOVE, REPLACE_ONE, block_epsilon, noise_multiplier_for
-from .cost import Cost
+from .cost import NOTHING, Basis, Cost, JsonValue, Spending, dearest, exposure
 from .events import (
+    ADD_REMOVE,
+    REPLACE_ONE,
     Event,
     FixedBlock,
     GaussianSum,
-    JsonValue,
     Selection,
     UnknownEvent,
+    block_epsilon,
     bounded_range_epsilon_of,
     event_from_json,
     event_to_json,
     mu_of_bounded_range,
     mu_of_pure,
 )
-from .gdp import delta_of, epsilon_of, mu_of
-from .parallel import Spending, dearest, exposure, total_with
-from .printed import rounded_down, rounded_up
+from .gdp import delta_of, epsilon_of, mu_of, rounded_down, rounded_up
 
 __all__ = [
     "ADD_REMOVE",
@@ -44,8 +42,6 @@ __all__ = [
     "mu_of",
     "mu_of_bounded_range",
     "mu_of_pure",
-    "noise_multiplier_for",
     "rounded_down",
     "rounded_up",
-    "total_with",
 ]

@@ -3,7 +3,7 @@
 Rows are dealt into l groups, each row by a draw of its own; the ranker runs on every group, in a process of its own; the
 vault turns what it says into points for ranks, M-1 for the first of M items down to 0 for the last, ties sharing theirs.
 Adding, removing or replacing a row changes one group's vote, and two votes are at most sqrt(M(M^2-1)/3) apart in L2
-(``rank_points`` of the vault has the proof, and enforces it: a group cannot vote otherwise). So noise of that over mu on
+(``grouped_sum`` of the vault has the proof, and enforces it: a group cannot vote otherwise). So noise of that over mu on
 each item's sum is mu-GDP. With ``top_k`` only the first k ranks get points, k to 1: two votes are then at most
 sqrt(k(k+1)(2k+1)/3) apart (for k <= M/2), for the same distance of one point between neighbours.
 
@@ -111,7 +111,7 @@ class AnyRanking(GlobalExplainer[Ranking]):
             groups=groups,
             isolation=grouping.isolation,
             timeout_seconds=grouping.timeout_seconds,
-            places=points,
+            rank_points=points,
         )
         release = yield Ask(question, share=1.0)
         assert release.sigma is not None

@@ -33,7 +33,7 @@ from ..results.marginals import Marginals
 from ..schema import Schema
 from ..solve.curves.assemble import Receipt
 from ..solve.curves.reference import Reference
-from ..vault import Block, BoundedSum, PrivateData, SampledSum
+from ..vault import Block, BoundedSum, PrivateData
 from .marginals import marginals_bins, marginals_question
 from .recipe import Ask, Conversation, Promised, Recipe, Terms, cost_of
 
@@ -108,12 +108,10 @@ class JointSum:
             start += spec.size
         return rows
 
-    def question(self, label: str, sampling_rate: float = 1.0) -> BoundedSum | SampledSum:
+    def question(self, label: str, sampling_rate: float = 1.0) -> BoundedSum:
         """The sum to ask for."""
         size = sum(spec.size for spec, _ in self.scaled)
-        if sampling_rate < 1:
-            return SampledSum(self, size, ROUNDING, rate=sampling_rate, label=label)
-        return BoundedSum(self, size, ROUNDING, label=label)
+        return BoundedSum(self, size, ROUNDING, rate=sampling_rate if sampling_rate < 1 else None, label=label)
 
     def split(self, value: Floats, sigma: float, n_rows: float) -> list[tuple[Floats, Floats]]:
         """By summand: means over rows in its own units, and the standard deviation of the noise on each of them."""

@@ -46,7 +46,7 @@ from ..schema import Schema
 from ..solve.shapley.chains import Chains
 from ..solve.shapley.permutations import point_key, ranks_of
 from ..solve.shapley.reconcile import Scales, choose_clip, clip_edges, reconcile
-from ..vault import Block, BoundedSum, PrivateData, SampledSum
+from ..vault import Block, BoundedSum, PrivateData
 from .recipe import Ask, Conversation, LocalExplainer, Recipe, Terms, cost_of, points_identity
 
 VERSION = 1
@@ -201,17 +201,15 @@ class Shapley(LocalExplainer[Attribution]):
             notes=solved.notes(clip, terms.n_rows_public, sampled=self._sampling_rate < 1),
         )
 
-    def _sum_question(self, vectors: RowVectors, scales: Scales) -> BoundedSum | SampledSum:
-        fn, rate = ClippedVectors(vectors, scales), self._sampling_rate
-        if rate < 1:
-            return SampledSum(fn, scales.size, scales.l2_bound, rate=rate)
-        return BoundedSum(fn, scales.size, scales.l2_bound)
+    def _sum_question(self, vectors: RowVectors, scales: Scales) -> BoundedSum:
+        rate = self._sampling_rate if self._sampling_rate < 1 else None
+        return BoundedSum(ClippedVectors(vectors, scales), scales.size, scales.l2_bound, rate=rate)
 
-    def _norms_question(self, vectors: RowVectors, edges: Floats, terms: Terms) -> BoundedSum | SampledSum:
+    def _norms_question(self, vectors: RowVectors, edges: Floats, terms: Terms) -> BoundedSum:
         fn, mu = NormHistogram(vectors, edges), terms.scaled(CLIP_SHARE).mu
         rate = min(self._sampling_rate, math.sqrt(len(edges)) / (TAIL_ACCURACY * mu * terms.n_rows_public))
         if rate < 1:
-            return SampledSum(fn, len(edges), 1.0, rate=rate)
+            return BoundedSum(fn, len(edges), 1.0, rate=rate)
         return BoundedSum(fn, len(edges), 1.0, replace_bound=math.nextafter(math.sqrt(2), 2))
 
 

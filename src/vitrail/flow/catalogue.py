@@ -77,9 +77,9 @@ Shapley = Shapley
   points | public | the points asked about
   model | public | the model, clipped to its declared range
   chains | rows, points, model | contributions on the way from each row to each point
-  norms | chains | histogram of their lengths, on public bins | BoundedSum or SampledSum
+  norms | chains | histogram of their lengths, on public bins | BoundedSum
   clip | norms | the length that 95 % stay under
-  sums | chains, clip | of clipped contributions | BoundedSum or SampledSum
+  sums | chains, clip | of clipped contributions | BoundedSum
   explanation | sums, clip, points, model | reconciled: values add up to the output
 Marginals = marginals
   bins | public | of every column, from the schema
@@ -100,7 +100,7 @@ PartialDependence = PartialDependence
   marginals | rows, fine bins | counts of all columns | BoundedSum
   reference | marginals, model | rows drawn from the counts; grids, clips, prior
   predictions | rows, reference, model | each row moved along each grid, clipped
-  sums | predictions | all features, one vector | BoundedSum or SampledSum
+  sums | predictions | all features, one vector | BoundedSum
   explanation | sums, reference, marginals | curves and bands
 AccumulatedEffects = AccumulatedEffects
   model | public | the model, clipped to its declared range
@@ -110,7 +110,7 @@ AccumulatedEffects = AccumulatedEffects
   differences | rows, reference, model | f(upper edge) - f(lower edge), in each row's bin
   sizes | differences | a histogram of how large they are | BoundedSum
   clips | sizes, reference | from the histogram, or the reference where noise hides a tail
-  sums | differences, clips | all features, one vector | BoundedSum or SampledSum
+  sums | differences, clips | all features, one vector | BoundedSum
   explanation | sums, clips, reference, marginals | effects per bin, accumulated, centred; bands
 PermutationImportance = PermutationImportance
   model | public | the model and a bounded loss

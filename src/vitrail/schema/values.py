@@ -13,8 +13,8 @@ from numbers import Real
 
 import numpy as np
 
+from .. import nothing_escapes
 from ..errors import SchemaError
-from ..nothing_escapes import calls
 from .columns import Categorical, Column, Numeric
 from .layout import FloatArray
 from .plain_columns import Coded, Numbers, Refused, Source, Values
@@ -33,7 +33,7 @@ def number_of(value: object) -> float:
             value, complex | np.complexfloating
         ):  # one makes a column complex; what lies on the line is the number it was
             return float(value.real) if value.imag == 0 else math.nan
-    except calls.FAILURES:  # values of private rows come in every shape, and none of them may be reported
+    except nothing_escapes.FAILURES:  # values of private rows come in every shape, and none of them may be reported
         return math.nan
     return math.nan
 
@@ -65,7 +65,7 @@ class Matcher:
                 code = self.numbers.get(number_of(value))
                 if code is None and isinstance(value, bool | np.bool_):
                     code = self.texts.get(str(bool(value)))
-        except calls.FAILURES:
+        except nothing_escapes.FAILURES:
             return math.nan
         return math.nan if code is None else float(code)
 

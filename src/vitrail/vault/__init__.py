@@ -7,16 +7,14 @@ from .questions.gram_sum import GramSum
 from .questions.grouped_sum import GroupedSum
 from .questions.product_sum import ProductSum
 from .questions.question import Question
-from .questions.sampled_sum import SampledSum
 from .questions.select import Select
 from .quote import Quote, price_tag
 from .rehearsal import PublicRows, rehearse
 from .rows.block import Block
 from .training.choice import JUDGING_SHARE, MapChoice, choose_run
-from .training.device_rows import check_device, on_device
 from .training.map_gradients import MapScores, map_scores
-from .training.price import noise_for, run_epsilon
-from .training.run import MapTraining, TrainedMaps, train_maps
+from .training.plan import MapTraining, noise_for, run_epsilon
+from .training.run import TrainedMaps, check_device, on_device, train_maps
 
 __all__ = [
     "JUDGING_SHARE",
@@ -33,7 +31,6 @@ __all__ = [
     "Question",
     "Quote",
     "Release",
-    "SampledSum",
     "Select",
     "TrainedMaps",
     "check_device",

@@ -2,34 +2,31 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import NoReturn, overload
 
-from ..accounting import Basis, Cost, JsonValue
+from .. import _checks
+from ..accounting import Basis, Cost, Event, JsonValue
 from ..errors import InvalidInput
 from ..guarantee import Budget, Guarantee, question_mu
-from ..ledger import Ledger, Part, Replay, Reservation, Statement, open_ledger
+from ..ledger import Charge, Ledger, Part, Replay, Reservation, Statement, open_ledger
 from ..ledger.high_water import check_forgetful
-from ..nothing_escapes import stop_if_interrupted
+from ..nothing_escapes import answering, opening, stop_if_interrupted
 from ..progress import progress
 from ..releases import Release
 from ..schema import Categorical, Schema
-from .parts import check_partition_allowed, part_row_count, partition
+from .parts import PartRows, check_partition_allowed, digest_of, part_row_count, partition
 from .questions.question import Answer, Plan, Question
 from .quote import Priced, Quote, Tag, price_tag
-from .rows import RowSource, open_rows
-from .rows.part import PartRows
 from .rows.predictions import Predictions
-from .rows.row_pass import RowPass
-from .sealing import answering, opening
+from .rows.row_function import RowPass
+from .rows.sources import RowSource, open_rows
 from .setting import checked_setting
 from .training.choice import MapChoice, trained
-from .training.device_rows import check_device, training_rows
-from .training.run import MapTraining
+from .training.plan import MapTraining
+from .training.run import check_device, training_rows
 
 KEY_FORMAT = 1
 
@@ -113,8 +110,7 @@ class PrivateData:
         if not isinstance(budget, Budget):
             raise InvalidInput(f"budget is {budget!r}; declare one: vt.Budget(epsilon=1.0, delta=1e-6)")
         for what, text in (("name", name), ("analyst", analyst), ("version", version), ("account", account or name)):
-            if not isinstance(text, str) or not text:
-                raise InvalidInput(f"{what} is {text!r}; it must be a non-empty text")
+            _checks.text(what, text)
         self.__setting = checked_setting(schema, target, n_rows_public, neighbours, block_rows, threads)
         self.__name, self.__analyst, self.__version = name, analyst, version
         self.__part: Part | None = None
@@ -235,7 +231,7 @@ class PrivateData:
     def __kept_name(self, name: str) -> str:
         if not isinstance(name, str) or not 0 < len(name) <= 100:
             raise InvalidInput(f"the name to keep something under is {name!r}; it must be text of 1 to 100 characters")
-        return f"{name} [{_digest(self.__facts())}]"
+        return f"{name} [{digest_of(self.__facts())}]"
 
     def cap(self, analyst: str, budget: Budget) -> None:
         """Limit what one analyst may learn, within the dataset's own budget."""
@@ -291,7 +287,7 @@ class PrivateData:
 
         Parameters
         ----------
-        question : BoundedSum, GramSum, Select, GroupedSum or SampledSum
+        question : BoundedSum, GramSum, ProductSum, Select or GroupedSum
             What to ask.
         epsilon : float, optional
             This question's own epsilon, at the account's delta.
@@ -325,37 +321,50 @@ class PrivateData:
     ) -> Release:
         self.__predictions.begin()
         block_rows = question.probe(self.__setting, self.__predictions)
-        self.__check_rows(stored_may_exist=key is not None)
-        charge = self.__ledger.charge(
-            self.__account.name,
-            analyst=self.__analyst,
-            event=plan.event,
-            question={"dataset": self.__name, **question.describe(), **({"label": label} if label else {})},
-            key=key,
-            part=self.__part,
-            reservation=reservation,
-        )
+        described = {"dataset": self.__name, **question.describe(), **({"label": label} if label else {})}
+        charge = self.__charge(plan.event, described, key, reservation)
         if isinstance(charge, Replay):
             return Release.from_bytes(charge.release, replayed=True)
         rows = RowPass(self.__rows, self.__setting, self.__predictions)
         answer = plan.shape(answering(lambda: plan.answers(rows, block_rows, draws=1)[0]))
-        release = Release(
-            answer.value,
-            plan.sigma,
-            charge.cost,
-            Guarantee.of(Basis.new(charge.cost), self.delta, self.__setting.neighbours),
-            question.describe(),
-            self.__name,
-            MappingProxyType(answer.parts),
+        promise = Guarantee.of(Basis.new(charge.cost), self.delta, self.__setting.neighbours)
+        return self.__stored(charge, answer, plan.sigma, promise, question.describe())
+
+    def __charge(
+        self, event: Event, question: dict[str, JsonValue], key: str | None, reservation: Reservation | None = None
+    ) -> Charge | Replay:
+        """Look at what is plain about the files before a row is, then charge; a stored release needs no files."""
+        if key is None:
+            self.__rows.check()
+        if isinstance(self.__rows, PartRows) and self.__rows.changed():
+            raise InvalidInput(
+                "the files were written after they were split, and a row that changed may have changed parts; open the data "
+                "again under a new version= and split that. Nothing was charged"
+            )
+        return self.__ledger.charge(
+            self.__account.name,
+            analyst=self.__analyst,
+            event=event,
+            question=question,
+            key=key,
+            part=self.__part,
+            reservation=reservation,
         )
-        stored = self.__ledger.store(charge, computed := release.to_bytes())  # a racer's, if it was stored first
+
+    def __stored(
+        self, charge: Charge, answer: Answer, sigma: float | None, promise: Guarantee, question: dict[str, JsonValue]
+    ) -> Release:
+        """The release that is handed out: a racer's, if it was stored first."""
+        parts = MappingProxyType(answer.parts)
+        release = Release(answer.value, sigma, charge.cost, promise, question, self.__name, parts)
+        stored = self.__ledger.store(charge, computed := release.to_bytes())
         return release if stored == computed else Release.from_bytes(stored, replayed=True)
 
     # --- conversations (explain/recipe.py) ---------------------------------------------------------------------------
 
     def has_begun(self, recipe: str) -> bool:
         """Whether a conversation of this name was begun over these rows, by anybody."""
-        return self.__ledger.has_begun(self.__account.name, recipe=self.__recipe_key(recipe))
+        return self.__ledger.has_begun(self.__account.name, recipe=self.__named(recipe=recipe))
 
     def reserve(self, cost: Cost, *, recipe: str | None, label: str) -> Reservation:
         """Set the whole price of a conversation aside, against account, part and cap, or refuse it. No row is read."""
@@ -363,7 +372,7 @@ class PrivateData:
             self.__account.name,
             analyst=self.__analyst,
             cost=cost,
-            recipe=None if recipe is None else self.__recipe_key(recipe),
+            recipe=None if recipe is None else self.__named(recipe=recipe),
             question={"dataset": self.__name, "question": "recipe", "label": label},
             part=self.__part,
         )
@@ -376,15 +385,12 @@ class PrivateData:
         plan = self.__plan(question, None, mu)
         key = self.__key(question, plan)
         if key is None and reservation.recipe is not None:
-            key = _digest({"format": KEY_FORMAT, "recipe": reservation.recipe, "step": step})
+            key = digest_of({"format": KEY_FORMAT, "recipe": reservation.recipe, "step": step})
         return self.__answer(question, plan, key, label, reservation)
 
     def finish(self, reservation: Reservation) -> None:
         """The conversation is over: what it did not book is given back."""
         self.__ledger.finish(reservation)
-
-    def __recipe_key(self, recipe: str) -> str:
-        return _digest({**self.__facts(), "format": KEY_FORMAT, "recipe": recipe})
 
     def train(self, training: MapTraining | MapChoice, *, device: str = "auto") -> Release:
         """Train locally linear maps, or choose among runs: charge the training purse, then read the rows.
@@ -401,15 +407,7 @@ class PrivateData:
             )
         training.check_fits(self.feature_schema.n_features, self.neighbours)
         place = check_device(device)
-        self.__check_rows(stored_may_exist=False)
-        charge = self.__ledger.charge(
-            self.__account.name,
-            analyst=self.__analyst,
-            event=training.event,
-            question=training.describe(),
-            key=None,
-            part=self.__part,
-        )
+        charge = self.__charge(training.event, training.describe(), None)
         assert not isinstance(charge, Replay)
         with progress("training", training.event.steps) as advance:
 
@@ -422,56 +420,26 @@ class PrivateData:
                 return trained(training, *rows, device=place, neighbours=self.neighbours, advance=step)
 
             answer = answering(run)
-        release = Release(
-            answer.value,
-            training.sigma,
-            charge.cost,
-            Guarantee(
-                training.epsilon,
-                training.delta,
-                0.0,
-                self.__setting.neighbours,
-                "training-data",
-                Basis.new(charge.cost),
-            ),
-            training.describe(),
-            self.__name,
-            MappingProxyType(answer.parts),
-        )
-        self.__ledger.store(charge, release.to_bytes())
-        return release
-
-    def __check_rows(self, *, stored_may_exist: bool) -> None:
-        """What is plain about the files before a row is looked at; a stored release needs no files."""
-        if not stored_may_exist:
-            self.__rows.check()
-        if isinstance(self.__rows, PartRows) and self.__rows.changed():
-            raise InvalidInput(
-                "the files were written after they were split, and a row that changed may have changed parts; open the data "
-                "again under a new version= and split that. Nothing was charged"
-            )
+        basis = Basis.new(charge.cost)
+        promise = Guarantee(training.epsilon, training.delta, 0.0, self.__setting.neighbours, "training-data", basis)
+        return self.__stored(charge, answer, training.sigma, promise, training.describe())
 
     def __plan(self, question: Question, epsilon: float | None, mu: float | None) -> Plan:
-        if not hasattr(question, "plan") or not hasattr(question, "probe"):
+        if not isinstance(question, Question):
             raise InvalidInput(
-                "a question is a BoundedSum, GramSum, ProductSum, Select, GroupedSum or SampledSum, "
-                f"not {type(question).__name__}"
+                f"a question is a BoundedSum, GramSum, ProductSum, Select or GroupedSum, not {type(question).__name__}"
             )
         return question.plan(question_mu(epsilon, mu, self.delta), self.__setting)
 
     def __key(self, question: Question, plan: Plan) -> str | None:
-        identity = question.identity()
-        if identity is None:
+        if question.key is None:
             return None
-        return _digest(
-            {
-                **self.__facts(),
-                "format": KEY_FORMAT,
-                "question": question.describe(),
-                "identity": identity,
-                "pico_mu_squared": plan.event.cost().pico_mu_squared,
-            }
-        )
+        price = plan.event.cost().pico_mu_squared
+        return self.__named(question=question.describe(), identity=question.key, pico_mu_squared=price)
+
+    def __named(self, **fields: JsonValue) -> str:
+        """A name for something about these rows."""
+        return digest_of({**self.__facts(), "format": KEY_FORMAT, **fields})
 
     def __facts(self) -> dict[str, JsonValue]:
         """What makes these rows other rows than another dataset's, or another part's."""
@@ -484,7 +452,3 @@ class PrivateData:
             "neighbours": self.neighbours,
         }
         return facts if self.__part is None else {**facts, "part": self.__part.to_json()}
-
-
-def _digest(fields: dict[str, JsonValue]) -> str:
-    return hashlib.sha256(json.dumps(fields, sort_keys=True, allow_nan=False).encode()).hexdigest()

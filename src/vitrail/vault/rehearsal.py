@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +17,13 @@ from ..accounting import Basis
 from ..guarantee import Guarantee, check_neighbours
 from ..releases import Release
 from ..schema import Schema
+from .questions.bounded_sum import BoundedSum
 from .questions.grouped_sum import LARGEST_PUBLIC_GROUP, GroupedSum
 from .questions.question import Plan, Question
-from .questions.sampled_sum import SampledSum
 from .questions.select import Select
-from .rows import RowSource, open_rows
 from .rows.predictions import Predictions
-from .rows.row_pass import RowPass
+from .rows.row_function import RowPass
+from .rows.sources import RowSource, open_rows
 from .setting import Setting
 
 EXACT_MU = 1e5
@@ -91,7 +92,7 @@ class PublicRows:
         elif isinstance(question, Select):  # scores that are `factor` times larger: so is the epsilon in front of them
             flat = self.draws(question, mu=min(EXACT_MU, mu * factor), draws=1)[0]
         else:
-            whole = replace(question, rate=1.0) if isinstance(question, SampledSum) else question
+            whole = replace(question, rate=None) if isinstance(question, BoundedSum) else question
             flat = self.draws(whole, mu=EXACT_MU, draws=1)[0] * factor
         if plan.stds is not None:
             flat = flat + plan.stds * noise.normal(size=flat.shape)
@@ -104,7 +105,7 @@ class PublicRows:
         their own, beyond the one that shows whether the function can be sent there.
         """
         question.probe(true, self._predictions)
-        box = (question.low, question.high, question.default) if question.places is None else (None, None, None)
+        box = (question.low, question.high, question.default) if question.rank_points is None else (None, None, None)
         low, high, default = box  # a ranking makes its own
         alone = replace(question, groups=1, low=low, high=high, default=default, isolation="none")
         size = max(2, min(LARGEST_PUBLIC_GROUP, true.n_rows_public // question.groups))
@@ -120,25 +121,15 @@ class PublicRows:
 
 
 def rehearse(
-    question: Question,
-    rows: object,
-    schema: Schema,
-    *,
-    mu: float,
-    n_rows_public: int,
-    draws: int,
-    target: str | None = None,
-    neighbours: str = "add-remove",
-    block_rows: int = 8,
-    threads: int = 1,
+    question: Question, rows: object, schema: Schema, *, mu: float, draws: int, **declared: Any
 ) -> NDArray[np.float64]:
     """Independent outputs of a question on given, non-private rows, flat: (draws, width).
 
     Parameters
     ----------
-    question : BoundedSum, GramSum, Select, GroupedSum or SampledSum
-    rows, schema, n_rows_public, target, neighbours, block_rows, threads
-        As for :class:`PrivateData`.
+    question : BoundedSum, GramSum, ProductSum, Select or GroupedSum
+    rows, schema
+        As for :class:`PrivateData`; so is ``declared``: n_rows_public, target, neighbours, block_rows, threads.
     mu : float
         The price of each draw.
     draws : int
@@ -153,5 +144,4 @@ def rehearse(
     >>> rehearse(question, {"age": [50.0]}, schema, mu=1.0, n_rows_public=1, draws=3).shape
     (3, 1)
     """
-    public = PublicRows(rows, schema, n_rows_public, target, neighbours, block_rows, threads)
-    return public.draws(question, mu=mu, draws=draws)
+    return PublicRows(rows, schema, **declared).draws(question, mu=mu, draws=draws)

@@ -13,7 +13,7 @@ from scipy.stats import rankdata
 import vitrail as vt
 from vitrail.errors import InvalidInput
 from vitrail.explain.any_ranking import points_of_ranks
-from vitrail.vault.questions.rank_points import largest_distance, points_of
+from vitrail.vault.questions.grouped_sum import largest_distance, points_of
 
 UNIT = vt.Schema({"x": vt.Numeric(0, 1)})
 
@@ -70,7 +70,7 @@ def ranking_cases(draw):
 def test_no_group_moves_the_sum_further_than_was_charged(case, mu, groups):
     """Whatever a group says, ties, NaN and infinities included; in the exact integers that are summed."""
     places, said = case
-    question = vt.GroupedSum(lambda group: said[0], len(places), groups=groups, places=places, isolation="none")
+    question = vt.GroupedSum(lambda group: said[0], len(places), groups=groups, rank_points=places, isolation="none")
     plan = question.plan(mu, None)
     reverse = np.arange(len(places), dtype=float)
     votes = [*plan._on_grid(said), *plan._on_grid(np.array([reverse, -reverse, np.full(len(places), np.nan)]))]
@@ -94,7 +94,7 @@ def test_points_are_ranks_and_ties_share(scores):
 
 
 def test_an_empty_or_failing_group_shares_all_the_points():
-    question = vt.GroupedSum(lambda group: 1 / 0, 3, groups=2, places=[2, 1, 0], isolation="none")
+    question = vt.GroupedSum(lambda group: 1 / 0, 3, groups=2, rank_points=[2, 1, 0], isolation="none")
     assert question.default.tolist() == [1, 1, 1]
     plan = question.plan(1.0, None)
     assert np.array_equal(plan._on_grid(np.full(3, np.nan)) * plan.step + 1, [1, 1, 1])

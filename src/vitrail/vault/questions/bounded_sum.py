@@ -1,37 +1,45 @@
-"""Bounded sum: add up a vector per row.
+"""Bounded sum: add up a vector per row, of all rows or of a random sample of them.
 
 A row contributes q(row) in R^size, clipped to L2 norm ``l2_bound`` = C and rounded to a grid (see ``grid``), so the
 exact integer sum moves by at most C/g when a row is added or removed, and by at most 2C/g (or ``replace_bound``,
-where the caller can prove less) when one is replaced. Rounded Gaussian noise of standard deviation sigma is added on
-the same grid. For integer x, x + round(Z) = round(x + Z): post-processing of the continuous Gaussian mechanism, hence
-mu-GDP with mu = C/sigma, and no float of the noise is ever visible (Mironov 2012; Haney et al. 2022). Test:
+where the caller can prove less) when one is replaced. It is mu-GDP with mu = C/sigma (``question``). Test:
 tests/vault/test_bounded_sum.py, tests/audit.
+
+*Of a Poisson sample* (``rate``), 1/rate times cheaper to compute. Every row is in the sample with probability ``rate``, by
+a draw of its own. Fix the draws of all other rows: with the extra row the output is P (it was drawn) with probability q and
+Q (it was not) with probability 1 - q; without it, Q. The hockey-stick divergences satisfy H(qP + (1-q)Q | Q) <= q H(P | Q)
+and H(Q | qP + (1-q)Q) <= q H(Q | P) by convexity, so at every epsilon they are at most those of the Gaussian pair at
+distance C: the release is C/sigma-GDP, and mixing over the other draws keeps that. It is charged mu = C/sigma of the
+sampled sum; the smaller divergences have no smaller finite GDP price (both curves share their far tails), so no
+amplification is claimed. Under replace-one the old row and the new one share their draw, and the bound is that of the whole
+sum. The value is scaled by 1/rate, an unbiased estimate of the sum over all rows; sigma is scaled with it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ... import _checks
-from ...accounting import GaussianSum, JsonValue
+from ..._types import Bools, Floats
 from ...errors import InvalidInput
-from ..noise.sampler import rounded_gaussian
+from ..noise.sampler import bernoulli
 from ..rows.block import Block
-from ..rows.predictions import Predictions
-from ..rows.row_function import Arrays, RowFunction, probe
-from ..rows.row_pass import RowPass
+from ..rows.row_function import Arrays, RowFunction, RowPass
+from ..rows.sources import RowSource, recut
 from ..setting import Setting
-from ..sums.grid import Grid, sum_on_grid
-from .question import Answer, check_noise_fits, sigma_for
+from ..sums.grid import Grid, sum_on_grid, to_grid
+from .question import RowQuestion, SumPlan, sigma_for
+
+REHEARSED_AT_ONCE = 2**22
+"""Memberships (draws times rows) that a rehearsal draws in one go."""
 
 
 @dataclass(frozen=True)
-class BoundedSum:
+class BoundedSum(RowQuestion):
     """The noisy sum of a bounded vector over all rows.
 
     Parameters
@@ -46,6 +54,9 @@ class BoundedSum:
         A proven bound on the distance of any two rows' vectors, for ``neighbours="replace-one"``; 2 * l2_bound otherwise.
         Vectors are not clipped to it: it is the caller's proof. At least l2_bound, because a row may count zero; what
         the grid adds to it is accounted for.
+    rate : float, optional
+        Sum over a random sample of the rows, in which each row is with this probability, in (0, 1]: cheaper to compute. The
+        answer is the sample's sum divided by it.
     key : str, optional
         A name for ``fn``. With it, asking the same question again returns the stored release, free.
     label : str, optional
@@ -63,96 +74,109 @@ class BoundedSum:
     True
     """
 
-    kind: ClassVar[str] = "bounded-sum"
-    fn: Callable[[Block], NDArray[np.float64]]
+    kind = "bounded-sum"
+    described = ("size", "l2_bound", "replace_bound", "rate")
+    fn: Callable[[Block], Floats]
     size: int
     l2_bound: float
     replace_bound: float | None = None
     key: str | None = None
     label: str | None = None
+    rate: float | None = None
 
     def __post_init__(self) -> None:
-        _checks.function("fn", self.fn, of="a BoundedSum")
-        object.__setattr__(self, "size", _checks.whole("size", self.size, of="a BoundedSum"))
-        object.__setattr__(self, "l2_bound", _checks.positive("l2_bound", self.l2_bound, of="a BoundedSum"))
+        what = "a BoundedSum"
+        _checks.function("fn", self.fn, of=what)
+        object.__setattr__(self, "size", _checks.whole("size", self.size, of=what))
+        object.__setattr__(self, "l2_bound", _checks.positive("l2_bound", self.l2_bound, of=what))
+        if self.rate is not None:
+            object.__setattr__(self, "rate", _checks.fraction("rate", self.rate, of=what))
         if self.replace_bound is not None and not self.l2_bound <= self.replace_bound <= 2 * self.l2_bound:
             raise InvalidInput(
-                f"replace_bound of a BoundedSum is {self.replace_bound!r}; it lies between l2_bound = {self.l2_bound} (a "
+                f"replace_bound of {what} is {self.replace_bound!r}; it lies between l2_bound = {self.l2_bound} (a "
                 f"row may count zero) and 2 * l2_bound = {2 * self.l2_bound}"
             )
-
-    def describe(self) -> dict[str, JsonValue]:
-        """The public parameters."""
-        return {"question": self.kind, "size": self.size, "l2_bound": self.l2_bound, "replace_bound": self.replace_bound}
-
-    def identity(self) -> str | None:
-        """The caller's name for ``fn``."""
-        return self.key
 
     def row_function(self) -> RowFunction:
         """``fn``, with the shape it must return."""
         return RowFunction(self.fn, ((self.size,),), "the function of this BoundedSum")
 
-    def probe(self, setting: Setting, predictions: Predictions) -> int:
-        """Look at ``fn`` on public rows."""
-        return probe(self.row_function(), setting, predictions)
-
     def plan(self, mu: float, setting: Setting) -> BoundedSumPlan:
         """Fix sigma and the grid."""
         sensitivity = setting.sensitivity_factor * self.l2_bound
         proven = self.replace_bound if setting.neighbours == "replace-one" and self.replace_bound else sensitivity
-        grid = Grid.choose(self.l2_bound, self.size, sigma_for(proven, mu), setting.n_rows_public)
+        n_summed = setting.n_rows_public if self.rate is None else max(1, round(self.rate * setting.n_rows_public))
+        grid = Grid.choose(self.l2_bound, self.size, sigma_for(proven, mu), n_summed)
         if proven < sensitivity:
             sensitivity = min(sensitivity, proven + 2 * grid.displacement)
-        sigma = sigma_for(sensitivity, mu)
-        check_noise_fits(sigma, grid.step)
-        return BoundedSumPlan(self, sensitivity, sigma, grid)
+        return BoundedSumPlan(self, sensitivity, sigma_for(sensitivity, mu), grid.step, grid)
 
 
 @dataclass(frozen=True)
-class BoundedSumPlan:
+class BoundedSumPlan(SumPlan[BoundedSum]):
     """A bounded sum with its noise fixed."""
 
-    question: BoundedSum
-    sensitivity: float
-    sigma: float
     grid: Grid
 
     @property
-    def event(self) -> GaussianSum:
-        """One Gaussian sum."""
-        return GaussianSum(self.sensitivity, self.sigma)
+    def width(self) -> int:
+        """The length of the vector."""
+        return self.question.size
 
     @property
-    def stds(self) -> NDArray[np.float64]:
-        """The noise of every number of the flat answer."""
-        return np.full(self.question.size, self.sigma)
+    def rate(self) -> float:
+        """The share of the rows that is summed."""
+        return self.question.rate or 1.0
 
-    def answers(self, rows: RowPass, block_rows: int, draws: int) -> NDArray[np.float64]:
-        """Exact integer sum plus rounded noise."""
-        noise = draw_noise(self.sigma, self.grid, draws)
-        cells = exact_sum(rows, self.question.row_function(), self.grid, block_rows) + noise
-        return cells * np.float64(self.grid.step)
+    def exact_cells(self, rows: RowPass, block_rows: int, draws: int = 1) -> NDArray[np.int64]:
+        """Of all rows; or each draw takes a sample of its own, and rows that are not in it are never looked at."""
+        if self.question.rate is None:
+            return exact_sum(rows, self.question.row_function(), self.grid, block_rows)
+        if draws > 1:
+            return self._many_samples(rows, block_rows, draws)
+        sampled = replace(rows, source=_Sample(rows.source, self.question.rate))
+        return exact_sum(sampled, self.question.row_function(), self.grid, block_rows)
 
-    def shape(self, flat: NDArray[np.float64]) -> Answer:
-        """As it is."""
-        return Answer(flat)
+    def _many_samples(self, rows: RowPass, block_rows: int, draws: int) -> NDArray[np.int64]:
+        """For rehearsals: what a row contributes does not depend on the draw, so all rows are looked at, once."""
+        kept: list[Floats] = [np.empty((0, self.grid.size))]
 
+        def reduce(arrays: Arrays, valid: Bools) -> Floats:
+            return np.asarray(to_grid(arrays[0], self.grid)[valid])
 
-def draw_noise(sigma: float, grid: Grid, draws: int) -> NDArray[np.int64]:
-    """Rounded Gaussian noise in grid cells, (draws, size)."""
-    return rounded_gaussian(sigma / grid.step, draws * grid.size).reshape(draws, grid.size)
+        rows.fold(self.question.row_function(), reduce, kept.append, block_rows=block_rows, label="summing")
+        cells = np.concatenate(kept).astype(np.int64)
+        at_once = max(1, REHEARSED_AT_ONCE // max(1, len(cells)))
+        sums = []
+        for start in range(0, draws, at_once):
+            count = min(at_once, draws - start)
+            taken = bernoulli(self.rate, count * len(cells)).reshape(count, len(cells))
+            sums.append(taken.astype(np.int64) @ cells)
+        return np.concatenate(sums)
 
 
 def exact_sum(rows: RowPass, function: RowFunction, grid: Grid, block_rows: int) -> NDArray[np.int64]:
     """The integer sum of all rows' contributions on the grid."""
-    total = np.zeros(grid.size, dtype=np.int64)
 
-    def reduce(arrays: Arrays, valid: NDArray[np.bool_]) -> NDArray[np.int64]:
+    def reduce(arrays: Arrays, valid: Bools) -> NDArray[np.int64]:
         return sum_on_grid(arrays[0], valid, grid)
 
-    def add(partial: NDArray[np.int64]) -> None:
-        np.add(total, partial, out=total)
+    return rows.total(function, reduce, (grid.size,), block_rows=block_rows, label="summing")
 
-    rows.fold(function, reduce, add, block_rows=block_rows, label="summing")
-    return total
+
+@dataclass(frozen=True)
+class _Sample(RowSource):
+    """A Poisson sample of another source, drawn anew at every walk. Its blocks are passing: predictions are not kept."""
+
+    source: RowSource
+    rate: float
+    keeps_order: bool = False
+
+    def chunks(self, rows: int) -> Iterator[Floats]:
+        """Chunks of exactly ``rows`` rows of the sample."""
+        drawn = (chunk[bernoulli(self.rate, len(chunk))] for chunk in self.source.chunks(max(rows, 4096)))
+        return recut(drawn, rows)
+
+    def state(self) -> object:
+        """As of the source."""
+        return self.source.state()

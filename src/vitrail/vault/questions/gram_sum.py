@@ -9,11 +9,10 @@ so it is bounded by lowering w, without ever forming n^2 numbers per row. Over Q
 ``joint_bound``: sqrt(Q) * l2_bound unless a smaller one is asked for, which then clips rows jointly. Two ways to sum,
 each with its own argument for the bound after rounding: ``gram_direct`` for a few queries, ``gram_shared`` for many.
 
-The exact integer sums are finer than the noise needs. They are rounded to a coarser grid h, which moves each
-coordinate by at most h/2 on either of two neighbouring datasets, so the sensitivity grows by h sqrt(Q (n^2 + n)),
-less than one part in 4000 by the choice of h, and is charged for. Noise: std sigma on the diagonal and the cross
-terms, sigma/sqrt 2 off the diagonal, which is isotropic noise of std sigma in the isometric embedding; each entry
-rounded. mu = sensitivity/sigma.
+The exact integer sums are finer than the noise needs. They are rounded to a coarser grid h, which moves each coordinate by
+at most h/2 on either of two neighbouring datasets, so the sensitivity grows by h sqrt(Q (n^2 + n)), less than one part in
+4000 by the choice of h, and is charged for. Noise: std sigma on the diagonal and the cross terms, sigma/sqrt 2 off the
+diagonal, which is isotropic noise of std sigma in the isometric embedding; each entry rounded. mu = sensitivity/sigma.
 """
 
 from __future__ import annotations
@@ -21,33 +20,27 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ... import _checks
-from ...accounting import GaussianSum, JsonValue
+from ..._types import Floats
 from ...errors import InvalidInput
-from ..noise.sampler import rounded_gaussian
 from ..rows.block import Block
 from ..rows.predictions import Predictions
-from ..rows.row_function import RowFunction, probe
-from ..rows.row_pass import RowPass
+from ..rows.row_function import RowFunction, RowPass
 from ..setting import Setting
-from ..sums.exact_total import rounded_to
-from ..sums.gram_direct import DirectProducts
-from ..sums.gram_shared import SharedProduct
-from ..sums.grid import power_of_two_below
-from .question import Answer, array_digest, check_noise_fits, sigma_for
+from ..sums.gram_products import DirectProducts, SharedProduct
+from ..sums.grid import coarse_step, rounded_to
+from .question import Answer, RowQuestion, SumPlan, sigma_for
 
-Floats = NDArray[np.float64]
 SHARED_FROM_QUERIES = 8
 """From how many queries on one shared product is faster than one Gram product each."""
 
 
 @dataclass(frozen=True, eq=False)
-class GramSum:
+class GramSum(RowQuestion):
     """The noisy weighted Gram matrix of a vector per row, around one centre or many.
 
     Parameters
@@ -90,7 +83,8 @@ class GramSum:
     (2, 2)
     """
 
-    kind: ClassVar[str] = "gram-sum"
+    kind = "gram-sum"
+    described = ("size", "l2_bound", "row_norm", "cross", "y_bound", "queries", "joint_bound", "centres")
     fn: Callable[[Block], object]
     size: int
     l2_bound: float
@@ -137,18 +131,6 @@ class GramSum:
         object.__setattr__(self, "centres", centres)
         return len(centres)
 
-    def describe(self) -> dict[str, JsonValue]:
-        """The public parameters."""
-        numbers: dict[str, JsonValue] = {
-            name: getattr(self, name)
-            for name in ("size", "l2_bound", "row_norm", "cross", "y_bound", "queries", "joint_bound")
-        }
-        return {"question": self.kind, **numbers, "centres": None if self.centres is None else array_digest(self.centres)}
-
-    def identity(self) -> str | None:
-        """The caller's name for the functions."""
-        return self.key
-
     def row_function(self) -> RowFunction:
         """Everything that runs on rows, as one function returning u [, y], weights."""
         shapes: tuple[tuple[int, ...], ...] = ((self.size,), (1,), (self.queries if self.row_weights else 0,))
@@ -168,18 +150,15 @@ class GramSum:
     def probe(self, setting: Setting, predictions: Predictions) -> int:
         """Look at the functions on public rows and public distances."""
         self._probe_weight()
-        return probe(self.row_function(), setting, predictions)
+        return super().probe(setting, predictions)
 
     def plan(self, mu: float, setting: Setting) -> GramSumPlan:
         """Fix sigma and the coarse grid."""
         assert self.joint_bound is not None
-        cells = math.sqrt(self.queries * (self.size**2 + self.size))
-        step = power_of_two_below(self.joint_bound / (4096 * cells))
-        sensitivity = setting.sensitivity_factor * self.joint_bound + step * cells * (1 + 2.0**-40)
-        sigma = sigma_for(sensitivity, mu)
-        check_noise_fits(sigma, step)
+        step, rounding = coarse_step(self.joint_bound, self.queries * (self.size**2 + self.size))
+        sensitivity = setting.sensitivity_factor * self.joint_bound + rounding
         products = SharedProduct(self) if self.queries >= SHARED_FROM_QUERIES else DirectProducts(self)
-        return GramSumPlan(self, sensitivity, sigma, step, products)
+        return GramSumPlan(self, sensitivity, sigma_for(sensitivity, mu), step, products)
 
     def _probe_weight(self) -> None:
         if self.weight is None:
@@ -210,19 +189,15 @@ class GramSum:
 
 
 @dataclass(frozen=True)
-class GramSumPlan:
+class GramSumPlan(SumPlan[GramSum]):
     """A Gram sum with its noise fixed."""
 
-    question: GramSum
-    sensitivity: float
-    sigma: float
-    step: float
     products: DirectProducts | SharedProduct
 
     @property
-    def event(self) -> GaussianSum:
-        """One Gaussian sum over all queries."""
-        return GaussianSum(self.sensitivity, self.sigma)
+    def width(self) -> int:
+        """Numbers of all queries."""
+        return self.question.queries * self.query_width
 
     @property
     def pairs(self) -> int:
@@ -230,40 +205,39 @@ class GramSumPlan:
         return self.question.size * (self.question.size + 1) // 2
 
     @property
-    def width(self) -> int:
+    def query_width(self) -> int:
         """Numbers released per query."""
         return self.pairs + (self.question.size if self.question.cross else 0)
 
     @property
     def stds(self) -> Floats:
-        """The noise of every number of the flat answer."""
+        """One sigma on the diagonal and the cross terms, sigma/sqrt 2 off the diagonal."""
         return np.tile(self._sigma_pattern(), self.question.queries)
 
-    def answers(self, rows: RowPass, block_rows: int, draws: int) -> Floats:
-        """Exact integer sums, rounded to the coarse grid, plus noise."""
-        sigmas = np.tile(self._sigma_pattern() / self.step, self.question.queries * draws)
-        noise = rounded_gaussian(sigmas, len(sigmas)).reshape(draws, -1)
-        return (self.exact_cells(rows, block_rows).reshape(-1) + noise) * np.float64(self.step)
+    @property
+    def cell_sigmas(self) -> Floats:
+        """The same in cells."""
+        return self.stds / self.step
 
     def _sigma_pattern(self) -> Floats:
         first, second = np.triu_indices(self.question.size)
         off_diagonal = math.nextafter(self.sigma / math.sqrt(2), math.inf)
         gram = np.where(first == second, self.sigma, off_diagonal)
-        return np.concatenate((gram, np.full(self.width - len(gram), self.sigma)))
+        return np.concatenate((gram, np.full(self.query_width - len(gram), self.sigma)))
 
-    def exact_cells(self, rows: RowPass, block_rows: int) -> NDArray[np.int64]:
-        """The exact sums (queries, width), rounded to the coarse grid. Never leaves the vault."""
+    def exact_cells(self, rows: RowPass, block_rows: int, draws: int = 1) -> NDArray[np.int64]:
+        """The exact sums, flat, rounded to the coarse grid."""
         totals = self.products.totals(rows, block_rows)
         cells = np.empty(totals.shape, dtype=np.int64)
         cells[:, : self.pairs] = rounded_to(self.step, totals[:, : self.pairs], self.products.gram_cell)
         if self.question.cross:
             cells[:, self.pairs :] = rounded_to(self.step, totals[:, self.pairs :], self.products.cross_cell)
-        return cells
+        return cells.reshape(-1)
 
     def shape(self, flat: Floats) -> Answer:
         """Symmetric matrices, (size, size) for one query and (queries, size, size) for more."""
         question, n = self.question, self.question.size
-        table = flat.reshape(question.queries, self.width)
+        table = flat.reshape(question.queries, self.query_width)
         first, second = np.triu_indices(n)
         gram = np.empty((question.queries, n, n))
         gram[:, first, second] = gram[:, second, first] = table[:, : self.pairs]

@@ -31,12 +31,12 @@ from types import TracebackType
 from typing import IO
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..._types import Floats
 from ...errors import InvalidInput
 
-GroupCall = Callable[[NDArray[np.float64]], NDArray[np.float64]]
-_LENGTH = struct.Struct("<q")
+GroupCall = Callable[[Floats], Floats]
+_HEADER = struct.Struct("<qq")  # bytes that follow, and columns of the rows in them
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1")
 
 
@@ -70,7 +70,7 @@ class GroupServer:
         self._to, self._from = self._process.stdin, self._process.stdout
         self._lost = False
         _send(self._to, self._task)
-        answer = _receive(self._from)
+        answer, _ = _receive(self._from)
         if answer != b"ready":
             self._process.kill()
             reason = (answer or b"it ended at once").decode(errors="replace")
@@ -79,7 +79,7 @@ class GroupServer:
                 "imported, or as a lambda or inner function, or choose isolation='none'"
             )
 
-    def run(self, raw: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    def __call__(self, raw: Floats) -> Floats | None:
         """The function's result for one group, or None when it failed or took too long."""
         if self._lost:
             self._end()
@@ -87,7 +87,7 @@ class GroupServer:
         self._lost = True  # until the whole answer is here: after half of one, the next group would get the other half
         try:
             _send(self._to, np.ascontiguousarray(raw).tobytes(), raw.shape[1])
-            answer = _receive(self._from)
+            answer, _ = _receive(self._from)
         except OSError:  # the server is gone; who did that must not be known
             return None
         self._lost = answer is None
@@ -113,27 +113,23 @@ class GroupServer:
 
 
 def _send(stream: IO[bytes], payload: bytes, columns: int = 0) -> None:
-    stream.write(_LENGTH.pack(len(payload)) + _LENGTH.pack(columns) + payload)
+    stream.write(_HEADER.pack(len(payload), columns) + payload)
     stream.flush()
 
 
-def _receive(stream: IO[bytes]) -> bytes | None:
-    received = _receive_with_columns(stream)
-    return None if received is None else received[0]
-
-
-def _receive_with_columns(stream: IO[bytes]) -> tuple[bytes, int] | None:
-    header = stream.read(2 * _LENGTH.size)
-    if len(header) < 2 * _LENGTH.size:
-        return None
-    (length,), (columns,) = _LENGTH.unpack(header[: _LENGTH.size]), _LENGTH.unpack(header[_LENGTH.size :])
+def _receive(stream: IO[bytes]) -> tuple[bytes | None, int]:
+    """What was sent, and its number of columns; None where the other side hung up."""
+    header = stream.read(_HEADER.size)
+    if len(header) < _HEADER.size:
+        return None, 0
+    length, columns = _HEADER.unpack(header)
     payload = stream.read(length)
-    return None if len(payload) < length else (payload, columns)
+    return (payload if len(payload) == length else None), columns
 
 
 def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     """The server's loop: load the function, then one child per group until the caller hangs up."""
-    task = _receive(requests)
+    task, _ = _receive(requests)
     if task is None:
         return
     try:
@@ -142,13 +138,15 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
         _send(answers, f"{type(error).__name__}: {error}".encode())
         return
     _send(answers, b"ready")
-    while (request := _receive_with_columns(requests)) is not None:
-        payload, columns = request
+    while True:
+        payload, columns = _receive(requests)
+        if payload is None:
+            return
         raw = np.frombuffer(payload, dtype=np.float64).reshape(-1, columns)
         _send(answers, _in_child(call, raw, timeout_seconds))
 
 
-def _in_child(call: GroupCall, raw: NDArray[np.float64], timeout_seconds: float) -> bytes:
+def _in_child(call: GroupCall, raw: Floats, timeout_seconds: float) -> bytes:
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -162,7 +160,7 @@ def _in_child(call: GroupCall, raw: NDArray[np.float64], timeout_seconds: float)
         os.waitpid(child, 0)
 
 
-def _child(call: GroupCall, raw: NDArray[np.float64], reader: int, writer: int) -> None:
+def _child(call: GroupCall, raw: Floats, reader: int, writer: int) -> None:
     status = 1
     try:
         os.close(reader)

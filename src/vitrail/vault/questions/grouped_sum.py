@@ -8,47 +8,61 @@ box's diagonal |high - low| (sqrt(k) R for a cube). Replacing a row: couple its 
 Both relations cost the same. The box on the grid has half-sides of H_i whole cells, and the sensitivity used is the
 diagonal of *that* box, 2 g |H|: exact.
 
-With ``places`` a group ranks things instead of saying numbers: its result is turned into points here, and two rankings are
-never further apart than ``rank_points.largest_distance`` (the argument is there), far less than the diagonal of their box.
-Points are rounded to the grid, which moves each coordinate of either ranking by at most half a cell: g sqrt(k) is added.
+*Rankings.* With ``rank_points`` a group ranks things instead of saying numbers: its result is turned into points here, and
+two rankings are never further apart than ``largest_distance``, far less than the diagonal of their box. Points are rounded
+to the grid, which moves each coordinate of either ranking by at most half a cell: g sqrt(k) is added.
+
+A group says scores; the vault itself turns them into points, so it need not trust the group for anything. The highest score
+gets w_1, the next w_2, down to w_M (w falling, public); equal scores share the mean of their places' points, which is the
+mean over all ways to break the tie. So whatever a group says, its points lie in the convex hull of the permutations of w,
+and so does what a failing or empty group says, the mean of w everywhere. The distance of two points of a convex hull is
+largest between two of its corners:
+
+    |w - w.p|^2 = 2 sum w_i^2 - 2 sum w_i w_p(i),
+
+and the last sum is smallest where p reverses the order (rearrangement inequality). That is D^2 = sum_i (w_i - w_(M+1-i))^2:
+exact, and reached by a group whose order turns round, under either neighbour relation. For Borda's points M-1, ..., 0: D^2
+= sum (M+1-2i)^2 = M(M^2-1)/3, and the same permutation has the largest L1 distance, sum |M+1-2i| = floor(M^2/2). Where only
+the first k <= M/2 places get points (k, k-1, ..., 1, 0, ...): D^2 = 2 (1 + 4 + ... + k^2) = k(k+1)(2k+1)/3, whatever M is.
+Test: tests/explain/generic/test_ranking_bound.py.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ... import _checks
-from ...accounting import GaussianSum, JsonValue
+from ..._types import Floats
+from ...accounting import JsonValue
 from ...errors import ImpureFunction, InvalidInput, VitrailError
 from ...model import Model
 from ...nothing_escapes import attempt, hushed, stop_if_interrupted
 from ...progress import progress
-from ..noise.sampler import rounded_gaussian, uniform_below
-from ..rows.block import Block
+from ..noise.sampler import uniform_below
+from ..rows.block import Block, Predict
 from ..rows.predictions import Predictions
-from ..rows.row_pass import RowPass
+from ..rows.row_function import RowPass
 from ..setting import Setting
 from ..sums.grid import power_of_two_below
-from .group_worker import GroupServer
-from .question import Answer, array_digest, check_noise_fits, sigma_for
-from .rank_points import checked_places, largest_distance, points_of
+from .group_worker import GroupCall, GroupServer
+from .question import Answer, Question, SumPlan, array_digest, sigma_for
 
-Floats = NDArray[np.float64]
 LARGEST_PUBLIC_GROUP = 2000
 SMALLEST_SIDE, LARGEST_SIDE = 1e-100, 1e100
 
 
 @dataclass(frozen=True, eq=False)
-class GroupedSum:
+class GroupedSum(Question):
     """The noisy sum, over random groups of rows, of whatever a function says about a group.
 
     Parameters
@@ -59,7 +73,7 @@ class GroupedSum:
     size : int
         Length of the result.
     low, high : float or array
-        The public box results are clipped to. The noise is proportional to its diagonal. Not with ``places``.
+        The public box results are clipped to. The noise is proportional to its diagonal. Not with ``rank_points``.
     groups : int
         How many groups. More groups mean less noise in the mean, and fewer rows in each.
     default : float or array, optional
@@ -73,9 +87,9 @@ class GroupedSum:
         A name for ``fn``; with it, asking again returns the stored release.
     label : str, optional
         What the bill calls it.
-    places : array of length ``size``, optional
-        Instead of a box: results are scores, of which only the order counts. The highest gets ``places[0]`` points, the
-        next ``places[1]``, and so on, falling; equal scores share theirs. An empty, failing or late group shares all.
+    rank_points : array of length ``size``, optional
+        Instead of a box: results are scores, of which only the order counts. The highest gets ``rank_points[0]`` points, the
+        next ``rank_points[1]``, and so on, falling; equal scores share theirs. An empty, failing or late group shares all.
 
     Examples
     --------
@@ -91,7 +105,7 @@ class GroupedSum:
     True
     """
 
-    kind: ClassVar[str] = "grouped-sum"
+    kind = "grouped-sum"
     fn: Callable[[Block], ArrayLike]
     size: int
     low: float | Floats | None = None
@@ -102,7 +116,7 @@ class GroupedSum:
     timeout_seconds: float = 60.0
     key: str | None = None
     label: str | None = None
-    places: ArrayLike | None = None
+    rank_points: ArrayLike | None = None
 
     def __post_init__(self) -> None:
         what = "a GroupedSum"
@@ -110,14 +124,19 @@ class GroupedSum:
         _checks.whole("size", self.size, of=what)
         _checks.whole("groups", self.groups, most=10**6, of=what)
         _checks.positive("timeout_seconds", self.timeout_seconds, of=what)
-        if self.isolation not in ("process", "none"):
-            raise InvalidInput(f"isolation of {what} is {self.isolation!r}; choose 'process' or 'none'")
-        if self.places is not None:
-            self._become_ranking(self.places)
-            return
+        _checks.choice("isolation", self.isolation, ("process", "none"), of=what)
+        for name, vector in (self._box() if self.rank_points is None else self._ranking_box(self.rank_points)).items():
+            vector.setflags(write=False)
+            object.__setattr__(self, name, vector)
+
+    def _box(self) -> dict[str, Floats]:
+        """What results are clipped to, and what a failing group says, if they are given soundly."""
+        what = "a GroupedSum"
         if self.low is None or self.high is None:
-            raise InvalidInput(f"{what} has no box; give low and high, what results are clipped to, or places= for rankings")
-        low, high = (self._vector(name, getattr(self, name)) for name in ("low", "high"))
+            raise InvalidInput(
+                f"{what} has no box; give low and high, what results are clipped to, or rank_points= for rankings"
+            )
+        low, high = self._vector("low", self.low), self._vector("high", self.high)
         with np.errstate(over="ignore"):
             sides = high - low
         if not ((sides >= SMALLEST_SIDE) & (sides <= LARGEST_SIDE)).all():
@@ -127,20 +146,14 @@ class GroupedSum:
         default = (low + high) / 2 if self.default is None else self._vector("default", self.default)
         if not ((low <= default) & (default <= high)).all():
             raise InvalidInput(f"default of {what} must lie between low and high in every coordinate")
-        for name, vector in (("low", low), ("high", high), ("default", default)):
-            vector.setflags(write=False)
-            object.__setattr__(self, name, vector)
+        return {"low": low, "high": high, "default": default}
 
-    def _become_ranking(self, given: ArrayLike) -> None:
-        if any(part is not None for part in (self.low, self.high, self.default)):
-            raise InvalidInput("a GroupedSum with places= ranks: low, high and default are the places' own, leave them out")
-        places = checked_places(given, self.size)
-        ends = {"low": places[-1], "high": places[0], "default": min(max(places.mean(), places[-1]), places[0])}
-        for name, value in ends.items():
-            vector = np.full(self.size, value)
-            vector.setflags(write=False)
-            object.__setattr__(self, name, vector)
-        object.__setattr__(self, "places", places)
+    def _ranking_box(self, given: ArrayLike) -> dict[str, Floats]:
+        if any(side is not None for side in (self.low, self.high, self.default)):
+            raise InvalidInput("a GroupedSum with rank_points= ranks: low, high and default are theirs, leave them out")
+        points = checked_points(given, self.size)
+        ends = {"low": points[-1], "high": points[0], "default": min(max(points.mean(), points[-1]), points[0])}
+        return {"rank_points": points, **{name: np.full(self.size, value) for name, value in ends.items()}}
 
     def _vector(self, name: str, value: ArrayLike) -> Floats:
         try:
@@ -157,13 +170,9 @@ class GroupedSum:
             name: float(vector[0]) if (vector == vector[0]).all() else array_digest(vector)
             for name, vector in ((name, np.asarray(getattr(self, name))) for name in ("low", "high", "default"))
         }
-        if self.places is not None:
-            box["places"] = array_digest(np.asarray(self.places))
+        if self.rank_points is not None:
+            box["rank_points"] = array_digest(np.asarray(self.rank_points))
         return {"question": self.kind, "size": self.size, "groups": self.groups, **box, "isolation": self.isolation}
-
-    def identity(self) -> str | None:
-        """The caller's name for ``fn``."""
-        return self.key
 
     def probe(self, setting: Setting, predictions: Predictions) -> int:
         """Run ``fn`` on one public group of the expected size."""
@@ -174,9 +183,7 @@ class GroupedSum:
             return model.predict(setting.feature_schema, values)
 
         try:
-            result = np.asarray(
-                self.fn(Block(setting.schema.probe_rows(rows), setting, admit_and_predict)), dtype=np.float64
-            )
+            result = _group_call(self.fn, setting, admit_and_predict)(setting.schema.probe_rows(rows))
         except VitrailError:
             raise
         except Exception as error:
@@ -184,7 +191,7 @@ class GroupedSum:
                 f"the function of this GroupedSum fails on a public group of {rows} rows drawn from the schema "
                 f"({type(error).__name__}: {error}); nothing was charged"
             ) from error
-        if result.size != self.size or result.ndim > 1:
+        if result.shape != (self.size,):
             raise InvalidInput(f"the function of this GroupedSum returned shape {result.shape}; ({self.size},) is expected")
         if not np.isfinite(result).all():
             raise ImpureFunction("the function of this GroupedSum returned NaN or infinity for a public group of rows")
@@ -192,10 +199,15 @@ class GroupedSum:
             self._probe_elsewhere(setting, rows)
         return setting.block_rows
 
+    def runner(self, setting: Setting) -> AbstractContextManager[Callable[[Floats], Floats | None]]:
+        """What runs one group and returns its result; None, or whatever it raises, when it fails."""
+        call = _group_call(self.fn, setting)
+        return nullcontext(call) if self.isolation == "none" else GroupServer(call, self.timeout_seconds)
+
     def _probe_elsewhere(self, setting: Setting, rows: int) -> None:
         """The same in a process of its own: what cannot be sent there is found out before anything is charged."""
-        with GroupServer(_group_call(self.fn, setting), self.timeout_seconds) as server:
-            if server.run(setting.schema.probe_rows(rows)) is None:
+        with self.runner(setting) as run:
+            if run(setting.schema.probe_rows(rows)) is None:
                 raise InvalidInput(
                     f"the function of this GroupedSum fails in a process of its own on a public group of {rows} rows, or "
                     f"takes longer than timeout_seconds = {self.timeout_seconds:g}; raise it, or choose isolation='none'"
@@ -203,61 +215,43 @@ class GroupedSum:
 
     def plan(self, mu: float, setting: Setting) -> GroupedSumPlan:
         """Fix sigma and the grid."""
-        if self.places is not None:
-            return self._ranking_plan(mu, np.asarray(self.places))
-        low, high = np.asarray(self.low), np.asarray(self.high)
-        half = (high - low) / 2
-        finest = float(np.linalg.norm(half)) / mu / (10 * self.groups)
-        step = power_of_two_below(max(min(finest, float(half.min()) / 2**10), float(half.max()) / 2**40))
-        cells = np.ceil(half / step)
-        sensitivity = 2 * step * math.sqrt(sum(int(side) ** 2 for side in cells)) * (1 + 1e-15)
-        sigma = sigma_for(sensitivity, mu)
-        check_noise_fits(sigma, step)
-        return GroupedSumPlan(self, sensitivity, sigma, step, cells)
-
-    def _ranking_plan(self, mu: float, places: Floats) -> GroupedSumPlan:
-        furthest = largest_distance(places)
-        step = power_of_two_below(furthest * min(max(1 / mu / (10 * self.groups), 2.0**-40), 2.0**-20))
-        # Half a cell for each of two rankings and coordinate; the last factor covers the rounding of means of places.
-        sensitivity = (furthest + step * math.sqrt(self.size) * (1 + 1e-6)) * (1 + 1e-15)
-        sigma = sigma_for(sensitivity, mu)
-        check_noise_fits(sigma, step)
-        return GroupedSumPlan(self, sensitivity, sigma, step, np.full(self.size, math.inf))
+        if self.rank_points is None:
+            half = (np.asarray(self.high) - np.asarray(self.low)) / 2
+            finest = float(np.linalg.norm(half)) / mu / (10 * self.groups)
+            step = power_of_two_below(max(min(finest, float(half.min()) / 2**10), float(half.max()) / 2**40))
+            half_cells = np.ceil(half / step)
+            sensitivity = 2 * step * math.sqrt(sum(int(side) ** 2 for side in half_cells)) * (1 + 1e-15)
+        else:
+            furthest = largest_distance(np.asarray(self.rank_points))
+            step = power_of_two_below(furthest * min(max(1 / mu / (10 * self.groups), 2.0**-40), 2.0**-20))
+            half_cells = np.full(self.size, math.inf)
+            # Half a cell for each of two rankings and coordinate; the last factor covers the rounding of means of points.
+            sensitivity = (furthest + step * math.sqrt(self.size) * (1 + 1e-6)) * (1 + 1e-15)
+        return GroupedSumPlan(self, sensitivity, sigma_for(sensitivity, mu), step, half_cells)
 
 
 @dataclass(frozen=True)
-class GroupedSumPlan:
+class GroupedSumPlan(SumPlan[GroupedSum]):
     """A grouped sum with its noise fixed."""
 
-    question: GroupedSum
-    sensitivity: float
-    sigma: float
-    step: float
     half_cells: Floats
 
     @property
-    def event(self) -> GaussianSum:
-        """One Gaussian sum over the groups."""
-        return GaussianSum(self.sensitivity, self.sigma)
+    def width(self) -> int:
+        """The length of a group's result."""
+        return self.question.size
 
     @cached_property
     def _middle(self) -> Floats:
         middle: Floats = (np.asarray(self.question.low) + np.asarray(self.question.high)) / 2
         return middle
 
-    @property
-    def stds(self) -> Floats:
-        """The noise of every number of the flat answer."""
-        return np.full(self.question.size, self.sigma)
-
     def answers(self, rows: RowPass, block_rows: int, draws: int) -> Floats:
         """Noise first; then each draw assigns the rows to groups anew."""
-        size = self.question.size
-        noise = rounded_gaussian(self.sigma / self.step, draws * size).reshape(draws, size)
-        return (self.exact_cells(rows, block_rows, draws) + noise) * self.step + self.question.groups * self._middle
+        return super().answers(rows, block_rows, draws) + self.question.groups * self._middle
 
-    def exact_cells(self, rows: RowPass, block_rows: int, draws: int) -> NDArray[np.int64]:
-        """The sums over groups in cells from the middle, (draws, size). Never leaves the vault."""
+    def exact_cells(self, rows: RowPass, block_rows: int, draws: int = 1) -> NDArray[np.int64]:
+        """The sums over groups in cells from the middle, (draws, size)."""
         return hushed(lambda: self._exact_cells(rows, block_rows, draws))
 
     def _exact_cells(self, rows: RowPass, block_rows: int, draws: int) -> NDArray[np.int64]:
@@ -266,7 +260,7 @@ class GroupedSumPlan:
         said = np.full((draws, question.groups, question.size), np.nan)
         with (
             progress("explaining groups", draws * question.groups) as advance,
-            _runner(question, rows.setting) as run,
+            question.runner(rows.setting) as run,
         ):
             for draw in said:
                 for group, members in enumerate(_assigned(everything, question.groups)):
@@ -282,10 +276,10 @@ class GroupedSumPlan:
         """What groups said, (..., size), in whole cells inside the box; the default where it is not finite."""
         question = self.question
         usable = np.isfinite(said).all(axis=-1, keepdims=True)
-        if question.places is None:
+        if question.rank_points is None:
             inside = np.clip(np.where(usable, said, np.asarray(question.default)), question.low, question.high)
         else:  # equal scores everywhere share all the points
-            inside = points_of(np.where(usable, said, 0.0), np.asarray(question.places))
+            inside = points_of(np.where(usable, said, 0.0), np.asarray(question.rank_points))
         cells = np.rint((inside - self._middle) / self.step)
         return np.clip(cells, -self.half_cells, self.half_cells).astype(np.int64)
 
@@ -296,8 +290,6 @@ class GroupedSumPlan:
 
 def _all_rows(rows: RowPass, block_rows: int) -> Floats:
     """Every row that counts, in memory: a group function may need all of its rows at once."""
-    if rows.source.changed():
-        rows.predictions.forget()
     kept = []
     for chunk in rows.source.chunks(max(block_rows, 4096)):
         complete, valid = rows.setting.schema.complete(chunk)
@@ -305,30 +297,76 @@ def _all_rows(rows: RowPass, block_rows: int) -> Floats:
     return np.concatenate(kept) if kept else np.empty((0, rows.setting.schema.n_columns))
 
 
-def _group_call(fn: Callable[[Block], ArrayLike], setting: Setting) -> Callable[[Floats], Floats]:
-    def predict(model: Model, values: Floats) -> Floats:
+def _group_call(fn: Callable[[Block], ArrayLike], setting: Setting, predict: Predict | None = None) -> GroupCall:
+    def predict_plainly(model: Model, values: Floats) -> Floats:
         return model.predict(setting.feature_schema, values)
 
     def call(raw: Floats) -> Floats:
-        return np.atleast_1d(np.asarray(fn(Block(raw, setting, predict)), dtype=np.float64))
+        return np.atleast_1d(np.asarray(fn(Block(raw, setting, predict or predict_plainly)), dtype=np.float64))
 
     return call
 
 
 def _assigned(raw: Floats, groups: int) -> Iterator[Floats]:
     """The rows of each group, by a fresh uniform draw for every row."""
-    place = uniform_below(groups, len(raw))
-    order = np.argsort(place, kind="stable")
-    edges = np.searchsorted(place[order], np.arange(groups + 1)).tolist()
+    group = uniform_below(groups, len(raw))
+    order = np.argsort(group, kind="stable")
+    edges = np.searchsorted(group[order], np.arange(groups + 1)).tolist()
     return (raw[order[start:stop]] for start, stop in pairwise(edges))
 
 
-@contextmanager
-def _runner(question: GroupedSum, setting: Setting) -> Iterator[Callable[[Floats], Floats | None]]:
-    """What runs one group and returns its result; None, or whatever it raises, when it fails."""
-    call = _group_call(question.fn, setting)
-    if question.isolation == "none":
-        yield call
-        return
-    with GroupServer(call, question.timeout_seconds) as server:
-        yield server.run
+def checked_points(given: ArrayLike, size: int) -> Floats:
+    """The points of the first, second, ... place, if they fall and are not all the same."""
+    try:
+        points = np.array(given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput("rank_points of a GroupedSum are no array of numbers") from error
+    if points.shape != (size,) or not np.isfinite(points).all():
+        raise InvalidInput(f"rank_points of a GroupedSum have shape {points.shape}; they must be {size} finite numbers")
+    if (np.diff(points) > 0).any() or not points[0] - points[-1] > 1e-6 * abs(points[0]):
+        raise InvalidInput("rank_points of a GroupedSum must fall from the first place to the last, and not all be the same")
+    points.setflags(write=False)
+    return points
+
+
+def largest_distance(rank_points: Floats) -> float:
+    """How far apart the points of two rankings can be, rounded up.
+
+    Examples
+    --------
+    >>> round(largest_distance(np.array([2.0, 1.0, 0.0])) ** 2, 9)  # 3 (9 - 1) / 3
+    8.0
+    """
+    square = sum(
+        ((Fraction(a) - Fraction(b)) ** 2 for a, b in zip(rank_points, rank_points[::-1], strict=True)), Fraction(0)
+    )
+    root = math.sqrt(square)
+    while Fraction(root) ** 2 < square:
+        root = math.nextafter(root, math.inf)
+    return root
+
+
+def points_of(scores: Floats, rank_points: Floats) -> Floats:
+    """The points that finite scores, (..., size), earn; equal scores share theirs.
+
+    Examples
+    --------
+    >>> points_of(np.array([[5.0, 9.0, 7.0], [1.0, 1.0, 0.0]]), np.array([2.0, 1.0, 0.0]))
+    array([[0. , 2. , 1. ],
+           [1.5, 1.5, 0. ]])
+    """
+    order = np.argsort(-scores, axis=-1, kind="stable")
+    falling = np.take_along_axis(scores, order, axis=-1)
+    rank = np.arange(scores.shape[-1])
+    starts = np.ones(scores.shape, dtype=np.bool_)
+    starts[..., 1:] = falling[..., 1:] != falling[..., :-1]
+    ends = np.ones(scores.shape, dtype=np.bool_)
+    ends[..., :-1] = starts[..., 1:]
+    first = np.maximum.accumulate(np.where(starts, rank, 0), axis=-1)
+    last = np.minimum.accumulate(np.where(ends, rank, scores.shape[-1])[..., ::-1], axis=-1)[..., ::-1]
+    before = np.concatenate([[0.0], np.cumsum(rank_points)])
+    # A score of its own gets its rank's points as they are: the difference of two running sums would round them.
+    shared = np.where(first == last, rank_points, (before[last + 1] - before[first]) / (last + 1 - first))
+    points = np.empty_like(scores, dtype=np.float64)
+    np.put_along_axis(points, order, shared, axis=-1)
+    return points

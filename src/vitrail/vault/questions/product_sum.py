@@ -11,10 +11,10 @@ forming the products. Each vector is put on a power-of-two grid by ``grid.to_gri
 left vectors are scaled down by a common factor and rounded towards zero, which can only shorten them. So the integers
 that are summed obey the bound.
 
-Sums are exact: entries of at most 2**20 cells on either side and ``EXACT_ROWS`` rows at a time stay below 2**53. They
-are finer than the noise needs and are rounded to a coarser grid h before it, which adds at most h sqrt(width) to the
-sensitivity (one part in 4096 at the most), and is charged. Entries that are zero by construction get noise nobody
-needs, and cost nothing.
+Sums are exact: entries of at most 2**20 cells on either side and ``EXACT_ROWS`` rows at a time stay below 2**53. They are
+finer than the noise needs and are rounded to a coarser grid h before it, which adds at most h sqrt(width) to the
+sensitivity (one part in 4096 at the most), and is charged. Entries that are zero by construction get noise nobody needs,
+and cost nothing.
 """
 
 from __future__ import annotations
@@ -23,32 +23,34 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ... import _checks
-from ...accounting import GaussianSum, JsonValue
+from ..._types import Bools, Floats
 from ...errors import InvalidInput
-from ..noise.sampler import rounded_gaussian
 from ..rows.block import Block
-from ..rows.predictions import Predictions
-from ..rows.row_function import Arrays, RowFunction, probe
-from ..rows.row_pass import RowPass
+from ..rows.row_function import Arrays, RowFunction, RowPass
 from ..setting import Setting
-from ..sums.exact_total import ExactTotal, rounded_to
-from ..sums.gram_weights import FLOAT_SLACK
-from ..sums.grid import Grid, power_of_two_below, squared_norms, to_grid
-from .question import Answer, check_noise_fits, sigma_for
+from ..sums.grid import (
+    FLOAT_SLACK,
+    Grid,
+    coarse_step,
+    exact_products,
+    power_of_two_below,
+    rounded_to,
+    squared_norms,
+    to_grid,
+)
+from .question import Answer, RowQuestion, SumPlan, sigma_for
 
-Floats = NDArray[np.float64]
 CELL_BITS = 20
 EXACT_ROWS = 2**12
 
 
 @dataclass(frozen=True)
-class ProductSum:
+class ProductSum(RowQuestion):
     """The noisy sum of outer products, in one or several blocks.
 
     Parameters
@@ -82,7 +84,8 @@ class ProductSum:
     (2, 2)
     """
 
-    kind: ClassVar[str] = "product-sum"
+    kind = "product-sum"
+    described = ("lefts", "rights", "left_bounds", "right_bounds", "l2_bound")
     fn: Callable[[Block], tuple[Floats, ...]]
     lefts: tuple[int, ...]
     rights: tuple[int, ...]
@@ -114,48 +117,27 @@ class ProductSum:
         """How many numbers are released."""
         return sum(a * r for a, r in zip(self.lefts, self.rights, strict=True))
 
-    def describe(self) -> dict[str, JsonValue]:
-        """The public parameters."""
-        names = ("lefts", "rights", "left_bounds", "right_bounds")
-        return {"question": self.kind, **{name: list(getattr(self, name)) for name in names}, "l2_bound": self.l2_bound}
-
-    def identity(self) -> str | None:
-        """The caller's name for ``fn``."""
-        return self.key
-
     def row_function(self) -> RowFunction:
         """``fn``, with the shapes it must return."""
         shapes = tuple((length,) for pair in zip(self.lefts, self.rights, strict=True) for length in pair)
         return RowFunction(self.fn, shapes, "the function of this ProductSum")
 
-    def probe(self, setting: Setting, predictions: Predictions) -> int:
-        """Look at ``fn`` on public rows."""
-        return probe(self.row_function(), setting, predictions)
-
     def plan(self, mu: float, setting: Setting) -> ProductSumPlan:
         """Fix sigma and the coarse grid."""
         assert self.l2_bound is not None
-        cells = math.sqrt(self.width)
-        step = power_of_two_below(self.l2_bound / (4096 * cells))
-        sensitivity = setting.sensitivity_factor * self.l2_bound + step * cells * (1 + 2.0**-40)
-        sigma = sigma_for(sensitivity, mu)
-        check_noise_fits(sigma, step)
-        return ProductSumPlan(self, sensitivity, sigma, step)
+        step, rounding = coarse_step(self.l2_bound, self.width)
+        sensitivity = setting.sensitivity_factor * self.l2_bound + rounding
+        return ProductSumPlan(self, sensitivity, sigma_for(sensitivity, mu), step)
 
 
 @dataclass(frozen=True)
-class ProductSumPlan:
+class ProductSumPlan(SumPlan[ProductSum]):
     """A product sum with its noise fixed."""
 
-    question: ProductSum
-    sensitivity: float
-    sigma: float
-    step: float
-
     @property
-    def event(self) -> GaussianSum:
-        """One Gaussian sum over all blocks."""
-        return GaussianSum(self.sensitivity, self.sigma)
+    def width(self) -> int:
+        """As of the question."""
+        return self.question.width
 
     @cached_property
     def grids(self) -> tuple[tuple[Grid, Grid], ...]:
@@ -168,39 +150,23 @@ class ProductSumPlan:
         sides = zip(question.left_bounds, question.lefts, question.right_bounds, question.rights, strict=True)
         return tuple((grid(a_bound, a), grid(r_bound, r)) for a_bound, a, r_bound, r in sides)
 
-    @property
-    def stds(self) -> Floats:
-        """The noise of every number of the flat answer."""
-        return np.full(self.question.width, self.sigma)
-
-    def answers(self, rows: RowPass, block_rows: int, draws: int) -> Floats:
-        """Exact integer sums, rounded to the coarse grid, plus noise."""
-        noise = rounded_gaussian(self.sigma / self.step, draws * self.question.width).reshape(draws, -1)
-        return (self.exact_cells(rows, block_rows) + noise) * np.float64(self.step)
-
-    def exact_cells(self, rows: RowPass, block_rows: int) -> NDArray[np.int64]:
-        """The exact sums, flat, rounded to the coarse grid. Never leaves the vault."""
-        question = self.question
-        totals = [ExactTotal(shape) for shape in zip(question.lefts, question.rights, strict=True)]
-
-        def reduce(arrays: Arrays, valid: NDArray[np.bool_]) -> list[list[Floats]]:
-            starts = range(0, len(valid), EXACT_ROWS)
-            parts = [(tuple(a[s : s + EXACT_ROWS] for a in arrays), valid[s : s + EXACT_ROWS]) for s in starts]
-            return [self._products(*part) for part in parts]
-
-        def add(parts: list[list[Floats]]) -> None:
-            for part in parts:
-                for total, product in zip(totals, part, strict=True):
-                    total.add_all([product])
-
-        rows.fold(question.row_function(), reduce, add, block_rows=block_rows, label="summing")
+    def exact_cells(self, rows: RowPass, block_rows: int, draws: int = 1) -> NDArray[np.int64]:
+        """The exact sums, flat, rounded to the coarse grid."""
+        totals = exact_products(
+            rows,
+            self.question.row_function(),
+            self._products,
+            zip(self.question.lefts, self.question.rights, strict=True),
+            block_rows=block_rows,
+            most_rows=EXACT_ROWS,
+        )
         cells = [
-            rounded_to(self.step, total.value(), left.step * right.step).reshape(-1)
+            rounded_to(self.step, total, left.step * right.step).reshape(-1)
             for total, (left, right) in zip(totals, self.grids, strict=True)
         ]
         return np.concatenate(cells)
 
-    def _products(self, arrays: Arrays, valid: NDArray[np.bool_]) -> list[Floats]:
+    def _products(self, arrays: Arrays, valid: Bools) -> list[Floats]:
         """One exact product per block, for at most EXACT_ROWS rows."""
         counted = valid.copy()
         for array in arrays:

@@ -12,8 +12,7 @@ exact integers, so s holds exactly:
 
 The draw is exact as well: the weights exp(.) are computed as integers with ``WEIGHT_BITS`` bits by a series with a known
 remainder, and a uniform integer of ``UNIFORM_BITS`` bits, drawn before the rows are read, picks one. The distribution is
-within candidates * 2**(4 - WEIGHT_BITS) of the true one.
-Test: tests/vault/test_select.py enumerates the probabilities.
+within candidates * 2**(4 - WEIGHT_BITS) of the true one. Test: tests/vault/test_select.py enumerates the probabilities.
 """
 
 from __future__ import annotations
@@ -29,16 +28,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ... import _checks
-from ...accounting import JsonValue, Selection, bounded_range_epsilon_of
-from ...errors import InvalidInput
+from ..._types import Bools, Floats
+from ...accounting import Selection, bounded_range_epsilon_of
 from ..noise.sampler import random_integer_below
 from ..rows.block import Block
-from ..rows.predictions import Predictions
-from ..rows.row_function import Arrays, RowFunction, probe
-from ..rows.row_pass import RowPass
+from ..rows.row_function import Arrays, RowFunction, RowPass
 from ..setting import Setting
 from ..sums.grid import Grid, power_of_two_below, to_grid
-from .question import Answer
+from .question import Answer, RowQuestion
 
 WEIGHT_BITS = 256
 UNIFORM_BITS = 512
@@ -46,7 +43,7 @@ CELLS_PER_BOUND = 2**20
 
 
 @dataclass(frozen=True)
-class Select:
+class Select(RowQuestion):
     """Choose one of ``candidates`` with a high score, privately.
 
     Parameters
@@ -78,8 +75,9 @@ class Select:
     'red'
     """
 
-    kind: ClassVar[str] = "select"
-    fn: Callable[[Block], NDArray[np.float64]]
+    kind = "select"
+    described = ("candidates", "bound", "score", "width")
+    fn: Callable[[Block], Floats]
     candidates: int
     bound: float
     score: Literal["sum", "small-norm"] = "sum"
@@ -92,31 +90,12 @@ class Select:
         _checks.whole("candidates", self.candidates, most=10**6, of="a Select")
         _checks.whole("width", self.width, most=10**6, of="a Select")
         object.__setattr__(self, "bound", _checks.positive("bound", self.bound, of="a Select"))
-        if self.score not in ("sum", "small-norm"):
-            raise InvalidInput(f"score of a Select is {self.score!r}; choose 'sum' or 'small-norm'")
-
-    def describe(self) -> dict[str, JsonValue]:
-        """The public parameters."""
-        return {
-            "question": self.kind,
-            "candidates": self.candidates,
-            "bound": self.bound,
-            "score": self.score,
-            "width": self.width,
-        }
-
-    def identity(self) -> str | None:
-        """The caller's name for ``fn``."""
-        return self.key
+        _checks.choice("score", self.score, ("sum", "small-norm"), of="a Select")
 
     def row_function(self) -> RowFunction:
         """``fn``, with the shape it must return."""
         shape = (self.candidates,) if self.score == "sum" else (self.candidates, self.width)
         return RowFunction(self.fn, (shape,), "the function of this Select")
-
-    def probe(self, setting: Setting, predictions: Predictions) -> int:
-        """Look at ``fn`` on public rows."""
-        return probe(self.row_function(), setting, predictions)
 
     def plan(self, mu: float, setting: Setting) -> SelectPlan:
         """Fix the mechanism's own epsilon."""
@@ -141,7 +120,7 @@ class SelectPlan:
         """One bounded-range selection."""
         return Selection(self.epsilon)
 
-    def answers(self, rows: RowPass, block_rows: int, draws: int) -> NDArray[np.float64]:
+    def answers(self, rows: RowPass, block_rows: int, draws: int) -> Floats:
         """Draw from the exponential mechanism over exact scores."""
         uniform = [random_integer_below(1 << UNIFORM_BITS) for _ in range(draws)]
         cumulative = np.cumsum(selection_weights(self.scores(rows, block_rows), self.epsilon, self.sensitivity_cells))
@@ -154,21 +133,18 @@ class SelectPlan:
         question = self.question
         width = 1 if question.score == "sum" else question.width
         grid = Grid(question.bound, self.step, width)
-        totals = np.zeros((question.candidates, width), dtype=np.int64)
 
-        def reduce(arrays: Arrays, valid: NDArray[np.bool_]) -> NDArray[np.int64]:
+        def reduce(arrays: Arrays, valid: Bools) -> NDArray[np.int64]:
             cells = to_grid(arrays[0].reshape(-1, width), grid).reshape(-1, question.candidates, width)
             return np.asarray(cells[valid].sum(axis=0).astype(np.int64))
 
-        def add(partial: NDArray[np.int64]) -> None:
-            np.add(totals, partial, out=totals)
-
-        rows.fold(question.row_function(), reduce, add, block_rows=block_rows, label="scoring")
+        shape = (question.candidates, width)
+        totals = rows.total(question.row_function(), reduce, shape, block_rows=block_rows, label="scoring")
         if question.score == "sum":
             return [int(total) for total in totals[:, 0]]
         return [-math.isqrt(sum(int(entry) ** 2 for entry in row)) for row in totals]
 
-    def shape(self, flat: NDArray[np.float64]) -> Answer:
+    def shape(self, flat: Floats) -> Answer:
         """The index of the chosen candidate, in an array of one."""
         return Answer(flat)
 
@@ -177,10 +153,7 @@ def selection_weights(scores: list[int], epsilon: float, sensitivity: int) -> ND
     """Integers proportional to exp(epsilon * score / (2 * sensitivity)), the largest near 2**WEIGHT_BITS."""
     rate = Fraction(epsilon) / (2 * sensitivity)
     best = max(scores)
-    known: dict[int, int] = {}
-    for score in scores:
-        if score not in known:
-            known[score] = exp_minus(rate * (best - score), WEIGHT_BITS)
+    known = {score: exp_minus(rate * (best - score), WEIGHT_BITS) for score in set(scores)}
     return np.array([known[score] for score in scores], dtype=np.object_)
 
 

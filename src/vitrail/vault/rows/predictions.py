@@ -1,10 +1,9 @@
 """Predictions on private rows: made inside the vault, kept inside the vault.
 
-A model is admitted after a look at how it behaves on *public* rows: right shape, inside its range, and row-wise pure
-(a row's output has the same bits alone among fillers as in any block and at any place). Matrix products often are
-not: their rounding depends on a row's position. Such a model is called with one row at a time, which is a constant
-shape too, and slow. What the probe cannot show (a model that behaves differently on rows it has not seen) is a stated
-assumption.
+A model is admitted after a look at how it behaves on *public* rows: right shape, inside its range, and row-wise pure (a
+row's output has the same bits alone among fillers as in any block and at any place). Matrix products often are not: their
+rounding depends on a row's position. Such a model is called with one row at a time, which is a constant shape too, and
+slow. What the probe cannot show (a model that behaves differently on rows it has not seen) is a stated assumption.
 """
 
 from __future__ import annotations
@@ -13,13 +12,13 @@ import threading
 import warnings
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..._types import Floats
 from ...errors import InvalidInput, ModelError
 from ...model import Model
 from ...nothing_escapes import attempt
 from ..setting import Setting
-from .failing_rows import in_halves
+from .block import in_halves
 
 CACHE_BYTES = 512 * 2**20
 WAYS_AT_ONCE = 4
@@ -35,9 +34,10 @@ class Predictions:
         self._fingerprints: dict[int, str] = {}
         self._looked_at: set[int] = set()
         self._in_packs: dict[int, bool] = {}
-        self._cache: dict[tuple[int, int, int], NDArray[np.float64]] = {}
+        self._cache: dict[tuple[int, int, int], Floats] = {}
         self._of_fillers: dict[tuple[int, int], float] = {}
         self._bytes = 0
+        self._state: object = None
         self._lock = threading.Lock()
 
     def begin(self) -> None:
@@ -81,7 +81,7 @@ class Predictions:
             )
         self._admitted[id(model)] = (model, row_wise)  # holding the model keeps its id from being reused
 
-    def of(self, model: Model, values: NDArray[np.float64], block_index: int | None) -> NDArray[np.float64]:
+    def of(self, model: Model, values: Floats, block_index: int | None) -> Floats:
         """Predictions for one block; ``block_index`` names its place in the dataset, None for passing blocks."""
         key = (id(model), len(values), -1 if block_index is None else block_index)
         if block_index is not None and key in self._cache:
@@ -94,7 +94,7 @@ class Predictions:
                     self._bytes += outputs.nbytes
         return outputs
 
-    def _one_block(self, model: Model, row_wise: bool, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _one_block(self, model: Model, row_wise: bool, values: Floats) -> Floats:
         """NaN where the model fails. Kept like any other prediction, so that a failing row is looked for once."""
         if not row_wise:
             return self._row_by_row(model, values)
@@ -114,7 +114,7 @@ class Predictions:
         in_halves(len(values), passes)
         return outputs
 
-    def _row_by_row(self, model: Model, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _row_by_row(self, model: Model, values: Floats) -> Floats:
         schema, fails = self._setting.feature_schema, np.full(1, np.nan)
         ones = (values[row : row + 1] for row in range(len(values)))
         return np.concatenate([attempt(lambda one=one: model.predict(schema, one), fails) for one in ones])  # type: ignore[misc]
@@ -136,7 +136,7 @@ class Predictions:
             row_wise = self._admitted[id(model)][1]
             self._in_packs[id(model)] = row_wise and model.is_row_wise(self._setting.feature_schema, rows)
 
-    def of_altered(self, model: Model, altered: NDArray[np.float64]) -> NDArray[np.float64]:
+    def of_altered(self, model: Model, altered: Floats) -> Floats:
         """Predictions for rows altered in one way (rows, columns) or several (rows, ways, columns).
 
         What the model raises is raised: the function that altered the rows is halved then, and the model with it. Halving
@@ -160,8 +160,10 @@ class Predictions:
             outputs[:, way] = self.of_altered(model, np.ascontiguousarray(altered[:, way]))
         return outputs
 
-    def forget(self) -> None:
-        """Drop every stored prediction: the rows behind them changed."""
+    def follow(self, state: object) -> None:
+        """Drop every stored prediction if the rows behind them changed; ``state`` is that of their source."""
         with self._lock:
-            self._cache.clear()
-            self._bytes = 0
+            if state != self._state:
+                self._cache.clear()
+                self._bytes = 0
+            self._state = state

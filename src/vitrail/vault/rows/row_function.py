@@ -5,31 +5,38 @@ everybody else's contribution and no bound on a single row would bound the sum. 
 
 - every call has one constant shape, padded with a public row;
 - when a block raises, it is halved in blocks of that same shape, each row at its place, until only the failing rows are left
-  (``failing_rows``), and they count zero;
+  (``block.in_halves``), and they count zero;
 - before anything is charged the function is probed on public rows: block = permuted block = each row among fillers,
   in every bit. A function that fails this is run on one row at a time (again a constant shape); one that does not
   even give the same answer twice is refused. What the probe cannot show is a stated assumption: the owner approves
   what runs on rows.
+
+One walk over the private rows, in blocks of constant shape, in one thread or several.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._types import Bools, Floats
 from ...errors import ImpureFunction, InvalidInput, VitrailError
 from ...model import Model, is_row_wise
-from ...nothing_escapes import attempt
-from ..setting import Setting
-from .block import Block, Predict
-from .failing_rows import in_halves
+from ...nothing_escapes import attempt, hushed, stop_if_interrupted
+from ...progress import progress
+from ..setting import Setting, padded
+from .block import Block, Predict, in_halves
 from .predictions import Predictions
+from .sources import RowSource
 
-Arrays = tuple[NDArray[np.float64], ...]
+Arrays = tuple[Floats, ...]
 
 
 @dataclass(frozen=True)
@@ -48,7 +55,7 @@ class RowFunction:
             raise InvalidInput(f"{self.label} returned {len(parts)} arrays; {len(self.row_shapes)} are expected")
         return tuple(self._array(part, shape, len(block)) for part, shape in zip(parts, self.row_shapes, strict=True))
 
-    def _array(self, part: object, row_shape: tuple[int, ...], rows: int) -> NDArray[np.float64]:
+    def _array(self, part: object, row_shape: tuple[int, ...], rows: int) -> Floats:
         try:
             array = np.ascontiguousarray(part, dtype=np.float64)
         except (TypeError, ValueError) as error:
@@ -64,17 +71,17 @@ class RowFunction:
 
 
 def evaluate(
-    function: RowFunction, raw: NDArray[np.float64], setting: Setting, predictions: Predictions, block_index: int | None
+    function: RowFunction, raw: Floats, setting: Setting, predictions: Predictions, block_index: int | None
 ) -> Arrays:
     """Run on private rows: never raises for what a row does, and NaN stands for a row that failed."""
-    asked: dict[int, NDArray[np.float64]] = {}
+    asked: dict[int, Floats] = {}
 
-    def predict_here(model: Model, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def predict_here(model: Model, values: Floats) -> Floats:
         if id(model) not in asked:
             asked[id(model)] = predictions.of(model, values, block_index)
         return asked[id(model)].copy()  # the function may work in place
 
-    def call(rows: NDArray[np.float64], predict: Predict) -> Arrays | None:
+    def call(rows: Floats, predict: Predict) -> Arrays | None:
         return attempt(lambda: function(Block(rows, setting, predict, predictions.of_altered)), None)
 
     with np.errstate(all="ignore"):
@@ -85,7 +92,7 @@ def evaluate(
         values = Block(raw, setting, predict_here).values
 
         def passes(part: slice) -> bool:
-            def predict_part(model: Model, _: NDArray[np.float64]) -> NDArray[np.float64]:
+            def predict_part(model: Model, _: Floats) -> Floats:
                 """These rows' predictions are known, and a filler's too: asking again would give the same bits, slowly."""
                 outputs = np.full(len(raw), predictions.of_filler(model, len(raw)))
                 outputs[part] = predict_here(model, values)[part]
@@ -100,13 +107,13 @@ def evaluate(
         return results
 
 
-def _among_fillers(raw: NDArray[np.float64], part: slice, setting: Setting) -> NDArray[np.float64]:
+def _among_fillers(raw: Floats, part: slice, setting: Setting) -> Floats:
     block = np.repeat(setting.schema.filler(), len(raw), axis=0)
     block[part] = raw[part]
     return block
 
 
-def row_hashes(rows: NDArray[np.float64]) -> NDArray[np.uint64]:
+def row_hashes(rows: Floats) -> NDArray[np.uint64]:
     """A number for every row, which any change of the row's bits changes, and nothing else does."""
     bits = np.ascontiguousarray(rows).view(np.uint64)
     found = np.full(len(rows), 0x9E3779B97F4A7C15, dtype=np.uint64)
@@ -116,7 +123,7 @@ def row_hashes(rows: NDArray[np.float64]) -> NDArray[np.uint64]:
     return found
 
 
-def hashed_rows(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+def hashed_rows(rows: Floats) -> Floats:
     """The same as a number in [0, 1)."""
     return np.asarray((row_hashes(rows) >> np.uint64(11)) * 2.0**-53, dtype=np.float64)
 
@@ -131,9 +138,9 @@ def probe(function: RowFunction, setting: Setting, predictions: Predictions) -> 
     hash shows that at least as well as a model, which may not care about the column that was mixed up. It also spares a
     dozen blocks of predictions at every grid point.
     """
-    known: dict[int, tuple[NDArray[np.uint64], NDArray[np.float64]]] = {}
+    known: dict[int, tuple[NDArray[np.uint64], Floats]] = {}
 
-    def predict_public(model: Model, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def predict_public(model: Model, values: Floats) -> Floats:
         """Each public row is predicted once: an admitted model is row-wise, and probing it again would only take time."""
         predictions.admit(model)
         hashes = row_hashes(values)
@@ -148,7 +155,7 @@ def probe(function: RowFunction, setting: Setting, predictions: Predictions) -> 
             places = np.searchsorted(found, hashes)
         return outputs[places]
 
-    def stand_in(model: Model, altered: NDArray[np.float64]) -> NDArray[np.float64]:
+    def stand_in(model: Model, altered: Floats) -> Floats:
         if altered.ndim == 2:
             predictions.admit(model)
         else:
@@ -156,7 +163,7 @@ def probe(function: RowFunction, setting: Setting, predictions: Predictions) -> 
         hashes = hashed_rows(altered.reshape(-1, altered.shape[-1])).reshape(altered.shape[:-1])
         return model.lo + model.width * hashes
 
-    def flat(raw: NDArray[np.float64]) -> NDArray[np.float64]:
+    def flat(raw: Floats) -> Floats:
         try:
             parts = function(Block(raw, setting, predict_public, stand_in))
         except VitrailError:
@@ -182,3 +189,87 @@ def probe(function: RowFunction, setting: Setting, predictions: Predictions) -> 
         stacklevel=4,
     )
     return 1
+
+
+Partial = TypeVar("Partial")
+_Job = tuple[int | None, Floats, Bools]
+
+
+@dataclass(frozen=True)
+class RowPass:
+    """The rows of one dataset, ready to be summed over. Lives inside the vault only."""
+
+    source: RowSource
+    setting: Setting
+    predictions: Predictions
+
+    def fold(
+        self,
+        function: RowFunction,
+        reduce: Callable[[Arrays, Bools], Partial],
+        add: Callable[[Partial], None],
+        *,
+        block_rows: int,
+        label: str = "reading rows",
+    ) -> None:
+        """Evaluate ``function`` on every block, reduce each result to a partial, and ``add`` the partials in order.
+
+        ``reduce`` may run in several threads; ``add`` runs in one. Partials are exact integers, so their order is of no
+        consequence.
+        """
+
+        def work(job: _Job) -> Partial:
+            index, raw, valid = job
+            arrays = evaluate(function, raw, self.setting, self.predictions, index)
+            with np.errstate(all="ignore"):
+                return reduce(arrays, valid)
+
+        def walk() -> None:
+            self.predictions.follow(self.source.state())
+            with progress(label, self.setting.n_rows_public) as advance:
+                for partial in _in_order(work, self._jobs(block_rows), self.setting.threads):
+                    add(partial)
+                    advance(block_rows)
+                    stop_if_interrupted()
+
+        hushed(walk)
+
+    def total(
+        self,
+        function: RowFunction,
+        reduce: Callable[[Arrays, Bools], NDArray[np.int64]],
+        shape: tuple[int, ...],
+        *,
+        block_rows: int,
+        label: str,
+    ) -> NDArray[np.int64]:
+        """The sum of all partials, of one shape."""
+        total = np.zeros(shape, dtype=np.int64)
+
+        def add(partial: NDArray[np.int64]) -> None:
+            np.add(total, partial, out=total)
+
+        self.fold(function, reduce, add, block_rows=block_rows, label=label)
+        return total
+
+    def _jobs(self, block_rows: int) -> Iterator[_Job]:
+        for index, chunk in enumerate(self.source.chunks(block_rows)):
+            raw, valid = padded(chunk, self.setting, block_rows)
+            yield index if self.source.keeps_order else None, raw, valid
+
+
+def _in_order(work: Callable[[_Job], Partial], jobs: Iterator[_Job], threads: int) -> Iterator[Partial]:
+    if threads == 1:
+        yield from map(work, jobs)
+        return
+    pool = ThreadPoolExecutor(threads)
+    try:
+        running: deque[Future[Partial]] = deque()
+        for job in jobs:  # a short queue: memory stays bounded however many blocks there are
+            running.append(pool.submit(work, job))
+            if len(running) >= 2 * threads:
+                yield running.popleft().result()
+        while running:
+            yield running.popleft().result()
+    finally:  # also when the user interrupts: no block is begun after that
+        pool.shutdown(cancel_futures=True)

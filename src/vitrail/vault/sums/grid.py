@@ -18,6 +18,7 @@ sigma/10.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -26,6 +27,12 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace, is_numpy_array
 from numpy.typing import NDArray
+
+from ..._types import Bools, Floats
+from ..rows.row_function import Arrays, RowFunction, RowPass
+
+FLOAT_SLACK = 1 - 2.0**-40
+"""Taken off every bound that is computed in floats, a thousand times their rounding error."""
 
 FLOAT_CHECK_BITS = 26
 LARGEST_BITS = 31
@@ -152,13 +159,13 @@ def _repaired(contributions: Array, grid: Grid) -> Array:
     return xp.where(keep[:, None], cells, xp.zeros_like(cells))
 
 
-def clip_rows(rows: NDArray[np.float64], bound: float) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+def clip_rows(rows: Floats, bound: float) -> tuple[Floats, Bools]:
     """Rows scaled down, in floats, to norm ``bound`` where they are longer, and which are finite (others become 0)."""
     with np.errstate(all="ignore"):
         squares = squared_norms(rows)
         if squares.size == 0 or squares.max() <= bound * bound:
             return rows, np.ones(len(rows), dtype=np.bool_)
-        finite: NDArray[np.bool_] = np.asarray(np.isfinite(rows).all(axis=1))
+        finite: Bools = np.asarray(np.isfinite(rows).all(axis=1))
         largest = np.abs(rows).max(axis=1)
         unit = rows / np.where(largest > 0, largest, 1.0)[:, None]  # squares of these cannot overflow
         lengths = np.sqrt(squared_norms(unit))
@@ -167,7 +174,7 @@ def clip_rows(rows: NDArray[np.float64], bound: float) -> tuple[NDArray[np.float
     return np.where(finite[:, None], clipped, 0.0), finite
 
 
-def sum_on_grid(contributions: NDArray[np.float64], valid: NDArray[np.bool_], grid: Grid) -> NDArray[np.int64]:
+def sum_on_grid(contributions: Floats, valid: Bools, grid: Grid) -> NDArray[np.int64]:
     """The exact integer sum of the valid rows of one block, in cache-sized steps."""
     rows, size = contributions.shape
     step = max(1, _SUB_BLOCK_ELEMENTS // max(1, size))
@@ -181,3 +188,75 @@ def sum_on_grid(contributions: NDArray[np.float64], valid: NDArray[np.bool_], gr
         # A product with ones is the fastest sum; entries below 2**32 and fewer than 2**16 rows make it exact in any order.
         total += (ones[: len(cells)] @ cells).astype(np.int64)
     return total
+
+
+_ADDS_THAT_FIT = 2**9  # 2**53 * 2**9 < 2**63
+
+
+@dataclass
+class ExactTotal:
+    """Adds float64 arrays of integers below 2**53: in int64 for a while, in Python integers in the long run."""
+
+    shape: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        self._recent = np.zeros(self.shape, dtype=np.int64)
+        self._settled = np.zeros(self.shape, dtype=np.object_)
+        self._added = 0
+
+    def add(self, block: Floats) -> None:
+        """Add one array."""
+        self._recent += block.astype(np.int64)
+        self._added += 1
+        if self._added == _ADDS_THAT_FIT:
+            self.value()
+
+    def value(self) -> NDArray[np.object_]:
+        """The exact sum, as Python integers."""
+        self._settled = self._settled + self._recent.astype(np.object_)
+        self._recent[...] = 0
+        self._added = 0
+        return self._settled
+
+
+def exact_products(
+    rows: RowPass,
+    function: RowFunction,
+    products: Callable[[Arrays, Bools], list[Floats]],
+    shapes: Iterable[tuple[int, ...]],
+    *,
+    block_rows: int,
+    most_rows: int,
+) -> list[NDArray[np.object_]]:
+    """The sums over all rows of ``products``, each exact for at most ``most_rows`` rows, as Python integers."""
+    totals = [ExactTotal(shape) for shape in shapes]
+
+    def reduce(arrays: Arrays, valid: Bools) -> list[list[Floats]]:
+        pieces = [slice(start, start + most_rows) for start in range(0, len(valid), most_rows)]
+        return [products(tuple(array[piece] for array in arrays), valid[piece]) for piece in pieces]
+
+    def add(partial: list[list[Floats]]) -> None:
+        for piece in partial:
+            for total, product in zip(totals, piece, strict=True):
+                total.add(product)
+
+    rows.fold(function, reduce, add, block_rows=block_rows, label="summing")
+    return [total.value() for total in totals]
+
+
+def rounded_to(step: float, fine: NDArray[np.object_], cell: float) -> NDArray[np.int64]:
+    """Integers counted in ``cell``, rounded to the nearest multiple of ``step``; both are powers of two."""
+    shift = round(math.log2(step / cell))
+    coarse = (fine + (1 << (shift - 1))) >> shift if shift > 0 else fine << -shift
+    return np.asarray(coarse.astype(np.int64))
+
+
+def coarse_step(l2_bound: float, numbers: int) -> tuple[float, float]:
+    """A grid for exact sums that are finer than their noise needs, and what rounding to it adds to the sensitivity.
+
+    Rounding moves each of ``numbers`` isometric coordinates by at most half a cell on either of two neighbouring datasets:
+    at most step * sqrt(numbers) in all, one part in 4096 of the bound.
+    """
+    diagonal = math.sqrt(numbers)
+    step = power_of_two_below(l2_bound / (4096 * diagonal))
+    return step, step * diagonal * (1 + 2.0**-40)

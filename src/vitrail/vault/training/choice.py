@@ -34,17 +34,15 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from ...accounting import ADD_REMOVE, FixedBlock, JsonValue, rounded_down, rounded_up
+from ...accounting import ADD_REMOVE, FixedBlock, JsonValue
 from ...errors import InvalidInput
 from ..noise.sampler import bernoulli, random_integer_below
 from ..questions.question import Answer
 from ..questions.select import UNIFORM_BITS, selection_weights
-from .device_rows import on_device
 from .map_gradients import exact_responses, scores_of
-from .plan_checks import check_width
-from .price import run_epsilon
+from .plan import MapTraining, check_paid
 from .row_vectors import PublicMatrices, training_vectors
-from .run import MapTraining, TrainedMaps, train_maps
+from .run import TrainedMaps, on_device, train_maps
 
 JUDGING_SHARE = 0.2
 ROWS_AT_ONCE = 1024
@@ -115,15 +113,8 @@ class MapChoice:
     def check_fits(self, n_features: int, neighbours: str) -> None:
         """Refuse what does not fit the data, or whose noise does not pay for its epsilon."""
         for run in self.runs:
-            check_width(run, n_features)
-        event = self.event
-        cost = run_epsilon(event.noise_multiplier, event.sampling_rate, event.steps, self.delta, neighbours)
-        if not cost <= self.epsilon:
-            raise InvalidInput(
-                f"noise_multiplier {event.noise_multiplier:.6g} makes these {len(self.runs)} runs cost epsilon "
-                f"{rounded_up(cost)} at delta {rounded_up(self.delta)} ({neighbours}); the choice says "
-                f"{rounded_down(self.epsilon)}. Nothing was charged"
-            )
+            run.check_width(n_features)
+        check_paid(self.event, neighbours, f"these {len(self.runs)} runs")
 
 
 def trained(

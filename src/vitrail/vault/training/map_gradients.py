@@ -46,8 +46,7 @@ from typing import Any
 
 import array_api_compat
 
-from .row_arithmetic import EXACT_BITS, Array, bits_left, integer_unit, softmax, summed
-from .row_vectors import VECTOR_BITS, TrainingRows
+from .row_vectors import EXACT_BITS, VECTOR_BITS, Array, TrainingRows, bits_left, integer_unit, softmax, summed
 
 NORM_SLACK = 1 - 2.0**-40
 COPY_ROOM_BITS = 4

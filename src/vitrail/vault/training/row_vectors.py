@@ -1,4 +1,18 @@
-"""The rows of a training run as small integers, each made from its row alone.
+"""Arithmetic that gives a row the same bits whatever stands beside it, with NumPy and torch, on the CPU and on a GPU.
+
+A bound on what one row adds is worth nothing if the row's presence can move what *other* rows add, by so much as a last
+bit. Matrix products, sums along an axis and vectorised ``exp`` all may: their order or their code depends on the shape of
+the array and on the place of the row in it. Here only two kinds of operation touch rows:
+
+- *single IEEE operations on single numbers* (+ - * / sqrt, rounding, comparison, maximum). The standard fixes the result,
+  so vector width, loop tails, threads and device are of no consequence. What is added along an axis is added in a tree
+  that depends on the length of the axis alone (``summed``), and ``exp`` is a polynomial of ours (``exp_of_negative``).
+- *sums of products of integers below 2^53, in float64* (``xp.matmul`` after ``to_integers``): exact in any order, fused or
+  not, so there is nothing left that could depend on anything.
+
+Tests: tests/maps/test_row_arithmetic.py, which removes and permutes rows, and tests/maps/test_map_gradients.py.
+
+The rows of a training run as small integers, each made from its row alone.
 
 A row's features x become its vectors u = (A x, 1), one for every public matrix A (a projection per map, or a filter per
 copy, or none), after x was scaled to ``row_length`` by its own length where that is asked for. Everything happens here
@@ -18,15 +32,79 @@ whose label is none of the classes, is not counted.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any
+import math
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeAlias
 
 import array_api_compat
 import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InvalidInput
-from .row_arithmetic import EXACT_BITS, Array, bits_left, integer_unit
+
+Array: TypeAlias = Any
+"""An array of NumPy or torch: the array API has no type of its own."""
+
+EXACT_BITS = 53
+"""float64 holds every integer up to 2^53."""
+
+_EXPONENT_MASK = 0x7FF0000000000000
+_SMALLEST_EXPONENT = -64.0
+_HALVINGS = 7
+_EXP_COEFFICIENTS = tuple(1 / math.factorial(power) for power in range(11))
+
+
+def power_of_two_at(positive: Array, xp: Any) -> Array:
+    """2^floor(log2 x) of positive normal float64 numbers: the number without its fraction bits. Exact."""
+    return (positive.view(xp.int64) & _EXPONENT_MASK).view(xp.float64)
+
+
+def integer_unit(largest: Array, bits: int, xp: Any) -> Array:
+    """The power of two in whose multiples numbers up to ``largest`` are integers of at most ``bits`` bits, sign apart."""
+    usable = xp.where((largest > 2.0**-900) & xp.isfinite(largest), largest, xp.ones_like(largest))
+    return power_of_two_at(usable, xp) * 2.0 ** (1 - bits)
+
+
+def bits_left(width: int, *taken: int) -> int:
+    """Bits that a factor may have if sums of ``width`` products with factors of ``taken`` bits are to stay exact."""
+    return EXACT_BITS - math.ceil(math.log2(max(2, width))) - sum(taken)
+
+
+def summed(values: Array, axis: int, xp: Any) -> Array:
+    """The sum along ``axis``, in an order that depends on nothing but the length of that axis."""
+    parts = xp.moveaxis(values, axis, 0)
+    if parts.shape[0] == 0:
+        return xp.sum(parts, axis=0)
+    odd = None
+    while parts.shape[0] > 1:
+        half = parts.shape[0] // 2
+        if parts.shape[0] % 2:
+            odd = parts[-1] if odd is None else odd + parts[-1]
+        parts = parts[:half] + parts[half : 2 * half]
+    return parts[0] if odd is None else parts[0] + odd
+
+
+def exp_of_negative(values: Array) -> Array:
+    """exp(x) for x <= 0 to a relative error below 1e-8, by multiplications and additions alone; exp(-64) from there on.
+
+    exp(x) = exp(x / 128)^128: a polynomial of degree 10 on [-1/2, 0], squared seven times.
+    """
+    small = values.clip(min=_SMALLEST_EXPONENT) * 2.0**-_HALVINGS
+    raised = small * _EXP_COEFFICIENTS[-1]
+    for coefficient in _EXP_COEFFICIENTS[-2:0:-1]:
+        raised += coefficient
+        raised *= small
+    raised += _EXP_COEFFICIENTS[0]
+    for _ in range(_HALVINGS):
+        raised *= raised
+    return raised
+
+
+def softmax(values: Array, axis: int, xp: Any) -> Array:
+    """Shares that add up to one along ``axis``."""
+    raised = exp_of_negative(values - xp.max(values, axis=axis, keepdims=True))
+    return raised / xp.expand_dims(summed(raised, axis, xp), axis=axis)
+
 
 VECTOR_BITS = 14
 FEATURE_BITS = 20
@@ -62,38 +140,17 @@ class TrainingRows:
     labels: Array
     counted: Array
 
-    @property
-    def n_rows(self) -> int:
-        """How many, those that do not count included."""
-        return int(self.vectors.shape[1])
-
-    @property
-    def n_copies(self) -> int:
-        """Copies of a row."""
-        return int(self.vectors.shape[2])
-
-    @property
-    def width(self) -> int:
-        """W: numbers in a vector, the 1 included."""
-        return int(self.vectors.shape[3])
-
-    @property
-    def place(self) -> Array:
-        """An array that lies where the rows do."""
-        return self.unit
-
     def at(self, chosen: Array | slice) -> TrainingRows:
         """Some of the rows, by their indices, with vectors in float64."""
         xp = array_api_compat.array_namespace(self.unit)
-        if isinstance(chosen, slice):
-            return TrainingRows(
-                xp.astype(self.vectors[:, chosen], xp.float64),
-                *(getattr(self, field.name)[chosen] for field in fields(self)[1:]),
-            )
-        return TrainingRows(
-            xp.astype(xp.take(self.vectors, chosen, axis=1), xp.float64),
-            *(xp.take(getattr(self, field.name), chosen, axis=0) for field in fields(self)[1:]),
-        )
+        vectors = xp.astype(_chosen(xp, self.vectors, chosen, axis=1), xp.float64)
+        return TrainingRows(vectors, *(_chosen(xp, getattr(self, field.name), chosen) for field in fields(self)[1:]))
+
+
+def _chosen(xp: Any, array: Array, chosen: Array | slice, axis: int = 0) -> Array:
+    if isinstance(chosen, slice):
+        return array[(slice(None),) * axis + (chosen,)]
+    return xp.take(array, chosen, axis=axis)
 
 
 @dataclass(frozen=True)
@@ -140,45 +197,18 @@ def feature_bits(n_features: int) -> int:
 
 
 @dataclass(frozen=True)
-class RowMaker:
-    """How features become vectors: public numbers alone."""
+class RunRows:
+    """The rows of a run: their vectors are kept, or, where they would not fit into memory, made whenever some are asked for.
 
-    n_classes: int
-    matrices: PublicMatrices
-    row_length: float | None
-
-    def all_of(self, features: Array, labels: Array) -> TrainingRows:
-        """All rows, made in blocks; where a block ends is of no consequence."""
-        xp = array_api_compat.array_namespace(features)
-        at_once = max(1, _NUMBERS_AT_ONCE // (features.shape[1] + self.numbers_in_a_row(features.shape[1])))
-        starts = range(0, max(1, features.shape[0]), at_once)
-        blocks = [self.block(features[start : start + at_once], labels[start : start + at_once]) for start in starts]
-        joined = {
-            field.name: xp.concat([getattr(block, field.name) for block in blocks], axis=int(field.name == "vectors"))
-            for field in fields(TrainingRows)
-        }
-        return TrainingRows(**joined)
-
-    def numbers_in_a_row(self, n_features: int) -> int:
-        """In all vectors of a row."""
-        return self.matrices.groups * self.matrices.copies * (self.matrices.width(n_features) + 1)
-
-    def block(self, features: Array, labels: Array) -> TrainingRows:
-        """Some rows at once."""
-        xp = array_api_compat.array_namespace(features)
-        matrices = self.matrices
-        whole = None if matrices.whole is None else xp.asarray(matrices.whole, device=array_api_compat.device(features))
-        features = xp.astype(features, xp.float64)
-        return _block_vectors(xp, features, labels, self.n_classes, matrices, whole, self.row_length)
-
-
-@dataclass(frozen=True)
-class RowsMadeAgain:
-    """Rows whose vectors would not fit into memory: made from their features whenever some are asked for."""
+    ``features`` (rows, P0) and ``labels`` are NumPy or torch; where they lie is where the work is done.
+    """
 
     features: Array
     labels: Array
-    maker: RowMaker
+    n_classes: int
+    matrices: PublicMatrices
+    row_length: float | None
+    kept: TrainingRows | None = None
 
     @property
     def n_rows(self) -> int:
@@ -186,89 +216,78 @@ class RowsMadeAgain:
         return int(self.features.shape[0])
 
     @property
-    def n_copies(self) -> int:
-        """Copies of a row."""
-        return self.maker.matrices.copies
-
-    @property
     def width(self) -> int:
         """W: numbers in a vector, the 1 included."""
-        return self.maker.matrices.width(int(self.features.shape[1])) + 1
+        return self.matrices.width(int(self.features.shape[1])) + 1
 
     @property
-    def place(self) -> Array:
-        """An array that lies where the rows do."""
-        return self.features
+    def numbers_in_a_row(self) -> int:
+        """In all vectors of a row."""
+        return self.matrices.groups * self.matrices.copies * self.width
 
     def at(self, chosen: Array | slice) -> TrainingRows:
         """Some of the rows, by their indices, with vectors in float64."""
+        if self.kept is not None:
+            return self.kept.at(chosen)
         xp = array_api_compat.array_namespace(self.features)
-        if isinstance(chosen, slice):
-            some = self.features[chosen], self.labels[chosen]
+        return self.block(_chosen(xp, self.features, chosen), _chosen(xp, self.labels, chosen)).at(slice(None))
+
+    def all(self) -> TrainingRows:
+        """All rows, made in blocks; where a block ends is of no consequence."""
+        xp = array_api_compat.array_namespace(self.features)
+        at_once = max(1, _NUMBERS_AT_ONCE // (self.features.shape[1] + self.numbers_in_a_row))
+        pieces = [slice(start, start + at_once) for start in range(0, max(1, self.n_rows), at_once)]
+        blocks = [self.block(self.features[piece], self.labels[piece]) for piece in pieces]
+        joined = {
+            field.name: xp.concat([getattr(block, field.name) for block in blocks], axis=int(field.name == "vectors"))
+            for field in fields(TrainingRows)
+        }
+        return TrainingRows(**joined)
+
+    def block(self, features: Array, labels: Array) -> TrainingRows:
+        """Some rows at once."""
+        xp, matrices = array_api_compat.array_namespace(features), self.matrices
+        features = xp.astype(features, xp.float64)
+        count, n_features = features.shape
+        groups, copies = matrices.groups, matrices.copies
+        finite = xp.all(xp.isfinite(features), axis=1)
+        features = xp.where(finite[:, None], features, xp.zeros_like(features))
+        value = integer_unit(xp.max(xp.abs(features), axis=1), feature_bits(n_features), xp)  # of one integer, row by row
+        numbers = xp.round(features / value[:, None])
+        if self.row_length is not None:
+            squared = xp.sum(numbers * numbers, axis=1)
+            value = xp.where(squared > 0, self.row_length / xp.sqrt(xp.where(squared > 0, squared, 1.0)), value)
+        if matrices.whole is not None:
+            whole = xp.asarray(matrices.whole, device=array_api_compat.device(features))
+            products = xp.reshape(xp.matmul(numbers, whole.T), (count, groups, copies, matrices.width(n_features)))
+            numbers, value = xp.permute_dims(products, (1, 0, 2, 3)), value * matrices.unit
         else:
-            some = xp.take(self.features, chosen, axis=0), xp.take(self.labels, chosen, axis=0)
-        return self.maker.block(*some).at(slice(None))
+            numbers = xp.reshape(numbers, (1, count, 1, n_features))
+        ones = xp.ones((groups, count, copies, 1), dtype=xp.float64, device=array_api_compat.device(features))
+        vectors = xp.concat([numbers * value[None, :, None, None], ones], axis=3)
+
+        largest = xp.max(xp.max(xp.max(xp.abs(vectors), axis=3), axis=2), axis=0)
+        counted = finite & xp.isfinite(largest) & (labels >= 0) & (labels < self.n_classes)
+        vectors = xp.where(counted[None, :, None, None], vectors, xp.zeros_like(vectors))
+        unit = integer_unit(largest, VECTOR_BITS, xp)
+        vectors = xp.round(vectors / unit[None, :, None, None])
+        squares = xp.sum(vectors * vectors, axis=3)  # (G, rows, copies), exact
+        if copies == 1:
+            lengths, gram = (
+                squares[:, :, 0].T,
+                xp.zeros((count, 0, 0), dtype=xp.float64, device=array_api_compat.device(features)),
+            )
+        else:
+            lengths, gram = squares[0], xp.matmul(vectors[0], xp.matrix_transpose(vectors[0]))
+        return TrainingRows(xp.astype(vectors, xp.int16), unit, lengths, gram, labels, xp.astype(counted, xp.float64))
 
 
 def training_vectors(
     features: Array, labels: Array, n_classes: int, matrices: PublicMatrices, row_length: float | None
-) -> TrainingRows | RowsMadeAgain:
-    """The rows of a run.
-
-    Parameters
-    ----------
-    features : array (rows, P0) of floats
-        NumPy or torch; where it lies is where the work is done.
-    labels : array (rows,) of int64
-    n_classes, matrices, row_length
-        Public.
-    """
-    maker = RowMaker(n_classes, matrices, row_length)
-    if features.shape[0] * maker.numbers_in_a_row(features.shape[1]) > MOST_NUMBERS_KEPT:
-        return RowsMadeAgain(features, labels, maker)
-    return maker.all_of(features, labels)
-
-
-def _block_vectors(
-    xp: Any,
-    features: Array,
-    labels: Array,
-    n_classes: int,
-    matrices: PublicMatrices,
-    whole: Array | None,
-    row_length: float | None,
-) -> TrainingRows:
-    count, n_features = features.shape
-    groups, copies = matrices.groups, matrices.copies
-    finite = xp.all(xp.isfinite(features), axis=1)
-    features = xp.where(finite[:, None], features, xp.zeros_like(features))
-    value = integer_unit(xp.max(xp.abs(features), axis=1), feature_bits(n_features), xp)  # of one integer, row by row
-    numbers = xp.round(features / value[:, None])
-    if row_length is not None:
-        squared = xp.sum(numbers * numbers, axis=1)
-        value = xp.where(squared > 0, row_length / xp.sqrt(xp.where(squared > 0, squared, 1.0)), value)
-    if whole is not None:
-        products = xp.reshape(xp.matmul(numbers, whole.T), (count, groups, copies, matrices.width(n_features)))
-        numbers, value = xp.permute_dims(products, (1, 0, 2, 3)), value * matrices.unit
-    else:
-        numbers = xp.reshape(numbers, (1, count, 1, n_features))
-    ones = xp.ones((groups, count, copies, 1), dtype=xp.float64, device=array_api_compat.device(features))
-    vectors = xp.concat([numbers * value[None, :, None, None], ones], axis=3)
-
-    largest = xp.max(xp.max(xp.max(xp.abs(vectors), axis=3), axis=2), axis=0)
-    counted = finite & xp.isfinite(largest) & (labels >= 0) & (labels < n_classes)
-    vectors = xp.where(counted[None, :, None, None], vectors, xp.zeros_like(vectors))
-    unit = integer_unit(largest, VECTOR_BITS, xp)
-    vectors = xp.round(vectors / unit[None, :, None, None])
-    squares = xp.sum(vectors * vectors, axis=3)  # (G, rows, copies), exact
-    if copies == 1:
-        lengths, gram = (
-            squares[:, :, 0].T,
-            xp.zeros((count, 0, 0), dtype=xp.float64, device=array_api_compat.device(features)),
-        )
-    else:
-        lengths, gram = squares[0], xp.matmul(vectors[0], xp.matrix_transpose(vectors[0]))
-    return TrainingRows(xp.astype(vectors, xp.int16), unit, lengths, gram, labels, xp.astype(counted, xp.float64))
+) -> RunRows:
+    """The rows of a run, their vectors kept if there is room; everything but the rows is public."""
+    rows = RunRows(features, labels, n_classes, matrices, row_length)
+    return rows if rows.n_rows * rows.numbers_in_a_row > MOST_NUMBERS_KEPT else replace(rows, kept=rows.all())
 
 
 def largest_width() -> int:

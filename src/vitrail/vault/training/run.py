@@ -16,154 +16,45 @@ declared row count, the steps from nobody: no look at the rows decides when to s
 accountant for that relation (the two vectors may point apart).
 
 *Not counted*: how long it takes (docs/guarantees.md).
+
+Random numbers of a training run: rounded Gaussians on the grid and exact coins, from the operating system's generator.
+
+The same draws as everywhere in the vault (``vault.noise``): the noise is round(sigma Z) in cells of the grid on which the
+sums are integers, so that no float of it is visible, and a row enters a step by a coin of its own whose probability is
+exactly the rate. They do not depend on rows. For an accelerator the random bits are drawn ahead of the steps that use them,
+in threads of their own, and become noise there (``noise_on_device``).
+
+There is no seed. A run without a promise may be handed a generator from outside (``train_maps``), to be repeated bit for
+bit; its samples come from there, and it has no noise.
+
+Where the rows of a training run lie: read from the vault's source, moved to the device, and nowhere else.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
+import os
+from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import array_api_compat
 import numpy as np
 from numpy.typing import NDArray
 
-from ...accounting import FixedBlock, JsonValue, rounded_down, rounded_up
 from ...errors import InvalidInput
-from .map_gradients import COPY_ROOM_BITS, clipped_cells, row_coefficients, rows_that_stay_exact, summed_products
-from .plan_checks import check_training, check_width
-from .price import run_epsilon
-from .row_arithmetic import Array
-from .row_vectors import PublicMatrices, RowsMadeAgain, TrainingRows, training_vectors
-from .step_noise import StepDraws, fresh_generator, open_draws, private_draws
+from ..noise.sampler import bernoulli, rounded_gaussian, rounded_gaussian_from
+from ..rows.sources import RowSource
+from ..setting import Setting
+from .map_gradients import clipped_cells, row_coefficients, rows_that_stay_exact, summed_products
+from .plan import MapTraining
+from .row_vectors import Array, PublicMatrices, RunRows, TrainingRows, training_vectors
 
-FloatArray = NDArray[np.float32]
 BLOCK_NUMBERS = 2**19
 """Responses that are held at once on the CPU, where they should stay in the cache; 2^7 times as many on an accelerator."""
-
-FINEST_CELL_BITS, LARGEST_SIGMA_BITS = 36, 44
-
-
-@dataclass(frozen=True, eq=False)
-class MapTraining:
-    """A training run, fixed before it starts. Nothing in it comes from rows.
-
-    Parameters
-    ----------
-    n_classes, n_maps : int
-        The model: ``n_maps`` linear maps for each class.
-    beta : float
-        Inverse temperature of the weights of the maps.
-    epsilon, delta : float
-        The price; ``epsilon`` infinite for a run without noise and without a promise.
-    noise_multiplier : float
-        Noise over clip; 0 where ``epsilon`` is infinite.
-    sampling_rate : float
-        Probability with which a row enters a step.
-    steps : int
-        How many noisy sums.
-    clip : float
-        The longest gradient of a row; infinite only where ``epsilon`` is.
-    expected_rows : float
-        Rows expected in a step, from the declared row count: what sums are divided by.
-    learning_rate, decay : float
-        Of Adam, with a cosine schedule down to zero; ``decay`` is L2 on the maps.
-    average : float
-        Share of the run, at its end, whose weights are averaged.
-    start : float
-        Half the width of the uniform first weights.
-    filters : array (P, copies, P0), or None
-        Public linear maps from features to inputs, one for each copy of a row; the first is what predictions use.
-    projections : array (M, P', P), or None
-        Public projections, one per map.
-    row_length : float, or None
-        Scale every row's features to this Euclidean length first, by the row's own length.
-
-    Examples
-    --------
-    >>> import vitrail as vt
-    >>> from vitrail.vault import MapTraining
-    >>> run = MapTraining(n_classes=2, n_maps=3, noise_multiplier=1.3, sampling_rate=500 / 60_000, steps=2400,
-    ...                   epsilon=1.48, delta=1e-5, expected_rows=500)
-    >>> run.event.cost().block_epsilon
-    1.48
-    """
-
-    n_classes: int
-    n_maps: int
-    noise_multiplier: float
-    sampling_rate: float
-    steps: int
-    epsilon: float
-    delta: float
-    expected_rows: float
-    beta: float = 1.0
-    clip: float = 1.0
-    learning_rate: float = 1e-2
-    decay: float = 0.0
-    average: float = 0.25
-    start: float = 0.01
-    momentum: float = 0.9
-    schedule: str = "cosine"
-    filters: FloatArray | None = field(default=None, repr=False)
-    projections: FloatArray | None = field(default=None, repr=False)
-    row_length: float | None = None
-
-    def __post_init__(self) -> None:
-        check_training(self)
-
-    @property
-    def private(self) -> bool:
-        """Whether there is a promise."""
-        return math.isfinite(self.epsilon)
-
-    @property
-    def sigma(self) -> float:
-        """Standard deviation of the noise on every coordinate of a step's sum."""
-        return self.noise_multiplier * self.clip
-
-    @property
-    def cell_bits(self) -> int:
-        """B: a sum is counted in cells of clip / 2^B, finer than the noise by 2^B times the noise multiplier."""
-        finest = FINEST_CELL_BITS if self.filters is None else FINEST_CELL_BITS - COPY_ROOM_BITS
-        return min(finest, LARGEST_SIGMA_BITS - math.ceil(math.log2(max(1.0, self.noise_multiplier))))
-
-    @property
-    def event(self) -> FixedBlock:
-        """What the ledger records."""
-        return FixedBlock(self.epsilon, self.delta, self.noise_multiplier, self.sampling_rate, self.steps)
-
-    def describe(self) -> dict[str, JsonValue]:
-        """The public parameters; arrays by their digest."""
-        return {
-            "question": "map-training",
-            "n_classes": self.n_classes,
-            "n_maps": self.n_maps,
-            "beta": self.beta,
-            "clip": self.clip,
-            "learning_rate": self.learning_rate,
-            "decay": self.decay,
-            "average": self.average,
-            "start": self.start,
-            "momentum": self.momentum,
-            "schedule": self.schedule,
-            "expected_rows": self.expected_rows,
-            "filters": _digest(self.filters),
-            "projections": _digest(self.projections),
-            "row_length": self.row_length,
-        }
-
-    def check_fits(self, n_features: int, neighbours: str) -> None:
-        """Refuse a run that does not fit the data, or whose noise does not pay for its epsilon: a bill must be true."""
-        check_width(self, n_features)
-        cost = run_epsilon(self.noise_multiplier, self.sampling_rate, self.steps, self.delta, neighbours)
-        if not cost <= self.epsilon:
-            raise InvalidInput(
-                f"noise_multiplier {self.noise_multiplier:.6g} makes this run cost epsilon {rounded_up(cost)} at delta "
-                f"{rounded_up(self.delta)} ({neighbours}); it says {rounded_down(self.epsilon)}. Nothing was charged"
-            )
 
 
 @dataclass(frozen=True)
@@ -211,17 +102,17 @@ def train_maps(
 @dataclass
 class _Run:
     training: MapTraining
-    rows: TrainingRows | RowsMadeAgain
+    rows: RunRows
     generator: np.random.Generator | None = None
 
     def weights(self, advance: Callable[[int], None] | None) -> NDArray[np.float64]:
         """Adam on noisy sums; the average of the last part of the way. Shape (M, K, W), the biases last."""
         plan = self.training
-        xp = array_api_compat.array_namespace(self.rows.place)
+        xp = array_api_compat.array_namespace(self.rows.features)
         shape = (plan.n_maps, plan.n_classes, self.rows.width)
         generator = fresh_generator() if self.generator is None else self.generator
-        weights = _like(xp, generator.uniform(-plan.start, plan.start, shape), self.rows.place)
-        decay = _like(xp, np.append(np.full(shape[2] - 1, plan.decay), 0.0), self.rows.place)  # none on biases
+        weights = _like(xp, generator.uniform(-plan.start, plan.start, shape), self.rows.features)
+        decay = _like(xp, np.append(np.full(shape[2] - 1, plan.decay), 0.0), self.rows.features)  # none on biases
         adam, mean = _Adam(xp, weights, plan.momentum), xp.zeros_like(weights)
         averaged_from = plan.steps - max(1, round(plan.average * plan.steps))
         for step, draws in enumerate(self.draws(math.prod(shape), generator)):
@@ -241,7 +132,7 @@ class _Run:
         if not plan.private:
             return open_draws(n_rows, plan.sampling_rate, plan.steps, generator)
         sigma_cells = plan.noise_multiplier * 2.0**plan.cell_bits
-        device = None if isinstance(self.rows.place, np.ndarray) else self.rows.place.device
+        device = None if isinstance(self.rows.features, np.ndarray) else self.rows.features.device
         return private_draws(n_rows, plan.sampling_rate, sigma_cells, size, plan.steps, device=device)
 
     def noisy_sum(self, weights: Array, draws: StepDraws) -> Array:
@@ -256,8 +147,8 @@ class _Run:
         return xp.astype(total, xp.float64) * (plan.clip / 2.0**plan.cell_bits)
 
     def _blocks(self, draws: StepDraws) -> Iterator[TrainingRows]:
-        plan, on_host = self.training, isinstance(self.rows.place, np.ndarray)
-        xp, copies = array_api_compat.array_namespace(self.rows.place), self.rows.n_copies
+        plan, on_host = self.training, isinstance(self.rows.features, np.ndarray)
+        xp, copies = array_api_compat.array_namespace(self.rows.features), self.rows.matrices.copies
         room = BLOCK_NUMBERS * (1 if on_host else 2**7)
         groups = 1 if plan.projections is None else plan.n_maps
         numbers = copies * max(
@@ -265,7 +156,7 @@ class _Run:
         )  # of a row; vectors are used twice
         at_once = min(rows_that_stay_exact(plan.cell_bits, copies), max(64, room // numbers))
         count = self.rows.n_rows if draws.rows is None else len(draws.rows)
-        chosen = None if draws.rows is None else _like(xp, draws.rows, self.rows.place)
+        chosen = None if draws.rows is None else _like(xp, draws.rows, self.rows.features)
         for start in range(0, count, at_once):
             here = slice(start, min(start + at_once, count))
             yield self.rows.at(here if chosen is None else chosen[here])
@@ -308,8 +199,158 @@ def _numpy(numbers: Array) -> NDArray[np.float64]:
     return np.asarray(on_host, dtype=np.float64)
 
 
-def _digest(numbers: FloatArray | None) -> str | None:
-    if numbers is None:
-        return None
-    content = np.ascontiguousarray(numbers, dtype=np.float32)
-    return hashlib.sha256(repr(content.shape).encode() + content.tobytes()).hexdigest()
+STEPS_AHEAD = 16
+STEPS_AT_ONCE = 8
+"""On an accelerator the noise of so many steps is worked out together, and the host waits for it once."""
+
+
+@dataclass(frozen=True)
+class StepDraws:
+    """What one step draws: the indices of the rows that enter (None for all of them), and the noise in cells (or None)."""
+
+    rows: NDArray[np.int64] | None
+    noise: Array | None
+
+
+def fresh_generator() -> np.random.Generator:
+    """256 bits of the operating system: for first weights and for samples that promise nothing."""
+    return np.random.default_rng(int.from_bytes(os.urandom(32), "little"))
+
+
+def private_draws(
+    n_rows: int, rate: float, sigma_cells: float, size: int, steps: int, *, device: Any = None
+) -> Iterator[StepDraws]:
+    """The draws of a private run, step by step, made a few steps ahead.
+
+    Parameters
+    ----------
+    n_rows : int
+        Rows that toss a coin.
+    rate, sigma_cells : float
+        Probability that a row enters; standard deviation of the noise in cells.
+    size, steps : int
+        Numbers in a sum; how many sums.
+    device : torch.device, optional
+        Where the noise is wanted; NumPy arrays if not given.
+    """
+
+    def entering() -> NDArray[np.int64] | None:
+        return None if rate == 1 else np.flatnonzero(bernoulli(rate, n_rows))
+
+    if device is None:
+        for _ in range(steps):
+            yield StepDraws(entering(), rounded_gaussian(sigma_cells, size))
+        return
+
+    def bits() -> tuple[NDArray[np.int64] | None, bytes]:
+        return entering(), os.urandom(8 * size)
+
+    with ThreadPoolExecutor(2, "vitrail-draws") as pool:
+        waiting: deque[Future[tuple[NDArray[np.int64] | None, bytes]]] = deque()
+        asked = 0
+        for start in range(0, steps, STEPS_AT_ONCE):
+            while asked < min(steps, start + STEPS_AHEAD):
+                waiting.append(pool.submit(bits))
+                asked += 1
+            drawn = [waiting.popleft().result() for _ in range(min(STEPS_AT_ONCE, steps - start))]
+            words = np.frombuffer(b"".join(some for _, some in drawn), np.int64).copy()
+            noise = rounded_gaussian_from(words, sigma_cells, device).reshape(len(drawn), size)
+            yield from (StepDraws(rows, noise[step]) for step, (rows, _) in enumerate(drawn))
+
+
+def open_draws(n_rows: int, rate: float, steps: int, generator: np.random.Generator) -> Iterator[StepDraws]:
+    """The samples of a run without a promise."""
+    for _ in range(steps):
+        yield StepDraws(None if rate == 1 else np.flatnonzero(generator.random(n_rows) < rate), None)
+
+
+def on_device(features: NDArray[np.float32], labels: NDArray[np.int64], device: str) -> tuple[Array, Array]:
+    """The rows where the work shall be done; see :func:`check_device`."""
+    place = check_device(device)
+    if place == "cpu":
+        return features, labels
+    import torch
+
+    where = "cpu" if place == "torch" else place
+    return torch.from_numpy(features).to(where), torch.from_numpy(labels).to(where)
+
+
+def check_device(device: object) -> str:
+    """A device that is there: NumPy ("cpu"), "torch", "cuda"; "auto" is an accelerator if there is one. Reads no row."""
+    place = _known_device(device)
+    check_products_are_exact(place)
+    return place
+
+
+def _known_device(device: object) -> str:
+    if device == "auto":
+        return "cuda" if _has_cuda() else "cpu"
+    if device == "cpu":
+        return "cpu"
+    if not isinstance(device, str) or (device != "torch" and device.split(":")[0] != "cuda"):
+        raise InvalidInput(f"device is {device!r}; choose 'auto', 'cpu', 'torch' or 'cuda'")
+    try:
+        import torch
+    except ImportError as error:
+        raise InvalidInput(f"device is {device!r}, which needs torch; install it, or use device='cpu'") from error
+    if device != "torch" and not torch.cuda.is_available():
+        raise InvalidInput(f"device is {device!r} and torch sees no such accelerator; use device='auto' or 'cpu'")
+    return device
+
+
+def _has_cuda() -> bool:
+    import importlib.util
+
+    if importlib.util.find_spec("torch") is None:
+        return False
+    import torch
+
+    return bool(torch.cuda.is_available())
+
+
+def training_rows(source: RowSource, setting: Setting) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Features and classes of private rows, for ``train_maps`` and nobody else.
+
+    Rows that the schema lets count zero are left out.
+    Each row decides by its own values whether it is left out, so a row more or less is a row more or less here too.
+    """
+    assert setting.target is not None
+    place = setting.schema.column_index(setting.target)
+    features, labels = [np.empty((0, setting.feature_schema.n_features), np.float32)], [np.empty(0, np.int64)]
+    for chunk in source.chunks(4096):
+        raw, valid = setting.schema.complete(chunk)
+        raw = raw[valid]
+        found, _ = setting.feature_schema.features(np.ascontiguousarray(np.delete(raw, place, axis=1)))
+        features.append(found.astype(np.float32))
+        labels.append(raw[:, place].astype(np.int64))
+    return np.concatenate(features), np.concatenate(labels)
+
+
+def _spread_integers(shape: tuple[int, int]) -> NDArray[np.int64]:
+    """Integers of 22 bits and a sign, fixed ones, whose bits are well mixed."""
+    numbers = np.arange(1, math.prod(shape) + 1, dtype=np.int64) * 2_654_435_761
+    return ((numbers ^ (numbers >> 13)) % 2**23 - 2**22).reshape(shape)
+
+
+@cache
+def check_products_are_exact(device: str) -> None:
+    """Refuse a device whose float64 matrix products round where they need not: the bound counts on exact integers.
+
+    IEEE products and sums of integers below 2^53 are exact. A library may be told to emulate float64 by shorter numbers;
+    that would show here, on public numbers, before anything is charged.
+    """
+    left, right = _spread_integers((96, 512)), _spread_integers((512, 80))
+    left[:8], right[:, :8] = 2**22, 2**22
+    factors = left.astype(np.float64), right.astype(np.float64)
+    if device == "cpu":
+        found = factors[0] @ factors[1]
+    else:
+        import torch
+
+        where = "cpu" if device == "torch" else device
+        found = torch.matmul(*(torch.from_numpy(factor).to(where) for factor in factors)).cpu().numpy()
+    if not np.array_equal(found, (left @ right).astype(np.float64)):
+        raise InvalidInput(
+            f"matrix products on device {device!r} are not exact in 64-bit floats, which private training counts on; "
+            "switch off the emulation of float64, or use device='cpu'. Nothing was charged"
+        )

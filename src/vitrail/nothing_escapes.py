@@ -1,24 +1,41 @@
-"""Calls with private rows in hand: one that may fail, a silent one, and a sealed one.
+"""The one door between private rows and everybody who may hear: nothing that a row causes goes through it.
 
-Silence while private rows are in hand: warnings, log records, standard output and error, destructors, threads.
+A question's answer is noisy and paid for. Whatever else a private row brought about would be a free and exact look at it:
+an exception, a warning, a log line, a byte on a screen, an interrupt that never was. So code that has private rows in hand
+runs behind this door, and all of these stop here, whatever raised or wrote them:
 
-All of it belongs to the whole process. A thread is no help in telling a model's words from others': models keep pools of
-threads, which were started on public rows and are handed private ones later. So the first call that needs silence
-silences the process, the last one to end restores it, and what *other* threads print or log in between is lost as well:
-that is the price.
+- *exceptions* of every kind, ``BaseException`` included (a panic of a Rust library and a cancelled task are no
+  ``Exception``): :func:`attempt` turns what one call raises into "this row does not count", and :func:`sealed` lets nothing
+  leave but a sentence of ours without cause, context or frames;
+- *interrupts* that only pretend: the user's Ctrl-C is obeyed because our own signal handler saw it; one that a model raises
+  is a failing row;
+- *warnings, log records, standard output and standard error*, those of C libraries included, and what Python says about
+  failing threads and destructors.
+
+**What may be said about rows**, here and in every message of the library: the names of columns and files; the dtype of a
+whole column; which container rows came in, and its number of dimensions and columns; that a file is damaged or gone; and
+whatever the schema declares. Never a value, the place or number of a row, nor the words of another library about either.
+
+**What cannot be held back in one process** (docs/guarantees.md names it): a model that ends or crashes the process, sends
+it a signal, writes to files, sockets or processes of its own, keeps a copy of a stream that is no file descriptor 1 or 2,
+or leaves a thread behind that speaks later; and how long a row takes. Tests: tests/vault/test_nothing_escapes.py,
+tests/vault/test_escapes_planted.py.
+
+**Silence.** Warnings, log records, output, destructors, threads: all of it belongs to the whole process. A thread is no
+help in telling a model's words from others': models keep pools of threads, which were started on public rows and are handed
+private ones later. So the first call that needs silence silences the process, the last one to end restores it, and what
+*other* threads print or log in between is lost as well: that is the price.
 
 File descriptors 1 and 2 point to the null device meanwhile, because C libraries write there past Python. What they still
 hold in buffers of their own is pushed out on both sides: before, so that nothing public is lost, and after, into the null
 device, so that nothing private comes late. ``sys.stdout`` and ``sys.stderr`` are exchanged too, as a notebook's are no
 descriptors. The bar (``progress``) counts in public units and gets a copy of the screen.
 
-The user's Ctrl-C, told from what a model merely raises.
-
-While private rows are in hand our own handler stands in for the one that was there. It notes the signal, and it raises
-only where the main thread is inside a guarded call, so that a long call ends at once. The question then stops, and when
-every silence is lifted the signal is sent again, to the handler that was there before: what the user sees is a fresh
-interrupt, without cause, context or a frame in which a row was. A ``KeyboardInterrupt`` with no signal behind it is a
-failing row like any other.
+**The user's Ctrl-C**, told from what a model merely raises. While private rows are in hand our own handler stands in for
+the one that was there. It notes the signal, and it raises only where the main thread is inside a guarded call, so that a
+long call ends at once. The question then stops, and when every silence is lifted the signal is sent again, to the handler
+that was there before: what the user sees is a fresh interrupt, without cause, context or a frame in which a row was. A
+``KeyboardInterrupt`` with no signal behind it is a failing row like any other.
 
 Python delivers signals to the main thread only. A pass in another thread installs nothing: no interrupt can reach it, so
 whatever is raised there was raised by what runs there.
@@ -39,8 +56,8 @@ from contextlib import suppress
 from types import FrameType, TracebackType
 from typing import Any, TextIO, TypeVar, cast
 
-from ..errors import VitrailError
-from ..progress import keep_screen, screen_of_stderr
+from .errors import InvalidInput, Unanswered, VitrailError
+from .progress import keep_screen, screen_of_stderr
 
 Result = TypeVar("Result")
 Otherwise = TypeVar("Otherwise")
@@ -98,22 +115,16 @@ def hushed(work: Callable[[], Result]) -> Result:
     return work() if _HERE.inside else _behind_the_door(work, None)
 
 
-def sealed(work: Callable[[], Result], may_say: type[VitrailError], otherwise: VitrailError) -> Result:
-    """Run ``work`` in silence; nothing it raises gets out.
+def sealed(work: Callable[[], Result], otherwise: VitrailError) -> Result:
+    """Run ``work``, which has private rows in hand, in silence; nothing it raises gets out.
 
-    Parameters
-    ----------
-    work : callable
-        Has private rows in hand.
-    may_say : type
-        Sentences of ours that are about public facts: they are raised without cause, context or frames.
-    otherwise : VitrailError
-        Is raised in place of anything else.
+    Sentences of ours of the kind of ``otherwise`` are about public facts: they are raised without cause, context or frames.
+    ``otherwise`` is raised in place of anything else.
     """
-    return _behind_the_door(work, (may_say, otherwise))
+    return _behind_the_door(work, otherwise)
 
 
-def _behind_the_door(work: Callable[[], Result], rule: tuple[type[VitrailError], VitrailError] | None) -> Result:
+def _behind_the_door(work: Callable[[], Result], otherwise: VitrailError | None) -> Result:
     result: list[Result] = []
     failure: BaseException | None = None
     before = _HERE.inside
@@ -122,7 +133,7 @@ def _behind_the_door(work: Callable[[], Result], rule: tuple[type[VitrailError],
         try:
             result.append(work())
         except BaseException as error:
-            failure = error if rule is None else _public_form(error, *rule)
+            failure = error if otherwise is None else _public_form(error, otherwise)
         finally:
             _HERE.inside = before
         if _failed.is_set() and not before:
@@ -137,8 +148,8 @@ def _behind_the_door(work: Callable[[], Result], rule: tuple[type[VitrailError],
     return result[0]
 
 
-def _public_form(error: BaseException, may_say: type[VitrailError], otherwise: VitrailError) -> VitrailError:
-    said = error if isinstance(error, may_say) else otherwise
+def _public_form(error: BaseException, otherwise: VitrailError) -> VitrailError:
+    said = error if isinstance(error, type(otherwise)) else otherwise
     said.__cause__ = said.__context__ = said.__traceback__ = None
     said.__dict__.pop("__notes__", None)
     return said
@@ -316,3 +327,21 @@ def stop_if_interrupted() -> None:
     """Leave the private rows if the user wants to; call it between pieces of work."""
     if INTERRUPTS.happened():
         raise Interrupted
+
+
+def opening(work: Callable[[], Result]) -> Result:
+    """Open rows, or look at their files: before any charge. Only what is wrong with columns, dtypes and files is said."""
+    sentence = (
+        "the rows cannot be read, and why may not be said: it could be about one of them. Give plain columns of numbers, "
+        "texts or booleans"
+    )
+    return sealed(work, InvalidInput(sentence))
+
+
+def answering(work: Callable[[], Result]) -> Result:
+    """Read private rows, after the charge. Only a damaged file is told."""
+    sentence = (
+        "the question could not be answered, and why may not be said: it could be about a private row. It stays on the "
+        "bill. To find out, ask it of rows that are nobody's (vitrail.vault.PublicRows)"
+    )
+    return sealed(work, Unanswered(sentence))

@@ -1,0 +1,390 @@
+"""The exact sums of Gram questions, in one of two ways, each with its own argument for the bound after rounding.
+
+**For many queries at once** (``SharedProduct``): one matrix product serves them all. Everything is an integer held in
+float64. With |u| <= 1 on the grid 2**-UNIT_BITS and weights on the grid 2**-WEIGHT_BITS, the columns V = (u_i u_j rounded,
+u, 1, y u rounded, y) are made once and multiplied by the weights of all queries; ``SHARED_ROWS`` products of at most
+2**(UNIT_BITS + WEIGHT_BITS) add up exactly, in whatever order the library adds. The sums around each centre follow in
+integers: sum w (u-z)(u-z)^T = sum w uu^T - z (sum w u)^T - (sum w u) z^T + (sum w) zz^T.
+
+*Bound.* u and y are rounded first; the squared distances |u|^2 - 2 u.z + |z|^2 of the rounded values are exact
+integers (below 2**44), hence the same bits for a row wherever it stands, and what is computed from them is
+element-wise. Rounding the products moves the summed matrix from w d d^T by at most w (g/2) sqrt(n^2 + n) in norm, g =
+2**-UNIT_BITS: that much is added to N = |d| sqrt(|d|^2 + y^2) before w is lowered to l2_bound/N and rounded *down*.
+So the contribution that is summed obeys the bound.
+
+**One query at a time** (``DirectProducts``): the weight is folded into the vector. For query q a row becomes v = sqrt(w) d
+and t = sqrt(w) y, both rounded to nearest on power-of-two grids, and contributes v v^T and t v: one product of the block's
+(v, t) with v, exact in float64 because entries stay below 2**21 cells and ``DIRECT_ROWS`` rows are multiplied at a time (21
++ 21 + 11 = 53 bits).
+
+*Bound.* In real numbers the contribution has norm N = |v| sqrt(|v|^2 + t^2), and the weight is lowered until N <= C -
+slack. Rounding moves v by at most e = g_v sqrt(n)/2 and t by at most g_t/2, hence (v, t) by at most E = sqrt(e^2 +
+g_t^2/4); from |v v'^T - ...| <= e |(v, t)| + |v| E + e E, with |v| <= sqrt(C) and |t| <= y_bound, the rounded
+contribution has norm at most C: slack is that expression, a public constant. The integers are checked all the same,
+and a row that fails counts zero.
+
+**Weights** are kept in [0, 1], and lowered jointly where a row would say too much to all queries together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from array_api_compat import array_namespace
+from numpy.typing import NDArray
+
+from ..._types import Bools, Floats
+from ...errors import InvalidInput
+from ...nothing_escapes import attempt
+from ..rows.block import in_halves
+from ..rows.row_function import Arrays, RowPass
+from .grid import (
+    FLOAT_SLACK,
+    Array,
+    Grid,
+    clip_rows,
+    exact_products,
+    power_of_two_below,
+    rounded,
+    squared_norms,
+    to_grid,
+)
+
+if TYPE_CHECKING:
+    from ..questions.gram_sum import GramSum
+
+
+UNIT_BITS = 20
+WEIGHT_BITS = 20
+SHARED_ROWS = 2**12
+SMALLEST_WEIGHT = 2.0**-18
+"""Weights clipped below this would be a few of their cells wide."""
+
+
+@dataclass(frozen=True)
+class SharedProduct:
+    """The exact sums of a Gram question with many queries, by one product per block."""
+
+    question: GramSum
+
+    def __post_init__(self) -> None:
+        question = self.question
+        longest = (2 * question.row_norm) ** 2 + 2 * question.row_norm * question.y_bound * question.cross
+        if question.l2_bound / longest < SMALLEST_WEIGHT:
+            raise InvalidInput(
+                f"l2_bound of a GramSum is {question.l2_bound:.3g}, far below what a row inside row_norm = "
+                f"{question.row_norm:.3g} can contribute: clipped rows would count nothing. Lower row_norm, or scale u down"
+            )
+
+    @cached_property
+    def columns(self) -> SharedColumns:
+        """The columns of the product."""
+        return SharedColumns(self.question.size, self.question.cross)
+
+    @cached_property
+    def u_scale(self) -> float:
+        """A power of two at least row_norm: u is divided by it."""
+        return 2 * power_of_two_below(self.question.row_norm)
+
+    @cached_property
+    def y_scale(self) -> float:
+        """A power of two at least y_bound, never below u_scale, so that one bound on rounding serves both parts."""
+        return max(2 * power_of_two_below(self.question.y_bound), self.u_scale)
+
+    @cached_property
+    def unit_grid(self) -> Grid:
+        """The grid of u and of the centres: u_scale is 2**UNIT_BITS cells."""
+        return Grid(self.question.row_norm, self.u_scale * 2.0**-UNIT_BITS, self.question.size)
+
+    @property
+    def gram_cell(self) -> float:
+        """The size of one unit of an exact Gram entry."""
+        return self.u_scale**2 * 2.0 ** -(2 * UNIT_BITS + WEIGHT_BITS)
+
+    @property
+    def cross_cell(self) -> float:
+        """The size of one unit of an exact cross entry."""
+        return self.u_scale * self.y_scale * 2.0 ** -(2 * UNIT_BITS + WEIGHT_BITS)
+
+    @cached_property
+    def rounding(self) -> float:
+        """What rounding the products may add to the norm of a contribution with w = 1."""
+        n = self.question.size
+        return self.u_scale * self.y_scale * 2.0 ** -(UNIT_BITS + 1) * math.sqrt(n * n + n) / FLOAT_SLACK
+
+    def totals(self, rows: RowPass, block_rows: int) -> NDArray[np.object_]:
+        """Exact sums, (queries, pairs [+ size])."""
+        question = self.question
+        centres = np.zeros((1, question.size))
+        if question.centres is not None:
+            centres = np.asarray(to_grid(question.centres, self.unit_grid))
+        (total,) = exact_products(
+            rows,
+            question.row_function(),
+            lambda arrays, valid: [self._product(arrays, valid, centres)],
+            [(question.queries, self.columns.width)],
+            block_rows=block_rows,
+            most_rows=SHARED_ROWS,
+        )
+        whole_centres = np.broadcast_to(centres, (question.queries, question.size)).astype(np.int64).astype(np.object_)
+        return self.columns.around(total, whole_centres)
+
+    def _product(self, arrays: Arrays, valid: Bools, centres: Floats) -> Floats:
+        u, y, row_weights = arrays
+        counted = valid & ~np.isnan(y[:, 0])
+        if not np.isfinite(u.sum()):  # cheap to rule out; a row that is not finite counts zero
+            counted &= np.isfinite(u).all(axis=1)
+        u_cells = to_grid(u, self.unit_grid)
+        y_cells = self._y_cells(np.where(counted, y[:, 0], 0.0)) if self.question.cross else None
+        weights = self._integer_weights(squared_distances(u_cells, centres), y_cells, row_weights)
+        if not counted.all():
+            weights[~counted] = 0.0
+        product: Floats = weights.T @ self.columns.of(u_cells, y_cells)
+        return product
+
+    def _y_cells(self, y: Floats) -> Floats:
+        most = math.floor(self.question.y_bound / self.y_scale * 2.0**UNIT_BITS)
+        return np.clip(np.rint(y / self.y_scale * 2.0**UNIT_BITS), -most, most)
+
+    def _integer_weights(self, squares: Floats, y_cells: Floats | None, row_weights: Floats) -> Floats:
+        """Weights in cells, (rows, queries), for which every row's contribution obeys both bounds.
+
+        ``squares`` are exact squared distances in cells, (rows, queries) or (rows, 1) where all queries share a centre.
+        """
+        question, unit = self.question, 2.0**-UNIT_BITS
+        d2 = squares * (self.u_scale * unit) ** 2
+        norms = d2
+        if y_cells is not None:
+            norms = np.sqrt(d2 * (d2 + (y_cells * (self.y_scale * unit))[:, None] ** 2))
+        norms = norms + self.rounding
+        weights = np.ones((1, 1)) if question.weight is None else weights_at(question.weight, np.sqrt(d2))
+        if row_weights.shape[1]:
+            weights = weights * clipped_weights(row_weights)
+        weights = np.minimum(weights, question.l2_bound * FLOAT_SLACK / norms)
+        if weights.shape[1] < question.queries:
+            weights = np.repeat(weights, question.queries, axis=1)
+        assert question.joint_bound is not None
+        if question.joint_bound < math.sqrt(question.queries) * question.l2_bound * FLOAT_SLACK:
+            weights = weights * joint_factors(weights, norms, question.joint_bound)
+        weights *= 2.0**WEIGHT_BITS
+        return np.floor(weights, out=weights)
+
+
+def squared_distances(u: Array, centres: Array) -> Array:
+    """|u - z|^2 for every row and centre, (rows, queries), exact integers."""
+    squares = u @ centres.T
+    squares *= -2.0
+    squares += squared_norms(u)[:, None]
+    squares += squared_norms(centres)
+    return squares
+
+
+@dataclass(frozen=True)
+class SharedColumns:
+    """The columns V of the shared product, and where each part stands."""
+
+    n: int
+    cross: bool
+
+    @property
+    def pairs(self) -> int:
+        """Number of products u_i u_j with i <= j."""
+        return self.n * (self.n + 1) // 2
+
+    @property
+    def width(self) -> int:
+        """Number of columns."""
+        return self.pairs + self.n + 1 + (self.n + 1 if self.cross else 0)
+
+    def of(self, u: Array, y: Array | None) -> Array:
+        """V for one block of rows: integers on the grid 2**-UNIT_BITS."""
+        xp = array_namespace(u)
+        n, start = self.n, 0
+        columns = xp.empty((u.shape[0], self.width), dtype=u.dtype)
+        scaled = u * 2.0**-UNIT_BITS
+        for i in range(n):
+            columns[:, start : start + n - i] = scaled[:, i : i + 1] * u[:, i:]
+            start += n - i
+        columns[:, start : start + n] = u
+        columns[:, start + n] = 2.0**UNIT_BITS
+        if y is not None:
+            columns[:, start + n + 1 : start + 2 * n + 1] = scaled * y[:, None]
+            columns[:, start + 2 * n + 1] = y
+        return rounded(columns)
+
+    def around(self, totals: NDArray[np.object_], centres: NDArray[np.object_]) -> NDArray[np.object_]:
+        """Sums around each centre, (queries, pairs [+ n]), in cells of 2**-(2 UNIT_BITS + WEIGHT_BITS).
+
+        ``totals`` (queries, width) are the exact products, ``centres`` (queries, n) integers on the unit grid.
+        """
+        n, pairs, lift = self.n, self.pairs, 1 << UNIT_BITS
+        first, second = np.triu_indices(n)
+        u_sums = totals[:, pairs : pairs + n]
+        weight_sums = totals[:, pairs + n] // lift
+        gram: NDArray[np.object_] = totals[:, :pairs] * lift
+        gram = gram - centres[:, first] * u_sums[:, second] - centres[:, second] * u_sums[:, first]
+        gram = gram + centres[:, first] * centres[:, second] * weight_sums[:, None]
+        if not self.cross:
+            return gram
+        yu_sums, y_sums = totals[:, pairs + n + 1 : pairs + 2 * n + 1], totals[:, pairs + 2 * n + 1]
+        return np.concatenate((gram, yu_sums * lift - centres * y_sums[:, None]), axis=1)
+
+
+CELL_BITS = 21
+DIRECT_ROWS = 2**11
+
+
+@dataclass(frozen=True)
+class DirectProducts:
+    """The exact sums of a Gram question, by one product per query and block."""
+
+    question: GramSum
+
+    def __post_init__(self) -> None:
+        if self.inner_bound <= 0.5 * self.question.l2_bound or self.joint_inner_bound <= 0:
+            raise InvalidInput(
+                f"y_bound of a GramSum is {self.question.y_bound}, too large beside l2_bound = {self.question.l2_bound}; "
+                "scale y down and the answer up"
+            )
+
+    @cached_property
+    def v_step(self) -> float:
+        """One cell of v: at most 2**-CELL_BITS of twice sqrt(l2_bound), the largest |v|."""
+        return 2 * power_of_two_below(math.sqrt(self.question.l2_bound)) * 2.0**-CELL_BITS
+
+    @cached_property
+    def t_step(self) -> float:
+        """One cell of t."""
+        return 2 * power_of_two_below(self.question.y_bound) * 2.0**-CELL_BITS if self.question.cross else 0.0
+
+    @property
+    def gram_cell(self) -> float:
+        """The size of one unit of an exact Gram entry."""
+        return self.v_step**2
+
+    @property
+    def cross_cell(self) -> float:
+        """The size of one unit of an exact cross entry."""
+        return self.v_step * self.t_step
+
+    @cached_property
+    def inner_bound(self) -> float:
+        """C - slack."""
+        question = self.question
+        v_error = self.v_step * math.sqrt(question.size) / 2
+        both_error = math.hypot(v_error, self.t_step / 2)
+        longest = math.sqrt(question.l2_bound + (question.y_bound**2 if question.cross else 0.0))
+        slack = v_error * longest + math.sqrt(question.l2_bound) * both_error + v_error * both_error
+        return (question.l2_bound - slack) * FLOAT_SLACK
+
+    @cached_property
+    def joint_inner_bound(self) -> float:
+        """The joint bound less the slack of every query."""
+        assert self.question.joint_bound is not None
+        return self.question.joint_bound - math.sqrt(self.question.queries) * (self.question.l2_bound - self.inner_bound)
+
+    def totals(self, rows: RowPass, block_rows: int) -> NDArray[np.object_]:
+        """Exact sums, (queries, pairs [+ size])."""
+        question = self.question
+        right = question.size + (1 if question.cross else 0)
+        (exact,) = exact_products(
+            rows,
+            question.row_function(),
+            lambda arrays, valid: [self._products(arrays, valid)],
+            [(question.queries, right, question.size)],
+            block_rows=block_rows,
+            most_rows=DIRECT_ROWS,
+        )
+        first, second = np.triu_indices(question.size)
+        gram = exact[:, first, second]
+        return gram if not question.cross else np.concatenate((gram, exact[:, question.size, :]), axis=1)
+
+    def _products(self, arrays: Arrays, valid: Bools) -> Floats:
+        """For each query the integer matrix (v, t)^T v of at most DIRECT_ROWS rows."""
+        question = self.question
+        u, finite = clip_rows(arrays[0], question.row_norm)
+        y = np.clip(arrays[1][:, 0], -question.y_bound, question.y_bound)
+        counted = valid & finite & ~np.isnan(y)
+        roots = self._root_weights(u, y, arrays[2], counted)
+        products = np.empty((question.queries, question.size + (1 if question.cross else 0), question.size))
+        for query in range(question.queries):
+            d = u if question.centres is None else u - question.centres[query]
+            products[query] = self._one_product(d, y, roots[:, query], counted)
+        return products
+
+    def _root_weights(self, u: Floats, y: Floats, row_weights: Floats, counted: Bools) -> Floats:
+        """sqrt(w) of every row and query, lowered so that each contribution obeys the bounds."""
+        question = self.question
+        d2 = np.empty((len(u), question.queries))
+        for query in range(question.queries):
+            d2[:, query] = squared_norms(u if question.centres is None else u - question.centres[query])
+        norms = np.sqrt(d2 * (d2 + (y * y)[:, None])) if question.cross else d2
+        weights = np.ones_like(d2) if question.weight is None else weights_at(question.weight, np.sqrt(d2))
+        if row_weights.shape[1]:
+            weights *= clipped_weights(row_weights)
+        np.minimum(weights, self.inner_bound / norms, out=weights)
+        weights *= joint_factors(weights, norms, self.joint_inner_bound)
+        weights[~counted] = 0.0
+        return np.sqrt(weights, out=weights)
+
+    def _one_product(self, d: Array, y: Array, roots: Array, counted: Array) -> Array:
+        """(v, t)^T v of one query, exact integers; written for arrays of any namespace."""
+        xp = array_namespace(d)
+        v = rounded(d * (roots / self.v_step)[:, None])
+        t = rounded(y * (roots / self.t_step)) if self.question.cross else None
+        keep = counted & self._obeys(v, t)
+        if not bool(xp.all(keep)):
+            v = xp.where(keep[:, None], v, xp.zeros_like(v))
+            t = None if t is None else xp.where(keep, t, xp.zeros_like(t))
+        left = v if t is None else xp.concat((v, t[:, None]), axis=1)
+        return left.T @ v
+
+    def _obeys(self, v: Array, t: Array | None) -> Array:
+        """Whether the integers of each row obey the bound; False for what is not finite. Squares stay below 2**53: exact."""
+        v2 = squared_norms(v) * self.gram_cell
+        t2 = 0.0 if t is None else (t * self.t_step) ** 2
+        return v2 * (v2 + t2) <= self.question.l2_bound**2 * FLOAT_SLACK**0.25
+
+
+def weights_at(weight: Callable[[Floats], Floats], distances: Floats) -> Floats:
+    """A caller's weights of private distances, in [0, 1]. Where the function fails the row counts zero, and nobody hears."""
+    whole = _weights(weight, distances)
+    if whole is not None:
+        return clipped_weights(whole)
+    given = np.zeros_like(distances)
+
+    def passes(part: slice) -> bool:
+        alone = np.zeros_like(distances)  # a public distance, at which the function was tried
+        alone[part] = distances[part]
+        found = _weights(weight, alone)
+        if found is not None:
+            given[part] = found[part]
+        return found is not None
+
+    in_halves(len(distances), passes)
+    return clipped_weights(given)
+
+
+def _weights(weight: Callable[[Floats], Floats], distances: Floats) -> Floats | None:
+    given = attempt(lambda: np.asarray(weight(distances.copy()), dtype=np.float64), None)
+    return given if given is not None and given.shape == distances.shape else None
+
+
+def clipped_weights(weights: Floats) -> Floats:
+    """A fresh array of weights in [0, 1]; what is NaN counts zero."""
+    clipped = np.clip(np.asarray(weights, dtype=np.float64), 0.0, 1.0)
+    return np.nan_to_num(clipped, copy=False) if np.isnan(clipped.sum()) else clipped
+
+
+def joint_factors(weights: Floats, norms: Floats, joint_bound: float) -> Floats:
+    """Factors (rows, 1) in [0, 1] that bring sqrt(sum over queries of (w N)^2) to at most ``joint_bound``."""
+    inner = joint_bound * (FLOAT_SLACK - weights.shape[1] * 2.0**-52)  # a sum of that many squares is rounded as often
+    joint = np.sqrt(np.einsum("ij,ij->i", weights * norms, weights * norms))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        factors = np.where(joint > inner, inner / joint, 1.0)
+    return factors[:, None]
