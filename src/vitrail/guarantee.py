@@ -6,8 +6,9 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Literal, get_args
+from typing import Literal
 
+from . import _checks
 from .accounting import NOTHING, Basis, Cost, JsonValue, epsilon_of, mu_of, rounded_down, rounded_up
 from .accounting.cost import PICO
 from .accounting.gdp import LARGEST_MU
@@ -17,6 +18,7 @@ Neighbours = Literal["add-remove", "replace-one"]
 Protects = Literal["explanation-data", "training-data"]
 
 NEIGHBOURS: tuple[Neighbours, ...] = ("add-remove", "replace-one")
+PROTECTS: tuple[Protects, ...] = ("explanation-data", "training-data")
 
 SAMPLER_SHARE_OF_DELTA = 1e-6
 """Share of an account's delta set aside for the noise samplers' distance from the true law (vault.noise bounds it)."""
@@ -35,10 +37,7 @@ def check_epsilon_delta(epsilon: float, delta: float, what: str = "a budget") ->
 
 def check_neighbours(neighbours: str) -> Neighbours:
     """The neighbour relation, if it is one of ours."""
-    for known in NEIGHBOURS:
-        if neighbours == known:
-            return known
-    raise InvalidInput(f"neighbours is {neighbours!r}; choose one of {', '.join(map(repr, NEIGHBOURS))}")
+    return _checks.choice("neighbours", neighbours, NEIGHBOURS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,22 +158,14 @@ class Guarantee:
 
     @classmethod
     def of_mu(
-        cls,
-        mu: float,
-        delta: float,
-        neighbours: Neighbours = "add-remove",
-        protects: Protects = "explanation-data",
+        cls, mu: float, delta: float, neighbours: Neighbours = "add-remove", protects: Protects = "explanation-data"
     ) -> Guarantee:
         """The guarantee of a mu-GDP question before it is asked, stated at ``delta``: for quotes, which name no release."""
         return cls(epsilon_of(mu, delta), delta, mu, neighbours, protects)
 
     @classmethod
     def of(
-        cls,
-        basis: Basis,
-        delta: float,
-        neighbours: Neighbours = "add-remove",
-        protects: Protects = "explanation-data",
+        cls, basis: Basis, delta: float, neighbours: Neighbours = "add-remove", protects: Protects = "explanation-data"
     ) -> Guarantee:
         """The promise for everything that these releases reveal together, its Gaussian part stated at ``delta``."""
         cost = basis.cost
@@ -239,10 +230,8 @@ class Guarantee:
             raise TypeError("'guarantee' must be an object")
         epsilon, delta, mu = (_at_least_zero(fields[name], name) for name in ("epsilon", "delta", "mu"))
         basis = Basis.from_json(fields.get("releases", []))
-        for protects in get_args(Protects):
-            if fields["protects"] == protects:
-                return cls(epsilon, delta, mu, check_neighbours(str(fields["neighbours"])), protects, basis)
-        raise ValueError(f"'protects' must be one of {', '.join(map(repr, get_args(Protects)))}")
+        protects = _checks.choice("'protects' of the guarantee", fields["protects"], PROTECTS)
+        return cls(epsilon, delta, mu, check_neighbours(str(fields["neighbours"])), protects, basis)
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from types import FrameType, TracebackType
 from typing import Any, TextIO, TypeVar, cast
 
@@ -168,10 +168,7 @@ class Quiet:
     def __init__(self) -> None:
         self._lock, self._users = threading.Lock(), 0
         self._nowhere: TextIO | None = None
-        self._screen: int | None = None
-        self._warnings = warnings.catch_warnings()
-        self._descriptors: dict[int, int] = {}
-        self._python: dict[str, Any] = {}
+        self._undo = ExitStack()
 
     def __enter__(self) -> None:
         with self._lock:
@@ -183,55 +180,45 @@ class Quiet:
         with self._lock:
             self._users -= 1
             if self._users == 0:
-                self._restore()
+                self._undo.close()
 
     def _silence(self) -> None:
+        """Silence the process; what undoes it is put on a stack, so that all of it is undone in the opposite order."""
         if self._nowhere is None or self._nowhere.closed:
             # Its descriptor is never closed: a library may keep the stream that it saw first.
             descriptor = os.open(os.devnull, os.O_WRONLY)
             self._nowhere = os.fdopen(descriptor, "w", encoding="utf-8", errors="replace", closefd=False)
-        self._python = {
-            "stdout": sys.stdout,
-            "stderr": sys.stderr,
-            "unraisablehook": sys.unraisablehook,
-            "threads": threading.excepthook,
-            "log level": logging.root.manager.disable,
-            "handle": logging.Handler.handle,
-        }
-        _push_out(*self._streams())
-        screen = screen_of_stderr()
-        self._screen = None if screen is None else os.dup(screen)
-        keep_screen(self._screen)
-        self._descriptors = {descriptor: os.dup(descriptor) for descriptor in _DESCRIPTORS if _is_open(descriptor)}
-        for descriptor in self._descriptors:
+        undo, streams = self._undo, (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__)
+        _push_out(*streams)
+        if (screen := screen_of_stderr()) is not None:
+            screen = os.dup(screen)
+        _exchange(undo, sys, stdout=self._nowhere, stderr=self._nowhere)
+        if screen is not None:
+            undo.callback(os.close, screen)
+        undo.callback(keep_screen, None)
+        keep_screen(screen)
+        for descriptor in filter(_is_open, _DESCRIPTORS):
+            kept = os.dup(descriptor)
+            undo.callback(os.close, kept)
+            undo.callback(os.dup2, kept, descriptor)
             os.dup2(self._nowhere.fileno(), descriptor)
-        sys.stdout = sys.stderr = self._nowhere
-        sys.unraisablehook = threading.excepthook = _say_nothing
+        undo.callback(lambda: _push_out(sys.stdout, sys.stderr, *streams))
+        _exchange(undo, sys, unraisablehook=_say_nothing)
+        _exchange(undo, threading, excepthook=_say_nothing)
         # Either alone has a way round it: a level may be set again, and a handler may have a `handle` of its own.
+        undo.callback(logging.disable, logging.root.manager.disable)
         logging.disable(sys.maxsize)
-        logging.Handler.handle = _say_nothing  # type: ignore[assignment, method-assign]
-        self._warnings = warnings.catch_warnings()
-        self._warnings.__enter__()
+        _exchange(undo, logging.Handler, handle=_say_nothing)
+        undo.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")
         warnings.showwarning = _say_nothing  # for who sets filters anew
 
-    def _restore(self) -> None:
-        self._warnings.__exit__(None, None, None)
-        logging.Handler.handle = self._python["handle"]  # type: ignore[method-assign]
-        logging.disable(self._python["log level"])
-        sys.unraisablehook, threading.excepthook = self._python["unraisablehook"], self._python["threads"]
-        _push_out(sys.stdout, sys.stderr, *self._streams())
-        for descriptor, kept in self._descriptors.items():
-            os.dup2(kept, descriptor)
-            os.close(kept)
-        keep_screen(None)
-        if self._screen is not None:
-            os.close(self._screen)
-        sys.stdout, sys.stderr = self._python["stdout"], self._python["stderr"]
-        self._python = {}
 
-    def _streams(self) -> tuple[object, ...]:
-        return self._python["stdout"], self._python["stderr"], sys.__stdout__, sys.__stderr__
+def _exchange(undo: ExitStack, owner: object, **attributes: object) -> None:
+    """Set attributes, and what they were again when ``undo`` is closed."""
+    for name, value in attributes.items():
+        undo.callback(setattr, owner, name, getattr(owner, name))
+        setattr(owner, name, value)
 
 
 QUIET = Quiet()

@@ -76,7 +76,7 @@ class Release:
         header: dict[str, object] = {
             "format": FORMAT_VERSION,
             "sigma": self.sigma,
-            "cost": [self.cost.pico_mu_squared, self.cost.pico_epsilon, str(self.cost.quecto_delta)],
+            "cost": self.cost.to_json(),
             "guarantee": self.guarantee.to_json(),
             "question": self.question,
             "dataset": self.dataset,
@@ -102,11 +102,10 @@ class Release:
                         f"a stored release has format {fields['format']}; this version reads {FORMAT_VERSION}"
                     )
                 parts = {name: archive[f"part_{index}"] for index, name in enumerate(fields["parts"])}
-                mu_squared, epsilon, delta = fields["cost"]
                 return cls(
                     archive["value"] if fields["value"] is None else parts[fields["value"]],
                     fields["sigma"],
-                    Cost(int(mu_squared), int(epsilon), int(delta)),
+                    Cost(*map(int, fields["cost"])),
                     Guarantee.from_json(fields["guarantee"]),
                     fields["question"],
                     fields["dataset"],

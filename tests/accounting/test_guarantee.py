@@ -99,7 +99,7 @@ def test_a_guarantee_carries_its_sentence_into_json() -> None:
 
 @pytest.mark.parametrize("given_relation", ["add_remove", "", "Add-Remove", "bounded"])
 def test_unknown_neighbours_are_refused(given_relation: str) -> None:
-    with pytest.raises(InvalidInput, match="choose one of 'add-remove', 'replace-one'"):
+    with pytest.raises(InvalidInput, match="choose 'add-remove' or 'replace-one'"):
         check_neighbours(given_relation)
 
 

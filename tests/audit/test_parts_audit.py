@@ -9,11 +9,11 @@ import pytest
 
 import vitrail as vt
 from error_rates import CONFIDENCE
-from vitrail.vault.parts import PartRows, part_indices, salt_of
-from vitrail.vault.rows.sources import open_rows
 from vitrail.vault import parts as part_module
+from vitrail.vault.parts import PartRows, part_indices, salt_of
 from vitrail.vault.rows.predictions import Predictions
 from vitrail.vault.rows.row_function import RowPass
+from vitrail.vault.rows.sources import open_rows
 from vitrail.vault.setting import Setting
 
 UNIT = vt.Schema({"x": vt.Numeric(0, 1)})

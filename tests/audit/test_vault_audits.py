@@ -15,9 +15,9 @@ from vitrail.guarantee import Guarantee
 from vitrail.vault import rehearse
 from vitrail.vault.questions import bounded_sum, gram_sum
 from vitrail.vault.questions import question as noisy_sums
-from vitrail.vault.rows.sources import open_rows
 from vitrail.vault.rows.predictions import Predictions
 from vitrail.vault.rows.row_function import RowPass
+from vitrail.vault.rows.sources import open_rows
 from vitrail.vault.setting import Setting
 from vitrail.vault.sums import grid
 

@@ -16,9 +16,9 @@ from vitrail.errors import BudgetExceeded, InvalidInput
 from vitrail.ledger import Part
 from vitrail.vault.parts import PartRows, part_indices, salt_of
 from vitrail.vault.questions.bounded_sum import exact_sum
-from vitrail.vault.rows.sources import open_rows
 from vitrail.vault.rows.predictions import Predictions
 from vitrail.vault.rows.row_function import RowPass
+from vitrail.vault.rows.sources import open_rows
 from vitrail.vault.setting import Setting
 
 SCHEMA = vt.Schema({"age": vt.Numeric(0, 100), "team": vt.Categorical(["red", "blue"]), "dose": vt.Numeric(-1, 1)})

@@ -11,9 +11,9 @@ import vitrail as vt
 from error_rates import CONFIDENCE, planted_noise
 from vitrail.errors import InvalidInput
 from vitrail.vault import rehearse
-from vitrail.vault.rows.sources import open_rows
 from vitrail.vault.rows.predictions import Predictions
 from vitrail.vault.rows.row_function import RowPass
+from vitrail.vault.rows.sources import open_rows
 from vitrail.vault.setting import Setting
 
 WIDTH = 4

@@ -39,42 +39,27 @@ from ..accounting import JsonValue
 from ..errors import InvalidInput
 from ..ledger import Part
 from ..ledger.entries import MOST_PARTS
-from ..schema import Schema
 from .rows.sources import MemoryRows, RowSource, recut
 from .setting import Setting
 
 LONGEST_NAME = 100
 
 
-def partition(dataset: str, version: str, schema: Schema, *, name: str, count: int) -> tuple[Part, ...]:
-    """The parts of a partition, by their public description.
+def partition(
+    setting: Setting, dataset: str, version: str, *, name: str, count: int, of: Part | None = None
+) -> tuple[Part, ...]:
+    """The parts of a partition, by their public description, if it can be split soundly; ``of`` is the part it splits.
 
     Examples
     --------
-    >>> from vitrail.schema import Numeric
-    >>> [str(part) for part in partition("ages", "1", Schema({"age": Numeric(0, 9)}), name="halves", count=2)]
+    >>> from vitrail.schema import Numeric, Schema
+    >>> setting = Setting(Schema({"age": Numeric(0, 9)}), None, 100, "add-remove", 64)
+    >>> [str(part) for part in partition(setting, "ages", "1", name="halves", count=2)]
     ["part 1 of 2 of 'halves'", "part 2 of 2 of 'halves'"]
     """
-    _checks.whole("count", count, most=MOST_PARTS, of="parts")
-    if count < 2:
-        raise InvalidInput("count of parts is 1; a single part is the data itself: ask that, or choose 2 parts or more")
-    if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME or not name.isprintable() or name != name.strip():
-        raise InvalidInput(f"name of a partition is {name!r}; give it a short name, for example 'thirds'")
-    identity: dict[str, JsonValue] = {"format": 1, "dataset": dataset, "version": version, "schema": schema.digest()}
-    digest = digest_of({**identity, "name": name, "count": int(count)})
-    return tuple(Part(digest, name, index, int(count)) for index in range(count))
-
-
-def digest_of(fields: dict[str, JsonValue]) -> str:
-    """A name for public facts that changes with any of them."""
-    return hashlib.sha256(json.dumps(fields, sort_keys=True, allow_nan=False).encode()).hexdigest()
-
-
-def check_partition_allowed(setting: Setting, part: Part | None) -> None:
-    """Refuse to split what cannot be split soundly."""
-    if part is not None:
+    if of is not None:
         raise InvalidInput(
-            f"this is {part} already; parts of parts are not accounted for. Split the data itself into more parts"
+            f"this is {of} already; parts of parts are not accounted for. Split the data itself into more parts"
         )
     if setting.neighbours != "add-remove":
         raise InvalidInput(
@@ -82,17 +67,19 @@ def check_partition_allowed(setting: Setting, part: Part | None) -> None:
             "that is exchanged may leave one part and turn up in another. Ask the whole data, or open it with "
             "neighbours='add-remove'"
         )
+    _checks.whole("count", count, most=MOST_PARTS, of="parts")
+    if count < 2:
+        raise InvalidInput("count of parts is 1; a single part is the data itself: ask that, or choose 2 parts or more")
+    if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME or not name.isprintable() or name != name.strip():
+        raise InvalidInput(f"name of a partition is {name!r}; give it a short name, for example 'thirds'")
+    identity: dict[str, JsonValue] = {"format": 1, "dataset": dataset, "version": version}
+    digest = digest_of({**identity, "schema": setting.schema.digest(), "name": name, "count": int(count)})
+    return tuple(Part(digest, name, index, int(count)) for index in range(count))
 
 
-def part_row_count(n_rows_public: int, count: int) -> int:
-    """The declared row count of a part.
-
-    Examples
-    --------
-    >>> part_row_count(1000, 3), part_row_count(2, 5)
-    (333, 1)
-    """
-    return max(1, round(n_rows_public / count))
+def digest_of(fields: dict[str, JsonValue]) -> str:
+    """A name for public facts that changes with any of them."""
+    return hashlib.sha256(json.dumps(fields, sort_keys=True, allow_nan=False).encode()).hexdigest()
 
 
 READ_AT_ONCE = 4096

@@ -17,7 +17,7 @@ from ..nothing_escapes import answering, opening, stop_if_interrupted
 from ..progress import progress
 from ..releases import Release
 from ..schema import Categorical, Schema
-from .parts import PartRows, check_partition_allowed, digest_of, part_row_count, partition
+from .parts import PartRows, digest_of, partition
 from .questions.question import Answer, Plan, Question
 from .quote import Priced, Quote, Tag, price_tag
 from .rows.predictions import Predictions
@@ -201,14 +201,13 @@ class PrivateData:
         >>> round(data.budget.spent_epsilon, 3), [line.part.index for line in data.budget.parts]
         (0.5, [0, 1, 2])
         """
-        check_partition_allowed(self.__setting, self.__part)
-        described = partition(self.__name, self.__version, self.schema, name=name, count=count)
+        described = partition(self.__setting, self.__name, self.__version, name=name, count=count, of=self.__part)
         return tuple(self.__of(part) for part in described)
 
     def __of(self, part: Part) -> PrivateData:
         """The same data, less the rows of other parts."""
         made = PrivateData.__new__(PrivateData)
-        made.__setting = replace(self.__setting, n_rows_public=part_row_count(self.n_rows_public, part.count))
+        made.__setting = replace(self.__setting, n_rows_public=max(1, round(self.n_rows_public / part.count)))
         made.__name = f"{self.__name}, {part}"
         made.__analyst, made.__version, made.__part = self.__analyst, self.__version, part
         made.__rows = PartRows(self.__rows, self.schema.n_columns, name=part.name, index=part.index, count=part.count)

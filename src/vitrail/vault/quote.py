@@ -18,7 +18,6 @@ class Priced(Protocol[Tag]):
 
     def __vitrail_quote__(self, *, epsilon: float | None, mu: float | None, half_width: float | None) -> Tag:
         """Its own price tag."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -65,11 +64,13 @@ class Quote:
     part: str | None = None
 
     def __str__(self) -> str:
-        noise = ""
-        if self.sigma is not None:
-            noise = (
+        noise = (
+            ""
+            if self.sigma is None
+            else (
                 f" Noise: {self.sigma:.4g} on the sum, {self.sigma_per_row:.3g} on a mean over the declared rows (one std)."
             )
+        )
         if self.part is not None:
             added = self.cost if self.adds is None else self.adds
             adding = f"mu {rounded_up(added.mu)}" if added != Cost() else "nothing, another part being dearer so far,"
@@ -84,15 +85,12 @@ class Quote:
 
     def to_json(self) -> dict[str, JsonValue]:
         """The quote as plain JSON values."""
+        as_they_are = ("sigma", "sigma_per_row", "fits", "remaining_epsilon", "part")
         return {
             "pico_mu_squared": self.cost.pico_mu_squared,
             "guarantee": self.guarantee.to_json(),
-            "sigma": self.sigma,
-            "sigma_per_row": self.sigma_per_row,
-            "fits": self.fits,
-            "remaining_epsilon": self.remaining_epsilon,
             "added_pico_mu_squared": (self.cost if self.adds is None else self.adds).pico_mu_squared,
-            "part": self.part,
+            **{name: getattr(self, name) for name in as_they_are},
         }
 
 
@@ -101,24 +99,16 @@ def price_tag(
 ) -> Quote:
     """What this cost would promise and add to the account, and whether account and cap can pay for it now."""
     exposed, remaining, adds = statement.spent, statement.remaining_epsilon, cost
-    fits = exposed + cost <= statement.capacity
     if part is not None:
         line = statement.of_part(part)
         exposed, remaining = line.exposed, line.remaining_epsilon
         adds = statement.spent.left_of(dearest((statement.spent, exposed + cost)))
-        fits = exposed + cost <= statement.capacity
-    else:  # how much of a cap one part of the rows has used is not in the statement: there the ledger decides alone
-        own = next((line for line in statement.analysts if line.analyst == analyst), None)
-        if own is not None and own.capacity is not None and own.remaining_epsilon is not None:
-            fits = fits and own.spent + cost <= own.capacity
-            remaining = min(remaining, own.remaining_epsilon)
-    return Quote(
-        cost,
-        Guarantee.of_mu(cost.mu, statement.delta, statement.neighbours),
-        sigma,
-        None if sigma is None else sigma / n_rows_public,
-        fits,
-        remaining,
-        adds,
-        None if part is None else str(part),
-    )
+    fits = exposed + cost <= statement.capacity
+    # How much of a cap one part of the rows has used is not in the statement: there the ledger decides alone.
+    own = next((line for line in statement.analysts if line.analyst == analyst), None) if part is None else None
+    if own is not None and own.capacity is not None and own.remaining_epsilon is not None:
+        fits = fits and own.spent + cost <= own.capacity
+        remaining = min(remaining, own.remaining_epsilon)
+    promise = Guarantee.of_mu(cost.mu, statement.delta, statement.neighbours)
+    per_row = None if sigma is None else sigma / n_rows_public
+    return Quote(cost, promise, sigma, per_row, fits, remaining, adds, None if part is None else str(part))

@@ -6,7 +6,7 @@ caller's own; there is no way from a :class:`PrivateData` to here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -23,14 +23,14 @@ from .questions.question import Plan, Question
 from .questions.select import Select
 from .rows.predictions import Predictions
 from .rows.row_function import RowPass
-from .rows.sources import RowSource, open_rows
+from .rows.sources import open_rows
 from .setting import Setting
 
 EXACT_MU = 1e5
 """A price at which noise is too small to matter beside that of any real question."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class PublicRows:
     """Rows that are nobody's, with the vault's mechanisms in front of them.
 
@@ -57,16 +57,12 @@ class PublicRows:
     neighbours: str = "add-remove"
     block_rows: int = 8
     threads: int = 1
-    _setting: Setting = field(init=False, repr=False)
-    _source: RowSource = field(init=False, repr=False)
-    _predictions: Predictions = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         relation = check_neighbours(self.neighbours)
-        setting = Setting(self.schema, self.target, self.n_rows_public, relation, self.block_rows, self.threads)
-        object.__setattr__(self, "_setting", setting)
-        object.__setattr__(self, "_source", open_rows(self.rows, self.schema))
-        object.__setattr__(self, "_predictions", Predictions(setting))
+        self._setting = Setting(self.schema, self.target, self.n_rows_public, relation, self.block_rows, self.threads)
+        self._source = open_rows(self.rows, self.schema)
+        self._predictions = Predictions(self._setting)
 
     def draws(self, question: Question, *, mu: float, draws: int) -> NDArray[np.float64]:
         """Independent outputs of a question, flat: (draws, width)."""

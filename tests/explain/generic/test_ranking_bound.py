@@ -103,17 +103,17 @@ def test_an_empty_or_failing_group_shares_all_the_points():
 @pytest.mark.parametrize(
     "options",
     [
-        {"places": [1, 2, 3]},
-        {"places": [1, 1, 1]},
-        {"places": [2, 1]},
-        {"places": [np.inf, 1, 0]},
-        {"places": "abc"},
-        {"places": [2, 1, 0], "low": 0},
-        {"places": [2, 1, 0], "default": 1.0},
+        {"rank_points": [1, 2, 3]},
+        {"rank_points": [1, 1, 1]},
+        {"rank_points": [2, 1]},
+        {"rank_points": [np.inf, 1, 0]},
+        {"rank_points": "abc"},
+        {"rank_points": [2, 1, 0], "low": 0},
+        {"rank_points": [2, 1, 0], "default": 1.0},
         {},
         {"low": 0},
     ],
 )
-def test_impossible_places_are_refused(options):
+def test_impossible_rank_points_are_refused(options):
     with pytest.raises(InvalidInput):
         vt.GroupedSum(lambda group: [0, 0, 0], 3, **options)

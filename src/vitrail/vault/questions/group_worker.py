@@ -21,14 +21,13 @@ import pickle
 import random
 import select
 import signal
-import struct
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from multiprocessing.connection import Connection
 from types import TracebackType
-from typing import IO
 
 import numpy as np
 
@@ -36,7 +35,7 @@ from ..._types import Floats
 from ...errors import InvalidInput
 
 GroupCall = Callable[[Floats], Floats]
-_HEADER = struct.Struct("<qq")  # bytes that follow, and columns of the rows in them
+READY = b"ready"
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1")
 
 
@@ -67,13 +66,16 @@ class GroupServer:
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._to, self._from = self._process.stdin, self._process.stdout
-        self._lost = False
-        _send(self._to, self._task)
-        answer, _ = _receive(self._from)
-        if answer != b"ready":
+        with self._process.stdin as requests, self._process.stdout as answers:
+            self._to = Connection(os.dup(requests.fileno()), readable=False)
+            self._from = Connection(os.dup(answers.fileno()), writable=False)
+        self._lost, answer = False, b"it ended at once"
+        with suppress(OSError, EOFError):
+            self._to.send_bytes(self._task)
+            answer = self._from.recv_bytes()
+        if answer != READY:
             self._process.kill()
-            reason = (answer or b"it ended at once").decode(errors="replace")
+            reason = answer.decode(errors="replace")
             raise InvalidInput(
                 f"the group function cannot be loaded in a process of its own ({reason}); define it in a module that can be "
                 "imported, or as a lambda or inner function, or choose isolation='none'"
@@ -86,12 +88,12 @@ class GroupServer:
             self._start()
         self._lost = True  # until the whole answer is here: after half of one, the next group would get the other half
         try:
-            _send(self._to, np.ascontiguousarray(raw).tobytes(), raw.shape[1])
-            answer, _ = _receive(self._from)
-        except OSError:  # the server is gone; who did that must not be known
+            self._to.send(raw)
+            answer = self._from.recv_bytes()
+        except (OSError, EOFError):  # the server is gone; who did that must not be known
             return None
-        self._lost = answer is None
-        return None if not answer else np.frombuffer(answer, dtype=np.float64)
+        self._lost = False
+        return np.frombuffer(answer, dtype=np.float64) if answer else None
 
     def __enter__(self) -> GroupServer:
         return self
@@ -102,48 +104,13 @@ class GroupServer:
     def _end(self) -> None:
         if self._lost:
             self._process.kill()
-        with suppress(OSError):
-            self._to.close()
+        self._to.close()
         try:
             self._process.wait(5)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
         self._from.close()
-
-
-def _send(stream: IO[bytes], payload: bytes, columns: int = 0) -> None:
-    stream.write(_HEADER.pack(len(payload), columns) + payload)
-    stream.flush()
-
-
-def _receive(stream: IO[bytes]) -> tuple[bytes | None, int]:
-    """What was sent, and its number of columns; None where the other side hung up."""
-    header = stream.read(_HEADER.size)
-    if len(header) < _HEADER.size:
-        return None, 0
-    length, columns = _HEADER.unpack(header)
-    payload = stream.read(length)
-    return (payload if len(payload) == length else None), columns
-
-
-def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
-    """The server's loop: load the function, then one child per group until the caller hangs up."""
-    task, _ = _receive(requests)
-    if task is None:
-        return
-    try:
-        call, timeout_seconds = pickle.loads(task)  # noqa: S301 - written by our own parent process
-    except Exception as error:
-        _send(answers, f"{type(error).__name__}: {error}".encode())
-        return
-    _send(answers, b"ready")
-    while True:
-        payload, columns = _receive(requests)
-        if payload is None:
-            return
-        raw = np.frombuffer(payload, dtype=np.float64).reshape(-1, columns)
-        _send(answers, _in_child(call, raw, timeout_seconds))
 
 
 def _in_child(call: GroupCall, raw: Floats, timeout_seconds: float) -> bytes:
@@ -194,9 +161,18 @@ def _read_until(reader: int, deadline: float) -> bytes:
 
 
 def serve_parent() -> None:
-    """Serve the process that started this one, over standard input and output."""
-    with os.fdopen(os.dup(0), "rb") as requests, os.fdopen(os.dup(1), "wb") as answers:
-        nowhere = os.open(os.devnull, os.O_RDWR)
-        for stream in (0, 1):  # what the function's module prints when it is imported must not end up in an answer
-            os.dup2(nowhere, stream)
-        serve(requests, answers)
+    """Serve the process that started this one, over standard input and output: one child per group until it hangs up."""
+    requests, answers = Connection(os.dup(0), writable=False), Connection(os.dup(1), readable=False)
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1):  # what the function's module prints when it is imported must not end up in an answer
+        os.dup2(nowhere, stream)
+    with suppress(EOFError):
+        task = requests.recv_bytes()
+        try:
+            call, timeout_seconds = pickle.loads(task)  # noqa: S301 - written by our own parent process
+        except Exception as error:
+            answers.send_bytes(f"{type(error).__name__}: {error}".encode())
+            return
+        answers.send_bytes(READY)
+        while True:
+            answers.send_bytes(_in_child(call, requests.recv(), timeout_seconds))

@@ -258,10 +258,7 @@ class GroupedSumPlan(SumPlan[GroupedSum]):
         question = self.question
         everything = _all_rows(rows, block_rows)
         said = np.full((draws, question.groups, question.size), np.nan)
-        with (
-            progress("explaining groups", draws * question.groups) as advance,
-            question.runner(rows.setting) as run,
-        ):
+        with progress("explaining groups", draws * question.groups) as advance, question.runner(rows.setting) as run:
             for draw in said:
                 for group, members in enumerate(_assigned(everything, question.groups)):
                     # An empty group is not run; one that fails says its default, and why it failed would be data.

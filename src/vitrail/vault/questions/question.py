@@ -41,28 +41,23 @@ class Plan(Protocol):
     @property
     def event(self) -> Event:
         """What the ledger will record, and what it costs."""
-        ...
 
     @property
     def sigma(self) -> float | None:
         """Noise standard deviation of one coordinate, or None where the noise is not additive."""
-        ...
 
     @property
     def stds(self) -> Floats | None:
         """Noise standard deviation of every number of a flat output, or None where the noise is not additive."""
-        ...
 
     def answers(self, rows: RowPass, block_rows: int, draws: int) -> Floats:
         """``draws`` independent outputs, flat: (draws, width). A release is one draw.
 
         Noise is drawn before the rows are touched.
         """
-        ...
 
     def shape(self, flat: Floats) -> Answer:
         """One flat output, given its shape."""
-        ...
 
 
 class Question(ABC):

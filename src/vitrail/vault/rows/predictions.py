@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 import warnings
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -25,17 +26,25 @@ WAYS_AT_ONCE = 4
 """Altered blocks that go into one call: a forest of a hundred trees then takes a third less time per row."""
 
 
+@dataclass
+class _Admitted:
+    """A model that may be asked, in the state it was looked at in, and what it said."""
+
+    model: Model  # held, so that its id is not used again
+    fingerprint: str
+    row_wise: bool
+    in_packs: bool | None = None
+    of_fillers: dict[int, float] = field(default_factory=dict)
+    kept: dict[tuple[int, int], Floats] = field(default_factory=dict)
+
+
 class Predictions:
     """The models admitted to one dataset and, block by block, what they said."""
 
     def __init__(self, setting: Setting) -> None:
         self._setting = setting
-        self._admitted: dict[int, tuple[Model, bool]] = {}
-        self._fingerprints: dict[int, str] = {}
+        self._admitted: dict[int, _Admitted] = {}
         self._looked_at: set[int] = set()
-        self._in_packs: dict[int, bool] = {}
-        self._cache: dict[tuple[int, int, int], Floats] = {}
-        self._of_fillers: dict[tuple[int, int], float] = {}
         self._bytes = 0
         self._state: object = None
         self._lock = threading.Lock()
@@ -44,28 +53,20 @@ class Predictions:
         """A new question: every model it uses is looked at anew, because it may have been fitted again since the last."""
         self._looked_at.clear()
 
-    def _same_as_before(self, model: Model) -> bool:
-        """Whether the model is what it was when it was admitted; what another model said under its name is dropped."""
-        found = model.fingerprint(self._setting.feature_schema)
-        same = self._fingerprints.get(id(model)) == found
-        if not same:
-            self._admitted.pop(id(model), None)
-            self._in_packs.pop(id(model), None)
-            with self._lock:
-                for key in [key for key in self._cache if key[0] == id(model)]:
-                    self._bytes -= self._cache.pop(key).nbytes
-                self._of_fillers = {key: said for key, said in self._of_fillers.items() if key[0] != id(model)}
-        self._fingerprints[id(model)] = found
-        self._looked_at.add(id(model))
-        return same
-
     def admit(self, model: Model) -> None:
         """Probe a model on public rows, once for each state it is in; raise ModelError before anything is charged."""
         if not isinstance(model, Model):
             raise InvalidInput(f"block.predictions needs a vitrail.Model, not {type(model).__name__}; wrap it: Model(...)")
-        if (id(model) in self._looked_at or self._same_as_before(model)) and id(model) in self._admitted:
+        schema, known = self._setting.feature_schema, self._admitted.get(id(model))
+        if known is not None and id(model) in self._looked_at:
             return
-        schema = self._setting.feature_schema
+        fingerprint = model.fingerprint(schema)
+        self._looked_at.add(id(model))
+        if known is not None:
+            if known.fingerprint == fingerprint:
+                return
+            self._forget(known)  # what another model said under its name
+            del self._admitted[id(model)]
         model.check(schema)
         row_wise = model.is_row_wise(schema, self._setting.block_rows)
         if not row_wise and not model.is_row_wise(schema, 1):
@@ -79,24 +80,27 @@ class Predictions:
                 "rows), so the model is asked one row at a time. That is slower; an ONNX or tree model usually avoids it.",
                 stacklevel=3,
             )
-        self._admitted[id(model)] = (model, row_wise)  # holding the model keeps its id from being reused
+        self._admitted[id(model)] = _Admitted(model, fingerprint, row_wise)
 
     def of(self, model: Model, values: Floats, block_index: int | None) -> Floats:
         """Predictions for one block; ``block_index`` names its place in the dataset, None for passing blocks."""
-        key = (id(model), len(values), -1 if block_index is None else block_index)
-        if block_index is not None and key in self._cache:
-            return self._cache[key].copy()  # the function it goes to may work in place
-        outputs = self._one_block(*self._admitted[id(model)], values)
-        if block_index is not None:
-            with self._lock:
-                if self._bytes + outputs.nbytes <= CACHE_BYTES and key not in self._cache:
-                    self._cache[key] = outputs.copy()
-                    self._bytes += outputs.nbytes
+        admitted = self._admitted[id(model)]
+        if block_index is None:
+            return self._one_block(admitted, values)
+        key = len(values), block_index
+        if key in admitted.kept:
+            return admitted.kept[key].copy()  # the function it goes to may work in place
+        outputs = self._one_block(admitted, values)
+        with self._lock:
+            if self._bytes + outputs.nbytes <= CACHE_BYTES and key not in admitted.kept:
+                admitted.kept[key] = outputs.copy()
+                self._bytes += outputs.nbytes
         return outputs
 
-    def _one_block(self, model: Model, row_wise: bool, values: Floats) -> Floats:
+    def _one_block(self, admitted: _Admitted, values: Floats) -> Floats:
         """NaN where the model fails. Kept like any other prediction, so that a failing row is looked for once."""
-        if not row_wise:
+        model = admitted.model
+        if not admitted.row_wise:
             return self._row_by_row(model, values)
         schema, outputs = self._setting.feature_schema, np.full(len(values), np.nan)
         whole = attempt(lambda: model.predict(schema, values), None)
@@ -121,20 +125,18 @@ class Predictions:
 
     def of_filler(self, model: Model, block_rows: int) -> float:
         """The prediction for the public row that fills blocks, in a block of fillers."""
-        key = id(model), block_rows
-        if key not in self._of_fillers:
-            admitted, row_wise = self._admitted[id(model)]
-            block = np.repeat(self._setting.feature_schema.filler(), block_rows if row_wise else 1, axis=0)
-            self._of_fillers[key] = float(self._one_block(admitted, row_wise, block)[0])
-        return self._of_fillers[key]
+        admitted = self._admitted[id(model)]
+        if block_rows not in admitted.of_fillers:
+            block = np.repeat(self._setting.feature_schema.filler(), block_rows if admitted.row_wise else 1, axis=0)
+            admitted.of_fillers[block_rows] = float(self._one_block(admitted, block)[0])
+        return admitted.of_fillers[block_rows]
 
     def admit_packs(self, model: Model) -> None:
         """Probe whether altered blocks may be packed into larger calls, again of one constant shape; once per model."""
         self.admit(model)
-        if id(model) not in self._in_packs:
-            rows = WAYS_AT_ONCE * self._setting.block_rows
-            row_wise = self._admitted[id(model)][1]
-            self._in_packs[id(model)] = row_wise and model.is_row_wise(self._setting.feature_schema, rows)
+        admitted, rows = self._admitted[id(model)], WAYS_AT_ONCE * self._setting.block_rows
+        if admitted.in_packs is None:
+            admitted.in_packs = admitted.row_wise and model.is_row_wise(self._setting.feature_schema, rows)
 
     def of_altered(self, model: Model, altered: Floats) -> Floats:
         """Predictions for rows altered in one way (rows, columns) or several (rows, ways, columns).
@@ -142,28 +144,30 @@ class Predictions:
         What the model raises is raised: the function that altered the rows is halved then, and the model with it. Halving
         both would multiply what a failing row costs.
         """
-        admitted, row_wise = self._admitted[id(model)]
+        admitted, schema = self._admitted[id(model)], self._setting.feature_schema
         if altered.ndim == 2:
-            if not row_wise:
-                return self._row_by_row(admitted, altered)
-            return admitted.predict(self._setting.feature_schema, altered)
+            return model.predict(schema, altered) if admitted.row_wise else self._row_by_row(model, altered)
         rows, ways, columns = altered.shape
         outputs = np.empty((rows, ways))
-        packed = rows == self._setting.block_rows and self._in_packs.get(id(model), False)
+        packed = rows == self._setting.block_rows and admitted.in_packs
         whole = ways - ways % WAYS_AT_ONCE if packed else 0
         for start in range(0, whole, WAYS_AT_ONCE):
             pack = slice(start, start + WAYS_AT_ONCE)
             # Row by row: what is alike stands together, so that trees find the same nodes in the cache.
             stacked = np.ascontiguousarray(altered[:, pack]).reshape(-1, columns)
-            outputs[:, pack] = model.predict(self._setting.feature_schema, stacked).reshape(rows, -1)
+            outputs[:, pack] = model.predict(schema, stacked).reshape(rows, -1)
         for way in range(whole, ways):
             outputs[:, way] = self.of_altered(model, np.ascontiguousarray(altered[:, way]))
         return outputs
 
     def follow(self, state: object) -> None:
         """Drop every stored prediction if the rows behind them changed; ``state`` is that of their source."""
+        if state != self._state:
+            for admitted in self._admitted.values():
+                self._forget(admitted)
+        self._state = state
+
+    def _forget(self, admitted: _Admitted) -> None:
         with self._lock:
-            if state != self._state:
-                self._cache.clear()
-                self._bytes = 0
-            self._state = state
+            self._bytes -= sum(outputs.nbytes for outputs in admitted.kept.values())
+            admitted.kept.clear()

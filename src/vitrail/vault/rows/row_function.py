@@ -113,19 +113,14 @@ def _among_fillers(raw: Floats, part: slice, setting: Setting) -> Floats:
     return block
 
 
-def row_hashes(rows: Floats) -> NDArray[np.uint64]:
-    """A number for every row, which any change of the row's bits changes, and nothing else does."""
-    bits = np.ascontiguousarray(rows).view(np.uint64)
-    found = np.full(len(rows), 0x9E3779B97F4A7C15, dtype=np.uint64)
-    for column in bits.T:  # wrapping multiplication, then the high bits folded down: neither looks at another row
-        found = (found ^ column) * np.uint64(0xBF58476D1CE4E5B9)
-        found ^= found >> np.uint64(29)
-    return found
-
-
 def hashed_rows(rows: Floats) -> Floats:
-    """The same as a number in [0, 1)."""
-    return np.asarray((row_hashes(rows) >> np.uint64(11)) * 2.0**-53, dtype=np.float64)
+    """A number in [0, 1) for every row, which any change of the row's bits changes, and nothing else does."""
+    hashes = np.full(len(rows), 0x9E3779B97F4A7C15, dtype=np.uint64)
+    for column in np.ascontiguousarray(rows).view(np.uint64).T:
+        # wrapping multiplication, then the high bits folded down: neither looks at another row
+        hashes = (hashes ^ column) * np.uint64(0xBF58476D1CE4E5B9)
+        hashes ^= hashes >> np.uint64(29)
+    return np.asarray((hashes >> np.uint64(11)) * 2.0**-53, dtype=np.float64)
 
 
 def probe(function: RowFunction, setting: Setting, predictions: Predictions) -> int:
@@ -138,28 +133,20 @@ def probe(function: RowFunction, setting: Setting, predictions: Predictions) -> 
     hash shows that at least as well as a model, which may not care about the column that was mixed up. It also spares a
     dozen blocks of predictions at every grid point.
     """
-    known: dict[int, tuple[NDArray[np.uint64], Floats]] = {}
+    known: dict[int, dict[bytes, float]] = {}
 
     def predict_public(model: Model, values: Floats) -> Floats:
         """Each public row is predicted once: an admitted model is row-wise, and probing it again would only take time."""
         predictions.admit(model)
-        hashes = row_hashes(values)
-        found, outputs = known.get(id(model), (np.empty(0, np.uint64), np.empty(0)))
-        places = np.minimum(np.searchsorted(found, hashes), max(len(found) - 1, 0))
-        if not len(found) or not (found[places] == hashes).all():
-            all_hashes = np.concatenate([found, hashes])
-            all_outputs = np.concatenate([outputs, predictions.of(model, values, None)])
-            found, first = np.unique(all_hashes, return_index=True)
-            outputs = all_outputs[first]
-            known[id(model)] = found, outputs
-            places = np.searchsorted(found, hashes)
-        return outputs[places]
+        outputs, rows = known.setdefault(id(model), {}), [row.tobytes() for row in values]
+        if not outputs.keys() >= set(rows):
+            for row, output in zip(rows, predictions.of(model, values, None), strict=True):
+                outputs.setdefault(row, output)
+        return np.array([outputs[row] for row in rows])
 
     def stand_in(model: Model, altered: Floats) -> Floats:
-        if altered.ndim == 2:
-            predictions.admit(model)
-        else:
-            predictions.admit_packs(model)
+        admit = predictions.admit if altered.ndim == 2 else predictions.admit_packs
+        admit(model)
         hashes = hashed_rows(altered.reshape(-1, altered.shape[-1])).reshape(altered.shape[:-1])
         return model.lo + model.width * hashes
 
@@ -191,8 +178,9 @@ def probe(function: RowFunction, setting: Setting, predictions: Predictions) -> 
     return 1
 
 
+Job = TypeVar("Job")
 Partial = TypeVar("Partial")
-_Job = tuple[int | None, Floats, Bools]
+_Piece = tuple[int | None, Floats, Bools]
 
 
 @dataclass(frozen=True)
@@ -218,16 +206,17 @@ class RowPass:
         consequence.
         """
 
-        def work(job: _Job) -> Partial:
+        def work(job: _Piece) -> Partial:
             index, raw, valid = job
             arrays = evaluate(function, raw, self.setting, self.predictions, index)
             with np.errstate(all="ignore"):
                 return reduce(arrays, valid)
 
         def walk() -> None:
+            threads = self.setting.threads
             self.predictions.follow(self.source.state())
             with progress(label, self.setting.n_rows_public) as advance:
-                for partial in _in_order(work, self._jobs(block_rows), self.setting.threads):
+                for partial in in_order(work, self._jobs(block_rows), threads, ahead=2 * threads):
                     add(partial)
                     advance(block_rows)
                     stop_if_interrupted()
@@ -252,13 +241,14 @@ class RowPass:
         self.fold(function, reduce, add, block_rows=block_rows, label=label)
         return total
 
-    def _jobs(self, block_rows: int) -> Iterator[_Job]:
+    def _jobs(self, block_rows: int) -> Iterator[_Piece]:
         for index, chunk in enumerate(self.source.chunks(block_rows)):
             raw, valid = padded(chunk, self.setting, block_rows)
             yield index if self.source.keeps_order else None, raw, valid
 
 
-def _in_order(work: Callable[[_Job], Partial], jobs: Iterator[_Job], threads: int) -> Iterator[Partial]:
+def in_order(work: Callable[[Job], Partial], jobs: Iterator[Job], threads: int, ahead: int) -> Iterator[Partial]:
+    """What ``work`` makes of every job, one after the other; in several threads, at most ``ahead`` jobs ahead."""
     if threads == 1:
         yield from map(work, jobs)
         return
@@ -267,7 +257,7 @@ def _in_order(work: Callable[[_Job], Partial], jobs: Iterator[_Job], threads: in
         running: deque[Future[Partial]] = deque()
         for job in jobs:  # a short queue: memory stays bounded however many blocks there are
             running.append(pool.submit(work, job))
-            if len(running) >= 2 * threads:
+            if len(running) >= ahead:
                 yield running.popleft().result()
         while running:
             yield running.popleft().result()

@@ -31,7 +31,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -43,17 +42,7 @@ from ...errors import InvalidInput
 from ...nothing_escapes import attempt
 from ..rows.block import in_halves
 from ..rows.row_function import Arrays, RowPass
-from .grid import (
-    FLOAT_SLACK,
-    Array,
-    Grid,
-    clip_rows,
-    exact_products,
-    power_of_two_below,
-    rounded,
-    squared_norms,
-    to_grid,
-)
+from .grid import FLOAT_SLACK, Array, Grid, clip_rows, exact_products, power_of_two_below, rounded, squared_norms, to_grid
 
 if TYPE_CHECKING:
     from ..questions.gram_sum import GramSum
@@ -66,56 +55,29 @@ SMALLEST_WEIGHT = 2.0**-18
 """Weights clipped below this would be a few of their cells wide."""
 
 
-@dataclass(frozen=True)
 class SharedProduct:
     """The exact sums of a Gram question with many queries, by one product per block."""
 
-    question: GramSum
-
-    def __post_init__(self) -> None:
-        question = self.question
+    def __init__(self, question: GramSum) -> None:
         longest = (2 * question.row_norm) ** 2 + 2 * question.row_norm * question.y_bound * question.cross
         if question.l2_bound / longest < SMALLEST_WEIGHT:
             raise InvalidInput(
                 f"l2_bound of a GramSum is {question.l2_bound:.3g}, far below what a row inside row_norm = "
                 f"{question.row_norm:.3g} can contribute: clipped rows would count nothing. Lower row_norm, or scale u down"
             )
-
-    @cached_property
-    def columns(self) -> SharedColumns:
-        """The columns of the product."""
-        return SharedColumns(self.question.size, self.question.cross)
-
-    @cached_property
-    def u_scale(self) -> float:
-        """A power of two at least row_norm: u is divided by it."""
-        return 2 * power_of_two_below(self.question.row_norm)
-
-    @cached_property
-    def y_scale(self) -> float:
-        """A power of two at least y_bound, never below u_scale, so that one bound on rounding serves both parts."""
-        return max(2 * power_of_two_below(self.question.y_bound), self.u_scale)
-
-    @cached_property
-    def unit_grid(self) -> Grid:
-        """The grid of u and of the centres: u_scale is 2**UNIT_BITS cells."""
-        return Grid(self.question.row_norm, self.u_scale * 2.0**-UNIT_BITS, self.question.size)
-
-    @property
-    def gram_cell(self) -> float:
-        """The size of one unit of an exact Gram entry."""
-        return self.u_scale**2 * 2.0 ** -(2 * UNIT_BITS + WEIGHT_BITS)
-
-    @property
-    def cross_cell(self) -> float:
-        """The size of one unit of an exact cross entry."""
-        return self.u_scale * self.y_scale * 2.0 ** -(2 * UNIT_BITS + WEIGHT_BITS)
-
-    @cached_property
-    def rounding(self) -> float:
-        """What rounding the products may add to the norm of a contribution with w = 1."""
-        n = self.question.size
-        return self.u_scale * self.y_scale * 2.0 ** -(UNIT_BITS + 1) * math.sqrt(n * n + n) / FLOAT_SLACK
+        self.question, n = question, question.size
+        self.columns = SharedColumns(n, question.cross)
+        # Powers of two, at least row_norm and y_bound, that u and y are divided by; the latter is never below the former, so
+        # that one bound on rounding serves both parts.
+        self.u_scale = 2 * power_of_two_below(question.row_norm)
+        self.y_scale = max(2 * power_of_two_below(question.y_bound), self.u_scale)
+        # The grid of u and of the centres: u_scale is 2**UNIT_BITS cells.
+        self.unit_grid = Grid(question.row_norm, self.u_scale * 2.0**-UNIT_BITS, n)
+        # The size of one unit of an exact Gram entry, and of an exact cross entry.
+        self.gram_cell = self.u_scale**2 * 2.0 ** -(2 * UNIT_BITS + WEIGHT_BITS)
+        self.cross_cell = self.u_scale * self.y_scale * 2.0 ** -(2 * UNIT_BITS + WEIGHT_BITS)
+        # What rounding the products may add to the norm of a contribution with w = 1.
+        self.rounding = self.u_scale * self.y_scale * 2.0 ** -(UNIT_BITS + 1) * math.sqrt(n * n + n) / FLOAT_SLACK
 
     def totals(self, rows: RowPass, block_rows: int) -> NDArray[np.object_]:
         """Exact sums, (queries, pairs [+ size])."""
@@ -239,54 +201,29 @@ CELL_BITS = 21
 DIRECT_ROWS = 2**11
 
 
-@dataclass(frozen=True)
 class DirectProducts:
     """The exact sums of a Gram question, by one product per query and block."""
 
-    question: GramSum
-
-    def __post_init__(self) -> None:
-        if self.inner_bound <= 0.5 * self.question.l2_bound or self.joint_inner_bound <= 0:
-            raise InvalidInput(
-                f"y_bound of a GramSum is {self.question.y_bound}, too large beside l2_bound = {self.question.l2_bound}; "
-                "scale y down and the answer up"
-            )
-
-    @cached_property
-    def v_step(self) -> float:
-        """One cell of v: at most 2**-CELL_BITS of twice sqrt(l2_bound), the largest |v|."""
-        return 2 * power_of_two_below(math.sqrt(self.question.l2_bound)) * 2.0**-CELL_BITS
-
-    @cached_property
-    def t_step(self) -> float:
-        """One cell of t."""
-        return 2 * power_of_two_below(self.question.y_bound) * 2.0**-CELL_BITS if self.question.cross else 0.0
-
-    @property
-    def gram_cell(self) -> float:
-        """The size of one unit of an exact Gram entry."""
-        return self.v_step**2
-
-    @property
-    def cross_cell(self) -> float:
-        """The size of one unit of an exact cross entry."""
-        return self.v_step * self.t_step
-
-    @cached_property
-    def inner_bound(self) -> float:
-        """C - slack."""
-        question = self.question
+    def __init__(self, question: GramSum) -> None:
+        self.question = question
+        # One cell of v, at most 2**-CELL_BITS of twice sqrt(l2_bound), the largest |v|; and one cell of t.
+        self.v_step = 2 * power_of_two_below(math.sqrt(question.l2_bound)) * 2.0**-CELL_BITS
+        self.t_step = 2 * power_of_two_below(question.y_bound) * 2.0**-CELL_BITS if question.cross else 0.0
+        # The size of one unit of an exact Gram entry, and of an exact cross entry.
+        self.gram_cell, self.cross_cell = self.v_step**2, self.v_step * self.t_step
+        # C - slack, and the joint bound less the slack of every query.
         v_error = self.v_step * math.sqrt(question.size) / 2
         both_error = math.hypot(v_error, self.t_step / 2)
         longest = math.sqrt(question.l2_bound + (question.y_bound**2 if question.cross else 0.0))
         slack = v_error * longest + math.sqrt(question.l2_bound) * both_error + v_error * both_error
-        return (question.l2_bound - slack) * FLOAT_SLACK
-
-    @cached_property
-    def joint_inner_bound(self) -> float:
-        """The joint bound less the slack of every query."""
-        assert self.question.joint_bound is not None
-        return self.question.joint_bound - math.sqrt(self.question.queries) * (self.question.l2_bound - self.inner_bound)
+        self.inner_bound = (question.l2_bound - slack) * FLOAT_SLACK
+        assert question.joint_bound is not None
+        self.joint_inner_bound = question.joint_bound - math.sqrt(question.queries) * (question.l2_bound - self.inner_bound)
+        if self.inner_bound <= 0.5 * question.l2_bound or self.joint_inner_bound <= 0:
+            raise InvalidInput(
+                f"y_bound of a GramSum is {question.y_bound}, too large beside l2_bound = {question.l2_bound}; scale y down "
+                "and the answer up"
+            )
 
     def totals(self, rows: RowPass, block_rows: int) -> NDArray[np.object_]:
         """Exact sums, (queries, pairs [+ size])."""

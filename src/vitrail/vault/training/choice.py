@@ -104,11 +104,7 @@ class MapChoice:
 
     def describe(self) -> dict[str, JsonValue]:
         """The public parameters."""
-        return {
-            "question": "map-choice",
-            "judging_share": JUDGING_SHARE,
-            "runs": [run.describe() for run in self.runs],
-        }
+        return {"question": "map-choice", "judging_share": JUDGING_SHARE, "runs": [run.describe() for run in self.runs]}
 
     def check_fits(self, n_features: int, neighbours: str) -> None:
         """Refuse what does not fit the data, or whose noise does not pay for its epsilon."""

@@ -138,7 +138,7 @@ class MapTraining:
         except (TypeError, ValueError) as error:
             raise InvalidInput(f"{name} is {type(given).__name__}; give an array of numbers, {axes}") from error
         if copy.ndim != 3 or 0 in copy.shape or (name == "projections" and len(copy) != self.n_maps):
-            raise InvalidInput(f"{name} has shape {copy.shape}; {axes} is expected, with one projection per map")
+            raise InvalidInput(f"{name} has shape {copy.shape}; {axes} is expected, with a first axis of one entry per map")
         if not (np.abs(copy) <= LARGEST_ENTRY).all():
             raise InvalidInput(f"{name} holds entries beyond {LARGEST_ENTRY:g} or that are no numbers; scale them down")
         copy.flags.writeable = False

@@ -32,21 +32,23 @@ Where the rows of a training run lie: read from the vault's source, moved to the
 
 from __future__ import annotations
 
+import importlib.util
 import math
 import os
-from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from typing import Any
 
 import array_api_compat
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._types import Floats
 from ...errors import InvalidInput
 from ..noise.sampler import bernoulli, rounded_gaussian, rounded_gaussian_from
+from ..rows.row_function import in_order
 from ..rows.sources import RowSource
 from ..setting import Setting
 from .map_gradients import clipped_cells, row_coefficients, rows_that_stay_exact, summed_products
@@ -61,8 +63,8 @@ BLOCK_NUMBERS = 2**19
 class TrainedMaps:
     """What leaves a run: maps as they act on features (M, K, P0), and biases (M, K)."""
 
-    maps: NDArray[np.float64]
-    biases: NDArray[np.float64]
+    maps: Floats
+    biases: Floats
 
 
 def train_maps(
@@ -105,7 +107,7 @@ class _Run:
     rows: RunRows
     generator: np.random.Generator | None = None
 
-    def weights(self, advance: Callable[[int], None] | None) -> NDArray[np.float64]:
+    def weights(self, advance: Callable[[int], None] | None) -> Floats:
         """Adam on noisy sums; the average of the last part of the way. Shape (M, K, W), the biases last."""
         plan = self.training
         xp = array_api_compat.array_namespace(self.rows.features)
@@ -130,7 +132,10 @@ class _Run:
         """What the steps draw; none of it depends on the rows' values."""
         plan, n_rows = self.training, self.rows.n_rows
         if not plan.private:
-            return open_draws(n_rows, plan.sampling_rate, plan.steps, generator)
+            return (
+                StepDraws(np.flatnonzero(generator.random(n_rows) < plan.sampling_rate) if plan.sampling_rate < 1 else None)
+                for _ in range(plan.steps)
+            )
         sigma_cells = plan.noise_multiplier * 2.0**plan.cell_bits
         device = None if isinstance(self.rows.features, np.ndarray) else self.rows.features.device
         return private_draws(n_rows, plan.sampling_rate, sigma_cells, size, plan.steps, device=device)
@@ -151,9 +156,8 @@ class _Run:
         xp, copies = array_api_compat.array_namespace(self.rows.features), self.rows.matrices.copies
         room = BLOCK_NUMBERS * (1 if on_host else 2**7)
         groups = 1 if plan.projections is None else plan.n_maps
-        numbers = copies * max(
-            plan.n_maps * plan.n_classes, groups * self.rows.width // 4
-        )  # of a row; vectors are used twice
+        # numbers of a row; vectors are used twice
+        numbers = copies * max(plan.n_maps * plan.n_classes, groups * self.rows.width // 4)
         at_once = min(rows_that_stay_exact(plan.cell_bits, copies), max(64, room // numbers))
         count = self.rows.n_rows if draws.rows is None else len(draws.rows)
         chosen = None if draws.rows is None else _like(xp, draws.rows, self.rows.features)
@@ -194,7 +198,7 @@ def _like(xp: Any, numbers: NDArray[Any], like: Array) -> Array:
     return xp.asarray(numbers, device=array_api_compat.device(like))
 
 
-def _numpy(numbers: Array) -> NDArray[np.float64]:
+def _numpy(numbers: Array) -> Floats:
     on_host = numbers.cpu() if hasattr(numbers, "cpu") else numbers.get() if hasattr(numbers, "get") else numbers
     return np.asarray(on_host, dtype=np.float64)
 
@@ -209,7 +213,7 @@ class StepDraws:
     """What one step draws: the indices of the rows that enter (None for all of them), and the noise in cells (or None)."""
 
     rows: NDArray[np.int64] | None
-    noise: Array | None
+    noise: Array | None = None
 
 
 def fresh_generator() -> np.random.Generator:
@@ -245,23 +249,11 @@ def private_draws(
     def bits() -> tuple[NDArray[np.int64] | None, bytes]:
         return entering(), os.urandom(8 * size)
 
-    with ThreadPoolExecutor(2, "vitrail-draws") as pool:
-        waiting: deque[Future[tuple[NDArray[np.int64] | None, bytes]]] = deque()
-        asked = 0
-        for start in range(0, steps, STEPS_AT_ONCE):
-            while asked < min(steps, start + STEPS_AHEAD):
-                waiting.append(pool.submit(bits))
-                asked += 1
-            drawn = [waiting.popleft().result() for _ in range(min(STEPS_AT_ONCE, steps - start))]
-            words = np.frombuffer(b"".join(some for _, some in drawn), np.int64).copy()
-            noise = rounded_gaussian_from(words, sigma_cells, device).reshape(len(drawn), size)
-            yield from (StepDraws(rows, noise[step]) for step, (rows, _) in enumerate(drawn))
-
-
-def open_draws(n_rows: int, rate: float, steps: int, generator: np.random.Generator) -> Iterator[StepDraws]:
-    """The samples of a run without a promise."""
-    for _ in range(steps):
-        yield StepDraws(None if rate == 1 else np.flatnonzero(generator.random(n_rows) < rate), None)
+    drawn = in_order(lambda _: bits(), iter(range(steps)), threads=2, ahead=STEPS_AHEAD)
+    while some := list(islice(drawn, STEPS_AT_ONCE)):
+        words = np.frombuffer(b"".join(word for _, word in some), np.int64).copy()
+        noise = rounded_gaussian_from(words, sigma_cells, device).reshape(len(some), size)
+        yield from (StepDraws(rows, noise[step]) for step, (rows, _) in enumerate(some))
 
 
 def on_device(features: NDArray[np.float32], labels: NDArray[np.int64], device: str) -> tuple[Array, Array]:
@@ -277,35 +269,18 @@ def on_device(features: NDArray[np.float32], labels: NDArray[np.int64], device: 
 
 def check_device(device: object) -> str:
     """A device that is there: NumPy ("cpu"), "torch", "cuda"; "auto" is an accelerator if there is one. Reads no row."""
-    place = _known_device(device)
-    check_products_are_exact(place)
-    return place
-
-
-def _known_device(device: object) -> str:
-    if device == "auto":
-        return "cuda" if _has_cuda() else "cpu"
-    if device == "cpu":
-        return "cpu"
-    if not isinstance(device, str) or (device != "torch" and device.split(":")[0] != "cuda"):
+    if not isinstance(device, str) or (device not in ("auto", "cpu", "torch") and device.split(":")[0] != "cuda"):
         raise InvalidInput(f"device is {device!r}; choose 'auto', 'cpu', 'torch' or 'cuda'")
-    try:
-        import torch
-    except ImportError as error:
-        raise InvalidInput(f"device is {device!r}, which needs torch; install it, or use device='cpu'") from error
-    if device != "torch" and not torch.cuda.is_available():
+    has_torch = device != "cpu" and importlib.util.find_spec("torch") is not None
+    has_cuda = has_torch and device != "torch" and importlib.import_module("torch").cuda.is_available()
+    if device == "auto":
+        device = "cuda" if has_cuda else "cpu"
+    if device != "cpu" and not has_torch:
+        raise InvalidInput(f"device is {device!r}, which needs torch; install it, or use device='cpu'")
+    if device not in ("cpu", "torch") and not has_cuda:
         raise InvalidInput(f"device is {device!r} and torch sees no such accelerator; use device='auto' or 'cpu'")
+    check_products_are_exact(device)
     return device
-
-
-def _has_cuda() -> bool:
-    import importlib.util
-
-    if importlib.util.find_spec("torch") is None:
-        return False
-    import torch
-
-    return bool(torch.cuda.is_available())
 
 
 def training_rows(source: RowSource, setting: Setting) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
