@@ -66,13 +66,8 @@ FAILURES: tuple[type[BaseException], ...] = (BaseException,)
 """What counts as failing on a private row: everything that can be raised."""
 
 
-class _Here(threading.local):
-    """Whether this thread is behind the door already."""
-
-    inside = False
-
-
-_HERE = _Here()
+_HERE = threading.local()
+"""``inside`` is set while this thread is behind the door."""
 _failed = threading.Event()
 
 
@@ -112,7 +107,7 @@ def hushed(work: Callable[[], Result]) -> Result:
     >>> hushed(lambda: print("a private row") or 3)
     3
     """
-    return work() if _HERE.inside else _behind_the_door(work, None)
+    return work() if getattr(_HERE, "inside", False) else _behind_the_door(work, None)
 
 
 def sealed(work: Callable[[], Result], otherwise: VitrailError) -> Result:
@@ -127,7 +122,7 @@ def sealed(work: Callable[[], Result], otherwise: VitrailError) -> Result:
 def _behind_the_door(work: Callable[[], Result], otherwise: VitrailError | None) -> Result:
     result: list[Result] = []
     failure: BaseException | None = None
-    before = _HERE.inside
+    before = getattr(_HERE, "inside", False)
     with INTERRUPTS, QUIET:
         _HERE.inside = True
         try:

@@ -192,7 +192,7 @@ def test_a_failing_block_given_up_whole_is_heard_in_the_result(monkeypatch, walk
         return vt.audit.escapes(lambda values: exact(values, walk, question), VALUES, {"odd": WITH_ODD}).found
 
     assert heard() == ()
-    monkeypatch.setattr(row_function, "in_halves", lambda rows, passes: None)
+    monkeypatch.setattr("vitrail.vault.rows.block.in_halves", lambda rows, passes: None)
     assert [escape.channel for escape in heard()] == ["result"]
 
 

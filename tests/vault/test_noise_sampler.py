@@ -74,7 +74,7 @@ def test_fast_path_is_within_its_bound_for_the_whole_cell():
     spec.loader.exec_module(tool)
     tails = [t for t in interesting_words(1, 150) if t >> 10 >= 2**13]
     words = np.array(tails, np.int64)
-    column, z, _, _ = noise._evaluate_z(words, noise._Buffers(words.size))
+    column, z, _, _ = noise._evaluate_z(words, (np.empty(words.size, np.int64), np.empty((4, words.size))))
     assert column.min() >= 1
     assert column.max() == noise._table()[1].size - 1
     closest = 0.0
@@ -90,7 +90,7 @@ def test_fast_path_is_within_its_bound_for_the_whole_cell():
 
 def test_tails_below_the_table_go_to_the_exact_path():
     words = np.array([0, 1, 1 << 10, (2**13 - 1) << 10], np.int64)
-    column, z, _, _ = noise._evaluate_z(words, noise._Buffers(words.size))
+    column, z, _, _ = noise._evaluate_z(words, (np.empty(words.size, np.int64), np.empty((4, words.size))))
     assert (column <= 0).all()
     assert (z == 0).all()
 

@@ -278,34 +278,30 @@ class Spending:
     10
     """
 
-    whole: Cost = field(default_factory=Cost)
-    parts: dict[str, dict[int, Cost]] = field(default_factory=dict)
+    charged: dict[tuple[str, int] | None, Cost] = field(default_factory=dict)
 
     def add(self, cost: Cost, part: tuple[str, int] | None = None) -> None:
         """Take in a charge to the whole data, or to a part: (partition, index)."""
-        if part is None:
-            self.whole += cost
-            return
-        partition, index = part
-        by_part = self.parts.setdefault(partition, {})
-        by_part[index] = by_part.get(index, Cost()) + cost
+        self.charged[part] = self.charged.get(part, Cost()) + cost
 
     def take_back(self, cost: Cost, part: tuple[str, int] | None = None) -> None:
         """Undo an ``add`` of a cost that was reserved and never used."""
-        if part is None:
-            self.whole = cost.left_of(self.whole)
-            return
-        partition, index = part
-        self.parts[partition][index] = cost.left_of(self.parts[partition][index])
+        self.charged[part] = cost.left_of(self.charged.get(part, Cost()))
+
+    @property
+    def parts(self) -> dict[str, dict[int, Cost]]:
+        """What was charged to the parts of every partition."""
+        by_partition: dict[str, dict[int, Cost]] = {}
+        for part, cost in self.charged.items():
+            if part is not None:
+                by_partition.setdefault(part[0], {})[part[1]] = cost
+        return by_partition
 
     @property
     def total(self) -> Cost:
         """T, added up afresh."""
-        return sum((dearest(by_part.values()) for by_part in self.parts.values()), self.whole)
+        return sum((dearest(costs.values()) for costs in self.parts.values()), self.charged.get(None, Cost()))
 
     def exposure(self, part: tuple[str, int] | None) -> Cost:
         """What all charges together cost the rows that a question would read."""
-        if part is None:
-            return self.total
-        partition, index = part
-        return exposure(self.total, self.parts.get(partition, {}), index)
+        return self.total if part is None else exposure(self.total, self.parts.get(part[0], {}), part[1])

@@ -41,10 +41,6 @@ def _mills_ratio(x: float) -> float:
     return math.sqrt(math.pi / 2) * float(erfcx(x / math.sqrt(2)))
 
 
-def _upper_tail(x: float) -> float:
-    return 0.5 * math.erfc(x / math.sqrt(2))
-
-
 def delta_of(mu: float, epsilon: float) -> float:
     """The smallest delta for which mu-GDP implies (epsilon, delta)-DP.
 
@@ -56,7 +52,7 @@ def delta_of(mu: float, epsilon: float) -> float:
     x = epsilon / mu - mu / 2
     density = math.exp(-x * x / 2) / math.sqrt(2 * math.pi)
     if x < -5:  # erfcx grows like exp(x^2) on the left; there the first tail is near 1 and nothing cancels
-        return _upper_tail(x) - density * _mills_ratio(x + mu)
+        return 0.5 * math.erfc(x / math.sqrt(2)) - density * _mills_ratio(x + mu)
     return density * (_mills_ratio(x) - _mills_ratio(x + mu))
 
 

@@ -48,6 +48,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ... import _checks
 from ...errors import InvalidInput
 from . import sampler as noise
 from .normal_exact import LARGEST_Z, RandomBytes, exact_magnitude
@@ -123,7 +124,8 @@ def rounded_gaussian(sigma_grid: float | NDArray[np.float64], size: int) -> NDAr
 def _rounded_gaussian(sigma: float | NDArray[np.float64], size: int, random_bytes: RandomBytes) -> NDArray[np.int64]:
     bounds = _table()[1]
     drawn = np.empty(size, np.int64)
-    buffers = _Buffers(min(size, _CHUNK))
+    # Working memory of one call: allocated once, reused for every chunk, never shared between threads.
+    buffers = np.empty(min(size, _CHUNK), np.int64), np.empty((4, min(size, _CHUNK)))
     for start in range(0, size, _CHUNK):
         here = slice(start, min(start + _CHUNK, size))
         words = np.frombuffer(random_bytes(8 * (here.stop - start)), np.int64)
@@ -146,19 +148,13 @@ def _rounded_gaussian(sigma: float | NDArray[np.float64], size: int, random_byte
     return drawn
 
 
-class _Buffers:
-    """Working memory of one call: allocated once, reused for every chunk, never shared between threads."""
-
-    def __init__(self, length: int) -> None:
-        self.integers = np.empty(length, np.int64)
-        self.floats = np.empty((4, length))
-
-
-def _evaluate_z(words: NDArray[np.int64], buffers: _Buffers) -> tuple[NDArray[np.int64], FloatArray, FloatArray, FloatArray]:
+def _evaluate_z(
+    words: NDArray[np.int64], buffers: tuple[NDArray[np.int64], FloatArray]
+) -> tuple[NDArray[np.int64], FloatArray, FloatArray, FloatArray]:
     """Table column and |Z| of every word (0 in column 0), and two buffers that are free again."""
     coefficients = _table()[0]
-    column = buffers.integers[: words.size]
-    tail, place, z, coefficient = buffers.floats[:, : words.size]
+    column = buffers[0][: words.size]
+    tail, place, z, coefficient = buffers[1][:, : words.size]
 
     np.bitwise_and(words, _V_IN_PLACE, out=column)
     np.copyto(tail, column)
@@ -193,9 +189,8 @@ def uniform_below(n: int, size: int) -> NDArray[np.int64]:
     >>> bool((uniform_below(6, 1000) < 6).all())
     True
     """
-    if not (_is_integer(n) and 1 <= n <= 1 << 63):
-        raise InvalidInput(f"n is {n!r}; uniform_below needs an integer from 1 to 2**63")
-    return _uniform_below(int(n), _checked_size(size), os.urandom)
+    n = _checks.whole("n", n, most=1 << 63)
+    return _uniform_below(n, _checked_size(size), os.urandom)
 
 
 def _uniform_below(n: int, size: int, random_bytes: RandomBytes) -> NDArray[np.int64]:
@@ -219,9 +214,7 @@ def bernoulli(rate: float, size: int) -> NDArray[np.bool_]:
     >>> bool(bernoulli(1.0, 5).all()), bool(bernoulli(0.0, 5).any())
     (True, False)
     """
-    if isinstance(rate, bool) or not isinstance(rate, float | int | np.floating) or not 0 <= rate <= 1:
-        raise InvalidInput(f"rate is {rate!r}; a probability must lie between 0 and 1")
-    return _bernoulli(float(rate), _checked_size(size), os.urandom)
+    return _bernoulli(_checks.number("rate", rate, low=0, high=1), _checked_size(size), os.urandom)
 
 
 def _bernoulli(rate: float, size: int, random_bytes: RandomBytes) -> NDArray[np.bool_]:
@@ -255,7 +248,7 @@ def random_integer_below(n: int) -> int:
     >>> 0 <= random_integer_below(10**40) < 10**40
     True
     """
-    if not (_is_integer(n) and n >= 1):
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
         raise InvalidInput(f"n is {n!r}; random_integer_below needs an integer of at least 1")
     return _random_integer_below(int(n), os.urandom)
 
@@ -269,14 +262,8 @@ def _random_integer_below(n: int, random_bytes: RandomBytes) -> int:
             return drawn
 
 
-def _is_integer(value: object) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
-
-
 def _checked_size(size: int) -> int:
-    if not _is_integer(size) or size < 0:
-        raise InvalidInput(f"size is {size!r}; the number of draws must be an integer of at least 0")
-    return int(size)
+    return _checks.whole("size", size, least=0, most=2**62)
 
 
 def _checked_sigma(sigma_grid: float | NDArray[np.float64], size: int) -> float | NDArray[np.float64]:

@@ -27,8 +27,8 @@ from ... import _checks
 from ..._types import Bools, Floats
 from ...errors import InvalidInput
 from ..noise.sampler import bernoulli
-from ..rows.block import Block
-from ..rows.row_function import Arrays, RowFunction, RowPass
+from ..rows.block import Arrays, Block
+from ..rows.row_function import RowFunction, RowPass
 from ..rows.sources import RowSource, recut
 from ..setting import Setting
 from ..sums.grid import Grid, sum_on_grid, to_grid
@@ -86,9 +86,7 @@ class BoundedSum(RowQuestion):
 
     def __post_init__(self) -> None:
         what = "a BoundedSum"
-        _checks.function("fn", self.fn, of=what)
-        object.__setattr__(self, "size", _checks.whole("size", self.size, of=what))
-        object.__setattr__(self, "l2_bound", _checks.positive("l2_bound", self.l2_bound, of=what))
+        self._check(wholes={"size": 10**8}, positives=("l2_bound",))
         if self.rate is not None:
             object.__setattr__(self, "rate", _checks.fraction("rate", self.rate, of=what))
         if self.replace_bound is not None and not self.l2_bound <= self.replace_bound <= 2 * self.l2_bound:
@@ -109,7 +107,9 @@ class BoundedSum(RowQuestion):
         grid = Grid.choose(self.l2_bound, self.size, sigma_for(proven, mu), n_summed)
         if proven < sensitivity:
             sensitivity = min(sensitivity, proven + 2 * grid.displacement)
-        return BoundedSumPlan(self, sensitivity, sigma_for(sensitivity, mu), grid.step, grid)
+        return BoundedSumPlan(
+            self, self.size, sensitivity, sigma_for(sensitivity, mu), grid.step, grid, rate=self.rate or 1.0
+        )
 
 
 @dataclass(frozen=True)
@@ -117,16 +117,6 @@ class BoundedSumPlan(SumPlan[BoundedSum]):
     """A bounded sum with its noise fixed."""
 
     grid: Grid
-
-    @property
-    def width(self) -> int:
-        """The length of the vector."""
-        return self.question.size
-
-    @property
-    def rate(self) -> float:
-        """The share of the rows that is summed."""
-        return self.question.rate or 1.0
 
     def exact_cells(self, rows: RowPass, block_rows: int, draws: int = 1) -> NDArray[np.int64]:
         """Of all rows; or each draw takes a sample of its own, and rows that are not in it are never looked at."""

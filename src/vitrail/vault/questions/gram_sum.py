@@ -100,20 +100,15 @@ class GramSum(RowQuestion):
     label: str | None = None
 
     def __post_init__(self) -> None:
-        what = "a GramSum"
-        _checks.function("fn", self.fn, of=what)
-        _checks.whole("size", self.size, most=10**5, of=what)
-        for name in ("l2_bound", "row_norm", "y_bound"):
-            object.__setattr__(self, name, _checks.positive(name, getattr(self, name), of=what))
-        for name in ("weight", "row_weights"):
-            if getattr(self, name) is not None:
-                _checks.function(name, getattr(self, name), of=what)
-        queries = _checks.whole("queries", self.queries, most=10**6, of=what)
+        functions = [name for name in ("weight", "row_weights") if getattr(self, name) is not None]
+        bounds = ("l2_bound", "row_norm", "y_bound")
+        self._check(functions=("fn", *functions), wholes={"size": 10**5, "queries": 10**6}, positives=bounds)
+        queries = self.queries
         if self.centres is not None:
             queries = self._check_centres(queries)
         object.__setattr__(self, "queries", queries)
         whole = math.sqrt(queries) * self.l2_bound
-        joint = whole if self.joint_bound is None else _checks.positive("joint_bound", self.joint_bound, of=what)
+        joint = whole if self.joint_bound is None else _checks.positive("joint_bound", self.joint_bound, of="a GramSum")
         object.__setattr__(self, "joint_bound", min(joint, whole))
         object.__setattr__(self, "l2_bound", min(self.l2_bound, joint))
 
@@ -158,7 +153,8 @@ class GramSum(RowQuestion):
         step, rounding = coarse_step(self.joint_bound, self.queries * (self.size**2 + self.size))
         sensitivity = setting.sensitivity_factor * self.joint_bound + rounding
         products = SharedProduct(self) if self.queries >= SHARED_FROM_QUERIES else DirectProducts(self)
-        return GramSumPlan(self, sensitivity, sigma_for(sensitivity, mu), step, products)
+        width = self.queries * (self.size * (self.size + 1) // 2 + (self.size if self.cross else 0))
+        return GramSumPlan(self, width, sensitivity, sigma_for(sensitivity, mu), step, products)
 
     def _probe_weight(self) -> None:
         if self.weight is None:
@@ -195,11 +191,6 @@ class GramSumPlan(SumPlan[GramSum]):
     products: DirectProducts | SharedProduct
 
     @property
-    def width(self) -> int:
-        """Numbers of all queries."""
-        return self.question.queries * self.query_width
-
-    @property
     def pairs(self) -> int:
         """Entries of a symmetric matrix that are released."""
         return self.question.size * (self.question.size + 1) // 2
@@ -207,7 +198,7 @@ class GramSumPlan(SumPlan[GramSum]):
     @property
     def query_width(self) -> int:
         """Numbers released per query."""
-        return self.pairs + (self.question.size if self.question.cross else 0)
+        return self.width // self.question.queries
 
     @property
     def stds(self) -> Floats:

@@ -119,12 +119,8 @@ class GroupedSum(Question):
     rank_points: ArrayLike | None = None
 
     def __post_init__(self) -> None:
-        what = "a GroupedSum"
-        _checks.function("fn", self.fn, of=what)
-        _checks.whole("size", self.size, of=what)
-        _checks.whole("groups", self.groups, most=10**6, of=what)
-        _checks.positive("timeout_seconds", self.timeout_seconds, of=what)
-        _checks.choice("isolation", self.isolation, ("process", "none"), of=what)
+        self._check(wholes={"size": 10**8, "groups": 10**6}, positives=("timeout_seconds",))
+        _checks.choice("isolation", self.isolation, ("process", "none"), of="a GroupedSum")
         for name, vector in (self._box() if self.rank_points is None else self._ranking_box(self.rank_points)).items():
             vector.setflags(write=False)
             object.__setattr__(self, name, vector)
@@ -227,7 +223,7 @@ class GroupedSum(Question):
             half_cells = np.full(self.size, math.inf)
             # Half a cell for each of two rankings and coordinate; the last factor covers the rounding of means of points.
             sensitivity = (furthest + step * math.sqrt(self.size) * (1 + 1e-6)) * (1 + 1e-15)
-        return GroupedSumPlan(self, sensitivity, sigma_for(sensitivity, mu), step, half_cells)
+        return GroupedSumPlan(self, self.size, sensitivity, sigma_for(sensitivity, mu), step, half_cells)
 
 
 @dataclass(frozen=True)
@@ -235,11 +231,6 @@ class GroupedSumPlan(SumPlan[GroupedSum]):
     """A grouped sum with its noise fixed."""
 
     half_cells: Floats
-
-    @property
-    def width(self) -> int:
-        """The length of a group's result."""
-        return self.question.size
 
     @cached_property
     def _middle(self) -> Floats:

@@ -30,8 +30,8 @@ from numpy.typing import NDArray
 from ... import _checks
 from ..._types import Bools, Floats
 from ...errors import InvalidInput
-from ..rows.block import Block
-from ..rows.row_function import Arrays, RowFunction, RowPass
+from ..rows.block import Arrays, Block
+from ..rows.row_function import RowFunction, RowPass
 from ..setting import Setting
 from ..sums.grid import (
     FLOAT_SLACK,
@@ -127,17 +127,12 @@ class ProductSum(RowQuestion):
         assert self.l2_bound is not None
         step, rounding = coarse_step(self.l2_bound, self.width)
         sensitivity = setting.sensitivity_factor * self.l2_bound + rounding
-        return ProductSumPlan(self, sensitivity, sigma_for(sensitivity, mu), step)
+        return ProductSumPlan(self, self.width, sensitivity, sigma_for(sensitivity, mu), step)
 
 
 @dataclass(frozen=True)
 class ProductSumPlan(SumPlan[ProductSum]):
     """A product sum with its noise fixed."""
-
-    @property
-    def width(self) -> int:
-        """As of the question."""
-        return self.question.width
 
     @cached_property
     def grids(self) -> tuple[tuple[Grid, Grid], ...]:
@@ -152,14 +147,8 @@ class ProductSumPlan(SumPlan[ProductSum]):
 
     def exact_cells(self, rows: RowPass, block_rows: int, draws: int = 1) -> NDArray[np.int64]:
         """The exact sums, flat, rounded to the coarse grid."""
-        totals = exact_products(
-            rows,
-            self.question.row_function(),
-            self._products,
-            zip(self.question.lefts, self.question.rights, strict=True),
-            block_rows=block_rows,
-            most_rows=EXACT_ROWS,
-        )
+        question, shapes = self.question, zip(self.question.lefts, self.question.rights, strict=True)
+        totals = exact_products(rows, question.row_function(), self._products, shapes, block_rows, EXACT_ROWS)
         cells = [
             rounded_to(self.step, total, left.step * right.step).reshape(-1)
             for total, (left, right) in zip(totals, self.grids, strict=True)

@@ -12,12 +12,14 @@ from __future__ import annotations
 import hashlib
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ... import _checks
 from ..._types import Floats
 from ...accounting import Event, GaussianSum, JsonValue
 from ...errors import InvalidInput
@@ -78,6 +80,18 @@ class Question(ABC):
         """The public parameters, for the ledger and for the key of a stored release; arrays by their digest."""
         return {"question": self.kind, **{name: plain(getattr(self, name)) for name in self.described}}
 
+    def _check(
+        self, *, functions: Iterable[str] = ("fn",), wholes: Mapping[str, int], positives: Iterable[str] = ()
+    ) -> None:
+        """Refuse arguments that are no functions, no whole numbers up to a bound, no positive numbers."""
+        what = f"a {type(self).__name__}"
+        for name in functions:
+            _checks.function(name, getattr(self, name), of=what)
+        for name, most in wholes.items():
+            object.__setattr__(self, name, _checks.whole(name, getattr(self, name), most=most, of=what))
+        for name in positives:
+            object.__setattr__(self, name, _checks.positive(name, getattr(self, name), of=what))
+
     @abstractmethod
     def probe(self, setting: Setting, predictions: Predictions) -> int:
         """Run what will run on rows on public ones; raise before anything is charged. Returns the block shape to use."""
@@ -104,12 +118,17 @@ AnyQuestion = TypeVar("AnyQuestion", bound=Question)
 
 @dataclass(frozen=True)
 class SumPlan(ABC, Generic[AnyQuestion]):
-    """A noisy sum with its noise fixed: exact integers in cells of ``step``, moved by at most ``sensitivity``."""
+    """A noisy sum of ``width`` numbers with its noise fixed: exact integers in cells of ``step``, moved by ``sensitivity``.
+
+    Where only a share of the rows is summed, ``rate``, the answer is the sum divided by it.
+    """
 
     question: AnyQuestion
+    width: int
     sensitivity: float
     sigma_of_sum: float
     step: float
+    rate: float = field(default=1.0, kw_only=True)
 
     def __post_init__(self) -> None:
         """Refuse, before anything is charged, noise wider than the sampler goes."""
@@ -118,16 +137,6 @@ class SumPlan(ABC, Generic[AnyQuestion]):
                 f"the noise this question would get (standard deviation {self.sigma_of_sum:.3g}) is too wide for its grid; "
                 "ask for a larger epsilon or mu, or, if it is a GroupedSum, make the sides of its box less unequal"
             )
-
-    @property
-    @abstractmethod
-    def width(self) -> int:
-        """How many numbers are released."""
-
-    @property
-    def rate(self) -> float:
-        """The share of the rows that is summed; the answer is the sum divided by it."""
-        return 1.0
 
     @property
     def event(self) -> GaussianSum:

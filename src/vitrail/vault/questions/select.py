@@ -31,8 +31,8 @@ from ... import _checks
 from ..._types import Bools, Floats
 from ...accounting import Selection, bounded_range_epsilon_of
 from ..noise.sampler import random_integer_below
-from ..rows.block import Block
-from ..rows.row_function import Arrays, RowFunction, RowPass
+from ..rows.block import Arrays, Block
+from ..rows.row_function import RowFunction, RowPass
 from ..setting import Setting
 from ..sums.grid import Grid, power_of_two_below, to_grid
 from .question import Answer, RowQuestion
@@ -86,10 +86,7 @@ class Select(RowQuestion):
     label: str | None = None
 
     def __post_init__(self) -> None:
-        _checks.function("fn", self.fn, of="a Select")
-        _checks.whole("candidates", self.candidates, most=10**6, of="a Select")
-        _checks.whole("width", self.width, most=10**6, of="a Select")
-        object.__setattr__(self, "bound", _checks.positive("bound", self.bound, of="a Select"))
+        self._check(wholes={"candidates": 10**6, "width": 10**6}, positives=("bound",))
         _checks.choice("score", self.score, ("sum", "small-norm"), of="a Select")
 
     def row_function(self) -> RowFunction:
@@ -123,10 +120,8 @@ class SelectPlan:
     def answers(self, rows: RowPass, block_rows: int, draws: int) -> Floats:
         """Draw from the exponential mechanism over exact scores."""
         uniform = [random_integer_below(1 << UNIFORM_BITS) for _ in range(draws)]
-        cumulative = np.cumsum(selection_weights(self.scores(rows, block_rows), self.epsilon, self.sensitivity_cells))
-        total = int(cumulative[-1])
-        chosen = [np.searchsorted(cumulative, u * total >> UNIFORM_BITS, side="right") for u in uniform]
-        return np.array(chosen, dtype=np.float64).reshape(draws, 1)
+        edges = np.cumsum(selection_weights(self.scores(rows, block_rows), self.epsilon, self.sensitivity_cells))
+        return np.array([drawn(edges, u) for u in uniform], dtype=np.float64).reshape(draws, 1)
 
     def scores(self, rows: RowPass, block_rows: int) -> list[int]:
         """The exact score of every candidate, in cells. Never leaves the vault."""
@@ -147,6 +142,11 @@ class SelectPlan:
     def shape(self, flat: Floats) -> Answer:
         """The index of the chosen candidate, in an array of one."""
         return Answer(flat)
+
+
+def drawn(edges: NDArray[np.object_], uniform: int) -> int:
+    """The number that a uniform integer of ``UNIFORM_BITS`` bits picks; ``edges`` are the running sums of the odds."""
+    return int(np.searchsorted(edges, uniform * int(edges[-1]) >> UNIFORM_BITS, side="right"))
 
 
 def selection_weights(scores: list[int], epsilon: float, sensitivity: int) -> NDArray[np.object_]:

@@ -21,12 +21,12 @@ tests/vault/test_halving.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..._types import Floats
 from ...errors import InvalidInput
 from ...model import Model
 from ..setting import Setting
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-Predict = Callable[[Model, NDArray[np.float64]], NDArray[np.float64]]
+Predict = Callable[[Model, Floats], Floats]
+Arrays = tuple[Floats, ...]
 
 
 class Block:
@@ -59,15 +60,13 @@ class Block:
 
     __slots__ = ("_features", "_predict", "_predict_altered", "_raw", "_setting")
 
-    def __init__(
-        self, raw: NDArray[np.float64], setting: Setting, predict: Predict, predict_altered: Predict | None = None
-    ) -> None:
+    def __init__(self, raw: Floats, setting: Setting, predict: Predict, predict_altered: Predict | None = None) -> None:
         # Read-only: a function that worked in place would otherwise change the private rows for every later question.
         self._raw = raw.view()
         self._raw.flags.writeable = False
         self._setting, self._predict = setting, predict
         self._predict_altered = _one_way_at_a_time(predict) if predict_altered is None else predict_altered
-        self._features: NDArray[np.float64] | None = None
+        self._features: Floats | None = None
 
     def __len__(self) -> int:
         return len(self._raw)
@@ -76,14 +75,14 @@ class Block:
         return f"Block of {len(self._raw)} rows, padding included"
 
     @property
-    def features(self) -> NDArray[np.float64]:
+    def features(self) -> Floats:
         """The encoded feature columns."""
         if self._features is None:
             self._features = self._setting.feature_schema.features(self.values)[0]
         return self._features
 
     @property
-    def values(self) -> NDArray[np.float64]:
+    def values(self) -> Floats:
         """The feature columns in original units, categoricals as the index of their level: (rows, n_columns), read-only."""
         target = self._setting.target
         if target is None:
@@ -94,21 +93,21 @@ class Block:
         return np.delete(self._raw, place, axis=1)
 
     @property
-    def target(self) -> NDArray[np.float64]:
+    def target(self) -> Floats:
         """The target column: a number, or the index of its level."""
         if self._setting.target is None:
             raise InvalidInput("this dataset declares no target; give PrivateData target= to use block.target")
         return self.column(self._setting.target)
 
-    def column(self, name: str) -> NDArray[np.float64]:
+    def column(self, name: str) -> Floats:
         """One column in original units, or as level indices."""
         return np.array(self._raw[:, self._setting.schema.column_index(name)])
 
-    def predictions(self, model: Model) -> NDArray[np.float64]:
+    def predictions(self, model: Model) -> Floats:
         """The model's output for every row, clipped to its declared range; NaN where the model fails."""
         return self._predict(model, self.values)
 
-    def outputs(self, model: Model, altered: NDArray[np.float64]) -> NDArray[np.float64]:
+    def outputs(self, model: Model, altered: Floats) -> Floats:
         """The model's output for altered rows, in the place of the row each was made from.
 
         A row of which the model cannot be asked some altered form counts zero in the question.
@@ -144,7 +143,7 @@ class Block:
 
 
 def _one_way_at_a_time(predict: Predict) -> Predict:
-    def outputs(model: Model, altered: NDArray[np.float64]) -> NDArray[np.float64]:
+    def outputs(model: Model, altered: Floats) -> Floats:
         if altered.ndim == 2:
             return predict(model, altered)
         return np.stack([predict(model, np.ascontiguousarray(way)) for way in altered.transpose(1, 0, 2)], axis=1)
@@ -179,3 +178,32 @@ def in_halves(rows: int, passes: Callable[[slice], bool]) -> None:
             continue
         middle = (start + stop) // 2
         failed += [part for part in ((start, middle), (middle, stop)) if not passes(slice(*part))]
+
+
+def salvaged(rows: int, call: Callable[[slice], Arrays | None], row_shapes: Iterable[tuple[int, ...]]) -> Arrays:
+    """What ``call`` returns for a whole block; where that fails, what it returns in halves, and NaN for failing rows.
+
+    ``call`` runs with only these rows of the block, at their places, and returns None when it fails.
+    """
+    whole = call(slice(0, rows))
+    if whole is not None:
+        return whole
+    results = tuple(np.full((rows, *shape), np.nan) for shape in row_shapes)
+
+    def passes(part: slice) -> bool:
+        returned = call(part)
+        for result, values in zip(results, returned or (), strict=False):
+            result[part] = values[part]
+        return returned is not None
+
+    in_halves(rows, passes)
+    return results
+
+
+def among_fillers(rows: Floats, part: slice, filler: Floats) -> Floats:
+    """Some rows of a block at their places, the rest filled with a public row (1, columns)."""
+    if part == slice(0, len(rows)):
+        return rows
+    block = np.repeat(filler, len(rows), axis=0)
+    block[part] = rows[part]
+    return block

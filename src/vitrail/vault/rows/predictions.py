@@ -19,7 +19,7 @@ from ...errors import InvalidInput, ModelError
 from ...model import Model
 from ...nothing_escapes import attempt
 from ..setting import Setting
-from .block import in_halves
+from .block import Arrays, among_fillers, salvaged
 
 CACHE_BYTES = 512 * 2**20
 WAYS_AT_ONCE = 4
@@ -102,21 +102,13 @@ class Predictions:
         model = admitted.model
         if not admitted.row_wise:
             return self._row_by_row(model, values)
-        schema, outputs = self._setting.feature_schema, np.full(len(values), np.nan)
-        whole = attempt(lambda: model.predict(schema, values), None)
-        if whole is not None:
-            return whole
+        schema, filler = self._setting.feature_schema, self._setting.feature_schema.filler()
 
-        def passes(part: slice) -> bool:
-            alone = np.repeat(schema.filler(), len(values), axis=0)
-            alone[part] = values[part]
-            said = attempt(lambda: model.predict(schema, alone), None)
-            if said is not None:
-                outputs[part] = said[part]
-            return said is not None
+        def predict(part: slice) -> Arrays | None:
+            outputs = attempt(lambda: model.predict(schema, among_fillers(values, part, filler)), None)
+            return None if outputs is None else (outputs,)
 
-        in_halves(len(values), passes)
-        return outputs
+        return salvaged(len(values), predict, [()])[0]
 
     def _row_by_row(self, model: Model, values: Floats) -> Floats:
         schema, fails = self._setting.feature_schema, np.full(1, np.nan)

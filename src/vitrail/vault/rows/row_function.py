@@ -32,11 +32,9 @@ from ...model import Model, is_row_wise
 from ...nothing_escapes import attempt, hushed, stop_if_interrupted
 from ...progress import progress
 from ..setting import Setting, padded
-from .block import Block, Predict, in_halves
+from .block import Arrays, Block, among_fillers, salvaged
 from .predictions import Predictions
 from .sources import RowSource
-
-Arrays = tuple[Floats, ...]
 
 
 @dataclass(frozen=True)
@@ -75,42 +73,25 @@ def evaluate(
 ) -> Arrays:
     """Run on private rows: never raises for what a row does, and NaN stands for a row that failed."""
     asked: dict[int, Floats] = {}
+    everything = slice(0, len(raw))
 
-    def predict_here(model: Model, values: Floats) -> Floats:
-        if id(model) not in asked:
-            asked[id(model)] = predictions.of(model, values, block_index)
-        return asked[id(model)].copy()  # the function may work in place
+    def call(part: slice) -> Arrays | None:
+        def predict(model: Model, values: Floats) -> Floats:
+            """What is known is not asked again, nor what a filler gets: it would give the same bits, slowly."""
+            if id(model) not in asked:
+                own = values if part == everything else Block(raw, setting, predict).values
+                asked[id(model)] = predictions.of(model, own, block_index)
+            if part == everything:
+                return asked[id(model)].copy()  # the function may work in place
+            outputs = np.full(len(raw), predictions.of_filler(model, len(raw)))
+            outputs[part] = asked[id(model)][part]
+            return outputs
 
-    def call(rows: Floats, predict: Predict) -> Arrays | None:
-        return attempt(lambda: function(Block(rows, setting, predict, predictions.of_altered)), None)
+        block = Block(among_fillers(raw, part, setting.schema.filler()), setting, predict, predictions.of_altered)
+        return attempt(lambda: function(block), None)
 
     with np.errstate(all="ignore"):
-        whole = call(raw, predict_here)
-        if whole is not None:
-            return whole
-        results = tuple(np.full((len(raw), *shape), np.nan) for shape in function.row_shapes)
-        values = Block(raw, setting, predict_here).values
-
-        def passes(part: slice) -> bool:
-            def predict_part(model: Model, _: Floats) -> Floats:
-                """These rows' predictions are known, and a filler's too: asking again would give the same bits, slowly."""
-                outputs = np.full(len(raw), predictions.of_filler(model, len(raw)))
-                outputs[part] = predict_here(model, values)[part]
-                return outputs
-
-            returned = call(_among_fillers(raw, part, setting), predict_part)
-            for result, found in zip(results, returned or (), strict=False):
-                result[part] = found[part]
-            return returned is not None
-
-        in_halves(len(raw), passes)
-        return results
-
-
-def _among_fillers(raw: Floats, part: slice, setting: Setting) -> Floats:
-    block = np.repeat(setting.schema.filler(), len(raw), axis=0)
-    block[part] = raw[part]
-    return block
+        return salvaged(len(raw), call, function.row_shapes)
 
 
 def hashed_rows(rows: Floats) -> Floats:
@@ -180,6 +161,8 @@ def probe(function: RowFunction, setting: Setting, predictions: Predictions) -> 
 
 Job = TypeVar("Job")
 Partial = TypeVar("Partial")
+Reduce = Callable[[Arrays, Bools], Partial]
+Whole = NDArray[np.int64]
 _Piece = tuple[int | None, Floats, Bools]
 
 
@@ -192,13 +175,7 @@ class RowPass:
     predictions: Predictions
 
     def fold(
-        self,
-        function: RowFunction,
-        reduce: Callable[[Arrays, Bools], Partial],
-        add: Callable[[Partial], None],
-        *,
-        block_rows: int,
-        label: str = "reading rows",
+        self, function: RowFunction, reduce: Reduce[Partial], add: Callable[[Partial], None], *, block_rows: int, label: str
     ) -> None:
         """Evaluate ``function`` on every block, reduce each result to a partial, and ``add`` the partials in order.
 
@@ -224,18 +201,12 @@ class RowPass:
         hushed(walk)
 
     def total(
-        self,
-        function: RowFunction,
-        reduce: Callable[[Arrays, Bools], NDArray[np.int64]],
-        shape: tuple[int, ...],
-        *,
-        block_rows: int,
-        label: str,
-    ) -> NDArray[np.int64]:
+        self, function: RowFunction, reduce: Reduce[Whole], shape: tuple[int, ...], *, block_rows: int, label: str
+    ) -> Whole:
         """The sum of all partials, of one shape."""
         total = np.zeros(shape, dtype=np.int64)
 
-        def add(partial: NDArray[np.int64]) -> None:
+        def add(partial: Whole) -> None:
             np.add(total, partial, out=total)
 
         self.fold(function, reduce, add, block_rows=block_rows, label=label)

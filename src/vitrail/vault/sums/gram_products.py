@@ -40,8 +40,8 @@ from numpy.typing import NDArray
 from ..._types import Bools, Floats
 from ...errors import InvalidInput
 from ...nothing_escapes import attempt
-from ..rows.block import in_halves
-from ..rows.row_function import Arrays, RowPass
+from ..rows.block import Arrays, among_fillers, salvaged
+from ..rows.row_function import RowPass
 from .grid import FLOAT_SLACK, Array, Grid, clip_rows, exact_products, power_of_two_below, rounded, squared_norms, to_grid
 
 if TYPE_CHECKING:
@@ -85,14 +85,12 @@ class SharedProduct:
         centres = np.zeros((1, question.size))
         if question.centres is not None:
             centres = np.asarray(to_grid(question.centres, self.unit_grid))
-        (total,) = exact_products(
-            rows,
-            question.row_function(),
-            lambda arrays, valid: [self._product(arrays, valid, centres)],
-            [(question.queries, self.columns.width)],
-            block_rows=block_rows,
-            most_rows=SHARED_ROWS,
-        )
+
+        def products(arrays: Arrays, valid: Bools) -> list[Floats]:
+            return [self._product(arrays, valid, centres)]
+
+        shapes = [(question.queries, self.columns.width)]
+        (total,) = exact_products(rows, question.row_function(), products, shapes, block_rows, SHARED_ROWS)
         whole_centres = np.broadcast_to(centres, (question.queries, question.size)).astype(np.int64).astype(np.object_)
         return self.columns.around(total, whole_centres)
 
@@ -102,16 +100,15 @@ class SharedProduct:
         if not np.isfinite(u.sum()):  # cheap to rule out; a row that is not finite counts zero
             counted &= np.isfinite(u).all(axis=1)
         u_cells = to_grid(u, self.unit_grid)
-        y_cells = self._y_cells(np.where(counted, y[:, 0], 0.0)) if self.question.cross else None
+        y_cells = None
+        if self.question.cross:
+            most = math.floor(self.question.y_bound / self.y_scale * 2.0**UNIT_BITS)
+            y_cells = np.clip(np.rint(np.where(counted, y[:, 0], 0.0) / self.y_scale * 2.0**UNIT_BITS), -most, most)
         weights = self._integer_weights(squared_distances(u_cells, centres), y_cells, row_weights)
         if not counted.all():
             weights[~counted] = 0.0
         product: Floats = weights.T @ self.columns.of(u_cells, y_cells)
         return product
-
-    def _y_cells(self, y: Floats) -> Floats:
-        most = math.floor(self.question.y_bound / self.y_scale * 2.0**UNIT_BITS)
-        return np.clip(np.rint(y / self.y_scale * 2.0**UNIT_BITS), -most, most)
 
     def _integer_weights(self, squares: Floats, y_cells: Floats | None, row_weights: Floats) -> Floats:
         """Weights in cells, (rows, queries), for which every row's contribution obeys both bounds.
@@ -229,19 +226,13 @@ class DirectProducts:
         """Exact sums, (queries, pairs [+ size])."""
         question = self.question
         right = question.size + (1 if question.cross else 0)
-        (exact,) = exact_products(
-            rows,
-            question.row_function(),
-            lambda arrays, valid: [self._products(arrays, valid)],
-            [(question.queries, right, question.size)],
-            block_rows=block_rows,
-            most_rows=DIRECT_ROWS,
-        )
+        shapes = [(question.queries, right, question.size)]
+        (exact,) = exact_products(rows, question.row_function(), self._products, shapes, block_rows, DIRECT_ROWS)
         first, second = np.triu_indices(question.size)
         gram = exact[:, first, second]
         return gram if not question.cross else np.concatenate((gram, exact[:, question.size, :]), axis=1)
 
-    def _products(self, arrays: Arrays, valid: Bools) -> Floats:
+    def _products(self, arrays: Arrays, valid: Bools) -> list[Floats]:
         """For each query the integer matrix (v, t)^T v of at most DIRECT_ROWS rows."""
         question = self.question
         u, finite = clip_rows(arrays[0], question.row_norm)
@@ -252,7 +243,7 @@ class DirectProducts:
         for query in range(question.queries):
             d = u if question.centres is None else u - question.centres[query]
             products[query] = self._one_product(d, y, roots[:, query], counted)
-        return products
+        return [products]
 
     def _root_weights(self, u: Floats, y: Floats, row_weights: Floats, counted: Bools) -> Floats:
         """sqrt(w) of every row and query, lowered so that each contribution obeys the bounds."""
@@ -290,26 +281,14 @@ class DirectProducts:
 
 def weights_at(weight: Callable[[Floats], Floats], distances: Floats) -> Floats:
     """A caller's weights of private distances, in [0, 1]. Where the function fails the row counts zero, and nobody hears."""
-    whole = _weights(weight, distances)
-    if whole is not None:
-        return clipped_weights(whole)
-    given = np.zeros_like(distances)
+    public = np.zeros((1, distances.shape[1]))  # distances at which the function was tried
 
-    def passes(part: slice) -> bool:
-        alone = np.zeros_like(distances)  # a public distance, at which the function was tried
-        alone[part] = distances[part]
-        found = _weights(weight, alone)
-        if found is not None:
-            given[part] = found[part]
-        return found is not None
+    def weigh(part: slice) -> Arrays | None:
+        some = among_fillers(distances, part, public).copy()
+        given = attempt(lambda: np.asarray(weight(some), dtype=np.float64), None)
+        return (given,) if given is not None and given.shape == distances.shape else None
 
-    in_halves(len(distances), passes)
-    return clipped_weights(given)
-
-
-def _weights(weight: Callable[[Floats], Floats], distances: Floats) -> Floats | None:
-    given = attempt(lambda: np.asarray(weight(distances.copy()), dtype=np.float64), None)
-    return given if given is not None and given.shape == distances.shape else None
+    return clipped_weights(salvaged(len(distances), weigh, [distances.shape[1:]])[0])
 
 
 def clipped_weights(weights: Floats) -> Floats:

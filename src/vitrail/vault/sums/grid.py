@@ -29,7 +29,8 @@ from array_api_compat import array_namespace, is_numpy_array
 from numpy.typing import NDArray
 
 from ..._types import Bools, Floats
-from ..rows.row_function import Arrays, RowFunction, RowPass
+from ..rows.block import Arrays
+from ..rows.row_function import RowFunction, RowPass
 
 FLOAT_SLACK = 1 - 2.0**-40
 """Taken off every bound that is computed in floats, a thousand times their rounding error."""
@@ -190,6 +191,7 @@ def sum_on_grid(contributions: Floats, valid: Bools, grid: Grid) -> NDArray[np.i
     return total
 
 
+Products = Callable[[Arrays, Bools], list[Floats]]
 _ADDS_THAT_FIT = 2**9  # 2**53 * 2**9 < 2**63
 
 
@@ -222,9 +224,8 @@ class ExactTotal:
 def exact_products(
     rows: RowPass,
     function: RowFunction,
-    products: Callable[[Arrays, Bools], list[Floats]],
+    products: Products,
     shapes: Iterable[tuple[int, ...]],
-    *,
     block_rows: int,
     most_rows: int,
 ) -> list[NDArray[np.object_]]:

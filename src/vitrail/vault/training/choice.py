@@ -29,7 +29,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import accumulate
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +38,7 @@ from ...accounting import ADD_REMOVE, FixedBlock, JsonValue
 from ...errors import InvalidInput
 from ..noise.sampler import bernoulli, random_integer_below
 from ..questions.question import Answer
-from ..questions.select import UNIFORM_BITS, selection_weights
+from ..questions.select import UNIFORM_BITS, drawn, selection_weights
 from .map_gradients import exact_responses, scores_of
 from .plan import MapTraining, check_paid
 from .row_vectors import PublicMatrices, training_vectors
@@ -70,6 +70,7 @@ class MapChoice:
     (100, 1.0)
     """
 
+    sigma: ClassVar[None] = None
     runs: tuple[MapTraining, ...]
     epsilon: float
     delta: float
@@ -91,10 +92,6 @@ class MapChoice:
     def n_classes(self) -> int:
         """Classes of every run."""
         return self.runs[0].n_classes
-
-    @property
-    def sigma(self) -> None:
-        """A choice has no noise to be told."""
 
     @property
     def event(self) -> FixedBlock:
@@ -145,15 +142,13 @@ def choose_run(
     rows = on_device(np.ascontiguousarray(features[~judging]), labels[~judging], device)
     judged, truth = features[judging], labels[judging]
     counts = [count_right(run, train_maps(run, *rows, advance=advance), judged, truth) for run in choice.runs]
-    edges = list(accumulate(choice_weights(counts, choice.epsilon, neighbours)))
-    place = uniform * edges[-1] >> UNIFORM_BITS
-    return next(number for number, edge in enumerate(edges) if place < edge)
+    return drawn(np.cumsum(choice_weights(counts, choice.epsilon, neighbours)), uniform)
 
 
-def choice_weights(counts: list[int], epsilon: float, neighbours: str) -> list[int]:
+def choice_weights(counts: list[int], epsilon: float, neighbours: str) -> NDArray[np.object_]:
     """The odds of the exponential mechanism on counts, as integers: exp(epsilon count), or exp(epsilon count / 2)."""
     rate = 2 if neighbours == ADD_REMOVE else 1
-    return [int(weight) for weight in selection_weights(counts, rate * epsilon, 1)]
+    return selection_weights(counts, rate * epsilon, 1)
 
 
 def count_right(run: MapTraining, found: TrainedMaps, features: NDArray[np.float32], labels: NDArray[np.int64]) -> int:

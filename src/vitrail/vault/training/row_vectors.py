@@ -40,8 +40,6 @@ import array_api_compat
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import InvalidInput
-
 Array: TypeAlias = Any
 """An array of NumPy or torch: the array API has no type of its own."""
 
@@ -54,15 +52,11 @@ _HALVINGS = 7
 _EXP_COEFFICIENTS = tuple(1 / math.factorial(power) for power in range(11))
 
 
-def power_of_two_at(positive: Array, xp: Any) -> Array:
-    """2^floor(log2 x) of positive normal float64 numbers: the number without its fraction bits. Exact."""
-    return (positive.view(xp.int64) & _EXPONENT_MASK).view(xp.float64)
-
-
 def integer_unit(largest: Array, bits: int, xp: Any) -> Array:
     """The power of two in whose multiples numbers up to ``largest`` are integers of at most ``bits`` bits, sign apart."""
     usable = xp.where((largest > 2.0**-900) & xp.isfinite(largest), largest, xp.ones_like(largest))
-    return power_of_two_at(usable, xp) * 2.0 ** (1 - bits)
+    without_fraction_bits = (usable.view(xp.int64) & _EXPONENT_MASK).view(xp.float64)  # 2^floor(log2 x), exact
+    return without_fraction_bits * 2.0 ** (1 - bits)
 
 
 def bits_left(width: int, *taken: int) -> int:
@@ -167,8 +161,6 @@ class PublicMatrices:
         cls, projections: NDArray[np.float32] | None, filters: NDArray[np.float32] | None, n_features: int
     ) -> PublicMatrices:
         """From ``projections`` (M, P', P0) or ``filters`` (P', copies, P0)."""
-        if projections is not None and filters is not None:
-            raise InvalidInput("filters and a projection per map do not go together; leave one of them out")
         if projections is not None:
             stacked, groups, copies = projections, len(projections), 1
         elif filters is not None:

@@ -112,7 +112,8 @@ class _Run:
         plan = self.training
         xp = array_api_compat.array_namespace(self.rows.features)
         shape = (plan.n_maps, plan.n_classes, self.rows.width)
-        generator = fresh_generator() if self.generator is None else self.generator
+        # 256 bits of the operating system: for first weights, and for samples that promise nothing
+        generator = self.generator or np.random.default_rng(int.from_bytes(os.urandom(32), "little"))
         weights = _like(xp, generator.uniform(-plan.start, plan.start, shape), self.rows.features)
         decay = _like(xp, np.append(np.full(shape[2] - 1, plan.decay), 0.0), self.rows.features)  # none on biases
         adam, mean = _Adam(xp, weights, plan.momentum), xp.zeros_like(weights)
@@ -214,11 +215,6 @@ class StepDraws:
 
     rows: NDArray[np.int64] | None
     noise: Array | None = None
-
-
-def fresh_generator() -> np.random.Generator:
-    """256 bits of the operating system: for first weights and for samples that promise nothing."""
-    return np.random.default_rng(int.from_bytes(os.urandom(32), "little"))
 
 
 def private_draws(
