@@ -192,8 +192,11 @@ class Quiet:
             undo.callback(os.close, screen)
         undo.callback(keep_screen, None)
         keep_screen(screen)
-        for descriptor in filter(_is_open, _DESCRIPTORS):
-            kept = os.dup(descriptor)
+        for descriptor in _DESCRIPTORS:
+            try:
+                kept = os.dup(descriptor)
+            except OSError:  # a service may have closed its standard streams
+                continue
             undo.callback(os.close, kept)
             undo.callback(os.dup2, kept, descriptor)
             os.dup2(self._nowhere.fileno(), descriptor)
@@ -228,15 +231,6 @@ def _c_flush() -> Callable[[None], object]:
 
 
 _flush_c = _c_flush()
-
-
-def _is_open(descriptor: int) -> bool:
-    """A service may have closed its standard streams."""
-    try:
-        os.fstat(descriptor)
-    except OSError:
-        return False
-    return True
 
 
 def _push_out(*streams: object) -> None:

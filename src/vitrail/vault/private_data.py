@@ -334,7 +334,7 @@ class PrivateData:
     ) -> Charge | Replay:
         """Look at what is plain about the files before a row is, then charge; a stored release needs no files."""
         if key is None:
-            self.__rows.check()
+            opening(self.__rows.check)
         if isinstance(self.__rows, PartRows) and self.__rows.changed():
             raise InvalidInput(
                 "the files were written after they were split, and a row that changed may have changed parts; open the data "

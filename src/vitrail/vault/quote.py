@@ -38,9 +38,9 @@ class Quote:
         Whether the account can pay for it now.
     remaining_epsilon : float
         The largest single question the account can still pay for (of this part, where there is one).
-    adds : Cost or None
+    adds : Cost
         What it would add to what the account has spent: the cost itself, or, for a question to one of several disjoint parts
-        of the rows, what it takes that part beyond the dearest one. None is the cost itself.
+        of the rows, what it takes that part beyond the dearest one.
     part : str or None
         The part that is asked, in words.
 
@@ -60,7 +60,7 @@ class Quote:
     sigma_per_row: float | None
     fits: bool
     remaining_epsilon: float
-    adds: Cost | None = None
+    adds: Cost
     part: str | None = None
 
     def __str__(self) -> str:
@@ -72,8 +72,9 @@ class Quote:
             )
         )
         if self.part is not None:
-            added = self.cost if self.adds is None else self.adds
-            adding = f"mu {rounded_up(added.mu)}" if added != Cost() else "nothing, another part being dearer so far,"
+            adding = (
+                f"mu {rounded_up(self.adds.mu)}" if self.adds != Cost() else "nothing, another part being dearer so far,"
+            )
             noise += f" It goes to {self.part}, and adds {adding} to what the account has spent."
         verdict = "It fits" if self.fits else "It does not fit"
         return (
@@ -89,7 +90,7 @@ class Quote:
         return {
             "pico_mu_squared": self.cost.pico_mu_squared,
             "guarantee": self.guarantee.to_json(),
-            "added_pico_mu_squared": (self.cost if self.adds is None else self.adds).pico_mu_squared,
+            "added_pico_mu_squared": self.adds.pico_mu_squared,
             **{name: getattr(self, name) for name in as_they_are},
         }
 

@@ -82,10 +82,8 @@ def padded(raw: NDArray[np.float64], setting: Setting, rows: int) -> tuple[NDArr
         Which rows are real and count.
     """
     complete, counted = setting.schema.complete(raw)
-    if len(complete) == rows:
+    missing = rows - len(complete)
+    if not missing:
         return complete, counted
-    block = np.repeat(setting.schema.filler(), rows, axis=0)
-    block[: len(complete)] = complete
-    valid = np.zeros(rows, dtype=np.bool_)
-    valid[: len(complete)] = counted
-    return block, valid
+    fillers = np.repeat(setting.schema.filler(), missing, axis=0)
+    return np.concatenate([complete, fillers]), np.pad(counted, (0, missing))

@@ -46,13 +46,12 @@ class GroupServer:
         import cloudpickle
 
         try:
-            task = cloudpickle.dumps((call, timeout_seconds))
+            self._task = cloudpickle.dumps((call, timeout_seconds))
         except Exception as error:
             raise InvalidInput(
                 f"the group function cannot be sent to a process of its own ({error}); avoid open files, locks and "
                 "connections in it, or choose isolation='none'"
             ) from error
-        self._task = task
         self._start()
 
     def _start(self) -> None:

@@ -43,7 +43,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from ... import _checks
 from ..._types import Floats
-from ...accounting import JsonValue
 from ...errors import ImpureFunction, InvalidInput, VitrailError
 from ...model import Model
 from ...nothing_escapes import attempt, hushed, stop_if_interrupted
@@ -51,11 +50,11 @@ from ...progress import progress
 from ..noise.sampler import uniform_below
 from ..rows.block import Block, Predict
 from ..rows.predictions import Predictions
-from ..rows.row_function import RowPass
+from ..rows.row_function import RowPass, counted_rows
 from ..setting import Setting
 from ..sums.grid import power_of_two_below
 from .group_worker import GroupCall, GroupServer
-from .question import Answer, Question, SumPlan, array_digest, sigma_for
+from .question import Answer, Question, SumPlan, sigma_for
 
 LARGEST_PUBLIC_GROUP = 2000
 SMALLEST_SIDE, LARGEST_SIDE = 1e-100, 1e100
@@ -106,6 +105,7 @@ class GroupedSum(Question):
     """
 
     kind = "grouped-sum"
+    described = ("size", "groups", "low", "high", "default", "rank_points", "isolation")
     fn: Callable[[Block], ArrayLike]
     size: int
     low: float | Floats | None = None
@@ -147,7 +147,11 @@ class GroupedSum(Question):
     def _ranking_box(self, given: ArrayLike) -> dict[str, Floats]:
         if any(side is not None for side in (self.low, self.high, self.default)):
             raise InvalidInput("a GroupedSum with rank_points= ranks: low, high and default are theirs, leave them out")
-        points = checked_points(given, self.size)
+        points = self._vector("rank_points", given)
+        if (np.diff(points) > 0).any() or not points[0] - points[-1] > 1e-6 * abs(points[0]):
+            raise InvalidInput(
+                "rank_points of a GroupedSum must fall from the first place to the last, and not all be the same"
+            )
         ends = {"low": points[-1], "high": points[0], "default": min(max(points.mean(), points[-1]), points[0])}
         return {"rank_points": points, **{name: np.full(self.size, value) for name, value in ends.items()}}
 
@@ -159,16 +163,6 @@ class GroupedSum(Question):
         if not np.isfinite(vector).all():
             raise InvalidInput(f"{name} of a GroupedSum must be finite")
         return vector
-
-    def describe(self) -> dict[str, JsonValue]:
-        """The public parameters."""
-        box: dict[str, JsonValue] = {
-            name: float(vector[0]) if (vector == vector[0]).all() else array_digest(vector)
-            for name, vector in ((name, np.asarray(getattr(self, name))) for name in ("low", "high", "default"))
-        }
-        if self.rank_points is not None:
-            box["rank_points"] = array_digest(np.asarray(self.rank_points))
-        return {"question": self.kind, "size": self.size, "groups": self.groups, **box, "isolation": self.isolation}
 
     def probe(self, setting: Setting, predictions: Predictions) -> int:
         """Run ``fn`` on one public group of the expected size."""
@@ -191,23 +185,20 @@ class GroupedSum(Question):
             raise InvalidInput(f"the function of this GroupedSum returned shape {result.shape}; ({self.size},) is expected")
         if not np.isfinite(result).all():
             raise ImpureFunction("the function of this GroupedSum returned NaN or infinity for a public group of rows")
-        if self.isolation == "process":
-            self._probe_elsewhere(setting, rows)
+        if self.isolation == "process":  # what cannot be sent there is found out before anything is charged
+            with self.runner(setting) as run:
+                elsewhere = run(setting.schema.probe_rows(rows))
+            if elsewhere is None:
+                raise InvalidInput(
+                    f"the function of this GroupedSum fails in a process of its own on a public group of {rows} rows, or "
+                    f"takes longer than timeout_seconds = {self.timeout_seconds:g}; raise it, or choose isolation='none'"
+                )
         return setting.block_rows
 
     def runner(self, setting: Setting) -> AbstractContextManager[Callable[[Floats], Floats | None]]:
         """What runs one group and returns its result; None, or whatever it raises, when it fails."""
         call = _group_call(self.fn, setting)
         return nullcontext(call) if self.isolation == "none" else GroupServer(call, self.timeout_seconds)
-
-    def _probe_elsewhere(self, setting: Setting, rows: int) -> None:
-        """The same in a process of its own: what cannot be sent there is found out before anything is charged."""
-        with self.runner(setting) as run:
-            if run(setting.schema.probe_rows(rows)) is None:
-                raise InvalidInput(
-                    f"the function of this GroupedSum fails in a process of its own on a public group of {rows} rows, or "
-                    f"takes longer than timeout_seconds = {self.timeout_seconds:g}; raise it, or choose isolation='none'"
-                )
 
     def plan(self, mu: float, setting: Setting) -> GroupedSumPlan:
         """Fix sigma and the grid."""
@@ -243,11 +234,13 @@ class GroupedSumPlan(SumPlan[GroupedSum]):
 
     def exact_cells(self, rows: RowPass, block_rows: int, draws: int = 1) -> NDArray[np.int64]:
         """The sums over groups in cells from the middle, (draws, size)."""
-        return hushed(lambda: self._exact_cells(rows, block_rows, draws))
+        return hushed(lambda: self._exact_cells(rows, draws))
 
-    def _exact_cells(self, rows: RowPass, block_rows: int, draws: int) -> NDArray[np.int64]:
+    def _exact_cells(self, rows: RowPass, draws: int) -> NDArray[np.int64]:
         question = self.question
-        everything = _all_rows(rows, block_rows)
+        # Every row that counts, in memory: a group function may need all of its rows at once.
+        none = np.empty((0, rows.setting.schema.n_columns))
+        everything = np.concatenate([none, *counted_rows(rows.source, rows.setting)])
         said = np.full((draws, question.groups, question.size), np.nan)
         with progress("explaining groups", draws * question.groups) as advance, question.runner(rows.setting) as run:
             for draw in said:
@@ -276,15 +269,6 @@ class GroupedSumPlan(SumPlan[GroupedSum]):
         return Answer(flat, {"sum": flat, "mean": flat / self.question.groups})
 
 
-def _all_rows(rows: RowPass, block_rows: int) -> Floats:
-    """Every row that counts, in memory: a group function may need all of its rows at once."""
-    kept = []
-    for chunk in rows.source.chunks(max(block_rows, 4096)):
-        complete, valid = rows.setting.schema.complete(chunk)
-        kept.append(complete[valid])
-    return np.concatenate(kept) if kept else np.empty((0, rows.setting.schema.n_columns))
-
-
 def _group_call(fn: Callable[[Block], ArrayLike], setting: Setting, predict: Predict | None = None) -> GroupCall:
     def predict_plainly(model: Model, values: Floats) -> Floats:
         return model.predict(setting.feature_schema, values)
@@ -301,20 +285,6 @@ def _assigned(raw: Floats, groups: int) -> Iterator[Floats]:
     order = np.argsort(group, kind="stable")
     edges = np.searchsorted(group[order], np.arange(groups + 1)).tolist()
     return (raw[order[start:stop]] for start, stop in pairwise(edges))
-
-
-def checked_points(given: ArrayLike, size: int) -> Floats:
-    """The points of the first, second, ... place, if they fall and are not all the same."""
-    try:
-        points = np.array(given, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput("rank_points of a GroupedSum are no array of numbers") from error
-    if points.shape != (size,) or not np.isfinite(points).all():
-        raise InvalidInput(f"rank_points of a GroupedSum have shape {points.shape}; they must be {size} finite numbers")
-    if (np.diff(points) > 0).any() or not points[0] - points[-1] > 1e-6 * abs(points[0]):
-        raise InvalidInput("rank_points of a GroupedSum must fall from the first place to the last, and not all be the same")
-    points.setflags(write=False)
-    return points
 
 
 def largest_distance(rank_points: Floats) -> float:

@@ -141,9 +141,8 @@ class ProductSumPlan(SumPlan[ProductSum]):
         def grid(bound: float, size: int) -> Grid:
             return Grid(bound, 2 * power_of_two_below(bound) * 2.0**-CELL_BITS, size)
 
-        question = self.question
-        sides = zip(question.left_bounds, question.lefts, question.right_bounds, question.rights, strict=True)
-        return tuple((grid(a_bound, a), grid(r_bound, r)) for a_bound, a, r_bound, r in sides)
+        lefts = map(grid, self.question.left_bounds, self.question.lefts)
+        return tuple(zip(lefts, map(grid, self.question.right_bounds, self.question.rights), strict=True))
 
     def exact_cells(self, rows: RowPass, block_rows: int, draws: int = 1) -> NDArray[np.int64]:
         """The exact sums, flat, rounded to the coarse grid."""
@@ -182,8 +181,8 @@ class ProductSumPlan(SumPlan[ProductSum]):
 
     def shape(self, flat: Floats) -> Answer:
         """The blocks as matrices, named "0", "1", ...; the value is all of them, flat."""
-        parts, start = {}, 0
-        for index, (a, r) in enumerate(zip(self.question.lefts, self.question.rights, strict=True)):
-            parts[str(index)] = flat[start : start + a * r].reshape(a, r)
-            start += a * r
-        return Answer(flat, parts)
+        shapes = list(zip(self.question.lefts, self.question.rights, strict=True))
+        pieces = np.split(flat, np.cumsum([a * r for a, r in shapes])[:-1])
+        return Answer(
+            flat, {str(i): piece.reshape(shape) for i, (piece, shape) in enumerate(zip(pieces, shapes, strict=True))}
+        )

@@ -191,7 +191,8 @@ def array_digest(array: NDArray[np.floating]) -> str:
 
 
 def plain(value: object) -> JsonValue:
-    """A public parameter as JSON writes it; an array by its digest."""
-    if isinstance(value, tuple):
-        return list(value)
-    return array_digest(value) if isinstance(value, np.ndarray) else value  # type: ignore[return-value]
+    """A public parameter as JSON writes it; an array by its digest, or by its entry where all are the same."""
+    if isinstance(value, np.ndarray):
+        same = value.ndim == 1 and (value == value[0]).all()
+        return float(value[0]) if same else array_digest(value)
+    return list(value) if isinstance(value, tuple) else value  # type: ignore[return-value]

@@ -218,6 +218,13 @@ class RowPass:
             yield index if self.source.keeps_order else None, raw, valid
 
 
+def counted_rows(source: RowSource, setting: Setting) -> Iterator[Floats]:
+    """The rows that count by the schema's policy, complete. Each row decides by its own values whether it is left out."""
+    for chunk in source.chunks(4096):
+        complete, valid = setting.schema.complete(chunk)
+        yield complete[valid]
+
+
 def in_order(work: Callable[[Job], Partial], jobs: Iterator[Job], threads: int, ahead: int) -> Iterator[Partial]:
     """What ``work`` makes of every job, one after the other; in several threads, at most ``ahead`` jobs ahead."""
     if threads == 1:

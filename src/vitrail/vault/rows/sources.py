@@ -18,7 +18,7 @@ import numpy as np
 
 from ..._types import Floats
 from ...errors import InvalidInput, SchemaError, Unanswered
-from ...nothing_escapes import attempt, opening
+from ...nothing_escapes import attempt
 from ...schema import Schema
 
 BATCH_BYTES = 32 * 2**20
@@ -104,9 +104,6 @@ class ParquetRows(RowSource):
 
     def check(self) -> None:
         """Look at the files' footers if one was written since they were looked at last."""
-        opening(self._check)
-
-    def _check(self) -> None:
         now = self.state()
         if now is None:
             raise InvalidInput("a file of these rows is gone; open the data again. Nothing was charged")

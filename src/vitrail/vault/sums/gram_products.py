@@ -30,7 +30,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -66,7 +65,8 @@ class SharedProduct:
                 f"{question.row_norm:.3g} can contribute: clipped rows would count nothing. Lower row_norm, or scale u down"
             )
         self.question, n = question, question.size
-        self.columns = SharedColumns(n, question.cross)
+        # The columns V of the shared product: pairs u_i u_j with i <= j, u, 1 [, y u, y].
+        self.n_columns = n * (n + 1) // 2 + n + 1 + (n + 1 if question.cross else 0)
         # Powers of two, at least row_norm and y_bound, that u and y are divided by; the latter is never below the former, so
         # that one bound on rounding serves both parts.
         self.u_scale = 2 * power_of_two_below(question.row_norm)
@@ -89,10 +89,10 @@ class SharedProduct:
         def products(arrays: Arrays, valid: Bools) -> list[Floats]:
             return [self._product(arrays, valid, centres)]
 
-        shapes = [(question.queries, self.columns.width)]
+        shapes = [(question.queries, self.n_columns)]
         (total,) = exact_products(rows, question.row_function(), products, shapes, block_rows, SHARED_ROWS)
         whole_centres = np.broadcast_to(centres, (question.queries, question.size)).astype(np.int64).astype(np.object_)
-        return self.columns.around(total, whole_centres)
+        return self._around(total, whole_centres)
 
     def _product(self, arrays: Arrays, valid: Bools, centres: Floats) -> Floats:
         u, y, row_weights = arrays
@@ -107,7 +107,7 @@ class SharedProduct:
         weights = self._integer_weights(squared_distances(u_cells, centres), y_cells, row_weights)
         if not counted.all():
             weights[~counted] = 0.0
-        product: Floats = weights.T @ self.columns.of(u_cells, y_cells)
+        product: Floats = weights.T @ self._columns(u_cells, y_cells)
         return product
 
     def _integer_weights(self, squares: Floats, y_cells: Floats | None, row_weights: Floats) -> Floats:
@@ -133,38 +133,11 @@ class SharedProduct:
         weights *= 2.0**WEIGHT_BITS
         return np.floor(weights, out=weights)
 
-
-def squared_distances(u: Array, centres: Array) -> Array:
-    """|u - z|^2 for every row and centre, (rows, queries), exact integers."""
-    squares = u @ centres.T
-    squares *= -2.0
-    squares += squared_norms(u)[:, None]
-    squares += squared_norms(centres)
-    return squares
-
-
-@dataclass(frozen=True)
-class SharedColumns:
-    """The columns V of the shared product, and where each part stands."""
-
-    n: int
-    cross: bool
-
-    @property
-    def pairs(self) -> int:
-        """Number of products u_i u_j with i <= j."""
-        return self.n * (self.n + 1) // 2
-
-    @property
-    def width(self) -> int:
-        """Number of columns."""
-        return self.pairs + self.n + 1 + (self.n + 1 if self.cross else 0)
-
-    def of(self, u: Array, y: Array | None) -> Array:
+    def _columns(self, u: Array, y: Array | None) -> Array:
         """V for one block of rows: integers on the grid 2**-UNIT_BITS."""
         xp = array_namespace(u)
-        n, start = self.n, 0
-        columns = xp.empty((u.shape[0], self.width), dtype=u.dtype)
+        n, start = self.question.size, 0
+        columns = xp.empty((u.shape[0], self.n_columns), dtype=u.dtype)
         scaled = u * 2.0**-UNIT_BITS
         for i in range(n):
             columns[:, start : start + n - i] = scaled[:, i : i + 1] * u[:, i:]
@@ -176,22 +149,31 @@ class SharedColumns:
             columns[:, start + 2 * n + 1] = y
         return rounded(columns)
 
-    def around(self, totals: NDArray[np.object_], centres: NDArray[np.object_]) -> NDArray[np.object_]:
+    def _around(self, totals: NDArray[np.object_], centres: NDArray[np.object_]) -> NDArray[np.object_]:
         """Sums around each centre, (queries, pairs [+ n]), in cells of 2**-(2 UNIT_BITS + WEIGHT_BITS).
 
-        ``totals`` (queries, width) are the exact products, ``centres`` (queries, n) integers on the unit grid.
+        ``totals`` (queries, columns) are the exact products, ``centres`` (queries, n) integers on the unit grid.
         """
-        n, pairs, lift = self.n, self.pairs, 1 << UNIT_BITS
-        first, second = np.triu_indices(n)
+        n, lift = self.question.size, 1 << UNIT_BITS
+        pairs, (first, second) = n * (n + 1) // 2, np.triu_indices(n)
         u_sums = totals[:, pairs : pairs + n]
         weight_sums = totals[:, pairs + n] // lift
         gram: NDArray[np.object_] = totals[:, :pairs] * lift
         gram = gram - centres[:, first] * u_sums[:, second] - centres[:, second] * u_sums[:, first]
         gram = gram + centres[:, first] * centres[:, second] * weight_sums[:, None]
-        if not self.cross:
+        if not self.question.cross:
             return gram
         yu_sums, y_sums = totals[:, pairs + n + 1 : pairs + 2 * n + 1], totals[:, pairs + 2 * n + 1]
         return np.concatenate((gram, yu_sums * lift - centres * y_sums[:, None]), axis=1)
+
+
+def squared_distances(u: Array, centres: Array) -> Array:
+    """|u - z|^2 for every row and centre, (rows, queries), exact integers."""
+    squares = u @ centres.T
+    squares *= -2.0
+    squares += squared_norms(u)[:, None]
+    squares += squared_norms(centres)
+    return squares
 
 
 CELL_BITS = 21

@@ -8,7 +8,7 @@ mu = sqrt(steps) / noise_multiplier (twice that where a row may be exchanged), e
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cache
 
 import numpy as np
@@ -19,7 +19,7 @@ from ...accounting import ADD_REMOVE, FixedBlock, JsonValue, block_epsilon, epsi
 from ...errors import InvalidInput
 from ..questions.question import plain
 from .map_gradients import COPY_ROOM_BITS
-from .row_vectors import largest_width
+from .row_vectors import LARGEST_WIDTH
 
 FloatArray = NDArray[np.float32]
 LARGEST_ENTRY = 1e6
@@ -34,8 +34,7 @@ _RANGES = {
     "expected_rows": (1e-12, 1e12),
     "row_length": (1e-6, LARGEST_ENTRY),
 }
-_MODEL, _OPTIMISER = ("n_classes", "n_maps", "beta", "clip"), ("learning_rate", "decay", "average", "start", "momentum")
-_DESCRIBED = (*_MODEL, *_OPTIMISER, "schedule", "expected_rows", "filters", "projections", "row_length")
+_IN_THE_EVENT = ("noise_multiplier", "sampling_rate", "steps", "epsilon", "delta")
 FINEST_CELL_BITS, LARGEST_SIGMA_BITS = 36, 44
 
 
@@ -167,7 +166,8 @@ class MapTraining:
 
     def describe(self) -> dict[str, JsonValue]:
         """The public parameters, but for those of the event; arrays by their digest."""
-        return {"question": "map-training", **{name: plain(getattr(self, name)) for name in _DESCRIBED}}
+        names = [known.name for known in fields(self) if known.name not in _IN_THE_EVENT]
+        return {"question": "map-training", **{name: plain(getattr(self, name)) for name in names}}
 
     def check_fits(self, n_features: int, neighbours: str) -> None:
         """Refuse a run that does not fit the data, or whose noise does not pay for its epsilon: a bill must be true."""
@@ -179,7 +179,7 @@ class MapTraining:
         given = self.filters if self.filters is not None else self.projections
         if given is not None and given.shape[2] != n_features:
             raise InvalidInput(f"the run is for {given.shape[2]} features; the schema has {n_features}. Nothing was charged")
-        widest, most = max(n_features, 0 if given is None else max(given.shape[:2])) + 1, largest_width()
+        widest, most = max(n_features, 0 if given is None else max(given.shape[:2])) + 1, LARGEST_WIDTH
         if widest > most:
             raise InvalidInput(f"there are {n_features} features; training takes at most {most}. Nothing was charged")
 

@@ -102,6 +102,8 @@ def softmax(values: Array, axis: int, xp: Any) -> Array:
 
 VECTOR_BITS = 14
 FEATURE_BITS = 20
+LARGEST_WIDTH = 2 ** (EXACT_BITS - 2 * VECTOR_BITS)
+"""Numbers in a vector at which squares of ``VECTOR_BITS`` bits still add up exactly."""
 _NUMBERS_AT_ONCE = 2**22
 MOST_NUMBERS_KEPT = 2**31
 """Of all rows' vectors, 16 bits each. Where there would be more, they are made for every step again, with the same bits."""
@@ -280,8 +282,3 @@ def training_vectors(
     """The rows of a run, their vectors kept if there is room; everything but the rows is public."""
     rows = RunRows(features, labels, n_classes, matrices, row_length)
     return rows if rows.n_rows * rows.numbers_in_a_row > MOST_NUMBERS_KEPT else replace(rows, kept=rows.all())
-
-
-def largest_width() -> int:
-    """Numbers in a vector at which squares of ``VECTOR_BITS`` bits still add up exactly."""
-    return int(2 ** (EXACT_BITS - 2 * VECTOR_BITS))

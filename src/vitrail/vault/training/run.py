@@ -48,7 +48,7 @@ from numpy.typing import NDArray
 from ..._types import Floats
 from ...errors import InvalidInput
 from ..noise.sampler import bernoulli, rounded_gaussian, rounded_gaussian_from
-from ..rows.row_function import in_order
+from ..rows.row_function import counted_rows, in_order
 from ..rows.sources import RowSource
 from ..setting import Setting
 from .map_gradients import clipped_cells, row_coefficients, rows_that_stay_exact, summed_products
@@ -127,7 +127,7 @@ class _Run:
                 mean = mean + (weights - mean) / (step - averaged_from + 1)
             if advance is not None:
                 advance(1)
-        return _numpy(mean)
+        return np.asarray(mean.cpu() if hasattr(mean, "cpu") else mean, dtype=np.float64)
 
     def draws(self, size: int, generator: np.random.Generator) -> Iterator[StepDraws]:
         """What the steps draw; none of it depends on the rows' values."""
@@ -197,11 +197,6 @@ def _schedule(name: str, progress: float) -> float:
 
 def _like(xp: Any, numbers: NDArray[Any], like: Array) -> Array:
     return xp.asarray(numbers, device=array_api_compat.device(like))
-
-
-def _numpy(numbers: Array) -> Floats:
-    on_host = numbers.cpu() if hasattr(numbers, "cpu") else numbers.get() if hasattr(numbers, "get") else numbers
-    return np.asarray(on_host, dtype=np.float64)
 
 
 STEPS_AHEAD = 16
@@ -282,18 +277,15 @@ def check_device(device: object) -> str:
 def training_rows(source: RowSource, setting: Setting) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Features and classes of private rows, for ``train_maps`` and nobody else.
 
-    Rows that the schema lets count zero are left out.
-    Each row decides by its own values whether it is left out, so a row more or less is a row more or less here too.
+    Rows that the schema lets count zero are left out: a row more or less is a row more or less here too.
     """
     assert setting.target is not None
-    place = setting.schema.column_index(setting.target)
+    column = setting.schema.column_index(setting.target)
     features, labels = [np.empty((0, setting.feature_schema.n_features), np.float32)], [np.empty(0, np.int64)]
-    for chunk in source.chunks(4096):
-        raw, valid = setting.schema.complete(chunk)
-        raw = raw[valid]
-        found, _ = setting.feature_schema.features(np.ascontiguousarray(np.delete(raw, place, axis=1)))
-        features.append(found.astype(np.float32))
-        labels.append(raw[:, place].astype(np.int64))
+    for raw in counted_rows(source, setting):
+        encoded, _ = setting.feature_schema.features(np.ascontiguousarray(np.delete(raw, column, axis=1)))
+        features.append(encoded.astype(np.float32))
+        labels.append(raw[:, column].astype(np.int64))
     return np.concatenate(features), np.concatenate(labels)
 
 
