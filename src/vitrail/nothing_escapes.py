@@ -254,7 +254,7 @@ class Interrupts:
         self.seen = self.left = False
         self.calling = False
 
-    def __enter__(self) -> Interrupts:
+    def __enter__(self) -> None:
         if in_main_thread():
             if self._users == 0:
                 self.seen = self.calling = False
@@ -263,7 +263,6 @@ class Interrupts:
                 if self._before is not None:
                     signal.signal(signal.SIGINT, self._note)
             self._users += 1
-        return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if in_main_thread():

@@ -6,17 +6,16 @@ all fixed before they start) add up as (epsilon, delta) in a purse of their own,
 interleaving the two is sound (Haney et al. 2023). So a cost is three integers that add, and a capacity is three integers
 that bound the sums: nothing else needs to be known to decide a charge.
 
-Which releases stand behind a result: a set of names and prices, so that composing is a union.
-
-A result computed from several releases reveals what all of them reveal. Costs add (``cost``), but only of *different*
-releases: a stored answer that is used twice is one look at the rows. Adding up prices therefore cannot tell what a result
-reveals, neither without counting twice nor, as soon as one input is forgotten, without counting too little. A set can: the
-union of the inputs' sets, each release in it once, is never less than any input's.
+**Which releases stand behind a result** (``Basis``): a set of names and prices, so that composing is a union. A result
+computed from several releases reveals what all of them reveal. Costs add (``cost``), but only of *different* releases: a
+stored answer that is used twice is one look at the rows. Adding up prices therefore cannot tell what a result reveals,
+neither without counting twice nor, as soon as one input is forgotten, without counting too little. A set can: the union of
+the inputs' sets, each release in it once, is never less than any input's.
 
 Names are drawn when a release is made and stored with it, so that a replay has the name of the first answer. They are not
 made from its content: two selections may well choose the same and are still two looks.
 
-Parallel composition: what questions to disjoint parts of the rows cost together.
+**Parallel composition** (``Spending``): what questions to disjoint parts of the rows cost together.
 
 *The rule.* Rows are split by a public function of each row's own content (``vault.parts``). With W the sum of all costs
 charged to the whole data and S[P, j] the sum charged to part j of partition P, the account has spent
@@ -39,9 +38,9 @@ almost surely, at every step. The filter theorem (Smith & Thakurta 2022; Koskela
 needs this sum to stay below the capacity and nothing else, so the whole transcript is as private as the capacity says. For
 fixed blocks the same holds with basic composition, componentwise. The pair was arbitrary. []
 
-It is the *pair's own* sum that counts, so a charge c to part j is granted when the *exposure* of the rows of that part,
-E = T - max_i S[P, i] + S[P, j], leaves room: E + c <= capacity. As T <= capacity holds already, this is T <= capacity after
-the charge.
+It is the *pair's own* sum that counts, so a charge c to part j is granted when the *exposure* of the rows of that part, E =
+T - max_i S[P, i] + S[P, j], leaves room: E + c <= capacity. As T <= capacity holds already, this is T <= capacity after the
+charge.
 
 Under replace-one a row may leave one part and turn up in another: two parts change, and the proof fails. Two partitions,
 however alike, each take their own maximum: a row may lie in the dearest part of both.

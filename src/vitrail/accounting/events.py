@@ -4,7 +4,7 @@ The meaning of an event never changes once released; a new meaning gets a new ki
 number its price depends on, so an auditor can recompute the bill from the ledger alone, and a program that meets an event
 it does not know must refuse to price it.
 
-GDP prices of mechanisms that are not Gaussian.
+**GDP prices of mechanisms that are not Gaussian.**
 
 *Pure epsilon.* The trade-off curve of any epsilon-DP mechanism lies above the two lines that meet at the corner
 alpha = beta = 1/(1 + e^epsilon). A Gaussian curve is convex, so it lies below those lines as soon as it passes below the
@@ -15,16 +15,15 @@ length epsilon that contains 0 (Durfee & Rogers 2019). The worst such mechanism 
 t the corner is worst at t = epsilon/2, which prices it like epsilon/2 of pure DP: mu = -2 ndtri(1/(1 + e^(epsilon/2))),
 about 0.627 epsilon. A test sweeps t and epsilon up to 16. (Permute-and-flip is not bounded-range: not used.)
 
-*Rounding.* Near epsilon = 0 the corner is near 1/2 and ndtri of it loses digits, so small arguments go through
-ndtri(1/(1 + e^epsilon)) = -sqrt(2) erfinv(tanh(epsilon/2)), and large ones through logarithms, which cannot overflow. Both
-are good to 1e-15 (a test compares them with 60-digit arithmetic); the safe side is a factor 1 + 1e-12 away.
+*Rounding.* Near epsilon = 0 the corner is near 1/2 and ndtri of it loses digits, so small arguments go through ndtri(1/(1 +
+e^epsilon)) = -sqrt(2) erfinv(tanh(epsilon/2)), and large ones through logarithms, which cannot overflow. Both are good to
+1e-15 (a test compares them with 60-digit arithmetic); the safe side is a factor 1 + 1e-12 away.
 
-Fixed blocks: runs whose parameters are all fixed before they start, priced by privacy loss distributions.
-
-DP-SGD composes thousands of Poisson-sampled Gaussian sums. No finite mu describes one of them well, but the whole run,
-fixed beforehand, has an exact privacy loss distribution (Koskela et al. 2020; Google's dp-accounting). The run is charged
-as one (epsilon, delta) to the account's training purse. The sampling rate and the number of steps come from the public row
-count, never from the rows.
+**Fixed blocks**: runs whose parameters are all fixed before they start, priced by privacy loss distributions. DP-SGD
+composes thousands of Poisson-sampled Gaussian sums. No finite mu describes one of them well, but the whole run, fixed
+beforehand, has an exact privacy loss distribution (Koskela et al. 2020; Google's dp-accounting). The run is charged as one
+(epsilon, delta) to the account's training purse. The sampling rate and the number of steps come from the public row count,
+never from the rows.
 """
 
 from __future__ import annotations

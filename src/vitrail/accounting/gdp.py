@@ -10,12 +10,11 @@ phi(x) (R(x) - R(x + mu)), R the Mills ratio. That form loses no digits to cance
 stays below ``RELATIVE_ERROR`` for mu >= 1e-6 (a test compares it with 60-digit arithmetic), and every conversion rounds
 to the safe side by that much: mu down, epsilon up.
 
-Epsilon, delta and mu as text that is never kinder than the number.
-
-A promise or a bill that is printed shorter than it is held has to round somewhere, and rounding to the nearest prints an
-epsilon of 1.00499 as 1: a promise that nobody made. So what was spent, asked or promised is rounded up, and what is left,
-would fit or was proven against a mechanism is rounded down. Every text about a price goes through these two functions (a
-test of the house rules looks for formats that do not).
+**As text** that is never kinder than the number (``rounded_up``, ``rounded_down``). A promise or a bill that is printed
+shorter than it is held has to round somewhere, and rounding to the nearest prints an epsilon of 1.00499 as 1: a promise
+that nobody made. So what was spent, asked or promised is rounded up, and what is left, would fit or was proven against a
+mechanism is rounded down. Every text about a price goes through these two functions (a test of the house rules looks for
+formats that do not).
 
 The number that is rounded is the decimal that the float is written as (its shortest ``repr``), not its binary value: an
 epsilon of 0.1 means one tenth here, as in ``accounting.cost``, and prints as 0.1, although the float lies 6e-18 above one

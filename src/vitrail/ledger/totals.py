@@ -1,6 +1,6 @@
 """The running totals of accounts and analysts: add a cost or refuse it, and give back what was never used.
 
-A cost to one of several disjoint parts of the rows counts by the rule of ``accounting.parallel``: of each partition the
+A cost to one of several disjoint parts of the rows counts by the rule of ``accounting.cost``: of each partition the
 dearest part, for the account and for every analyst's cap.
 """
 

@@ -73,8 +73,8 @@ class PublicRows:
 
     def ask(self, question: Question, *, mu: float, delta: float) -> Release:
         """One draw, as the release that the vault would hand out."""
-        flat = self.draws(question, mu=mu, draws=1)[0]
-        return self._release(question, question.plan(mu, self._setting), flat, delta)
+        plan = question.plan(mu, self._setting)
+        return self._release(question, plan, self.draws(question, mu=mu, draws=1)[0], delta)
 
     def scaled(self, question: Question, *, mu: float, delta: float, n_rows: int, noise: np.random.Generator) -> Release:
         """A release as ``n_rows`` rows like these would give it: exact sums times their ratio, noise at its real size.

@@ -28,13 +28,11 @@ edge of their cell. It does not depend on the data, because noise is drawn befor
 
 There is no seed. ``random_bytes`` is a parameter of private functions only, for tests that choose the bits.
 
-Rounded Gaussian draws worked out where an accelerator needs them: the same bits in, the same integers out.
-
-The random bits are the operating system's, drawn on the host. What ``vault.noise`` does with them on NumPy arrays is done
-here on torch tensors, operation by operation: masks and shifts of integers, then one IEEE multiplication or addition of
-float64 at a time, which round alike everywhere; so the proof of the table holds, and a test compares the integers with
-those of ``vault.noise`` for the same bits. Draws that lie near the edge of their cell come back to the host and are settled
-there in integers, as ever.
+**On an accelerator** (``rounded_gaussian_from``): the same bits in, the same integers out. The random bits are the
+operating system's, drawn on the host. What is done with them on NumPy arrays is done on torch tensors, operation by
+operation: masks and shifts of integers, then one IEEE multiplication or addition of float64 at a time, which round alike
+everywhere; so the proof of the table holds, and a test compares the integers with those of NumPy for the same bits. Draws
+that lie near the edge of their cell come back to the host and are settled there in integers, as ever.
 """
 
 from __future__ import annotations
@@ -50,7 +48,6 @@ from numpy.typing import NDArray
 
 from ... import _checks
 from ...errors import InvalidInput
-from . import sampler as noise
 from .normal_exact import LARGEST_Z, RandomBytes, exact_magnitude
 
 if TYPE_CHECKING:
@@ -84,7 +81,7 @@ _SURE_BELOW = 0.5 - 2.0**-50
 
 
 @cache
-def _table() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _table() -> tuple[FloatArray, FloatArray]:
     """Coefficients (degree + 1, columns), lowest power first, of polynomials in the raw place bits; bounds (columns,)."""
     with (
         resources.as_file(resources.files(__package__) / "normal_table.npz") as path,
@@ -97,7 +94,7 @@ def _table() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return coefficients, bounds
 
 
-def rounded_gaussian(sigma_grid: float | NDArray[np.float64], size: int) -> NDArray[np.int64]:
+def rounded_gaussian(sigma_grid: float | FloatArray, size: int) -> NDArray[np.int64]:
     """Independent draws of round(sigma_grid Z), Z standard normal.
 
     Parameters
@@ -121,7 +118,7 @@ def rounded_gaussian(sigma_grid: float | NDArray[np.float64], size: int) -> NDAr
     return _rounded_gaussian(_checked_sigma(sigma_grid, size), size, os.urandom)
 
 
-def _rounded_gaussian(sigma: float | NDArray[np.float64], size: int, random_bytes: RandomBytes) -> NDArray[np.int64]:
+def _rounded_gaussian(sigma: float | FloatArray, size: int, random_bytes: RandomBytes) -> NDArray[np.int64]:
     bounds = _table()[1]
     drawn = np.empty(size, np.int64)
     # Working memory of one call: allocated once, reused for every chunk, never shared between threads.
@@ -266,25 +263,20 @@ def _checked_size(size: int) -> int:
     return _checks.whole("size", size, least=0, most=2**62)
 
 
-def _checked_sigma(sigma_grid: float | NDArray[np.float64], size: int) -> float | NDArray[np.float64]:
-    if isinstance(sigma_grid, np.ndarray) and sigma_grid.ndim:
-        if sigma_grid.shape != (size,):
-            raise InvalidInput(f"sigma_grid has shape {sigma_grid.shape}; give one number, or one per draw: shape ({size},)")
-        sigma = sigma_grid.astype(np.float64)  # a copy: it cannot change between this check and its use
-        smallest, largest = (float(sigma.min()), float(sigma.max())) if size else (1.0, 1.0)
-        result: float | NDArray[np.float64] = sigma
-    else:
-        try:
-            result = smallest = largest = float(sigma_grid)
-        except (TypeError, ValueError) as error:
-            raise InvalidInput(f"sigma_grid is {sigma_grid!r}; give one number, or an array with one per draw") from error
-    if not (smallest > 0 and largest <= LARGEST_SIGMA_GRID):  # a NaN fails both
-        given = smallest if not smallest > 0 else largest
+def _checked_sigma(sigma_grid: float | FloatArray, size: int) -> float | FloatArray:
+    try:
+        sigma = np.array(sigma_grid, dtype=np.float64)  # a copy: it cannot change between this check and its use
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"sigma_grid is {sigma_grid!r}; give one number, or an array with one per draw") from error
+    if sigma.ndim and sigma.shape != (size,):
+        raise InvalidInput(f"sigma_grid has shape {sigma.shape}; give one number, or one per draw: shape ({size},)")
+    refused = sigma[~((sigma > 0) & (sigma <= LARGEST_SIGMA_GRID))]  # a NaN fails both
+    if refused.size:
         raise InvalidInput(
-            f"sigma_grid is {given}; it must be positive and at most 2**45 grid steps. "
+            f"sigma_grid is {refused.flat[0]}; it must be positive and at most 2**45 grid steps. "
             "If the noise is that wide, choose a coarser grid"
         )
-    return result
+    return sigma if sigma.ndim else float(sigma)
 
 
 def rounded_gaussian_from(
@@ -305,29 +297,29 @@ def rounded_gaussian_from(
     """
     import torch
 
-    sigma = noise._checked_sigma(sigma_grid, words.size)
+    sigma = _checked_sigma(sigma_grid, words.size)
     assert isinstance(sigma, float)
-    coefficients, bounds = (torch.tensor(table, device=device) for table in noise._table())
+    coefficients, bounds = (torch.tensor(table, device=device) for table in _table())
     bits = torch.from_numpy(words).to(device)
 
-    tail = (bits & noise._V_IN_PLACE).to(torch.float64).view(torch.int64)
-    place = (tail & noise._PLACE_MASK).to(torch.float64)
-    column = torch.clamp((tail >> noise._PLACE_BITS) - noise._COLUMN_ORIGIN, 0, len(bounds) - 1)
-    z = coefficients[noise._DEGREE][column]
-    for power in range(noise._DEGREE - 1, -1, -1):
+    tail = (bits & _V_IN_PLACE).to(torch.float64).view(torch.int64)
+    place = (tail & _PLACE_MASK).to(torch.float64)
+    column = torch.clamp((tail >> _PLACE_BITS) - _COLUMN_ORIGIN, 0, len(bounds) - 1)
+    z = coefficients[_DEGREE][column]
+    for power in range(_DEGREE - 1, -1, -1):
         z = z * place
         z = z + coefficients[power][column]
     x = z * sigma
     nearest = torch.round(x)
     rest = x - nearest
     margin = bounds[column] * sigma
-    undecided = torch.nonzero((torch.abs(rest) + margin) > noise._SURE_BELOW)[:, 0]
+    undecided = torch.nonzero((torch.abs(rest) + margin) > _SURE_BELOW)[:, 0]
 
     if undecided.numel():
         cases = torch.stack([nearest[undecided], rest[undecided], margin[undecided]]).cpu().tolist()
         settled = []
         for word, middle, beside, doubt in zip(words[undecided.cpu().numpy()].tolist(), *cases, strict=True):
-            low, high = noise._bracket(middle, beside, doubt, sigma)
-            settled.append(exact_magnitude(word & noise._TAIL_MASK, sigma, low, high, random_bytes))
+            low, high = _bracket(middle, beside, doubt, sigma)
+            settled.append(exact_magnitude(word & _TAIL_MASK, sigma, low, high, random_bytes))
         nearest[undecided] = torch.tensor(settled, dtype=torch.float64, device=device)
     return torch.where(bits < 0, -nearest, nearest).to(torch.int64)

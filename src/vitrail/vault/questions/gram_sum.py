@@ -7,7 +7,7 @@ z. Embedded isometrically (off-diagonal entries count twice) its norm is
 
 so it is bounded by lowering w, without ever forming n^2 numbers per row. Over Q queries a row's norm is at most
 ``joint_bound``: sqrt(Q) * l2_bound unless a smaller one is asked for, which then clips rows jointly. Two ways to sum,
-each with its own argument for the bound after rounding: ``gram_direct`` for a few queries, ``gram_shared`` for many.
+each with its own argument for the bound after rounding: ``DirectProducts`` for a few queries, ``SharedProduct`` for many.
 
 The exact integer sums are finer than the noise needs. They are rounded to a coarser grid h, which moves each coordinate by
 at most h/2 on either of two neighbouring datasets, so the sensitivity grows by h sqrt(Q (n^2 + n)), less than one part in

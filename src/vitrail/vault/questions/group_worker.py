@@ -146,17 +146,13 @@ def _child(call: GroupCall, raw: Floats, reader: int, writer: int) -> None:
 
 
 def _read_until(reader: int, deadline: float) -> bytes:
-    pieces = []
-    while True:
-        ready, _, _ = select.select([reader], [], [], max(0.0, deadline - time.monotonic()))
-        if not ready:
-            return b""
+    whole = bytearray()
+    while select.select([reader], [], [], max(0.0, deadline - time.monotonic()))[0]:
         piece = os.read(reader, 1 << 16)
         if not piece:
-            break
-        pieces.append(piece)
-    whole = b"".join(pieces)
-    return whole[1:] if whole[:1] == b"\x01" else b""
+            return bytes(whole[1:]) if whole[:1] == b"\x01" else b""
+        whole += piece
+    return b""
 
 
 def serve_parent() -> None:

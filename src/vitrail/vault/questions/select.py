@@ -1,7 +1,7 @@
 """Select: choose one of several candidates by a private score.
 
 The exponential mechanism, P(j) ~ exp(epsilon score_j / (2 s)), where one row moves any score by at most s. It is
-epsilon-bounded-range and costs mu = -2 ndtri(1/(1 + e^(epsilon/2))) (see ``accounting.conversions``). Scores are
+epsilon-bounded-range and costs mu = -2 ndtri(1/(1 + e^(epsilon/2))) (see ``accounting.events``). Scores are
 exact integers, so s holds exactly:
 
 - ``score="sum"``: score_j = sum over rows of a number clipped to [-bound, bound]. s = bound add-remove, 2 bound

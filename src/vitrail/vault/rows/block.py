@@ -1,10 +1,9 @@
 """What a function on rows is shown: a block of constant shape, in which it cannot tell padding from people.
 
-Which rows of a block fail: found by halving, in blocks of the same shape.
-
-A block is called whole. If that raises, it is called again with its first half alone, the rest filled with a public row,
-and with its second half alone; a half that raises is halved again, down to single rows. Every row stays in its own place
-and every call has the one constant shape. A row that raises alone among fillers counts zero.
+**Which rows of a block fail** is found by halving, in blocks of the same shape. A block is called whole. If that raises, it
+is called again with its first half alone, the rest filled with a public row, and with its second half alone; a half that
+raises is halved again, down to single rows. Every row stays in its own place and every call has the one constant shape. A
+row that raises alone among fillers counts zero.
 
 *The same result as row by row.* A call that does not raise is taken at its word: its rows have their bits, because a
 function that passed the probe gives a row the same bits in any company (``row_function``). So for a function that raises

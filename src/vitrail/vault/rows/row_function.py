@@ -11,7 +11,7 @@ everybody else's contribution and no bound on a single row would bound the sum. 
   even give the same answer twice is refused. What the probe cannot show is a stated assumption: the owner approves
   what runs on rows.
 
-One walk over the private rows, in blocks of constant shape, in one thread or several.
+``RowPass`` is one walk over the private rows, in blocks of constant shape, in one thread or several.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ coin knows nothing of the row, and mixing over it keeps (epsilon, delta). A row 
 Rows that the schema lets count zero are left out, each by its own values: such a row is a row that moves nothing.
 
 *Whether a row is got right depends on that row alone*, bit for bit; otherwise one row could move many counts. Rows are
-judged by the arithmetic they are trained with (``row_arithmetic``, ``map_gradients.exact_responses``), in which a row
-has the same bits whatever stands beside it. Counts are integers, and the draw is that of ``vault.select``, whose
+judged by the arithmetic they are trained with (``row_vectors``, ``map_gradients.exact_responses``), in which a row
+has the same bits whatever stands beside it. Counts are integers, and the draw is that of ``questions.select``, whose
 distance from the true law (below 2^-240) delta has room for.
 
 Tests: tests/maps/test_map_choice.py, test_a_neighbour_moves_the_odds_by_epsilon and

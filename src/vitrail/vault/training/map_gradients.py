@@ -32,7 +32,7 @@ int64. Hence adding or removing a row moves the integer sum by at most 2^B cells
 int64 may wrap for more than 2^(63 - B) rows in a step; that loses accuracy, not privacy: S + noise mod 2^64 is a function
 of S + noise.
 
-*Same bits.* c comes from operations of ``row_arithmetic`` only: a row's integers do not depend on the other rows.
+*Same bits.* c comes from operations of ``row_vectors`` only: a row's integers do not depend on the other rows.
 
 Tests: tests/maps/test_map_gradients.py::test_no_row_moves_the_sum_further_than_clip (exact integers, any row),
 test_copies_that_cancel_are_clipped_all_the_same, test_a_row_adds_the_same_integers_whatever_stands_beside_it.

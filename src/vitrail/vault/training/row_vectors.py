@@ -7,27 +7,26 @@ the array and on the place of the row in it. Here only two kinds of operation to
 - *single IEEE operations on single numbers* (+ - * / sqrt, rounding, comparison, maximum). The standard fixes the result,
   so vector width, loop tails, threads and device are of no consequence. What is added along an axis is added in a tree
   that depends on the length of the axis alone (``summed``), and ``exp`` is a polynomial of ours (``exp_of_negative``).
-- *sums of products of integers below 2^53, in float64* (``xp.matmul`` after ``to_integers``): exact in any order, fused or
-  not, so there is nothing left that could depend on anything.
+- *sums of products of integers below 2^53, in float64* (``xp.matmul`` of multiples of ``integer_unit``): exact in any order,
+  fused or not, so there is nothing left that could depend on anything.
 
 Tests: tests/maps/test_row_arithmetic.py, which removes and permutes rows, and tests/maps/test_map_gradients.py.
 
-The rows of a training run as small integers, each made from its row alone.
-
-A row's features x become its vectors u = (A x, 1), one for every public matrix A (a projection per map, or a filter per
-copy, or none), after x was scaled to ``row_length`` by its own length where that is asked for. Everything happens here
-row by row, once, before the first step: *project, then clip, then sum*. A row for which A x vanishes has a vector that
-vanishes; there is no later product that could enlarge the rounding of a sum.
+**The rows of a training run as small integers**, each made from its row alone. A row's features x become its vectors u = (A
+x, 1), one for every public matrix A (a projection per map, or a filter per copy, or none), after x was scaled to
+``row_length`` by its own length where that is asked for. Everything happens here row by row, once, before the first step:
+*project, then clip, then sum*. A row for which A x vanishes has a vector that vanishes; there is no later product that
+could enlarge the rounding of a sum.
 
 *Same bits.* Features are rounded to integers of ``FEATURE_BITS`` bits times a power of two of the row's own (that of
-its largest entry), matrices to as many bits as leave their products exact (``row_arithmetic``). Lengths are sums of
+its largest entry), matrices to as many bits as leave their products exact (``bits_left``). Lengths are sums of
 squares of integers, exact too. The rest is single operations on single numbers. So a row's vectors do not depend on
 other rows, on the block it was worked on in, or on the device.
 
-*Rounded once more*, the vectors are integers v of at most ``VECTOR_BITS`` bits times ``unit``, again the row's own
-power of two: any finite row, however long, has 14 bits for its largest entry. ``squared_lengths`` and ``gram`` are
-those of the integers, exact, and the bound of ``map_gradients`` is about the integers. A row that is not finite, or
-whose label is none of the classes, is not counted.
+*Rounded once more*, the vectors are integers v of at most ``VECTOR_BITS`` bits times ``unit``, again the row's own power of
+two: any finite row, however long, has 14 bits for its largest entry. ``squared_lengths`` and ``gram`` are those of the
+integers, exact, and the bound of ``map_gradients`` is about the integers. A row that is not finite, or whose label is none
+of the classes, is not counted.
 """
 
 from __future__ import annotations

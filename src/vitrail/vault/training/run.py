@@ -8,7 +8,7 @@ mechanism's output, as for every other question. Everything else (the step of th
 of the weights) is a function of these noisy sums and of public numbers, so the whole sequence of weights is covered.
 
 *What it costs.* ``steps`` Poisson-sampled Gaussian sums of sensitivity ``clip``, all fixed beforehand: the event
-``FixedBlock``, whose (epsilon, delta) is that of the privacy loss distribution (``accounting.blocks``). For
+``FixedBlock``, whose (epsilon, delta) is that of the privacy loss distribution (``accounting.events``). For
 ``sampling_rate`` 1 they are Gaussian sums, and mu = sqrt(steps) / noise_multiplier exactly. The rate comes from the
 declared row count, the steps from nobody: no look at the rows decides when to stop.
 
@@ -17,17 +17,16 @@ accountant for that relation (the two vectors may point apart).
 
 *Not counted*: how long it takes (docs/guarantees.md).
 
-Random numbers of a training run: rounded Gaussians on the grid and exact coins, from the operating system's generator.
-
-The same draws as everywhere in the vault (``vault.noise``): the noise is round(sigma Z) in cells of the grid on which the
-sums are integers, so that no float of it is visible, and a row enters a step by a coin of its own whose probability is
-exactly the rate. They do not depend on rows. For an accelerator the random bits are drawn ahead of the steps that use them,
-in threads of their own, and become noise there (``noise_on_device``).
+**Random numbers**: rounded Gaussians on the grid and exact coins, from the operating system's generator. The same draws as
+everywhere in the vault (``vault.noise``): the noise is round(sigma Z) in cells of the grid on which the sums are integers,
+so that no float of it is visible, and a row enters a step by a coin of its own whose probability is exactly the rate. They
+do not depend on rows. For an accelerator the random bits are drawn ahead of the steps that use them, in threads of their
+own, and become noise there.
 
 There is no seed. A run without a promise may be handed a generator from outside (``train_maps``), to be repeated bit for
 bit; its samples come from there, and it has no noise.
 
-Where the rows of a training run lie: read from the vault's source, moved to the device, and nowhere else.
+**The rows** are read from the vault's source, moved to the device, and nowhere else.
 """
 
 from __future__ import annotations
