@@ -116,11 +116,11 @@ class PrivateData:
         self.__part: Part | None = None
         self.__rows: RowSource = opening(lambda: open_rows(rows, schema))
         self.__predictions = Predictions(self.__setting)
-        place = str(Path(rows).resolve()) if isinstance(rows, str | Path) else None
+        path = str(Path(rows).resolve()) if isinstance(rows, str | Path) else None
         if ledger is None:
-            check_forgetful(account or name, place)
+            check_forgetful(account or name, path)
         self.__ledger: Ledger = open_ledger(ledger)  # type: ignore[arg-type]
-        self.__account = self.__ledger.open_account(account or name, budget, self.__setting.neighbours, data=place)
+        self.__account = self.__ledger.open_account(account or name, budget, self.__setting.neighbours, data=path)
 
     def __repr__(self) -> str:
         return f"PrivateData({self.__name!r}, {len(self.schema)} columns, declared rows {self.n_rows_public})"
@@ -405,7 +405,7 @@ class PrivateData:
                 f"training needs a target of {training.n_classes} levels; declare it: target=..., a vt.Categorical"
             )
         training.check_fits(self.feature_schema.n_features, self.neighbours)
-        place = check_device(device)
+        device = check_device(device)
         charge = self.__charge(training.event, training.describe(), None)
         assert not isinstance(charge, Replay)
         with progress("training", training.event.steps) as advance:
@@ -416,7 +416,7 @@ class PrivateData:
 
             def run() -> Answer:
                 rows = training_rows(self.__rows, self.__setting)
-                return trained(training, *rows, device=place, neighbours=self.neighbours, advance=step)
+                return trained(training, *rows, device=device, neighbours=self.neighbours, advance=step)
 
             answer = answering(run)
         basis = Basis.new(charge.cost)

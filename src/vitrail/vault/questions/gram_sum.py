@@ -67,10 +67,8 @@ class GramSum(RowQuestion):
         Number of queries when only ``row_weights`` tells them apart.
     joint_bound : float, optional
         Bound on a row's contribution to all queries together; default sqrt(queries) * l2_bound.
-    key : str, optional
-        A name for the functions; with it, asking again returns the stored release.
-    label : str, optional
-        What the bill calls it.
+    key, label : str, optional
+        As for :class:`BoundedSum`.
 
     Examples
     --------

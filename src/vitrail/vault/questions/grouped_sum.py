@@ -82,10 +82,8 @@ class GroupedSum(Question):
         groups.
     timeout_seconds : float
         What takes longer counts as failing (in a process of its own only).
-    key : str, optional
-        A name for ``fn``; with it, asking again returns the stored release.
-    label : str, optional
-        What the bill calls it.
+    key, label : str, optional
+        As for :class:`BoundedSum`.
     rank_points : array of length ``size``, optional
         Instead of a box: results are scores, of which only the order counts. The highest gets ``rank_points[0]`` points, the
         next ``rank_points[1]``, and so on, falling; equal scores share theirs. An empty, failing or late group shares all.

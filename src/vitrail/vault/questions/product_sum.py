@@ -64,10 +64,8 @@ class ProductSum(RowQuestion):
         Longer vectors are clipped to these norms; 1 if not given.
     l2_bound : float, optional
         Bound on a row's norm over all blocks; the largest that the vectors' bounds allow if not given.
-    key : str, optional
-        A name for ``fn``; with it, asking again returns the stored release.
-    label : str, optional
-        What the bill calls it.
+    key, label : str, optional
+        As for :class:`BoundedSum`.
 
     Examples
     --------

@@ -59,10 +59,8 @@ class Select(RowQuestion):
         What makes a candidate good: a large sum, or a sum vector close to zero.
     width : int
         Length of the vectors for ``score="small-norm"``.
-    key : str, optional
-        A name for ``fn``; with it, asking again returns the stored release.
-    label : str, optional
-        What the bill calls it.
+    key, label : str, optional
+        As for :class:`BoundedSum`.
 
     Examples
     --------

@@ -86,10 +86,10 @@ class Block:
         target = self._setting.target
         if target is None:
             return self._raw
-        place, last = self._setting.schema.column_index(target), self._raw.shape[1] - 1
-        if place in (0, last):  # a view will do
-            return self._raw[:, 1:] if place == 0 else self._raw[:, :last]
-        return np.delete(self._raw, place, axis=1)
+        column, last = self._setting.schema.column_index(target), self._raw.shape[1] - 1
+        if column in (0, last):  # a view will do
+            return self._raw[:, 1:] if column == 0 else self._raw[:, :last]
+        return np.delete(self._raw, column, axis=1)
 
     @property
     def target(self) -> Floats:

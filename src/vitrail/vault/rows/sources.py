@@ -4,7 +4,7 @@
 
 *In Parquet files*, streamed: data bigger than memory works. What a value is never raises (``schema/arrow_columns``). A file
 may still be damaged, gone, or written anew with other columns: its footer is read before a question is charged, which finds
-most of that; a damaged page is found only when it is read, and is reported in a sentence of ours, as Arrow's may quote what
+most of that; a damaged page is files only when it is read, and is reported in a sentence of ours, as Arrow's may quote what
 it could not read.
 """
 
@@ -147,8 +147,8 @@ def _files(path: Path) -> list[Path]:
     if path.is_file():
         return [path]
     if path.is_dir():
-        found = sorted(path.rglob("*.parquet"))
-        if found:
-            return found
+        files = sorted(path.rglob("*.parquet"))
+        if files:
+            return files
         raise InvalidInput(f"the folder {path} holds no .parquet file")
     raise InvalidInput(f"there is no file or folder {path}; rows are a data frame, an array or the path of a Parquet file")

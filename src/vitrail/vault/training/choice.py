@@ -123,8 +123,8 @@ def trained(
     if isinstance(plan, MapChoice):
         chosen = choose_run(plan, features, labels, device=device, neighbours=neighbours, advance=advance)
         return Answer(np.array([float(chosen)]))
-    found = train_maps(plan, *on_device(features, labels, device), advance=advance)
-    return Answer(found.maps.ravel(), {"maps": found.maps, "biases": found.biases})
+    result = train_maps(plan, *on_device(features, labels, device), advance=advance)
+    return Answer(result.maps.ravel(), {"maps": result.maps, "biases": result.biases})
 
 
 def choose_run(
@@ -151,13 +151,13 @@ def choice_weights(counts: list[int], epsilon: float, neighbours: str) -> NDArra
     return selection_weights(counts, rate * epsilon, 1)
 
 
-def count_right(run: MapTraining, found: TrainedMaps, features: NDArray[np.float32], labels: NDArray[np.int64]) -> int:
+def count_right(run: MapTraining, result: TrainedMaps, features: NDArray[np.float32], labels: NDArray[np.int64]) -> int:
     """How many rows the maps get right: each row by its own bits alone."""
-    if not (np.isfinite(found.maps).all() and np.isfinite(found.biases).all()):
+    if not (np.isfinite(result.maps).all() and np.isfinite(result.biases).all()):
         return 0
     nothing = PublicMatrices.of(None, None, features.shape[1])
     rows = training_vectors(features, labels, run.n_classes, nothing, run.row_length)
-    weights = np.concatenate([found.maps, found.biases[:, :, None]], axis=2)
+    weights = np.concatenate([result.maps, result.biases[:, :, None]], axis=2)
     right = 0
     with np.errstate(all="ignore"):
         for start in range(0, rows.n_rows, ROWS_AT_ONCE):

@@ -245,11 +245,11 @@ def noise_for(epsilon: float, delta: float, sampling_rate: float, steps: int, ne
         share = min(0.95, max(0.05, below / (below - above)))
         middle = math.exp(math.log(low) + share * math.log(high / low)) * (1 + 5e-5)
         middle = min(middle, high / (1 + 2e-5))
-        found = excess(middle)
-        if found > 0:
-            low, below = middle, found
+        over = excess(middle)
+        if over > 0:
+            low, below = middle, over
         else:
-            high, above = middle, found
-            if found > -3e-4:
+            high, above = middle, over
+            if over > -3e-4:
                 break
     return high

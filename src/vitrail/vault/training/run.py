@@ -248,12 +248,12 @@ def private_draws(
 
 def on_device(features: NDArray[np.float32], labels: NDArray[np.int64], device: str) -> tuple[Array, Array]:
     """The rows where the work shall be done; see :func:`check_device`."""
-    place = check_device(device)
-    if place == "cpu":
+    device = check_device(device)
+    if device == "cpu":
         return features, labels
     import torch
 
-    where = "cpu" if place == "torch" else place
+    where = "cpu" if device == "torch" else device
     return torch.from_numpy(features).to(where), torch.from_numpy(labels).to(where)
 
 
@@ -305,13 +305,13 @@ def check_products_are_exact(device: str) -> None:
     left[:8], right[:, :8] = 2**22, 2**22
     factors = left.astype(np.float64), right.astype(np.float64)
     if device == "cpu":
-        found = factors[0] @ factors[1]
+        product = factors[0] @ factors[1]
     else:
         import torch
 
         where = "cpu" if device == "torch" else device
-        found = torch.matmul(*(torch.from_numpy(factor).to(where) for factor in factors)).cpu().numpy()
-    if not np.array_equal(found, (left @ right).astype(np.float64)):
+        product = torch.matmul(*(torch.from_numpy(factor).to(where) for factor in factors)).cpu().numpy()
+    if not np.array_equal(product, (left @ right).astype(np.float64)):
         raise InvalidInput(
             f"matrix products on device {device!r} are not exact in 64-bit floats, which private training counts on; "
             "switch off the emulation of float64, or use device='cpu'. Nothing was charged"
