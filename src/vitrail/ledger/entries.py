@@ -200,6 +200,11 @@ def cost_to_json(cost: Cost) -> dict[str, JsonValue]:
     return {name: getattr(cost, name) for name in _COST_FIELDS}
 
 
+def content_to_json(content: bytes) -> dict[str, JsonValue]:
+    """What an entry records about stored bytes."""
+    return {"sha256": hashlib.sha256(content).hexdigest(), "size": len(content)}
+
+
 def cost_from_json(fields: JsonValue) -> Cost:
     """The cost that ``cost_to_json`` wrote, or :class:`LedgerCorrupted`."""
     if isinstance(fields, dict) and set(fields) == set(_COST_FIELDS):

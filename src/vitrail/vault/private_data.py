@@ -12,7 +12,7 @@ from typing import NoReturn, overload
 from ..accounting import Basis, Cost, JsonValue
 from ..errors import InvalidInput
 from ..guarantee import Budget, Guarantee, question_mu
-from ..ledger import Ledger, Part, Replay, Reservation, Statement, open_ledger
+from ..ledger import Part, Replay, Reservation, Statement, open_ledger
 from ..ledger.high_water import check_forgetful
 from ..nothing_escapes import stop_if_interrupted
 from ..progress import progress
@@ -54,7 +54,7 @@ class PrivateData:
         The column to predict; it is no feature.
     neighbours : {"add-remove", "replace-one"}
         What the promise is about: a row more or less, or a row exchanged.
-    ledger : str, Path, Ledger, optional
+    ledger : str, Path, SqlLedger, optional
         Where the bill is kept: ``"sqlite:///ledger.db"``, a path ending in ``.db``. If not given, the bill ends with the
         process, which is warned of once; ``"memory"`` says that it may.
     analyst : str
@@ -123,7 +123,7 @@ class PrivateData:
         place = str(Path(rows).resolve()) if isinstance(rows, str | Path) else None
         if ledger is None:
             check_forgetful(account or name, place)
-        self.__ledger: Ledger = open_ledger(ledger)  # type: ignore[arg-type]
+        self.__ledger = open_ledger(ledger)  # type: ignore[arg-type]
         self.__account = self.__ledger.open_account(account or name, budget, self.__setting.neighbours, data=place)
 
     def __repr__(self) -> str:
