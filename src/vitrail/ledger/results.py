@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 
-from ..accounting import Cost, JsonValue, exposure
+from ..accounting import Cost, JsonValue, Spending, epsilon_of, exposure
 from ..errors import LedgerError
-from ..guarantee import Bill, Budget, Neighbours
+from ..guarantee import Bill, BillLine, Budget, Guarantee, Neighbours
 from .allowance import largest_epsilon, question_epsilon
 from .entries import Entry, Part, cost_to_json
 
@@ -316,9 +317,35 @@ class Statement:
 
     def bill(self) -> Bill:
         """What the account has paid for, line by line; ``vitrail.show.page`` makes a page of it."""
-        from .bill import bill_of
+        spent, budget = self.spent, self.budget
+        trained = bool(spent.pico_epsilon or spent.quecto_delta)
+        # Of questions the delta of their whole purse, the samplers' share included; and what training runs took of theirs.
+        delta = budget.delta - budget.training[1] + spent.block_delta
+        epsilon = self._epsilon(spent)
+        promise = Guarantee(epsilon, delta, 0.0 if trained else spent.mu, self.neighbours)
+        lines = tuple(self._bill_lines())
+        return Bill(self.account, budget.epsilon, budget.delta, epsilon, self.remaining_epsilon, promise, self.head, lines)
 
-        return bill_of(self)
+    def _bill_lines(self) -> Iterator[BillLine]:
+        """What was asked, by whom, at what price, and how much that makes so far."""
+        spending, named, capacity = Spending(), dict[str, str](), max(1, self.capacity.pico_mu_squared)
+        for entry in self.entries:
+            if entry.kind not in ("charged", "replayed"):
+                continue
+            before, part, paid = spending.total, entry.part, entry.kind == "charged"
+            spending.add(entry.cost, None if part is None else part.place)
+            spent = spending.total
+            if paid:
+                what = named[str(entry.seq)] = _question_text(entry.body) + ("" if part is None else f" ({part})")
+            else:
+                what = f"again: {named.get(str(entry.body.get('of')), 'a stored answer')}"
+            so_far, share = self._epsilon(spent), (spent.pico_mu_squared - before.pico_mu_squared) / capacity
+            who, epsilon = entry.analyst or "", self._epsilon(entry.cost)
+            yield BillLine(entry.seq, entry.time_utc, who, what, paid, epsilon, so_far, share, str(part or ""))
+
+    def _epsilon(self, cost: Cost) -> float:
+        """Questions at the account's delta, plus what training runs took."""
+        return epsilon_of(cost.mu, self.delta) + cost.block_epsilon
 
     def of_part(self, part: Part) -> PartLine:
         """One part's line; a part that was never charged has one too."""
@@ -344,6 +371,20 @@ class Statement:
             "parts": [{**line.part.to_json(), **_plain(line, *epsilons)} for line in self.parts],
             "reservations": [line.to_json() for line in self.reservations],
         }
+
+
+def _question_text(body: Mapping[str, JsonValue]) -> str:
+    """The question's own label, or its kind and size in words."""
+    question = body.get("question")
+    if not isinstance(question, dict):
+        return "a question"
+    if isinstance(label := question.get("label"), str) and label:
+        return label
+    kind = str(question.get("question", "question")).replace("-", " ")
+    for name, unit in (("size", "numbers"), ("candidates", "candidates"), ("groups", "groups")):
+        if isinstance(amount := question.get(name), int):
+            return f"{kind} of {amount} {unit}"
+    return kind
 
 
 def _plain(line: AnalystLine | PartLine | ReservationLine | Statement, *properties: str) -> dict[str, JsonValue]:
