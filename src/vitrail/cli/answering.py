@@ -12,19 +12,21 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
-from ..accounting import Cost, JsonValue, epsilon_of, rounded_down, rounded_up
+from ..accounting import JsonValue, epsilon_of, rounded_down, rounded_up
 from ..errors import LedgerError, LedgerWarning
-from ..guarantee import Guarantee, question_mu
+from ..guarantee import question_mu
 from ..results.archive import json_bytes, write_bytes
 from .inputs import existing, open_existing_ledger, private_rows_of
-from .printing import Writers, check_files, give, print_json, print_line, print_note
+from .printing import Writers, check_files, give, print_json, print_lines, print_note
 
 if TYPE_CHECKING:
     from ..explain.quoted import Quoted
     from ..explain.recipe import GlobalExplainer
     from ..ledger import Statement
+    from ..pane.pane import Pane
+    from ..results.base import Result
     from ..vault import PrivateData, Quote
     from .declarations import DataOptions, OutputOptions, PriceOptions
 
@@ -37,22 +39,8 @@ STILL_PAID = (
 """What is said after a paid answer could not be written."""
 
 
-class Answer(Protocol):
-    """What a command hands out: it has a promise and a cost."""
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """The promise."""
-        ...
-
-    @property
-    def cost(self) -> Cost:
-        """What the questions behind it cost."""
-        ...
-
-
 B = TypeVar("B")
-A = TypeVar("A", bound=Answer)
+A = TypeVar("A", bound="Result | Pane")
 T = TypeVar("T")
 
 
@@ -103,10 +91,15 @@ def fulfil(order: Order[B, A], data: DataOptions, price: PriceOptions, output: O
     rehearsal = data.private_data({column: [] for column in schema}, schema, budget, "memory")
     tried = order.explainer(rehearsal)
     if price.only_quoted:
-        if known is not None:
-            check_agrees(known, rehearsal.budget)
+        fresh = rehearsal.budget
+        if known is not None and (known.budget, known.neighbours) != (fresh.budget, fresh.neighbours):
+            raise LedgerError(
+                f"Account {known.account!r} has {known.budget} and neighbours {known.neighbours!r}; the options say "
+                f"{fresh.budget} and {fresh.neighbours!r}. A budget never changes once it is set: give the account's own "
+                "values."
+            )
         quoted = tried.quote(epsilon=price.epsilon, half_width=price.half_width)
-        tag = tag_of(quoted, data, known or rehearsal.budget)
+        tag = tag_of(quoted, data, known or fresh)
         print_quote(order, tried, quoted, tag, as_json=output.as_json)
         return
     existing(data.data, "data")
@@ -132,7 +125,13 @@ def _hand_out(order: Order[B, A], answer: A, private: PrivateData, last: int, ou
     from ..show import page, write_page
 
     after = private.budget
-    line = bill_line(after, answer.cost, replayed=not charged_since(after, last))
+    charged = any(entry.kind == "charged" and entry.seq > last for entry in after.entries)
+    paid = f"cost epsilon {rounded_up(epsilon_of(answer.cost.mu, after.delta))}"  # what it reveals may be more: its promise
+    line = (
+        f"The answer {paid if charged else 'was stored already and cost nothing'}. Spent so far: epsilon "
+        f"{rounded_up(after.spent_epsilon)} of {rounded_up(after.budget.epsilon)}; a question of up to epsilon "
+        f"{rounded_down(after.remaining_epsilon)} still fits."
+    )
 
     def write_html(file: Path) -> None:
         write_page(page(answer, dataset=private.name, model=order.model, bill=after.bill(), notes=(line,)), file)
@@ -165,16 +164,6 @@ def account_of(data: DataOptions) -> Statement | None:
         return ledger.statement(account) if account in ledger.accounts() else None
 
 
-def check_agrees(known: Statement, expected: Statement) -> None:
-    """Refuse options that contradict the account."""
-    if (known.budget, known.neighbours) != (expected.budget, expected.neighbours):
-        raise LedgerError(
-            f"Account {known.account!r} has {known.budget} and neighbours {known.neighbours!r}; the options say "
-            f"{expected.budget} and {expected.neighbours!r}. A budget never changes once it is set: give the account's own "
-            "values."
-        )
-
-
 def tag_of(quoted: Quoted[B], data: DataOptions, statement: Statement) -> Quote:
     """The price tag against the account as it stands, the analyst's cap included."""
     from ..vault import price_tag
@@ -192,12 +181,12 @@ def print_quote(
         print_json({**quoted.to_json(), "price": {**price.to_json(), **verdict}})
         return
     promise = price.guarantee
-    print_line(
+    print_lines(
         f"The price of {explainer.conversation().label}: epsilon {rounded_up(promise.epsilon)} at delta "
         f"{rounded_up(promise.delta)} (mu {rounded_up(promise.mu)}, neighbours {promise.neighbours})."
     )
     widths = quoted.widths_text.replace("+-", "± ")
-    print_line(
+    print_lines(
         f"Bands of about: {widths}. That is an estimate from rows drawn from {quoted.stands_on}."
         if widths
         else "How wide the bands would be is not known beforehand."
@@ -205,23 +194,10 @@ def print_quote(
     if order.details is not None:
         order.details(quoted, explainer)
     if tag is not None:
-        print_line(
+        print_lines(
             f"It {'fits' if tag.fits else 'does not fit'}: the largest question that the account can still pay for is "
             f"epsilon {rounded_down(tag.remaining_epsilon)}. Nothing was charged."
         )
-
-
-# --- bills and notes -----------------------------------------------------------------------------------------------------
-
-
-def bill_line(now: Statement, cost: Cost, *, replayed: bool) -> str:
-    """What an answer cost, and what is left. What it reveals may be more, and is its promise."""
-    epsilon = epsilon_of(cost.mu, now.delta)
-    paid = "was stored already and cost nothing" if replayed else f"cost epsilon {rounded_up(epsilon)}"
-    return (
-        f"The answer {paid}. Spent so far: epsilon {rounded_up(now.spent_epsilon)} of {rounded_up(now.budget.epsilon)}; "
-        f"a question of up to epsilon {rounded_down(now.remaining_epsilon)} still fits."
-    )
 
 
 def with_notes(explain: Callable[[], T]) -> T:
@@ -229,17 +205,10 @@ def with_notes(explain: Callable[[], T]) -> T:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         result = explain()
-    ours = [warning for warning in caught if warning.category is UserWarning and _is_ours(warning)]
+    ours = [
+        warning for warning in caught if warning.category is UserWarning and Path(warning.filename).is_relative_to(PACKAGE)
+    ]
     ours += [warning for warning in caught if warning.category is LedgerWarning]  # it names the line that called us
     for text in dict.fromkeys(str(warning.message) for warning in ours):
         print_note(f"Note: {text}")
     return result
-
-
-def _is_ours(warning: warnings.WarningMessage) -> bool:
-    return Path(warning.filename).is_relative_to(PACKAGE)
-
-
-def charged_since(statement: Statement, last: int) -> bool:
-    """Whether anything was charged after entry ``last``."""
-    return any(entry.kind == "charged" and entry.seq > last for entry in statement.entries)

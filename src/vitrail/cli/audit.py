@@ -20,7 +20,7 @@ from ..results.archive import json_bytes, write_bytes
 from . import declarations as told
 from .answering import ENDINGS
 from .inputs import existing, imported
-from .printing import Writers, check_files, print_json, print_line, print_note, print_table, write_file
+from .printing import Writers, check_files, print_json, print_lines, print_note, print_table, write_file
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -103,7 +103,7 @@ def _print_attacks(outcome: MembershipAudit) -> None:
         lines.append((row.attack, row.signal, str(row.auc), f"{row.tpr_at_1_percent.value:.3f}", beyond))
     header = ("attack", "looks at", "area", "found at 1 %", "area beyond predictions")
     print_table(header, lines, numeric=(2, 3, 4))
-    print_line(outcome.summary())
+    print_lines(outcome.summary())
     for note in outcome.notes:
         print_note(f"Note: {note}")
 
@@ -143,7 +143,7 @@ def mechanism(
     else:
         outcome = audit.mechanism(run, cast("tuple[object, object]", given), claimed, draws=draws, confidence=confidence)
         words = outcome.summary()
-    _give(outcome, output, lambda: print_line(f"{outcome.verdict_line.capitalize()}.\n{words}"))
+    _give(outcome, output, lambda: print_lines(f"{outcome.verdict_line.capitalize()}.\n{words}"))
     if outcome.refuted:
         raise typer.Exit(EXIT_REFUTED)
 

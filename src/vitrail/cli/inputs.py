@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..accounting import JsonValue
+from .._checks import choice
 from ..errors import InvalidInput, LedgerError, ModelError
 from ..model import Model
 from ..model.feeding import INPUTS
@@ -53,9 +53,7 @@ def existing(path: Path, what: str) -> Path:
 
 def model_of(text: str, *, output: str | None, bounds: tuple[float, float] | None, inputs: str) -> Model:
     """The model that the command line names: the path of an ONNX file, or ``module:attribute``, which is imported."""
-    kind = next((known for known in INPUTS if known == inputs), None)
-    if kind is None:
-        raise InvalidInput(f"--inputs is {inputs!r}; choose one of {', '.join(INPUTS)}")
+    kind = choice("--inputs", inputs, INPUTS)
     path = Path(text)
     if path.suffix.lower() == ".onnx":
         file = existing(path, "model")
@@ -174,7 +172,7 @@ def _points_in(path: Path) -> object:
         if suffix == ".csv":
             return csv_columns(path, "the file of points", strict=True)
         if suffix == ".json":
-            return _json(path.read_text(encoding="utf-8"), f"the point {str(path)!r}")
+            return read_json(path)
         import pyarrow.parquet as pq
 
         return pq.read_table(path)
@@ -182,6 +180,15 @@ def _points_in(path: Path) -> object:
         raise
     except Exception as error:
         raise InvalidInput(f"the points in {str(path)!r} cannot be read: {error}") from error
+
+
+def read_json(path: Path) -> object:
+    """The point or list of points in a JSON file."""
+    try:
+        text = existing(path, "point").read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"the point {str(path)!r} cannot be read as JSON: {error}") from error
+    return _json(text, f"the point {str(path)!r}")
 
 
 def _json(text: str, what: str) -> object:
@@ -246,17 +253,6 @@ def _cells(line: str) -> list[str] | None:
         return next(csv.reader((line,), skipinitialspace=True), [])
     except csv.Error:
         return None
-
-
-def read_json(path: Path, what: str) -> JsonValue:
-    """A JSON file, or an error that names it."""
-    try:
-        value: JsonValue = json.loads(existing(path, what).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        if isinstance(error, InvalidInput):
-            raise
-        raise InvalidInput(f"{what} {str(path)!r} cannot be read as JSON: {error}") from error
-    return value
 
 
 def open_existing_ledger(where: str) -> SqlLedger:

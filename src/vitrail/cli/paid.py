@@ -26,7 +26,7 @@ from . import declarations as told
 from . import screen
 from .answering import STILL_PAID, Order, fulfil, print_quote, tag_of
 from .inputs import class_of, one_account, open_existing_ledger, points_of, weight_of
-from .printing import check_writable, print_line, print_table, write_file
+from .printing import check_writable, print_lines, print_table, write_file
 
 if TYPE_CHECKING:
     from ..explain.linear.options import MethodName
@@ -416,9 +416,9 @@ def _print_pane_quote(quoted: Quoted[Pane], explainer: GlobalExplainer[Pane]) ->
 
     assert isinstance(explainer, PaneExplainer)
     for part, share in explainer.shares(quoted.price.cost.mu).items():
-        print_line(f"{part}: {100 * share:.1f} % of the price")
+        print_lines(f"{part}: {100 * share:.1f} % of the price")
     for title, accuracy in quoted.result.accuracy().items():
-        print_line(f"{title}: {accuracy}")
+        print_lines(f"{title}: {accuracy}")
 
 
 def _weights(given: list[str] | None) -> dict[str, float] | None:

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .._checks import choice
 from ..accounting import JsonValue
 from ..errors import InvalidInput
 from ..results.codec import to_json
 from ..schema import Numeric, Schema
-from ..show.tables import printable
 from . import declarations as told
 from .answering import ENDINGS, with_notes
 from .inputs import class_of, existing, points_of, read_json
-from .printing import Writers, check_files, give, print_json, print_line, print_table
+from .printing import Writers, check_files, give, print_json, print_lines, print_table
 from .screen import print_person, print_report
 
 if TYPE_CHECKING:
@@ -33,18 +33,20 @@ def show(pane: told.PaneFile, as_json: told.Json = False) -> None:
 
     made_for = opened.made_for
     size = pane.stat().st_size / 1024
-    print_line(f"{pane}: {printable(made_for.name)}, explained from {printable(opened.dataset)} ({size:.0f} KiB)")
-    print_line(printable(opened.guarantee.sentence))
     digest = "no content hash: a bare function" if made_for.digest is None else f"content {made_for.digest[:16]}"
     inside = "" if made_for.embedded is None else "; it lies in the pane (--model embedded)"
-    print_line(f"Model: output {made_for.output}, range {made_for.range[0]:g} to {made_for.range[1]:g}, {digest}{inside}.")
-    print_line(f"Made with {printable(opened.tool)}, paid for by {opened.created}, declared rows {opened.n_rows_public}.")
-    print_line()
+    print_lines(
+        f"{pane}: {made_for.name}, explained from {opened.dataset} ({size:.0f} KiB)",
+        opened.guarantee.sentence,
+        f"Model: output {made_for.output}, range {made_for.range[0]:g} to {made_for.range[1]:g}, {digest}{inside}.",
+        f"Made with {opened.tool}, paid for by {opened.created}, declared rows {opened.n_rows_public}.",
+        "",
+    )
     for table in (inside_table(opened), questions_table(opened)):
-        print_table(table.header, [[printable(cell) for cell in row] for row in table.rows], numeric=table.numeric)
-        print_line()
+        print_table(table.header, table.rows, numeric=table.numeric)
+        print_lines("")
     if opened.unknown_parts:
-        print_line(f"Parts of a later version, kept as they are: {', '.join(map(printable, opened.unknown_parts))}.")
+        print_lines(f"Parts of a later version, kept as they are: {', '.join(opened.unknown_parts)}.")
 
 
 @told.command
@@ -87,9 +89,7 @@ def explain(
     from ..pane.pane import METHODS, Pane
 
     check_files(output.files, ENDINGS, "the explanation")
-    chosen = next((known for known in METHODS if known == method), None)
-    if chosen is None:
-        raise InvalidInput(f"--method is {method!r}; choose one of {', '.join(METHODS)}")
+    chosen = choice("--method", method, METHODS)
     path = existing(pane, "pane")
     point = points_of(person, None)
     opened = with_notes(lambda: Pane.load(path, model=_model(model, reading)))
@@ -124,10 +124,7 @@ def _load(path: Path) -> Pane:
 
 def _facts(opened: Pane) -> dict[str, JsonValue]:
     return {
-        "dataset": opened.dataset,
-        "n_rows_public": opened.n_rows_public,
-        "created": opened.created,
-        "tool": opened.tool,
+        **{name: getattr(opened, name) for name in ("dataset", "n_rows_public", "created", "tool")},
         "model": to_json(opened.made_for),
         "guarantee": opened.guarantee.to_json(),
         "parts": list(opened.parts),
@@ -147,17 +144,13 @@ def check_schema(
     """Check a schema and, if given, public points against it."""
     declared = Schema.load(existing(schema, "schema"))
     if points is not None:
-        read = declared.read_points(read_json(points, "point"))
-        print_line(f"{len(read)} point{'s fit' if len(read) != 1 else ' fits'} the schema {schema}.")
+        read = declared.read_points(read_json(points))
+        print_lines(f"{len(read)} point{'s fit' if len(read) != 1 else ' fits'} the schema {schema}.")
         return
-    rows = [
-        (
-            name,
-            "numeric" if isinstance(column, Numeric) else "categorical",
-            column.allowed,
-            "the row counts zero" if column.missing is None else f"read as {column.missing!r}",
-        )
-        for name, column in declared.items()
-    ]
+    rows = []
+    for name, column in declared.items():
+        kind = "numeric" if isinstance(column, Numeric) else "categorical"
+        missing = "the row counts zero" if column.missing is None else f"read as {column.missing!r}"
+        rows.append((name, kind, column.allowed, missing))
     print_table(("column", "kind", "allowed", "missing"), rows)
-    print_line(f"{declared.n_columns} columns, {declared.n_features} features. Digest {declared.digest()[:12]}.")
+    print_lines(f"{declared.n_columns} columns, {declared.n_features} features. Digest {declared.digest()[:12]}.")

@@ -13,6 +13,7 @@ import typer
 
 from ..accounting import JsonValue
 from ..errors import InvalidInput
+from ..show.tables import printable
 
 if TYPE_CHECKING:
     from .declarations import OutputOptions
@@ -22,9 +23,10 @@ Writers: TypeAlias = Mapping[str, Callable[[Path], object]]
 """What writes a file, by the ending of its name."""
 
 
-def print_line(text: str = "") -> None:
-    """One line on standard output."""
-    typer.echo(text)
+def print_lines(*texts: str) -> None:
+    """Lines on standard output, without control characters: names may come from anywhere."""
+    for line in (line for text in texts for line in text.split("\n")):
+        typer.echo(printable(line))
 
 
 def print_note(text: str) -> None:
@@ -39,9 +41,10 @@ def print_json(value: Mapping[str, JsonValue] | Sequence[JsonValue]) -> None:
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, numeric: Sequence[int] = ()) -> None:
     """A table for a terminal; tab-separated lines for a pipe."""
+    cells = [[printable(cell.replace("\t", " ").replace("\n", " ")) for cell in row] for row in (header, *rows)]
     if not sys.stdout.isatty():
-        for row in (header, *rows):
-            typer.echo("\t".join(cell.replace("\t", " ").replace("\n", " ") for cell in row))
+        for row in cells:
+            typer.echo("\t".join(row))
         return
     from rich import box
     from rich.console import Console
@@ -49,23 +52,24 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, numeric
     from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
-    for column, name in enumerate(header):
+    for column, name in enumerate(cells[0]):
         table.add_column(name, justify="right" if column in numeric else "left", overflow="fold")
-    for row in rows:
+    for row in cells[1:]:
         table.add_row(*(Text(cell) for cell in row))  # Text: brackets in a name are brackets, not markup
     Console().print(table)
 
 
 def check_writable(path: Path, what: str) -> None:
     """Refuse a file that could not be written later: found out after the charge, the answer would be paid and not seen."""
+    reason = ""
     if path.is_dir():
-        raise InvalidInput(f"{what} cannot be written to {str(path)!r}: it is a folder; name a file")
-    if not path.parent.is_dir():
-        raise InvalidInput(
-            f"{what} cannot be written to {str(path)!r}: there is no folder {str(path.parent)!r}; make it first"
-        )
-    if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise InvalidInput(f"{what} cannot be written to {str(path)!r}: permission denied")
+        reason = "it is a folder; name a file"
+    elif not path.parent.is_dir():
+        reason = f"there is no folder {str(path.parent)!r}; make it first"
+    elif not os.access(path if path.exists() else path.parent, os.W_OK):
+        reason = "permission denied"
+    if reason:
+        raise InvalidInput(f"{what} cannot be written to {str(path)!r}: {reason}")
 
 
 def check_files(files: Sequence[Path] | None, suffixes: Sequence[str], what: str) -> None:
@@ -101,7 +105,6 @@ def give(
     if output.as_json:
         print_json(as_json())
     elif output.files:
-        for line in (*summary, "Written: " + ", ".join(map(str, output.files))):
-            print_line(line)
+        print_lines(*summary, "Written: " + ", ".join(map(str, output.files)))
     else:
         show()

@@ -9,8 +9,9 @@ from ..results import Attribution
 from ..results.band_claim import weakest
 from ..results.checks import shown_text
 from ..show.attributions import HALF_BAR, MOST_POINTS, bar_numbers, bars_of, caution_of, sentence_of
+from ..show.rankings import ranking_table
 from ..show.tables import aligned_numbers, printable
-from .printing import print_line, print_note, print_table
+from .printing import print_lines, print_note, print_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,12 +28,6 @@ MOST_BARS = 20
 """Columns in a picture of one point."""
 RAISES_STYLE, LOWERS_STYLE = "red", "bright_blue"
 """The terminal's own colours: they suit its ground, and poor terminals have them."""
-
-
-def print_sentences(*sentences: str) -> None:
-    """Sentences, one a line."""
-    for sentence in sentences:
-        print_line(printable(sentence))
 
 
 # --- pictures ------------------------------------------------------------------------------------------------------------
@@ -62,25 +57,14 @@ def print_attribution(explanation: Attribution, model: str, bill: str) -> None:
         _print_coloured(explanation, model, bill)
         return
     n_columns = len(explanation.columns)
-    rows = [
-        (str(i), top.column, top.shown, value, *_ends(band))
-        for i, point in enumerate(explanation)
-        for top, (value, band) in zip(point.top(n_columns), bar_numbers(bars_of(point, n_columns)), strict=True)
-    ]
-    print_table(
-        ("point", "column", "at the point", "contribution", "band from", "band to"),
-        [tuple(map(printable, row)) for row in rows],
-    )
-    print_line()
+    rows = []
     for i, point in enumerate(explanation):
-        print_line(f"Point {i}: {sentence_of(point)}. {caution_of(point)}".rstrip())
-    print_sentences(*explanation.sentences, bill)
-
-
-def _ends(band: str) -> tuple[str, str]:
-    """The two ends of "[+0.1, +0.3]", without separators of thousands in the way: they stand before a space only."""
-    low, _, high = band.strip("[]").partition(", ")
-    return low, high
+        for top, (value, band) in zip(point.top(n_columns), bar_numbers(bars_of(point, n_columns)), strict=True):
+            low, _, high = band.strip("[]").partition(", ")  # separators of thousands stand before no space
+            rows.append((str(i), top.column, top.shown, value, low, high))
+    print_table(("point", "column", "at the point", "contribution", "band from", "band to"), rows)
+    points = [f"Point {i}: {sentence_of(point)}. {caution_of(point)}".rstrip() for i, point in enumerate(explanation)]
+    print_lines("", *points, *explanation.sentences, bill)
 
 
 def _print_coloured(explanation: Attribution, model: str, bill: str) -> None:
@@ -135,91 +119,80 @@ def _print_bars(console: Console, point: Attribution) -> None:
 
 def print_counterfactuals(answers: Counterfactuals, bill: str) -> None:
     """One line per change: a table for a terminal, tab-separated for a pipe; then the promise and the bill."""
-    lines = [
+    rows = [
         (str(person), str(number), column, str(before), str(after))
         for person, alternatives in enumerate(answers.changes)
         for number, changes in enumerate(alternatives)
         for column, before, after in changes
     ]
-    print_table(("person", "answer", "column", "now", "what if"), [tuple(map(printable, line)) for line in lines])
-    print_line()
-    for person, message in enumerate(answers.messages):
+    print_table(("person", "answer", "column", "now", "what if"), rows)
+    print_lines("")
+    for person, (message, found) in enumerate(zip(answers.messages, answers.answers, strict=True)):
         if message:
-            print_line(printable(f"Person {person}: {message}"))
-        for number, answer in enumerate(answers.answers[person]):
-            print_line(
+            print_lines(f"Person {person}: {message}")
+        for number, answer in enumerate(found):
+            print_lines(
                 f"Person {person}, answer {number}: the model says {answer.output:.3g}, not {answers.outputs[person]:.3g}; "
                 f"distance {answer.distance:.3g}, to the class {answer.plausibility:.3g}."
             )
-    print_sentences(answers.guarantee.sentence, *answers.notes, bill)
+    print_lines(answers.guarantee.sentence, *answers.notes, bill)
 
 
 def print_report(report: Report, *bill: str) -> None:
     """A line for each column: its importance, and how far its curves go up and down; then the promise and the bill."""
     effects = {kind: curves for kind, curves in (("pdp", report.pdp), ("ale", report.ale)) if curves is not None}
     ranking = report.importance or report.shap
-    columns = ranking.order if ranking is not None else tuple(next(iter(effects.values())))
-    header = ["column"]
-    if ranking is not None:
-        header += [ranking.kind.replace("permutation ", ""), ranking.band_claim.column, "above the next"]
-        ranked = ranking.frame()
+    if ranking is None:
+        header, claim = ["column"], []
+        rows = [[column] for column in next(iter(effects.values()))]
+    else:
+        table = ranking_table(ranking)
+        header, claim = (
+            ["column", ranking.kind.replace("permutation ", ""), *table.header[2:]],
+            [ranking.band_claim.sentence(ranking.kind), ""],
+        )
+        rows = [list(row) for row in table.rows]
     header += [f"{kind} from lowest to highest" for kind in effects]
-    lines = []
-    for rank, column in enumerate(columns):
-        line = [printable(column)]
-        if ranking is not None:
-            half = (float(ranked["upper"][rank]) - float(ranked["lower"][rank])) / 2
-            sure = float(ranked["confidence"][rank])
-            last = rank == len(columns) - 1
-            line += [f"{float(ranked['score'][rank]):.4g}", f"± {half:.2g}", "" if last else f"{100 * sure:.0f} %"]
-        line += [f"{float(curves[column].y.max() - curves[column].y.min()):.3g}" for curves in effects.values()]
-        lines.append(line)
-    print_table(header, lines, numeric=range(1, len(header)))
-    if ranking is not None:
-        print_line()
-        print_line(ranking.band_claim.sentence(ranking.kind))
-    print_line()
-    print_sentences(report.guarantee.sentence, *bill)
+    for row in rows:
+        row += [f"{float(curves[row[0]].y.max() - curves[row[0]].y.min()):.3g}" for curves in effects.values()]
+    print_table(header, rows, numeric=range(1, len(header)))
+    print_lines("", *claim, report.guarantee.sentence, *bill)
 
 
 def print_person(person: Person) -> None:
     """Contributions, what would change the answer, where the person stands on the curves, the promise."""
     if person.explanation is not None:
-        print_line(person.explanation.summary(len(person.point)))
-        print_line()
+        print_lines(person.explanation.summary(len(person.point)), "")
     if person.counterfactuals is not None:
         first = person.counterfactuals[0]
-        print_line(printable(f"{first.model} says {first.classes[0]}; to get to {first.wanted[0]}:"))
+        print_lines(f"{first.model} says {first.classes[0]}; to get to {first.wanted[0]}:")
         for answer, changes in zip(first.answers[0], first.changes[0], strict=True):
             moves = ", ".join(f"{name} from {shown_text(before)} to {shown_text(after)}" for name, before, after in changes)
-            print_line(printable(f"  {moves}: then the model says {answer.output:.3g}"))
-        if first.messages[0]:
-            print_line(printable(f"  {first.messages[0]}"))
-        print_line()
+            print_lines(f"  {moves}: then the model says {answer.output:.3g}")
+        print_lines(*([f"  {first.messages[0]}"] if first.messages[0] else []), "")
     if person.places:
         claim, kind = weakest(standing.curve.band_claim for standing in person.places), person.places[0].curve.kind
-        lines = [
+        rows = [
             (
-                printable(standing.column),
-                printable(shown_text(standing.value)),
+                standing.column,
+                shown_text(standing.value),
                 f"{standing.output:.3g}",
                 "" if standing.half_width is None else f"± {standing.half_width:.2g}",
             )
             for standing in person.places
         ]
-        print_table(("column", "here", kind, claim.column), lines, numeric=(2, 3))
-        print_line(claim.sentence(kind))
-        print_line()
-    print_sentences(*person.notes, person.pane.guarantee.sentence)
+        print_table(("column", "here", kind, claim.column), rows, numeric=(2, 3))
+        print_lines(claim.sentence(kind), "")
+    print_lines(*person.notes, person.pane.guarantee.sentence)
 
 
 def print_marginals(histograms: Marginals, bill: str) -> None:
     """A line for every bin; then the promise and the bill."""
-    lines = [
-        (printable(column), printable(label), f"{count:,.0f}", f"± {histograms.half_width:,.1f}")
+    half = f"± {histograms.half_width:,.1f}"
+    rows = [
+        (column, label, f"{count:,.0f}", half)
         for column, counts in histograms.counts.items()
         for label, count in zip(histograms.labels[column], counts, strict=True)
     ]
-    print_table(("column", "bin", "rows", "band"), lines, numeric=(2, 3))
-    print_line()
-    print_sentences(*histograms.sentences, bill)
+    print_table(("column", "bin", "rows", "band"), rows, numeric=(2, 3))
+    print_lines("", *histograms.sentences, bill)

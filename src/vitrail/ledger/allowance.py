@@ -132,6 +132,6 @@ def _block_text(cost: Cost, left: Cost, capacity: Cost, whose: str) -> str:
             "budget is made: Budget(epsilon, delta, training=(epsilon, delta))."
         )
     return (
-        f"{asked}, but only epsilon {rounded_down(left.block_epsilon)} and delta {rounded_down(left.block_delta)} are left of "
-        f"the training purse of {whose}. Nothing was charged for it. A block within these two would fit."
+        f"{asked}, but only epsilon {rounded_down(left.block_epsilon)} and delta {rounded_down(left.block_delta)} are left "
+        f"of the training purse of {whose}. Nothing was charged for it. A block within these two would fit."
     )
