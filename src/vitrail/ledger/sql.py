@@ -34,7 +34,7 @@ from typing import NoReturn
 from sqlalchemy.exc import IntegrityError
 
 from ..accounting import Cost, Event, JsonValue, event_to_json
-from ..errors import LedgerError
+from ..errors import InvalidInput, LedgerError
 from ..guarantee import Budget, Neighbours, check_neighbours
 from . import operations, reservations
 from .book import Book
@@ -215,6 +215,7 @@ class SqlLedger:
         key: str | None,
         part: Part | None = None,
         reservation: Reservation | None = None,
+        booked: Cost | None = None,
     ) -> Charge | Replay:
         """Pay for a question, durably, or get the answer that was stored under its key.
 
@@ -240,6 +241,9 @@ class SqlLedger:
         reservation : Reservation, optional
             What pays, if not the account as it stands. A stored answer is then handed out even if the event differs: the
             stored question is authoritative.
+        booked : Cost, optional
+            What is booked against the reservation, at least the event's price, which it is if not given. A step that is
+            computed again may have an event that differs in its last bit, and must still cost no more than was booked.
 
         Raises
         ------
@@ -253,6 +257,10 @@ class SqlLedger:
         """
         check_digest(key, "key")
         cost = price(event)
+        if booked is not None and reservation is not None:
+            if not cost <= booked:
+                raise InvalidInput(f"the question costs {cost}, and {booked} is booked for it; book what it costs, or more")
+            cost = booked
         with self._writing(account, NOTHING_CHARGED, unsure=CHARGE_UNSURE) as book:
             row = reservations.account_asked(book, account, analyst, question, part)
             held = None if reservation is None else reservations.known(book, reservation, account, analyst, part)

@@ -318,10 +318,16 @@ class PrivateData:
         (True, True)
         """
         plan = self.__plan(question, epsilon, mu)
-        return self.__answer(question, plan, self.__key(question, plan), question.label, None)
+        return self.__answer(question, plan, self.__key(question, plan), question.label)
 
     def __answer(
-        self, question: Question, plan: Plan, key: str | None, label: str | None, reservation: Reservation | None
+        self,
+        question: Question,
+        plan: Plan,
+        key: str | None,
+        label: str | None,
+        reservation: Reservation | None = None,
+        booked: Cost | None = None,
     ) -> Release:
         self.__predictions.begin()
         block_rows = question.probe(self.__setting, self.__predictions)
@@ -334,6 +340,7 @@ class PrivateData:
             key=key,
             part=self.__part,
             reservation=reservation,
+            booked=booked,
         )
         if isinstance(charge, Replay):
             return Release.from_bytes(charge.release, replayed=True)
@@ -368,16 +375,19 @@ class PrivateData:
             part=self.__part,
         )
 
-    def ask_reserved(self, reservation: Reservation, question: Question, *, mu: float, step: int, label: str) -> Release:
+    def ask_reserved(
+        self, reservation: Reservation, question: Question, *, mu: float, booked: Cost, step: int, label: str
+    ) -> Release:
         """Answer a step of a conversation, booked against its reservation; a step that was answered before is replayed.
 
-        A question with a key of its own is known by that; any other by the conversation and its step.
+        A question with a key of its own is known by that; any other by the conversation and its step. ``booked``: the
+        step's share in whole units, of which ``mu`` may miss the last.
         """
         plan = self.__plan(question, None, mu)
         key = self.__key(question, plan)
         if key is None and reservation.recipe is not None:
             key = _digest({"format": KEY_FORMAT, "recipe": reservation.recipe, "step": step})
-        return self.__answer(question, plan, key, label, reservation)
+        return self.__answer(question, plan, key, label, reservation, booked)
 
     def finish(self, reservation: Reservation) -> None:
         """The conversation is over: what it did not book is given back."""
