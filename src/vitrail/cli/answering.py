@@ -17,22 +17,20 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from ..accounting import JsonValue, epsilon_of, rounded_down, rounded_up
 from ..errors import LedgerError, LedgerWarning
 from ..guarantee import question_mu
-from ..results.archive import json_bytes, write_bytes
+from ..results.base import Result
 from .inputs import existing, open_existing_ledger, private_rows_of
-from .printing import Writers, check_files, give, print_json, print_lines, print_note
+from .printing import check_files, give, print_json, print_lines, print_note
+from .screen import content_of, show
 
 if TYPE_CHECKING:
     from ..explain.quoted import Quoted
     from ..explain.recipe import GlobalExplainer
     from ..ledger import Statement
     from ..pane.pane import Pane
-    from ..results.base import Result
     from ..vault import PrivateData, Quote
     from .declarations import DataOptions, OutputOptions, PriceOptions
 
 PACKAGE = Path(__file__).resolve().parents[1]
-ENDINGS = (".html", ".json")
-"""Of the files that every answer can be written to."""
 STILL_PAID = (
     ". It was paid for; the ledger keeps the releases of a model that is a file, and the same command again costs nothing"
 )
@@ -56,16 +54,12 @@ class Order(Generic[B, A]):
         Makes the explainer, for the rehearsal and for the private rows.
     answer : callable
         From what was bought to the answer: free. It is tried before anything is paid.
-    as_json, show : callable
-        The answer for programs, and on the screen with the line of the bill.
     model : str
         The model's name, for pages.
     writers : mapping
         Endings of files beside those of ``ENDINGS``, and what writes them.
     keep : callable, optional
         Given what was bought, as soon as it is.
-    summary : callable, optional
-        A line about an answer that was written to files.
     details : callable, optional
         What a quote prints beside price and bands.
     """
@@ -73,19 +67,16 @@ class Order(Generic[B, A]):
     what: str
     explainer: Callable[[PrivateData], GlobalExplainer[B]]
     answer: Callable[[B], A]
-    as_json: Callable[[A], Mapping[str, JsonValue]]
-    show: Callable[[A, str], None]
     model: str = "the model"
     writers: Mapping[str, Callable[[A, Path], object]] = field(default_factory=dict)
     keep: Callable[[B], None] | None = None
-    summary: Callable[[A], str] | None = None
     details: Callable[[Quoted[B], GlobalExplainer[B]], None] | None = None
 
 
 def fulfil(order: Order[B, A], data: DataOptions, price: PriceOptions, output: OutputOptions) -> None:
     """Quote an order, or rehearse it, pay for it and hand the answer out."""
     price.check(data.delta_or_default)
-    check_files(output.files, (*order.writers, *ENDINGS), order.what)
+    check_files(output.files, order.what, tuple(order.writers))
     schema, known = data.read_schema(), account_of(data)
     budget = data.total(price, known)
     rehearsal = data.private_data({column: [] for column in schema}, schema, budget, "memory")
@@ -136,18 +127,13 @@ def _hand_out(order: Order[B, A], answer: A, private: PrivateData, last: int, ou
     def write_html(file: Path) -> None:
         write_page(page(answer, dataset=private.name, model=order.model, bill=after.bill(), notes=(line,)), file)
 
-    def write_json(file: Path) -> None:
-        write_bytes(file, json_bytes(order.as_json(answer)))
-
-    own = {ending: partial(writer, answer) for ending, writer in order.writers.items()}
-    writers: Writers = own | {".json": write_json, ".html": write_html}
     give(
         output,
-        writers,
         order.what,
-        lambda: order.as_json(answer),
-        lambda: order.show(answer, line),
-        summary=(line,) if order.summary is None else (order.summary(answer), line),
+        content_of(answer),
+        lambda: show(answer, order.model, line),
+        {".html": write_html} | {ending: partial(writer, answer) for ending, writer in order.writers.items()},
+        summary=(line,) if isinstance(answer, Result) else (repr(answer), line),
         after=STILL_PAID,
     )
 

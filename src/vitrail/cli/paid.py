@@ -19,16 +19,17 @@ from ..guarantee import Budget
 from ..results import Attribution
 from ..results.counterfactuals import Counterfactuals
 from ..results.marginals import Marginals
-from ..results.report import Report
 from ..schema import Level, Numeric, Schema
 from ..schema.reading import did_you_mean
 from . import declarations as told
-from . import screen
 from .answering import STILL_PAID, Order, fulfil, print_quote, tag_of
 from .inputs import class_of, one_account, open_existing_ledger, points_of, weight_of
 from .printing import check_writable, print_lines, print_table, write_file
+from .screen import attribution_figure, counterfactual_figure
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from ..explain.linear.options import MethodName
     from ..explain.quoted import Quoted
     from ..ledger import Statement
@@ -65,14 +66,7 @@ def _marginals_order(columns: list[str] | None, bins: int) -> Order[Marginals, M
         ]
         print_table(("column", "bins", "rows per bin on average", "band, relative to that"), lines, numeric=(1, 2, 3))
 
-    return Order(
-        "the report",
-        lambda data: MarginalsExplainer(data, columns=columns, bins=bins),
-        _itself,
-        Marginals.to_json,
-        screen.print_marginals,
-        details=details,
-    )
+    return Order("the report", lambda data: MarginalsExplainer(data, columns=columns, bins=bins), _itself, details=details)
 
 
 @told.command
@@ -140,18 +134,9 @@ class _AtPoints(GlobalExplainer[Attribution]):
         return self.explainer.conversation(self.points)
 
 
-def _attribution_order(
-    explainer: Callable[[PrivateData], GlobalExplainer[B]], answer: Callable[[B], Attribution], model: str
-) -> Order[B, Attribution]:
-    return Order(
-        "the explanation",
-        explainer,
-        answer,
-        Attribution.to_json,
-        lambda explanation, bill: screen.print_attribution(explanation, model, bill),
-        model,
-        {".png": lambda explanation, file: screen.attribution_figure(explanation).savefig(file, dpi=160)},
-    )
+def _picture(figure: Callable[[A], Figure]) -> dict[str, Callable[[A, Path], object]]:
+    """What writes a picture of an answer."""
+    return {".png": lambda answer, file: figure(answer).savefig(file, dpi=160)}
 
 
 Method = Annotated[
@@ -199,7 +184,8 @@ def ask(
         return explainer
 
     def pay(explainer: Callable[[PrivateData], GlobalExplainer[B]], answer: Callable[[B], Attribution]) -> None:
-        fulfil(_attribution_order(explainer, answer, chosen.name), data, price, output)
+        order = Order("the explanation", explainer, answer, chosen.name, _picture(attribution_figure))
+        fulfil(order, data, price, output)
 
     if method == "synopsis":
         pay(lambda rows: local(rows).fitting(), lambda synopsis: synopsis(points))
@@ -271,10 +257,8 @@ def counterfactual(
         "the explanation",
         lambda rows: Counterfactual(rows, chosen, threshold=threshold, key=model.key),
         lambda picture: search.search(FittedCounterfactual(picture, chosen), people, picture.schema),
-        Counterfactuals.to_json,
-        screen.print_counterfactuals,
         chosen.name,
-        {".png": lambda answers, file: screen.counterfactual_figure(answers).savefig(file, dpi=160)},
+        _picture(counterfactual_figure),
         keep=None if save is None else lambda picture: _save(FittedCounterfactual(picture, chosen), save),
     )
     fulfil(order, data, price, output)
@@ -339,7 +323,7 @@ def report(
             key=model.key,
         )
 
-    fulfil(Order("the report", explainer, _itself, Report.to_json, screen.print_report, chosen.name), data, price, output)
+    fulfil(Order("the report", explainer, _itself, chosen.name), data, price, output)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -401,11 +385,8 @@ def release(
         "the pane",
         lambda rows: pane.explainer(rows, chosen, model.key),
         _itself,
-        lambda made: {"parts": list(made.parts), "guarantee": made.guarantee.to_json()},
-        lambda made, bill: None,
         chosen.name,
         {PANE: lambda made, file: made.save(file)},
-        summary=repr,
         details=_print_pane_quote,
     )
     fulfil(order, data, price, output)

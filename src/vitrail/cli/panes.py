@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .._checks import choice
-from ..accounting import JsonValue
 from ..errors import InvalidInput
-from ..results.codec import to_json
 from ..schema import Numeric, Schema
 from . import declarations as told
-from .answering import ENDINGS, with_notes
+from .answering import with_notes
 from .inputs import class_of, existing, points_of, read_json
-from .printing import Writers, check_files, give, print_json, print_lines, print_table
-from .screen import print_person, print_report
+from .printing import check_files, give, print_json, print_lines, print_table
+from .screen import content_of, print_person, print_report
 
 if TYPE_CHECKING:
     from ..model import Model
@@ -27,7 +25,7 @@ def show(pane: told.PaneFile, as_json: told.Json = False) -> None:
     """Say what a pane promises, what it cost, what is inside, and how accurate to expect it. Free."""
     opened = _load(pane)
     if as_json:
-        print_json(_facts(opened))
+        print_json(content_of(opened))
         return
     from ..pane.pages import inside_table, questions_table
 
@@ -52,11 +50,10 @@ def show(pane: told.PaneFile, as_json: told.Json = False) -> None:
 @told.command
 def report_pane(pane: told.PaneFile, output: told.OutputOptions) -> None:
     """Write the page of the model from a pane: importance, curves, histograms, promise and price. Free."""
-    check_files(output.files, ENDINGS, "the report")
+    check_files(output.files, "the report")
     opened = _load(pane)
     report = opened.report
-    writers: Writers = {".json": report.write_json, ".html": opened.to_html}
-    give(output, writers, "the report", report.to_json, lambda: print_report(report))
+    give(output, "the report", report.to_json(), lambda: print_report(report), {".html": opened.to_html})
 
 
 Person = Annotated[
@@ -88,7 +85,7 @@ def explain(
     """Explain one person from a pane: what each column contributes, what would change the answer, where they stand. Free."""
     from ..pane.pane import METHODS, Pane
 
-    check_files(output.files, ENDINGS, "the explanation")
+    check_files(output.files, "the explanation")
     chosen = choice("--method", method, METHODS)
     path = existing(pane, "pane")
     point = points_of(person, None)
@@ -100,8 +97,7 @@ def explain(
         method=chosen,  # type: ignore[arg-type]  # one of METHODS
         bands=bands,
     )
-    writers: Writers = {".json": explained.write_json, ".html": explained.to_html}
-    give(output, writers, "the explanation", explained.to_json, lambda: print_person(explained))
+    give(output, "the explanation", explained.to_json(), lambda: print_person(explained), {".html": explained.to_html})
 
 
 def _model(text: str | None, reading: told.ReadingOptions) -> Model | str | Path | None:
@@ -120,19 +116,6 @@ def _load(path: Path) -> Pane:
     from ..pane.pane import Pane
 
     return Pane.load(existing(path, "pane"))
-
-
-def _facts(opened: Pane) -> dict[str, JsonValue]:
-    return {
-        **{name: getattr(opened, name) for name in ("dataset", "n_rows_public", "created", "tool")},
-        "model": to_json(opened.made_for),
-        "guarantee": opened.guarantee.to_json(),
-        "parts": list(opened.parts),
-        "unknown_parts": list(opened.unknown_parts),
-        "shares": dict(opened.shares()),
-        "accuracy": dict(opened.accuracy()),
-        "bill": [to_json(line) for line in opened.bill],
-    }
 
 
 def check_schema(

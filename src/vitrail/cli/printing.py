@@ -7,20 +7,20 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import typer
 
 from ..accounting import JsonValue
 from ..errors import InvalidInput
+from ..results.archive import json_bytes, write_bytes
 from ..show.tables import printable
 
 if TYPE_CHECKING:
     from .declarations import OutputOptions
 
-
-Writers: TypeAlias = Mapping[str, Callable[[Path], object]]
-"""What writes a file, by the ending of its name."""
+ENDINGS = (".html", ".json")
+"""Of the files that every answer can be written to."""
 
 
 def print_lines(*texts: str) -> None:
@@ -72,12 +72,13 @@ def check_writable(path: Path, what: str) -> None:
         raise InvalidInput(f"{what} cannot be written to {str(path)!r}: {reason}")
 
 
-def check_files(files: Sequence[Path] | None, suffixes: Sequence[str], what: str) -> None:
-    """Refuse files whose names end in none of the suffixes, or that could not be written later."""
+def check_files(files: Sequence[Path] | None, what: str, more: Sequence[str] = ()) -> None:
+    """Refuse files whose names end in none of the endings, or that could not be written later."""
+    endings = (*more, *ENDINGS)
     for file in files or ():
         check_writable(file, what)
-        if file.suffix.lower() not in suffixes:
-            allowed = f"{', '.join(suffixes[:-1])} or {suffixes[-1]}"
+        if file.suffix.lower() not in endings:
+            allowed = f"{', '.join(endings[:-1])} or {endings[-1]}"
             raise InvalidInput(f"--output-file is {str(file)!r}; its name must end in {allowed}")
 
 
@@ -91,19 +92,20 @@ def write_file(file: Path, writer: Callable[[Path], object], what: str, after: s
 
 def give(
     output: OutputOptions,
-    writers: Writers,
     what: str,
-    as_json: Callable[[], Mapping[str, JsonValue]],
+    content: Mapping[str, JsonValue],
     show: Callable[[], None],
+    writers: Mapping[str, Callable[[Path], object]],
     *,
     summary: Sequence[str] = (),
     after: str = "",
 ) -> None:
     """Hand an answer out: files by their endings, then JSON, a summary, or all of it on the screen."""
+    every = {**writers, ".json": lambda file: write_bytes(file, json_bytes(content))}
     for file in output.files or ():
-        write_file(file, writers[file.suffix.lower()], what, after)
+        write_file(file, every[file.suffix.lower()], what, after)
     if output.as_json:
-        print_json(as_json())
+        print_json(content)
     elif output.files:
         print_lines(*summary, "Written: " + ", ".join(map(str, output.files)))
     else:

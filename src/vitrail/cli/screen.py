@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import sys
+from functools import singledispatch
 from typing import TYPE_CHECKING
 
 from ..results import Attribution
 from ..results.band_claim import weakest
+from ..results.base import Result
 from ..results.checks import shown_text
+from ..results.codec import to_json
+from ..results.counterfactuals import Counterfactuals
+from ..results.marginals import Marginals
+from ..results.report import Report
 from ..show.attributions import HALF_BAR, MOST_POINTS, bar_numbers, bars_of, caution_of, sentence_of
 from ..show.rankings import ranking_table
 from ..show.tables import aligned_numbers, printable
@@ -17,10 +23,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import Console
 
+    from ..accounting import JsonValue
+    from ..pane.pane import Pane
     from ..pane.person import Person
-    from ..results.counterfactuals import Counterfactuals
-    from ..results.marginals import Marginals
-    from ..results.report import Report
 
 MOST_ROWS = 15
 """Columns in the terminal's table; the others stand together in its last line."""
@@ -48,10 +53,35 @@ def counterfactual_figure(answers: Counterfactuals) -> Figure:
     return answers.plot(0)
 
 
+# --- what was bought -----------------------------------------------------------------------------------------------------
+
+
+@singledispatch
+def show(answer: object, model: str, bill: str) -> None:
+    """An answer on the screen, the promise and the bill below; nothing of a pane, which is a file."""
+
+
+def content_of(answer: Result | Pane) -> dict[str, JsonValue]:
+    """An answer for programs."""
+    if isinstance(answer, Result):
+        return answer.to_json()
+    return {
+        **{name: getattr(answer, name) for name in ("dataset", "n_rows_public", "created", "tool")},
+        "model": to_json(answer.made_for),
+        "guarantee": answer.guarantee.to_json(),
+        "parts": list(answer.parts),
+        "unknown_parts": list(answer.unknown_parts),
+        "shares": dict(answer.shares()),
+        "accuracy": dict(answer.accuracy()),
+        "bill": [to_json(line) for line in answer.bill],
+    }
+
+
 # --- attributions --------------------------------------------------------------------------------------------------------
 
 
-def print_attribution(explanation: Attribution, model: str, bill: str) -> None:
+@show.register(Attribution)
+def _(explanation: Attribution, model: str, bill: str) -> None:
     """A table of every point: coloured for a terminal, tab-separated for a pipe; then the promise and the bill."""
     if sys.stdout.isatty():
         _print_coloured(explanation, model, bill)
@@ -117,7 +147,8 @@ def _print_bars(console: Console, point: Attribution) -> None:
 # --- other answers -----------------------------------------------------------------------------------------------------
 
 
-def print_counterfactuals(answers: Counterfactuals, bill: str) -> None:
+@show.register(Counterfactuals)
+def _(answers: Counterfactuals, model: str, bill: str) -> None:
     """One line per change: a table for a terminal, tab-separated for a pipe; then the promise and the bill."""
     rows = [
         (str(person), str(number), column, str(before), str(after))
@@ -138,7 +169,8 @@ def print_counterfactuals(answers: Counterfactuals, bill: str) -> None:
     print_lines(answers.guarantee.sentence, *answers.notes, bill)
 
 
-def print_report(report: Report, *bill: str) -> None:
+@show.register(Report)
+def print_report(report: Report, model: str = "", *bill: str) -> None:
     """A line for each column: its importance, and how far its curves go up and down; then the promise and the bill."""
     effects = {kind: curves for kind, curves in (("pdp", report.pdp), ("ale", report.ale)) if curves is not None}
     ranking = report.importance or report.shap
@@ -186,7 +218,8 @@ def print_person(person: Person) -> None:
     print_lines(*person.notes, person.pane.guarantee.sentence)
 
 
-def print_marginals(histograms: Marginals, bill: str) -> None:
+@show.register(Marginals)
+def _(histograms: Marginals, model: str, bill: str) -> None:
     """A line for every bin; then the promise and the bill."""
     half = f"± {histograms.half_width:,.1f}"
     rows = [
