@@ -32,21 +32,8 @@ from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
 
-from sqlalchemy import (
-    URL,
-    Connection,
-    Engine,
-    NullPool,
-    Pool,
-    QueuePool,
-    create_engine,
-    event,
-    insert,
-    inspect,
-    make_url,
-    select,
-    text,
-)
+import sqlalchemy as sql
+from sqlalchemy import URL, Connection, Engine, event
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import ConnectionPoolEntry
@@ -71,7 +58,7 @@ def parse(where: str | Path) -> URL:
     if isinstance(where, Path):
         return URL.create("sqlite", database=str(where.expanduser().absolute()))
     try:
-        url = make_url(where)
+        url = sql.make_url(where)
         backend = url.get_backend_name()
     except (ArgumentError, NoSuchModuleError) as error:
         raise LedgerError(
@@ -99,7 +86,7 @@ def connect(url: URL) -> Engine:
         file = URL.create("sqlite", database=Path(str(url.database)).as_uri(), query={"mode": "rw", "uri": "true"})
         return _sqlite_engine(file, max_overflow=-1)
     try:
-        engine = create_engine(url, isolation_level="READ COMMITTED", hide_parameters=True, max_overflow=-1)
+        engine = sql.create_engine(url, isolation_level="READ COMMITTED", hide_parameters=True, max_overflow=-1)
     except ImportError as error:
         raise LedgerError(
             f"The ledger's address names the driver {url.get_driver_name()!r}, which is not installed. Install it, or name "
@@ -109,9 +96,9 @@ def connect(url: URL) -> Engine:
     return engine
 
 
-def _sqlite_engine(url: URL, pool: type[Pool] = QueuePool, **options: int) -> Engine:
+def _sqlite_engine(url: URL, pool: type[sql.Pool] = sql.QueuePool, **options: int) -> Engine:
     arguments = {"timeout": BUSY_SECONDS, "check_same_thread": False}
-    engine = create_engine(url, poolclass=pool, hide_parameters=True, connect_args=arguments, **options)
+    engine = sql.create_engine(url, poolclass=pool, hide_parameters=True, connect_args=arguments, **options)
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine
@@ -120,7 +107,7 @@ def _sqlite_engine(url: URL, pool: type[Pool] = QueuePool, **options: int) -> En
 @cache
 def _memory_engine() -> Engine:
     """One engine for all ledgers in memory, whose statements are compiled once; every connection is a database."""
-    return _sqlite_engine(URL.create("sqlite"), NullPool)
+    return _sqlite_engine(URL.create("sqlite"), sql.NullPool)
 
 
 @cache
@@ -146,7 +133,7 @@ def _connect_in_memory() -> Connection:
 def _make_all_tables(connection: Connection) -> None:
     """Make every table of a ledger where there is none."""
     METADATA.create_all(connection)
-    connection.execute(insert(TABLES[FormatRow]).values(version=FORMAT_VERSION))
+    connection.execute(sql.insert(TABLES[FormatRow]).values(version=FORMAT_VERSION))
 
 
 def _driver_connection(connection: Connection) -> sqlite3.Connection:
@@ -318,7 +305,7 @@ class Database:
         """Make a ledger, or give one of an earlier version the tables it lacks: its entries stay as they are."""
         with self.transaction(read_only=False) as connection:
             if connection.dialect.name == "postgresql":  # in SQLite the write lock of the transaction does it
-                connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": _CREATION_LOCK})
+                connection.execute(sql.text("SELECT pg_advisory_xact_lock(:number)"), {"number": _CREATION_LOCK})
             if not _has_table(connection, FormatRow):
                 if self.is_file and not is_empty(Path(self.where)):
                     raise LedgerError(
@@ -334,7 +321,7 @@ class Database:
         self._complete = True
 
     def _check_format(self, connection: Connection) -> None:
-        versions = connection.execute(select(TABLES[FormatRow])).scalars().all()
+        versions = connection.execute(sql.select(TABLES[FormatRow])).scalars().all()
         if versions != [FORMAT_VERSION]:
             raise LedgerError(
                 f"The ledger {self.where} has the format {versions}; this version of vitrail reads [{FORMAT_VERSION}]. Use "
@@ -343,7 +330,7 @@ class Database:
 
 
 def _has_table(connection: Connection, row: Callable[..., object]) -> bool:
-    return inspect(connection).has_table(TABLES[row].name)
+    return sql.inspect(connection).has_table(TABLES[row].name)
 
 
 def _missing_tables(connection: Connection) -> frozenset[Callable[..., object]]:

@@ -97,22 +97,9 @@ class RawEntry:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of the bill.
+    """One line of the bill: what happened (``kind``), when (ISO 8601 text in UTC), and the particulars, plain JSON values.
 
-    Parameters
-    ----------
-    account : str
-        The account it belongs to.
-    seq : int
-        Its place in the account's chain, from 1.
-    time_utc : str
-        When, as ISO 8601 text in UTC.
-    kind : str
-        What happened; one of ``KINDS``.
-    previous : str
-        The digest of the entry before it.
-    body : Mapping
-        The particulars, as plain JSON values.
+    ``seq`` is its place in the account's chain, from 1, and ``previous`` the digest of the entry before it.
 
     Examples
     --------

@@ -36,24 +36,11 @@ from sqlalchemy.exc import IntegrityError
 from ..accounting import Cost, Event, JsonValue, event_to_json
 from ..errors import InvalidInput, LedgerError
 from ..guarantee import Budget, Neighbours, check_neighbours
-from . import operations, reservations
+from . import entries, operations, reservations
 from .book import Book
 from .database import Database, TransactionFailed
-from .entries import (
-    GENESIS,
-    LARGEST_KEPT,
-    Part,
-    RawEntry,
-    check_budget,
-    check_bytes,
-    check_cost,
-    check_digest,
-    check_name,
-    content_to_json,
-    cost_to_json,
-    price,
-)
-from .high_water import HighWater, HighWaterMarks, contradiction, mark_of, state_folder
+from .entries import GENESIS, LARGEST_KEPT, Part, RawEntry, content_to_json, cost_to_json, price
+from .high_water import HighWater, HighWaterMarks, mark_of, refuse_older_copy, state_folder
 from .results import Account, Charge, Replay, Reservation, Statement, Verification
 from .tables import AccountRow, ChargeRow, KeptRow, ReleaseRow, ReservationRow, SightingRow
 from .verification import verify
@@ -125,8 +112,8 @@ class SqlLedger:
         LedgerError
             If it was opened with another budget or neighbour relation.
         """
-        check_name(account, "an account")
-        check_budget(budget)
+        entries.check_name(account, "an account")
+        entries.check_budget(budget)
         check_neighbours(neighbours)
         try:
             return self._open_account(account, budget, neighbours, data)
@@ -158,8 +145,8 @@ class SqlLedger:
 
     def cap_analyst(self, account: str, analyst: str, budget: Budget) -> None:
         """Cap what one analyst may learn. A later cap, higher or lower, replaces it."""
-        check_name(analyst, "an analyst")
-        check_budget(budget)
+        entries.check_name(analyst, "an analyst")
+        entries.check_budget(budget)
         with self._writing(account, NOTHING_CHARGED) as book:
             book.append(book.locked(account), "capped", {"analyst": analyst, **_cap_body(budget)})
             book.put(replace(reservations.analyst_row(book, account, analyst), cap=budget, capacity=budget.capacity()))
@@ -196,8 +183,8 @@ class SqlLedger:
         BudgetExceeded
             If the account or the analyst's cap does not allow it. Nothing was reserved.
         """
-        check_digest(recipe, "recipe")
-        check_cost(cost)
+        entries.check_digest(recipe, "recipe")
+        entries.check_cost(cost)
         with self._writing(account, NOTHING_RESERVED, unsure=RESERVATION_UNSURE) as book:
             row = reservations.account_asked(book, account, analyst, question, part)
             wanted = reservations.still_wanted(book, Reservation(account, 0, analyst, recipe, part, cost, cost, ""))
@@ -255,7 +242,7 @@ class SqlLedger:
             If there is no such account; if the key belongs to a question with another event (not stored: a cheaper one) or
             to another part; if the reservation does not hold the price, or was finished or freed.
         """
-        check_digest(key, "key")
+        entries.check_digest(key, "key")
         cost = price(event)
         if booked is not None and reservation is not None:
             if not cost <= booked:
@@ -299,7 +286,7 @@ class SqlLedger:
         LedgerError
             If it cannot be stored. The charge stands and the rows were read; the answer must not be handed out.
         """
-        check_bytes(release, "release")
+        entries.check_bytes(release, "release")
         account, seq = charge.account, charge.seq
         lost = (
             f"Charge {seq} of account {account!r} stands, and the rows were read for it; the answer was not stored and is "
@@ -371,9 +358,9 @@ class SqlLedger:
 
     def keep(self, account: str, *, analyst: str, name: str, content: bytes) -> None:
         """Keep what an analyst made from releases alone, under a name, free. The latest content under a name holds."""
-        check_name(analyst, "an analyst")
-        check_name(name, "something to keep")
-        check_bytes(content, "content to keep", LARGEST_KEPT)
+        entries.check_name(analyst, "an analyst")
+        entries.check_name(name, "something to keep")
+        entries.check_bytes(content, "content to keep", LARGEST_KEPT)
         with self._writing(account, NOTHING_CHARGED) as book:
             body: dict[str, JsonValue] = {"analyst": analyst, "name": name, **content_to_json(content)}
             after = book.append(book.locked(account), "kept", body)
@@ -381,8 +368,8 @@ class SqlLedger:
 
     def kept(self, account: str, *, analyst: str, name: str) -> bytes | None:
         """What that analyst keeps under ``name``; None where there is nothing."""
-        check_name(analyst, "an analyst")
-        check_name(name, "something that is kept")
+        entries.check_name(analyst, "an analyst")
+        entries.check_name(name, "something that is kept")
         with self._database.reading() as book:
             book.locked(account)
             row = book.get(KeptRow, account=account, analyst=analyst, name=name)
@@ -474,9 +461,7 @@ class SqlLedger:
                 self._marks.keep(mark_of(row, opening, self._database.address, data))
 
     def _refuse_older_copy(self, book: Book, mark: HighWater) -> None:
-        refusal = contradiction(book, mark, self._database.where, self._marks.file(mark.opening))
-        if refusal is not None:
-            raise refusal
+        refuse_older_copy(book, mark, self._database.where, self._marks.file(mark.opening))
 
     def _opening(self, book: Book, account: str) -> str | None:
         """The digest of the account's first entry. Read once: a ledger in this one's place is found by this one's record."""

@@ -34,16 +34,9 @@ def verify(
 ) -> Verification:
     """Walk every chain that the book holds.
 
-    Parameters
-    ----------
-    book : Book
-        An open transaction.
-    published : mapping of str to str, optional
-        Heads that were published earlier, by account.
-    records : sequence of HighWater
-        What is known from outside about these accounts, and about others, which are passed over.
-    ledger : str, optional
-        Where this ledger is: an account that was recorded there must be there.
+    ``published`` are heads that were published earlier, by account; ``records`` what is known from outside about these
+    accounts, and about others, which are passed over; ``ledger`` is where this one is: an account that was recorded there
+    must be there.
     """
     problems: list[str] = []
     accounts: list[VerifiedAccount] = []
