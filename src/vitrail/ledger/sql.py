@@ -41,6 +41,7 @@ from .book import Book
 from .database import Database, TransactionFailed
 from .entries import GENESIS, LARGEST_KEPT, Part, RawEntry, content_to_json, cost_to_json, price
 from .high_water import HighWater, HighWaterMarks, mark_of, refuse_older_copy, state_folder
+from .reservations import account_asked, analyst_row, spend, spend_of_cap
 from .results import Account, Charge, Replay, Reservation, Statement, Verification
 from .tables import AccountRow, ChargeRow, KeptRow, ReleaseRow, ReservationRow, SightingRow
 from .verification import verify
@@ -149,7 +150,7 @@ class SqlLedger:
         entries.check_budget(budget)
         with self._writing(account, NOTHING_CHARGED) as book:
             book.append(book.locked(account), "capped", {"analyst": analyst, **_cap_body(budget)})
-            book.put(replace(reservations.analyst_row(book, account, analyst), cap=budget, capacity=budget.capacity()))
+            book.put(replace(analyst_row(book, account, analyst), cap=budget, capacity=budget.capacity()))
 
     def reserve(
         self,
@@ -186,7 +187,7 @@ class SqlLedger:
         entries.check_digest(recipe, "recipe")
         entries.check_cost(cost)
         with self._writing(account, NOTHING_RESERVED, unsure=RESERVATION_UNSURE) as book:
-            row = reservations.account_asked(book, account, analyst, question, part)
+            row = account_asked(book, account, analyst, question, part)
             wanted = reservations.still_wanted(book, Reservation(account, 0, analyst, recipe, part, cost, cost, ""))
             if wanted.seq or wanted.cost == wanted.counted == Cost():
                 return wanted
@@ -249,13 +250,13 @@ class SqlLedger:
                 raise InvalidInput(f"the question costs {cost}, and {booked} is booked for it; book what it costs, or more")
             cost = booked
         with self._writing(account, NOTHING_CHARGED, unsure=CHARGE_UNSURE) as book:
-            row = reservations.account_asked(book, account, analyst, question, part)
+            row = account_asked(book, account, analyst, question, part)
             held = None if reservation is None else reservations.known(book, reservation, account, analyst, part)
             if key is not None and (earlier := book.charge_under(account, key, analyst)) is not None:
                 return operations.again(book, row, analyst, earlier, event, part, held, as_stored=reservation is not None)
             if reservation is None:
-                row = reservations.spend(book, row, cost, part, row.budget.question_delta)
-                reservations.spend_of_cap(book, row, analyst, cost, part)
+                row = spend(book, row, cost, part, row.budget.question_delta)
+                spend_of_cap(book, row, analyst, cost, part)
             elif not reservations.take(book, held, cost):
                 raise reservations.overdrawn(reservation, held, cost)
             body: dict[str, JsonValue] = {
