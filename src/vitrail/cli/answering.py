@@ -19,8 +19,7 @@ from ..errors import LedgerError, LedgerWarning
 from ..guarantee import question_mu
 from ..results.base import Result
 from .inputs import existing, open_existing_ledger, private_rows_of
-from .printing import check_files, give, print_json, print_lines, print_note
-from .screen import content_of, show
+from .printing import check_files, content_of, give, print_json, print_lines, print_note, show
 
 if TYPE_CHECKING:
     from ..explain.quoted import Quoted

@@ -24,8 +24,7 @@ from ..schema.reading import did_you_mean
 from . import declarations as told
 from .answering import STILL_PAID, Order, fulfil, print_quote, tag_of
 from .inputs import class_of, one_account, open_existing_ledger, points_of, weight_of
-from .printing import check_writable, print_lines, print_table, write_file
-from .screen import attribution_figure, counterfactual_figure
+from .printing import attribution_figure, check_writable, counterfactual_figure, print_lines, print_table, write_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -13,8 +13,7 @@ from ..schema import Numeric, Schema
 from . import declarations as told
 from .answering import with_notes
 from .inputs import class_of, existing, points_of, read_json
-from .printing import check_files, give, print_json, print_lines, print_table
-from .screen import content_of, print_person, print_report
+from .printing import check_files, content_of, give, print_json, print_lines, print_person, print_report, print_table
 
 if TYPE_CHECKING:
     from ..model import Model
