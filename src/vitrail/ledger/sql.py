@@ -36,12 +36,12 @@ from sqlalchemy.exc import IntegrityError
 from ..accounting import Cost, Event, JsonValue, event_to_json
 from ..errors import InvalidInput, LedgerError
 from ..guarantee import Budget, Neighbours, check_neighbours
-from . import entries, operations, reservations
+from . import entries, operations
 from .book import Book
 from .database import Database, TransactionFailed
 from .entries import GENESIS, LARGEST_KEPT, Part, RawEntry, content_to_json, cost_to_json, price
 from .high_water import HighWater, HighWaterMarks, mark_of, refuse_older_copy, state_folder
-from .reservations import account_asked, analyst_row, spend, spend_of_cap
+from .operations import account_asked, analyst_row, spend, spend_of_cap
 from .results import Account, Charge, Replay, Reservation, Statement, Verification
 from .tables import AccountRow, ChargeRow, KeptRow, ReleaseRow, ReservationRow, SightingRow
 from .verification import verify
@@ -188,10 +188,10 @@ class SqlLedger:
         entries.check_cost(cost)
         with self._writing(account, NOTHING_RESERVED, unsure=RESERVATION_UNSURE) as book:
             row = account_asked(book, account, analyst, question, part)
-            wanted = reservations.still_wanted(book, Reservation(account, 0, analyst, recipe, part, cost, cost, ""))
+            wanted = operations.still_wanted(book, Reservation(account, 0, analyst, recipe, part, cost, cost, ""))
             if wanted.seq or wanted.cost == wanted.counted == Cost():
                 return wanted
-            return reservations.make(book, row, wanted, question)
+            return operations.make_reservation(book, row, wanted, question)
 
     def charge(
         self,
@@ -251,14 +251,14 @@ class SqlLedger:
             cost = booked
         with self._writing(account, NOTHING_CHARGED, unsure=CHARGE_UNSURE) as book:
             row = account_asked(book, account, analyst, question, part)
-            held = None if reservation is None else reservations.known(book, reservation, account, analyst, part)
+            held = None if reservation is None else operations.known_reservation(book, reservation, account, analyst, part)
             if key is not None and (earlier := book.charge_under(account, key, analyst)) is not None:
                 return operations.again(book, row, analyst, earlier, event, part, held, as_stored=reservation is not None)
             if reservation is None:
                 row = spend(book, row, cost, part, row.budget.question_delta)
                 spend_of_cap(book, row, analyst, cost, part)
-            elif not reservations.take(book, held, cost):
-                raise reservations.overdrawn(reservation, held, cost)
+            elif not operations.take(book, held, cost):
+                raise operations.overdrawn(reservation, held, cost)
             body: dict[str, JsonValue] = {
                 "analyst": analyst,
                 "event": event_to_json(event),
@@ -319,10 +319,10 @@ class SqlLedger:
         """Mark the recipe as complete and give back what it did not book, which is returned. A second time: nothing."""
         with self._writing(reservation.account, STILL_HELD) as book:
             row = book.locked(reservation.account)
-            held = reservations.row_of(book, reservation)
+            held = operations.reservation_row(book, reservation)
             if held is None or held.state == "finished":
                 return Cost()
-            return reservations.close(book, row, held, "finished")
+            return operations.close_reservation(book, row, held, "finished")
 
     def free(self, account: str, seq: int) -> Cost:
         """Give back what a reservation has not booked: for the owner, when a recipe died and will not be resumed.
@@ -355,7 +355,7 @@ class SqlLedger:
                 raise LedgerError(
                     f"Reservation {seq} of account {account!r} was {held.state} already; it holds nothing any more."
                 )
-            return reservations.close(book, row, held, "freed")
+            return operations.close_reservation(book, row, held, "freed")
 
     def keep(self, account: str, *, analyst: str, name: str, content: bytes) -> None:
         """Keep what an analyst made from releases alone, under a name, free. The latest content under a name holds."""
