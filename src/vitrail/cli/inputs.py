@@ -55,34 +55,28 @@ def model_of(text: str, *, output: str | None, bounds: tuple[float, float] | Non
     """The model that the command line names: the path of an ONNX file, or ``module:attribute``, which is imported."""
     kind = choice("--inputs", inputs, INPUTS)
     path = Path(text)
+    predictor: object = path
     if path.suffix.lower() == ".onnx":
-        file = existing(path, "model")
-        return _as_options(lambda: Model(file, output=_output(output, None), range=bounds, inputs=kind))
-    if path.suffix.lower() in _PICKLES:
+        existing(path, "model")
+    elif path.suffix.lower() in _PICKLES:
         raise ModelError(
             f"--model is {text!r}; such a file can run any code when it is opened, so it is not. Export the model to ONNX: "
             "for scikit-learn skl2onnx.to_onnx(model, X[:1], options={'zipmap': False}), and write its SerializeToString() "
             "to model.onnx; for torch torch.onnx.export"
         )
-    if not _REFERENCE.fullmatch(text):
+    elif not _REFERENCE.fullmatch(text):
         raise ModelError(
             f"--model is {text!r}; give the path of an .onnx file, or module:attribute of Python code you trust"
         )
-    found = imported(text, "--model")
-    if isinstance(found, Model):
+    elif isinstance(predictor := imported(text, "--model"), Model):
         if output is not None or bounds is not None or inputs != "auto":
             raise ModelError(
                 f"{text} is a vt.Model already; leave --output, --range and --inputs out, or give what it wraps"
             )
-        return found
-    return _as_options(lambda: Model(found, output=_output(output, found), range=bounds, inputs=kind))
-
-
-def _as_options(make: Callable[[], Model]) -> Model:
-    """Make the model; what is wrong is said in the words of the command line."""
+        return predictor
     try:
-        return make()
-    except ModelError as error:
+        return Model(predictor, output=_output(output, predictor), range=bounds, inputs=kind)
+    except ModelError as error:  # said in the words of the command line
         words = str(error)
         for python, option in (("range=(low, high)", "--range LOW HIGH"), ("output=", "--output"), ("range=", "--range")):
             words = words.replace(python, option)
@@ -111,13 +105,9 @@ def imported(reference: str, option: str) -> object:
 
 def _output(text: str | None, predictor: object) -> Level | None:
     """The class whose name was given, where the model has names; else its number."""
-    if text is None:
-        return None
     classes: list[Level] = np.ravel(getattr(predictor, "classes_", ())).tolist()
-    for label in classes:
-        if str(label) == text:
-            return label
-    return class_of(text)
+    named = [label for label in classes if str(label) == text]
+    return None if text is None else named[0] if named else class_of(text)
 
 
 def class_of(text: str) -> Level:

@@ -93,8 +93,10 @@ def quote(
     """Say what marginals would cost and how wide their noise bands would be. Needs no data and charges nothing."""
     if ledger is None and account is not None:
         raise InvalidInput("--account names an account of a ledger; give --ledger too")
-    known = None if ledger is None else _named_account(ledger, account)
-    if known is not None:
+    known = None
+    if ledger is not None:
+        with closing(open_existing_ledger(ledger)) as opened:
+            known = opened.statement(one_account(opened, account))
         public = _agreed(public, known)
     price.check(public.delta_or_default)
     schema, order = public.read_schema(), _marginals_order(columns, bins)
@@ -103,11 +105,6 @@ def quote(
     explainer = order.explainer(nobody.private_data({column: [] for column in schema}, schema, budget, "memory"))
     quoted = explainer.quote(epsilon=price.epsilon, half_width=price.half_width)
     print_quote(order, explainer, quoted, None if known is None else tag_of(quoted, nobody, known), as_json=as_json)
-
-
-def _named_account(ledger: str, account: str | None) -> Statement:
-    with closing(open_existing_ledger(ledger)) as opened:
-        return opened.statement(one_account(opened, account))
 
 
 def _agreed(public: told.PublicOptions, known: Statement) -> told.PublicOptions:
@@ -252,19 +249,20 @@ def counterfactual(
     if save is not None:
         check_writable(save, "the counterfactual")
     chosen, people = model.load(), points_of(point, data.target)
+
+    def keep(picture: ClassPicture) -> None:
+        if save is not None:
+            write_file(save, FittedCounterfactual(picture, chosen).save, "the counterfactual", STILL_PAID)
+
     order: Order[ClassPicture, Counterfactuals] = Order(
         "the explanation",
         lambda rows: Counterfactual(rows, chosen, threshold=threshold, key=model.key),
         lambda picture: search.search(FittedCounterfactual(picture, chosen), people, picture.schema),
         chosen.name,
         _picture(counterfactual_figure),
-        keep=None if save is None else lambda picture: _save(FittedCounterfactual(picture, chosen), save),
+        keep,
     )
     fulfil(order, data, price, output)
-
-
-def _save(fitted: FittedCounterfactual, file: Path) -> None:
-    write_file(file, fitted.save, "the counterfactual", STILL_PAID)
 
 
 def _ranges(schema: Schema, permit: Sequence[str]) -> dict[str, Sequence[Level]]:

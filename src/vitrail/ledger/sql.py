@@ -245,10 +245,6 @@ class SqlLedger:
         """
         entries.check_digest(key, "key")
         cost = price(event)
-        if booked is not None and reservation is not None:
-            if not cost <= booked:
-                raise InvalidInput(f"the question costs {cost}, and {booked} is booked for it; book what it costs, or more")
-            cost = booked
         with self._writing(account, NOTHING_CHARGED, unsure=CHARGE_UNSURE) as book:
             row = account_asked(book, account, analyst, question, part)
             held = None if reservation is None else operations.known_reservation(book, reservation, account, analyst, part)
@@ -257,8 +253,12 @@ class SqlLedger:
             if reservation is None:
                 row = spend(book, row, cost, part, row.budget.question_delta)
                 spend_of_cap(book, row, analyst, cost, part)
-            elif not operations.take(book, held, cost):
-                raise operations.overdrawn(reservation, held, cost)
+            else:
+                if booked is not None and not cost <= booked:
+                    raise InvalidInput(f"the question costs {cost}, and {booked} is booked for it; book what it costs")
+                cost = cost if booked is None else booked
+                if not operations.take(book, held, cost):
+                    raise operations.overdrawn(reservation, held, cost)
             body: dict[str, JsonValue] = {
                 "analyst": analyst,
                 "event": event_to_json(event),
