@@ -107,7 +107,9 @@ def kinds(data: vt.PrivateData) -> list[str]:
 def check_ledger(where: str) -> None:
     """The chain is whole, and its totals are those of its entries."""
     ledger = open_ledger(where)
-    assert ledger.verify().n_entries > 0
+    verdict = ledger.verify()
+    assert verdict.ok, verdict.problems
+    assert verdict.accounts[0].n_entries > 0
     ledger.close()
 
 

@@ -79,6 +79,18 @@ def test_two_deaths_at_one_step_pay_once(tmp_path: Path, nth: int) -> None:
     check_resumed(where, [])
 
 
+@pytest.mark.parametrize("mu", [25.0, 60.0])
+@pytest.mark.parametrize("last_bits", [1, 2, 5])
+def test_a_dear_step_that_was_booked_and_not_stored_is_resumed_with_other_last_bits(mu: float, last_bits: int) -> None:
+    """Here a whole unit of the ledger is finer than the last bit of an event's price: a step is booked at its units."""
+    for nth in (1, 2, 3):
+        data = private(mu=mu)
+        with ending_after("charge", nth, die), pytest.raises(Killed):
+            talk(data).explain(mu=mu)
+        result = talk(data, Steps(last_bits=last_bits)).explain(mu=mu)
+        assert data.budget.spent == result.cost == Cost(int(mu**2) * 10**12)
+
+
 def test_a_step_that_was_booked_and_not_stored_gets_fresh_noise(tmp_path: Path) -> None:
     """Nothing of it had left the vault. Were the noise the same, it would have to be kept somewhere before the charge."""
     where = f"sqlite:///{tmp_path / 'ledger.db'}"

@@ -13,7 +13,7 @@ import pytest
 from vitrail.accounting import Cost, FixedBlock, GaussianSum, Selection, mu_of
 from vitrail.errors import BudgetExceeded, InvalidInput, LedgerError
 from vitrail.guarantee import Budget
-from vitrail.ledger import Charge, Ledger, Replay, SqlLedger, open_ledger
+from vitrail.ledger import Charge, Replay, SqlLedger, open_ledger
 
 BUDGET = Budget(1.0, 1e-6, training=(0.4, 4e-7))
 KEY, OTHER_KEY = "ab" * 32, "cd" * 32
@@ -41,7 +41,7 @@ def ask(ledger, epsilon=0.1, analyst="alice", key=None, account="adult", event=N
 
 
 def test_it_has_the_face_of_a_ledger(ledger):
-    assert isinstance(ledger, Ledger)
+    assert isinstance(ledger, SqlLedger)
     assert open_ledger(ledger) is ledger
 
 

@@ -89,7 +89,7 @@ def test_a_plain_copy_of_a_killed_ledger_holds_every_charge(tmp_path):
 def test_a_write_ahead_log_is_left_behind(tmp_path):
     """As earlier versions wrote them, and as one of these was killed: the charges are in the log."""
     ledger = opened(tmp_path / "ledger.db")
-    ledger._engine.dispose()
+    ledger._database.engine.dispose()
     connection = sqlite3.connect(tmp_path / "ledger.db")
     assert connection.execute("PRAGMA journal_mode=WAL").fetchone() == ("wal",)
     charge(ledger, 3)
@@ -192,7 +192,7 @@ def test_a_copy_put_under_a_running_ledger_is_noticed(tmp_path):
     shutil.copyfile(path, tmp_path / "older.db")
     charge(ledger)
     (tmp_path / "older.db").replace(path)
-    ledger._engine.dispose()  # the next transaction opens the file that is there now
+    ledger._database.engine.dispose()  # the next transaction opens the file that is there now
     with pytest.raises(LedgerRolledBack):
         charge(ledger)
     ledger.close()

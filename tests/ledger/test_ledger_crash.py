@@ -177,12 +177,12 @@ def test_killed_inside_a_transaction_leaves_no_half_of_it(path, step):
 def test_killed_at_the_commit_is_all_or_nothing(path):
     script = """
 tell("charged", charge().seq)
-commit = ledger._engine.dialect.do_commit
+commit = ledger._database.engine.dialect.do_commit
 def deadly(connection):
     if sys.argv[2] == "after":
         commit(connection)
     die()
-ledger._engine.dialect.do_commit = deadly
+ledger._database.engine.dialect.do_commit = deadly
 tell("charged", charge().seq)
 """
     for moment, expected in (("before", 1), ("after", 3)):

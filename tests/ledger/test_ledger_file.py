@@ -22,7 +22,7 @@ def charge(ledger):
 def test_files_are_readable_by_their_owner_only(tmp_path, state_folder):
     ledger = SqlLedger(tmp_path / "ledger.db")
     ledger.open_account("adult", BUDGET, "add-remove")
-    with ledger._transaction(read_only=False) as connection:
+    with ledger._database.transaction(read_only=False) as connection:
         connection.exec_driver_sql("UPDATE vitrail_accounts SET n_questions = n_questions + 1")  # now there is a journal
         modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()}
     ledger.close()
@@ -34,7 +34,7 @@ def test_files_are_readable_by_their_owner_only(tmp_path, state_folder):
 
 def test_every_connection_is_durable(tmp_path):
     ledger = SqlLedger(tmp_path / "ledger.db")
-    with ledger._transaction(read_only=False) as connection:
+    with ledger._database.transaction(read_only=False) as connection:
         assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "delete"
         assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 3
         other = sqlite3.connect(tmp_path / "ledger.db", timeout=0, isolation_level=None)
@@ -47,7 +47,7 @@ def test_every_connection_is_durable(tmp_path):
 def test_readers_do_not_wait_for_a_writer(tmp_path):
     ledger = SqlLedger(tmp_path / "ledger.db")
     ledger.open_account("adult", BUDGET, "add-remove")
-    with ledger._transaction(read_only=False):
+    with ledger._database.transaction(read_only=False):
         assert ledger.statement("adult").n_questions == 0
         assert ledger.verify().ok
     ledger.close()
@@ -111,7 +111,7 @@ def test_a_change_of_directory_does_not_lead_to_another_ledger(tmp_path, monkeyp
     ledger = open_ledger("ledger.db")
     ledger.open_account("adult", BUDGET, "add-remove")
     monkeypatch.chdir(tmp_path / "elsewhere")
-    ledger._engine.dispose()  # the next transaction opens the file again
+    ledger._database.engine.dispose()  # the next transaction opens the file again
     charge(ledger)
     assert ledger.statement("adult").n_questions == 1
     assert not list((tmp_path / "elsewhere").iterdir())
@@ -122,7 +122,7 @@ def test_a_ledger_that_disappears_is_not_made_anew(tmp_path):
     path = tmp_path / "ledger.db"
     ledger = open_ledger(path)
     ledger.open_account("adult", BUDGET, "add-remove")
-    ledger._engine.dispose()
+    ledger._database.engine.dispose()
     path.unlink()
     with pytest.raises(LedgerError, match="unable to open database file"):
         charge(ledger)

@@ -3,6 +3,7 @@
 import sqlite3
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,20 +18,15 @@ SCHEMA = vt.Schema({"x": vt.Numeric(0, 1)})
 NO_LOOK = ("No row was", "no row was", "Nothing was charged", "nothing was charged")
 
 
-class Failing:
-    """A real ledger whose place disappears after it has charged."""
-
-    def __init__(self, path):
-        self.inner, self.path = SqlLedger(path), path
+class Failing(SqlLedger):
+    """A ledger whose place disappears after it has charged."""
 
     def charge(self, *args, **kwargs):
-        charged = self.inner.charge(*args, **kwargs)
-        self.inner._engine.dispose()
-        self.path.rename(f"{self.path}.away")
+        charged = super().charge(*args, **kwargs)
+        self._database.engine.dispose()
+        path = Path(self._database.where)
+        path.rename(f"{path}.away")
         return charged
-
-    def __getattr__(self, name):
-        return getattr(self.inner, name)
 
 
 def test_an_answer_that_cannot_be_stored_was_paid_and_looked_for(tmp_path):
@@ -58,7 +54,7 @@ def test_a_chain_that_breaks_before_the_answer_is_stored(tmp_path, kind):
     ledger = SqlLedger("memory" if kind == "memory" else tmp_path / "ledger.db")
     ledger.open_account("a", vt.Budget(1, 1e-6), "add-remove")
     receipt = ledger.charge("a", analyst="alice", event=EVENT, question={}, key=None)
-    with ledger._transaction(read_only=False) as connection:
+    with ledger._database.transaction(read_only=False) as connection:
         connection.exec_driver_sql("DELETE FROM vitrail_entries WHERE seq = 2")
     with pytest.raises(LedgerCorrupted, match="Charge 2 of account 'a' stands, and the rows were read for it") as caught:
         ledger.store(receipt, b"answer")
@@ -71,13 +67,13 @@ def test_a_chain_that_breaks_before_the_answer_is_stored(tmp_path, kind):
 def test_a_charge_that_fails_at_its_commit_is_not_said_to_be_none(tmp_path, monkeypatch):
     ledger = SqlLedger(tmp_path / "ledger.db")
     ledger.open_account("a", vt.Budget(1, 1e-6), "add-remove")
-    commit = ledger._engine.dialect.do_commit
+    commit = ledger._database.engine.dialect.do_commit
 
     def committed_and_failed(connection):
         commit(connection)
         raise sqlite3.OperationalError("disk I/O error")
 
-    monkeypatch.setattr(ledger._engine.dialect, "do_commit", committed_and_failed)
+    monkeypatch.setattr(ledger._database.engine.dialect, "do_commit", committed_and_failed)
     with pytest.raises(LedgerError, match="disk I/O error") as caught:
         ledger.charge("a", analyst="alice", event=EVENT, question={}, key=None)
     assert "No row was read for this question. Whether its charge was recorded" in str(caught.value)
@@ -90,7 +86,7 @@ def test_a_charge_that_fails_at_its_commit_is_not_said_to_be_none(tmp_path, monk
 def test_looking_at_a_ledger_says_nothing_about_rows(tmp_path):
     ledger = SqlLedger(tmp_path / "ledger.db")
     ledger.open_account("a", vt.Budget(1, 1e-6), "add-remove")
-    ledger._engine.dispose()
+    ledger._database.engine.dispose()
     (tmp_path / "ledger.db").unlink()
     with pytest.raises(LedgerError, match="unable to open database file") as caught:
         ledger.statement("a")

@@ -8,30 +8,28 @@ import pytest
 import vitrail as vt
 import vitrail.vault.noise.sampler
 from vitrail.errors import BudgetExceeded, InvalidInput, Unanswered
-from vitrail.ledger import open_ledger
+from vitrail.ledger import SqlLedger, open_ledger
 from vitrail.vault.rows.sources import MemoryRows, ParquetRows
 
 UNIT = vt.Schema({"x": vt.Numeric(0, 1)})
 ROWS = {"x": np.linspace(0, 1, 40)}
 
 
-class SpyLedger:
-    """A real ledger that writes down when it was asked."""
+class SpyLedger(SqlLedger):
+    """A ledger that writes down when it was asked."""
 
     def __init__(self, log):
-        self._inner, self._log = open_ledger("memory"), log
+        super().__init__("memory")
+        self._log = log
 
     def charge(self, *args, **kwargs):
-        charged = self._inner.charge(*args, **kwargs)
+        charged = super().charge(*args, **kwargs)
         self._log.append("charged")
         return charged
 
     def store(self, *args, **kwargs):
         self._log.append("stored")
-        return self._inner.store(*args, **kwargs)
-
-    def __getattr__(self, name):
-        return getattr(self._inner, name)
+        return super().store(*args, **kwargs)
 
 
 def features(block):
@@ -194,20 +192,17 @@ def test_a_replay_is_the_same_bytes_for_free(log, question_of):
 
 def test_of_two_that_compute_one_answer_both_deliver_what_was_stored_first(question_of):
     """The second asks while the first has looked and not stored yet: one charge, one answer."""
-    ledger, waiting = open_ledger("memory"), []
+    waiting = []
 
-    class Slow:
+    class Slow(SqlLedger):
         def store(self, charge, release):
             for other in waiting:
                 waiting.clear()
                 overtaking.append(other())
-            return ledger.store(charge, release)
+            return super().store(charge, release)
 
-        def __getattr__(self, name):
-            return getattr(ledger, name)
-
-    options = {"name": "rows", "n_rows_public": 40, "budget": vt.Budget(9, 1e-6)}
-    slow, fast = (vt.PrivateData(ROWS, UNIT, ledger=which, **options) for which in (Slow(), ledger))
+    ledger, options = Slow("memory"), {"name": "rows", "n_rows_public": 40, "budget": vt.Budget(9, 1e-6)}
+    slow, fast = (vt.PrivateData(ROWS, UNIT, ledger=ledger, **options) for _ in range(2))
     overtaking = []
     waiting.append(lambda: fast.ask(question_of(key="raced"), mu=0.5))
     overtaken = slow.ask(question_of(key="raced"), mu=0.5)

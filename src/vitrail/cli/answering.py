@@ -12,47 +12,32 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
-from ..accounting import Cost, JsonValue, epsilon_of, rounded_down, rounded_up
+from ..accounting import JsonValue, epsilon_of, rounded_down, rounded_up
 from ..errors import LedgerError, LedgerWarning
-from ..guarantee import Guarantee, question_mu
-from ..results.archive import json_bytes, write_bytes
+from ..guarantee import question_mu
+from ..results.base import Result
 from .inputs import existing, open_existing_ledger, private_rows_of
-from .printing import Writers, check_files, give, print_json, print_line, print_note
+from .printing import check_files, content_of, give, print_json, print_lines, print_note, show
 
 if TYPE_CHECKING:
     from ..explain.quoted import Quoted
     from ..explain.recipe import GlobalExplainer
     from ..ledger import Statement
+    from ..pane.pane import Pane
     from ..vault import PrivateData, Quote
     from .declarations import DataOptions, OutputOptions, PriceOptions
 
 PACKAGE = Path(__file__).resolve().parents[1]
-ENDINGS = (".html", ".json")
-"""Of the files that every answer can be written to."""
 STILL_PAID = (
     ". It was paid for; the ledger keeps the releases of a model that is a file, and the same command again costs nothing"
 )
 """What is said after a paid answer could not be written."""
 
 
-class Answer(Protocol):
-    """What a command hands out: it has a promise and a cost."""
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """The promise."""
-        ...
-
-    @property
-    def cost(self) -> Cost:
-        """What the questions behind it cost."""
-        ...
-
-
 B = TypeVar("B")
-A = TypeVar("A", bound=Answer)
+A = TypeVar("A", bound="Result | Pane")
 T = TypeVar("T")
 
 
@@ -68,16 +53,12 @@ class Order(Generic[B, A]):
         Makes the explainer, for the rehearsal and for the private rows.
     answer : callable
         From what was bought to the answer: free. It is tried before anything is paid.
-    as_json, show : callable
-        The answer for programs, and on the screen with the line of the bill.
     model : str
         The model's name, for pages.
     writers : mapping
         Endings of files beside those of ``ENDINGS``, and what writes them.
     keep : callable, optional
         Given what was bought, as soon as it is.
-    summary : callable, optional
-        A line about an answer that was written to files.
     details : callable, optional
         What a quote prints beside price and bands.
     """
@@ -85,28 +66,30 @@ class Order(Generic[B, A]):
     what: str
     explainer: Callable[[PrivateData], GlobalExplainer[B]]
     answer: Callable[[B], A]
-    as_json: Callable[[A], Mapping[str, JsonValue]]
-    show: Callable[[A, str], None]
     model: str = "the model"
     writers: Mapping[str, Callable[[A, Path], object]] = field(default_factory=dict)
     keep: Callable[[B], None] | None = None
-    summary: Callable[[A], str] | None = None
     details: Callable[[Quoted[B], GlobalExplainer[B]], None] | None = None
 
 
 def fulfil(order: Order[B, A], data: DataOptions, price: PriceOptions, output: OutputOptions) -> None:
     """Quote an order, or rehearse it, pay for it and hand the answer out."""
     price.check(data.delta_or_default)
-    check_files(output.files, (*order.writers, *ENDINGS), order.what)
+    check_files(output.files, order.what, tuple(order.writers))
     schema, known = data.read_schema(), account_of(data)
     budget = data.total(price, known)
     rehearsal = data.private_data({column: [] for column in schema}, schema, budget, "memory")
     tried = order.explainer(rehearsal)
     if price.only_quoted:
-        if known is not None:
-            check_agrees(known, rehearsal.budget)
+        fresh = rehearsal.budget
+        if known is not None and (known.budget, known.neighbours) != (fresh.budget, fresh.neighbours):
+            raise LedgerError(
+                f"Account {known.account!r} has {known.budget} and neighbours {known.neighbours!r}; the options say "
+                f"{fresh.budget} and {fresh.neighbours!r}. A budget never changes once it is set: give the account's own "
+                "values."
+            )
         quoted = tried.quote(epsilon=price.epsilon, half_width=price.half_width)
-        tag = tag_of(quoted, data, known or rehearsal.budget)
+        tag = tag_of(quoted, data, known or fresh)
         print_quote(order, tried, quoted, tag, as_json=output.as_json)
         return
     existing(data.data, "data")
@@ -132,23 +115,24 @@ def _hand_out(order: Order[B, A], answer: A, private: PrivateData, last: int, ou
     from ..show import page, write_page
 
     after = private.budget
-    line = bill_line(after, answer.cost, replayed=not charged_since(after, last))
+    charged = any(entry.kind == "charged" and entry.seq > last for entry in after.entries)
+    paid = f"cost epsilon {rounded_up(epsilon_of(answer.cost.mu, after.delta))}"  # what it reveals may be more: its promise
+    line = (
+        f"The answer {paid if charged else 'was stored already and cost nothing'}. Spent so far: epsilon "
+        f"{rounded_up(after.spent_epsilon)} of {rounded_up(after.budget.epsilon)}; a question of up to epsilon "
+        f"{rounded_down(after.remaining_epsilon)} still fits."
+    )
 
     def write_html(file: Path) -> None:
         write_page(page(answer, dataset=private.name, model=order.model, bill=after.bill(), notes=(line,)), file)
 
-    def write_json(file: Path) -> None:
-        write_bytes(file, json_bytes(order.as_json(answer)))
-
-    own = {ending: partial(writer, answer) for ending, writer in order.writers.items()}
-    writers: Writers = own | {".json": write_json, ".html": write_html}
     give(
         output,
-        writers,
         order.what,
-        lambda: order.as_json(answer),
-        lambda: order.show(answer, line),
-        summary=(line,) if order.summary is None else (order.summary(answer), line),
+        content_of(answer),
+        lambda: show(answer, order.model, line),
+        {".html": write_html} | {ending: partial(writer, answer) for ending, writer in order.writers.items()},
+        summary=(line,) if isinstance(answer, Result) else (repr(answer), line),
         after=STILL_PAID,
     )
 
@@ -163,16 +147,6 @@ def account_of(data: DataOptions) -> Statement | None:
     account = data.account or data.dataset
     with closing(open_existing_ledger(data.ledger)) as ledger:
         return ledger.statement(account) if account in ledger.accounts() else None
-
-
-def check_agrees(known: Statement, expected: Statement) -> None:
-    """Refuse options that contradict the account."""
-    if (known.budget, known.neighbours) != (expected.budget, expected.neighbours):
-        raise LedgerError(
-            f"Account {known.account!r} has {known.budget} and neighbours {known.neighbours!r}; the options say "
-            f"{expected.budget} and {expected.neighbours!r}. A budget never changes once it is set: give the account's own "
-            "values."
-        )
 
 
 def tag_of(quoted: Quoted[B], data: DataOptions, statement: Statement) -> Quote:
@@ -192,12 +166,12 @@ def print_quote(
         print_json({**quoted.to_json(), "price": {**price.to_json(), **verdict}})
         return
     promise = price.guarantee
-    print_line(
+    print_lines(
         f"The price of {explainer.conversation().label}: epsilon {rounded_up(promise.epsilon)} at delta "
         f"{rounded_up(promise.delta)} (mu {rounded_up(promise.mu)}, neighbours {promise.neighbours})."
     )
     widths = quoted.widths_text.replace("+-", "± ")
-    print_line(
+    print_lines(
         f"Bands of about: {widths}. That is an estimate from rows drawn from {quoted.stands_on}."
         if widths
         else "How wide the bands would be is not known beforehand."
@@ -205,23 +179,10 @@ def print_quote(
     if order.details is not None:
         order.details(quoted, explainer)
     if tag is not None:
-        print_line(
+        print_lines(
             f"It {'fits' if tag.fits else 'does not fit'}: the largest question that the account can still pay for is "
             f"epsilon {rounded_down(tag.remaining_epsilon)}. Nothing was charged."
         )
-
-
-# --- bills and notes -----------------------------------------------------------------------------------------------------
-
-
-def bill_line(now: Statement, cost: Cost, *, replayed: bool) -> str:
-    """What an answer cost, and what is left. What it reveals may be more, and is its promise."""
-    epsilon = epsilon_of(cost.mu, now.delta)
-    paid = "was stored already and cost nothing" if replayed else f"cost epsilon {rounded_up(epsilon)}"
-    return (
-        f"The answer {paid}. Spent so far: epsilon {rounded_up(now.spent_epsilon)} of {rounded_up(now.budget.epsilon)}; "
-        f"a question of up to epsilon {rounded_down(now.remaining_epsilon)} still fits."
-    )
 
 
 def with_notes(explain: Callable[[], T]) -> T:
@@ -229,17 +190,10 @@ def with_notes(explain: Callable[[], T]) -> T:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         result = explain()
-    ours = [warning for warning in caught if warning.category is UserWarning and _is_ours(warning)]
+    ours = [
+        warning for warning in caught if warning.category is UserWarning and Path(warning.filename).is_relative_to(PACKAGE)
+    ]
     ours += [warning for warning in caught if warning.category is LedgerWarning]  # it names the line that called us
     for text in dict.fromkeys(str(warning.message) for warning in ours):
         print_note(f"Note: {text}")
     return result
-
-
-def _is_ours(warning: warnings.WarningMessage) -> bool:
-    return Path(warning.filename).is_relative_to(PACKAGE)
-
-
-def charged_since(statement: Statement, last: int) -> bool:
-    """Whether anything was charged after entry ``last``."""
-    return any(entry.kind == "charged" and entry.seq > last for entry in statement.entries)

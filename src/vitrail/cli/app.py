@@ -7,6 +7,7 @@ that is not ours is named by its kind, without its message.
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import Annotated, Any, Literal
 
 import typer
@@ -32,31 +33,26 @@ class _Commands(TyperGroup):
         return super().resolve_command(ctx, args)
 
 
-app = typer.Typer(
+_group = partial(typer.Typer, no_args_is_help=True, rich_markup_mode=_MARKUP)
+app = _group(
     name="vitrail",
     cls=_Commands,
-    no_args_is_help=True,
     add_completion=False,
-    rich_markup_mode=_MARKUP,
     pretty_exceptions_enable=False,
     pretty_exceptions_show_locals=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (paid.quote, paid.marginals, paid.ask, paid.counterfactual, paid.report, paid.release):
+_ledger = _group(help="Look at a ledger, entry by entry; copy it; free reservations.")
+_schema = _group(help="Check a schema, and points against it.")
+_PAID = (paid.quote, paid.marginals, paid.ask, paid.counterfactual, paid.report, paid.release)
+for command in (*_PAID, panes.show, panes.explain, ledger.budget):
     app.command(command.__name__)(command)
 app.command("report-pane", hidden=True)(panes.report_pane)
-for command in (panes.show, panes.explain, ledger.budget):
-    app.command(command.__name__)(command)
-app.add_typer(audit.app, name="audit")
-_ledger = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=_MARKUP, help="Look at a ledger, entry by entry; copy it; free reservations."
-)
 for command in (ledger.verify, ledger.backup, ledger.entries, ledger.reservations, ledger.free):
     _ledger.command(command.__name__)(command)
-app.add_typer(_ledger, name="ledger")
-_schema = typer.Typer(no_args_is_help=True, rich_markup_mode=_MARKUP, help="Check a schema, and points against it.")
 _schema.command("check")(panes.check_schema)
-app.add_typer(_schema, name="schema")
+for name, commands in (("audit", audit.app), ("ledger", _ledger), ("schema", _schema)):
+    app.add_typer(commands, name=name)
 
 
 def _show_version(wanted: bool) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -16,11 +17,9 @@ import typer
 
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
-from ..results.archive import json_bytes, write_bytes
 from . import declarations as told
-from .answering import ENDINGS
 from .inputs import existing, imported
-from .printing import Writers, check_files, print_json, print_line, print_note, print_table, write_file
+from .printing import check_files, give, print_lines, print_note, print_table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -79,11 +78,13 @@ def membership(
     """Attack explanations: who was in the training data? From files, and code you trust."""
     from .. import audit
 
-    check_files(output.files, ENDINGS, "the audit")
+    check_files(output.files, "the audit")
     sides = [_table(path) for path in (members, nonmembers)]
     labels = _taken(sides, [attacked.label] if attacked.label else [], "--label")
     probabilities = _taken(sides, attacked.probability or [], "--probability")
-    points = [_numbers(side, path) for side, path in zip(sides, (members, nonmembers), strict=True)]
+    if not all(sides):
+        raise InvalidInput(f"{str(members)!r} or {str(nonmembers)!r} has no columns left to attack")
+    points = [_numbers(side) for side in sides]
     explainer = _explainer(attacked.explain, attacked.module)
     predictor = _predictor(attacked.predict, attacked.module, probabilities)
     outcome = audit.membership(
@@ -103,7 +104,7 @@ def _print_attacks(outcome: MembershipAudit) -> None:
         lines.append((row.attack, row.signal, str(row.auc), f"{row.tpr_at_1_percent.value:.3f}", beyond))
     header = ("attack", "looks at", "area", "found at 1 %", "area beyond predictions")
     print_table(header, lines, numeric=(2, 3, 4))
-    print_line(outcome.summary())
+    print_lines(outcome.summary())
     for note in outcome.notes:
         print_note(f"Note: {note}")
 
@@ -131,7 +132,7 @@ def mechanism(
     """Test a privacy claim on draws from neighbouring datasets. Exit code 1: refuted."""
     from .. import audit
 
-    check_files(output.files, ENDINGS, "the audit")
+    check_files(output.files, "the audit")
     if (mu is None) == (epsilon is None):
         raise InvalidInput("say what is claimed: --mu, or --epsilon with --delta")
     claimed: Guarantee | float = mu if mu is not None else Guarantee(cast("float", epsilon), delta, 0.0)
@@ -143,20 +144,16 @@ def mechanism(
     else:
         outcome = audit.mechanism(run, cast("tuple[object, object]", given), claimed, draws=draws, confidence=confidence)
         words = outcome.summary()
-    _give(outcome, output, lambda: print_line(f"{outcome.verdict_line.capitalize()}.\n{words}"))
+    _give(outcome, output, lambda: print_lines(f"{outcome.verdict_line.capitalize()}.\n{words}"))
     if outcome.refuted:
         raise typer.Exit(EXIT_REFUTED)
 
 
 def _give(outcome: Audit | MembershipAudit, output: told.OutputOptions, show: Callable[[], None]) -> None:
-    """The files, and the outcome on the screen in any case."""
-    writers: Writers = {".json": lambda file: write_bytes(file, json_bytes(outcome.to_json())), ".html": outcome.report}
-    for file in output.files or ():
-        write_file(file, writers[file.suffix.lower()], "the audit")
-    if output.as_json:
-        print_json(outcome.to_json())
-    else:
+    """The outcome on the screen in any case, and in files."""
+    if output.files and not output.as_json:
         show()
+    give(output, "the audit", outcome.to_json(), show, {".html": outcome.report})
 
 
 # What the command line names
@@ -216,49 +213,34 @@ def _onnx(path: Path) -> Callable[..., object]:
 def _table(path: Path) -> dict[str, NDArray[np.generic]]:
     """Columns by name; an array's columns are numbered."""
     suffix = existing(path, "table").suffix.lower()
-    if suffix == ".npy":
-        try:
-            array = np.load(path, allow_pickle=False)
-        except ValueError as error:
-            raise InvalidInput(f"{str(path)!r} cannot be read: {error}") from error
-        return {str(index): column for index, column in enumerate(np.atleast_2d(array.reshape(len(array), -1)).T)}
     if suffix not in TABLES:
         raise InvalidInput(f"{str(path)!r} is no table; give one of {', '.join(TABLES)}")
     import pyarrow as pa
+    from pyarrow import csv, parquet
 
     try:
-        if suffix == ".csv":
-            from pyarrow import csv
-
-            table = csv.read_csv(path)
-        else:
-            import pyarrow.parquet as pq
-
-            table = pq.read_table(path)
-    except (pa.ArrowException, OSError) as error:
+        if suffix == ".npy":
+            array = np.load(path, allow_pickle=False)
+            return {str(index): column for index, column in enumerate(array.reshape(len(array), -1).T)}
+        table = csv.read_csv(path) if suffix == ".csv" else parquet.read_table(path)
+    except (pa.ArrowException, OSError, ValueError) as error:
         raise InvalidInput(f"{str(path)!r} cannot be read: {error}") from error
     return {name: table.column(name).to_numpy(zero_copy_only=False) for name in table.column_names}
 
 
 def _taken(sides: list[dict[str, NDArray[np.generic]]], names: list[str], option: str) -> list[NDArray[np.float64]] | None:
     """Columns taken out of both tables."""
-    if not names:
-        return None
-    for side in sides:
-        for name in names:
-            if name not in side:
-                raise InvalidInput(f"{option} is {name!r}; the columns are {', '.join(list(side)[:20])}")
-    return [np.column_stack([_as_numbers(side.pop(name), name) for name in names]) for side in sides]
+    for side, name in product(sides, names):
+        if name not in side:
+            raise InvalidInput(f"{option} is {name!r}; the columns are {', '.join(list(side)[:20])}")
+    return [_numbers({name: side.pop(name) for name in names}) for side in sides] if names else None
 
 
-def _numbers(side: dict[str, NDArray[np.generic]], path: Path) -> NDArray[np.float64]:
-    if not side:
-        raise InvalidInput(f"{str(path)!r} has no columns left to attack")
-    return np.column_stack([_as_numbers(column, name) for name, column in side.items()])
-
-
-def _as_numbers(column: NDArray[np.generic], name: str) -> NDArray[np.float64]:
-    try:
-        return column.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(f"column {name!r} holds texts; an attack needs numbers, encode or drop it") from error
+def _numbers(columns: dict[str, NDArray[np.generic]]) -> NDArray[np.float64]:
+    numbers = []
+    for name, column in columns.items():
+        try:
+            numbers.append(column.astype(np.float64))
+        except (TypeError, ValueError) as error:
+            raise InvalidInput(f"column {name!r} holds texts; an attack needs numbers, encode or drop it") from error
+    return np.column_stack(numbers)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..accounting import JsonValue
+from .._checks import choice
 from ..errors import InvalidInput, LedgerError, ModelError
 from ..model import Model
 from ..model.feeding import INPUTS
@@ -53,38 +53,30 @@ def existing(path: Path, what: str) -> Path:
 
 def model_of(text: str, *, output: str | None, bounds: tuple[float, float] | None, inputs: str) -> Model:
     """The model that the command line names: the path of an ONNX file, or ``module:attribute``, which is imported."""
-    kind = next((known for known in INPUTS if known == inputs), None)
-    if kind is None:
-        raise InvalidInput(f"--inputs is {inputs!r}; choose one of {', '.join(INPUTS)}")
+    kind = choice("--inputs", inputs, INPUTS)
     path = Path(text)
+    predictor: object = path
     if path.suffix.lower() == ".onnx":
-        file = existing(path, "model")
-        return _as_options(lambda: Model(file, output=_output(output, None), range=bounds, inputs=kind))
-    if path.suffix.lower() in _PICKLES:
+        existing(path, "model")
+    elif path.suffix.lower() in _PICKLES:
         raise ModelError(
             f"--model is {text!r}; such a file can run any code when it is opened, so it is not. Export the model to ONNX: "
             "for scikit-learn skl2onnx.to_onnx(model, X[:1], options={'zipmap': False}), and write its SerializeToString() "
             "to model.onnx; for torch torch.onnx.export"
         )
-    if not _REFERENCE.fullmatch(text):
+    elif not _REFERENCE.fullmatch(text):
         raise ModelError(
             f"--model is {text!r}; give the path of an .onnx file, or module:attribute of Python code you trust"
         )
-    found = imported(text, "--model")
-    if isinstance(found, Model):
+    elif isinstance(predictor := imported(text, "--model"), Model):
         if output is not None or bounds is not None or inputs != "auto":
             raise ModelError(
                 f"{text} is a vt.Model already; leave --output, --range and --inputs out, or give what it wraps"
             )
-        return found
-    return _as_options(lambda: Model(found, output=_output(output, found), range=bounds, inputs=kind))
-
-
-def _as_options(make: Callable[[], Model]) -> Model:
-    """Make the model; what is wrong is said in the words of the command line."""
+        return predictor
     try:
-        return make()
-    except ModelError as error:
+        return Model(predictor, output=_output(output, predictor), range=bounds, inputs=kind)
+    except ModelError as error:  # said in the words of the command line
         words = str(error)
         for python, option in (("range=(low, high)", "--range LOW HIGH"), ("output=", "--output"), ("range=", "--range")):
             words = words.replace(python, option)
@@ -113,13 +105,9 @@ def imported(reference: str, option: str) -> object:
 
 def _output(text: str | None, predictor: object) -> Level | None:
     """The class whose name was given, where the model has names; else its number."""
-    if text is None:
-        return None
     classes: list[Level] = np.ravel(getattr(predictor, "classes_", ())).tolist()
-    for label in classes:
-        if str(label) == text:
-            return label
-    return class_of(text)
+    named = [label for label in classes if str(label) == text]
+    return None if text is None else named[0] if named else class_of(text)
 
 
 def class_of(text: str) -> Level:
@@ -174,7 +162,7 @@ def _points_in(path: Path) -> object:
         if suffix == ".csv":
             return csv_columns(path, "the file of points", strict=True)
         if suffix == ".json":
-            return _json(path.read_text(encoding="utf-8"), f"the point {str(path)!r}")
+            return read_json(path)
         import pyarrow.parquet as pq
 
         return pq.read_table(path)
@@ -182,6 +170,15 @@ def _points_in(path: Path) -> object:
         raise
     except Exception as error:
         raise InvalidInput(f"the points in {str(path)!r} cannot be read: {error}") from error
+
+
+def read_json(path: Path) -> object:
+    """The point or list of points in a JSON file."""
+    try:
+        text = existing(path, "point").read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"the point {str(path)!r} cannot be read as JSON: {error}") from error
+    return _json(text, f"the point {str(path)!r}")
 
 
 def _json(text: str, what: str) -> object:
@@ -246,17 +243,6 @@ def _cells(line: str) -> list[str] | None:
         return next(csv.reader((line,), skipinitialspace=True), [])
     except csv.Error:
         return None
-
-
-def read_json(path: Path, what: str) -> JsonValue:
-    """A JSON file, or an error that names it."""
-    try:
-        value: JsonValue = json.loads(existing(path, what).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        if isinstance(error, InvalidInput):
-            raise
-        raise InvalidInput(f"{what} {str(path)!r} cannot be read as JSON: {error}") from error
-    return value
 
 
 def open_existing_ledger(where: str) -> SqlLedger:

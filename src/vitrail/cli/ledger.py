@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,10 +14,23 @@ from ..errors import InvalidInput
 from ..ledger import FILE_ENDINGS
 from . import declarations as told
 from .inputs import chosen_accounts, one_account, open_existing_ledger
-from .printing import print_json, print_line, print_table
+from .printing import print_json, print_lines, print_table
 
 if TYPE_CHECKING:
-    from ..ledger import Statement, VerifiedAccount
+    from ..ledger import Entry, ReservationLine, Statement
+
+BILL_FIELDS = {
+    "entry": "seq",
+    "time_utc": "time_utc",
+    "analyst": "analyst",
+    "question": "what",
+    "paid": "paid",
+    "epsilon": "epsilon",
+    "epsilon_so_far": "so_far",
+    "share_of_budget": "share",
+    "part": "part",
+}
+"""What a line of the bill is called in JSON, and in Python."""
 
 
 def budget(ledger: told.LedgerToRead, account: told.OnlyAccount = None, as_json: told.Json = False) -> None:
@@ -26,11 +40,15 @@ def budget(ledger: told.LedgerToRead, account: told.OnlyAccount = None, as_json:
         print_json([_statement_json(statement) for statement in statements])
         return
     if not statements:
-        print_line("This ledger has no account yet; the first question about a dataset opens one.")
+        print_lines("This ledger has no account yet; the first question about a dataset opens one.")
     for number, statement in enumerate(statements):
-        if number:
-            print_line()
-        _print_statement(statement)
+        print_lines(*([""] if number else []), *_statement_lines(statement))
+        if (bill := statement.bill()).lines:
+            from ..show import bill_table
+
+            table = bill_table(bill)
+            print_lines("")
+            print_table(table.header, table.rows, numeric=table.numeric)
 
 
 def _statements(ledger: str, account: str | None) -> list[Statement]:
@@ -40,58 +58,39 @@ def _statements(ledger: str, account: str | None) -> list[Statement]:
 
 def _statement_json(statement: Statement) -> JsonValue:
     lines: list[JsonValue] = [
-        {
-            "entry": line.seq,
-            "time_utc": line.time_utc,
-            "analyst": line.analyst,
-            "question": line.what,
-            "paid": line.paid,
-            "epsilon": line.epsilon,
-            "epsilon_so_far": line.so_far,
-            "share_of_budget": line.share,
-            "part": line.part or None,
-        }
+        {name: getattr(line, field) for name, field in BILL_FIELDS.items()} | {"part": line.part or None}
         for line in statement.bill().lines
     ]
     return {**statement.to_json(), "bill": lines}
 
 
-def _print_statement(statement: Statement) -> None:
-    from ..show import bill_table
-
-    bill = statement.bill()
-    print_line(f"Account {statement.account!r}, neighbours {statement.neighbours}")
-    print_line(f"  budget     epsilon {rounded_up(bill.budget_epsilon)}, delta {rounded_up(bill.budget_delta)}")
-    print_line(
-        f"  spent      epsilon {rounded_up(statement.spent_epsilon)} on {_counted(statement.n_questions, 'question')}"
-    )
-    print_line(f"  remaining  a question of up to epsilon {rounded_down(bill.remaining_epsilon)}")
+def _statement_lines(statement: Statement) -> Iterator[str]:
+    budget = statement.budget
+    yield f"Account {statement.account!r}, neighbours {statement.neighbours}"
+    yield f"  budget     epsilon {rounded_up(budget.epsilon)}, delta {rounded_up(budget.delta)}"
+    yield f"  spent      epsilon {rounded_up(statement.spent_epsilon)} on {_counted(statement.n_questions, 'question')}"
+    yield f"  remaining  a question of up to epsilon {rounded_down(statement.remaining_epsilon)}"
     if statement.capacity.pico_epsilon:
         spent, left = statement.training_spent, statement.training_remaining
-        print_line(
+        yield (
             f"  training   epsilon {rounded_up(spent[0])} spent, {rounded_down(left[0])} left; "
             f"delta {rounded_up(spent[1])} spent, {rounded_down(left[1])} left"
         )
     for line in statement.analysts:
         if line.cap is not None and line.remaining_epsilon is not None:
-            print_line(
-                f"  analyst    {line.analyst}: epsilon {rounded_up(line.spent_epsilon)} of {rounded_up(line.cap.epsilon)}, "
-                f"up to {rounded_down(line.remaining_epsilon)} still fits"
+            spent_of_cap, fits = (
+                f"{rounded_up(line.spent_epsilon)} of {rounded_up(line.cap.epsilon)}",
+                line.remaining_epsilon,
             )
+            yield f"  analyst    {line.analyst}: epsilon {spent_of_cap}, up to {rounded_down(fits)} still fits"
     for part in statement.parts:
-        print_line(
-            f"  part       {str(part.part).removeprefix('part ')}: epsilon {rounded_up(part.spent_epsilon)}, "
-            f"up to {rounded_down(part.remaining_epsilon)} still fits"
-        )
+        name, spent_on = str(part.part).removeprefix("part "), rounded_up(part.spent_epsilon)
+        yield f"  part       {name}: epsilon {spent_on}, up to {rounded_down(part.remaining_epsilon)} still fits"
     for held in statement.reservations:
-        print_line(
+        yield (
             f"  reserved   {held.label} ({held.analyst}, entry {held.seq}): epsilon {rounded_up(held.reserved_epsilon)}, of "
             f"which {rounded_up(held.booked_epsilon)} is booked"
         )
-    if bill.lines:
-        table = bill_table(bill)
-        print_line()
-        print_table(table.header, table.rows, numeric=table.numeric)
 
 
 def verify(
@@ -107,38 +106,27 @@ def verify(
     with closing(open_existing_ledger(ledger)) as opened:
         verdict = opened.verify(heads or None)
     if as_json:
+        names = ("account", "n_entries", "n_questions", "n_releases", "head")
         accounts: list[JsonValue] = [
-            {
-                "account": walked.account,
-                "n_entries": walked.n_entries,
-                "n_questions": walked.n_questions,
-                "n_releases": walked.n_releases,
-                "pico_mu_squared": walked.spent.pico_mu_squared,
-                "head": walked.head,
-                "recorded_entries": walked.recorded,
-            }
+            {name: getattr(walked, name) for name in names}
+            | {"pico_mu_squared": walked.spent.pico_mu_squared, "recorded_entries": walked.recorded}
             for walked in verdict.accounts
         ]
         print_json({"ok": verdict.ok, "problems": list(verdict.problems), "accounts": accounts})
     else:
-        for problem in verdict.problems:
-            print_line(problem)
+        print_lines(*verdict.problems)
         for walked in verdict.accounts:
-            _print_verified(walked)
+            counted = f"{_entries(walked.n_entries)}, {_counted(walked.n_questions, 'question')}"
+            print_lines(
+                f"Account {walked.account!r}: {counted}, {_counted(walked.n_releases, 'release')}, head {walked.head}",
+                "  This user has no record of it outside the ledger: an older copy in its place would not be noticed."
+                if walked.recorded is None
+                else f"  This user's record outside the ledger knows {_entries(walked.recorded)} of it.",
+            )
         problems = _counted(len(verdict.problems), "problem")
-        print_line("The ledger holds." if verdict.ok else f"The ledger does not hold: {problems}.")
+        print_lines("The ledger holds." if verdict.ok else f"The ledger does not hold: {problems}.")
     if not verdict.ok:
         raise typer.Exit(1)
-
-
-def _print_verified(walked: VerifiedAccount) -> None:
-    counted = f"{_counted(walked.n_entries, 'entry', 'entries')}, {_counted(walked.n_questions, 'question')}"
-    print_line(f"Account {walked.account!r}: {counted}, {_counted(walked.n_releases, 'release')}, head {walked.head}")
-    print_line(
-        "  This user has no record of it outside the ledger: an older copy in its place would not be noticed."
-        if walked.recorded is None
-        else f"  This user's record outside the ledger knows {_counted(walked.recorded, 'entry', 'entries')} of it."
-    )
 
 
 def backup(
@@ -156,35 +144,44 @@ def backup(
     with closing(open_existing_ledger(ledger)) as opened:
         copied = opened.backup(destination, overwrite=overwrite)
     for account in copied.accounts:
-        print_line(f"Account {account.account!r}: {_counted(account.n_entries, 'entry', 'entries')}, head {account.head}")
-    print_line(f"The copy {destination} holds what the ledger held.")
+        print_lines(f"Account {account.account!r}: {_entries(account.n_entries)}, head {account.head}")
+    print_lines(f"The copy {destination} holds what the ledger held.")
+
+
+ENTRY_COLUMNS: dict[str, Callable[[Entry], object]] = {
+    "account": lambda entry: entry.account,
+    "entry": lambda entry: entry.seq,
+    "time (UTC)": lambda entry: _time(entry.time_utc),
+    "kind": lambda entry: entry.kind,
+    "analyst": lambda entry: entry.analyst or "",
+    "mu² × 10¹²": lambda entry: entry.cost.pico_mu_squared or "",
+    "part": lambda entry: entry.part or "",
+    "digest": lambda entry: entry.digest[:12],
+}
 
 
 def entries(ledger: told.LedgerToRead, account: told.OnlyAccount = None, as_json: told.Json = False) -> None:
     """List every entry: openings, caps, charges, releases, replays, reservations, and what analysts keep."""
-    statements = _statements(ledger, account)
-    every = [entry for statement in statements for entry in statement.entries]
+    every = [entry for statement in _statements(ledger, account) for entry in statement.entries]
     if as_json:
         shown = ("account", "seq", "time_utc", "kind", "previous", "digest")
         print_json([{name: getattr(entry, name) for name in shown} | {"body": dict(entry.body)} for entry in every])
         return
-    rows = [
-        (
-            entry.account,
-            str(entry.seq),
-            entry.time_utc[:19].replace("T", " "),
-            entry.kind,
-            entry.analyst or "",
-            str(entry.cost.pico_mu_squared or ""),
-            str(entry.part or ""),
-            entry.digest[:12],
-        )
-        for entry in every
-    ]
-    header = ("account", "entry", "time (UTC)", "kind", "analyst", "mu² × 10¹²", "part", "digest")
     split = any(entry.part is not None for entry in every)
-    kept = [i for i, name in enumerate(header) if split or name != "part"]
-    print_table([header[i] for i in kept], [[row[i] for i in kept] for row in rows], numeric=(1, 5))
+    columns = {name: cell for name, cell in ENTRY_COLUMNS.items() if split or name != "part"}
+    print_table([*columns], [[str(cell(entry)) for cell in columns.values()] for entry in every], numeric=(1, 5))
+
+
+RESERVATION_COLUMNS: dict[str, Callable[[ReservationLine], object]] = {
+    "entry": lambda line: line.seq,
+    "time (UTC)": lambda line: _time(line.time_utc),
+    "analyst": lambda line: line.analyst,
+    "question": lambda line: line.label,
+    "ε reserved": lambda line: rounded_up(line.reserved_epsilon),
+    "ε booked": lambda line: rounded_up(line.booked_epsilon),
+    "part": lambda line: line.part or "",
+    "recipe": lambda line: (line.recipe or "")[:12],
+}
 
 
 def reservations(ledger: told.LedgerToRead, account: told.OnlyAccount = None, as_json: told.Json = False) -> None:
@@ -193,26 +190,11 @@ def reservations(ledger: told.LedgerToRead, account: told.OnlyAccount = None, as
     lines = [(statement.account, line) for statement in statements for line in statement.reservations]
     if as_json:
         print_json([{"account": name, **line.to_json()} for name, line in lines])
-        return
-    if not lines:
-        print_line("No reservation is open.")
-        return
-    header = ("account", "entry", "time (UTC)", "analyst", "question", "ε reserved", "ε booked", "part", "recipe")
-    rows = [
-        (
-            name,
-            str(line.seq),
-            line.time_utc[:19].replace("T", " "),
-            line.analyst,
-            line.label,
-            rounded_up(line.reserved_epsilon),
-            rounded_up(line.booked_epsilon),
-            str(line.part or ""),
-            (line.recipe or "")[:12],
-        )
-        for name, line in lines
-    ]
-    print_table(header, rows, numeric=(1, 5, 6))
+    elif not lines:
+        print_lines("No reservation is open.")
+    else:
+        rows = [[name, *(str(cell(line)) for cell in RESERVATION_COLUMNS.values())] for name, line in lines]
+        print_table(["account", *RESERVATION_COLUMNS], rows, numeric=(1, 5, 6))
 
 
 def free(
@@ -227,10 +209,9 @@ def free(
     with closing(open_existing_ledger(ledger)) as opened:
         name = one_account(opened, account)
         given_back = opened.free(name, entry)
-        left = opened.statement(name)
-    print_line(
-        f"Reservation {entry} of account {name!r} was freed; a question of up to epsilon "
-        f"{rounded_down(left.remaining_epsilon)} fits now."
+        left = opened.statement(name).remaining_epsilon
+    print_lines(
+        f"Reservation {entry} of account {name!r} was freed; a question of up to epsilon {rounded_down(left)} fits now."
         if given_back.pico_mu_squared
         else f"Reservation {entry} of account {name!r} was freed; all that it held of the questions' budget was booked."
     )
@@ -243,5 +224,13 @@ def _head(text: str) -> tuple[str, str]:
     return account, digest
 
 
-def _counted(number: int, singular: str, plural: str | None = None) -> str:
-    return f"{number} {singular if number == 1 else plural or singular + 's'}"
+def _time(time_utc: str) -> str:
+    return time_utc[:19].replace("T", " ")
+
+
+def _entries(number: int) -> str:
+    return f"{number} {'entry' if number == 1 else 'entries'}"
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -19,16 +19,16 @@ from ..guarantee import Budget
 from ..results import Attribution
 from ..results.counterfactuals import Counterfactuals
 from ..results.marginals import Marginals
-from ..results.report import Report
 from ..schema import Level, Numeric, Schema
 from ..schema.reading import did_you_mean
 from . import declarations as told
-from . import screen
 from .answering import STILL_PAID, Order, fulfil, print_quote, tag_of
 from .inputs import class_of, one_account, open_existing_ledger, points_of, weight_of
-from .printing import check_writable, print_line, print_table, write_file
+from .printing import attribution_figure, check_writable, counterfactual_figure, print_lines, print_table, write_file
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from ..explain.linear.options import MethodName
     from ..explain.quoted import Quoted
     from ..ledger import Statement
@@ -65,14 +65,7 @@ def _marginals_order(columns: list[str] | None, bins: int) -> Order[Marginals, M
         ]
         print_table(("column", "bins", "rows per bin on average", "band, relative to that"), lines, numeric=(1, 2, 3))
 
-    return Order(
-        "the report",
-        lambda data: MarginalsExplainer(data, columns=columns, bins=bins),
-        _itself,
-        Marginals.to_json,
-        screen.print_marginals,
-        details=details,
-    )
+    return Order("the report", lambda data: MarginalsExplainer(data, columns=columns, bins=bins), _itself, details=details)
 
 
 @told.command
@@ -100,8 +93,10 @@ def quote(
     """Say what marginals would cost and how wide their noise bands would be. Needs no data and charges nothing."""
     if ledger is None and account is not None:
         raise InvalidInput("--account names an account of a ledger; give --ledger too")
-    known = None if ledger is None else _named_account(ledger, account)
-    if known is not None:
+    known = None
+    if ledger is not None:
+        with closing(open_existing_ledger(ledger)) as opened:
+            known = opened.statement(one_account(opened, account))
         public = _agreed(public, known)
     price.check(public.delta_or_default)
     schema, order = public.read_schema(), _marginals_order(columns, bins)
@@ -110,11 +105,6 @@ def quote(
     explainer = order.explainer(nobody.private_data({column: [] for column in schema}, schema, budget, "memory"))
     quoted = explainer.quote(epsilon=price.epsilon, half_width=price.half_width)
     print_quote(order, explainer, quoted, None if known is None else tag_of(quoted, nobody, known), as_json=as_json)
-
-
-def _named_account(ledger: str, account: str | None) -> Statement:
-    with closing(open_existing_ledger(ledger)) as opened:
-        return opened.statement(one_account(opened, account))
 
 
 def _agreed(public: told.PublicOptions, known: Statement) -> told.PublicOptions:
@@ -140,18 +130,9 @@ class _AtPoints(GlobalExplainer[Attribution]):
         return self.explainer.conversation(self.points)
 
 
-def _attribution_order(
-    explainer: Callable[[PrivateData], GlobalExplainer[B]], answer: Callable[[B], Attribution], model: str
-) -> Order[B, Attribution]:
-    return Order(
-        "the explanation",
-        explainer,
-        answer,
-        Attribution.to_json,
-        lambda explanation, bill: screen.print_attribution(explanation, model, bill),
-        model,
-        {".png": lambda explanation, file: screen.attribution_figure(explanation).savefig(file, dpi=160)},
-    )
+def _picture(figure: Callable[[A], Figure]) -> dict[str, Callable[[A, Path], object]]:
+    """What writes a picture of an answer."""
+    return {".png": lambda answer, file: figure(answer).savefig(file, dpi=160)}
 
 
 Method = Annotated[
@@ -199,7 +180,8 @@ def ask(
         return explainer
 
     def pay(explainer: Callable[[PrivateData], GlobalExplainer[B]], answer: Callable[[B], Attribution]) -> None:
-        fulfil(_attribution_order(explainer, answer, chosen.name), data, price, output)
+        order = Order("the explanation", explainer, answer, chosen.name, _picture(attribution_figure))
+        fulfil(order, data, price, output)
 
     if method == "synopsis":
         pay(lambda rows: local(rows).fitting(), lambda synopsis: synopsis(points))
@@ -267,21 +249,20 @@ def counterfactual(
     if save is not None:
         check_writable(save, "the counterfactual")
     chosen, people = model.load(), points_of(point, data.target)
+
+    def keep(picture: ClassPicture) -> None:
+        if save is not None:
+            write_file(save, FittedCounterfactual(picture, chosen).save, "the counterfactual", STILL_PAID)
+
     order: Order[ClassPicture, Counterfactuals] = Order(
         "the explanation",
         lambda rows: Counterfactual(rows, chosen, threshold=threshold, key=model.key),
         lambda picture: search.search(FittedCounterfactual(picture, chosen), people, picture.schema),
-        Counterfactuals.to_json,
-        screen.print_counterfactuals,
         chosen.name,
-        {".png": lambda answers, file: screen.counterfactual_figure(answers).savefig(file, dpi=160)},
-        keep=None if save is None else lambda picture: _save(FittedCounterfactual(picture, chosen), save),
+        _picture(counterfactual_figure),
+        keep,
     )
     fulfil(order, data, price, output)
-
-
-def _save(fitted: FittedCounterfactual, file: Path) -> None:
-    write_file(file, fitted.save, "the counterfactual", STILL_PAID)
 
 
 def _ranges(schema: Schema, permit: Sequence[str]) -> dict[str, Sequence[Level]]:
@@ -339,7 +320,7 @@ def report(
             key=model.key,
         )
 
-    fulfil(Order("the report", explainer, _itself, Report.to_json, screen.print_report, chosen.name), data, price, output)
+    fulfil(Order("the report", explainer, _itself, chosen.name), data, price, output)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -401,11 +382,8 @@ def release(
         "the pane",
         lambda rows: pane.explainer(rows, chosen, model.key),
         _itself,
-        lambda made: {"parts": list(made.parts), "guarantee": made.guarantee.to_json()},
-        lambda made, bill: None,
         chosen.name,
         {PANE: lambda made, file: made.save(file)},
-        summary=repr,
         details=_print_pane_quote,
     )
     fulfil(order, data, price, output)
@@ -416,9 +394,9 @@ def _print_pane_quote(quoted: Quoted[Pane], explainer: GlobalExplainer[Pane]) ->
 
     assert isinstance(explainer, PaneExplainer)
     for part, share in explainer.shares(quoted.price.cost.mu).items():
-        print_line(f"{part}: {100 * share:.1f} % of the price")
+        print_lines(f"{part}: {100 * share:.1f} % of the price")
     for title, accuracy in quoted.result.accuracy().items():
-        print_line(f"{title}: {accuracy}")
+        print_lines(f"{title}: {accuracy}")
 
 
 def _weights(given: list[str] | None) -> dict[str, float] | None:

@@ -7,16 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..accounting import JsonValue
+from .._checks import choice
 from ..errors import InvalidInput
-from ..results.codec import to_json
 from ..schema import Numeric, Schema
-from ..show.tables import printable
 from . import declarations as told
-from .answering import ENDINGS, with_notes
+from .answering import with_notes
 from .inputs import class_of, existing, points_of, read_json
-from .printing import Writers, check_files, give, print_json, print_line, print_table
-from .screen import print_person, print_report
+from .printing import check_files, content_of, give, print_json, print_lines, print_person, print_report, print_table
 
 if TYPE_CHECKING:
     from ..model import Model
@@ -27,34 +24,35 @@ def show(pane: told.PaneFile, as_json: told.Json = False) -> None:
     """Say what a pane promises, what it cost, what is inside, and how accurate to expect it. Free."""
     opened = _load(pane)
     if as_json:
-        print_json(_facts(opened))
+        print_json(content_of(opened))
         return
     from ..pane.pages import inside_table, questions_table
 
     made_for = opened.made_for
     size = pane.stat().st_size / 1024
-    print_line(f"{pane}: {printable(made_for.name)}, explained from {printable(opened.dataset)} ({size:.0f} KiB)")
-    print_line(printable(opened.guarantee.sentence))
     digest = "no content hash: a bare function" if made_for.digest is None else f"content {made_for.digest[:16]}"
     inside = "" if made_for.embedded is None else "; it lies in the pane (--model embedded)"
-    print_line(f"Model: output {made_for.output}, range {made_for.range[0]:g} to {made_for.range[1]:g}, {digest}{inside}.")
-    print_line(f"Made with {printable(opened.tool)}, paid for by {opened.created}, declared rows {opened.n_rows_public}.")
-    print_line()
+    print_lines(
+        f"{pane}: {made_for.name}, explained from {opened.dataset} ({size:.0f} KiB)",
+        opened.guarantee.sentence,
+        f"Model: output {made_for.output}, range {made_for.range[0]:g} to {made_for.range[1]:g}, {digest}{inside}.",
+        f"Made with {opened.tool}, paid for by {opened.created}, declared rows {opened.n_rows_public}.",
+        "",
+    )
     for table in (inside_table(opened), questions_table(opened)):
-        print_table(table.header, [[printable(cell) for cell in row] for row in table.rows], numeric=table.numeric)
-        print_line()
+        print_table(table.header, table.rows, numeric=table.numeric)
+        print_lines("")
     if opened.unknown_parts:
-        print_line(f"Parts of a later version, kept as they are: {', '.join(map(printable, opened.unknown_parts))}.")
+        print_lines(f"Parts of a later version, kept as they are: {', '.join(opened.unknown_parts)}.")
 
 
 @told.command
 def report_pane(pane: told.PaneFile, output: told.OutputOptions) -> None:
     """Write the page of the model from a pane: importance, curves, histograms, promise and price. Free."""
-    check_files(output.files, ENDINGS, "the report")
+    check_files(output.files, "the report")
     opened = _load(pane)
     report = opened.report
-    writers: Writers = {".json": report.write_json, ".html": opened.to_html}
-    give(output, writers, "the report", report.to_json, lambda: print_report(report))
+    give(output, "the report", report.to_json(), lambda: print_report(report), {".html": opened.to_html})
 
 
 Person = Annotated[
@@ -86,10 +84,8 @@ def explain(
     """Explain one person from a pane: what each column contributes, what would change the answer, where they stand. Free."""
     from ..pane.pane import METHODS, Pane
 
-    check_files(output.files, ENDINGS, "the explanation")
-    chosen = next((known for known in METHODS if known == method), None)
-    if chosen is None:
-        raise InvalidInput(f"--method is {method!r}; choose one of {', '.join(METHODS)}")
+    check_files(output.files, "the explanation")
+    chosen = choice("--method", method, METHODS)
     path = existing(pane, "pane")
     point = points_of(person, None)
     opened = with_notes(lambda: Pane.load(path, model=_model(model, reading)))
@@ -100,8 +96,7 @@ def explain(
         method=chosen,  # type: ignore[arg-type]  # one of METHODS
         bands=bands,
     )
-    writers: Writers = {".json": explained.write_json, ".html": explained.to_html}
-    give(output, writers, "the explanation", explained.to_json, lambda: print_person(explained))
+    give(output, "the explanation", explained.to_json(), lambda: print_person(explained), {".html": explained.to_html})
 
 
 def _model(text: str | None, reading: told.ReadingOptions) -> Model | str | Path | None:
@@ -122,22 +117,6 @@ def _load(path: Path) -> Pane:
     return Pane.load(existing(path, "pane"))
 
 
-def _facts(opened: Pane) -> dict[str, JsonValue]:
-    return {
-        "dataset": opened.dataset,
-        "n_rows_public": opened.n_rows_public,
-        "created": opened.created,
-        "tool": opened.tool,
-        "model": to_json(opened.made_for),
-        "guarantee": opened.guarantee.to_json(),
-        "parts": list(opened.parts),
-        "unknown_parts": list(opened.unknown_parts),
-        "shares": dict(opened.shares()),
-        "accuracy": dict(opened.accuracy()),
-        "bill": [to_json(line) for line in opened.bill],
-    }
-
-
 def check_schema(
     schema: Annotated[Path, typer.Argument(metavar="SCHEMA.json", help="The schema.")],
     points: Annotated[
@@ -147,17 +126,13 @@ def check_schema(
     """Check a schema and, if given, public points against it."""
     declared = Schema.load(existing(schema, "schema"))
     if points is not None:
-        read = declared.read_points(read_json(points, "point"))
-        print_line(f"{len(read)} point{'s fit' if len(read) != 1 else ' fits'} the schema {schema}.")
+        read = declared.read_points(read_json(points))
+        print_lines(f"{len(read)} point{'s fit' if len(read) != 1 else ' fits'} the schema {schema}.")
         return
-    rows = [
-        (
-            name,
-            "numeric" if isinstance(column, Numeric) else "categorical",
-            column.allowed,
-            "the row counts zero" if column.missing is None else f"read as {column.missing!r}",
-        )
-        for name, column in declared.items()
-    ]
+    rows = []
+    for name, column in declared.items():
+        kind = "numeric" if isinstance(column, Numeric) else "categorical"
+        missing = "the row counts zero" if column.missing is None else f"read as {column.missing!r}"
+        rows.append((name, kind, column.allowed, missing))
     print_table(("column", "kind", "allowed", "missing"), rows)
-    print_line(f"{declared.n_columns} columns, {declared.n_features} features. Digest {declared.digest()[:12]}.")
+    print_lines(f"{declared.n_columns} columns, {declared.n_features} features. Digest {declared.digest()[:12]}.")

@@ -290,7 +290,8 @@ class Conversation(Generic[R]):
 
         def answer(ask: Ask, units: int, mu: float, step: int) -> Release:
             nonlocal booked
-            release = data.ask_reserved(reservation, ask.question, mu=mu, step=step, label=ask.label or self.label)
+            label, booked_now = ask.label or self.label, Cost(units)
+            release = data.ask_reserved(reservation, ask.question, mu=mu, booked=booked_now, step=step, label=label)
             booked += release.cost
             return release
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from ..errors import InvalidInput
 from .entries import Entry, Part
-from .protocol import Ledger
 from .results import (
     Account,
     AnalystLine,
@@ -29,7 +28,6 @@ __all__ = [
     "AnalystLine",
     "Charge",
     "Entry",
-    "Ledger",
     "Part",
     "PartLine",
     "Replay",
@@ -46,12 +44,12 @@ FILE_ENDINGS = (".db", ".sqlite", ".sqlite3")
 """How the name of a ledger file ends."""
 
 
-def open_ledger(where: str | Path | Ledger | None) -> Ledger:
+def open_ledger(where: str | Path | SqlLedger | None) -> SqlLedger:
     """Open a ledger, and create it if there is none.
 
     Parameters
     ----------
-    where : str, Path, Ledger or None
+    where : str, Path, SqlLedger or None
         ``None`` or ``"memory"``: one that ends with this process. A path that ends in ``.db``, ``.sqlite`` or
         ``.sqlite3``, or ``"sqlite:///..."``: a file. ``"postgresql+psycopg://..."``: a database. A ledger: itself.
 
@@ -65,20 +63,20 @@ def open_ledger(where: str | Path | Ledger | None) -> Ledger:
     vitrail.errors.InvalidInput: the ledger is 'ledger.txt'; give "memory", a path ending in .db, .sqlite or .sqlite3, or a \
 URL such as 'sqlite:///ledger.db'
     """
-    where = "memory" if where is None else where
-    if isinstance(where, str | Path):
-        is_address = isinstance(where, str) and (where == "memory" or "://" in where)
-        if not is_address and Path(where).suffix not in FILE_ENDINGS:
-            raise InvalidInput(
-                f'the ledger is {str(where)!r}; give "memory", a path ending in {", ".join(FILE_ENDINGS[:-1])} or '
-                f"{FILE_ENDINGS[-1]}, or a URL such as 'sqlite:///ledger.db'"
-            )
-        from .sql import SqlLedger
+    from .sql import SqlLedger
 
-        return SqlLedger(where if is_address else Path(where))
-    if isinstance(where, Ledger):
+    if isinstance(where, SqlLedger):
         return where
-    raise InvalidInput(f"the ledger is a {type(where).__name__}; give a path, a URL, a ledger, or None for memory")
+    where = "memory" if where is None else where
+    if not isinstance(where, str | Path):
+        raise InvalidInput(f"the ledger is a {type(where).__name__}; give a path, a URL, a ledger, or None for memory")
+    is_address = isinstance(where, str) and (where == "memory" or "://" in where)
+    if not is_address and Path(where).suffix not in FILE_ENDINGS:
+        raise InvalidInput(
+            f'the ledger is {str(where)!r}; give "memory", a path ending in {", ".join(FILE_ENDINGS[:-1])} or '
+            f"{FILE_ENDINGS[-1]}, or a URL such as 'sqlite:///ledger.db'"
+        )
+    return SqlLedger(where if is_address else Path(where))
 
 
 def __getattr__(name: str) -> object:

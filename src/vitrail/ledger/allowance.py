@@ -103,33 +103,24 @@ def refusal(
     left = spent.left_of(capacity)
     whose = f"account {account!r}" if analyst is None else f"the cap of analyst {analyst!r} on account {account!r}"
     whose += "" if part is None else f" for {part}"
-    cap = "dataset" if analyst is None else f"analyst {analyst}"
     if fits(spent, Cost(cost.pico_mu_squared), capacity):
-        return BudgetExceeded(
-            _block_text(cost, left, capacity, whose),
-            requested_epsilon=cost.block_epsilon,
-            remaining_epsilon=left.block_epsilon,
-            cap=cap,
-        )
-    requested, remaining = question_epsilon(cost, delta), largest_epsilon(left, delta)
-    return BudgetExceeded(
-        _question_text(requested, remaining, delta, whose),
-        requested_epsilon=requested,
-        remaining_epsilon=remaining,
-        cap=cap,
-    )
+        requested, remaining = cost.block_epsilon, left.block_epsilon
+        sentence = _block_text(cost, left, capacity, whose)
+    else:
+        requested, remaining = question_epsilon(cost, delta), largest_epsilon(left, delta)
+        sentence = _question_text(requested, remaining, delta, whose)
+    cap = "dataset" if analyst is None else f"analyst {analyst}"
+    return BudgetExceeded(sentence, requested_epsilon=requested, remaining_epsilon=remaining, cap=cap)
 
 
 def _question_text(requested: float, remaining: float, delta: float, whose: str) -> str:
-    # One is rounded up and the other down, so that they never read alike, however close they are.
-    asked, left = rounded_up(requested), rounded_down(remaining)
+    advice = "No question with an epsilon above 0 fits any more; stored answers can still be replayed."
     if remaining > 0:
         advice = f"A question of epsilon <= {rounded_down(remaining, 3)} would fit."
-    else:
-        advice = "No question with an epsilon above 0 fits any more; stored answers can still be replayed."
+    # One is rounded up and the other down, so that they never read alike, however close they are.
     return (
-        f"This question costs epsilon {asked} (at delta {rounded_up(delta)}), but only {left} is left of {whose}. "
-        f"Nothing was charged for it. {advice}"
+        f"This question costs epsilon {rounded_up(requested)} (at delta {rounded_up(delta)}), but only "
+        f"{rounded_down(remaining)} is left of {whose}. Nothing was charged for it. {advice}"
     )
 
 
@@ -140,8 +131,7 @@ def _block_text(cost: Cost, left: Cost, capacity: Cost, whose: str) -> str:
             f"{asked}, but {whose} has no training purse. Nothing was charged for it. A training purse is set aside when a "
             "budget is made: Budget(epsilon, delta, training=(epsilon, delta))."
         )
-    epsilon, delta = rounded_down(left.block_epsilon), rounded_down(left.block_delta)
     return (
-        f"{asked}, but only epsilon {epsilon} and delta {delta} are left of the training purse of {whose}. Nothing was "
-        f"charged for it. A block within these two would fit."
+        f"{asked}, but only epsilon {rounded_down(left.block_epsilon)} and delta {rounded_down(left.block_delta)} are left "
+        f"of the training purse of {whose}. Nothing was charged for it. A block within these two would fit."
     )

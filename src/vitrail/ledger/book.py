@@ -19,22 +19,9 @@ from ..accounting import Cost, JsonValue
 from ..errors import InvalidInput, LedgerCorrupted, LedgerError
 from ..guarantee import check_neighbours
 from .entries import Entry, Kind, RawEntry, cost_from_json, decode, digest_of, utc_now
-from .tables import (
-    TABLES,
-    AccountRow,
-    AnalystRow,
-    ChargeRow,
-    KeptRow,
-    PartRow,
-    ReleaseRow,
-    ReservationRow,
-    SightingRow,
-    pack,
-    unpack,
-)
+from .tables import TABLES, AccountRow, ChargeRow, Row, pack, unpack
 
 _R = TypeVar("_R")
-_Row = AccountRow | AnalystRow | PartRow | RawEntry | ChargeRow | ReleaseRow | SightingRow | ReservationRow | KeptRow
 
 # Plain SQL that SQLite and PostgreSQL read alike. Its names come from ``tables``, its values are always bound.
 
@@ -124,11 +111,11 @@ class Book:
             for found in self._execute(_select(row, "account"), {"account": account}, batch):
                 yield unpack(row, found)
 
-    def put(self, row: _Row) -> None:
+    def put(self, row: Row) -> None:
         """Write a row, in place of the one with its key."""
         self._execute(_insert(TABLES[type(row)], or_replace=True), pack(row))
 
-    def add(self, row: _Row) -> None:
+    def add(self, row: Row) -> None:
         """Write a row whose key must be new."""
         self._execute(_insert(TABLES[type(row)], or_replace=False), pack(row))
 

@@ -15,7 +15,7 @@ connections are opened with ``mode=rw``, so that a file that disappears is an er
 is made absolute, so that a change of directory does not lead to another file. SQLite's locks need a local disk, not a
 network share.
 
-*PostgreSQL.* Read committed, the account's row locked with ``FOR UPDATE`` (see ``sql_book``), ``synchronous_commit`` on.
+*PostgreSQL.* Read committed, the account's row locked with ``FOR UPDATE`` (see ``book``), ``synchronous_commit`` on.
 
 Other databases are refused: each has its own rules about what a lock protects and what a commit means, and an
 untested rule is a way to overspend.
@@ -24,29 +24,28 @@ untested rule is a way to overspend.
 from __future__ import annotations
 
 import os
-import secrets
 import sqlite3
-import tempfile
 import threading
-import time
-from collections.abc import Callable
-from contextlib import closing
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
 
-from sqlalchemy import URL, Connection, Engine, NullPool, Pool, QueuePool, create_engine, event, insert, make_url
+import sqlalchemy as sql
+from sqlalchemy import URL, Connection, Engine, event
 from sqlalchemy.engine.interfaces import DBAPIConnection
-from sqlalchemy.exc import ArgumentError, NoSuchModuleError
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from ..errors import LedgerError
+from .book import Book
 from .results import Verification
-from .tables import FORMAT_VERSION, METADATA, TABLES, FormatRow
+from .sqlite_file import BUSY_SECONDS, copied_to, is_empty, leave_write_ahead_log, make_file
+from .tables import FORMAT_VERSION, LATER, METADATA, TABLES, ChargeRow, FormatRow
+from .verification import list_charges, verify
 
-BUSY_SECONDS = 60.0
-"""How long a connection waits for another's write before it gives up."""
-
-_JOURNAL = bytes.fromhex("d9d505f920a163d7")  # how a rollback journal begins
+_CREATION_LOCK = 0x76697472  # an arbitrary number that only ledgers being created lock in PostgreSQL
 
 READ_ONLY = "vitrail_read_only"
 """The execution option of transactions that only read: they take a snapshot and block nobody."""
@@ -59,7 +58,7 @@ def parse(where: str | Path) -> URL:
     if isinstance(where, Path):
         return URL.create("sqlite", database=str(where.expanduser().absolute()))
     try:
-        url = make_url(where)
+        url = sql.make_url(where)
         backend = url.get_backend_name()
     except (ArgumentError, NoSuchModuleError) as error:
         raise LedgerError(
@@ -87,7 +86,7 @@ def connect(url: URL) -> Engine:
         file = URL.create("sqlite", database=Path(str(url.database)).as_uri(), query={"mode": "rw", "uri": "true"})
         return _sqlite_engine(file, max_overflow=-1)
     try:
-        engine = create_engine(url, isolation_level="READ COMMITTED", hide_parameters=True, max_overflow=-1)
+        engine = sql.create_engine(url, isolation_level="READ COMMITTED", hide_parameters=True, max_overflow=-1)
     except ImportError as error:
         raise LedgerError(
             f"The ledger's address names the driver {url.get_driver_name()!r}, which is not installed. Install it, or name "
@@ -97,95 +96,9 @@ def connect(url: URL) -> Engine:
     return engine
 
 
-def make_file(path: Path, *, must_exist: bool) -> None:
-    """Create the file of a SQLite ledger, readable by its owner only, unless it is there."""
-    if path.is_file():
-        _refuse_emptied(path)
-        return
-    if path.exists():
-        raise LedgerError(f"The ledger {path} is not a file.")
-    _refuse_emptied(path)
-    if must_exist:
-        raise LedgerError(f"There is no ledger at {path}. Check the path, or create the ledger with open_ledger.")
-    if not path.parent.is_dir():
-        raise LedgerError(
-            f"The ledger {path} cannot be created: there is no folder {path.parent}. Check the path, or make it."
-        )
-    try:
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-        sync_folder(path.parent)
-    except FileExistsError:
-        return  # another process made it between the question and the answer
-    except OSError as error:
-        raise LedgerError(f"The ledger {path} cannot be created ({error.strerror}).") from error
-
-
-def is_empty(path: Path) -> bool:
-    """Whether nothing was ever written to the file, or it is not there."""
-    return not path.exists() or path.stat().st_size == 0
-
-
-def _refuse_emptied(path: Path) -> None:
-    """Refuse a file that is empty or gone while a log beside it knows of pages. SQLite would delete the log."""
-    if not is_empty(path):
-        return
-    journal = _head_of(Path(f"{path}-journal"), 20)
-    # Bytes 16 to 19 of a journal say how many pages the file had: none, where another process is creating it just now.
-    lost = [f"{path}-journal"] if journal.startswith(_JOURNAL) and journal[16:] > bytes(4) else []
-    lost += [f"{path}-wal"] if _head_of(Path(f"{path}-wal"), 33)[32:] else []
-    if lost:
-        raise LedgerError(
-            f"The ledger {path} is empty or gone, and {lost[0]} says that it was not. Put the file back beside its log. If "
-            "there never was a ledger, delete the log."
-        )
-
-
-def leave_write_ahead_log(path: Path) -> None:
-    """Give a ledger that has a write-ahead log a rollback journal instead; all its charges are then in its file.
-
-    The change needs the file to itself. A connection that tries and fails stands in the way of the next one, so each try has
-    its own, and the tries of several processes fall out of step.
-    """
-    give_up_at = time.monotonic() + BUSY_SECONDS
-    while _head_of(path, 20)[18:] == b"\x02\x02" and os.access(path, os.W_OK):  # the format versions of a file with a log
-        try:
-            with closing(
-                sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, timeout=0, isolation_level=None)
-            ) as connection:
-                connection.execute("PRAGMA synchronous=EXTRA")
-                connection.execute("PRAGMA journal_mode=DELETE")
-        except sqlite3.OperationalError as error:
-            if "locked" not in str(error) or time.monotonic() > give_up_at:
-                raise LedgerError(
-                    f"The ledger {path} has a write-ahead log, which this version does not use, and it could not be changed "
-                    f"({error}). Close whatever else uses it, and open it again."
-                ) from error
-            time.sleep(0.01 + 0.04 * secrets.randbelow(1000) / 1000)
-        except sqlite3.DatabaseError:
-            return  # not a database: opening it says so
-
-
-def _head_of(path: Path, size: int) -> bytes:
-    try:
-        with path.open("rb") as file:
-            return file.read(size)
-    except OSError:
-        return b""
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the new name durable: a ledger lost with its folder's cache would come back with its budget whole."""
-    if os.name == "posix":
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
-def _sqlite_engine(url: URL, pool: type[Pool] = QueuePool, **options: int) -> Engine:
+def _sqlite_engine(url: URL, pool: type[sql.Pool] = sql.QueuePool, **options: int) -> Engine:
     arguments = {"timeout": BUSY_SECONDS, "check_same_thread": False}
-    engine = create_engine(url, poolclass=pool, hide_parameters=True, connect_args=arguments, **options)
+    engine = sql.create_engine(url, poolclass=pool, hide_parameters=True, connect_args=arguments, **options)
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine
@@ -194,7 +107,7 @@ def _sqlite_engine(url: URL, pool: type[Pool] = QueuePool, **options: int) -> En
 @cache
 def _memory_engine() -> Engine:
     """One engine for all ledgers in memory, whose statements are compiled once; every connection is a database."""
-    return _sqlite_engine(URL.create("sqlite"), NullPool)
+    return _sqlite_engine(URL.create("sqlite"), sql.NullPool)
 
 
 @cache
@@ -202,28 +115,28 @@ def _empty_in_memory() -> Connection:
     """An empty ledger to copy: making its tables anew would take twenty times as long."""
     connection = _memory_engine().connect()
     with connection.begin():
-        make_tables(connection)
+        _make_all_tables(connection)
     return connection
 
 
 _COPYING = threading.Lock()
 
 
-def connect_in_memory() -> Connection:
+def _connect_in_memory() -> Connection:
     """A connection to an empty ledger of its own, which ends with it. It serves one thread at a time."""
     connection = _memory_engine().connect()
     with _COPYING:
-        driver_connection(_empty_in_memory()).backup(driver_connection(connection))
+        _driver_connection(_empty_in_memory()).backup(_driver_connection(connection))
     return connection
 
 
-def make_tables(connection: Connection) -> None:
+def _make_all_tables(connection: Connection) -> None:
     """Make every table of a ledger where there is none."""
     METADATA.create_all(connection)
-    connection.execute(insert(TABLES[FormatRow]).values(version=FORMAT_VERSION))
+    connection.execute(sql.insert(TABLES[FormatRow]).values(version=FORMAT_VERSION))
 
 
-def driver_connection(connection: Connection) -> sqlite3.Connection:
+def _driver_connection(connection: Connection) -> sqlite3.Connection:
     """SQLite's own connection behind SQLAlchemy's."""
     driver = connection.connection.driver_connection
     assert isinstance(driver, sqlite3.Connection)
@@ -249,61 +162,193 @@ def _begin_postgresql(connection: Connection) -> None:
         connection.exec_driver_sql("SET LOCAL synchronous_commit TO ON")
 
 
-def copy_file(
-    connection: Connection, source: Path, destination: Path, walk: Callable[[Path], Verification], *, overwrite: bool
-) -> Verification:
-    """Copy the database behind ``connection`` to ``destination``, which must verify.
+class TransactionFailed(LedgerError):
+    """The database did not complete a transaction. It may fail at the very commit, so what was written is not certain."""
+
+
+class Database:
+    """The tables of a ledger, opened or made, and transactions on them.
 
     Parameters
     ----------
-    connection : Connection
-        Open for reading, on the ledger.
-    source : Path
-        The ledger's file: it is no destination.
-    destination : Path
-        The file to write.
-    walk : callable
-        Verifies a copy.
-    overwrite : bool
-        Whether a file that is there is replaced.
+    where : str or Path
+        ``"memory"``, a file's path, or a URL.
+    must_exist : bool
+        Refuse to create a ledger where there is none.
     """
-    destination = destination.expanduser().absolute()
-    if destination.exists() and destination.samefile(source):
-        raise LedgerError(f"The backup would replace the ledger {source} itself; name another file.")
-    if destination.exists() and not (overwrite and destination.is_file()):
-        raise LedgerError(
-            f"There is something at {destination} already. Name another file, or allow that a file is replaced: "
-            "overwrite=True, or --overwrite."
-        )
-    if not destination.parent.is_dir():
-        raise LedgerError(f"The backup {destination} cannot be written: there is no folder {destination.parent}.")
-    try:
-        handle, name = tempfile.mkstemp(dir=destination.parent, prefix=f".{destination.name}.", suffix=".tmp")
-        os.close(handle)
-    except OSError as error:
-        raise LedgerError(f"The backup {destination} cannot be written ({error.strerror}).") from error
-    copy = Path(name)
-    try:
-        _copy_pages(connection, copy)
-        found = walk(copy)
-        if not found.ok:
+
+    def __init__(self, where: str | Path, *, must_exist: bool) -> None:
+        self._url = parse(where)
+        self.in_memory = where == "memory"
+        self.is_file = self._url.get_backend_name() == "sqlite" and not self.in_memory
+        self.where = str(self._url.database or "memory") if self.is_file or self.in_memory else self._url.render_as_string()
+        """Its place, for messages."""
+        self._pid = os.getpid()
+        self.engine: Engine | None = None
+        self._memory = _connect_in_memory() if self.in_memory else None
+        self._lock = threading.Lock()  # of the one connection to memory
+        self._complete = self.in_memory  # whether it is known to have every table of this version
+        if self.in_memory:
+            return
+        if self.is_file:
+            make_file(Path(self.where), must_exist=must_exist)
+            leave_write_ahead_log(Path(self.where))
+        self.engine = connect(self._url)
+        try:
+            self._find_tables(must_exist=must_exist)
+        except BaseException:
+            self.close()
+            raise
+        _OPEN.add(self)
+
+    @property
+    def address(self) -> str:
+        """The place by which records know this ledger: one name for a file, whatever links lead to it."""
+        return str(Path(self.where).resolve()) if self.is_file else self.where
+
+    @contextmanager
+    def writing(self) -> Iterator[Book]:
+        """A transaction that writes."""
+        if not self._complete:
+            self._make_tables()
+        with self.transaction(read_only=False) as connection:
+            yield Book(connection, for_update=True)
+
+    @contextmanager
+    def reading(self) -> Iterator[Book]:
+        """A transaction that reads one snapshot."""
+        with self.transaction(read_only=True) as connection:
+            missing = frozenset[Callable[..., object]]() if self._complete else _missing_tables(connection)
+            yield Book(connection, for_update=False, missing=missing)
+
+    @contextmanager
+    def transaction(self, *, read_only: bool) -> Iterator[Connection]:
+        """One transaction: committed if the block ends well, rolled back if it does not."""
+        self.check_usable()
+        try:
+            with self._connection(read_only=read_only) as connection, connection.begin():
+                yield connection
+        except (SQLAlchemyError, sqlite3.Error) as error:
+            reason = str(getattr(error, "orig", error)).partition("\n")[0]
+            raise TransactionFailed(f"The ledger {self.where} could not complete a transaction ({reason}).") from error
+
+    @contextmanager
+    def _connection(self, *, read_only: bool) -> Iterator[Connection]:
+        """A connection of the engine's own, or, in memory, the one there is, while no other thread has it."""
+        if self._memory is not None:
+            if not self._lock.acquire(timeout=BUSY_SECONDS):
+                raise TransactionFailed("The ledger in memory is busy with another transaction of this process.")
+            try:
+                yield self._memory
+            finally:
+                self._lock.release()
+        elif self.engine is not None:
+            options: dict[str, object] = {READ_ONLY: read_only}
+            if read_only and self.engine.dialect.name == "postgresql":
+                options["isolation_level"] = "REPEATABLE READ"  # one snapshot for all the statements of a reader
+            with self.engine.connect().execution_options(**options) as connection:
+                yield connection
+
+    def check_usable(self) -> None:
+        """Refuse a ledger that was closed. A forked child gets an engine of its own: connections do not survive a fork."""
+        if self.engine is None and self._memory is None:
+            raise LedgerError(f"The ledger {self.where} was closed. Open it again with open_ledger.")
+        if os.getpid() != self._pid:
+            if self.engine is None:
+                raise LedgerError(
+                    "A ledger in memory belongs to the process that made it: a child that spent from its copy would spend "
+                    "the budget twice. Use a ledger file, for example open_ledger('ledger.db'), to share a budget."
+                )
+            _INHERITED.append(self.engine)
+            self.engine = connect(self._url)
+            self._pid = os.getpid()
+
+    def backup(self, destination: Path, *, overwrite: bool) -> Verification:
+        """Copy the ledger, as :meth:`SqlLedger.backup` says."""
+        if not self.is_file:
+            raise LedgerError(f"The ledger {self.where} is no file; back it up with the database's own tools, as pg_dump.")
+        source, target = Path(self.where), destination.expanduser().absolute()
+        with (
+            self.transaction(read_only=True) as connection,
+            copied_to(target, _driver_connection(connection), source, overwrite=overwrite) as copy,
+        ):
+            with closing(Database(copy, must_exist=True)) as opened, opened.reading() as book:
+                walked = verify(book)  # without records: others may have charged since
+            if not walked.ok:
+                raise LedgerError(
+                    f"The ledger {source} does not hold, so no backup was written: {walked.problems[0]} Run `vitrail ledger "
+                    "verify` for the full list."
+                )
+        return walked
+
+    def close(self) -> None:
+        """Close the connections; what was in memory is gone."""
+        if os.getpid() == self._pid:
+            if self.engine is not None:
+                self.engine.dispose()
+            if self._memory is not None:
+                self._memory.close()
+        self.engine = self._memory = None
+
+    def _find_tables(self, *, must_exist: bool) -> None:
+        """Check the format; where there is no ledger, create one if that is allowed."""
+        with self.transaction(read_only=True) as connection:  # a reader without the right to write may still verify
+            if _has_table(connection, FormatRow):
+                self._check_format(connection)
+                self._complete = not _missing_tables(connection)
+                return
+        if must_exist:
+            raise LedgerError(f"{self.where} holds no ledger. Check the address, or create one with open_ledger.")
+        self._make_tables()
+
+    def _make_tables(self) -> None:
+        """Make a ledger, or give one of an earlier version the tables it lacks: its entries stay as they are."""
+        with self.transaction(read_only=False) as connection:
+            if connection.dialect.name == "postgresql":  # in SQLite the write lock of the transaction does it
+                connection.execute(sql.text("SELECT pg_advisory_xact_lock(:number)"), {"number": _CREATION_LOCK})
+            if not _has_table(connection, FormatRow):
+                if self.is_file and not is_empty(Path(self.where)):
+                    raise LedgerError(
+                        f"{self.where} is a database without a ledger: another program's, or a copy of a ledger that was "
+                        "made without its -wal file. A new ledger is made in a new file only."
+                    )
+                _make_all_tables(connection)
+            self._check_format(connection)
+            missing = _missing_tables(connection)
+            METADATA.create_all(connection, tables=[TABLES[row] for row in missing])
+            if ChargeRow in missing:
+                list_charges(Book(connection, for_update=True))
+        self._complete = True
+
+    def _check_format(self, connection: Connection) -> None:
+        versions = connection.execute(sql.select(TABLES[FormatRow])).scalars().all()
+        if versions != [FORMAT_VERSION]:
             raise LedgerError(
-                f"The ledger {source} does not hold, so no backup was written: {found.problems[0]} Run `vitrail ledger "
-                "verify` for the full list."
+                f"The ledger {self.where} has the format {versions}; this version of vitrail reads [{FORMAT_VERSION}]. Use "
+                "the version that wrote it, or a later one."
             )
-        copy.replace(destination)
-        sync_folder(destination.parent)
-    except OSError as error:
-        raise LedgerError(f"The backup {destination} cannot be written ({error.strerror}).") from error
-    finally:
-        copy.unlink(missing_ok=True)
-    return found
 
 
-def _copy_pages(connection: Connection, copy: Path) -> None:
-    try:
-        with closing(sqlite3.connect(copy, isolation_level=None)) as target:
-            target.execute("PRAGMA synchronous=EXTRA")
-            driver_connection(connection).backup(target)
-    except sqlite3.Error as error:
-        raise LedgerError(f"The backup {copy} cannot be written ({error}).") from error
+def _has_table(connection: Connection, row: Callable[..., object]) -> bool:
+    return sql.inspect(connection).has_table(TABLES[row].name)
+
+
+def _missing_tables(connection: Connection) -> frozenset[Callable[..., object]]:
+    """The rows that a ledger of an earlier version has no tables for."""
+    return frozenset(row for row in LATER if not _has_table(connection, row))
+
+
+_OPEN: weakref.WeakSet[Database] = weakref.WeakSet()
+_INHERITED: list[Engine] = []
+"""Engines a child got from its parent. Kept, because letting one go would close the parent's connections from here."""
+
+
+def _close_idle_connections() -> None:
+    """Leave a child nothing to inherit but what another thread is using this very moment."""
+    for database in list(_OPEN):
+        if database.engine is not None:
+            database.engine.dispose()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_close_idle_connections)

@@ -97,22 +97,9 @@ class RawEntry:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of the bill.
+    """One line of the bill: what happened (``kind``), when (ISO 8601 text in UTC), and the particulars, plain JSON values.
 
-    Parameters
-    ----------
-    account : str
-        The account it belongs to.
-    seq : int
-        Its place in the account's chain, from 1.
-    time_utc : str
-        When, as ISO 8601 text in UTC.
-    kind : str
-        What happened; one of ``KINDS``.
-    previous : str
-        The digest of the entry before it.
-    body : Mapping
-        The particulars, as plain JSON values.
+    ``seq`` is its place in the account's chain, from 1, and ``previous`` the digest of the entry before it.
 
     Examples
     --------
@@ -198,6 +185,11 @@ def cost_to_json(cost: Cost) -> dict[str, JsonValue]:
     True
     """
     return {name: getattr(cost, name) for name in _COST_FIELDS}
+
+
+def content_to_json(content: bytes) -> dict[str, JsonValue]:
+    """What an entry records about stored bytes."""
+    return {"sha256": hashlib.sha256(content).hexdigest(), "size": len(content)}
 
 
 def cost_from_json(fields: JsonValue) -> Cost:

@@ -58,26 +58,11 @@ _SAID: set[str] = set()
 
 @dataclass(frozen=True, slots=True)
 class HighWater:
-    """How far an account is known to have come.
+    """How far an account is known to have come: ``seq`` entries, the last with the digest ``head``, and what was spent.
 
-    Parameters
-    ----------
-    account : str
-        Its name.
-    opening : str
-        The digest of its first entry, which is its own and of all its copies.
-    seq : int
-        How many entries it had.
-    head : str
-        The digest of the last of them.
-    spent : Cost
-        What it had spent.
-    delta : float
-        The account's ``question_delta``, at which an epsilon is stated.
-    ledger : str
-        Where it was seen last.
-    data : tuple of str
-        The files or folders of the rows that it pays for, where they are known.
+    ``opening`` is the digest of its first entry, which is its own and of all its copies; ``ledger`` where it was seen last;
+    ``data`` the files or folders of the rows that it pays for, where they are known. An epsilon is stated at ``delta``, the
+    account's ``question_delta``.
 
     Examples
     --------
@@ -194,8 +179,8 @@ class HighWaterMarks:
             _warn_unwatched(file.parent, str(getattr(error, "strerror", None) or error))
 
 
-def contradiction(book: Book, mark: HighWater, place: str, file: Path | None) -> LedgerRolledBack | None:
-    """Why the book's account is not the recorded one, or none that went on from it; None where it is."""
+def refuse_older_copy(book: Book, mark: HighWater, place: str, file: Path | None) -> None:
+    """Refuse a book whose account is not the recorded one, and none that went on from it."""
     row = book.account(mark.account)
     if row is None:
         found = f"The ledger {place} has no account {mark.account!r}"
@@ -206,10 +191,10 @@ def contradiction(book: Book, mark: HighWater, place: str, file: Path | None) ->
         # Of the last entry the row's head is compared, whose own entry is checked with every operation (``Book.locked``).
         last = None if row.seq == mark.seq else book.get(RawEntry, account=mark.account, seq=mark.seq)
         if mark.head == (row.head if row.seq == mark.seq else None if last is None else last.digest):
-            return None
+            return
         found = f"The ledger {place} has account {mark.account!r} with another history"
     rows = f", for the rows in {', '.join(mark.data)}" if mark.data else ""
-    return LedgerRolledBack(
+    raise LedgerRolledBack(
         f"{found}; the record {file} says that it had {mark.seq} entries (epsilon {rounded_up(mark.spent_epsilon)} spent) "
         f"in the ledger {mark.ledger}{rows}. So this is an older copy, or another ledger in its place, and has budget that "
         "was spent already. Use the ledger that holds all entries. If that is lost, the owner may decide to go on with this "

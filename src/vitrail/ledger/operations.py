@@ -1,12 +1,7 @@
-"""What the ledger does, transaction by transaction.
+"""The longer steps of the ledger's transactions: running totals, reservations, what is handed out again, the statement.
 
-*Charge, then look.* ``charge`` reads the running totals, decides, appends the entry and writes the new totals, all in one
-transaction; the caller gets its receipt only after the commit. A crash before the commit charged nothing and nothing was
-read; a crash after it costs budget and never privacy, because nothing that was charged is ever refunded.
-
-*The filter.* The account is locked while a charge is decided, so any number of processes that ask at once are served as
-if one after the other, and the sum of granted costs never passes the capacity: the condition of the filter theorem
-(Smith & Thakurta 2022), whoever chooses the questions and however they depend on earlier answers.
+*Parts.* A cost to one of several disjoint parts of the rows counts by the rule of ``accounting.cost``: of each partition
+the dearest part, for the account and for every analyst's cap.
 
 *Replays.* A stored release that is handed out again is post-processing of what was paid for: it costs the account
 nothing. For an analyst who has not seen it, it is new, and counts against that analyst's cap at its original price.
@@ -14,121 +9,256 @@ nothing. For an analyst who has not seen it, it is new, and counts against that 
 *Charged and not stored.* A crash between the two, or a racer still at work. Nothing of it has left the vault, so the same
 charge pays for another computation with fresh noise; whoever stores first decides what is delivered to all.
 
-*Parts.* A charge may be for one of several disjoint parts of the rows (``totals``). *Reservations* have their own module.
+*Reservations.* The price of a whole recipe is set aside at once and booked question by question. A reservation counts as
+spent when it is made, for the account (by the rule for parts) and for the analyst's cap. A charge that carries it is booked
+against what it still holds and moves no total. ``finish`` and ``free`` give back what it holds at the end.
 
-*Kept work.* What an analyst computed from releases is kept free, under a name, its digest in the chain. It is per analyst:
-what one analyst was told counts against that analyst's cap, so no other may read it for free.
+*Why giving back is sound.* The filter theorem (Smith & Thakurta 2022) asks that the costs of the mechanisms that were run
+never add up to more than the capacity, whoever chooses them. At every moment, for every row,
+
+    booked charges that read it  <=  plain charges + all that reservations hold or have booked  =  spent  <=  capacity,
+
+because a charge needs its cost inside the reservation, and a reservation is admitted only under the capacity. What is given
+back was never booked, so no mechanism was run for it: the left side is unchanged and the sum stands as if that much had
+never been reserved. When to give back is decided outside the vault, from releases, so it is part of the adaptive choice.
+
+*Once, whoever asks.* A recipe is named by a digest. What was booked under it before is not reserved again: its steps are
+replayed or joined. Of a finished recipe the account reserves nothing, and the analyst's cap what that analyst has not seen.
+Tests: tests/ledger/test_ledger_reservations.py.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Literal, TypeVar
 
-from ..accounting import Cost, Event, JsonValue, event_to_json, exposure
+from ..accounting import Cost, Event, JsonValue, dearest, event_to_json, exposure
 from ..errors import LedgerCorrupted, LedgerError
-from ..guarantee import Budget, Neighbours, check_neighbours
+from . import entries
+from .allowance import fits, refusal
 from .book import Book, corrupted
-from .entries import (
-    GENESIS,
-    LARGEST_KEPT,
-    Entry,
-    Part,
-    RawEntry,
-    canonical_json,
-    check_budget,
-    check_bytes,
-    check_digest,
-    check_name,
-    cost_from_json,
-    cost_to_json,
-    decode,
-    price,
-)
-from .reservations import counts_for, known_reservation, overdrawn, take
-from .results import Account, AnalystLine, Charge, PartLine, Replay, Reservation, ReservationLine, Statement
+from .entries import Entry, Part, RawEntry, canonical_json, content_to_json, cost_from_json, cost_to_json, decode, price
+from .results import AnalystLine, Charge, PartLine, Replay, Reservation, ReservationLine, Statement
 from .tables import AccountRow, AnalystRow, ChargeRow, KeptRow, PartRow, ReleaseRow, ReservationRow, SightingRow
-from .totals import account_asked, analyst_row, spend
+
+_Total = TypeVar("_Total", AccountRow, AnalystRow)
 
 
-def open_account(book: Book, account: str, budget: Budget, neighbours: Neighbours) -> Account:
-    """Create the account, or find it as it was opened."""
-    check_name(account, "an account")
-    check_budget(budget)
-    check_neighbours(neighbours)
-    row = book.account(account)
-    if row is None:
-        capacity = budget.capacity()
-        row = AccountRow(account, budget, neighbours, capacity, Cost(), 0, 0, GENESIS)
-        body: dict[str, JsonValue] = {
-            "budget": budget.to_json(),
-            "neighbours": neighbours,
-            "capacity": cost_to_json(capacity),
-        }
-        book.append(row, "opened", body)
-    elif (row.budget, row.neighbours) != (budget, neighbours):
-        raise LedgerError(
-            f"Account {account!r} was opened with {row.budget} and neighbours {row.neighbours!r}; now it is asked for with "
-            f"{budget} and neighbours {neighbours!r}. A budget never changes once it is set: use the first values, or, if "
-            "these are other rows, another account name. (Two accounts over the same rows add up; the ledger cannot see it.)"
-        )
-    return Account(account, row.budget, row.neighbours, row.capacity)
-
-
-def cap_analyst(book: Book, account: str, analyst: str, budget: Budget) -> None:
-    """Set the analyst's cap; the latest one holds."""
-    check_name(analyst, "an analyst")
-    check_budget(budget)
+def account_asked(
+    book: Book, account: str, analyst: str, question: Mapping[str, JsonValue], part: Part | None
+) -> AccountRow:
+    """The account's row, locked, for a question that makes sense."""
+    entries.check_name(analyst, "an analyst")
+    entries.check_question(question)
     row = book.locked(account)
-    capacity = budget.capacity()
-    body: dict[str, JsonValue] = {"analyst": analyst, "budget": budget.to_json(), "capacity": cost_to_json(capacity)}
-    book.append(row, "capped", body)
-    book.put(replace(analyst_row(book, account, analyst), cap=budget, capacity=capacity))
+    if part is not None:
+        entries.check_part(part, row.neighbours)
+    return row
 
 
-def charge(
-    book: Book,
-    account: str,
-    analyst: str,
-    event: Event,
-    question: Mapping[str, JsonValue],
-    key: str | None,
-    part: Part | None = None,
-    reservation: Reservation | None = None,
-) -> Charge | Replay:
-    """Replay or join what was charged under ``key``, or check the caps and append the charge."""
-    check_digest(key, "key")
-    cost = price(event)
-    row = account_asked(book, account, analyst, question, part)
-    held = None if reservation is None else known_reservation(book, reservation, account, analyst, part)
-    if key is not None and (earlier := book.charge_under(account, key, analyst)) is not None:
-        stored = book.get(ReleaseRow, account=account, charge_seq=earlier.charge_seq)
-        charged = _charged_before(book, earlier, part)
-        if stored is None:
-            _check_no_dearer(charged, cost)
-        elif reservation is None:  # a step of a recipe need not agree to the last bit: what is stored is authoritative
-            _check_same_event(charged, event)
-        return _again(book, row, analyst, earlier, charged, stored, held)
-    if reservation is None:
-        row = spend(book, row, cost, part, row.budget.question_delta)
-        book.put(spend(book, analyst_row(book, account, analyst), cost, part, row.budget.question_delta))
-    elif not take(book, held, cost):
-        raise overdrawn(reservation, held, cost)
+def analyst_row(book: Book, account: str, analyst: str) -> AnalystRow:
+    """The analyst's row, or that of one who has spent nothing."""
+    return book.get(AnalystRow, account=account, analyst=analyst) or AnalystRow(account, analyst, Cost())
+
+
+def spend(book: Book, row: _Total, cost: Cost, part: Part | None, delta: float) -> _Total:
+    """The row with ``cost`` spent, for the caller to write, or :class:`BudgetExceeded` in epsilons at ``delta``."""
+    costs = _part_costs(book, row, part)
+    exposed = row.spent if part is None else exposure(row.spent, costs, part.index)
+    if row.capacity is not None and not fits(exposed, cost, row.capacity):
+        analyst = row.analyst if isinstance(row, AnalystRow) else None
+        raise refusal(cost, exposed, row.capacity, account=row.account, delta=delta, analyst=analyst, part=part)
+    if part is None:
+        return replace(row, spent=row.spent + cost)
+    return _with_part(book, row, costs, part, costs.get(part.index, Cost()) + cost)
+
+
+def spend_of_cap(book: Book, row: AccountRow, analyst: str, cost: Cost, part: Part | None) -> None:
+    """Count ``cost`` against the analyst's cap, or refuse it."""
+    book.put(spend(book, analyst_row(book, row.account, analyst), cost, part, row.budget.question_delta))
+
+
+def give_back(book: Book, row: _Total, cost: Cost, part: Part | None) -> _Total:
+    """The row with ``cost`` no longer spent, for the caller to write."""
+    if part is None:
+        return replace(row, spent=cost.left_of(row.spent))
+    costs = _part_costs(book, row, part)
+    return _with_part(book, row, costs, part, cost.left_of(costs.get(part.index, Cost())))
+
+
+def _with_part(book: Book, row: _Total, costs: dict[int, Cost], part: Part, own: Cost) -> _Total:
+    """The row once the part has cost ``own``, which is written."""
+    book.put(PartRow(row.account, _whose(row), part.partition, part.index, part.count, part.name, own))
+    others = dearest(costs.values()).left_of(row.spent)
+    return replace(row, spent=others + dearest({**costs, part.index: own}.values()))
+
+
+def _part_costs(book: Book, row: AccountRow | AnalystRow, part: Part | None) -> dict[int, Cost]:
+    """What was spent on each part of the partition, by index, if it is described as before."""
+    if part is None:
+        return {}
+    rows = book.rows(PartRow, account=row.account, analyst=_whose(row), partition_id=part.partition)
+    for known in (kept.part for kept in rows):
+        if (known.name, known.count) != (part.name, part.count):
+            raise LedgerError(
+                f"The partition {part.partition[:12]} of account {row.account!r} is known as {known.name!r} with "
+                f"{known.count} parts; now it comes as {part.name!r} with {part.count}."
+            )
+    return {kept.part_index: kept.spent for kept in rows}
+
+
+def _whose(row: AccountRow | AnalystRow) -> str:
+    """The analyst of a part's row: empty for the account itself."""
+    return row.analyst if isinstance(row, AnalystRow) else ""
+
+
+# --- reservations --------------------------------------------------------------------------------------------------------
+
+
+def still_wanted(book: Book, asked: Reservation) -> Reservation:
+    """What the recipe may still book, of the account and of the cap; or the reservation that is open for it."""
+    if asked.recipe is None:
+        return asked
+    named = {"account": asked.account, "recipe": asked.recipe}
+    earlier = [known for known in book.rows(ReservationRow, **named) if known.part == asked.part]
+    for known in earlier:
+        if known.analyst == asked.analyst and known.state == "open":
+            entry = book.entry(known.account, known.reserved_seq, "reserved")
+            if entry is None:
+                raise corrupted(known.account, f"its entry {known.reserved_seq}, which made a reservation, is missing")
+            held, held_of_cap = cost_from_json(entry.body["cost"]), cost_from_json(entry.body["counted"])
+            return replace(asked, seq=entry.seq, cost=held, counted=held_of_cap, digest=entry.digest)
+    steps = [step for step in book.rows(ChargeRow, **named) if step.part == asked.part]
+    booked = sum((step.cost for step in steps), Cost())
+    seen = sum((step.cost for step in steps if counts_for(book, step, asked.analyst)), Cost())
+    if any(known.state == "finished" for known in earlier):
+        return replace(asked, cost=Cost(), counted=seen.left_of(booked))
+    return replace(asked, cost=booked.left_of(asked.cost), counted=seen.left_of(asked.cost))
+
+
+def make_reservation(book: Book, row: AccountRow, wanted: Reservation, question: Mapping[str, JsonValue]) -> Reservation:
+    """Set aside what is wanted, or refuse it."""
+    part = wanted.part
+    row = spend(book, row, wanted.cost, part, row.budget.question_delta)
+    spend_of_cap(book, row, wanted.analyst, wanted.counted, part)
     body: dict[str, JsonValue] = {
-        "analyst": analyst,
-        "event": event_to_json(event),
+        "analyst": wanted.analyst,
+        "recipe": wanted.recipe,
         "question": dict(question),
-        "cost": cost_to_json(cost),
-        "key": key,
+        "cost": cost_to_json(wanted.cost),
+        "counted": cost_to_json(wanted.counted),
         **({} if part is None else {"part": part.to_json()}),
-        **({} if held is None else {"reservation": held.reserved_seq}),
     }
-    after = book.append(replace(row, n_questions=row.n_questions + 1), "charged", body)
-    recipe = None if held is None else held.recipe
-    if key is not None or recipe is not None:
-        book.add(ChargeRow(account, after.seq, analyst, key, recipe, part, cost))
-    return Charge(account, after.seq, cost, after.head)
+    after = book.append(row, "reserved", body)
+    book.put(ReservationRow(row.account, after.seq, wanted.analyst, wanted.recipe, part, wanted.cost, wanted.counted))
+    return replace(wanted, seq=after.seq, digest=after.head)
+
+
+def counts_for(book: Book, charge: ChargeRow, analyst: str) -> bool:
+    """Whether the charge counts against that analyst's cap already."""
+    where: dict[str, str | int] = {"account": charge.account, "charge_seq": charge.charge_seq, "analyst": analyst}
+    return charge.analyst == analyst or book.get(SightingRow, **where) is not None
+
+
+def known_reservation(
+    book: Book, reservation: Reservation, account: str, analyst: str, part: Part | None
+) -> ReservationRow | None:
+    """The row of a reservation that this ledger gave to this analyst for this part; None where it holds nothing."""
+    if (reservation.account, reservation.analyst, reservation.part) != (account, analyst, part):
+        raise LedgerError(
+            f"The reservation was made in account {reservation.account!r} by analyst {reservation.analyst!r} for "
+            f"{reservation.part or 'the whole data'}; the question is for account {account!r}, by {analyst!r}, for "
+            f"{part or 'the whole data'}. Charge it without the reservation, or make another."
+        )
+    return reservation_row(book, reservation)
+
+
+def take(book: Book, held: ReservationRow | None, cost: Cost, *, of_cap_only: bool = False) -> bool:
+    """Book ``cost`` against what the reservation holds; False where it does not hold that much, and nothing is written."""
+    after = None if held is None else held.less(cost, of_cap_only=of_cap_only)
+    if after is None:
+        return False
+    book.put(after)
+    return True
+
+
+def overdrawn(reservation: Reservation, row: ReservationRow | None, cost: Cost) -> LedgerError:
+    """Why a charge cannot be booked, in a sentence."""
+    if row is not None and row.state != "open":
+        what = f"reservation {row.reserved_seq} of account {row.account!r} was {row.state}, and holds nothing any more"
+        return LedgerError(f"The question cannot be booked: {what}. Reserve again and go on from there.")
+    held = Cost() if row is None else row.held
+    return LedgerError(
+        f"A recipe asked for more than its price: the question costs {cost}, and its reservation on account "
+        f"{reservation.account!r} holds {held}."
+    )
+
+
+def close_reservation(book: Book, row: AccountRow, held: ReservationRow, kind: Literal["finished", "freed"]) -> Cost:
+    """Give back what the reservation has not booked."""
+    book.put(give_back(book, analyst_row(book, row.account, held.analyst), held.held_of_cap, held.part))
+    given_back = {"cost": cost_to_json(held.held), "counted": cost_to_json(held.held_of_cap)}
+    book.append(give_back(book, row, held.held, held.part), kind, {"of": held.reserved_seq, **given_back})
+    book.put(replace(held, held=Cost(), held_of_cap=Cost(), state=kind))
+    return held.held
+
+
+def reservation_row(book: Book, reservation: Reservation) -> ReservationRow | None:
+    """The row of a reservation that this ledger gave; None where nothing had to be set aside."""
+    if not reservation.seq:
+        return None
+    entry = book.entry(reservation.account, reservation.seq, "reserved")
+    held = book.get(ReservationRow, account=reservation.account, reserved_seq=reservation.seq)
+    if entry is None or held is None or entry.digest != reservation.digest:
+        raise LedgerError(
+            f"Entry {reservation.seq} of account {reservation.account!r} is not the reservation that was given; a "
+            "reservation is used with the ledger that made it."
+        )
+    return held
+
+
+# --- what is handed out again --------------------------------------------------------------------------------------------
+
+
+def again(
+    book: Book,
+    row: AccountRow,
+    analyst: str,
+    earlier: ChargeRow,
+    event: Event,
+    part: Part | None,
+    held: ReservationRow | None,
+    *,
+    as_stored: bool,
+) -> Charge | Replay:
+    """Hand out the stored release of an earlier charge under the same key, or, where none is stored, that charge itself.
+
+    A step of a recipe is handed out ``as_stored``: its event need not agree to the last bit.
+    """
+    stored = book.get(ReleaseRow, account=row.account, charge_seq=earlier.charge_seq)
+    charged = _charged_before(book, earlier, part)
+    if stored is None and not price(event) <= charged.cost:
+        raise _other_question(charged, f"a question that was charged {charged.cost}; now it comes at {price(event)}")
+    told = event_to_json(event)
+    if stored is not None and not as_stored and canonical_json(charged.body["event"]) != canonical_json(told):
+        raise _other_question(charged, f"a question with the event {charged.body['event']}; now it comes with {told}")
+    seen = counts_for(book, earlier, analyst)
+    counted = Cost() if seen else charged.cost
+    body: dict[str, JsonValue] = {"analyst": analyst, "of": charged.seq, "counted": cost_to_json(counted)}
+    if not seen:
+        if held is not None and take(book, held, counted, of_cap_only=True):
+            body["reservation"] = held.reserved_seq
+        else:
+            spend_of_cap(book, row, analyst, counted, charged.part)
+        book.add(SightingRow(row.account, charged.seq, analyst))
+    if stored is None:
+        if not seen:
+            book.append(row, "joined", body)
+        return Charge(row.account, charged.seq, charged.cost, charged.digest)
+    content = checked_content(book, stored)
+    book.append(row, "replayed", {**body, "key": stored.key})
+    return Replay(row.account, charged.seq, charged.cost, counted, content)
 
 
 def _charged_before(book: Book, earlier: ChargeRow, part: Part | None) -> Entry:
@@ -143,17 +273,6 @@ def _charged_before(book: Book, earlier: ChargeRow, part: Part | None) -> Entry:
     return charged
 
 
-def _check_same_event(charged: Entry, event: Event) -> None:
-    told = event_to_json(event)
-    if canonical_json(charged.body["event"]) != canonical_json(told):
-        raise _other_question(charged, f"a question with the event {charged.body['event']}; now it comes with {told}")
-
-
-def _check_no_dearer(charged: Entry, cost: Cost) -> None:
-    if not cost <= charged.cost:
-        raise _other_question(charged, f"a question that was charged {charged.cost}; now it comes at {cost}")
-
-
 def _other_question(charged: Entry, how: str) -> LedgerError:
     return LedgerError(
         f"The key {charged.body['key']} names entry {charged.seq} of account {charged.account!r}, {how}. A key must name "
@@ -161,89 +280,21 @@ def _other_question(charged: Entry, how: str) -> LedgerError:
     )
 
 
-def _again(
-    book: Book,
-    row: AccountRow,
-    analyst: str,
-    earlier: ChargeRow,
-    charged: Entry,
-    stored: ReleaseRow | None,
-    held: ReservationRow | None,
-) -> Charge | Replay:
-    """Hand out the stored release of an earlier charge, or, where none is stored, that charge itself."""
-    seen = counts_for(book, earlier, analyst)
-    counted = Cost() if seen else charged.cost
-    reserved: dict[str, JsonValue] = {}
-    if not seen:
-        if held is not None and take(book, held, counted, of_cap_only=True):
-            reserved = {"reservation": held.reserved_seq}
-        else:
-            line = analyst_row(book, row.account, analyst)
-            book.put(spend(book, line, counted, charged.part, row.budget.question_delta))
-        book.add(SightingRow(row.account, charged.seq, analyst))
-    body: dict[str, JsonValue] = {"analyst": analyst, "of": charged.seq, "counted": cost_to_json(counted), **reserved}
-    if stored is None:
-        if not seen:
-            book.append(row, "joined", body)
-        return Charge(row.account, charged.seq, charged.cost, charged.digest)
-    content = _checked_content(book, stored)
-    book.append(row, "replayed", {**body, "key": stored.key})
-    return Replay(row.account, charged.seq, charged.cost, counted, content)
-
-
-def _checked_content(book: Book, stored: ReleaseRow) -> bytes:
-    released = book.entry(stored.account, stored.released_seq, "released")
-    told = None if released is None else (released.body.get("of"), released.body.get("sha256"))
-    if told != (stored.charge_seq, hashlib.sha256(stored.content).hexdigest()):
-        raise corrupted(stored.account, f"the stored release of charge {stored.charge_seq} does not match its digest")
+def checked_content(book: Book, stored: ReleaseRow | KeptRow) -> bytes:
+    """The bytes of a release, or of something that is kept, if they are those that were recorded."""
+    names: dict[str, JsonValue]
+    if isinstance(stored, ReleaseRow):
+        entry, names = book.entry(stored.account, stored.released_seq, "released"), {"of": stored.charge_seq}
+        what = f"the stored release of charge {stored.charge_seq}"
+    else:
+        entry, names = book.entry(stored.account, stored.kept_seq, "kept"), {"analyst": stored.analyst, "name": stored.name}
+        what = f"what analyst {stored.analyst!r} keeps as {stored.name!r}"
+    if entry is None or entry.body != {**names, **content_to_json(stored.content)}:
+        raise corrupted(stored.account, f"{what} does not match its digest")
     return stored.content
 
 
-def store(book: Book, receipt: Charge, release: bytes) -> bytes:
-    """Bind the release to its charge, unless one is bound; the bytes that are."""
-    check_bytes(release, "release")
-    row = book.locked(receipt.account)
-    charged = book.entry(receipt.account, receipt.seq, "charged")
-    if charged is None or charged.digest != receipt.digest:
-        raise LedgerError(
-            f"Entry {receipt.seq} of account {receipt.account!r} is not the charge that this receipt was given for; a "
-            "release is stored in the ledger that charged for it."
-        )
-    if (stored := book.get(ReleaseRow, account=receipt.account, charge_seq=receipt.seq)) is not None:
-        return _checked_content(book, stored)
-    digest = hashlib.sha256(release).hexdigest()
-    after = book.append(row, "released", {"of": receipt.seq, "sha256": digest, "size": len(release)})
-    key = charged.body["key"]
-    book.add(ReleaseRow(receipt.account, receipt.seq, after.seq, None if key is None else str(key), release))
-    book.add(SightingRow(receipt.account, receipt.seq, str(charged.analyst)))
-    return release
-
-
-def keep(book: Book, account: str, analyst: str, name: str, content: bytes) -> None:
-    """Keep ``content`` under ``name``, in place of what was there."""
-    check_name(analyst, "an analyst")
-    check_name(name, "something to keep")
-    check_bytes(content, "content to keep", LARGEST_KEPT)
-    row = book.locked(account)
-    digest = hashlib.sha256(content).hexdigest()
-    body: dict[str, JsonValue] = {"analyst": analyst, "name": name, "sha256": digest, "size": len(content)}
-    after = book.append(row, "kept", body)
-    book.put(KeptRow(account, analyst, name, after.seq, content))
-
-
-def kept(book: Book, account: str, analyst: str, name: str) -> bytes | None:
-    """What the analyst keeps under ``name``, checked against its entry; None where there is nothing."""
-    check_name(analyst, "an analyst")
-    check_name(name, "something that is kept")
-    book.locked(account)
-    row = book.get(KeptRow, account=account, analyst=analyst, name=name)
-    if row is None:
-        return None
-    entry = book.entry(account, row.kept_seq, "kept")
-    told = None if entry is None else (entry.analyst, entry.body.get("name"), entry.body.get("sha256"))
-    if told != (analyst, name, hashlib.sha256(row.content).hexdigest()):
-        raise corrupted(account, f"what analyst {analyst!r} keeps as {name!r} does not match its digest")
-    return row.content
+# --- the statement -------------------------------------------------------------------------------------------------------
 
 
 def statement(book: Book, account: str) -> Statement:
@@ -251,7 +302,7 @@ def statement(book: Book, account: str) -> Statement:
     row = book.locked(account)
     delta = row.budget.question_delta
     try:
-        entries = tuple(decode(raw) for raw in book.stream(RawEntry, account))
+        chain = tuple(decode(raw) for raw in book.stream(RawEntry, account))
     except LedgerCorrupted as error:
         raise corrupted(account, f"of an entry, {error}") from error
     return Statement(
@@ -265,10 +316,10 @@ def statement(book: Book, account: str) -> Statement:
             AnalystLine(line.analyst, line.spent, line.cap, line.capacity, delta)
             for line in book.rows(AnalystRow, account=account)
         ),
-        entries,
+        chain,
         _part_lines(row, book.rows(PartRow, account=account, analyst="")),
         tuple(
-            _reservation_line(entries[held.reserved_seq - 1], held, delta)
+            _reservation_line(chain[held.reserved_seq - 1], held, delta)
             for held in book.rows(ReservationRow, account=account)
             if held.state == "open"
         ),

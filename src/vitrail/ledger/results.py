@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 
-from ..accounting import Cost, JsonValue, exposure
+from ..accounting import Cost, JsonValue, Spending, epsilon_of, exposure
 from ..errors import LedgerError
-from ..guarantee import Bill, Budget, Neighbours
+from ..guarantee import Bill, BillLine, Budget, Guarantee, Neighbours
 from .allowance import largest_epsilon, question_epsilon
 from .entries import Entry, Part, cost_to_json
 
@@ -15,16 +16,8 @@ from .entries import Entry, Part, cost_to_json
 class Account:
     """An account: the purse that everything asked about one set of rows is paid from.
 
-    Parameters
-    ----------
-    name : str
-        Its name. Datasets that share rows must share an account.
-    budget : Budget
-        The most it may ever spend.
-    neighbours : {"add-remove", "replace-one"}
-        The neighbour relation its costs are stated for.
-    capacity : Cost
-        The budget in the ledger's integers.
+    Datasets that share rows must share an account. ``budget`` is the most that it may ever spend, ``capacity`` the same in
+    the ledger's integers; costs are stated for the relation ``neighbours``.
     """
 
     name: str
@@ -37,16 +30,8 @@ class Account:
 class Charge:
     """A receipt: the question is paid for, durably, and the data may now be read.
 
-    Parameters
-    ----------
-    account : str
-        The account that paid.
-    seq : int
-        The number of the ``charged`` entry.
-    cost : Cost
-        What was paid. It is never refunded.
-    digest : str
-        The digest of that entry, by which the ledger knows its own receipts.
+    ``cost`` was paid, and is never refunded. ``seq`` is the number of the ``charged`` entry, and ``digest`` its digest, by
+    which the ledger knows its own receipts.
     """
 
     account: str
@@ -59,24 +44,10 @@ class Charge:
 class Reservation:
     """A receipt: the price of a recipe is set aside, and its questions are booked against it.
 
-    Parameters
-    ----------
-    account : str
-        The account it is set aside in.
-    seq : int
-        The number of the ``reserved`` entry; 0 where nothing had to be set aside, because all was booked before.
-    analyst : str
-        Who may book against it.
-    recipe : str or None
-        The digest that names the recipe; None for one that cannot be resumed.
-    part : Part or None
-        The part of the rows that its questions read; None for all.
-    cost : Cost
-        What was set aside of the account.
-    counted : Cost
-        What was set aside of the analyst's cap.
-    digest : str
-        The digest of that entry; empty where there is none.
+    ``cost`` was set aside of the account, ``counted`` of the cap of the ``analyst``, who alone may book against it, for
+    questions to ``part`` (None: to all rows). ``recipe`` is the digest that names the recipe, None for one that cannot be
+    resumed. ``seq`` and ``digest`` are those of the ``reserved`` entry; 0 and empty where nothing had to be set aside,
+    because all was booked before.
     """
 
     account: str
@@ -93,18 +64,8 @@ class Reservation:
 class Replay:
     """A stored answer: the account paid for it before, and pays nothing now.
 
-    Parameters
-    ----------
-    account : str
-        The account that paid.
-    seq : int
-        The number of the ``charged`` entry that paid for it.
-    cost : Cost
-        What was paid then.
-    counted : Cost
-        What this replay counted against the asking analyst's cap: nothing if the analyst had seen it.
-    release : bytes
-        The stored bytes.
+    ``seq`` is the number of the ``charged`` entry that paid for it, ``cost`` what was paid then. ``counted`` is what this
+    replay counted against the asking analyst's cap: nothing if the analyst had seen it. ``release`` are the stored bytes.
     """
 
     account: str
@@ -118,18 +79,8 @@ class Replay:
 class AnalystLine:
     """What one analyst has spent and seen, and may.
 
-    Parameters
-    ----------
-    analyst : str
-        The name.
-    spent : Cost
-        What the analyst paid for, and was replayed without having paid.
-    cap : Budget or None
-        The latest cap, if one was set.
-    capacity : Cost or None
-        The cap in the ledger's integers.
-    delta : float
-        The account's ``question_delta``, at which epsilons are stated.
+    ``spent`` is what the analyst paid for, and was replayed without having paid; ``cap`` the latest cap, if one was set, and
+    ``capacity`` the cap in the ledger's integers. Epsilons are stated at ``delta``, the account's ``question_delta``.
     """
 
     analyst: str
@@ -153,19 +104,9 @@ class AnalystLine:
 class PartLine:
     """What was charged to one part of the rows.
 
-    Parameters
-    ----------
-    part : Part
-        Which part of which partition.
-    spent : Cost
-        The sum of the charges to this part.
-    exposed : Cost
-        What all charges that read its rows cost together: those to the whole data, to this part, and to the dearest part
-        of every other partition. The account has spent the largest of these.
-    capacity : Cost
-        The account's budget in integers.
-    delta : float
-        The account's ``question_delta``, at which epsilons are stated.
+    ``spent`` is the sum of the charges to this part; ``exposed`` what all charges that read its rows cost together: those to
+    the whole data, to this part, and to the dearest part of every other partition. The account has spent the largest of
+    these, of its ``capacity``. Epsilons are stated at ``delta``, the account's ``question_delta``.
     """
 
     part: Part
@@ -189,24 +130,9 @@ class PartLine:
 class ReservationLine:
     """A reservation that is open: a recipe at work, or one that died.
 
-    Parameters
-    ----------
-    seq : int
-        The number of its entry, by which the owner frees it.
-    time_utc : str
-        When it was made.
-    analyst : str
-        Whose it is.
-    recipe : str or None
-        The digest that names the recipe.
-    label : str
-        What the recipe is, in a few words.
-    part : Part or None
-        The part of the rows that it is for.
-    reserved, booked : Cost
-        What was set aside of the account, and what was booked against it since.
-    delta : float
-        The account's ``question_delta``, at which epsilons are stated.
+    ``seq`` is the number of its entry, by which the owner frees it, and ``label`` says what the recipe is. ``reserved`` was
+    set aside of the account, and ``booked`` was booked against it since. Epsilons are stated at ``delta``, the account's
+    ``question_delta``.
     """
 
     seq: int
@@ -316,9 +242,35 @@ class Statement:
 
     def bill(self) -> Bill:
         """What the account has paid for, line by line; ``vitrail.show.page`` makes a page of it."""
-        from .bill import bill_of
+        spent, budget = self.spent, self.budget
+        trained = bool(spent.pico_epsilon or spent.quecto_delta)
+        # Of questions the delta of their whole purse, the samplers' share included; and what training runs took of theirs.
+        delta = budget.delta - budget.training[1] + spent.block_delta
+        epsilon = self._epsilon(spent)
+        promise = Guarantee(epsilon, delta, 0.0 if trained else spent.mu, self.neighbours)
+        lines = tuple(self._bill_lines())
+        return Bill(self.account, budget.epsilon, budget.delta, epsilon, self.remaining_epsilon, promise, self.head, lines)
 
-        return bill_of(self)
+    def _bill_lines(self) -> Iterator[BillLine]:
+        """What was asked, by whom, at what price, and how much that makes so far."""
+        spending, named, capacity = Spending(), dict[str, str](), max(1, self.capacity.pico_mu_squared)
+        for entry in self.entries:
+            if entry.kind not in ("charged", "replayed"):
+                continue
+            before, part, paid = spending.total, entry.part, entry.kind == "charged"
+            spending.add(entry.cost, None if part is None else part.place)
+            spent = spending.total
+            if paid:
+                what = named[str(entry.seq)] = _question_text(entry.body) + ("" if part is None else f" ({part})")
+            else:
+                what = f"again: {named.get(str(entry.body.get('of')), 'a stored answer')}"
+            so_far, share = self._epsilon(spent), (spent.pico_mu_squared - before.pico_mu_squared) / capacity
+            who, epsilon = entry.analyst or "", self._epsilon(entry.cost)
+            yield BillLine(entry.seq, entry.time_utc, who, what, paid, epsilon, so_far, share, str(part or ""))
+
+    def _epsilon(self, cost: Cost) -> float:
+        """Questions at the account's delta, plus what training runs took."""
+        return epsilon_of(cost.mu, self.delta) + cost.block_epsilon
 
     def of_part(self, part: Part) -> PartLine:
         """One part's line; a part that was never charged has one too."""
@@ -346,6 +298,20 @@ class Statement:
         }
 
 
+def _question_text(body: Mapping[str, JsonValue]) -> str:
+    """The question's own label, or its kind and size in words."""
+    question = body.get("question")
+    if not isinstance(question, dict):
+        return "a question"
+    if isinstance(label := question.get("label"), str) and label:
+        return label
+    kind = str(question.get("question", "question")).replace("-", " ")
+    for name, unit in (("size", "numbers"), ("candidates", "candidates"), ("groups", "groups")):
+        if isinstance(amount := question.get(name), int):
+            return f"{kind} of {amount} {unit}"
+    return kind
+
+
 def _plain(line: AnalystLine | PartLine | ReservationLine | Statement, *properties: str) -> dict[str, JsonValue]:
     """The fields of a line, and some of its properties, as JSON values; other lines and entries are left out."""
     names = [known.name for known in fields(line) if known.name not in ("analysts", "parts", "reservations", "entries")]
@@ -362,18 +328,9 @@ def _json(value: Budget | Part | Cost | tuple[float, ...] | str | float | None) 
 class VerifiedAccount:
     """What the walk over one account's chain found.
 
-    Parameters
-    ----------
-    account : str
-        The account's name.
-    n_entries, n_questions, n_releases : int
-        How many of each its chain holds.
-    spent : Cost
-        Its charges, added up afresh.
-    head : str
-        The digest of its last entry: publish it, and this history can no longer be rewritten unseen.
-    recorded : int or None
-        How many entries this user's own record, outside the ledger, knows of; None where there is no record.
+    ``spent`` are its charges, added up afresh. ``head`` is the digest of its last entry: publish it, and this history can no
+    longer be rewritten unseen. ``recorded`` is how many entries this user's own record, outside the ledger, knows of; None
+    where there is no record.
     """
 
     account: str
@@ -414,8 +371,3 @@ class Verification:
     def heads(self) -> dict[str, str]:
         """The digest of every account's last entry, to be published."""
         return {verified.account: verified.head for verified in self.accounts}
-
-    @property
-    def n_entries(self) -> int:
-        """How many entries were walked."""
-        return sum(verified.n_entries for verified in self.accounts)

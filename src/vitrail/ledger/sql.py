@@ -1,12 +1,23 @@
-"""A ledger in a database: SQLite in memory or in a file, PostgreSQL through the same code.
+"""The ledger: who spent what, in SQLite (in memory or a file) or PostgreSQL, through the same code.
 
-Safe for many threads and processes, for kill -9 at any moment, and after a fork. Every method is one transaction of
-``operations`` or ``reservations`` over a :class:`~vitrail.ledger.book.Book`; how connections keep their promise is in
-``database``, how an older copy is noticed in ``high_water``.
+Safe for many threads and processes, for kill -9 at any moment, and after a fork. Every method is one transaction over a
+:class:`~vitrail.ledger.book.Book`; how connections keep their promise is in ``database``, how an older copy is noticed in
+``high_water``.
+
+*Charge, then look.* ``charge`` reads the running totals, decides, appends the entry and writes the new totals, all in one
+transaction; the caller gets its receipt only after the commit. A crash before the commit charged nothing and nothing was
+read; a crash after it costs budget and never privacy, because nothing that was charged is ever refunded.
+
+*The filter.* The account is locked while a charge is decided, so any number of processes that ask at once are served as
+if one after the other, and the sum of granted costs never passes the capacity: the condition of the filter theorem
+(Smith & Thakurta 2022), whoever chooses the questions and however they depend on earlier answers.
 
 *What an error says.* A ledger writes before a row is read (charges, reservations), after (answers), and when neither
 matters. The code that finds something wrong (a chain that was cut, a disk that is full) does not know the moment, so it says
 only what it found, and the method adds how things stand. A sentence about rows in shared code would be false at some moment.
+
+*Kept work.* What an analyst computed from releases is kept free, under a name, its digest in the chain. It is per analyst:
+what one analyst was told counts against that analyst's cap, so no other may read it for free.
 
 *In memory.* The ledger ends with its process. A copy of it would have the whole budget again, so it refuses to be pickled,
 copied, or used by a forked child.
@@ -14,29 +25,26 @@ copied, or used by a forked child.
 
 from __future__ import annotations
 
-import os
-import sqlite3
-import threading
-import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
-from sqlalchemy import Connection, Engine, inspect, select, text
-from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+from sqlalchemy.exc import IntegrityError
 
-from ..accounting import Cost, Event, JsonValue
-from ..errors import LedgerError
-from ..guarantee import Budget, Neighbours
-from . import database, operations, reservations, verification
+from ..accounting import Cost, Event, JsonValue, event_to_json
+from ..errors import InvalidInput, LedgerError
+from ..guarantee import Budget, Neighbours, check_neighbours
+from . import entries, operations
 from .book import Book
-from .entries import Part, RawEntry
-from .high_water import HighWater, HighWaterMarks, contradiction, mark_of, state_folder
+from .database import Database, TransactionFailed
+from .entries import GENESIS, LARGEST_KEPT, Part, RawEntry, content_to_json, cost_to_json, price
+from .high_water import HighWater, HighWaterMarks, mark_of, refuse_older_copy, state_folder
+from .operations import account_asked, analyst_row, spend, spend_of_cap
 from .results import Account, Charge, Replay, Reservation, Statement, Verification
-from .tables import FORMAT_VERSION, LATER, METADATA, TABLES, ChargeRow, FormatRow, ReservationRow
-
-_CREATION_LOCK = 0x76697472  # an arbitrary number that only ledgers being created lock in PostgreSQL
+from .tables import AccountRow, ChargeRow, KeptRow, ReleaseRow, ReservationRow, SightingRow
+from .verification import verify
 
 NOTHING_CHARGED = "Nothing was charged."
 CHARGE_UNSURE = (
@@ -52,12 +60,8 @@ NOTHING_FREED = "Nothing was freed."
 STILL_HELD = "What the recipe did not book may still be reserved: `vitrail ledger reservations` says so."
 
 
-class TransactionFailed(LedgerError):
-    """The database did not complete a transaction. It may fail at the very commit, so what was written is not certain."""
-
-
 class SqlLedger:
-    """A ledger in memory, in a SQLite file or in a PostgreSQL database.
+    """Who spent what. Charge, then look; nothing that was charged is ever refunded.
 
     Parameters
     ----------
@@ -83,33 +87,35 @@ class SqlLedger:
     """
 
     def __init__(self, where: str | Path = "memory", *, must_exist: bool = False) -> None:
-        self._url = database.parse(where)
-        self._in_memory = where == "memory"
-        self._is_file = self._url.get_backend_name() == "sqlite" and not self._in_memory
-        file_or_memory = str(self._url.database or "memory")
-        self._where = file_or_memory if self._is_file or self._in_memory else self._url.render_as_string()
-        self._marks = HighWaterMarks(state_folder(), wanted=not self._in_memory)
+        self._database = Database(where, must_exist=must_exist)
+        self._marks = HighWaterMarks(state_folder(), wanted=not self._database.in_memory)
         self._openings: dict[str, str] = {}  # account to the digest of its first entry, by which its record is found
-        self._pid = os.getpid()
-        self._engine: Engine | None = None
-        self._memory = database.connect_in_memory() if self._in_memory else None
-        self._lock = threading.Lock()  # of the one connection to memory
-        self._complete = self._in_memory  # whether it is known to have every table of this version
-        if self._in_memory:
-            return
-        if self._is_file:
-            database.make_file(Path(self._where), must_exist=must_exist)
-            database.leave_write_ahead_log(Path(self._where))
-        self._engine = database.connect(self._url)
-        try:
-            self._prepare_tables(must_exist=must_exist)
-        except BaseException:
-            self.close()
-            raise
-        _OPEN.add(self)
 
     def open_account(self, account: str, budget: Budget, neighbours: Neighbours, *, data: str | None = None) -> Account:
-        """See :meth:`Ledger.open_account`."""
+        """Create the account, or return it as it was opened.
+
+        Parameters
+        ----------
+        account : str
+            Its name.
+        budget : Budget
+            The most it may ever spend.
+        neighbours : {"add-remove", "replace-one"}
+            The neighbour relation.
+        data : str, optional
+            Where the rows are, if they are in files: the record outside the ledger then notices when an older copy, or an
+            empty one, is opened for the same rows.
+
+        Raises
+        ------
+        LedgerRolledBack
+            If the account is known to have come further than this ledger says.
+        LedgerError
+            If it was opened with another budget or neighbour relation.
+        """
+        entries.check_name(account, "an account")
+        entries.check_budget(budget)
+        check_neighbours(neighbours)
         try:
             return self._open_account(account, budget, neighbours, data)
         except LedgerError as error:
@@ -119,18 +125,32 @@ class SqlLedger:
         return self._open_account(account, budget, neighbours, data)
 
     def _open_account(self, account: str, budget: Budget, neighbours: Neighbours, data: str | None) -> Account:
-        known = self._marks.known(account, self._address, data)
-        with _outcome(NOTHING_CHARGED), self._writing(account, data=data) as book:
+        known = self._marks.known(account, self._database.address, data)
+        with self._writing(account, NOTHING_CHARGED, data=data) as book:
             for mark in known:
                 self._refuse_older_copy(book, mark)
-            opened = operations.open_account(book, account, budget, neighbours)
-            book.spending = book.account(account)  # an account that was there is recorded, too, if it comes from elsewhere
-        return opened
+            row = book.account(account)
+            if row is None:
+                row = AccountRow(account, budget, neighbours, budget.capacity(), Cost(), 0, 0, GENESIS)
+                body: dict[str, JsonValue] = {"neighbours": neighbours, **_cap_body(budget)}
+                row = book.append(row, "opened", body)
+            elif (row.budget, row.neighbours) != (budget, neighbours):
+                raise LedgerError(
+                    f"Account {account!r} was opened with {row.budget} and neighbours {row.neighbours!r}; now it is asked "
+                    f"for with {budget} and neighbours {neighbours!r}. A budget never changes once it is set: use the first "
+                    "values, or, if these are other rows, another account name. (Two accounts over the same rows add up; "
+                    "the ledger cannot see it.)"
+                )
+            book.spending = row  # an account that was there is recorded, too, if it comes from elsewhere
+        return Account(account, row.budget, row.neighbours, row.capacity)
 
     def cap_analyst(self, account: str, analyst: str, budget: Budget) -> None:
-        """See :meth:`Ledger.cap_analyst`."""
-        with _outcome(NOTHING_CHARGED), self._writing(account) as book:
-            operations.cap_analyst(book, account, analyst, budget)
+        """Cap what one analyst may learn. A later cap, higher or lower, replaces it."""
+        entries.check_name(analyst, "an analyst")
+        entries.check_budget(budget)
+        with self._writing(account, NOTHING_CHARGED) as book:
+            book.append(book.locked(account), "capped", {"analyst": analyst, **_cap_body(budget)})
+            book.put(replace(analyst_row(book, account, analyst), cap=budget, capacity=budget.capacity()))
 
     def reserve(
         self,
@@ -142,10 +162,36 @@ class SqlLedger:
         question: Mapping[str, JsonValue],
         part: Part | None = None,
     ) -> Reservation:
-        """See :meth:`Ledger.reserve`."""
-        with _outcome(NOTHING_RESERVED, unsure=RESERVATION_UNSURE), self._writing(account) as book:
-            reserved = reservations.reserve(book, account, analyst, cost, recipe, question, part)
-        return reserved
+        """Set aside the price of a whole recipe, durably, of the account and of the analyst's cap.
+
+        It counts as spent at once. What was booked under the recipe before is not set aside again, of a finished recipe
+        nothing (of the cap: what this analyst has not seen). An open reservation of this analyst for the recipe and part is
+        returned as it stands: the recipe is resumed.
+
+        Parameters
+        ----------
+        account, analyst, part
+            As for :meth:`charge`.
+        cost : Cost
+            The price of the whole recipe.
+        recipe : str or None
+            A hex digest that names the recipe, or None for one that can never be resumed.
+        question : Mapping
+            A small public description, for the bill; its ``label`` names the reservation.
+
+        Raises
+        ------
+        BudgetExceeded
+            If the account or the analyst's cap does not allow it. Nothing was reserved.
+        """
+        entries.check_digest(recipe, "recipe")
+        entries.check_cost(cost)
+        with self._writing(account, NOTHING_RESERVED, unsure=RESERVATION_UNSURE) as book:
+            row = account_asked(book, account, analyst, question, part)
+            wanted = operations.still_wanted(book, Reservation(account, 0, analyst, recipe, part, cost, cost, ""))
+            if wanted.seq or wanted.cost == wanted.counted == Cost():
+                return wanted
+            return operations.make_reservation(book, row, wanted, question)
 
     def charge(
         self,
@@ -157,67 +203,202 @@ class SqlLedger:
         key: str | None,
         part: Part | None = None,
         reservation: Reservation | None = None,
+        booked: Cost | None = None,
     ) -> Charge | Replay:
-        """See :meth:`Ledger.charge`."""
-        with _outcome(NOTHING_CHARGED, unsure=CHARGE_UNSURE), self._writing(account) as book:
-            answer = operations.charge(book, account, analyst, event, question, key, part, reservation)
-        return answer  # outside the block: committed and durable
+        """Pay for a question, durably, or get the answer that was stored under its key.
+
+        Only when this returns a :class:`Charge` may noise be drawn and rows be read. Whatever it raises, do not look. A key
+        that was charged before, and whose answer is not stored, gives that charge again: nothing of it has left the vault,
+        so the answer may be computed anew, and :meth:`store` says which one counts.
+
+        Parameters
+        ----------
+        account : str
+            Who pays.
+        analyst : str
+            Who asks.
+        event : Event
+            What will happen; its price is computed here.
+        question : Mapping
+            A small public description (the kind of question, sizes), for the bill.
+        key : str or None
+            A hex digest of everything public that makes this question the same as another, or None for a question
+            that is always new.
+        part : Part, optional
+            The part of the rows that the question reads, if not all. Of each partition, the account pays the dearest part.
+        reservation : Reservation, optional
+            What pays, if not the account as it stands. A stored answer is then handed out even if the event differs: the
+            stored question is authoritative.
+        booked : Cost, optional
+            What is booked against the reservation, at least the event's price, which it is if not given. A step that is
+            computed again may have an event that differs in its last bit, and must still cost no more than was booked.
+
+        Raises
+        ------
+        BudgetExceeded
+            If the account or the analyst's cap does not allow it. Nothing was charged; a cheaper question may fit.
+        LedgerRolledBack
+            If the account is known to have come further than this ledger says: replays are refused then, too.
+        LedgerError
+            If there is no such account; if the key belongs to a question with another event (not stored: a cheaper one) or
+            to another part; if the reservation does not hold the price, or was finished or freed.
+        """
+        entries.check_digest(key, "key")
+        cost = price(event)
+        with self._writing(account, NOTHING_CHARGED, unsure=CHARGE_UNSURE) as book:
+            row = account_asked(book, account, analyst, question, part)
+            held = None if reservation is None else operations.known_reservation(book, reservation, account, analyst, part)
+            if key is not None and (earlier := book.charge_under(account, key, analyst)) is not None:
+                return operations.again(book, row, analyst, earlier, event, part, held, as_stored=reservation is not None)
+            if reservation is None:
+                row = spend(book, row, cost, part, row.budget.question_delta)
+                spend_of_cap(book, row, analyst, cost, part)
+            else:
+                if booked is not None and not cost <= booked:
+                    raise InvalidInput(f"the question costs {cost}, and {booked} is booked for it; book what it costs")
+                cost = cost if booked is None else booked
+                if not operations.take(book, held, cost):
+                    raise operations.overdrawn(reservation, held, cost)
+            body: dict[str, JsonValue] = {
+                "analyst": analyst,
+                "event": event_to_json(event),
+                "question": dict(question),
+                "cost": cost_to_json(cost),
+                "key": key,
+                **({} if part is None else {"part": part.to_json()}),
+                **({} if held is None else {"reservation": held.reserved_seq}),
+            }
+            after = book.append(replace(row, n_questions=row.n_questions + 1), "charged", body)
+            recipe = None if held is None else held.recipe
+            if key is not None or recipe is not None:
+                book.add(ChargeRow(account, after.seq, analyst, key, recipe, part, cost))
+            return Charge(account, after.seq, cost, after.head)
 
     def store(self, charge: Charge, release: bytes) -> bytes:
-        """See :meth:`Ledger.store`."""
+        """Bind a release to the charge that paid for it, unless one is bound already.
+
+        Returns
+        -------
+        bytes
+            What is stored, and must be delivered: ``release``, or what somebody with the same charge stored before.
+
+        Raises
+        ------
+        LedgerError
+            If it cannot be stored. The charge stands and the rows were read; the answer must not be handed out.
+        """
+        entries.check_bytes(release, "release")
+        account, seq = charge.account, charge.seq
         lost = (
-            f"Charge {charge.seq} of account {charge.account!r} stands, and the rows were read for it; the answer was not "
-            "stored and is not handed out. Nothing is refunded: repair the ledger or its disk, then ask again. A question "
-            "with a key is then answered under the same charge; one without is a new charge."
+            f"Charge {seq} of account {account!r} stands, and the rows were read for it; the answer was not stored and is "
+            "not handed out. Nothing is refunded: repair the ledger or its disk, then ask again. A question with a key is "
+            "then answered under the same charge; one without is a new charge."
         )
-        with _outcome(lost), self._writing(charge.account) as book:
-            stored = operations.store(book, charge, release)
-        return stored
+        with self._writing(account, lost) as book:
+            row = book.locked(account)
+            charged = book.entry(account, seq, "charged")
+            if charged is None or charged.digest != charge.digest:
+                raise LedgerError(
+                    f"Entry {seq} of account {account!r} is not the charge that this receipt was given for; a release is "
+                    "stored in the ledger that charged for it."
+                )
+            if (stored := book.get(ReleaseRow, account=account, charge_seq=seq)) is not None:
+                return operations.checked_content(book, stored)
+            after = book.append(row, "released", {"of": seq, **content_to_json(release)})
+            key = charged.body["key"]
+            book.add(ReleaseRow(account, seq, after.seq, None if key is None else str(key), release))
+            book.add(SightingRow(account, seq, str(charged.analyst)))
+        return release
 
     def has_begun(self, account: str, *, recipe: str) -> bool:
-        """See :meth:`Ledger.has_begun`."""
-        with self._reading() as book:
+        """Whether anything was ever set aside for a recipe of this name."""
+        with self._database.reading() as book:
             return bool(book.rows(ReservationRow, account=account, recipe=recipe))
 
     def finish(self, reservation: Reservation) -> Cost:
-        """See :meth:`Ledger.finish`."""
-        with _outcome(STILL_HELD), self._writing(reservation.account) as book:
-            given_back = reservations.finish(book, reservation)
-        return given_back
+        """Mark the recipe as complete and give back what it did not book, which is returned. A second time: nothing."""
+        with self._writing(reservation.account, STILL_HELD) as book:
+            row = book.locked(reservation.account)
+            held = operations.reservation_row(book, reservation)
+            if held is None or held.state == "finished":
+                return Cost()
+            return operations.close_reservation(book, row, held, "finished")
 
     def free(self, account: str, seq: int) -> Cost:
-        """See :meth:`Ledger.free`."""
-        with _outcome(NOTHING_FREED, unsure=STILL_HELD), self._writing(account) as book:
-            given_back = reservations.free(book, account, seq)
-        return given_back
+        """Give back what a reservation has not booked: for the owner, when a recipe died and will not be resumed.
+
+        Parameters
+        ----------
+        account : str
+            The account.
+        seq : int
+            The number of the ``reserved`` entry, as in ``statement(account).reservations``.
+
+        Returns
+        -------
+        Cost
+            What the account has back.
+
+        Raises
+        ------
+        LedgerError
+            If there is no such reservation, or it was finished or freed before.
+        """
+        with self._writing(account, NOTHING_FREED, unsure=STILL_HELD) as book:
+            row = book.locked(account)
+            held = book.get(ReservationRow, account=account, reserved_seq=seq)
+            if held is None:
+                every = book.rows(ReservationRow, account=account)
+                listed = ", ".join(str(known.reserved_seq) for known in every if known.state == "open") or "none"
+                raise LedgerError(f"Entry {seq} of account {account!r} is no reservation; open are {listed}.")
+            if held.state != "open":
+                raise LedgerError(
+                    f"Reservation {seq} of account {account!r} was {held.state} already; it holds nothing any more."
+                )
+            return operations.close_reservation(book, row, held, "freed")
 
     def keep(self, account: str, *, analyst: str, name: str, content: bytes) -> None:
-        """See :meth:`Ledger.keep`."""
-        with _outcome(NOTHING_CHARGED), self._writing(account) as book:
-            operations.keep(book, account, analyst, name, content)
+        """Keep what an analyst made from releases alone, under a name, free. The latest content under a name holds."""
+        entries.check_name(analyst, "an analyst")
+        entries.check_name(name, "something to keep")
+        entries.check_bytes(content, "content to keep", LARGEST_KEPT)
+        with self._writing(account, NOTHING_CHARGED) as book:
+            body: dict[str, JsonValue] = {"analyst": analyst, "name": name, **content_to_json(content)}
+            after = book.append(book.locked(account), "kept", body)
+            book.put(KeptRow(account, analyst, name, after.seq, content))
 
     def kept(self, account: str, *, analyst: str, name: str) -> bytes | None:
-        """See :meth:`Ledger.kept`."""
-        with self._reading() as book:
-            return operations.kept(book, account, analyst, name)
+        """What that analyst keeps under ``name``; None where there is nothing."""
+        entries.check_name(analyst, "an analyst")
+        entries.check_name(name, "something that is kept")
+        with self._database.reading() as book:
+            book.locked(account)
+            row = book.get(KeptRow, account=account, analyst=analyst, name=name)
+            return None if row is None else operations.checked_content(book, row)
 
     def statement(self, account: str) -> Statement:
-        """See :meth:`Ledger.statement`."""
-        with self._reading() as book:
+        """The account's state and its bill."""
+        with self._database.reading() as book:
             return operations.statement(book, account)
 
     def accounts(self) -> tuple[str, ...]:
-        """See :meth:`Ledger.accounts`."""
-        with self._reading() as book:
+        """The names of all accounts, sorted."""
+        with self._database.reading() as book:
             return book.names()
 
     def verify(self, published: Mapping[str, str] | None = None) -> Verification:
-        """See :meth:`Ledger.verify`."""
-        self._check_usable()
+        """Walk every chain, price every event afresh, and name what does not hold. Never raises for a damaged ledger.
+
+        Parameters
+        ----------
+        published : mapping of str to str, optional
+            Heads that were published earlier, by account; the history must still pass through them.
+        """
+        self._database.check_usable()
         try:
             records = self._marks.all()  # before the chain: a record never leads
-            with self._reading() as book:
-                return verification.verify(book, published, records=records, ledger=self._address)
+            with self._database.reading() as book:
+                return verify(book, published, records=records, ledger=self._database.address)
         except LedgerError as error:
             return Verification((str(error),), ())
 
@@ -244,92 +425,44 @@ class SqlLedger:
         LedgerError
             If the file is there, cannot be written, or the copy does not verify. Then nothing was replaced.
         """
-        if not self._is_file:
-            raise LedgerError(f"The ledger {self._where} is no file; back it up with the database's own tools, as pg_dump.")
-
-        def walk(copy: Path) -> Verification:
-            opened = SqlLedger(copy, must_exist=True)
-            try:
-                with opened._reading() as book:
-                    return verification.verify(book)  # without records: others may have charged since
-            finally:
-                opened.close()
-
-        with self._transaction(read_only=True) as connection:
-            return database.copy_file(connection, Path(self._where), Path(destination), walk, overwrite=overwrite)
+        return self._database.backup(Path(destination), overwrite=overwrite)
 
     def close(self) -> None:
         """Close the connections. The ledger stays where it is; what was in memory is gone."""
-        if os.getpid() == self._pid:
-            if self._engine is not None:
-                self._engine.dispose()
-            if self._memory is not None:
-                self._memory.close()
-        self._engine = self._memory = None
-
-    def _prepare_tables(self, *, must_exist: bool) -> None:
-        """Check the format; where there is no ledger, create one if that is allowed."""
-        with self._transaction(read_only=True) as connection:  # a reader without the right to write may still verify
-            if _has_table(connection, FormatRow):
-                self._check_format(connection)
-                self._complete = not _missing_tables(connection)
-                return
-        if must_exist:
-            raise LedgerError(f"{self._where} holds no ledger. Check the address, or create one with open_ledger.")
-        self._make_tables()
-
-    def _make_tables(self) -> None:
-        """Make a ledger, or give one of an earlier version the tables it lacks: its entries stay as they are."""
-        with self._transaction(read_only=False) as connection:
-            if connection.dialect.name == "postgresql":  # in SQLite the write lock of the transaction does it
-                connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": _CREATION_LOCK})
-            if not _has_table(connection, FormatRow):
-                if self._is_file and not database.is_empty(Path(self._where)):
-                    raise LedgerError(
-                        f"{self._where} is a database without a ledger: another program's, or a copy of a ledger that was "
-                        "made without its -wal file. A new ledger is made in a new file only."
-                    )
-                database.make_tables(connection)
-            self._check_format(connection)
-            missing = _missing_tables(connection)
-            METADATA.create_all(connection, tables=[TABLES[row] for row in missing])
-            if ChargeRow in missing:
-                verification.list_charges(Book(connection, for_update=True))
-        self._complete = True
-
-    def _check_format(self, connection: Connection) -> None:
-        versions = connection.execute(select(TABLES[FormatRow])).scalars().all()
-        if versions != [FORMAT_VERSION]:
-            raise LedgerError(
-                f"The ledger {self._where} has the format {versions}; this version of vitrail reads [{FORMAT_VERSION}]. Use "
-                "the version that wrote it, or a later one."
-            )
-
-    @property
-    def _address(self) -> str:
-        """The place by which records know this ledger: one name for a file, whatever links lead to it."""
-        return str(Path(self._where).resolve()) if self._is_file else self._where
+        self._database.close()
 
     @contextmanager
-    def _writing(self, account: str, *, data: str | None = None) -> Iterator[Book]:
-        """A transaction on an account that no record contradicts. Its own record follows the commit."""
-        if not self._complete:
-            self._make_tables()
-        with self._transaction(read_only=False) as connection:
-            book = Book(connection, for_update=True)
-            opening = self._opening(book, account)
-            if opening is not None and (mark := self._marks.of(opening)) is not None:
-                self._refuse_older_copy(book, mark)
-            yield book
+    def _writing(self, account: str, refused: str, *, unsure: str | None = None, data: str | None = None) -> Iterator[Book]:
+        """A transaction on an account that no record contradicts. Its own record follows the commit.
+
+        Parameters
+        ----------
+        account : str
+            The account.
+        refused : str
+            Said after an error of the ledger: what holds when nothing was written.
+        unsure : str, optional
+            Said instead when the database failed, perhaps at the commit; ``refused`` if not given.
+        data : str, optional
+            Where the account's rows are, for its record.
+        """
+        try:
+            with self._database.writing() as book:
+                opening = self._opening(book, account)
+                if opening is not None and (mark := self._marks.of(opening)) is not None:
+                    self._refuse_older_copy(book, mark)
+                yield book
+        except LedgerError as error:
+            error.args = (f"{error} {unsure if unsure and isinstance(error, TransactionFailed) else refused}",)
+            raise
         if (row := book.spending) is not None:  # committed
             if opening is None and row.seq == 1:
                 opening = self._openings[account] = row.head
             if opening is not None:  # else the first entry was removed, which verify names
-                self._marks.keep(mark_of(row, opening, self._address, data))
+                self._marks.keep(mark_of(row, opening, self._database.address, data))
 
     def _refuse_older_copy(self, book: Book, mark: HighWater) -> None:
-        if (refusal := contradiction(book, mark, self._where, self._marks.file(mark.opening))) is not None:
-            raise refusal
+        refuse_older_copy(book, mark, self._database.where, self._marks.file(mark.opening))
 
     def _opening(self, book: Book, account: str) -> str | None:
         """The digest of the account's first entry. Read once: a ledger in this one's place is found by this one's record."""
@@ -337,100 +470,12 @@ class SqlLedger:
             self._openings[account] = first.digest
         return self._openings.get(account)
 
-    @contextmanager
-    def _reading(self) -> Iterator[Book]:
-        with self._transaction(read_only=True) as connection:
-            missing = frozenset[Callable[..., object]]() if self._complete else _missing_tables(connection)
-            yield Book(connection, for_update=False, missing=missing)
-
-    @contextmanager
-    def _transaction(self, *, read_only: bool) -> Iterator[Connection]:
-        """One transaction: committed if the block ends well, rolled back if it does not."""
-        self._check_usable()
-        try:
-            with self._connection(read_only=read_only) as connection, connection.begin():
-                yield connection
-        except (SQLAlchemyError, sqlite3.Error) as error:
-            reason = str(getattr(error, "orig", error)).partition("\n")[0]
-            raise TransactionFailed(f"The ledger {self._where} could not complete a transaction ({reason}).") from error
-
-    @contextmanager
-    def _connection(self, *, read_only: bool) -> Iterator[Connection]:
-        """A connection of the engine's own, or, in memory, the one there is, while no other thread has it."""
-        if self._memory is not None:
-            if not self._lock.acquire(timeout=database.BUSY_SECONDS):
-                raise TransactionFailed("The ledger in memory is busy with another transaction of this process.")
-            try:
-                yield self._memory
-            finally:
-                self._lock.release()
-        elif self._engine is not None:
-            options: dict[str, object] = {database.READ_ONLY: read_only}
-            if read_only and self._engine.dialect.name == "postgresql":
-                options["isolation_level"] = "REPEATABLE READ"  # one snapshot for all the statements of a reader
-            with self._engine.connect().execution_options(**options) as connection:
-                yield connection
-
-    def _check_usable(self) -> None:
-        """Refuse a ledger that was closed. A forked child gets an engine of its own: connections do not survive a fork."""
-        if self._engine is None and self._memory is None:
-            raise LedgerError(f"The ledger {self._where} was closed. Open it again with open_ledger.")
-        if os.getpid() != self._pid:
-            if self._engine is None:
-                raise LedgerError(
-                    "A ledger in memory belongs to the process that made it: a child that spent from its copy would spend "
-                    "the budget twice. Use a ledger file, for example open_ledger('ledger.db'), to share a budget."
-                )
-            _INHERITED.append(self._engine)
-            self._engine = database.connect(self._url)
-            self._pid = os.getpid()
-
     def __reduce__(self) -> NoReturn:
         raise LedgerError("A ledger cannot be copied or pickled. Open it by its address where it is needed.")
 
     def __repr__(self) -> str:
-        return f"SqlLedger({self._where!r})"
+        return f"SqlLedger({self._database.where!r})"
 
 
-@contextmanager
-def _outcome(refused: str, *, unsure: str | None = None) -> Iterator[None]:
-    """Add to a ledger's error how things stand.
-
-    Parameters
-    ----------
-    refused : str
-        What holds when the operation was refused and nothing of it was written.
-    unsure : str, optional
-        What holds when the database failed, perhaps at the commit; ``refused`` if not given.
-    """
-    try:
-        yield
-    except LedgerError as error:
-        said = unsure if unsure is not None and isinstance(error, TransactionFailed) else refused
-        error.args = (f"{error} {said}",)
-        raise
-
-
-def _has_table(connection: Connection, row: Callable[..., object]) -> bool:
-    return inspect(connection).has_table(TABLES[row].name)
-
-
-def _missing_tables(connection: Connection) -> frozenset[Callable[..., object]]:
-    """The rows that a ledger of an earlier version has no tables for."""
-    return frozenset(row for row in LATER if not _has_table(connection, row))
-
-
-_OPEN: weakref.WeakSet[SqlLedger] = weakref.WeakSet()
-_INHERITED: list[Engine] = []
-"""Engines a child got from its parent. Kept, because letting one go would close the parent's connections from here."""
-
-
-def _close_idle_connections() -> None:
-    """Leave a child nothing to inherit but what another thread is using this very moment."""
-    for ledger in list(_OPEN):
-        if ledger._engine is not None:
-            ledger._engine.dispose()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_close_idle_connections)
+def _cap_body(budget: Budget) -> dict[str, JsonValue]:
+    return {"budget": budget.to_json(), "capacity": cost_to_json(budget.capacity())}

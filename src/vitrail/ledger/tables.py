@@ -141,6 +141,9 @@ class KeptRow:
     content: bytes
 
 
+Row: TypeAlias = (
+    AccountRow | AnalystRow | PartRow | RawEntry | ChargeRow | ReleaseRow | SightingRow | ReservationRow | KeptRow
+)
 _WRITE: dict[type, Callable[..., JsonValue]] = {Cost: cost_to_json, Budget: Budget.to_json, Part: Part.to_json}
 _READ: dict[str, Callable[[JsonValue], object]] = {
     "Cost": cost_from_json,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from ..accounting import Cost, Selection, Spending, UnknownEvent, event_from_json
+from ..accounting import Cost, JsonValue, Selection, Spending, UnknownEvent, event_from_json
 from ..errors import LedgerCorrupted, VitrailError
 from ..guarantee import Budget, Neighbours, check_neighbours
 from .allowance import fits
@@ -21,6 +21,10 @@ from .tables import AnalystRow, ChargeRow, PartRow, ReservationRow, SightingRow,
 TallyRow: TypeAlias = AnalystRow | PartRow | SightingRow | ReservationRow | ChargeRow
 
 
+Recorded: TypeAlias = tuple[int, JsonValue, JsonValue]
+"""Of stored bytes: the number of the entry that records them, their SHA-256 and their size."""
+
+
 @dataclass(slots=True)
 class AnalystTally:
     """What the entries say about one analyst."""
@@ -28,20 +32,6 @@ class AnalystTally:
     spending: Spending = field(default_factory=Spending)
     cap: Budget | None = None
     capacity: Cost | None = None
-
-    @property
-    def spent(self) -> Cost:
-        """What counts against the cap."""
-        return self.spending.total
-
-
-@dataclass(frozen=True, slots=True)
-class Released:
-    """What was recorded about a stored release."""
-
-    released_seq: int
-    sha256: str
-    size: int
 
 
 @dataclass(slots=True)
@@ -67,10 +57,10 @@ class Tally:
     analysts: dict[str, AnalystTally] = field(default_factory=dict)
     charges: dict[int, ChargeRow] = field(default_factory=dict)
     reservations: dict[int, ReservationRow] = field(default_factory=dict)
-    releases: dict[int, Released] = field(default_factory=dict)
+    releases: dict[int, Recorded] = field(default_factory=dict)
     sightings: set[tuple[int, str]] = field(default_factory=set)
-    partitions: dict[str, tuple[str, int]] = field(default_factory=dict)
-    kept: dict[tuple[str, str], Released] = field(default_factory=dict)
+    partitions: dict[str, tuple[int, str]] = field(default_factory=dict)
+    kept: dict[tuple[str, str], Recorded] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
     @property
@@ -100,10 +90,8 @@ class Tally:
         self.capacity = _capacity(entry, self.budget)
 
     def _capped(self, entry: Entry) -> None:
-        line = self._analyst(entry)
-        cap = budget_from_json(entry.body["budget"])
-        line.capacity = _capacity(entry, cap)
-        line.cap = cap
+        line, cap = self._analyst(entry), budget_from_json(entry.body["budget"])
+        line.capacity, line.cap = _capacity(entry, cap), cap
 
     def _charged(self, entry: Entry) -> None:
         cost, part = entry.cost, self._part(entry)
@@ -113,10 +101,8 @@ class Tally:
             self._spend(entry, cost, part)
             self._count(entry, cost, part)
         self.n_questions += 1
-        key, recipe = entry.body["key"], None if held is None else held.recipe
-        self.charges[entry.seq] = ChargeRow(
-            self.account, entry.seq, self._analyst_name(entry), None if key is None else str(key), recipe, part, cost
-        )
+        named = _text(entry, "key"), None if held is None else held.recipe
+        self.charges[entry.seq] = ChargeRow(self.account, entry.seq, self._analyst_name(entry), *named, part, cost)
         event_fields = entry.body["event"]
         if not isinstance(event_fields, dict):
             raise LedgerCorrupted("it holds no event")
@@ -125,6 +111,8 @@ class Tally:
         # price is rounded up by more than that. Every other price is exact arithmetic.
         repriced = event.cost()
         slack = 1 + repriced.pico_mu_squared // 10**12 if isinstance(event, Selection) else 0
+        if held is not None and repriced <= cost:  # a step is booked at its whole share, of which an event may miss a little
+            slack = 1 + repriced.pico_mu_squared // 10**11
         if not _nearly(cost, repriced, slack):
             raise LedgerCorrupted(f"its event costs {repriced}, and {cost} was charged")
 
@@ -134,8 +122,7 @@ class Tally:
             raise LedgerCorrupted(f"it stores a release for entry {of}, which is no charge")
         if of in self.releases:
             raise LedgerCorrupted(f"it stores a second release for charge {of}")
-        size = entry.body["size"]
-        self.releases[of] = Released(entry.seq, str(entry.body["sha256"]), size if isinstance(size, int) else -1)
+        self.releases[of] = entry.seq, entry.body["sha256"], entry.body["size"]
         self.sightings.add((of, self.charges[of].analyst))
 
     def _replayed(self, entry: Entry) -> None:
@@ -167,17 +154,12 @@ class Tally:
         return charged
 
     def _reserved(self, entry: Entry) -> None:
-        held, held_of_cap, part = (
-            cost_from_json(entry.body["cost"]),
-            cost_from_json(entry.body["counted"]),
-            self._part(entry),
-        )
+        held, held_of_cap = cost_from_json(entry.body["cost"]), cost_from_json(entry.body["counted"])
+        part = self._part(entry)
         self._spend(entry, held, part)
         self._count(entry, held_of_cap, part)
-        analyst, recipe = self._analyst_name(entry), entry.body["recipe"]
-        self.reservations[entry.seq] = ReservationRow(
-            self.account, entry.seq, analyst, None if recipe is None else str(recipe), part, held, held_of_cap
-        )
+        named = self._analyst_name(entry), _text(entry, "recipe")
+        self.reservations[entry.seq] = ReservationRow(self.account, entry.seq, *named, part, held, held_of_cap)
 
     def _booked(self, entry: Entry, cost: Cost, part: Part | None, *, of_cap_only: bool = False) -> ReservationRow | None:
         """The reservation that the entry is booked against. What cannot be booked counts in full, as if it named none."""
@@ -198,32 +180,26 @@ class Tally:
             return held
         return None
 
-    def _finished(self, entry: Entry) -> None:
-        self._close(entry, "finished")
-
-    def _freed(self, entry: Entry) -> None:
-        self._close(entry, "freed")
-
-    def _close(self, entry: Entry, state: State) -> None:
+    def _finished(self, entry: Entry, state: State = "finished") -> None:
         of = entry.body["of"]
         held = self.reservations.get(of) if isinstance(of, int) else None
         if held is None:
             raise LedgerCorrupted(f"it gives back what entry {of} reserved, which is no reservation")
         if held.state in ("finished", state):
             raise LedgerCorrupted(f"it gives back what reservation {of} held, which was {held.state} before")
-        place = None if held.part is None else held.part.place
-        self.spending.take_back(held.held, place)
-        self.analysts[held.analyst].spending.take_back(held.held_of_cap, place)
+        self.spending.take_back(held.held, _place(held.part))
+        self.analysts[held.analyst].spending.take_back(held.held_of_cap, _place(held.part))
         self.reservations[held.reserved_seq] = replace(held, held=Cost(), held_of_cap=Cost(), state=state)
         told = cost_from_json(entry.body["cost"]), cost_from_json(entry.body["counted"])
         if told != (held.held, held.held_of_cap):
             raise LedgerCorrupted(f"it gives back {told}, and reservation {of} held {(held.held, held.held_of_cap)}")
 
+    def _freed(self, entry: Entry) -> None:
+        self._finished(entry, "freed")
+
     def _kept(self, entry: Entry) -> None:
-        self._analyst_name(entry)
-        size = entry.body["size"]
-        recorded = Released(entry.seq, str(entry.body["sha256"]), size if isinstance(size, int) else -1)
-        self.kept[str(entry.analyst), str(entry.body["name"])] = recorded
+        name = self._analyst_name(entry), str(entry.body["name"])
+        self.kept[name] = entry.seq, entry.body["sha256"], entry.body["size"]
 
     def _part(self, entry: Entry) -> Part | None:
         """The part that was charged. One that cannot be believed counts as the whole data, which is never too little."""
@@ -237,19 +213,18 @@ class Tally:
         if self.neighbours != "add-remove":
             self.complain(entry.seq, f"it charges a part under neighbours {self.neighbours!r}")
             return None
-        if self.partitions.setdefault(part.partition, (part.name, part.count)) != (part.name, part.count):
+        if self.partitions.setdefault(part.partition, (part.count, part.name)) != (part.count, part.name):
             self.complain(entry.seq, "it describes its partition otherwise than an entry before it")
             return None
         return part
 
     def _spend(self, entry: Entry, cost: Cost, part: Part | None) -> None:
-        place = None if part is None else part.place
-        if not fits(self.spending.exposure(place), cost, self.capacity):
+        if not fits(self.spending.exposure(_place(part)), cost, self.capacity):
             self.complain(entry.seq, "it takes the account past its budget")
-        self.spending.add(cost, place)
+        self.spending.add(cost, _place(part))
 
     def _count(self, entry: Entry, cost: Cost, part: Part | None) -> None:
-        line, place = self._analyst(entry), None if part is None else part.place
+        line, place = self._analyst(entry), _place(part)
         if line.capacity is not None and not fits(line.spending.exposure(place), cost, line.capacity):
             self.complain(entry.seq, f"it takes analyst {entry.analyst!r} past the cap that held then")
         line.spending.add(cost, place)
@@ -271,12 +246,11 @@ class Tally:
         everyone = {"": self.spending, **{name: line.spending for name, line in self.analysts.items()}}
         return {
             AnalystRow: [
-                AnalystRow(self.account, name, line.spent, line.cap, line.capacity) for name, line in self.analysts.items()
+                AnalystRow(self.account, name, line.spending.total, line.cap, line.capacity)
+                for name, line in self.analysts.items()
             ],
             PartRow: [
-                PartRow(
-                    self.account, name, partition, index, self.partitions[partition][1], self.partitions[partition][0], cost
-                )
+                PartRow(self.account, name, partition, index, *self.partitions[partition], cost)
                 for name, spending in everyone.items()
                 for partition, costs in spending.parts.items()
                 for index, cost in costs.items()
@@ -285,6 +259,15 @@ class Tally:
             ReservationRow: list(self.reservations.values()),
             ChargeRow: self.listed_charges(),
         }
+
+
+def _place(part: Part | None) -> tuple[str, int] | None:
+    return None if part is None else part.place
+
+
+def _text(entry: Entry, name: str) -> str | None:
+    value = entry.body[name]
+    return None if value is None else str(value)
 
 
 def _capacity(entry: Entry, budget: Budget) -> Cost:
@@ -300,7 +283,5 @@ def _capacity(entry: Entry, budget: Budget) -> Cost:
 
 
 def _nearly(one: Cost, other: Cost, slack: int) -> bool:
-    return abs(one.pico_mu_squared - other.pico_mu_squared) <= slack and (one.pico_epsilon, one.quecto_delta) == (
-        other.pico_epsilon,
-        other.quecto_delta,
-    )
+    blocks_agree = (one.pico_epsilon, one.quecto_delta) == (other.pico_epsilon, other.quecto_delta)
+    return blocks_agree and abs(one.pico_mu_squared - other.pico_mu_squared) <= slack

@@ -22,7 +22,7 @@ from .entries import RawEntry, decode
 from .high_water import HighWater
 from .results import Verification, VerifiedAccount
 from .tables import TABLES, AnalystRow, ChargeRow, KeptRow, PartRow, ReleaseRow, ReservationRow, SightingRow
-from .tally import Tally, TallyRow
+from .tally import Recorded, Tally, TallyRow
 
 
 def verify(
@@ -34,16 +34,9 @@ def verify(
 ) -> Verification:
     """Walk every chain that the book holds.
 
-    Parameters
-    ----------
-    book : Book
-        An open transaction.
-    published : mapping of str to str, optional
-        Heads that were published earlier, by account.
-    records : sequence of HighWater
-        What is known from outside about these accounts, and about others, which are passed over.
-    ledger : str, optional
-        Where this ledger is: an account that was recorded there must be there.
+    ``published`` are heads that were published earlier, by account; ``records`` what is known from outside about these
+    accounts, and about others, which are passed over; ``ledger`` is where this one is: an account that was recorded there
+    must be there.
     """
     problems: list[str] = []
     accounts: list[VerifiedAccount] = []
@@ -177,16 +170,14 @@ def _compare_kept(book: Book, tally: Tally) -> None:
     missing = dict(tally.kept)
     for row in book.stream(KeptRow, tally.account):
         recorded = missing.pop((row.analyst, row.name), None)
-        found = (row.kept_seq, hashlib.sha256(row.content).hexdigest(), len(row.content))
-        if recorded is None or found != (recorded.released_seq, recorded.sha256, recorded.size):
+        if recorded != _recorded(row.kept_seq, row.content):
             reason = "no entry records it" if recorded is None else "it does not match the entry that recorded it last"
-            tally.problems.append(
-                f"What analyst {row.analyst!r} keeps as {row.name!r} in account {tally.account!r} cannot stand: {reason}."
-            )
-    tally.problems += [
-        f"What analyst {analyst!r} keeps as {name!r} in account {tally.account!r} was recorded and is missing."
-        for analyst, name in sorted(missing)
-    ]
+            tally.problems.append(f"{_kept_words(tally, row.analyst, row.name)} cannot stand: {reason}.")
+    tally.problems += [f"{_kept_words(tally, *key)} was recorded and is missing." for key in sorted(missing)]
+
+
+def _kept_words(tally: Tally, analyst: str, name: str) -> str:
+    return f"What analyst {analyst!r} keeps as {name!r} in account {tally.account!r}"
 
 
 def _compare_releases(book: Book, tally: Tally) -> None:
@@ -209,13 +200,16 @@ def _wrong_release(row: ReleaseRow, tally: Tally) -> str | None:
         return "there is no such charge"
     if recorded is None:
         return "no entry records it"
-    if row.released_seq != recorded.released_seq:
-        return f"it was recorded by entry {recorded.released_seq} and names entry {row.released_seq}"
+    if row.released_seq != recorded[0]:
+        return f"it was recorded by entry {recorded[0]} and names entry {row.released_seq}"
     if row.key != charged.key:
         return "it is kept under another key than it was charged with"
-    if hashlib.sha256(row.content).hexdigest() != recorded.sha256 or len(row.content) != recorded.size:
-        return "its bytes do not match the digest that was recorded"
-    return None
+    matches = recorded == _recorded(row.released_seq, row.content)
+    return None if matches else "its bytes do not match the digest that was recorded"
+
+
+def _recorded(seq: int, content: bytes) -> Recorded:
+    return seq, hashlib.sha256(content).hexdigest(), len(content)
 
 
 def _reason(error: Exception) -> str:

@@ -11,7 +11,7 @@ from .. import _checks
 from ..accounting import Basis, Cost, Event, JsonValue
 from ..errors import InvalidInput
 from ..guarantee import Budget, Guarantee, question_mu
-from ..ledger import Charge, Ledger, Part, Replay, Reservation, Statement, open_ledger
+from ..ledger import Charge, Part, Replay, Reservation, Statement, open_ledger
 from ..ledger.high_water import check_forgetful
 from ..nothing_escapes import answering, opening, stop_if_interrupted
 from ..progress import progress
@@ -51,7 +51,7 @@ class PrivateData:
         The column to predict; it is no feature.
     neighbours : {"add-remove", "replace-one"}
         What the promise is about: a row more or less, or a row exchanged.
-    ledger : str, Path, Ledger, optional
+    ledger : str, Path, SqlLedger, optional
         Where the bill is kept: ``"sqlite:///ledger.db"``, a path ending in ``.db``. If not given, the bill ends with the
         process, which is warned of once; ``"memory"`` says that it may.
     analyst : str
@@ -119,7 +119,7 @@ class PrivateData:
         path = str(Path(rows).resolve()) if isinstance(rows, str | Path) else None
         if ledger is None:
             check_forgetful(account or name, path)
-        self.__ledger: Ledger = open_ledger(ledger)  # type: ignore[arg-type]
+        self.__ledger = open_ledger(ledger)  # type: ignore[arg-type]
         self.__account = self.__ledger.open_account(account or name, budget, self.__setting.neighbours, data=path)
 
     def __repr__(self) -> str:
@@ -313,15 +313,21 @@ class PrivateData:
         (True, True)
         """
         plan = self.__plan(question, epsilon, mu)
-        return self.__answer(question, plan, self.__key(question, plan), question.label, None)
+        return self.__answer(question, plan, self.__key(question, plan), question.label)
 
     def __answer(
-        self, question: Question, plan: Plan, key: str | None, label: str | None, reservation: Reservation | None
+        self,
+        question: Question,
+        plan: Plan,
+        key: str | None,
+        label: str | None,
+        reservation: Reservation | None = None,
+        booked: Cost | None = None,
     ) -> Release:
         self.__predictions.begin()
         block_rows = question.probe(self.__setting, self.__predictions)
         described = {"dataset": self.__name, **question.describe(), **({"label": label} if label else {})}
-        charge = self.__charge(plan.event, described, key, reservation)
+        charge = self.__charge(plan.event, described, key, reservation, booked)
         if isinstance(charge, Replay):
             return Release.from_bytes(charge.release, replayed=True)
         rows = RowPass(self.__rows, self.__setting, self.__predictions)
@@ -330,7 +336,12 @@ class PrivateData:
         return self.__stored(charge, answer, plan.sigma, promise, question.describe())
 
     def __charge(
-        self, event: Event, question: dict[str, JsonValue], key: str | None, reservation: Reservation | None = None
+        self,
+        event: Event,
+        question: dict[str, JsonValue],
+        key: str | None,
+        reservation: Reservation | None = None,
+        booked: Cost | None = None,
     ) -> Charge | Replay:
         """Look at what is plain about the files before a row is, then charge; a stored release needs no files."""
         if key is None:
@@ -348,6 +359,7 @@ class PrivateData:
             key=key,
             part=self.__part,
             reservation=reservation,
+            booked=booked,
         )
 
     def __stored(
@@ -376,16 +388,19 @@ class PrivateData:
             part=self.__part,
         )
 
-    def ask_reserved(self, reservation: Reservation, question: Question, *, mu: float, step: int, label: str) -> Release:
+    def ask_reserved(
+        self, reservation: Reservation, question: Question, *, mu: float, booked: Cost, step: int, label: str
+    ) -> Release:
         """Answer a step of a conversation, booked against its reservation; a step that was answered before is replayed.
 
-        A question with a key of its own is known by that; any other by the conversation and its step.
+        A question with a key of its own is known by that; any other by the conversation and its step. ``booked``: the
+        step's share in whole units, of which ``mu`` may miss the last.
         """
         plan = self.__plan(question, None, mu)
         key = self.__key(question, plan)
         if key is None and reservation.recipe is not None:
             key = digest_of({"format": KEY_FORMAT, "recipe": reservation.recipe, "step": step})
-        return self.__answer(question, plan, key, label, reservation)
+        return self.__answer(question, plan, key, label, reservation, booked)
 
     def finish(self, reservation: Reservation) -> None:
         """The conversation is over: what it did not book is given back."""
