@@ -20,9 +20,8 @@ from ..accounting import Cost
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
 from .band_claim import BandClaim
-from .base import Frame, Result
+from .base import Frame, Result, show
 from .checks import Floats, PlainValue, checked_names, checked_texts, frozen_numbers, plain_points, shown_text
-from .door import show
 
 if TYPE_CHECKING:
     import shap

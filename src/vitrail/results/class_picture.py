@@ -18,9 +18,8 @@ from ..schema.bins import Bins
 from ..solve.counterfactual.autoencoder import AnyCode
 from ..solve.rows.cuts import values_in
 from .band_claim import TWO_SIDED_95, BandClaim
-from .base import Frame, Result
+from .base import Frame, Result, show
 from .checks import frozen_numbers
-from .door import show
 from .marginals import nearest_shares
 from .private_rows import PrivateRows
 

@@ -14,9 +14,8 @@ from .._types import Bools, Floats
 from ..accounting import Cost
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
-from .base import Frame, Result
+from .base import Frame, Result, show
 from .checks import PlainValue, checked_names, checked_texts, plain_column, plain_points, plain_value
-from .door import show
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

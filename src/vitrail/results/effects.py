@@ -13,11 +13,9 @@ from ..accounting import Cost
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
 from .band_claim import TWO_SIDED_95, BandClaim, weakest
-from .base import Frame, Result
-from .curve import Curve
-from .door import show
+from .base import Frame, Result, show
+from .curve import Curve, Surface
 from .marginals import Marginals
-from .surface import Surface
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -28,9 +28,8 @@ from ..releases import Release
 from ..schema.bins import Bins
 from ..schema.reading import did_you_mean
 from .band_claim import TWO_SIDED_95, BandClaim
-from .base import Frame, Result
+from .base import Frame, Result, show
 from .checks import Floats, checked_names, frozen_numbers
-from .door import show
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -24,9 +24,8 @@ from ..solve.rows.cuts import values_in
 from ..solve.rows.network import Network, fit_network
 from ..solve.rows.structure import Link
 from .band_claim import TWO_SIDED_95
-from .base import Frame, Result
+from .base import Frame, Result, show
 from .checks import Floats, frozen_numbers
-from .door import show
 from .marginals import Marginals, nearest_shares
 
 if TYPE_CHECKING:

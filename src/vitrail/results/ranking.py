@@ -21,9 +21,8 @@ from ..accounting import Cost
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
 from .band_claim import TWO_SIDED_95, BandClaim
-from .base import Frame, Result
+from .base import Frame, Result, show
 from .checks import Floats, checked_names, checked_texts, frozen_numbers
-from .door import show
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ..results.surface import Side
+    from ..results.curve import Side
 
 FOOT = 0.14
 """Share of the height that the histogram at the foot takes."""
