@@ -1,4 +1,14 @@
-"""The schema: an ordered set of declared columns, and the one place where rows become numbers."""
+"""The schema: an ordered set of declared columns, and the one place where rows become numbers.
+
+Bounds and levels read off a frame that is public. Nothing here is private, and none of it may see private rows.
+
+A view: public columns made from a row, by which an explanation speaks while the model sees the whole row.
+
+A model of pictures needs every pixel; people understand patches. A view turns the features of a row into fewer, or shorter,
+features of its own, each in [0, 1], and states a bound on their length. Whatever it does is public and fixed before any
+private row is seen, and it depends on its row alone, bit for bit: elementwise operations only, no matrix products. The vault
+clips what exceeds the stated bound, so a view that broke it would cost accuracy and never privacy.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +16,10 @@ import hashlib
 import html
 import importlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,14 +28,14 @@ from ..accounting import JsonValue
 from ..errors import InvalidInput, SchemaError
 from ..nothing_escapes import hushed
 from . import layout as _layout
-from .columns import Categorical, Column, Numeric, column_from_json
-from .inference import infer_column
+from .columns import Categorical, Column, Level, Numeric, column_from_json
 from .layout import BoolArray, FloatArray, layout_of, levels_array
 from .reading import did_you_mean, read_private, read_public
-from .sources import sources_of
+from .sources import Coded, Numbers, Refused, Source, Values, sources_of
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 FORMAT_VERSION = 1
 
@@ -332,3 +342,87 @@ class Schema(Mapping[str, Column]):
 
 def _names_of(name: str, column: Column) -> tuple[str, ...]:
     return (name,) if isinstance(column, Numeric) else tuple(f"{name}={level}" for level in column.levels)
+
+
+def infer_column(name: str, source: Source, max_levels: int) -> Column:
+    """What a public column's values suggest."""
+    if isinstance(source, Refused):
+        raise SchemaError(f"column {name!r} has dtype {source.dtype}; only numbers and levels can be declared: leave it out")
+    if isinstance(source, Coded) and source.distinct == [False, True]:
+        return Categorical([False, True])
+    if isinstance(source, Numbers):
+        return _numeric(name, source.values, source.whole)
+    present = [_plain(value) for value in source.distinct_values() if not _is_missing(value)]
+    if isinstance(source, Values) and present and all(type(value) in (int, float) for value in present):
+        return _numeric(name, np.array(present, dtype=np.float64), all(isinstance(value, int) for value in present))
+    return _categorical(name, present, max_levels)
+
+
+def _plain(value: object) -> object:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _is_missing(value: object) -> bool:
+    # `value != value` finds NaN and NaT; pandas' own NA refuses to be compared and is known by its name.
+    return value is None or type(value).__name__ == "NAType" or (isinstance(value, float) and value != value)
+
+
+def _numeric(name: str, values: np.ndarray[tuple[int], np.dtype[np.float64]], whole: bool) -> Numeric:
+    finite = values[np.isfinite(values)]
+    if not finite.size or finite.min() == finite.max():
+        seen = f"only the value {finite[0]}" if finite.size else "no value"
+        raise SchemaError(f"column {name!r} of the public frame has {seen}, so it shows no bounds; declare it yourself")
+    return Numeric(float(finite.min()), float(finite.max()), integer=whole)
+
+
+def _categorical(name: str, present: Sequence[object], max_levels: int) -> Categorical:
+    levels: dict[Level, None] = {}
+    for value in present:
+        if not isinstance(value, Level):
+            raise SchemaError(
+                f"column {name!r} of the public frame holds {value!r}; levels must be texts, numbers or booleans"
+            )
+        levels[value] = None
+    if not levels:
+        raise SchemaError(f"column {name!r} of the public frame has no value, so it shows no levels; declare it yourself")
+    if len(levels) > max_levels:
+        raise SchemaError(
+            f"column {name!r} of the public frame has {len(levels)} levels, more than max_levels={max_levels}; "
+            "leave it out, group its levels, or raise max_levels"
+        )
+    if len({isinstance(level, str) for level in levels}) > 1:
+        raise SchemaError(f"column {name!r} of the public frame mixes texts and numbers; declare it yourself")
+    return Categorical(
+        sorted(levels, key=lambda level: (level if isinstance(level, str) else "", 0 if isinstance(level, str) else level))
+    )
+
+
+@runtime_checkable
+class View(Protocol):
+    """What an explainer needs to know of a view; :class:`Picture` and :class:`BagOfWords` are views."""
+
+    def schema(self) -> Schema:
+        """The columns of the rows it looks at; all of them are numbers."""
+        ...
+
+    def view_schema(self) -> Schema:
+        """The columns that it shows, all of them numbers; an explanation names these."""
+        ...
+
+    @property
+    def largest_norm(self) -> float:
+        """Bound on the length of a row of shown features."""
+        ...
+
+    def look(self, features: FloatArray) -> FloatArray:
+        """Shown features in [0, 1], (rows, view columns), of features (rows, columns)."""
+        ...
+
+    @property
+    def note(self) -> str:
+        """A sentence for the reader of an explanation."""
+        ...
+
+    def digest(self) -> str:
+        """A hash of everything that decides what it shows."""
+        ...

@@ -34,9 +34,8 @@ from ..errors import InvalidInput, SchemaError
 from ..nothing_escapes import attempt, hushed
 from .columns import Numeric
 from .layout import FloatArray
-from .plain_columns import Coded, Values
 from .schema import Schema
-from .sources import source_of_column
+from .sources import Coded, Values, source_of_column
 
 WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 

@@ -18,15 +18,12 @@ from ..results.band_claim import BandClaim
 from .attributions import AttributionPlots, attribution_figure, attributions_figure, summary, waterfall_figure
 from .audits import RocCurve, audit_page, roc_figure
 from .counterfactuals import changes_figure, class_counts_figure, distances_figure, pictures_figure
-from .curves import curve_figure, curves_figure, surface_figure
+from .curves import Estimate, curve_figure, curves_figure, estimates_figure, ranking_figure, surface_figure
 from .histograms import histograms_figure, links_figure
-from .images import heat_figure, image_figure
-from .maps import filters_figure, map_figure
+from .images import filters_figure, heat_figure, image_figure, map_figure
 from .pages import fragment, page, page_content
-from .rankings import Estimate, estimates_figure, ranking_figure
-from .render import write_page
 from .spending import bill_table, budget_figure, budget_over_queries
-from .style import figure_svg
+from .style import figure_svg, write_page
 from .tables import Table
 from .words import HighlightedText, Word
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ..accounting import JsonValue
 from ..errors import InvalidInput
-from .render import render
-from .style import AMBER, GLASS, RULE, SOFT, new_figure, put_labels, quiet
+from .style import AMBER, GLASS, RULE, SOFT, new_figure, put_labels, quiet, render
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

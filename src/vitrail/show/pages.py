@@ -23,8 +23,9 @@ from ..results.effects import Effects
 from ..results.marginals import Marginals
 from ..results.private_rows import PrivateRows
 from ..results.report import PART_NAMES, Report
-from . import attributions, counterfactuals, curves, histograms, rankings, spending
-from .render import render
+from . import attributions, counterfactuals, curves, histograms, spending
+from . import curves as rankings
+from .style import render
 from .tables import Table
 
 if TYPE_CHECKING:

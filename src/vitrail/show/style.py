@@ -1,4 +1,7 @@
-"""The one look: colours, figures, axes, and how a figure becomes part of a page. matplotlib is imported on first use."""
+"""The one look: colours, figures, axes, and how a figure becomes part of a page. matplotlib is imported on first use.
+
+The renderer: every page and every notebook fragment is a template in ``templates``, and what it is given is escaped.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ import base64
 import io
 import warnings
 from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -13,12 +18,15 @@ from numpy.typing import ArrayLike
 
 from .. import _checks
 from .._types import Floats
+from ..errors import InvalidInput
 from .tables import shortened
 
 if TYPE_CHECKING:
+    from jinja2 import Environment
     from matplotlib.axes import Axes
     from matplotlib.colors import LinearSegmentedColormap
     from matplotlib.figure import Figure
+
 
 INK = "#1f2933"
 SOFT = "#6b7783"
@@ -168,3 +176,32 @@ def figure_address(figure: Figure) -> str:
     As an image rather than inline markup: nothing in it can run, and its ids cannot meet those of another picture.
     """
     return f"data:image/svg+xml;base64,{base64.b64encode(figure_svg(figure)).decode('ascii')}"
+
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.globals |= {"address": figure_address, "MARK": MARK}
+    return environment
+
+
+def render(template: str, **given: object) -> str:
+    """The text of a template with what it is given. Autoescape is on for every text that is not from a template."""
+    return _environment().get_template(template).render(given)
+
+
+def write_page(html: str, path: str | Path) -> Path:
+    """Write a page as one file; returns where."""
+    target = Path(path)
+    try:
+        target.write_text(html, encoding="utf-8")
+    except OSError as error:
+        raise InvalidInput(f"the page cannot be written to {str(path)!r}: {error.strerror}") from error
+    return target

@@ -12,8 +12,7 @@ import numpy as np
 from ..errors import InvalidInput
 from ..results import Attribution, Contribution
 from ..schema.words import WORD, plain_text
-from .render import render
-from .style import INK, LOWERS, RAISES, SOFT, new_figure
+from .style import INK, LOWERS, RAISES, SOFT, new_figure, render
 from .tables import number_text
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ import numpy as np
 from ..._types import Bools, Floats
 from ...errors import InvalidInput
 from ...schema import Categorical, Level, Numeric, Schema
-from ...schema.values import matcher_of
+from ...schema.reading import matcher_of
 
 Columns: TypeAlias = Literal["all"] | Sequence[str]
 Ranges: TypeAlias = Mapping[str, Sequence[Level] | Set[Level]] | None
