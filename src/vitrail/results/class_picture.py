@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeAlias
+from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from .._types import Bools, Floats, Indices
+from .._types import Bools, Figure, Floats, Indices
 from ..accounting import Cost
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
@@ -22,9 +22,6 @@ from .base import Frame, Result, show
 from .checks import frozen_numbers
 from .marginals import nearest_shares
 from .private_rows import PrivateRows
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 By: TypeAlias = Literal["predictions", "labels"]
 CODE_SHARE = 0.5

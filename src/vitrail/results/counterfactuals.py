@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._checks import whole
-from .._types import Bools, Floats
+from .._types import Bools, Figure, Floats
 from ..accounting import Cost
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
@@ -18,8 +18,6 @@ from .base import Frame, Result, show
 from .checks import PlainValue, checked_names, checked_texts, plain_column, plain_points, plain_value
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from ..schema import Picture
 
 Change = tuple[str, PlainValue, PlainValue]

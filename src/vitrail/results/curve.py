@@ -10,11 +10,11 @@ A surface: what a model's output does as two columns change, with its noise, pro
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._types import Axes, Figure
 from ..accounting import Cost
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
@@ -22,10 +22,6 @@ from ..schema import Level
 from .band_claim import TWO_SIDED_95, BandClaim
 from .base import Frame, Result, show
 from .checks import Floats, checked_names, checked_texts, frozen_numbers, plain_value
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, eq=False)

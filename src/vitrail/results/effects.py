@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, overload
+from typing import overload
 
 import numpy as np
 
+from .._types import Figure
 from ..accounting import Cost
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
@@ -16,9 +17,6 @@ from .band_claim import TWO_SIDED_95, BandClaim, weakest
 from .base import Frame, Result, show
 from .curve import Curve, Surface
 from .marginals import Marginals
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, eq=False, repr=False)

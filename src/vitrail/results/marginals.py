@@ -17,10 +17,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
+from .._types import Figure
 from ..accounting import Cost
 from ..errors import InvalidInput, SchemaError
 from ..guarantee import Guarantee
@@ -30,9 +31,6 @@ from ..schema.reading import did_you_mean
 from .band_claim import TWO_SIDED_95, BandClaim
 from .base import Frame, Result, show
 from .checks import Floats, checked_names, frozen_numbers
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, eq=False)

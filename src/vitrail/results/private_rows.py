@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from .._types import Figure
 from ..accounting import Cost
 from ..errors import InvalidInput, SchemaError
 from ..guarantee import Guarantee
@@ -30,7 +31,6 @@ from .marginals import Marginals, nearest_shares
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
 
 Indices = NDArray[np.intp]
 

@@ -12,21 +12,17 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .. import _checks
+from .._types import Axes, Figure
 from ..accounting import Cost
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
 from .band_claim import TWO_SIDED_95, BandClaim
 from .base import Frame, Result, show
 from .checks import Floats, checked_names, checked_texts, frozen_numbers
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .._types import Figure
 from ..accounting import Cost
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
@@ -17,10 +17,6 @@ from .base import Frame, Result
 from .effects import Effects
 from .marginals import Marginals
 from .ranking import Ranking
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 PARTS = ("pdp", "ale", "importance", "shap")
 PART_NAMES = {

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from .._types import Figure
 from ..errors import InvalidInput
 
 if TYPE_CHECKING:
     import shap
-    from matplotlib.figure import Figure
 
     from .attribution import Attribution
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import _checks
-from .._types import Floats
+from .._types import Axes, Figure, Floats
 from ..errors import InvalidInput
 from ..results import Attribution
 from ..results.shap_bridge import shap_is_here, shap_waterfall
@@ -24,10 +24,6 @@ from .images import image_figure
 from .style import INK, LOWERS, PALE, RAISES, SOFT, name_rows, new_figure, put_footnote, put_title, quiet
 from .tables import Table, aligned_numbers, printable, shortened
 from .words import HighlightedText, highlighted_text
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 LONGEST_COLUMN, LONGEST_VALUE = 24, 18
 MOST_COLUMNS = 12

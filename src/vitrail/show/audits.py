@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from .._types import Figure
 from ..accounting import JsonValue
 from ..errors import InvalidInput
 from .style import AMBER, GLASS, RULE, SOFT, new_figure, put_labels, quiet, render
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 LOWEST_RATE = 1e-4
 COLORS = {"explanation": GLASS, "prediction": AMBER}

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from .._types import Figure
 from ..errors import InvalidInput
 from ..results.class_picture import ClassPicture
 from ..results.counterfactuals import Counterfactuals
@@ -26,9 +25,6 @@ from .style import (
     quiet,
 )
 from .tables import Table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 MOST_ANSWERS = 5
 MOST_ROWS = 24

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import _checks
-from .._types import Floats
+from .._types import Axes, Figure, Floats
 from ..errors import InvalidInput
 from ..results import Curve, Density, Ranking, Surface
 from ..results.band_claim import TWO_SIDED_95, BandClaim
@@ -37,9 +37,6 @@ from .style import (
 from .tables import Table, aligned_numbers, half_widths, per_cent, shortened
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
     from ..results.curve import Side
 
 

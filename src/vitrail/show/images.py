@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._types import Floats
+from .._types import Axes, Figure, Floats
 from ..errors import InvalidInput
 from ..results import Attribution
 from ..schema import Picture
@@ -31,11 +30,6 @@ from .style import (
     quiet,
 )
 from .tables import shortened
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
 
 ColumnNumbers = NDArray[np.intp]
 """For every pixel the number of the column it belongs to, -1 for none."""

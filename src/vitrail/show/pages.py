@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import singledispatch
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
+from .._types import Figure
 from ..accounting import epsilon_of, rounded_up
 from ..errors import InvalidInput
 from ..guarantee import Bill, Guarantee
@@ -27,9 +28,6 @@ from . import attributions, counterfactuals, curves, histograms, spending
 from . import curves as rankings
 from .style import render
 from .tables import Table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 Content = tuple[str, dict[str, object]]
 """The name of a template, and what it is given."""

@@ -5,18 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from .. import _checks
+from .._types import Axes, Figure
 from ..accounting import Cost, epsilon_of, rounded_up
 from ..errors import InvalidInput
 from ..guarantee import Bill
 from .style import AMBER, GLASS, INK, SERIES, new_figure, put_labels, quiet
 from .tables import Table, shortened
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 MOST_NAMED = 12
 _MOST_COMPUTED = 240

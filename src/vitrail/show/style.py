@@ -17,15 +17,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import _checks
-from .._types import Floats
+from .._types import Axes, Figure, Floats
 from ..errors import InvalidInput
 from .tables import shortened
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-    from matplotlib.axes import Axes
     from matplotlib.colors import LinearSegmentedColormap
-    from matplotlib.figure import Figure
 
 
 INK = "#1f2933"

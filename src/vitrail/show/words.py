@@ -5,18 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .._types import Figure
 from ..errors import InvalidInput
 from ..results import Attribution, Contribution
 from ..schema.words import WORD, plain_text
 from .style import INK, LOWERS, RAISES, SOFT, new_figure, render
 from .tables import number_text
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _INCHES_PER_LETTER = 0.088
 _INCHES_PER_LINE = 0.27
