@@ -107,7 +107,7 @@ class ClassPicture(Result, stored_as="class-picture/1"):
     guarantee: Guarantee
 
     def __post_init__(self) -> None:
-        self._check_types("a class picture")
+        self._check_fields("a class picture")
         columns = tuple(column.name for column in self.bins)
         of_rows = self.schema.names if self.rows is None else self.rows.schema.names
         if columns not in ((), self.schema.names) or of_rows != self.schema.names:

@@ -114,7 +114,7 @@ class Counterfactuals(Result, stored_as="counterfactuals/1"):
 
     def __post_init__(self) -> None:
         columns = checked_names(self.columns, "columns")
-        self._check_types("counterfactuals")
+        self._check_fields("counterfactuals")
         total = whole("total_CFs", self.total_CFs, most=MOST_ANSWERS, of="counterfactuals")
         for name in PER_POINT:
             if len(given := getattr(self, name)) != len(self.points):

@@ -80,7 +80,7 @@ class Marginals(Result, stored_as="marginals/1"):
     band_claim: ClassVar[BandClaim] = BandClaim.NOISE_LAW_95
 
     def __post_init__(self) -> None:
-        self._check_types("marginals")
+        self._check_fields("marginals")
         columns = checked_names((one.name for one in self.bins), "bins")
         if not columns or set(columns) != set(self.counts) or not (0 <= self.sigma < np.inf and self.n_rows_public >= 0):
             raise InvalidInput("marginals need counts of exactly the columns that have bins, a noise scale and a row count")

@@ -98,7 +98,7 @@ class PrivateRows(Result, stored_as="private-rows/1"):
     guarantee: Guarantee
 
     def __post_init__(self) -> None:
-        self._check_types("private rows")
+        self._check_fields("private rows")
         names = self.schema.names
         if tuple(one.name for one in self.bins) != names or not len(names) == len(self.counts) == len(self.groups):
             raise InvalidInput("private rows need bins, counts and groups of exactly the columns of their schema")

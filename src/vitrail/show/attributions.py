@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -18,7 +19,6 @@ from .. import _checks
 from .._types import Axes, Figure, Floats
 from ..errors import InvalidInput
 from ..results import Attribution
-from ..results.shap_bridge import shap_is_here, shap_waterfall
 from ..schema import Picture
 from .images import image_figure
 from .style import INK, LOWERS, PALE, RAISES, SOFT, name_rows, new_figure, put_footnote, put_title, quiet
@@ -248,6 +248,24 @@ def waterfall_figure(e: Attribution, point: int = 0, *, max_columns: int = MOST_
     return figure
 
 
+def _shap_waterfall(at_point: Attribution, max_columns: int) -> Figure:
+    """shap's waterfall of one point, in a figure that pyplot has forgotten again."""
+    given = at_point.to_shap(escape_dollars=True)[0]
+    import matplotlib
+    import matplotlib.pyplot as plt
+    import shap
+
+    interactive = plt.isinteractive()
+    figure = plt.figure(facecolor="white")  # a new one: shap draws into the current figure, which may be the caller's
+    try:
+        shap.plots.waterfall(given, max_display=max_columns, show=False)
+        figure.set_layout_engine("constrained")
+    finally:
+        plt.close(figure)
+        matplotlib.interactive(interactive)
+    return figure
+
+
 def _bands_text(e: Attribution) -> str:
     return "" if e.lower is None else f"; lines: {e.band_claim.bands}; pale: the band includes 0"
 
@@ -311,8 +329,8 @@ class AttributionPlots:
         if style not in ("auto", "shap", "vitrail"):
             raise InvalidInput(f"style is {style!r}; choose 'auto', 'shap' or 'vitrail'")
         _checks.whole("max_columns", max_columns)
-        if style == "shap" or (style == "auto" and shap_is_here()):
-            return shap_waterfall(self.result[point], 0, max_columns)
+        if style == "shap" or (style == "auto" and find_spec("shap") is not None):
+            return _shap_waterfall(self.result[point], max_columns)
         return waterfall_figure(self.result, point, max_columns=max_columns)
 
     def text(self, words: str | Sequence[str] | None = None, *, point: int = 0, absent: int = 4) -> HighlightedText:
