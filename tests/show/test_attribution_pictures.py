@@ -11,16 +11,13 @@ import pytest
 import vitrail as vt
 from vitrail.errors import InvalidInput
 from vitrail.show import (
-    HighlightedText,
-    Word,
-    attribution_figure,
     budget_over_queries,
     figure_svg,
     fragment,
-    waterfall_figure,
 )
 from vitrail.show.attributions import bars_of, caution_of
 from vitrail.show.style import LOWERS, PALE, RAISES
+from vitrail.show.words import HighlightedText, Word
 
 
 def explained(values, columns, points, band=None, **changes):  # type: ignore[no-untyped-def]
@@ -67,7 +64,7 @@ def hex_color(patch) -> str:  # type: ignore[no-untyped-def]
 
 
 def test_bars_are_sorted_coloured_and_pale_where_noise_could_be_all() -> None:
-    (axes,) = attribution_figure(ONE).axes
+    (axes,) = ONE.plot.bar().axes
     assert tick_texts(axes) == ["age = 39", "sex = Male", "hours = 40"]
     assert [patch.get_width() for patch in axes.patches] == [0.3, -0.2, 0.05]
     assert [hex_color(patch) for patch in axes.patches] == [RAISES, LOWERS, RAISES]
@@ -76,7 +73,7 @@ def test_bars_are_sorted_coloured_and_pale_where_noise_could_be_all() -> None:
 
 
 def test_bands_are_lines_from_lower_to_upper() -> None:
-    (axes,) = attribution_figure(ONE).axes
+    (axes,) = ONE.plot.bar().axes
     drawn = [tuple(lines.get_segments()[0][:, 0]) for lines in axes.collections]
     assert np.allclose(drawn, [(0.2, 0.4), (-0.3, -0.1), (-0.05, 0.15)])
     low, high = axes.get_xlim()
@@ -85,14 +82,14 @@ def test_bands_are_lines_from_lower_to_upper() -> None:
 
 
 def test_without_bands_no_line_is_drawn_and_no_word_said() -> None:
-    figure = attribution_figure(replace(ONE, lower=None, upper=None))
+    figure = replace(ONE, lower=None, upper=None).plot.bar()
     assert not figure.axes[0].collections
     assert "band" not in figure_svg(figure).decode()
     assert {patch.get_alpha() for patch in figure.axes[0].patches} == {1.0}
 
 
 def test_small_columns_stand_together_without_a_band() -> None:
-    (axes,) = attribution_figure(ONE, max_columns=2).axes
+    (axes,) = ONE.plot.bar(max_columns=2).axes
     assert tick_texts(axes) == ["age = 39", "2 other columns"]
     assert axes.patches[1].get_width() == pytest.approx(-0.15)
     assert len(axes.collections) == 1
@@ -100,9 +97,9 @@ def test_small_columns_stand_together_without_a_band() -> None:
 
 @pytest.mark.parametrize("most", [0, -1, 2.5, True])
 def test_max_columns_is_a_whole_number(most: object) -> None:
-    for draw in (attribution_figure, waterfall_figure):
+    for draw in (ONE.plot.bar, ONE.plot.waterfall):
         with pytest.raises(InvalidInput, match="max_columns is"):
-            draw(ONE, max_columns=most)
+            draw(max_columns=most)
 
 
 @pytest.mark.parametrize("name", ["$x^$", "$5", "a_b^c", "<b>&", "è 中", "100 %", "\\frac"])
@@ -182,7 +179,7 @@ def test_too_many_points_are_refused() -> None:
 
 
 def test_steps_lead_from_the_base_value_to_the_prediction() -> None:
-    (axes,) = waterfall_figure(ONE).axes
+    (axes,) = ONE.plot.waterfall().axes
     spans = [sorted((patch.get_x(), patch.get_x() + patch.get_width())) for patch in axes.patches]
     # Drawn from the bottom: hours, sex, age.
     assert np.allclose(spans, [[0.2, 0.25], [0.05, 0.25], [0.05, 0.35]])
