@@ -112,12 +112,29 @@ def names(name: str, value: object, known: Iterable[str]) -> tuple[str, ...]:
         raise InvalidInput(f"{name} is empty; name at least one column, or leave it out for all of them")
     for column in value:
         if column not in declared:
-            close = difflib.get_close_matches(str(column), declared, n=1)
-            hint = f". Did you mean {close[0]!r}?" if close else ""
-            raise InvalidInput(f"{name} names {column!r}, which is none of {', '.join(declared)}{hint}")
+            hint = did_you_mean(column, declared)
+            raise InvalidInput(f"{name} names {column!r}, which is none of {', '.join(declared)}{hint and '.' + hint}")
         if list(value).count(column) > 1:
             raise InvalidInput(f"{name} names {column!r} twice; name each column once")
     return tuple(value)
+
+
+def did_you_mean(given: object, known: Iterable[object]) -> str:
+    """A suggestion in words, or nothing."""
+    close = difflib.get_close_matches(str(given), [str(name) for name in known], n=1)
+    return f" Did you mean {close[0]!r}?" if close else ""
+
+
+def not_among(name: object, known: Iterable[str], those: str) -> str:
+    """What is wrong with the name of a column.
+
+    Examples
+    --------
+    >>> not_among("agee", ["age", "sex"], "in the schema")
+    "column 'agee' is not in the schema, which has 'age', 'sex'. Did you mean 'age'?"
+    """
+    names = list(known)
+    return f"column {name!r} is not {those}, which has {', '.join(map(repr, names))}.{did_you_mean(name, names)}"
 
 
 def _is_number(value: object) -> bool:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
+from .._checks import did_you_mean
 from ..errors import InvalidInput
 from ..explain.recipe import Conversation, GlobalExplainer, LocalExplainer
 from ..guarantee import Budget
@@ -21,7 +22,6 @@ from ..results.counterfactuals import Counterfactuals
 from ..results.marginals import Marginals
 from ..results.report import Report
 from ..schema import Level, Numeric, Schema
-from ..schema.reading import did_you_mean
 from . import declarations as told
 from . import screen
 from .answering import STILL_PAID, Order, fulfil, print_quote, tag_of

@@ -21,13 +21,13 @@ from typing import ClassVar
 
 import numpy as np
 
+from .._checks import not_among
 from .._types import Figure
 from ..accounting import Cost
 from ..errors import InvalidInput, SchemaError
 from ..guarantee import Guarantee
 from ..releases import Release
 from ..schema.bins import Bins
-from ..schema.reading import did_you_mean
 from .band_claim import TWO_SIDED_95, BandClaim
 from .base import Frame, Result, show
 from .checks import Floats, checked_names, frozen_numbers
@@ -197,13 +197,9 @@ class Marginals(Result, stored_as="marginals/1"):
 
     def bins_of(self, name: str) -> Bins:
         """How a column is cut."""
-        for one in self.bins:
-            if one.name == name:
-                return one
-        raise SchemaError(
-            f"column {name!r} is not among these marginals, which have {', '.join(map(repr, self.columns))}."
-            f"{did_you_mean(name, self.columns)}"
-        )
+        if name not in self.columns:
+            raise SchemaError(not_among(name, self.columns, "in this release"))
+        return self.bins[self.columns.index(name)]
 
     # --- files and frames --------------------------------------------------------------------------------------------
 

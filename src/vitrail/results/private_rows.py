@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 
 from .._types import Figure
 from ..accounting import Cost
-from ..errors import InvalidInput, SchemaError
+from ..errors import InvalidInput
 from ..guarantee import Guarantee
 from ..schema import Numeric, Schema
 from ..schema.bins import Bins
-from ..schema.reading import did_you_mean
 from ..solve.rows.consistency import agreed_shares, agreed_table, total_of
 from ..solve.rows.cuts import values_in
 from ..solve.rows.network import Network, fit_network
@@ -160,7 +159,7 @@ class PrivateRows(Result, stored_as="private-rows/1"):
 
     def group_labels(self, name: str) -> tuple[str, ...]:
         """What each group of a column holds, in words."""
-        place = self._place(name)
+        place = self.schema.column_index(name)
         bins, groups = self.bins[place], self.groups[place]
         members = [[label for label, g in zip(bins.labels, groups, strict=True) if g == k] for k in range(groups.max() + 1)]
         if bins.edges is None:
@@ -185,14 +184,6 @@ class PrivateRows(Result, stored_as="private-rows/1"):
     def _network(self) -> Network:
         bin_shares = [nearest_shares(counts / self.total) for counts in self.counts]
         return fit_network(self.links, self._agreed, self._group_shares, bin_shares, self.groups)
-
-    def _place(self, name: str) -> int:
-        if name not in self.schema:
-            raise SchemaError(
-                f"column {name!r} is not among these private rows, which have {', '.join(map(repr, self.columns))}."
-                f"{did_you_mean(name, self.columns)}"
-            )
-        return self.columns.index(name)
 
     # --- rows --------------------------------------------------------------------------------------------------------
 
