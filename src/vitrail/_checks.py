@@ -34,6 +34,16 @@ def whole(name: str, value: object, *, least: int = 1, most: int = 10**8, of: st
     return int(value)
 
 
+def pair(name: str, value: object, wanted: str) -> tuple[int, int]:
+    """Two positive whole numbers; ``wanted`` says what they are."""
+    sizes = tuple(value) if isinstance(value, tuple | list) else ()
+    if len(sizes) != 2 or any(
+        isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1 for size in sizes
+    ):
+        raise InvalidInput(f"{name} is {value!r}; it must be {wanted}")
+    return int(sizes[0]), int(sizes[1])
+
+
 def number(name: str, value: object, *, low: float, high: float, of: str = "", hint: str = "") -> float:
     """A finite number from ``low`` to ``high``, both included."""
     if not _is_number(value) or not low <= value <= high:  # type: ignore[operator]

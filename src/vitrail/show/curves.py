@@ -25,6 +25,7 @@ from .style import (
     GLASS,
     RULE,
     SOFT,
+    color_bar,
     dots,
     figure_of,
     new_figure,
@@ -263,10 +264,7 @@ def _draw_surface(axes: Axes, surface: Surface, values: Floats, label: str, colo
     for spine in axes.spines.values():
         spine.set_visible(False)
     put_labels(axes, shortened(surface.names[0], 44), surface.names[1])
-    bar = figure_of(axes).colorbar(drawn, ax=axes, shrink=0.85, pad=0.03)
-    bar.outline.set_visible(False)
-    bar.ax.tick_params(labelsize=8, colors=SOFT, length=0)
-    bar.ax.set_ylabel(shortened(label, 30), fontsize=8, color=SOFT, parse_math=False)
+    color_bar(axes, drawn, shrink=0.85, label=label)
 
 
 def _cell_edges(side: Side) -> Floats:

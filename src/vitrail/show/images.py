@@ -1,7 +1,4 @@
-"""Contributions of pixels, or of patches of pixels, laid over the picture they explain.
-
-Maps of a locally linear model: a row per class, or one input beside the maps that decided.
-"""
+"""Numbers of pixels as pictures: contributions laid over what they explain, and the maps of a locally linear model."""
 
 from __future__ import annotations
 
@@ -11,7 +8,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from .._types import Axes, Figure, Floats
+from .. import _checks
+from .._types import Axes, Bools, Figure, Floats, Indices
 from ..errors import InvalidInput
 from ..results import Attribution
 from ..schema import Picture
@@ -22,6 +20,7 @@ from .style import (
     RULE,
     SOFT,
     bare,
+    color_bar,
     diverging_colors,
     draw_pixels,
     new_figure,
@@ -31,13 +30,13 @@ from .style import (
 )
 from .tables import shortened
 
-ColumnNumbers = NDArray[np.intp]
-"""For every pixel the number of the column it belongs to, -1 for none."""
 Superpixels = NDArray[np.integer] | Mapping[str, Sequence[int]]
 
 _GREY_WEIGHTS = (0.299, 0.587, 0.114)
 """How bright red, green and blue look (ITU-R BT.601)."""
 _PANEL_INCHES = 2.9
+MOST_BARS = 12
+LONGEST_NAME = 24
 
 
 def image_figure(
@@ -65,7 +64,7 @@ def image_figure(
     column = column_of_pixels(e.columns, shape, superpixels)
     known = column >= 0
     heat = np.where(known, e.values[0][column], np.nan)
-    certain, footer = None, ""
+    certain, footer = known, ""
     if e.lower is not None and e.upper is not None:
         certain = known & ((e.lower[0][column] > 0) | (e.upper[0][column] < 0))
         unsure = len(e.columns) - len(e.certain())
@@ -75,43 +74,24 @@ def image_figure(
         if all(isinstance(value, int | float) for value in values):
             image = np.array(values, dtype=np.float64).reshape(shape)
     regions = column if superpixels is not None and len(e.columns) < column.size else None
-    return heat_figure(heat, image=image, certain=certain, title=title, footer=footer, regions=regions)
+    return _heat_figure(heat, image, certain, regions=regions, title=title, footer=footer)
 
 
-def heat_figure(
-    heat: Floats,
-    *,
-    image: Floats | None = None,
-    certain: NDArray[np.bool_] | None = None,
-    title: str = "",
-    footer: str = "",
-    regions: ColumnNumbers | None = None,
+def _heat_figure(
+    heat: Floats, image: Floats | None, certain: Bools, *, regions: Indices | None, title: str, footer: str
 ) -> Figure:
     """A heat map whose colours are centred at zero, over the picture in grey where there is one.
 
-    Parameters
-    ----------
-    heat : array of shape (height, width)
-        The contribution drawn at each pixel; NaN where there is none.
-    image : array of shape (height, width) or (height, width, 3), optional
-        The picture, on any scale. It is shown on its own as well, on the left.
-    certain : array of bool, of the same shape, optional
-        False where the noise band includes zero: such pixels get no colour.
-    title, footer : str
-        What stands above and below.
-    regions : array of int, of the same shape, optional
-        Regions whose outlines are drawn.
+    ``heat`` is NaN, and ``certain`` False, where a pixel gets no colour. ``regions`` are outlined.
     """
-    heat = np.asarray(heat, dtype=np.float64)
-    if heat.ndim != 2 or not heat.size:
-        raise InvalidInput(f"heat has shape {heat.shape}; a heat map needs a height and a width")
-    there = np.isfinite(heat)
     height, width = heat.shape
-    panels = 2 if image is not None else 1
-    figure = new_figure(
-        _PANEL_INCHES * panels + (0.9 if panels == 2 else 1.6), min(6.0, max(1.6, _PANEL_INCHES * height / width)) + 0.75
-    )
+    panels = 1 if image is None else 2
+    inches_high = min(6.0, max(1.6, _PANEL_INCHES * height / width)) + 0.75
+    figure = new_figure(_PANEL_INCHES * panels + (1.6 if image is None else 0.9), inches_high)
     overlay = figure.add_subplot(1, panels, panels)
+    shown = np.where(np.isfinite(heat), heat, 0.0)
+    size = float(np.abs(shown).max()) or 1.0
+    opacity = np.ones(heat.shape)
     if image is not None:
         grey = _grey(image, (height, width))
         picture = figure.add_subplot(1, panels, 1)
@@ -119,22 +99,17 @@ def heat_figure(
         bare(picture, "the point")
         # Little contrast, light: colours have to be told apart on top of it.
         overlay.imshow(0.6 + 0.4 * grey, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
-    size = float(np.max(np.abs(heat[there]), initial=0.0)) or 1.0
-    shown = np.where(there, heat, 0.0)
-    opacity = 0.2 + 0.75 * np.abs(shown) / size if image is not None else np.ones(heat.shape)
-    opacity = np.where(there if certain is None else there & certain, opacity, 0.0)
+        opacity = 0.2 + 0.75 * np.abs(shown) / size
+    opacity = np.where(np.isfinite(heat) & certain, opacity, 0.0)
     colored = overlay.imshow(shown, cmap=diverging_colors(), vmin=-size, vmax=size, alpha=opacity, interpolation="nearest")
     overlay.set_facecolor(RULE)
     bare(overlay, "contributions")
-    bar = figure.colorbar(colored, ax=overlay, shrink=0.8, pad=0.03)
+    bar = color_bar(overlay, colored, shrink=0.8)
     if bar.solids is not None:
         bar.solids.set_alpha(1.0)
-    bar.outline.set_visible(False)
-    bar.ax.tick_params(labelsize=8, colors=SOFT, length=0)
     if regions is not None:
         _outline(overlay, regions)
-    if title:
-        put_heading(figure, title)
+    put_heading(figure, title)
     if footer:
         put_footnote(figure, footer)
     return figure
@@ -160,7 +135,7 @@ def _grey(image: Floats, shape: tuple[int, int]) -> Floats:
     return (pixels - low) / (high - low) if high > low else np.full(shape, 0.5)
 
 
-def _outline(axes: Axes, regions: ColumnNumbers) -> None:
+def _outline(axes: Axes, regions: Indices) -> None:
     """Lines between neighbouring pixels of different regions."""
     from matplotlib.collections import LineCollection
 
@@ -169,7 +144,7 @@ def _outline(axes: Axes, regions: ColumnNumbers) -> None:
     axes.add_collection(LineCollection(right + below, colors=SOFT, linewidths=0.4, alpha=0.5))
 
 
-def column_of_pixels(columns: tuple[str, ...], shape: tuple[int, int], superpixels: Superpixels | None) -> ColumnNumbers:
+def column_of_pixels(columns: tuple[str, ...], shape: tuple[int, int], superpixels: Superpixels | None) -> Indices:
     """The number of the column that each pixel belongs to, -1 where there is none.
 
     Examples
@@ -177,7 +152,7 @@ def column_of_pixels(columns: tuple[str, ...], shape: tuple[int, int], superpixe
     >>> column_of_pixels(("sky", "sea"), (2, 2), {"sky": [0, 1], "sea": [3]}).tolist()
     [[0, 0], [-1, 1]]
     """
-    height, width = _checked_shape(shape)
+    height, width = _checks.pair("shape", shape, "a height and a width in pixels, such as (28, 28)")
     if superpixels is None:
         if len(columns) != height * width:
             raise InvalidInput(
@@ -200,7 +175,7 @@ def column_of_pixels(columns: tuple[str, ...], shape: tuple[int, int], superpixe
     return numbers.astype(np.intp)
 
 
-def _of_mapping(columns: tuple[str, ...], shape: tuple[int, int], superpixels: Mapping[str, Sequence[int]]) -> ColumnNumbers:
+def _of_mapping(columns: tuple[str, ...], shape: tuple[int, int], superpixels: Mapping[str, Sequence[int]]) -> Indices:
     made = np.full(shape[0] * shape[1], -1, dtype=np.intp)
     for name, given in superpixels.items():
         if name not in columns:
@@ -216,17 +191,6 @@ def _of_mapping(columns: tuple[str, ...], shape: tuple[int, int], superpixels: M
             )
         made[pixels] = columns.index(name)
     return made.reshape(shape)
-
-
-def _checked_shape(shape: tuple[int, int]) -> tuple[int, int]:
-    pair = isinstance(shape, tuple | list) and len(shape) == 2
-    if not pair or any(isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1 for size in shape):
-        raise InvalidInput(f"shape is {shape!r}; it must be a height and a width in pixels, such as (28, 28)")
-    return int(shape[0]), int(shape[1])
-
-
-MOST_BARS = 12
-LONGEST_NAME = 24
 
 
 def filters_figure(
@@ -312,12 +276,8 @@ def map_figure(
         axes = figure.subplots(1, len(maps) + 2, squeeze=False)[0]
         top = e.top(MOST_BARS)
         values = np.array([contribution.value for contribution in top])
-        _bars(
-            axes[0],
-            values,
-            [f"{contribution.column} = {contribution.shown}" for contribution in top],
-            float(np.abs(values).max()) or 1.0,
-        )
+        names = [f"{contribution.column} = {contribution.shown}" for contribution in top]
+        _bars(axes[0], values, names, float(np.abs(values).max()) or 1.0)
         order = _largest([average])
         limit = max(float(np.abs(values).max()) for values in (*maps, average)) or 1.0
         _bars(axes[1], average[order], [e.features[j] for j in order], limit)
@@ -353,8 +313,7 @@ def _bars(axes: Axes, values: Floats, names: Sequence[str], limit: float) -> Non
     quiet(axes)
     rows = np.arange(len(values))
     axes.barh(rows, values, color=[RAISES if value > 0 else LOWERS for value in values], height=0.7)
-    axes.set_xlim(-1.05 * limit, 1.05 * limit)
-    axes.set_ylim(len(values) - 0.4, -0.6)
+    axes.set(xlim=(-1.05 * limit, 1.05 * limit), ylim=(len(values) - 0.4, -0.6))
     axes.axvline(0, color=RULE, linewidth=0.8)
     axes.set_yticks(rows if names else [], [shortened(name, LONGEST_NAME) for name in names], parse_math=False)
 

@@ -23,6 +23,8 @@ from .tables import shortened
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colorbar import Colorbar
     from matplotlib.colors import LinearSegmentedColormap
 
 
@@ -138,6 +140,16 @@ def small_multiples(heights: Sequence[float], across: int, width_inches: float =
             cell = grid[i, j].subgridspec(2, 1, height_ratios=[own, max(1e-3, 1 - own)])
             axes.append(figure.add_subplot(cell[0, 0]))
     return figure, axes
+
+
+def color_bar(axes: Axes, colored: ScalarMappable, *, shrink: float, label: str = "") -> Colorbar:
+    """What the colours of axes mean, beside them."""
+    bar = figure_of(axes).colorbar(colored, ax=axes, shrink=shrink, pad=0.03)
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(labelsize=8, colors=SOFT, length=0)
+    if label:
+        bar.ax.set_ylabel(shortened(label, 30), fontsize=8, color=SOFT, parse_math=False)
+    return bar
 
 
 def diverging_colors() -> LinearSegmentedColormap:
