@@ -11,7 +11,6 @@ import pytest
 import vitrail as vt
 from vitrail.errors import InvalidInput
 from vitrail.show import (
-    budget_over_queries,
     figure_svg,
     fragment,
 )
@@ -111,7 +110,6 @@ def test_names_are_text_not_formulas_or_markup(name: str) -> None:
         made.plot.waterfall(style="vitrail"),
         made.plot.text_figure(),
         made.plot.text_figure([name]),
-        budget_over_queries({name: [vt.Cost.of_mu(0.1)]}, delta=1e-6),
     ]
     for figure in figures:
         drawn = figure_svg(figure).decode()
@@ -306,54 +304,6 @@ def test_pictures_that_do_not_fit_are_refused(arguments: dict[str, object], mess
     made = explained([np.zeros(6)], PIXELS, [dict.fromkeys(PIXELS, 1)])
     with pytest.raises(InvalidInput, match=message):
         made.plot.image(**arguments)
-
-
-# --- spending --------------------------------------------------------------------------------------------------------
-
-
-def test_lines_show_what_the_accountant_says() -> None:
-    costs = {"once": [vt.Cost.of_mu(0.2)], "each": [vt.Cost.of_mu(0.1)] * 9}
-    (axes,) = budget_over_queries(costs, delta=1e-6, budget_epsilon=2.0).axes
-    once, each = axes.get_lines()[:2]
-    assert list(once.get_xdata()) == list(range(10))
-    assert once.get_ydata()[0] == 0
-    assert once.get_ydata()[1] == once.get_ydata()[9] == pytest.approx(vt.Guarantee.of_mu(0.2, 1e-6).epsilon)
-    assert each.get_ydata()[4] == pytest.approx(vt.Guarantee.of_mu(0.2, 1e-6).epsilon)
-    assert axes.get_ylim()[1] > 2.0
-
-
-def test_many_questions_are_drawn_at_few_places_with_true_ends() -> None:
-    (axes,) = budget_over_queries({"each": [vt.Cost.of_mu(0.01)] * 10_000}, delta=1e-6).axes
-    (line,) = axes.get_lines()
-    assert len(line.get_xdata()) < 300
-    assert line.get_xdata()[-1] == 10_000
-    assert line.get_ydata()[-1] == pytest.approx(vt.Guarantee.of_mu(1.0, 1e-6).epsilon)
-
-
-def test_blocks_add_as_they_are() -> None:
-    (axes,) = budget_over_queries({"trained": [vt.Cost.of_block(0.5, 1e-7)] * 2}, delta=1e-6).axes
-    assert axes.get_lines()[0].get_ydata() == pytest.approx([0, 0.5, 1.0])
-
-
-def test_names_at_the_ends_of_lines_keep_apart() -> None:
-    costs = {f"method {i}": [vt.Cost.of_mu(0.1)] for i in range(5)}
-    (axes,) = budget_over_queries(costs, delta=1e-6).axes
-    heights = sorted(text.xy[1] for text in axes.texts)
-    assert min(np.diff(heights)) > 0.05
-
-
-@pytest.mark.parametrize(
-    ("costs", "arguments", "message"),
-    [
-        ({}, {}, "no costs to draw"),
-        ({"a": []}, {}, "no costs to draw"),
-        ({"a": [vt.Cost.of_mu(1)]}, {"delta": 0.0}, "delta is 0.0"),
-        ({"a": [vt.Cost.of_mu(1)]}, {"n_queries": 0}, "n_queries is 0"),
-    ],
-)
-def test_spending_needs_something_spent(costs: object, arguments: dict[str, object], message: str) -> None:
-    with pytest.raises(InvalidInput, match=message):
-        budget_over_queries(costs, **{"delta": 1e-6, **arguments})
 
 
 # --- all of them -----------------------------------------------------------------------------------------------------

@@ -271,10 +271,6 @@ class PrivateRows(Result, stored_as="private-rows/1"):
         counts = {bins.name: counts for bins, counts in zip(self.bins, self.counts, strict=True)}
         return Marginals(self.dataset, self.bins, counts, self.counts_sigma, self.n_rows_public, self.cost, self.guarantee)
 
-    def plot_marginals(self, *, across: int = 3) -> Figure:
-        """Draw the noisy histogram of every column, with noise bands."""
-        return self.marginals.plot(across=across)
-
 
 def _number_of_groups(group: Indices, bins: Bins) -> int:
     numbers = np.unique(group)

@@ -13,21 +13,7 @@ from .._types import Axes, Bools, Figure, Floats, Indices
 from ..errors import InvalidInput
 from ..results import Attribution
 from ..schema import Picture
-from .style import (
-    INK,
-    LOWERS,
-    RAISES,
-    RULE,
-    SOFT,
-    bare,
-    color_bar,
-    diverging_colors,
-    draw_pixels,
-    new_figure,
-    put_footnote,
-    put_heading,
-    quiet,
-)
+from . import style
 from .tables import shortened
 
 Superpixels = NDArray[np.integer] | Mapping[str, Sequence[int]]
@@ -87,7 +73,7 @@ def _heat_figure(
     height, width = heat.shape
     panels = 1 if image is None else 2
     inches_high = min(6.0, max(1.6, _PANEL_INCHES * height / width)) + 0.75
-    figure = new_figure(_PANEL_INCHES * panels + (1.6 if image is None else 0.9), inches_high)
+    figure = style.new_figure(_PANEL_INCHES * panels + (1.6 if image is None else 0.9), inches_high)
     overlay = figure.add_subplot(1, panels, panels)
     shown = np.where(np.isfinite(heat), heat, 0.0)
     size = float(np.abs(shown).max()) or 1.0
@@ -96,22 +82,24 @@ def _heat_figure(
         grey = _grey(image, (height, width))
         picture = figure.add_subplot(1, panels, 1)
         picture.imshow(grey, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
-        bare(picture, "the point")
+        style.bare(picture, "the point")
         # Little contrast, light: colours have to be told apart on top of it.
         overlay.imshow(0.6 + 0.4 * grey, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
         opacity = 0.2 + 0.75 * np.abs(shown) / size
     opacity = np.where(np.isfinite(heat) & certain, opacity, 0.0)
-    colored = overlay.imshow(shown, cmap=diverging_colors(), vmin=-size, vmax=size, alpha=opacity, interpolation="nearest")
-    overlay.set_facecolor(RULE)
-    bare(overlay, "contributions")
-    bar = color_bar(overlay, colored, shrink=0.8)
+    colored = overlay.imshow(
+        shown, cmap=style.diverging_colors(), vmin=-size, vmax=size, alpha=opacity, interpolation="nearest"
+    )
+    overlay.set_facecolor(style.RULE)
+    style.bare(overlay, "contributions")
+    bar = style.color_bar(overlay, colored, shrink=0.8)
     if bar.solids is not None:
         bar.solids.set_alpha(1.0)
     if regions is not None:
         _outline(overlay, regions)
-    put_heading(figure, title)
+    style.put_heading(figure, title)
     if footer:
-        put_footnote(figure, footer)
+        style.put_footnote(figure, footer)
     return figure
 
 
@@ -141,7 +129,7 @@ def _outline(axes: Axes, regions: Indices) -> None:
 
     right = [((x + 0.5, y - 0.5), (x + 0.5, y + 0.5)) for y, x in np.argwhere(regions[:, 1:] != regions[:, :-1]).tolist()]
     below = [((x - 0.5, y + 0.5), (x + 0.5, y + 0.5)) for y, x in np.argwhere(regions[1:] != regions[:-1]).tolist()]
-    axes.add_collection(LineCollection(right + below, colors=SOFT, linewidths=0.4, alpha=0.5))
+    axes.add_collection(LineCollection(right + below, colors=style.SOFT, linewidths=0.4, alpha=0.5))
 
 
 def column_of_pixels(columns: tuple[str, ...], shape: tuple[int, int], superpixels: Superpixels | None) -> Indices:
@@ -220,7 +208,7 @@ def filters_figure(
     across = max(len(row) for row in maps)
     bars_height = max(1.2, 0.16 * min(len(features), MOST_BARS) + 0.6)
     width, height = (2.1 * across + 2.5, bars_height) if shape is None else (0.85 * across + 0.9, 0.85)
-    figure = new_figure(width, height * len(maps) + 0.9)
+    figure = style.new_figure(width, height * len(maps) + 0.9)
     axes = figure.subplots(len(maps), across, squeeze=False)
     order = _largest([values for row in maps for values in row])
     for r, row in enumerate(maps):
@@ -233,13 +221,13 @@ def filters_figure(
             else:
                 draw_map(axes[r, c], row[c], shape)
             if weights is not None and c < len(row):
-                axes[r, c].set_title(f"{weights[r][c]:.2f}", fontsize=7, color=SOFT, pad=2)
+                axes[r, c].set_title(f"{weights[r][c]:.2f}", fontsize=7, color=style.SOFT, pad=2)
         name = shortened(classes[r], LONGEST_NAME)
         if shape is None:
-            axes[r, 0].set_title(name, fontsize=9, color=INK, loc="left", parse_math=False)
+            axes[r, 0].set_title(name, fontsize=9, color=style.INK, loc="left", parse_math=False)
         else:
             axes[r, 0].set_ylabel(
-                name, fontsize=9, color=INK, rotation=0, ha="right", va="center", labelpad=6, parse_math=False
+                name, fontsize=9, color=style.INK, rotation=0, ha="right", va="center", labelpad=6, parse_math=False
             )
     _put_promise(figure, footer)
     return figure
@@ -272,7 +260,7 @@ def map_figure(
     assert e.coefficients is not None
     name, average = shortened(label, LONGEST_NAME), e.coefficients[0]
     if shape is None:
-        figure = new_figure(3.0 + 2.6 * (len(maps) + 1), 0.2 * min(len(e.features), MOST_BARS) + 1.4)
+        figure = style.new_figure(3.0 + 2.6 * (len(maps) + 1), 0.2 * min(len(e.features), MOST_BARS) + 1.4)
         axes = figure.subplots(1, len(maps) + 2, squeeze=False)[0]
         top = e.top(MOST_BARS)
         values = np.array([contribution.value for contribution in top])
@@ -287,16 +275,16 @@ def map_figure(
     else:
         if len(e.columns) != shape[0] * shape[1]:
             raise InvalidInput(f"shape is {shape} and the input has {len(e.columns)} columns; give the shape of the picture")
-        figure = new_figure(1.35 * (len(maps) + 3), 2.1)
+        figure = style.new_figure(1.35 * (len(maps) + 3), 2.1)
         axes = figure.subplots(1, len(maps) + 3, squeeze=False)[0]
         point = np.array([e.points[0][column] for column in e.columns], dtype=np.float64)
         axes[0].imshow(point.reshape(shape), cmap="gray_r", interpolation="nearest")
-        bare(axes[0])
+        style.bare(axes[0])
         for panel, values in zip(axes[1:], (*maps, average, e.values[0]), strict=True):
             draw_map(panel, values, shape)
         titles = [f"input: {name}", *(f"map, weight {weight:.2f}" for weight in weights), "average map", "contributions"]
     for panel, title in zip(axes, titles, strict=True):
-        panel.set_title(title, fontsize=8, color=INK, parse_math=False)
+        panel.set_title(title, fontsize=8, color=style.INK, parse_math=False)
     _put_promise(figure, footer)
     return figure
 
@@ -305,16 +293,16 @@ def draw_map(axes: Axes, values: Floats, shape: tuple[int, int]) -> None:
     """One map as a picture, colours centred at zero."""
     if values.size != shape[0] * shape[1]:
         raise InvalidInput(f"shape is {shape}, that is {shape[0] * shape[1]} pixels, and a map has {values.size} numbers")
-    draw_pixels(axes, values.reshape(shape))
+    style.draw_pixels(axes, values.reshape(shape))
 
 
 def _bars(axes: Axes, values: Floats, names: Sequence[str], limit: float) -> None:
     """Lying bars on a scale from ``-limit`` to ``limit``, the first on top; no names where none are given."""
-    quiet(axes)
+    style.quiet(axes)
     rows = np.arange(len(values))
-    axes.barh(rows, values, color=[RAISES if value > 0 else LOWERS for value in values], height=0.7)
+    axes.barh(rows, values, color=[style.RAISES if value > 0 else style.LOWERS for value in values], height=0.7)
     axes.set(xlim=(-1.05 * limit, 1.05 * limit), ylim=(len(values) - 0.4, -0.6))
-    axes.axvline(0, color=RULE, linewidth=0.8)
+    axes.axvline(0, color=style.RULE, linewidth=0.8)
     axes.set_yticks(rows if names else [], [shortened(name, LONGEST_NAME) for name in names], parse_math=False)
 
 
@@ -328,4 +316,4 @@ def _put_promise(figure: Figure, text: str) -> None:
     """The promise in small letters, in lines as wide as the figure."""
     if text:
         wide = max(40, int(figure.get_size_inches()[0] * 17))
-        figure.supxlabel("\n".join(textwrap.wrap(text, wide)), fontsize=6.5, color=SOFT, x=0.01, ha="left")
+        figure.supxlabel("\n".join(textwrap.wrap(text, wide)), fontsize=6.5, color=style.SOFT, x=0.01, ha="left")

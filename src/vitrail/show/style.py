@@ -38,8 +38,6 @@ RAISES = "#b5483a"
 LOWERS = GLASS
 MARK = "#fbe8c8"
 """Behind a value that was changed."""
-SERIES = (GLASS, RAISES, "#4f7f52", "#7a5c99", "#3d8f93", "#8a6d3b", INK, SOFT)
-"""Lines of one figure, in turn."""
 PALE = 0.35
 """Opacity of what may be noise alone."""
 
