@@ -93,16 +93,7 @@ class Marginals(Result, stored_as="marginals/1"):
         assert release.sigma is not None
         ends = np.cumsum([len(one) for one in bins])
         counts = {one.name: part for one, part in zip(bins, np.split(release.value, ends[:-1]), strict=True)}
-        return cls(
-            release.dataset,
-            bins,
-            counts,
-            release.sigma,
-            n_rows_public,
-            release.cost,
-            release.guarantee,
-            release,
-        )
+        return cls(release.dataset, bins, counts, release.sigma, n_rows_public, release.cost, release.guarantee, release)
 
     def __repr__(self) -> str:
         return f"Marginals({self.dataset!r}, {len(self.bins)} columns, sigma={self.sigma:.4g}, {self.guarantee.brief})"
