@@ -46,22 +46,23 @@ def pair(name: str, value: object, wanted: str) -> tuple[int, int]:
 
 def number(name: str, value: object, *, low: float, high: float, of: str = "", hint: str = "") -> float:
     """A finite number from ``low`` to ``high``, both included."""
-    if not _is_number(value) or not low <= value <= high:  # type: ignore[operator]
-        raise InvalidInput(f"{_name(name, of)} is {value!r}; it must be a number from {low:g} to {high:g}{hint}")
-    return float(value)  # type: ignore[arg-type]
+    return _within(name, value, low, high, of, f"be a number from {low:g} to {high:g}{hint}")
 
 
 def positive(name: str, value: object, *, of: str = "") -> float:
     """A positive, finite number of sane size."""
-    if not _is_number(value) or not 1e-100 <= value <= 1e100:  # type: ignore[operator]
-        raise InvalidInput(f"{_name(name, of)} is {value!r}; it must be a positive, finite number")
-    return float(value)  # type: ignore[arg-type]
+    return _within(name, value, 1e-100, 1e100, of, "be a positive, finite number")
 
 
 def fraction(name: str, value: object, *, of: str = "") -> float:
     """A number above 0 and at most 1, such as a sampling rate."""
-    if not _is_number(value) or not 0 < value <= 1:  # type: ignore[operator]
-        raise InvalidInput(f"{_name(name, of)} is {value!r}; it must lie in (0, 1], for example 0.1")
+    return _within(name, value, math.ulp(0.0), 1.0, of, "lie in (0, 1], for example 0.1")
+
+
+def _within(name: str, value: object, low: float, high: float, of: str, wanted: str) -> float:
+    known = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not known or not low <= value <= high or not math.isfinite(value):  # type: ignore[operator, arg-type]
+        raise InvalidInput(f"{_name(name, of)} is {value!r}; it must {wanted}")
     return float(value)  # type: ignore[arg-type]
 
 
@@ -145,10 +146,6 @@ def not_among(name: object, known: Iterable[str], those: str) -> str:
     """
     names = list(known)
     return f"column {name!r} is not {those}, which has {', '.join(map(repr, names))}.{did_you_mean(name, names)}"
-
-
-def _is_number(value: object) -> bool:
-    return not isinstance(value, bool) and isinstance(value, int | float | np.number) and math.isfinite(value)
 
 
 def _name(name: str, of: str) -> str:

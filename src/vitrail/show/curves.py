@@ -8,7 +8,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -74,18 +74,9 @@ def most_common_levels(curve: Curve, most: int, own: object = None) -> Curve:
     levels = tuple(curve.x)
     kept = sorted(sorted(range(len(levels)), key=lambda j: (levels[j] != own, -shares[j]))[:most])
 
-    def some(numbers: Floats | None) -> Floats | None:
-        return None if numbers is None else numbers[kept]
-
-    return replace(
-        curve,
-        x=tuple(levels[j] for j in kept),
-        y=curve.y[kept],
-        lower=some(curve.lower),
-        upper=some(curve.upper),
-        std=some(curve.std),
-        density=Density(None, shares[kept]),
-    )
+    given = {name: getattr(curve, name) for name in ("y", "lower", "upper", "std")}
+    some: dict[str, Any] = {name: None if numbers is None else numbers[kept] for name, numbers in given.items()}
+    return replace(curve, x=tuple(levels[j] for j in kept), density=Density(None, shares[kept]), **some)
 
 
 # --- curves --------------------------------------------------------------------------------------------------------------
@@ -258,17 +249,10 @@ def _cell_edges(side: Side) -> Floats:
 
 def surface_table(surface: Surface) -> Table:
     """The numbers of a surface."""
-    half = np.full(surface.values.shape, np.nan) if surface.std is None else TWO_SIDED_95 * surface.std
-    rows = tuple(
-        (
-            shown_text(first),
-            shown_text(second),
-            f"{surface.values[a, b]:.4g}",
-            "" if surface.std is None else f"± {half[a, b]:.2g}",
-        )
-        for a, first in enumerate(surface.sides[0])
-        for b, second in enumerate(surface.sides[1])
-    )
+    places = [(shown_text(first), shown_text(second)) for first in surface.sides[0] for second in surface.sides[1]]
+    values = [f"{value:.4g}" for value in surface.values.ravel()]
+    half = [""] * len(values) if surface.std is None else [f"± {TWO_SIDED_95 * std:.2g}" for std in surface.std.ravel()]
+    rows = tuple((*place, *numbers) for place, *numbers in zip(places, values, half, strict=True))
     return Table((*surface.names, surface.value_label or "value", surface.band_claim.column), rows, numeric=(2, 3))
 
 

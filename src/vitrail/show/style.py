@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from .. import _checks
 from .._types import Axes, Figure, Floats
-from ..errors import InvalidInput
+from ..results.archive import write_bytes
 from .tables import shortened
 
 if TYPE_CHECKING:
@@ -207,9 +207,4 @@ def render(template: str, **given: object) -> str:
 
 def write_page(html: str, path: str | Path) -> Path:
     """Write a page as one file; returns where."""
-    target = Path(path)
-    try:
-        target.write_text(html, encoding="utf-8")
-    except OSError as error:
-        raise InvalidInput(f"the page cannot be written to {str(path)!r}: {error.strerror}") from error
-    return target
+    return write_bytes(path, html.encode())
