@@ -89,21 +89,22 @@ class BandClaim(StrEnum):
         >>> BandClaim.NOT_CALIBRATED.sentence("accumulated effects").split(" only")[0]
         'Bands of accumulated effects show the privacy noise'
         """
-        bands = f"Bands of {what}" if what else "Bands"
-        if self is BandClaim.NOT_CALIBRATED:
-            return (
-                f"{bands} show the privacy noise only and are not calibrated on unseen data: the value without noise can "
-                "lie outside more often than they suggest."
-            )
-        if self is BandClaim.NOISE_LAW_95:
-            return (
-                f"{bands} hold the privacy noise in 95 % of all draws, for each number on its own; nothing else that moves "
-                "a value is in them."
-            )
-        return (
-            f"{bands} are nominal 95 % noise bands, for each number on its own; how often they held is measured in the "
-            "benchmarks."
-        )
+        return (f"Bands of {what} " if what else "Bands ") + _SENTENCES[self]
+
+
+_SENTENCES = {
+    BandClaim.MEASURED_95: (
+        "are nominal 95 % noise bands, for each number on its own; how often they held is measured in the benchmarks."
+    ),
+    BandClaim.NOISE_LAW_95: (
+        "hold the privacy noise in 95 % of all draws, for each number on its own; nothing else that moves a value is in "
+        "them."
+    ),
+    BandClaim.NOT_CALIBRATED: (
+        "show the privacy noise only and are not calibrated on unseen data: the value without noise can lie outside more "
+        "often than they suggest."
+    ),
+}
 
 
 def weakest(claims: Iterable[BandClaim]) -> BandClaim:

@@ -21,7 +21,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from .._checks import not_among
+from .. import _checks
 from .._types import Figure
 from ..accounting import Cost
 from ..errors import InvalidInput, SchemaError
@@ -171,8 +171,7 @@ class Marginals(Result, stored_as="marginals/1"):
 
         Where a bin holds one whole number, that number; within a wider bin values are taken as evenly spread.
         """
-        if isinstance(q, bool) or not isinstance(q, int | float | np.number) or not 0 <= q <= 1:
-            raise InvalidInput(f"q is {q!r}; a quantile is asked for a share between 0 and 1, such as 0.5 for the median")
+        _checks.number("q", q, low=0, high=1, hint=": a share of the rows, such as 0.5 for the median")
         bins = self.bins_of(name)
         middles, shares = bins.midpoints, self.shares[name]
         assert bins.edges is not None
@@ -189,7 +188,7 @@ class Marginals(Result, stored_as="marginals/1"):
     def bins_of(self, name: str) -> Bins:
         """How a column is cut."""
         if name not in self.columns:
-            raise SchemaError(not_among(name, self.columns, "in this release"))
+            raise SchemaError(_checks.not_among(name, self.columns, "in this release"))
         return self.bins[self.columns.index(name)]
 
     # --- files and frames --------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import html
 import importlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
@@ -67,11 +68,8 @@ class Schema(Mapping[str, Column]):
                 raise SchemaError(f"column {name!r} is {column!r}; it must be Numeric(low, high) or Categorical(levels)")
         self._columns: dict[str, Column] = dict(columns)
         self._layout = Layout(self._columns.values())
-        self._feature_names = tuple(
-            name if isinstance(column, Numeric) else f"{name}={level}"
-            for name, column in columns.items()
-            for level in (("",) if isinstance(column, Numeric) else column.levels)
-        )
+        names = ([n] if isinstance(c, Numeric) else [f"{n}={level}" for level in c.levels] for n, c in columns.items())
+        self._feature_names = tuple(chain.from_iterable(names))
         if len(set(self._feature_names)) < len(self._feature_names):
             twice = next(text for text in self._feature_names if self._feature_names.count(text) > 1)
             raise SchemaError(f"two features would be called {twice!r}; rename one of the columns")
@@ -340,16 +338,16 @@ def infer_column(name: str, source: Source, max_levels: int) -> Column:
         return _numeric(name, source.values, source.whole)
     if source.distinct == [False, True] and not source.loose:
         return Categorical([False, True])
-    plain = (value.item() if isinstance(value, np.generic) else value for value in source.distinct)
-    # `value != value` finds NaN and NaT; pandas' own NA refuses to be compared and is known by its name.
-    present = [
-        value
-        for value in plain
-        if not (value is None or type(value).__name__ == "NAType" or (isinstance(value, float) and value != value))
-    ]
+    plain = [value.item() if isinstance(value, np.generic) else value for value in source.distinct]
+    present = [value for value in plain if not _is_missing(value)]
     if source.loose and present and all(type(value) in (int, float) for value in present):
         return _numeric(name, np.array(present, dtype=np.float64), all(isinstance(value, int) for value in present))
     return _categorical(name, present, max_levels)
+
+
+def _is_missing(value: object) -> bool:
+    # `value != value` finds NaN and NaT; pandas' own NA refuses to be compared and is known by its name.
+    return value is None or type(value).__name__ == "NAType" or (isinstance(value, float) and value != value)
 
 
 def _numeric(name: str, values: FloatArray, whole: bool) -> Numeric:

@@ -21,7 +21,7 @@ from ..errors import InvalidInput
 from ..results import Attribution
 from ..schema import Picture
 from .images import image_figure
-from .style import INK, LOWERS, PALE, RAISES, SOFT, name_rows, new_figure, put_footnote, put_title, quiet
+from .style import INK, LOWERS, PALE, RAISES, SOFT, name_rows, new_axes, new_figure, put_footnote, put_title, quiet
 from .tables import Table, aligned_numbers, printable, shortened
 from .words import HighlightedText, highlighted_text
 
@@ -153,7 +153,6 @@ def _draw_bar(axes: Axes, row: int, bar: Bar, start: float = 0.0) -> None:
 
 def _draw_steps(axes: Axes, bars: Sequence[Bar], base: float) -> None:
     """Draw the bars one from the end of another, from the base value below to the prediction above."""
-    quiet(axes, "x")
     name_rows(axes, [bar.text for bar in bars], 60)
     reached, ends, texts = base, [base], aligned_numbers((bar.value for bar in bars), "+")
     for row in reversed(range(len(bars))):
@@ -241,8 +240,7 @@ class AttributionPlots:
         """
         at_point = self.result[point]
         bars = bars_of(at_point, max_columns)
-        figure = new_figure(6.4, 1.05 + 0.3 * len(bars))
-        axes = figure.add_subplot()
+        figure, axes = new_axes(6.4, 1.05 + 0.3 * len(bars), "x")
         draw_bars(axes, bars)
         put_title(axes, sentence_of(at_point), 80)
         self._put_footnote(figure, "contribution to the model's output")
@@ -300,8 +298,7 @@ class AttributionPlots:
         bars = bars_of(at_point, max_columns)
         if style == "shap" or (style == "auto" and find_spec("shap") is not None):
             return _shap_waterfall(at_point, max_columns)
-        figure = new_figure(6.4, 1.25 + 0.32 * len(bars))
-        axes = figure.add_subplot()
+        figure, axes = new_axes(6.4, 1.25 + 0.32 * len(bars), "x")
         _draw_steps(axes, bars, float(at_point.base_values[0]))
         for value in (at_point.base_values[0], at_point.predictions[0]):
             axes.axvline(value, color=SOFT, linewidth=0.8, linestyle=":", zorder=0)

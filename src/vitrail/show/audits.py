@@ -9,7 +9,7 @@ from typing import Literal
 from .._types import Figure
 from ..accounting import JsonValue
 from ..errors import InvalidInput
-from .style import AMBER, GLASS, RULE, SOFT, new_figure, put_labels, quiet, render
+from .style import AMBER, GLASS, RULE, SOFT, new_axes, put_labels, render
 
 LOWEST_RATE = 1e-4
 COLORS = {"explanation": GLASS, "prediction": AMBER}
@@ -41,9 +41,7 @@ def roc_figure(curves: Sequence[RocCurve], *, logarithmic: bool = True) -> Figur
     """
     if not curves:
         raise InvalidInput("there is no curve to draw; give at least one")
-    figure = new_figure(5.2, 4.9)
-    axes = figure.add_subplot()
-    quiet(axes, "both")
+    figure, axes = new_axes(5.2, 4.9, "both")
     axes.spines["left"].set_visible(True)
     axes.spines["left"].set_color(RULE)
     low = LOWEST_RATE if logarithmic else 0.0

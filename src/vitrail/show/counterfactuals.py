@@ -20,7 +20,7 @@ INCHES_PER_LETTER = 0.088
 
 
 def question_of(result: Counterfactuals, person: int = 0) -> str:
-    """What was of_person about a person."""
+    """What was asked about a person."""
     return f"{result.model} says {result.classes[person]}; what would make it say {result.wanted[person]}?"
 
 
@@ -32,18 +32,16 @@ def changes_table(result: Counterfactuals, person: int = 0) -> Table:
     others = [name for name in of_person.columns if name not in changed]
     chosen = {*changed[:MOST_ROWS], *others[: max(0, MOST_ROWS - len(changed))]}
     shown = [name for name in of_person.columns if name in chosen]
+
+    def cell(after: object, before: object) -> str:
+        return UNCHANGED if after == before else _text(after)
+
     rows = [
-        (
-            _text(name),
-            _text(query[name]),
-            *(_text(answer.row[name]) if answer.row[name] != query[name] else UNCHANGED for answer in answers),
-        )
-        for name in shown
+        (_text(name), _text(query[name]), *(cell(answer.row[name], query[name]) for answer in answers)) for name in shown
     ]
     marked = frozenset((i, j) for i, row in enumerate(rows) for j in range(2, len(row)) if row[j] != UNCHANGED)
-    rows.append(
-        ("model says", *(f"{output:.3g}" for output in (of_person.outputs[0], *(answer.output for answer in answers))))
-    )
+    outputs = (of_person.outputs[0], *(answer.output for answer in answers))
+    rows.append(("model says", *(f"{output:.3g}" for output in outputs)))
     if answers:
         rows.append(("distance", "", *(f"{answer.distance:.3g}" for answer in answers)))
         rows.append(("to the class", "", *(f"{answer.plausibility:.3g}" for answer in answers)))
@@ -107,10 +105,8 @@ def pictures_figure(result: Counterfactuals, person: int, shape: tuple[int, int]
     bright = max(float(before.max()), float(after.max())) or 1.0
     figure = style.new_figure(7.2, 7.2 / 3 * shape[0] / shape[1] + 0.9)
     query, what_if, difference = figure.subplots(1, 3)
-    for axes, pixels, name, output in (
-        (query, before, "query", of_person.outputs[0]),
-        (what_if, after, "what if", answer.output),
-    ):
+    shown = ((query, before, "query", of_person.outputs[0]), (what_if, after, "what if", answer.output))
+    for axes, pixels, name, output in shown:
         axes.imshow(pixels, cmap="gray", vmin=0, vmax=bright, interpolation="nearest")
         style.bare(axes, f"{name}: model says {output:.2g}", color=style.INK)
     style.draw_pixels(difference, after - before, "difference")
@@ -120,9 +116,7 @@ def pictures_figure(result: Counterfactuals, person: int, shape: tuple[int, int]
 
 def class_counts_figure(picture: ClassPicture) -> Figure:
     """A bar for each class: its noisy number of rows, with the noise band."""
-    figure = style.new_figure(5.2, 0.32 * len(picture.labels) + 1.1)
-    axes = figure.add_subplot()
-    style.quiet(axes, "x")
+    figure, axes = style.new_axes(5.2, 0.32 * len(picture.labels) + 1.1, "x")
     rows = style.name_rows(axes, [_text(label) for label in picture.labels])
     axes.barh(rows, picture.counts, xerr=picture.half_width, color=style.GLASS, ecolor=style.INK, height=0.6)
     style.put_labels(axes, f"rows; lines: {picture.band_claim.bands}")
@@ -134,8 +128,7 @@ def distances_figure(result: Counterfactuals) -> Figure:
     """Every person's first answer: how far it is from the person, and how far from rows of the wanted class."""
     distance, plausibility = result.distance[:, 0], result.plausibility[:, 0]
     answered = np.isfinite(distance) & np.isfinite(plausibility)
-    axes = (figure := style.new_figure(5.2, 3.8)).add_subplot()
-    style.quiet(axes, "both")
+    figure, axes = style.new_axes(5.2, 3.8, "both")
     axes.scatter(distance[answered], plausibility[answered], s=16, color=style.GLASS, alpha=0.65, linewidth=0)
     axes.set_xlim(0, 1.08 * float(np.max(distance[answered], initial=0.0)) or 1.0)
     axes.set_ylim(0, 1.08 * float(np.max(plausibility[answered], initial=0.0)) or 1.0)

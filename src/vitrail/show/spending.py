@@ -5,7 +5,7 @@ from __future__ import annotations
 from .._types import Figure
 from ..accounting import rounded_up
 from ..guarantee import Bill
-from .style import AMBER, GLASS, INK, new_figure, put_labels, quiet
+from .style import AMBER, GLASS, INK, new_axes, put_labels
 from .tables import Table
 
 MOST_NAMED = 12
@@ -14,9 +14,7 @@ MOST_NAMED = 12
 def budget_figure(bill: Bill) -> Figure:
     """Epsilon spent after each paid question, under the budget's line."""
     paid = [line for line in bill.lines if line.paid]
-    figure = new_figure(6.6, 2.6)
-    axes = figure.add_subplot()
-    quiet(axes)
+    figure, axes = new_axes(6.6, 2.6)
     n_questions = len(paid)
     heights = [0.0, *(line.so_far for line in paid)]
     edges = range(n_questions + 2)  # the last level goes on for one question's width

@@ -52,6 +52,16 @@ def new_figure(width_inches: float, height_inches: float) -> Figure:
     return Figure(figsize=(width_inches, height_inches), dpi=110, facecolor="white", layout="constrained")
 
 
+def new_axes(
+    width_inches: float, height_inches: float, grid: Literal["x", "y", "both"] | None = None
+) -> tuple[Figure, Axes]:
+    """A new figure with one picture in it, ``quiet``."""
+    figure = new_figure(width_inches, height_inches)
+    axes = figure.add_subplot()
+    quiet(axes, grid)
+    return figure, axes
+
+
 def figure_of(axes: Axes) -> Figure:
     """The figure that axes belong to."""
     figure = axes.get_figure(root=True)
