@@ -84,10 +84,6 @@ class Attribution(Banded, stored_as="attribution/1", of="values"):
         The explained points in their own units.
     outputs : array of shape (points,)
         The model's own output at the points.
-    guarantee : Guarantee
-        The promise for all the points together, and for everything released before that they rest on.
-    cost : Cost
-        The price of the questions that were asked for them.
     method : str
         How it was found, such as ``"statistics"``, ``"synopsis"``, ``"descent"`` or ``"shapley"``.
     lower, upper : array of shape (points, columns), or None
@@ -98,10 +94,8 @@ class Attribution(Banded, stored_as="attribution/1", of="values"):
         Of the local linear model.
     features : tuple of str
         The names of the encoded features.
-    notes : tuple of str
-        Sentences a reader should know.
-    band_claim : BandClaim
-        How often the bands hold; ``NOT_CALIBRATED`` if not given.
+    guarantee, cost, notes, band_claim
+        As for all that has bands (:class:`Banded`).
 
     Examples
     --------

@@ -200,7 +200,16 @@ class Result(Stored, Drawn, ABC):
 class Banded(Result):
     """A result of numbers that may have noise bands; the class says which field they are, ``of="scores"``.
 
-    Bands are for each number on its own. ``lower`` and ``upper`` are fields, or follow from ``std``.
+    Attributes
+    ----------
+    lower, upper : array, or None
+        Ends of the bands, for each number on its own: fields, or from ``std``.
+    std : array, or None
+        Standard deviation of the noise on each number.
+    notes : tuple of str
+        Sentences a reader should know.
+    band_claim : BandClaim
+        How often the bands hold; ``NOT_CALIBRATED`` if not given.
     """
 
     OF: ClassVar[str]

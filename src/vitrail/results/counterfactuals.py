@@ -29,18 +29,11 @@ MOST_ANSWERS = 1000
 
 @dataclass(frozen=True)
 class WhatIf:
-    """One answer: a row that the model puts in the wanted class.
+    """One answer: a whole row, in original units and levels, that the model puts in the wanted class.
 
-    Attributes
-    ----------
-    row : dict
-        The whole row, in original units and levels.
-    distance : float
-        From the person, Euclidean in the encoding (numbers in [0, 1], categories one-hot).
-    plausibility : float
-        Mean distance to the nearest private rows of the wanted class: smaller is more plausible.
-    output : float
-        What the model says about the row (of several classes: for the wanted one).
+    ``distance`` is that from the person, Euclidean in the encoding (numbers in [0, 1], categories one-hot); ``plausibility``
+    the mean distance to the nearest private rows of the wanted class: smaller is more plausible; ``output`` what the model
+    says about the row (of several classes: for the wanted one).
     """
 
     row: Mapping[str, PlainValue]

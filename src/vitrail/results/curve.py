@@ -47,10 +47,6 @@ class Curve(Banded, stored_as="curve/1", of="y"):
         Increasing numbers, or the levels of a categorical column.
     y : array of shape (points,)
         The curve.
-    guarantee : Guarantee
-        The promise of all releases it was computed from, histograms that were paid for before included.
-    cost : Cost
-        The price of the questions that were asked for it.
     lower, upper : array of shape (points,), or None
         Ends of the noise bands.
     std : array of shape (points,), or None
@@ -59,12 +55,10 @@ class Curve(Banded, stored_as="curve/1", of="y"):
         What the axes are called; the name and "model output" if not given.
     density : Density, or None
         How the rows lie along it, drawn underneath.
-    notes : tuple of str
-        Sentences a reader should know.
     categorical : bool
         Whether ``x`` are levels; if not given, they are where one of them is a text or a truth.
-    band_claim : BandClaim
-        How often the bands hold; ``NOT_CALIBRATED`` if not given.
+    guarantee, cost, notes, band_claim
+        As for all that has bands (:class:`Banded`).
 
     Examples
     --------
@@ -155,13 +149,7 @@ class Curve(Banded, stored_as="curve/1", of="y"):
     # --- pictures ----------------------------------------------------------------------------------------------------
 
     def plot(self, ax: Axes | None = None) -> Figure:
-        """Draw the curve with its band, in a figure of its own or into the given matplotlib axes.
-
-        Returns
-        -------
-        matplotlib Figure
-            The figure that was drawn into; call its ``savefig``.
-        """
+        """Draw the curve with its band, in a figure of its own or into the given matplotlib axes. Returns the figure."""
         return show.curve_figure(self, ax)
 
     def __repr__(self) -> str:
@@ -202,18 +190,12 @@ class Surface(Banded, stored_as="surface/1", of="values"):
         Increasing numbers, or levels, of either column.
     values : array of shape (first side, second side)
         The surface.
-    guarantee : Guarantee
-        The promise of all releases it was computed from, histograms that were paid for before included.
-    cost : Cost
-        The price of the questions that were asked for it.
     std : array of the same shape, or None
         Standard deviation of the noise in every place.
     value_label : str
         What the values are.
-    notes : tuple of str
-        Sentences a reader should know.
-    band_claim : BandClaim
-        How often the bands hold; ``NOT_CALIBRATED`` if not given.
+    guarantee, cost, notes, band_claim
+        As for all that has bands (:class:`Banded`).
 
     Examples
     --------
@@ -258,13 +240,7 @@ class Surface(Banded, stored_as="surface/1", of="values"):
         }
 
     def plot(self, ax: Axes | None = None) -> Figure:
-        """Draw the surface as a heat map and, in a figure of its own, its noise beside it.
-
-        Returns
-        -------
-        matplotlib Figure
-            The figure that was drawn into; call its ``savefig``.
-        """
+        """Draw the surface as a heat map and, in a figure of its own, its noise beside it; returns the figure."""
         return show.surface_figure(self, ax)
 
     def __repr__(self) -> str:

@@ -35,10 +35,6 @@ class Ranking(Banded, stored_as="ranking/1", of="scores"):
         What is ranked, in the order it was asked in.
     scores : array of shape (items,)
         Their noisy scores.
-    guarantee : Guarantee
-        The promise of all releases it was computed from, histograms that were paid for before included.
-    cost : Cost
-        The price of the questions that were asked for it.
     kind : str
         ``"any ranking"``, ``"permutation importance"``.
     std : array of shape (items,), or None
@@ -47,10 +43,8 @@ class Ranking(Banded, stored_as="ranking/1", of="scores"):
         Of that part of it which is not shared with the other items; ``std`` if not given.
     score_label : str
         What the scores are.
-    notes : tuple of str
-        Sentences a reader should know.
-    band_claim : BandClaim
-        How often the bands hold; ``NOT_CALIBRATED`` if not given. It is said of the confidence in an order as well.
+    guarantee, cost, notes, band_claim
+        As for all that has bands (:class:`Banded`); what is claimed is said of the confidence in an order as well.
 
     Examples
     --------
@@ -151,13 +145,7 @@ class Ranking(Banded, stored_as="ranking/1", of="scores"):
     # --- pictures ----------------------------------------------------------------------------------------------------
 
     def plot(self, ax: Axes | None = None, *, max_items: int = 20) -> Figure:
-        """Draw the scores with their bands, the highest on top, and beside each pair how sure its order is.
-
-        Returns
-        -------
-        matplotlib Figure
-            The figure that was drawn into; call its ``savefig``.
-        """
+        """Draw the scores with their bands, the highest on top, and beside each pair how sure its order is."""
         return show.ranking_figure(self, ax, max_items=max_items)
 
     def __repr__(self) -> str:

@@ -214,10 +214,8 @@ class AttributionPlots:
     Examples
     --------
     >>> import numpy as np, vitrail as vt
-    >>> e = vt.Attribution(
-    ...     values=np.array([[0.2, -0.05]]), base_values=np.array([0.3]), columns=("age", "sex"),
-    ...     points=({"age": 39, "sex": "Male"},), outputs=np.array([0.5]),
-    ...     guarantee=vt.Guarantee.of_mu(0.2, 1e-6), cost=vt.Cost.of_mu(0.2), method="statistics")
+    >>> promise, point = (vt.Guarantee.of_mu(0.2, 1e-6), vt.Cost.of_mu(0.2)), {"age": 39}
+    >>> e = vt.Attribution(np.array([[0.15]]), np.array([0.3]), ("age",), (point,), np.array([0.5]), *promise, "statistics")
     >>> e.plot.bar().axes[0].get_title(loc="left")
     'from base value 0.300 to 0.450 (the model says 0.500)'
     """
