@@ -85,7 +85,13 @@ class Picture:
             across = -(-width // patches[1])
             superpixels = np.add.outer(np.arange(height) // patches[0] * across, np.arange(width) // patches[1])
         elif superpixels is not None:
-            superpixels = _regions(superpixels, shape)
+            superpixels = label_map(superpixels, shape)
+            numbers = np.unique(superpixels)
+            if numbers[0] != 0 or numbers[-1] != len(numbers) - 1:
+                raise InvalidInput(
+                    f"superpixels hold {len(numbers)} different numbers from {numbers[0]} to {numbers[-1]}; they must be 0, "
+                    "1, 2, ... with none left out"
+                )
         if superpixels is not None:
             superpixels.flags.writeable = False
         fixed = {"shape": shape, "patches": patches, "superpixels": superpixels, "high": Numeric(0, self.high).high}
@@ -231,17 +237,12 @@ class Picture:
         return hashlib.sha256(json.dumps(["picture 1", self.shape, owner, self.high]).encode()).hexdigest()
 
 
-def _regions(given: object, shape: tuple[int, int]) -> Indices:
-    labels = np.asarray(given)
+def label_map(superpixels: object, shape: tuple[int, int]) -> Indices:
+    """A whole number for every pixel of a picture of this shape."""
+    labels = np.asarray(superpixels)
     if labels.shape != shape or labels.dtype.kind not in "iu":
         raise InvalidInput(
             f"superpixels have shape {labels.shape} and dtype {labels.dtype}; they must be whole numbers of shape {shape}"
-        )
-    numbers = np.unique(labels)
-    if numbers[0] != 0 or numbers[-1] != len(numbers) - 1:
-        raise InvalidInput(
-            f"superpixels hold {len(numbers)} different numbers from {numbers[0]} to {numbers[-1]}; they must be 0, 1, 2, "
-            "... with none left out"
         )
     return labels.astype(np.intp)
 

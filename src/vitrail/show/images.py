@@ -13,6 +13,7 @@ from .._types import Axes, Bools, Figure, Floats, Indices
 from ..errors import InvalidInput
 from ..results import Attribution
 from ..schema import Picture
+from ..schema.pictures import label_map
 from . import style
 from .tables import shortened
 
@@ -150,17 +151,13 @@ def column_of_pixels(columns: tuple[str, ...], shape: tuple[int, int], superpixe
         return np.arange(height * width).reshape(height, width)
     if isinstance(superpixels, Mapping):
         return _of_mapping(columns, (height, width), superpixels)
-    numbers = np.asarray(superpixels)
-    if numbers.shape != (height, width) or numbers.dtype.kind not in "iu":
-        raise InvalidInput(
-            f"superpixels have shape {numbers.shape} and dtype {numbers.dtype}; they must be whole numbers of shape {shape}"
-        )
+    numbers = label_map(superpixels, (height, width))
     if numbers.min() < -1 or numbers.max() >= len(columns):
         raise InvalidInput(
             f"superpixels hold numbers from {numbers.min()} to {numbers.max()}; they must be columns, numbered from 0 to "
             f"{len(columns) - 1}, or -1 for none"
         )
-    return numbers.astype(np.intp)
+    return numbers
 
 
 def _of_mapping(columns: tuple[str, ...], shape: tuple[int, int], superpixels: Mapping[str, Sequence[int]]) -> Indices:
