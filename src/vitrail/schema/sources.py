@@ -297,7 +297,7 @@ def _decoded(text: bytes) -> str | bytes:
     try:
         return text.decode()
     except UnicodeDecodeError:
-        return text  # matches nothing, as the meaning of bytes (values.py) has it
+        return text  # matches nothing, as the meaning of bytes (``reading``) has it
 
 
 def _codes(array: pa.Array | pa.ChunkedArray) -> NDArray[np.intp]:
