@@ -11,8 +11,8 @@ import pytest
 
 import vitrail as vt
 from vitrail.errors import InvalidInput
-from vitrail.results.band_claim import CLAIMS, claim_of, weakest
-from vitrail.show import BandClaim, figure_svg
+from vitrail.results.band_claim import CLAIMS, BandClaim, claim_of, weakest
+from vitrail.show import figure_svg
 
 SOURCES = Path(__file__).resolve().parents[1] / "src/vitrail"
 # Percentages beside a ranking are drawn numbers, and any of them may happen to be 95; a claim speaks of bands.

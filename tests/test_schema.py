@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from vitrail.errors import InvalidInput, SchemaError
 from vitrail.schema import Categorical, Numeric, Schema
+from vitrail.schema.columns import column_to_json
 
 ADULT = Schema(
     {
@@ -89,7 +90,7 @@ schemas = st.lists(numerics() | categoricals(), min_size=1, max_size=6).map(
         (lambda: Schema.from_json({"version": 1, "columns": [3]}), "an object with a 'name'"),
         (lambda: Schema.from_json({"version": 1, "columns": [{"name": "a", "kind": "date"}]}), "kind 'date'"),
         (lambda: Schema.from_json({"version": 1, "columns": [{"name": "a", "kind": "numeric", "lo": 1}]}), "'lo'"),
-        (lambda: Schema.from_json({"version": 1, "columns": [{"name": "a", **Numeric(0, 1).to_json()}] * 2}), "twice"),
+        (lambda: Schema.from_json({"version": 1, "columns": [{"name": "a", **column_to_json(Numeric(0, 1))}] * 2}), "twice"),
     ],
 )
 def test_a_bad_declaration_is_a_sentence(make, says):
@@ -172,7 +173,7 @@ def test_probe_rows_reach_every_level_and_integer():
 
 @pytest.mark.parametrize("n", [0, -1, 2.0, True])
 def test_probe_rows_needs_a_count(n):
-    with pytest.raises(InvalidInput, match="at least 1"):
+    with pytest.raises(InvalidInput, match="whole number from 1"):
         ADULT.probe_rows(n)
 
 

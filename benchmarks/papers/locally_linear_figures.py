@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from vitrail.show.maps import draw_map
+from vitrail.show.images import draw_map
 from vitrail.show.style import AMBER, GLASS, INK, RULE, SOFT, new_figure
 from vitrail.vault import map_scores
 

@@ -34,24 +34,35 @@ def whole(name: str, value: object, *, least: int = 1, most: int = 10**8, of: st
     return int(value)
 
 
+def pair(name: str, value: object, wanted: str) -> tuple[int, int]:
+    """Two positive whole numbers; ``wanted`` says what they are."""
+    sizes = tuple(value) if isinstance(value, tuple | list) else ()
+    if len(sizes) != 2 or any(
+        isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1 for size in sizes
+    ):
+        raise InvalidInput(f"{name} is {value!r}; it must be {wanted}")
+    return int(sizes[0]), int(sizes[1])
+
+
 def number(name: str, value: object, *, low: float, high: float, of: str = "", hint: str = "") -> float:
     """A finite number from ``low`` to ``high``, both included."""
-    if not _is_number(value) or not low <= value <= high:  # type: ignore[operator]
-        raise InvalidInput(f"{_name(name, of)} is {value!r}; it must be a number from {low:g} to {high:g}{hint}")
-    return float(value)  # type: ignore[arg-type]
+    return _within(name, value, low, high, of, f"be a number from {low:g} to {high:g}{hint}")
 
 
 def positive(name: str, value: object, *, of: str = "") -> float:
     """A positive, finite number of sane size."""
-    if not _is_number(value) or not 1e-100 <= value <= 1e100:  # type: ignore[operator]
-        raise InvalidInput(f"{_name(name, of)} is {value!r}; it must be a positive, finite number")
-    return float(value)  # type: ignore[arg-type]
+    return _within(name, value, 1e-100, 1e100, of, "be a positive, finite number")
 
 
 def fraction(name: str, value: object, *, of: str = "") -> float:
     """A number above 0 and at most 1, such as a sampling rate."""
-    if not _is_number(value) or not 0 < value <= 1:  # type: ignore[operator]
-        raise InvalidInput(f"{_name(name, of)} is {value!r}; it must lie in (0, 1], for example 0.1")
+    return _within(name, value, math.ulp(0.0), 1.0, of, "lie in (0, 1], for example 0.1")
+
+
+def _within(name: str, value: object, low: float, high: float, of: str, wanted: str) -> float:
+    known = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not known or not low <= value <= high or not math.isfinite(value):  # type: ignore[operator, arg-type]
+        raise InvalidInput(f"{_name(name, of)} is {value!r}; it must {wanted}")
     return float(value)  # type: ignore[arg-type]
 
 
@@ -112,16 +123,29 @@ def names(name: str, value: object, known: Iterable[str]) -> tuple[str, ...]:
         raise InvalidInput(f"{name} is empty; name at least one column, or leave it out for all of them")
     for column in value:
         if column not in declared:
-            close = difflib.get_close_matches(str(column), declared, n=1)
-            hint = f". Did you mean {close[0]!r}?" if close else ""
-            raise InvalidInput(f"{name} names {column!r}, which is none of {', '.join(declared)}{hint}")
+            hint = did_you_mean(column, declared)
+            raise InvalidInput(f"{name} names {column!r}, which is none of {', '.join(declared)}{hint and '.' + hint}")
         if list(value).count(column) > 1:
             raise InvalidInput(f"{name} names {column!r} twice; name each column once")
     return tuple(value)
 
 
-def _is_number(value: object) -> bool:
-    return not isinstance(value, bool) and isinstance(value, int | float | np.number) and math.isfinite(value)
+def did_you_mean(given: object, known: Iterable[object]) -> str:
+    """A suggestion in words, or nothing."""
+    close = difflib.get_close_matches(str(given), [str(name) for name in known], n=1)
+    return f" Did you mean {close[0]!r}?" if close else ""
+
+
+def not_among(name: object, known: Iterable[str], those: str) -> str:
+    """What is wrong with the name of a column.
+
+    Examples
+    --------
+    >>> not_among("agee", ["age", "sex"], "in the schema")
+    "column 'agee' is not in the schema, which has 'age', 'sex'. Did you mean 'age'?"
+    """
+    names = list(known)
+    return f"column {name!r} is not {those}, which has {', '.join(map(repr, names))}.{did_you_mean(name, names)}"
 
 
 def _name(name: str, of: str) -> str:

@@ -17,6 +17,7 @@ import pytest
 import vitrail as vt
 from command_line import census, words_of
 from vitrail.cli.inputs import private_rows_of
+from vitrail.results.band_claim import BandClaim
 
 N_ROWS = 4000
 POINT = {"age": 50, "hours-per-week": 45, "sex": "Male"}
@@ -383,7 +384,7 @@ def test_local_linear_bands_are_said_to_be_not_calibrated(run, method):
     read = re.sub(r'style="[^"]*"', "", page.split("<h2>The bill</h2>")[0])
     assert not re.search(r"95[\s\xa0]*%", read)
     assert json.loads(Path("why.json").read_text())["band_claim"] == "not calibrated"
-    assert vt.Attribution.load("why.json").band_claim is vt.show.BandClaim.NOT_CALIBRATED
+    assert vt.Attribution.load("why.json").band_claim is BandClaim.NOT_CALIBRATED
     printed = run(*words(method=method, key="why"))
     assert "not calibrated on unseen data" in printed.out
     assert not re.search(r"95[\s\xa0]*%", printed.out)

@@ -264,8 +264,8 @@ def test_pictures_and_html_are_safe() -> None:
     data = vt.PrivateData(rows, schema, name="<i>data", n_rows_public=50, budget=vt.Budget(1, 1e-6))
     found = vt.private_rows(data, epsilon=1.0)
     assert "<i>data" not in found._repr_html_()
-    assert len(found.plot_marginals().axes) == 2
-    with pytest.raises(SchemaError, match="not among these private rows"):
+    assert len(found.marginals.plot().axes) == 2
+    with pytest.raises(SchemaError, match="not in the schema"):
         found.group_labels("zz")
 
 

@@ -8,7 +8,7 @@ import pytest
 from pane_setup import PERSON, opened
 
 import vitrail as vt
-from vitrail.show import BandClaim
+from vitrail.results.band_claim import BandClaim
 
 SAYS_95 = re.compile(r"95[\s\xa0]*%")
 

@@ -13,7 +13,7 @@ import pytest
 import vitrail as vt
 from vitrail.errors import InvalidInput
 from vitrail.results import Contribution
-from vitrail.show import BandClaim
+from vitrail.results.band_claim import BandClaim
 
 COLUMNS = ("age", "sex", "hours")
 

@@ -11,16 +11,12 @@ import pytest
 import vitrail as vt
 from vitrail.errors import InvalidInput
 from vitrail.show import (
-    HighlightedText,
-    Word,
-    attribution_figure,
-    budget_over_queries,
     figure_svg,
     fragment,
-    waterfall_figure,
 )
 from vitrail.show.attributions import bars_of, caution_of
 from vitrail.show.style import LOWERS, PALE, RAISES
+from vitrail.show.words import HighlightedText, Word
 
 
 def explained(values, columns, points, band=None, **changes):  # type: ignore[no-untyped-def]
@@ -67,7 +63,7 @@ def hex_color(patch) -> str:  # type: ignore[no-untyped-def]
 
 
 def test_bars_are_sorted_coloured_and_pale_where_noise_could_be_all() -> None:
-    (axes,) = attribution_figure(ONE).axes
+    (axes,) = ONE.plot.bar().axes
     assert tick_texts(axes) == ["age = 39", "sex = Male", "hours = 40"]
     assert [patch.get_width() for patch in axes.patches] == [0.3, -0.2, 0.05]
     assert [hex_color(patch) for patch in axes.patches] == [RAISES, LOWERS, RAISES]
@@ -76,7 +72,7 @@ def test_bars_are_sorted_coloured_and_pale_where_noise_could_be_all() -> None:
 
 
 def test_bands_are_lines_from_lower_to_upper() -> None:
-    (axes,) = attribution_figure(ONE).axes
+    (axes,) = ONE.plot.bar().axes
     drawn = [tuple(lines.get_segments()[0][:, 0]) for lines in axes.collections]
     assert np.allclose(drawn, [(0.2, 0.4), (-0.3, -0.1), (-0.05, 0.15)])
     low, high = axes.get_xlim()
@@ -85,14 +81,14 @@ def test_bands_are_lines_from_lower_to_upper() -> None:
 
 
 def test_without_bands_no_line_is_drawn_and_no_word_said() -> None:
-    figure = attribution_figure(replace(ONE, lower=None, upper=None))
+    figure = replace(ONE, lower=None, upper=None).plot.bar()
     assert not figure.axes[0].collections
     assert "band" not in figure_svg(figure).decode()
     assert {patch.get_alpha() for patch in figure.axes[0].patches} == {1.0}
 
 
 def test_small_columns_stand_together_without_a_band() -> None:
-    (axes,) = attribution_figure(ONE, max_columns=2).axes
+    (axes,) = ONE.plot.bar(max_columns=2).axes
     assert tick_texts(axes) == ["age = 39", "2 other columns"]
     assert axes.patches[1].get_width() == pytest.approx(-0.15)
     assert len(axes.collections) == 1
@@ -100,9 +96,9 @@ def test_small_columns_stand_together_without_a_band() -> None:
 
 @pytest.mark.parametrize("most", [0, -1, 2.5, True])
 def test_max_columns_is_a_whole_number(most: object) -> None:
-    for draw in (attribution_figure, waterfall_figure):
+    for draw in (ONE.plot.bar, ONE.plot.waterfall):
         with pytest.raises(InvalidInput, match="max_columns is"):
-            draw(ONE, max_columns=most)
+            draw(max_columns=most)
 
 
 @pytest.mark.parametrize("name", ["$x^$", "$5", "a_b^c", "<b>&", "è 中", "100 %", "\\frac"])
@@ -114,7 +110,6 @@ def test_names_are_text_not_formulas_or_markup(name: str) -> None:
         made.plot.waterfall(style="vitrail"),
         made.plot.text_figure(),
         made.plot.text_figure([name]),
-        budget_over_queries({name: [vt.Cost.of_mu(0.1)]}, delta=1e-6),
     ]
     for figure in figures:
         drawn = figure_svg(figure).decode()
@@ -182,7 +177,7 @@ def test_too_many_points_are_refused() -> None:
 
 
 def test_steps_lead_from_the_base_value_to_the_prediction() -> None:
-    (axes,) = waterfall_figure(ONE).axes
+    (axes,) = ONE.plot.waterfall().axes
     spans = [sorted((patch.get_x(), patch.get_x() + patch.get_width())) for patch in axes.patches]
     # Drawn from the bottom: hours, sex, age.
     assert np.allclose(spans, [[0.2, 0.25], [0.05, 0.25], [0.05, 0.35]])
@@ -309,54 +304,6 @@ def test_pictures_that_do_not_fit_are_refused(arguments: dict[str, object], mess
     made = explained([np.zeros(6)], PIXELS, [dict.fromkeys(PIXELS, 1)])
     with pytest.raises(InvalidInput, match=message):
         made.plot.image(**arguments)
-
-
-# --- spending --------------------------------------------------------------------------------------------------------
-
-
-def test_lines_show_what_the_accountant_says() -> None:
-    costs = {"once": [vt.Cost.of_mu(0.2)], "each": [vt.Cost.of_mu(0.1)] * 9}
-    (axes,) = budget_over_queries(costs, delta=1e-6, budget_epsilon=2.0).axes
-    once, each = axes.get_lines()[:2]
-    assert list(once.get_xdata()) == list(range(10))
-    assert once.get_ydata()[0] == 0
-    assert once.get_ydata()[1] == once.get_ydata()[9] == pytest.approx(vt.Guarantee.of_mu(0.2, 1e-6).epsilon)
-    assert each.get_ydata()[4] == pytest.approx(vt.Guarantee.of_mu(0.2, 1e-6).epsilon)
-    assert axes.get_ylim()[1] > 2.0
-
-
-def test_many_questions_are_drawn_at_few_places_with_true_ends() -> None:
-    (axes,) = budget_over_queries({"each": [vt.Cost.of_mu(0.01)] * 10_000}, delta=1e-6).axes
-    (line,) = axes.get_lines()
-    assert len(line.get_xdata()) < 300
-    assert line.get_xdata()[-1] == 10_000
-    assert line.get_ydata()[-1] == pytest.approx(vt.Guarantee.of_mu(1.0, 1e-6).epsilon)
-
-
-def test_blocks_add_as_they_are() -> None:
-    (axes,) = budget_over_queries({"trained": [vt.Cost.of_block(0.5, 1e-7)] * 2}, delta=1e-6).axes
-    assert axes.get_lines()[0].get_ydata() == pytest.approx([0, 0.5, 1.0])
-
-
-def test_names_at_the_ends_of_lines_keep_apart() -> None:
-    costs = {f"method {i}": [vt.Cost.of_mu(0.1)] for i in range(5)}
-    (axes,) = budget_over_queries(costs, delta=1e-6).axes
-    heights = sorted(text.xy[1] for text in axes.texts)
-    assert min(np.diff(heights)) > 0.05
-
-
-@pytest.mark.parametrize(
-    ("costs", "arguments", "message"),
-    [
-        ({}, {}, "no costs to draw"),
-        ({"a": []}, {}, "no costs to draw"),
-        ({"a": [vt.Cost.of_mu(1)]}, {"delta": 0.0}, "delta is 0.0"),
-        ({"a": [vt.Cost.of_mu(1)]}, {"n_queries": 0}, "n_queries is 0"),
-    ],
-)
-def test_spending_needs_something_spent(costs: object, arguments: dict[str, object], message: str) -> None:
-    with pytest.raises(InvalidInput, match=message):
-        budget_over_queries(costs, **{"delta": 1e-6, **arguments})
 
 
 # --- all of them -----------------------------------------------------------------------------------------------------

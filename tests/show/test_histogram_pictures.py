@@ -12,7 +12,7 @@ import vitrail as vt
 from vitrail.errors import InvalidInput
 from vitrail.results.marginals import Marginals
 from vitrail.schema.bins import Bins
-from vitrail.show import Estimate, estimates_figure, figure_svg, histograms_figure
+from vitrail.show import figure_svg, histograms_figure
 from vitrail.show.histograms import MOST_BARS, level_bars
 from vitrail.show.tables import shortened
 
@@ -55,7 +55,6 @@ def test_names_are_text_not_formulas_or_markup(name: str) -> None:
     assert "<b>" not in drawn
     if name.isascii() and "<" not in name:
         assert name in drawn
-    assert name in words(estimates_figure([Estimate(name, 1.0, 0.5)])) or "<" in name
 
 
 def test_long_names_keep_both_ends() -> None:
@@ -89,11 +88,6 @@ def test_across_is_a_small_whole_number(across: object) -> None:
         histograms_figure(marginals(NUMBERS), across=across)  # type: ignore[arg-type]
 
 
-def test_no_estimates_no_figure() -> None:
-    with pytest.raises(InvalidInput, match="at least one"):
-        estimates_figure([])
-
-
 def test_the_same_figure_gives_the_same_bytes() -> None:
     assert figure_svg(histograms_figure(marginals(NUMBERS))) == figure_svg(histograms_figure(marginals(NUMBERS)))
 
@@ -117,7 +111,7 @@ def test_a_page_holds_every_number() -> None:
 def test_importing_show_draws_nothing_and_drawing_uses_no_window() -> None:
     program = (
         "import sys, vitrail.show as show; early = 'matplotlib' in sys.modules or 'jinja2' in sys.modules; "
-        "show.estimates_figure([show.Estimate('x', 1.0, 1.0)]); "
+        "show.roc_figure([show.RocCurve('x', 'y', (0.0, 1.0), (0.0, 1.0))]); "
         "print(early, 'matplotlib.pyplot' in sys.modules, 'vitrail.vault' in sys.modules, 'vitrail.ledger' in sys.modules)"
     )
     seen = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout

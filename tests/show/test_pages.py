@@ -15,7 +15,7 @@ from vitrail.guarantee import Guarantee
 from vitrail.ledger import open_ledger
 from vitrail.results.counterfactuals import WhatIf
 from vitrail.show import RocCurve, Table, audit_page, budget_figure, fragment, page, roc_figure, write_page
-from vitrail.show.render import TEMPLATES, _environment
+from vitrail.show.style import TEMPLATES, _environment
 
 NASTY = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
 

@@ -5,7 +5,8 @@ import pytest
 
 import vitrail as vt
 from vitrail.errors import InvalidInput
-from vitrail.show import BandClaim, figure_svg
+from vitrail.results.band_claim import BandClaim
+from vitrail.show import figure_svg
 
 PROMISE, COST = vt.Guarantee.of_mu(0.2, 1e-6), vt.Cost.of_mu(0.2)
 VALUES = np.arange(6.0).reshape(3, 2) / 10

@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._checks import choice
+from .._checks import choice, did_you_mean
 from ..errors import InvalidInput, LedgerError, ModelError
 from ..model import Model
 from ..model.feeding import INPUTS
 from ..schema import Schema
-from ..schema.reading import did_you_mean
 from ..solve.linear.weights import Weight, exponential, inverse_quadratic, polynomial, stable
 
 if TYPE_CHECKING:

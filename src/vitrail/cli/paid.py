@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
+from .._checks import did_you_mean
 from ..errors import InvalidInput
 from ..explain.recipe import Conversation, GlobalExplainer, LocalExplainer
 from ..guarantee import Budget
@@ -20,7 +21,6 @@ from ..results import Attribution
 from ..results.counterfactuals import Counterfactuals
 from ..results.marginals import Marginals
 from ..schema import Level, Numeric, Schema
-from ..schema.reading import did_you_mean
 from . import declarations as told
 from .answering import STILL_PAID, Order, fulfil, print_quote, tag_of
 from .inputs import class_of, one_account, open_existing_ledger, points_of, weight_of

@@ -50,7 +50,7 @@ def pane_content(pane: Pane) -> Content:
     content: dict[str, object] = {"report": None, "notes": ()}
     if "global" in pane.shares():
         report = replace(pane.report, marginals=drawn_marginals(pane.marginals))
-        content = report_content(report)[1] | {"notes": report.notes}
+        content = report_content(report) | {"notes": report.notes}
     tables = {"inside": inside_table(pane), "questions": questions_table(pane)}
     # The bill of a pane is a table of its own questions, not that of an account.
     return "pane.html", content | tables | {"label_lines": label_lines(pane), "model": pane.made_for.name, "bill": None}

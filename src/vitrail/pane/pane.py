@@ -24,9 +24,8 @@ from ..errors import InvalidInput
 from ..guarantee import Guarantee
 from ..model import Model
 from ..results import Attribution, Ranking, archive
-from ..results.base import Frame
+from ..results.base import Drawn, Frame
 from ..results.class_picture import ClassPicture
-from ..results.door import Drawn
 from ..results.marginals import Marginals
 from ..results.private_rows import PrivateRows
 from ..results.report import Report

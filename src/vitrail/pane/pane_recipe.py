@@ -28,6 +28,7 @@ from importlib import metadata
 from types import MappingProxyType
 from typing import Literal, overload
 
+from .._checks import did_you_mean
 from ..accounting import Cost, JsonValue, epsilon_of
 from ..errors import InvalidInput
 from ..explain.counterfactual import Counterfactual
@@ -43,7 +44,6 @@ from ..results.codec import to_files
 from ..results.private_rows import PrivateRows
 from ..results.report import Report
 from ..results.synopsis import Synopsis
-from ..schema.reading import did_you_mean
 from ..solve.linear.cells import expected_gradient_noise
 from ..solve.linear.coordinates import MOST_COORDINATES, Partition
 from ..solve.linear.weights import polynomial

@@ -12,9 +12,9 @@ from ..accounting import JsonValue
 from ..errors import InvalidInput
 from ..results import Attribution, Curve
 from ..results.archive import json_bytes, write_bytes
+from ..results.base import Drawn
 from ..results.checks import plain_value
 from ..results.counterfactuals import Counterfactuals
-from ..results.door import Drawn
 from ..show.pages import Content, fragment, page_content
 
 if TYPE_CHECKING:

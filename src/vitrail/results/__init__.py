@@ -2,8 +2,7 @@
 
 from .attribution import Attribution, Contribution
 from .base import Result
-from .curve import Curve, Density
+from .curve import Curve, Density, Surface
 from .ranking import Ranking
-from .surface import Surface
 
 __all__ = ["Attribution", "Contribution", "Curve", "Density", "Ranking", "Result", "Surface"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import index
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,14 +20,16 @@ from ..accounting import Cost
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
 from .band_claim import BandClaim
-from .base import Frame, Result
-from .checks import Floats, PlainValue, checked_names, checked_texts, frozen_numbers, plain_points, shown_text
-from .door import show
+from .base import Banded, Frame, counted, show
+from .checks import Floats, PlainValue, checked_names, plain_points, shown_text
 
 if TYPE_CHECKING:
     import shap
 
     from ..show import AttributionPlots
+
+PER_POINT = ("values", "base_values", "outputs", "lower", "upper", "coefficients", "intercepts")
+"""Fields with a line of numbers for each point."""
 
 
 class NoSuchPoint(InvalidInput, IndexError):
@@ -67,7 +69,7 @@ class Contribution(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Attribution(Result, stored_as="attribution/1"):
+class Attribution(Banded, stored_as="attribution/1", of="values"):
     """Contributions of columns to a model's output at one or more points, with noise bands, promise and price.
 
     Attributes
@@ -82,10 +84,6 @@ class Attribution(Result, stored_as="attribution/1"):
         The explained points in their own units.
     outputs : array of shape (points,)
         The model's own output at the points.
-    guarantee : Guarantee
-        The promise for all the points together, and for everything released before that they rest on.
-    cost : Cost
-        The price of the questions that were asked for them.
     method : str
         How it was found, such as ``"statistics"``, ``"synopsis"``, ``"descent"`` or ``"shapley"``.
     lower, upper : array of shape (points, columns), or None
@@ -96,10 +94,8 @@ class Attribution(Result, stored_as="attribution/1"):
         Of the local linear model.
     features : tuple of str
         The names of the encoded features.
-    notes : tuple of str
-        Sentences a reader should know.
-    band_claim : BandClaim
-        How often the bands hold; ``NOT_CALIBRATED`` if not given.
+    guarantee, cost, notes, band_claim
+        As for all that has bands (:class:`Banded`).
 
     Examples
     --------
@@ -136,22 +132,18 @@ class Attribution(Result, stored_as="attribution/1"):
     band_claim: BandClaim = BandClaim.NOT_CALIBRATED
 
     def __post_init__(self) -> None:
-        self._check_types("an attribution")
+        self._check_fields("an attribution")
         columns, features = checked_names(self.columns, "columns"), checked_names(self.features, "features")
         if not columns:
             raise InvalidInput("columns of an explanation are empty; it must explain by at least one column")
         points = plain_points(self.points, columns)
         if not points:
             raise InvalidInput("points of an explanation are empty; it must explain at least one point")
-        if (self.lower is None) != (self.upper is None):
-            raise InvalidInput("an explanation was given one end of its bands only; give both lower and upper, or neither")
-        self._fix(columns=columns, features=features, points=points, notes=checked_texts(self.notes, "notes"))
-        by_column, by_point = (len(points), len(columns)), (len(points),)
-        shapes = {"values": by_column, "base_values": by_point, "outputs": by_point, "lower": by_column, "upper": by_column}
-        shapes |= {"coefficients": (len(points), len(features)), "intercepts": by_point}
-        for name, shape in shapes.items():
-            if (numbers := getattr(self, name)) is not None or name in ("values", "base_values", "outputs"):
-                self._fix(**{name: frozen_numbers(numbers, shape, name)})
+        self._fix(columns=columns, features=features, points=points)
+        self._check_bands("an explanation")
+        self._freeze((len(points), len(columns)), "values", "lower", "upper")
+        self._freeze((len(points),), "base_values", "outputs", "intercepts")
+        self._freeze((len(points), len(features)), "coefficients")
         if self.lower is not None and self.upper is not None and (self.lower > self.upper).any():
             row, column = (int(at) for at in np.argwhere(self.lower > self.upper)[0])
             raise InvalidInput(
@@ -169,20 +161,9 @@ class Attribution(Result, stored_as="attribution/1"):
         if not places:
             raise InvalidInput(f"{place!r} picks none of the {len(self)} points; pick at least one")
 
-        def rows(numbers: Floats | None) -> Floats | None:
-            return None if numbers is None else numbers[places]
-
-        return replace(
-            self,
-            values=self.values[places],
-            base_values=self.base_values[places],
-            outputs=self.outputs[places],
-            points=tuple(self.points[one] for one in places),
-            lower=rows(self.lower),
-            upper=rows(self.upper),
-            coefficients=rows(self.coefficients),
-            intercepts=rows(self.intercepts),
-        )
+        numbers = {name: getattr(self, name) for name in PER_POINT}
+        picked: dict[str, Any] = {name: None if given is None else given[places] for name, given in numbers.items()}
+        return replace(self, points=tuple(self.points[place] for place in places), **picked)
 
     def __iter__(self) -> Iterator[Attribution]:
         return (self[place] for place in range(len(self)))
@@ -214,11 +195,6 @@ class Attribution(Result, stored_as="attribution/1"):
         return np.asarray(self.base_values + self.values.sum(axis=1), dtype=np.float64)
 
     @property
-    def half_width(self) -> float | None:
-        """The median half-width of the bands of ``values``; None without bands."""
-        return None if self.lower is None or self.upper is None else float(np.median(self.upper - self.lower) / 2)
-
-    @property
     def base_value(self) -> float:
         """The base value, where there is one point only."""
         if len(self) > 1:
@@ -228,18 +204,14 @@ class Attribution(Result, stored_as="attribution/1"):
     def top(self, k: int = 5, point: int = 0) -> list[Contribution]:
         """The ``k`` largest contributions at a point, by size; fewer where there are fewer columns."""
         row = self.place(point)
-        lower, upper = (None if band is None else band[row].tolist() for band in (self.lower, self.upper))
         order = sorted(range(len(self.columns)), key=lambda j: -abs(self.values[row, j]))
-        return [
-            Contribution(
-                self.columns[j],
-                float(self.values[row, j]),
-                None if lower is None else lower[j],
-                None if upper is None else upper[j],
-                shown_text(self.points[row][self.columns[j]]),
-            )
-            for j in order[: _checks.whole("k", k)]
-        ]
+        ends = [[None] * len(self.columns) if band is None else band[row].tolist() for band in (self.lower, self.upper)]
+        lines = zip(self.columns, self.values[row].tolist(), *ends, self._shown(row), strict=True)
+        contributions = [Contribution(*line) for line in lines]
+        return [contributions[j] for j in order[: _checks.whole("k", k)]]
+
+    def _shown(self, row: int) -> list[str]:
+        return [shown_text(self.points[row][name]) for name in self.columns]
 
     def certain(self, point: int = 0) -> tuple[str, ...]:
         """The columns whose noise band excludes zero, the largest contribution first; as sure as ``band_claim`` says."""
@@ -251,27 +223,43 @@ class Attribution(Result, stored_as="attribution/1"):
 
     def frame(self) -> Frame:
         """One line per point and column, as columns that any data frame library takes: ``pandas.DataFrame(e.frame())``."""
-        none = np.full(self.values.size, np.nan)
         width = len(self.columns)
         return {
             "point": np.repeat(np.arange(len(self)), width),
             "column": np.tile(np.array(self.columns), len(self)),
-            "shown": np.array([shown_text(point[name]) for point in self.points for name in self.columns]),
-            "value": self.values.ravel().copy(),
-            "lower": none if self.lower is None else self.lower.ravel().copy(),
-            "upper": none.copy() if self.upper is None else self.upper.ravel().copy(),
+            "shown": np.array([shown for row in range(len(self)) for shown in self._shown(row)]),
+            "value": self._column("values"),
+            "lower": self._column("lower"),
+            "upper": self._column("upper"),
             "base_value": np.repeat(self.base_values, width),
             "output": np.repeat(self.outputs, width),
         }
 
-    def to_shap(self) -> shap.Explanation:
+    def to_shap(self, *, escape_dollars: bool = False) -> shap.Explanation:
         """The explanation as shap knows it, for ``shap.plots``; noise bands are its bounds.
 
         Columns of texts are numbered in ``data``, which serves to colour dots; ``display_data`` has what the points have.
+        ``escape_dollars`` keeps matplotlib from reading names as formulas.
         """
-        from .shap_bridge import shap_explanation
+        try:
+            import shap
+        except ImportError as error:
+            raise InvalidInput("shap is not installed; install it with: pip install 'vitrail[shap]'") from error
 
-        return shap_explanation(self)
+        def text(value: object) -> object:
+            return value.replace("$", r"\$") if escape_dollars and isinstance(value, str) else value
+
+        given = [[point[name] for name in self.columns] for point in self.points]
+        return shap.Explanation(
+            values=self.values.copy(),
+            base_values=self.base_values.copy(),
+            data=np.column_stack([_numbered(column) for column in zip(*given, strict=True)]),
+            display_data=np.array([[text(value) for value in row] for row in given], dtype=object),
+            feature_names=[str(text(name)) for name in self.columns],
+            # shap draws a bound as a distance from the value, and cannot draw a negative one.
+            lower_bounds=None if self.lower is None else np.minimum(self.lower, self.values),
+            upper_bounds=None if self.upper is None else np.maximum(self.upper, self.values),
+        )
 
     # --- pictures and texts ------------------------------------------------------------------------------------------
 
@@ -280,22 +268,21 @@ class Attribution(Result, stored_as="attribution/1"):
         """Pictures: ``e.plot()`` or ``e.plot.bar()``, ``bars()``, ``waterfall()``, ``text()``, ``image()``."""
         return show.AttributionPlots(self)
 
-    @property
-    def band_sentences(self) -> tuple[str, ...]:
-        """What the bands claim, where there are any."""
-        return () if self.lower is None else (self.band_claim.sentence(),)
-
     def summary(self, k: int = 8) -> str:
         """The largest contributions as text with bars, for terminals."""
         return show.summary(self, k)
 
     def __repr__(self) -> str:
-        points, columns = len(self.points), len(self.columns)
-        bands = "" if self.lower is None else f", {self.band_claim.brief}"
-        return (
-            f"Attribution({points} point{'s' if points != 1 else ''}, {columns} column{'s' if columns != 1 else ''}, "
-            f"method={self.method!r}, {self.guarantee.brief}{bands})"
-        )
+        what = f"{counted(len(self.points), 'point')}, {counted(len(self.columns), 'column')}"
+        return f"Attribution({what}, method={self.method!r}, {self._brief})"
 
     def __str__(self) -> str:
         return self.summary()
+
+
+def _numbered(column: Sequence[PlainValue]) -> Floats:
+    """The values of a column as numbers; where one is a text, their places among all of them in order."""
+    if all(isinstance(value, int | float) for value in column):
+        return np.array(column, dtype=np.float64)
+    texts = list(map(str, column))
+    return np.array([sorted(set(texts)).index(text) for text in texts], dtype=np.float64)

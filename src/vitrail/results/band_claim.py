@@ -26,6 +26,18 @@ TWO_SIDED_95 = 1.959963984540054
 class BandClaim(StrEnum):
     """How often a band holds what it is drawn around. The values are what files say.
 
+    Attributes
+    ----------
+    calibrated : bool
+        Whether it says 95 %.
+    column, bands, band, brief : str
+        The title of a column of half-widths; what lines and bars are, inside a sentence; one of them; the last words of a
+        result in one line.
+    mark, probability : str
+        In brackets behind a half-width; behind "within so much of the true one".
+    order : str
+        How sure the order of two scores is, where a ranking says so.
+
     Examples
     --------
     >>> BandClaim.NOT_CALIBRATED.column, BandClaim.NOISE_LAW_95.column
@@ -39,45 +51,15 @@ class BandClaim(StrEnum):
     NOT_CALIBRATED = "not calibrated"
     """Drawn from the noise; on data nobody tuned on it holds more rarely, or nobody has looked."""
 
-    @property
-    def calibrated(self) -> bool:
-        """Whether it says 95 %."""
-        return self is not BandClaim.NOT_CALIBRATED
-
-    @property
-    def column(self) -> str:
-        """The title of a column of half-widths."""
-        return "95 % noise band" if self.calibrated else "band, not calibrated"
-
-    @property
-    def bands(self) -> str:
-        """What lines and bars are, inside a sentence."""
-        return "95 % noise bands" if self.calibrated else "noise bands, not calibrated"
-
-    @property
-    def band(self) -> str:
-        """One of them."""
-        return "95 % noise band" if self.calibrated else "noise band (not calibrated)"
-
-    @property
-    def brief(self) -> str:
-        """The last words of a result in one line."""
-        return "95 % noise bands" if self.calibrated else "bands not calibrated"
-
-    @property
-    def mark(self) -> str:
-        """In brackets behind a half-width."""
-        return "95 %" if self.calibrated else "not calibrated"
-
-    @property
-    def order(self) -> str:
-        """How sure the order of two scores is, where a ranking says so."""
-        return "how sure the order of each pair is" + ("" if self.calibrated else ", by the noise alone (not calibrated)")
-
-    @property
-    def probability(self) -> str:
-        """Behind "within so much of the true one"."""
-        return "with probability 95 %" if self.calibrated else "by the noise alone (not calibrated)"
+    def __init__(self, value: str) -> None:
+        known = self.calibrated = value != "not calibrated"
+        self.column = "95 % noise band" if known else "band, not calibrated"
+        self.bands = "95 % noise bands" if known else "noise bands, not calibrated"
+        self.band = "95 % noise band" if known else "noise band (not calibrated)"
+        self.brief = "95 % noise bands" if known else "bands not calibrated"
+        self.mark = "95 %" if known else "not calibrated"
+        self.probability = "with probability 95 %" if known else "by the noise alone (not calibrated)"
+        self.order = "how sure the order of each pair is" + ("" if known else ", by the noise alone (not calibrated)")
 
     def sentence(self, what: str = "") -> str:
         """The claim in full; ``what`` the bands are of, where there are several kinds.
@@ -89,21 +71,22 @@ class BandClaim(StrEnum):
         >>> BandClaim.NOT_CALIBRATED.sentence("accumulated effects").split(" only")[0]
         'Bands of accumulated effects show the privacy noise'
         """
-        bands = f"Bands of {what}" if what else "Bands"
-        if self is BandClaim.NOT_CALIBRATED:
-            return (
-                f"{bands} show the privacy noise only and are not calibrated on unseen data: the value without noise can "
-                "lie outside more often than they suggest."
-            )
-        if self is BandClaim.NOISE_LAW_95:
-            return (
-                f"{bands} hold the privacy noise in 95 % of all draws, for each number on its own; nothing else that moves "
-                "a value is in them."
-            )
-        return (
-            f"{bands} are nominal 95 % noise bands, for each number on its own; how often they held is measured in the "
-            "benchmarks."
-        )
+        return (f"Bands of {what} " if what else "Bands ") + _SENTENCES[self]
+
+
+_SENTENCES = {
+    BandClaim.MEASURED_95: (
+        "are nominal 95 % noise bands, for each number on its own; how often they held is measured in the benchmarks."
+    ),
+    BandClaim.NOISE_LAW_95: (
+        "hold the privacy noise in 95 % of all draws, for each number on its own; nothing else that moves a value is in "
+        "them."
+    ),
+    BandClaim.NOT_CALIBRATED: (
+        "show the privacy noise only and are not calibrated on unseen data: the value without noise can lie outside more "
+        "often than they suggest."
+    ),
+}
 
 
 def weakest(claims: Iterable[BandClaim]) -> BandClaim:

@@ -1,24 +1,71 @@
-"""What all results share: promise, price, notes, and the same five things to do with them."""
+"""What all results share: promise, price, notes, bands, and the same five things to do with them.
+
+Results reach ``show`` by the one door below, opened when something is first drawn, so that reading a result draws nothing.
+No other module of this room imports ``show``.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
-from typing import ClassVar, Self, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._types import Floats
 from ..accounting import Cost, JsonValue
 from ..errors import DamagedFile, InvalidInput
-from ..guarantee import Guarantee
+from ..guarantee import Bill, Guarantee
 from . import archive, codec
-from .band_claim import BandClaim
-from .door import Drawn
+from .band_claim import TWO_SIDED_95, BandClaim
+from .checks import checked_texts, frozen_numbers
+
+if TYPE_CHECKING:
+    from .. import show as show
+else:
+
+    class _Door:
+        def __getattr__(self, name: str) -> object:
+            return getattr(import_module("vitrail.show"), name)
+
+    show = _Door()
 
 Frame: TypeAlias = dict[str, NDArray[np.generic]]
 _FOLDER = "result"
+
+
+class Drawn:
+    """What every result can do with ``show``: a page, and what a notebook shows."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def guarantee(self) -> Guarantee:
+            """The promise; every result has one."""
+            ...
+
+    def to_html(self, path: str | Path | None = None, bill: Bill | None = None, *, title: str | None = None) -> str:
+        """One page that stands alone; written to ``path`` if one is given.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            Where to write it.
+        bill : Bill, optional
+            ``data.budget.bill()``: the label then states the promise for all that the account has released.
+        title : str, optional
+            What stands on top.
+        """
+        html = show.page(self, bill=bill, title=title)
+        if path is not None:
+            show.write_page(html, path)
+        return html
+
+    def _repr_html_(self) -> str:
+        return show.fragment(self)
 
 
 class Stored:
@@ -95,16 +142,25 @@ class Stored:
     def __hash__(self) -> int:
         return hash((self.FORMAT, codec.to_files(self)[codec.FIELDS]))
 
-    def _check_types(self, what: str) -> None:
-        """Refuse a field that is declared as a text, promise, price or claim and is something else."""
-        for name, kind in codec.stored_fields(type(self)).items():
+    def _check_fields(self, what: str) -> None:
+        """Refuse a field that is declared as a text, promise, price or claim and is something else; notes are texts."""
+        kinds = codec.stored_fields(type(self))
+        for name, kind in kinds.items():
             if kind in (str, Guarantee, Cost, BandClaim) and not isinstance(given := getattr(self, name), kind):
                 raise InvalidInput(f"{name} of {what} is {type(given).__name__}; it must be a {kind.__name__}")
+        if "notes" in kinds:
+            self._fix(notes=checked_texts(getattr(self, "notes"), "notes"))  # noqa: B009 - not every class has the field
 
     def _fix(self, **checked: object) -> None:
         """Put checked values in place of what the constructor was given."""
         for name, value in checked.items():
             object.__setattr__(self, name, value)
+
+    def _freeze(self, shape: tuple[int, ...], *names: str) -> None:
+        """Put read-only copies in place of fields of numbers, all of one shape; one that may be None and is stays so."""
+        for name in names:
+            if (given := getattr(self, name)) is not None or not hasattr(type(self), name):
+                self._fix(**{name: frozen_numbers(given, shape, name)})
 
 
 class Result(Stored, Drawn, ABC):
@@ -139,3 +195,78 @@ class Result(Stored, Drawn, ABC):
     def sentences(self) -> tuple[str, ...]:
         """What stands under every picture and text of it: the promise, what the bands claim, the notes."""
         return (self.guarantee.sentence, *self.band_sentences, *self.notes)
+
+
+class Banded(Result):
+    """A result of numbers that may have noise bands; the class says which field they are, ``of="scores"``.
+
+    Attributes
+    ----------
+    lower, upper : array, or None
+        Ends of the bands, for each number on its own: fields, or from ``std``.
+    std : array, or None
+        Standard deviation of the noise on each number.
+    notes : tuple of str
+        Sentences a reader should know.
+    band_claim : BandClaim
+        How often the bands hold; ``NOT_CALIBRATED`` if not given.
+    """
+
+    OF: ClassVar[str]
+    band_claim: BandClaim
+    std: Floats | None = None
+
+    def __init_subclass__(cls, of: str = "", **options: object) -> None:
+        super().__init_subclass__(**options)  # type: ignore[arg-type]
+        cls.OF = of
+
+    def _check_bands(self, what: str) -> None:
+        if (self.lower is None) != (self.upper is None):
+            raise InvalidInput(f"{what} was given one end of its bands only; give both lower and upper, or neither")
+        if self.std is not None and (self.std < 0).any():
+            raise InvalidInput(f"std of {what} holds a negative number; standard deviations are at least 0")
+
+    def _end(self, deviations: float) -> Floats | None:
+        return None if self.std is None else np.asarray(getattr(self, self.OF) + deviations * self.std)
+
+    @property
+    def lower(self) -> Floats | None:
+        """Lower ends of the noise bands; None without bands."""
+        return self._end(-TWO_SIDED_95)
+
+    @property
+    def upper(self) -> Floats | None:
+        """Upper ends of the noise bands; None without bands."""
+        return self._end(TWO_SIDED_95)
+
+    @property
+    def half_width(self) -> float | None:
+        """The median half-width of the bands; None without bands."""
+        lower, upper = self.lower, self.upper
+        return None if lower is None or upper is None else float(np.median(upper - lower) / 2)
+
+    @property
+    def band_sentences(self) -> tuple[str, ...]:
+        """What the bands claim, where there are any."""
+        return () if self.lower is None else (self.band_claim.sentence(),)
+
+    @property
+    def _brief(self) -> str:
+        """The last words of its ``repr``: the promise, and what the bands claim."""
+        return self.guarantee.brief + ("" if self.lower is None else f", {self.band_claim.brief}")
+
+    def _column(self, name: str) -> Floats:
+        """A field of numbers as a column of a frame; NaN where there are none."""
+        numbers: Floats | None = getattr(self, name)
+        return np.full(getattr(self, self.OF).size, np.nan) if numbers is None else numbers.ravel().copy()
+
+
+def counted(number: int, noun: str) -> str:
+    """So many of them.
+
+    Examples
+    --------
+    >>> counted(1, "point"), counted(3, "level")
+    ('1 point', '3 levels')
+    """
+    return f"{number} {noun}" + ("" if number == 1 else "s")

@@ -42,6 +42,14 @@ def frozen_numbers(numbers: object, shape: tuple[int | None, ...], what: str) ->
     return copy
 
 
+def rising_numbers(numbers: object, what: str) -> Floats:
+    """A read-only copy of one or more numbers, if each is larger than the one before."""
+    copy = frozen_numbers(numbers, (None,), what)
+    if (np.diff(copy) <= 0).any():
+        raise InvalidInput(f"{what} of an explanation must increase from one to the next")
+    return copy
+
+
 def checked_names(names: Iterable[str], what: str) -> tuple[str, ...]:
     """The names, if they are different texts."""
     found = checked_texts(names, what)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeAlias
+from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from .._types import Bools, Floats, Indices
+from .._types import Bools, Figure, Floats, Indices
 from ..accounting import Cost
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
@@ -18,14 +18,10 @@ from ..schema.bins import Bins
 from ..solve.counterfactual.autoencoder import AnyCode
 from ..solve.rows.cuts import values_in
 from .band_claim import TWO_SIDED_95, BandClaim
-from .base import Frame, Result
+from .base import Frame, Result, show
 from .checks import frozen_numbers
-from .door import show
 from .marginals import nearest_shares
 from .private_rows import PrivateRows
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 By: TypeAlias = Literal["predictions", "labels"]
 CODE_SHARE = 0.5
@@ -111,7 +107,7 @@ class ClassPicture(Result, stored_as="class-picture/1"):
     guarantee: Guarantee
 
     def __post_init__(self) -> None:
-        self._check_types("a class picture")
+        self._check_fields("a class picture")
         columns = tuple(column.name for column in self.bins)
         of_rows = self.schema.names if self.rows is None else self.rows.schema.names
         if columns not in ((), self.schema.names) or of_rows != self.schema.names:

@@ -254,10 +254,8 @@ def _read_mapping(key: Any, kind: Any, value: JsonValue, members: Members, name:
 def _read_own(kind: Any, value: JsonValue, name: str) -> Any:
     try:
         made = kind.from_json(value)
-    except KeyError as error:
-        raise Unfit(f"{name!r} lacks {error}") from error
-    except (AttributeError, TypeError, ValueError, OverflowError) as error:
-        raise Unfit(f"{name!r} cannot be read: {error}") from error
+    except (AttributeError, LookupError, TypeError, ValueError, OverflowError) as error:
+        raise Unfit(f"{name!r} cannot be read: {type(error).__name__}: {error}") from error
     if made.to_json() != value:
         raise Unfit(f"{name!r} is not written as Vitrail writes it")
     return made

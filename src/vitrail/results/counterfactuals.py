@@ -10,17 +10,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._checks import whole
-from .._types import Bools, Floats
+from .._types import Bools, Figure, Floats
 from ..accounting import Cost
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
-from .base import Frame, Result
+from .base import Frame, Result, show
 from .checks import PlainValue, checked_names, checked_texts, plain_column, plain_points, plain_value
-from .door import show
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from ..schema import Picture
 
 Change = tuple[str, PlainValue, PlainValue]
@@ -32,18 +29,11 @@ MOST_ANSWERS = 1000
 
 @dataclass(frozen=True)
 class WhatIf:
-    """One answer: a row that the model puts in the wanted class.
+    """One answer: a whole row, in original units and levels, that the model puts in the wanted class.
 
-    Attributes
-    ----------
-    row : dict
-        The whole row, in original units and levels.
-    distance : float
-        From the person, Euclidean in the encoding (numbers in [0, 1], categories one-hot).
-    plausibility : float
-        Mean distance to the nearest private rows of the wanted class: smaller is more plausible.
-    output : float
-        What the model says about the row (of several classes: for the wanted one).
+    ``distance`` is that from the person, Euclidean in the encoding (numbers in [0, 1], categories one-hot); ``plausibility``
+    the mean distance to the nearest private rows of the wanted class: smaller is more plausible; ``output`` what the model
+    says about the row (of several classes: for the wanted one).
     """
 
     row: Mapping[str, PlainValue]
@@ -117,7 +107,7 @@ class Counterfactuals(Result, stored_as="counterfactuals/1"):
 
     def __post_init__(self) -> None:
         columns = checked_names(self.columns, "columns")
-        self._check_types("counterfactuals")
+        self._check_fields("counterfactuals")
         total = whole("total_CFs", self.total_CFs, most=MOST_ANSWERS, of="counterfactuals")
         for name in PER_POINT:
             if len(given := getattr(self, name)) != len(self.points):

@@ -1,6 +1,6 @@
-"""A curve: what a model's output does as one column changes, with its noise band, promise and price.
+"""Curves and surfaces: what a model's output does as one column changes, or two, with noise bands, promise and price.
 
-Partial dependence, accumulated local effects, and curves of any other explainer share it. Everything here is
+Partial dependence, accumulated local effects, and curves of any other explainer share them. Everything here is
 post-processing of releases. The band [lower, upper] is for each point on its own, and ``band_claim`` says how often it holds
 the value without noise; it does not speak of sampling error (``notes`` say so where it matters).
 """
@@ -8,23 +8,21 @@ the value without noise; it does not speak of sampling error (``notes`` say so w
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._types import Axes, Figure
 from ..accounting import Cost
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
 from ..schema import Level
 from .band_claim import TWO_SIDED_95, BandClaim
-from .base import Frame, Result
-from .checks import Floats, checked_texts, frozen_numbers, plain_value
-from .door import show
+from .base import Banded, Frame, counted, show
+from .checks import Floats, checked_names, checked_texts, frozen_numbers, plain_value, rising_numbers
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+Side: TypeAlias = Floats | tuple[Level, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +34,7 @@ class Density:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Curve(Result, stored_as="curve/1"):
+class Curve(Banded, stored_as="curve/1", of="y"):
     """A model's output, or a change of it, along one column.
 
     Attributes
@@ -49,10 +47,6 @@ class Curve(Result, stored_as="curve/1"):
         Increasing numbers, or the levels of a categorical column.
     y : array of shape (points,)
         The curve.
-    guarantee : Guarantee
-        The promise of all releases it was computed from, histograms that were paid for before included.
-    cost : Cost
-        The price of the questions that were asked for it.
     lower, upper : array of shape (points,), or None
         Ends of the noise bands.
     std : array of shape (points,), or None
@@ -61,12 +55,10 @@ class Curve(Result, stored_as="curve/1"):
         What the axes are called; the name and "model output" if not given.
     density : Density, or None
         How the rows lie along it, drawn underneath.
-    notes : tuple of str
-        Sentences a reader should know.
     categorical : bool
         Whether ``x`` are levels; if not given, they are where one of them is a text or a truth.
-    band_claim : BandClaim
-        How often the bands hold; ``NOT_CALIBRATED`` if not given.
+    guarantee, cost, notes, band_claim
+        As for all that has bands (:class:`Banded`).
 
     Examples
     --------
@@ -98,27 +90,24 @@ class Curve(Result, stored_as="curve/1"):
     band_claim: BandClaim = BandClaim.NOT_CALIBRATED
 
     def __post_init__(self) -> None:
-        self._check_types("a curve")
+        self._check_fields("a curve")
         name = self.name if isinstance(self.name, str) else checked_texts(self.name, "names")
         if not name:
             raise InvalidInput("name of a curve is empty; name the column it is about")
-        categorical, x = _checked_grid(self.x, self.categorical)
-        if (self.lower is None) != (self.upper is None):
-            raise InvalidInput("a curve was given one end of its band only; give both lower and upper, or neither")
-        self._fix(name=name, x=x, categorical=categorical, notes=checked_texts(self.notes, "notes"))
+        x = self.x if isinstance(self.x, np.ndarray | list | tuple) else ()
+        categorical = self.categorical
+        if categorical is None:
+            categorical = any(isinstance(plain_value(value), str | bool) for value in x)
+        x = checked_levels(x, "x of a curve") if categorical else rising_numbers(x, "x")
+        self._fix(name=name, x=x, categorical=categorical)
         self._fix(x_label=self.x_label or self.label)
-        for field in ("y", "lower", "upper", "std"):
-            if (numbers := getattr(self, field)) is not None or field == "y":
-                self._fix(**{field: frozen_numbers(numbers, (len(x),), field)})
+        self._freeze((len(x),), "y", "lower", "upper", "std")
+        if self.lower is None and self.upper is None:
+            self._fix(lower=self._end(-TWO_SIDED_95), upper=self._end(TWO_SIDED_95))
+            self._freeze((len(x),), "lower", "upper")
+        self._check_bands("a curve")
         if self.density is not None:
             self._fix(density=_checked_density(self.density, len(x) if categorical else None))
-        if self.std is not None:
-            if (self.std < 0).any():
-                raise InvalidInput("std of a curve holds a negative number; standard deviations are at least 0")
-            if self.lower is None:
-                half = TWO_SIDED_95 * self.std
-                self._fix(lower=frozen_numbers(self.y - half, (len(x),), "lower"))
-                self._fix(upper=frozen_numbers(self.y + half, (len(x),), "upper"))
         if self.lower is not None and self.upper is not None and (self.lower > self.upper).any():
             raise InvalidInput("the band of a curve has its lower end above its upper end")
 
@@ -129,11 +118,6 @@ class Curve(Result, stored_as="curve/1"):
     def label(self) -> str:
         """The name as one text."""
         return self.name if isinstance(self.name, str) else " and ".join(self.name)
-
-    @property
-    def half_width(self) -> float | None:
-        """The median half-width of the band; None without one."""
-        return None if self.lower is None else float(np.median(self.half_widths))
 
     @property
     def half_widths(self) -> Floats:
@@ -149,70 +133,37 @@ class Curve(Result, stored_as="curve/1"):
             if places.dtype.kind not in "biuf" or not np.isfinite(places).all():
                 raise InvalidInput(f"{x!r} is no finite number; this curve runs over numbers")
             return np.asarray(np.interp(places, np.asarray(self.x), self.y))
-        rows = {level: row for row, level in enumerate(self.x)}
-        asked = np.asarray(x, dtype=object)
-        found = np.empty(asked.shape)
-        for place, given in np.ndenumerate(asked):
-            level = plain_value(given)
-            if level not in rows:
-                raise InvalidInput(f"{given!r} is no level of this curve; choose among {', '.join(map(repr, self.x))}")
-            found[place] = self.y[rows[level]]
-        return found
+        levels = np.asarray(x, dtype=object)
+        heights = dict(zip(self.x, self.y, strict=True))
+        for level in levels.ravel():
+            if plain_value(level) not in heights:
+                raise InvalidInput(f"{level!r} is no level of this curve; choose among {', '.join(map(repr, self.x))}")
+        return np.array([heights[plain_value(level)] for level in levels.ravel()]).reshape(levels.shape)
 
     def frame(self) -> Frame:
         """One line per point, as columns that any data frame library takes: ``pandas.DataFrame(curve.frame())``."""
-        none = np.full(len(self), np.nan)
-        x = np.array(self.x) if not self.categorical else np.array(list(self.x), dtype=object)
-        return {
-            "name": np.array([self.label] * len(self)),
-            "x": x,
-            "y": self.y.copy(),
-            "lower": none if self.lower is None else self.lower.copy(),
-            "upper": none.copy() if self.upper is None else self.upper.copy(),
-            "std": none.copy() if self.std is None else self.std.copy(),
-        }
+        x = np.array(list(self.x), dtype=object) if self.categorical else np.array(self.x)
+        numbers = {name: self._column(name) for name in ("y", "lower", "upper", "std")}
+        return {"name": np.array([self.label] * len(self)), "x": x, **numbers}
 
     # --- pictures ----------------------------------------------------------------------------------------------------
 
     def plot(self, ax: Axes | None = None) -> Figure:
-        """Draw the curve with its band, in a figure of its own or into the given matplotlib axes.
-
-        Returns
-        -------
-        matplotlib Figure
-            The figure that was drawn into; call its ``savefig``.
-        """
+        """Draw the curve with its band, in a figure of its own or into the given matplotlib axes. Returns the figure."""
         return show.curve_figure(self, ax)
 
     def __repr__(self) -> str:
-        points = f"{len(self)} {'level' if self.categorical else 'point'}{'s' if len(self) != 1 else ''}"
-        bands = "" if self.lower is None else f", {self.band_claim.brief}"
-        return f"Curve({self.kind} of {self.label}, {points}, {self.guarantee.brief}{bands})"
-
-    @property
-    def band_sentences(self) -> tuple[str, ...]:
-        """What the band claims, where there is one."""
-        return () if self.lower is None else (self.band_claim.sentence(),)
+        points = counted(len(self), "level" if self.categorical else "point")
+        return f"Curve({self.kind} of {self.label}, {points}, {self._brief})"
 
 
-def _checked_grid(x: object, categorical: bool | None) -> tuple[bool, Floats | tuple[Level, ...]]:
-    """Whether the grid points are levels, and the grid points themselves."""
-    listed = list(x) if isinstance(x, np.ndarray | list | tuple) else None
-    if not listed:
-        raise InvalidInput("x of a curve is empty or no list; give increasing numbers or levels")
-    levels = [plain_value(one) for one in listed]
-    if categorical is None:
-        categorical = any(isinstance(level, str | bool) for level in levels)
-    if not categorical:
-        places = frozen_numbers(x, (None,), "x")
-        if (np.diff(places) <= 0).any():
-            raise InvalidInput("x of a curve must increase from point to point")
-        return False, places
-    if any(level is None for level in levels):
-        raise InvalidInput("x of a curve holds a missing level; every level needs a name")
-    if len(set(levels)) < len(levels):
-        raise InvalidInput("x of a curve names a level twice; every level must be different")
-    return True, tuple(level for level in levels if level is not None)
+def checked_levels(levels: object, what: str) -> tuple[Level, ...]:
+    """The levels as plain values, if there are any, all different and none missing."""
+    plain = [plain_value(level) for level in levels] if isinstance(levels, np.ndarray | list | tuple) else []
+    known = tuple(level for level in plain if level is not None)
+    if not known or len(known) < len(plain) or len(set(known)) < len(known):
+        raise InvalidInput(f"{what} must be increasing numbers, or different levels of which none is missing")
+    return known
 
 
 def _checked_density(density: Density, n_levels: int | None) -> Density:
@@ -221,7 +172,82 @@ def _checked_density(density: Density, n_levels: int | None) -> Density:
         raise InvalidInput("density of a curve needs edges where the curve runs over numbers, and none over levels")
     if edges is None:
         return Density(None, frozen_numbers(shares, (n_levels,), "density shares"))
-    cut = frozen_numbers(edges, (None,), "density edges")
-    if (np.diff(cut) <= 0).any():
-        raise InvalidInput("density edges of a curve must increase")
+    cut = rising_numbers(edges, "density edges")
     return Density(cut, frozen_numbers(shares, (len(cut) - 1,), "density shares"))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Surface(Banded, stored_as="surface/1", of="values"):
+    """A model's output on a grid of two columns.
+
+    Attributes
+    ----------
+    names : (str, str)
+        The columns; the first runs along axis 0 of ``values``.
+    kind : str
+        ``"partial dependence"``.
+    sides : (array or tuple of levels, array or tuple of levels)
+        Increasing numbers, or levels, of either column.
+    values : array of shape (first side, second side)
+        The surface.
+    std : array of the same shape, or None
+        Standard deviation of the noise in every place.
+    value_label : str
+        What the values are.
+    guarantee, cost, notes, band_claim
+        As for all that has bands (:class:`Banded`).
+
+    Examples
+    --------
+    >>> import numpy as np, vitrail as vt
+    >>> surface = vt.Surface(("age", "sex"), "partial dependence", (np.array([20.0, 60.0]), ("f", "m")),
+    ...     np.array([[0.1, 0.2], [0.3, 0.5]]), vt.Guarantee.of_mu(0.2, 1e-6), vt.Cost.of_mu(0.2), std=np.full((2, 2), 0.01))
+    >>> surface
+    Surface(partial dependence of age and sex, 2 x 2 places, epsilon=0.8342 at delta=1e-06, bands not calibrated)
+    >>> float(surface.upper[1, 1].round(3)), vt.Surface.from_json(surface.to_json()).sides[1]
+    (0.52, ('f', 'm'))
+    """
+
+    names: tuple[str, str]
+    kind: str
+    sides: tuple[Side, Side]
+    values: Floats
+    guarantee: Guarantee
+    cost: Cost
+    std: Floats | None = None
+    value_label: str = "model output"
+    notes: tuple[str, ...] = ()
+    band_claim: BandClaim = BandClaim.NOT_CALIBRATED
+
+    def __post_init__(self) -> None:
+        self._check_fields("a surface")
+        names = checked_names(self.names, "names")
+        if len(names) != 2 or not isinstance(self.sides, tuple | list) or len(self.sides) != 2:
+            raise InvalidInput("a surface has two columns and two sides; give a pair of names and a pair of sides")
+        sides = tuple(_checked_side(side, name) for side, name in zip(self.sides, names, strict=True))
+        self._fix(names=names, sides=sides)
+        self._freeze((len(sides[0]), len(sides[1])), "values", "std")
+        self._check_bands("a surface")
+
+    def frame(self) -> Frame:
+        """One line per place, as columns that any data frame library takes; the two columns come first."""
+        first, second = (np.array(list(side), dtype=object) for side in self.sides)
+        columns = {self.names[0]: np.repeat(first, len(second)), self.names[1]: np.tile(second, len(first))}
+        return {
+            **columns,
+            "value": self._column("values"),
+            **{name: self._column(name) for name in ("lower", "upper", "std")},
+        }
+
+    def plot(self, ax: Axes | None = None) -> Figure:
+        """Draw the surface as a heat map and, in a figure of its own, its noise beside it; returns the figure."""
+        return show.surface_figure(self, ax)
+
+    def __repr__(self) -> str:
+        places = " x ".join(str(len(side)) for side in self.sides)
+        return f"Surface({self.kind} of {self.names[0]} and {self.names[1]}, {places} places, {self._brief})"
+
+
+def _checked_side(side: object, name: str) -> Side:
+    what = f"values of {name!r}"
+    return rising_numbers(side, what) if isinstance(side, np.ndarray) else checked_levels(side, what)

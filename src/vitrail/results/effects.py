@@ -5,22 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, overload
+from typing import overload
 
 import numpy as np
 
+from .._types import Figure
 from ..accounting import Cost
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
 from .band_claim import TWO_SIDED_95, BandClaim, weakest
-from .base import Frame, Result
-from .curve import Curve
-from .door import show
+from .base import Frame, Result, counted, show
+from .curve import Curve, Surface
 from .marginals import Marginals
-from .surface import Surface
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -34,8 +30,8 @@ class Effects(Result, Mapping[str, Curve], stored_as="effects/1"):
     ----------
     curves : mapping of str to Curve
         By column, in the order asked for.
-    marginals : Marginals
-        The released histograms that lie under the curves.
+    marginals : Marginals or None
+        The released histograms that lie under the curves; None inside a report, which has them once.
     guarantee : Guarantee
         The promise for all of it, marginals included, whether they were paid for here or before.
     cost : Cost
@@ -53,13 +49,13 @@ class Effects(Result, Mapping[str, Curve], stored_as="effects/1"):
     """
 
     curves: Mapping[str, Curve]
-    marginals: Marginals
+    marginals: Marginals | None
     guarantee: Guarantee
     cost: Cost
     surfaces: Mapping[tuple[str, str], Surface] = field(default_factory=lambda: MappingProxyType({}))
 
     def __post_init__(self) -> None:
-        self._check_types("effects")
+        self._check_fields("effects")
         if not self.curves and not self.surfaces:
             raise InvalidInput("effects have neither curves nor surfaces; give at least one")
         self._fix(curves=MappingProxyType(dict(self.curves)), surfaces=MappingProxyType(dict(self.surfaces)))
@@ -84,10 +80,9 @@ class Effects(Result, Mapping[str, Curve], stored_as="effects/1"):
         return len(self.curves)
 
     def __repr__(self) -> str:
-        kind = self._members[0].kind
-        counts = ((len(self), "column"), (len(self.surfaces), "pair"))
-        what = " and ".join(f"{count} {one}{'s' if count > 1 else ''}" for count, one in counts if count)
-        return f"Effects({kind} of {what}, {self.guarantee.brief}, {self.band_claim.brief})"
+        counts = [(len(self), "column"), (len(self.surfaces), "pair")]
+        what = " and ".join(counted(count, noun) for count, noun in counts if count)
+        return f"Effects({self._members[0].kind} of {what}, {self.guarantee.brief}, {self.band_claim.brief})"
 
     @property
     def _members(self) -> list[Curve | Surface]:

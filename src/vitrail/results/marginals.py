@@ -17,23 +17,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
+from .. import _checks
+from .._types import Figure
 from ..accounting import Cost
 from ..errors import InvalidInput, SchemaError
 from ..guarantee import Guarantee
 from ..releases import Release
 from ..schema.bins import Bins
-from ..schema.reading import did_you_mean
 from .band_claim import TWO_SIDED_95, BandClaim
-from .base import Frame, Result
+from .base import Frame, Result, show
 from .checks import Floats, checked_names, frozen_numbers
-from .door import show
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +80,7 @@ class Marginals(Result, stored_as="marginals/1"):
     band_claim: ClassVar[BandClaim] = BandClaim.NOISE_LAW_95
 
     def __post_init__(self) -> None:
-        self._check_types("marginals")
+        self._check_fields("marginals")
         columns = checked_names((one.name for one in self.bins), "bins")
         if not columns or set(columns) != set(self.counts) or not (0 <= self.sigma < np.inf and self.n_rows_public >= 0):
             raise InvalidInput("marginals need counts of exactly the columns that have bins, a noise scale and a row count")
@@ -96,16 +93,7 @@ class Marginals(Result, stored_as="marginals/1"):
         assert release.sigma is not None
         ends = np.cumsum([len(one) for one in bins])
         counts = {one.name: part for one, part in zip(bins, np.split(release.value, ends[:-1]), strict=True)}
-        return cls(
-            release.dataset,
-            bins,
-            counts,
-            release.sigma,
-            n_rows_public,
-            release.cost,
-            release.guarantee,
-            release,
-        )
+        return cls(release.dataset, bins, counts, release.sigma, n_rows_public, release.cost, release.guarantee, release)
 
     def __repr__(self) -> str:
         return f"Marginals({self.dataset!r}, {len(self.bins)} columns, sigma={self.sigma:.4g}, {self.guarantee.brief})"
@@ -183,8 +171,7 @@ class Marginals(Result, stored_as="marginals/1"):
 
         Where a bin holds one whole number, that number; within a wider bin values are taken as evenly spread.
         """
-        if isinstance(q, bool) or not isinstance(q, int | float | np.number) or not 0 <= q <= 1:
-            raise InvalidInput(f"q is {q!r}; a quantile is asked for a share between 0 and 1, such as 0.5 for the median")
+        _checks.number("q", q, low=0, high=1, hint=": a share of the rows, such as 0.5 for the median")
         bins = self.bins_of(name)
         middles, shares = bins.midpoints, self.shares[name]
         assert bins.edges is not None
@@ -200,13 +187,9 @@ class Marginals(Result, stored_as="marginals/1"):
 
     def bins_of(self, name: str) -> Bins:
         """How a column is cut."""
-        for one in self.bins:
-            if one.name == name:
-                return one
-        raise SchemaError(
-            f"column {name!r} is not among these marginals, which have {', '.join(map(repr, self.columns))}."
-            f"{did_you_mean(name, self.columns)}"
-        )
+        if name not in self.columns:
+            raise SchemaError(_checks.not_among(name, self.columns, "in this release"))
+        return self.bins[self.columns.index(name)]
 
     # --- files and frames --------------------------------------------------------------------------------------------
 

@@ -13,25 +13,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import _checks
+from .._types import Figure
 from ..accounting import Cost
-from ..errors import InvalidInput, SchemaError
+from ..errors import InvalidInput
 from ..guarantee import Guarantee
 from ..schema import Numeric, Schema
 from ..schema.bins import Bins
-from ..schema.reading import did_you_mean
 from ..solve.rows.consistency import agreed_shares, agreed_table, total_of
 from ..solve.rows.cuts import values_in
 from ..solve.rows.network import Network, fit_network
 from ..solve.rows.structure import Link
 from .band_claim import TWO_SIDED_95
-from .base import Frame, Result
+from .base import Frame, Result, show
 from .checks import Floats, frozen_numbers
-from .door import show
 from .marginals import Marginals, nearest_shares
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
 
 Indices = NDArray[np.intp]
 
@@ -99,7 +98,7 @@ class PrivateRows(Result, stored_as="private-rows/1"):
     guarantee: Guarantee
 
     def __post_init__(self) -> None:
-        self._check_types("private rows")
+        self._check_fields("private rows")
         names = self.schema.names
         if tuple(one.name for one in self.bins) != names or not len(names) == len(self.counts) == len(self.groups):
             raise InvalidInput("private rows need bins, counts and groups of exactly the columns of their schema")
@@ -124,10 +123,8 @@ class PrivateRows(Result, stored_as="private-rows/1"):
             raise InvalidInput("no row can be drawn from its tables")
 
     def __repr__(self) -> str:
-        return (
-            f"PrivateRows({self.dataset!r}, {len(self.bins)} columns, {len(self.noisy_tables)} tables, "
-            f"{self.guarantee.brief})"
-        )
+        what = f"{len(self.bins)} columns, {len(self.noisy_tables)} tables"
+        return f"PrivateRows({self.dataset!r}, {what}, {self.guarantee.brief})"
 
     # --- the model ---------------------------------------------------------------------------------------------------
 
@@ -161,7 +158,7 @@ class PrivateRows(Result, stored_as="private-rows/1"):
 
     def group_labels(self, name: str) -> tuple[str, ...]:
         """What each group of a column holds, in words."""
-        place = self._place(name)
+        place = self.schema.column_index(name)
         bins, groups = self.bins[place], self.groups[place]
         members = [[label for label, g in zip(bins.labels, groups, strict=True) if g == k] for k in range(groups.max() + 1)]
         if bins.edges is None:
@@ -171,38 +168,22 @@ class PrivateRows(Result, stored_as="private-rows/1"):
         )
 
     @cached_property
-    def _group_shares(self) -> list[Floats]:
-        return agreed_shares(self.counts, self.counts_sigma, self.noisy_tables, self.tables_sigma, self.groups, self.total)
-
-    @cached_property
-    def _agreed(self) -> dict[tuple[int, int], Floats]:
-        shares = self._group_shares
-        return {
-            (i, j): agreed_table(table, self.tables_sigma, shares[i], shares[j], self.total)
-            for (i, j), table in self.noisy_tables.items()
-        }
-
-    @cached_property
     def _network(self) -> Network:
-        bin_shares = [nearest_shares(counts / self.total) for counts in self.counts]
-        return fit_network(self.links, self._agreed, self._group_shares, bin_shares, self.groups)
-
-    def _place(self, name: str) -> int:
-        if name not in self.schema:
-            raise SchemaError(
-                f"column {name!r} is not among these private rows, which have {', '.join(map(repr, self.columns))}."
-                f"{did_you_mean(name, self.columns)}"
-            )
-        return self.columns.index(name)
+        sigma, total = self.tables_sigma, self.total
+        shares = agreed_shares(self.counts, self.counts_sigma, self.noisy_tables, sigma, self.groups, total)
+        tables = {
+            (i, j): agreed_table(table, sigma, shares[i], shares[j], total) for (i, j), table in self.noisy_tables.items()
+        }
+        bin_shares = [nearest_shares(counts / total) for counts in self.counts]
+        return fit_network(self.links, tables, shares, bin_shares, self.groups)
 
     # --- rows --------------------------------------------------------------------------------------------------------
 
     def raw(self, n: int, seed: int | None = None) -> Floats:
         """``n`` sampled rows as a raw matrix in the schema's order: numbers, and categories as level indices."""
-        if isinstance(n, bool) or not isinstance(n, int | np.integer) or not 1 <= n <= MOST_ROWS:
-            raise InvalidInput(f"n is {n!r}; give the number of rows to sample, from 1 to {MOST_ROWS}")
-        if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0):
-            raise InvalidInput(f"seed is {seed!r}; it must be a whole number of at least 0, or None for fresh rows")
+        _checks.whole("n", n, most=MOST_ROWS)
+        if seed is not None:
+            _checks.whole("seed", seed, least=0, most=2**128)
         generator = np.random.default_rng(seed)  # sampling from a release is post-processing: a seed may be known
         drawn = self._network.draw_bins(int(n), generator)
         rows = np.empty(drawn.shape)
@@ -229,21 +210,22 @@ class PrivateRows(Result, stored_as="private-rows/1"):
 
     def features(self, n: int, seed: int | None = None) -> Floats:
         """``n`` sampled rows without the target, encoded: numbers in [0, 1], categories one-hot."""
-        return self._without_target.features(self._dropped(self.raw(n, seed)))[0]
+        schema, raw = self._without_target(n, seed)
+        return schema.features(raw)[0]
 
     def background(self, n: int = 100, seed: int | None = 0) -> pd.DataFrame:
         """Sampled rows without the target, as background data for shap, lime or any other library.
 
         ``features`` gives the same rows encoded, for a model that reads numbers only.
         """
-        return self._without_target.pandas(self._dropped(self.raw(n, seed)))
+        schema, raw = self._without_target(n, seed)
+        return schema.pandas(raw)
 
-    @property
-    def _without_target(self) -> Schema:
-        return self.schema if self.target is None else self.schema.without(self.target)
-
-    def _dropped(self, raw: Floats) -> Floats:
-        return raw if self.target is None else np.delete(raw, self.schema.column_index(self.target), axis=1)
+    def _without_target(self, n: int, seed: int | None) -> tuple[Schema, Floats]:
+        raw = self.raw(n, seed)
+        if self.target is None:
+            return self.schema, raw
+        return self.schema.without(self.target), np.delete(raw, self.schema.column_index(self.target), axis=1)
 
     def noised_again(self, seed: int | None = None) -> PrivateRows:
         """The same model from tables with a second helping of the same noise.
@@ -280,10 +262,6 @@ class PrivateRows(Result, stored_as="private-rows/1"):
         """The noisy histograms of all columns, which are part of the same releases."""
         counts = {bins.name: counts for bins, counts in zip(self.bins, self.counts, strict=True)}
         return Marginals(self.dataset, self.bins, counts, self.counts_sigma, self.n_rows_public, self.cost, self.guarantee)
-
-    def plot_marginals(self, *, across: int = 3) -> Figure:
-        """Draw the noisy histogram of every column, with noise bands."""
-        return self.marginals.plot(across=across)
 
 
 def _number_of_groups(group: Indices, bins: Bins) -> int:

@@ -12,26 +12,21 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .. import _checks
+from .._types import Axes, Figure
 from ..accounting import Cost
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
 from .band_claim import TWO_SIDED_95, BandClaim
-from .base import Frame, Result
-from .checks import Floats, checked_names, checked_texts, frozen_numbers
-from .door import show
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from .base import Banded, Frame, counted, show
+from .checks import Floats, checked_names
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Ranking(Result, stored_as="ranking/1"):
+class Ranking(Banded, stored_as="ranking/1", of="scores"):
     """Items with noisy scores, the highest first.
 
     Attributes
@@ -40,10 +35,6 @@ class Ranking(Result, stored_as="ranking/1"):
         What is ranked, in the order it was asked in.
     scores : array of shape (items,)
         Their noisy scores.
-    guarantee : Guarantee
-        The promise of all releases it was computed from, histograms that were paid for before included.
-    cost : Cost
-        The price of the questions that were asked for it.
     kind : str
         ``"any ranking"``, ``"permutation importance"``.
     std : array of shape (items,), or None
@@ -52,10 +43,8 @@ class Ranking(Result, stored_as="ranking/1"):
         Of that part of it which is not shared with the other items; ``std`` if not given.
     score_label : str
         What the scores are.
-    notes : tuple of str
-        Sentences a reader should know.
-    band_claim : BandClaim
-        How often the bands hold; ``NOT_CALIBRATED`` if not given. It is said of the confidence in an order as well.
+    guarantee, cost, notes, band_claim
+        As for all that has bands (:class:`Banded`); what is claimed is said of the confidence in an order as well.
 
     Examples
     --------
@@ -82,18 +71,15 @@ class Ranking(Result, stored_as="ranking/1"):
     band_claim: BandClaim = BandClaim.NOT_CALIBRATED
 
     def __post_init__(self) -> None:
-        self._check_types("a ranking")
+        self._check_fields("a ranking")
         items = checked_names(self.items, "items")
         if not items:
             raise InvalidInput("items of a ranking are empty; rank at least one")
-        self._fix(items=items, notes=checked_texts(self.notes, "notes"))
-        self._fix(scores=frozen_numbers(self.scores, (len(items),), "scores"))
-        own = self.std if self.own_std is None else self.own_std
-        for name, numbers in (("std", self.std), ("own_std", own)):
-            if numbers is not None:
-                self._fix(**{name: frozen_numbers(numbers, (len(items),), name)})
-        if any(part is not None and (part < 0).any() for part in (self.std, self.own_std)):
-            raise InvalidInput("std of a ranking holds a negative number; standard deviations are at least 0")
+        self._fix(items=items, own_std=self.std if self.own_std is None else self.own_std)
+        self._freeze((len(items),), "scores", "std", "own_std")
+        self._check_bands("a ranking")
+        if self.own_std is not None and (self.own_std < 0).any():
+            raise InvalidInput("own_std of a ranking holds a negative number; standard deviations are at least 0")
 
     def __len__(self) -> int:
         return len(self.items)
@@ -139,58 +125,29 @@ class Ranking(Result, stored_as="ranking/1"):
         return 0.5 * math.erfc(-difference / spread / math.sqrt(2))
 
     @property
-    def lower(self) -> Floats | None:
-        """Lower ends of the scores' noise bands."""
-        return None if self.std is None else np.asarray(self.scores - TWO_SIDED_95 * self.std)
-
-    @property
     def half_width(self) -> float | None:
         """The median half-width of the scores' noise bands; None without bands."""
         return None if self.std is None else TWO_SIDED_95 * float(np.median(self.std))
-
-    @property
-    def upper(self) -> Floats | None:
-        """Upper ends of the scores' noise bands."""
-        return None if self.std is None else np.asarray(self.scores + TWO_SIDED_95 * self.std)
 
     def frame(self) -> Frame:
         """One line per item, the highest first, as columns that any data frame library takes.
 
         ``confidence`` is that the item truly stands above the next one; NaN for the last.
         """
-        places, none = self._places(), np.full(len(self), np.nan)
-        lower, upper = self.lower, self.upper
-        sure = none.copy()
+        places = self._places()
+        numbers = {name: self._column(name)[places] for name in ("lower", "upper", "std")}
+        sure = np.full(len(self), np.nan)
         if self.own_std is not None:
             sure[:-1] = self.confidence
-        return {
-            "rank": np.arange(1, len(self) + 1),
-            "item": np.array(self.order),
-            "score": self.scores[places],
-            "lower": none.copy() if lower is None else lower[places],
-            "upper": none.copy() if upper is None else upper[places],
-            "std": none.copy() if self.std is None else self.std[places],
-            "confidence": sure,
-        }
+        ranked = {"rank": np.arange(1, len(self) + 1), "item": np.array(self.order), "score": self.scores[places]}
+        return {**ranked, **numbers, "confidence": sure}
 
     # --- pictures ----------------------------------------------------------------------------------------------------
 
     def plot(self, ax: Axes | None = None, *, max_items: int = 20) -> Figure:
-        """Draw the scores with their bands, the highest on top, and beside each pair how sure its order is.
-
-        Returns
-        -------
-        matplotlib Figure
-            The figure that was drawn into; call its ``savefig``.
-        """
+        """Draw the scores with their bands, the highest on top, and beside each pair how sure its order is."""
         return show.ranking_figure(self, ax, max_items=max_items)
 
     def __repr__(self) -> str:
         shown = " > ".join(self.order[:3]) + (" > ..." if len(self) > 3 else "")
-        said = self.guarantee.brief + ("" if self.std is None else f", {self.band_claim.brief}")
-        return f"Ranking({self.kind} of {len(self)} item{'s' if len(self) != 1 else ''}: {shown}, {said})"
-
-    @property
-    def band_sentences(self) -> tuple[str, ...]:
-        """What the bands claim, where there are any."""
-        return () if self.std is None else (self.band_claim.sentence(),)
+        return f"Ranking({self.kind} of {counted(len(self), 'item')}: {shown}, {self._brief})"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .._types import Figure
 from ..accounting import Cost
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
@@ -17,10 +17,6 @@ from .base import Frame, Result
 from .effects import Effects
 from .marginals import Marginals
 from .ranking import Ranking
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 PARTS = ("pdp", "ale", "importance", "shap")
 PART_NAMES = {
@@ -85,14 +81,16 @@ class Report(Result, stored_as="report/1"):
     shap: Ranking | None = None
 
     def __post_init__(self) -> None:
-        self._check_types("a report")
+        self._check_fields("a report")
         if not self.parts:
             raise InvalidInput("a report has no explanation; give it at least one of pdp, ale, importance and shap")
         self._fix(shares=MappingProxyType(dict(self.shares)))
+        for part in ("pdp", "ale"):  # the histograms under their curves are the report's own
+            if (effects := getattr(self, part)) is not None:
+                self._fix(**{part: replace(effects, marginals=None)})
 
     def __repr__(self) -> str:
-        promise = self.guarantee.brief
-        return f"Report({self.model} on {self.dataset!r}: {', '.join(self.parts)}; {promise})"
+        return f"Report({self.model} on {self.dataset!r}: {', '.join(self.parts)}; {self.guarantee.brief})"
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -105,25 +103,18 @@ class Report(Result, stored_as="report/1"):
         ``part`` says which explanation a line is of; importances have no ``x``, and their score is ``y``.
         """
         frames: list[Frame] = []
-        for part, effects in (("pdp", self.pdp), ("ale", self.ale)):
-            if effects is not None:
-                table = effects.frame()
-                frames.append({"part": np.full(len(table["y"]), part), **table})
-        for part, ranking in (("importance", self.importance), ("shap", self.shap)):
-            if ranking is None:
-                continue
-            ranked = ranking.frame()
-            none = np.full(len(ranking), None, dtype=object)
-            table = {"name": ranked["item"], "x": none, "y": ranked["score"]}
-            table |= {name: ranked[name] for name in ("lower", "upper", "std")}
-            frames.append({"part": np.full(len(none), part), **table})
-        return {name: np.concatenate([table[name] for table in frames]) for name in frames[0]}
+        for part in self.parts:
+            table = getattr(self, part).frame()
+            if part in self.rankings:
+                table |= {"name": table["item"], "x": np.full(len(table["item"]), None, dtype=object), "y": table["score"]}
+            frames.append({"part": np.full(len(table["y"]), part), **table})
+        names = ("part", "name", "x", "y", "lower", "upper", "std")
+        return {name: np.concatenate([table[name] for table in frames]) for name in names}
 
     @property
     def rankings(self) -> Mapping[str, Ranking]:
         """The rankings there are, by their names in ``parts``."""
-        named = (("importance", self.importance), ("shap", self.shap))
-        return {part: ranking for part, ranking in named if ranking is not None}
+        return {part: getattr(self, part) for part in ("importance", "shap") if part in self.parts}
 
     def plot(self) -> Figure:
         """The first of its explanations: ``report.pdp.plot()`` and the like draw each."""

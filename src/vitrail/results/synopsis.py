@@ -26,9 +26,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 
+from .. import _checks
 from ..accounting import Cost
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
@@ -142,8 +144,7 @@ class Synopsis(Stored, stored_as="synopsis/1"):
 
     def __repr__(self) -> str:
         size = sum(part.size for part in self.parts)
-        promise = self.guarantee.brief
-        return f"Synopsis({self.dataset!r}, {self.schema.n_columns} columns, {size} numbers, {promise})"
+        return f"Synopsis({self.dataset!r}, {self.schema.n_columns} columns, {size} numbers, {self.guarantee.brief})"
 
     # --- what it knows -----------------------------------------------------------------------------------------------
 
@@ -283,11 +284,7 @@ class Synopsis(Stored, stored_as="synopsis/1"):
         moments = self.moments if moments is None else moments
         batches = [w[start : start + AT_ONCE] for start in range(0, len(w), AT_ONCE)]
         solved = [self._solve(self._statistics(moments, batch), radius) for batch in batches]
-        return Solution(
-            np.concatenate([one.intercepts for one in solved]),
-            np.concatenate([one.slopes for one in solved]),
-            np.concatenate([one.means for one in solved]),
-        )
+        return Solution(*(np.concatenate(parts) for parts in zip(*solved, strict=True)))
 
     def _statistics(self, moments: tuple[MomentTensors, ...], w: Floats) -> WeightedSums:
         return over_cells(self.partition, moments, w, self.weight, self.largest_distance)
@@ -317,8 +314,7 @@ class Synopsis(Stored, stored_as="synopsis/1"):
 
     def _half_widths(self, raw: Floats, w: Floats, values: Floats, radius: float, draws: int) -> Floats:
         """Half-widths of the bands (points, columns)."""
-        if isinstance(draws, bool) or not isinstance(draws, int) or draws < FEWEST_DRAWS:
-            raise InvalidInput(f"draws is {draws!r}; a band needs a whole number of at least {FEWEST_DRAWS}")
+        _checks.whole("draws", draws, least=FEWEST_DRAWS)
         generator = np.random.default_rng(0)  # the release holds all the noise that protects; this only measures it
         redrawn = np.empty((len(values), draws, values.shape[1]))
         slopes = np.empty((len(values), draws, self.coordinates.size))
@@ -355,8 +351,7 @@ class Synopsis(Stored, stored_as="synopsis/1"):
         return made
 
 
-@dataclass(frozen=True, eq=False)
-class Solution:
+class Solution(NamedTuple):
     """Local linear models in f and the coordinates y: f = intercept + slope.(y - w)."""
 
     intercepts: Floats

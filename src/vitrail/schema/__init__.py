@@ -7,8 +7,7 @@ output row depends on its own input row alone, bit for bit.
 from .columns import Categorical, Column, Level, Numeric
 from .layout import BoolArray, FloatArray
 from .pictures import Picture
-from .schema import Schema
-from .views import View
+from .schema import Schema, View
 from .words import BagOfWords
 
 __all__ = ["BagOfWords", "BoolArray", "Categorical", "Column", "FloatArray", "Level", "Numeric", "Picture", "Schema", "View"]

@@ -18,19 +18,10 @@ MOST_SINGLE_VALUES = 100
 
 @dataclass(frozen=True, slots=True)
 class Bins:
-    """The bins of one column.
+    """The bins of one column, ``name``, with a label for each.
 
-    Parameters
-    ----------
-    name : str
-        The column.
-    labels : tuple of str
-        One for each bin.
-    edges : tuple of float or None
-        Where a numeric column is cut, one more than there are bins; None for levels. A bin holds its lower edge and not its
-        upper one, except the last. Edges of an integer column lie half-way between whole numbers.
-    integer : bool
-        Whether the column holds whole numbers only.
+    ``edges`` is where a numeric column is cut, one more than there are bins; None for levels. A bin holds its lower edge and
+    not its upper one, except the last. Edges of an integer column lie half-way between whole numbers.
 
     Examples
     --------

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TypeAlias
 
 import numpy as np
@@ -90,19 +90,12 @@ class Numeric:
             raise SchemaError(f"missing is {self.missing}; it must lie between {self.low} and {self.high}")
 
     def __repr__(self) -> str:
-        integer = ", integer=True" if self.integer else ""
-        missing = "" if self.missing is None else f", missing={self.missing!r}"
-        return f"Numeric({self.low!r}, {self.high!r}{integer}{missing}{_change_shown(self.change)})"
+        return _shown(self, self.low, self.high)
 
     @property
     def allowed(self) -> str:
         """What a value may be, in words."""
         return f"{'a whole number' if self.integer else 'a number'} between {self.low} and {self.high}"
-
-    def to_json(self) -> dict[str, JsonValue]:
-        """The declaration as plain JSON values."""
-        fields: dict[str, JsonValue] = {"kind": "numeric", "low": self.low, "high": self.high}
-        return {**fields, "integer": self.integer, "missing": self.missing, **_change_fields(self.change)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,34 +156,33 @@ class Categorical:
         object.__setattr__(self, "change", change)
 
     def __repr__(self) -> str:
-        missing = "" if self.missing is None else f", missing={self.missing!r}"
-        return f"Categorical({list(self.levels)!r}{missing}{_change_shown(self.change)})"
+        return _shown(self, list(self.levels))
 
     @property
     def allowed(self) -> str:
         """What a value may be, in words."""
         return f"one of {_listed(self.levels)}"
 
-    def to_json(self) -> dict[str, JsonValue]:
-        """The declaration as plain JSON values."""
-        return {
-            "kind": "categorical",
-            "levels": list(self.levels),
-            "missing": self.missing,
-            **_change_fields(self.change),
-        }
-
 
 Column: TypeAlias = Numeric | Categorical
 
 
-def _change_shown(change: str) -> str:
-    return "" if change == "any" else f", change={change!r}"
+def _shown(column: Column, *given: object) -> str:
+    """What was given, and the options that are not the default."""
+    options = ((field.name, field.default) for field in fields(column) if field.name in ("integer", "missing", "change"))
+    said = (f"{name}={getattr(column, name)!r}" for name, default in options if getattr(column, name) != default)
+    return f"{type(column).__name__}({', '.join((*map(repr, given), *said))})"
 
 
-def _change_fields(change: str) -> dict[str, JsonValue]:
-    """Left out where anything may change: schemas of before keep their text, and with it their digest."""
-    return {} if change == "any" else {"change": change}
+def column_to_json(column: Column) -> dict[str, JsonValue]:
+    """The declaration as plain JSON values."""
+    made: dict[str, JsonValue] = {"kind": type(column).__name__.lower()}
+    made |= {field.name: getattr(column, field.name) for field in fields(column)}
+    if isinstance(column, Categorical):
+        made["levels"] = list(column.levels)
+    if column.change == "any":  # left out: schemas of before keep their text, and with it their digest
+        del made["change"]
+    return made
 
 
 def _plain_level(level: object) -> Level:
@@ -210,13 +202,13 @@ def _listed(levels: tuple[Level, ...], most: int = 12) -> str:
     return ", ".join(map(repr, levels[:most])) + more
 
 
-def column_from_json(fields: Mapping[str, JsonValue]) -> Column:
-    """Read back what ``to_json`` wrote."""
-    rest = {name: value for name, value in fields.items() if name not in ("kind", "name")}
-    make = {"numeric": Numeric, "categorical": Categorical}.get(str(fields.get("kind")))
+def column_from_json(given: Mapping[str, JsonValue]) -> Column:
+    """Read back what ``column_to_json`` wrote."""
+    rest = {name: value for name, value in given.items() if name not in ("kind", "name")}
+    make = {"numeric": Numeric, "categorical": Categorical}.get(str(given.get("kind")))
     if make is None:
-        raise SchemaError(f"a column has kind {fields.get('kind')!r}; it must be 'numeric' or 'categorical'")
+        raise SchemaError(f"a column has kind {given.get('kind')!r}; it must be 'numeric' or 'categorical'")
     try:
         return make(**rest)  # type: ignore[no-any-return]
     except TypeError as error:
-        raise SchemaError(f"a {fields['kind']} column has the fields {', '.join(map(repr, rest))}: {error}") from error
+        raise SchemaError(f"a {given['kind']} column has the fields {', '.join(map(repr, rest))}: {error}") from error

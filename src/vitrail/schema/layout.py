@@ -12,82 +12,133 @@ such numbers is at most 1, and exactly 1 at x = high. (Multiplying by a reciproc
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._types import Bools, Floats, Indices
 from ..errors import InvalidInput
 from .columns import Categorical, Column, Numeric
 
-FloatArray: TypeAlias = NDArray[np.float64]
-BoolArray: TypeAlias = NDArray[np.bool_]
-IndexArray: TypeAlias = NDArray[np.intp]
+FloatArray: TypeAlias = Floats
+BoolArray: TypeAlias = Bools
 
 PROBE_SEED = 20_240_601
 """Probe rows are public and the same on every machine; nothing private is ever drawn from this."""
 
 
-def _as_slice(indices: list[int]) -> slice | IndexArray:
+def _as_slice(indices: Indices) -> slice | Indices:
     """A slice where the indices are consecutive: NumPy then works in place instead of gathering."""
-    if indices and indices[-1] - indices[0] == len(indices) - 1:
-        return slice(indices[0], indices[-1] + 1)
-    return np.array(indices, dtype=np.intp)
+    if indices.size and indices[-1] - indices[0] == len(indices) - 1:
+        return slice(int(indices[0]), int(indices[-1]) + 1)
+    return indices
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Layout:
     """Where every column lies in a raw row and in a feature row, as arrays ready for broadcasting."""
 
-    columns: tuple[Column, ...]
-    n_features: int
-    slices: tuple[slice, ...]
-    numeric_columns: slice | IndexArray
-    numeric_features: slice | IndexArray
-    numeric_low: FloatArray
-    numeric_width: FloatArray
-    categorical_columns: IndexArray
-    categorical_offsets: IndexArray
-    categorical_last: FloatArray
-    integer_columns: IndexArray
-    low: FloatArray
-    high: FloatArray
-    filler: FloatArray
-    policy: FloatArray
+    def __init__(self, columns: Iterable[Column]) -> None:
+        self.columns = tuple(columns)
+        numeric = np.array([isinstance(column, Numeric) for column in self.columns])
+        integer = [isinstance(column, Numeric) and column.integer for column in self.columns]
+        starts = np.cumsum([0, *(1 if isinstance(column, Numeric) else len(column.levels) for column in self.columns)])
+        self.n_features = int(starts[-1])
+        self.slices = tuple(slice(int(start), int(stop)) for start, stop in pairwise(starts))
+        ends = [(c.low, c.high) if isinstance(c, Numeric) else (0, len(c.levels) - 1) for c in self.columns]
+        self.low, self.high = np.array(ends, dtype=np.float64).T.copy()
+        self.filler = np.array([[_filler_value(column) for column in self.columns]])
+        self.policy = np.array([_policy_value(column) for column in self.columns])
+        self.numeric_columns = _as_slice(np.flatnonzero(numeric))
+        self.numeric_features = _as_slice(starts[:-1][numeric])
+        self.numeric_low = self.low[numeric]
+        self.numeric_width = self.high[numeric] - self.numeric_low
+        self.integer_columns = np.flatnonzero(integer)
+        self.categorical_columns = np.flatnonzero(~numeric)
+        self.categorical_offsets = starts[:-1][~numeric]
+        self.categorical_last = self.high[~numeric]
 
-    @property
-    def n_columns(self) -> int:
-        """The width of a raw row."""
-        return len(self.columns)
+    def check_raw(self, raw: FloatArray) -> None:
+        """Refuse what is not a raw block of this layout."""
+        if not isinstance(raw, np.ndarray) or raw.dtype != np.float64 or raw.ndim != 2 or raw.shape[1] != len(self.columns):
+            given = f"{raw.dtype} of shape {raw.shape}" if isinstance(raw, np.ndarray) else type(raw).__name__
+            raise InvalidInput(
+                f"raw rows are {given}; they must be float64 of shape (rows, {len(self.columns)}), "
+                "as schema.read returns them"
+            )
 
+    def tidy(self, raw: FloatArray) -> None:
+        """Make a freshly read block lie within the schema, in place: infinities missing, integers whole, all clipped."""
+        raw[~np.isfinite(raw)] = np.nan
+        if self.integer_columns.size:
+            raw[:, self.integer_columns] = np.rint(raw[:, self.integer_columns])
+        np.clip(raw, self.low, self.high, out=raw)
 
-def layout_of(columns: Iterable[Column]) -> Layout:
-    """The layout of these columns, in this order."""
-    kept = tuple(columns)
-    widths = [1 if isinstance(column, Numeric) else len(column.levels) for column in kept]
-    starts = [sum(widths[:j]) for j in range(len(kept))]
-    numeric = [(j, column) for j, column in enumerate(kept) if isinstance(column, Numeric)]
-    categorical = [(j, column) for j, column in enumerate(kept) if isinstance(column, Categorical)]
-    low = np.array([c.low if isinstance(c, Numeric) else 0 for c in kept], dtype=np.float64)
-    high = np.array([c.high if isinstance(c, Numeric) else len(c.levels) - 1 for c in kept], dtype=np.float64)
-    return Layout(
-        columns=kept,
-        n_features=sum(widths),
-        slices=tuple(slice(start, start + width) for start, width in zip(starts, widths, strict=True)),
-        numeric_columns=_as_slice([j for j, _ in numeric]),
-        numeric_features=_as_slice([starts[j] for j, _ in numeric]),
-        numeric_low=np.array([c.low for _, c in numeric], dtype=np.float64),
-        numeric_width=np.array([c.high - c.low for _, c in numeric], dtype=np.float64),
-        categorical_columns=np.array([j for j, _ in categorical], dtype=np.intp),
-        categorical_offsets=np.array([starts[j] for j, _ in categorical], dtype=np.intp),
-        categorical_last=np.array([len(c.levels) - 1 for _, c in categorical], dtype=np.float64),
-        integer_columns=np.array([j for j, c in numeric if c.integer], dtype=np.intp),
-        low=low,
-        high=high,
-        filler=np.array([[_filler_value(c) for c in kept]], dtype=np.float64),
-        policy=np.array([_policy_value(c) for c in kept], dtype=np.float64),
-    )
+    def complete(self, raw: FloatArray) -> tuple[FloatArray, BoolArray]:
+        """Replace missing values by policy, and rows without one by the filler; the block itself when nothing is missing."""
+        self.check_raw(raw)
+        valid = np.ones(len(raw), dtype=np.bool_)
+        # NaN poisons a minimum, and a minimum is the cheapest pass over a block.
+        if raw.size == 0 or not np.isnan(raw.min()):
+            return raw, valid
+        completed = np.where(np.isnan(raw), self.policy, raw)
+        np.logical_not(np.isnan(completed).any(axis=1), out=valid)
+        completed[~valid] = self.filler
+        return completed, valid
+
+    def features(self, raw: FloatArray, out: FloatArray | None = None) -> tuple[FloatArray, BoolArray]:
+        """Features of a raw block, and which of its rows count."""
+        shape = (len(raw), self.n_features)
+        if out is None:
+            out = np.empty(shape)
+        elif out.shape != shape or out.dtype != np.float64 or not out.flags.c_contiguous:
+            raise InvalidInput(f"out is {out.dtype} of shape {out.shape}; it must be C-ordered float64 of shape {shape}")
+        completed, valid = self.complete(raw)
+        if self.categorical_columns.size:
+            out.fill(0.0)
+            codes = np.clip(completed[:, self.categorical_columns], 0.0, self.categorical_last).astype(np.intp)
+            codes += self.categorical_offsets
+            codes += np.arange(len(raw), dtype=np.intp)[:, None] * self.n_features
+            out.reshape(-1)[codes] = 1.0
+        if isinstance(self.numeric_columns, slice) and isinstance(self.numeric_features, slice):
+            scaled = out[:, self.numeric_features]
+            given = completed[:, self.numeric_columns]
+            if self.numeric_low.any():
+                _by_row(np.subtract, given, self.numeric_low, scaled)
+            else:
+                np.copyto(scaled, given)
+            if (self.numeric_width != 1.0).any():
+                _by_row(np.divide, scaled, self.numeric_width, scaled)
+        elif self.numeric_low.size:
+            gathered = completed[:, self.numeric_columns]
+            gathered -= self.numeric_low
+            gathered /= self.numeric_width
+            out[:, self.numeric_features] = gathered
+        return out, valid
+
+    def unfeature(self, encoded: FloatArray) -> FloatArray:
+        """The raw rows nearest to these features: de-scaled, rounded, clipped; the largest entry of each one-hot group."""
+        encoded = np.asarray(encoded, dtype=np.float64)
+        if encoded.ndim != 2 or encoded.shape[1] != self.n_features:
+            raise InvalidInput(f"features have shape {encoded.shape}; it must be (rows, {self.n_features})")
+        raw = np.empty((len(encoded), len(self.columns)))
+        raw[:, self.numeric_columns] = self.numeric_low + encoded[:, self.numeric_features] * self.numeric_width
+        for j in self.categorical_columns:
+            raw[:, j] = np.argmax(encoded[:, self.slices[j]], axis=1)
+        self.tidy(raw)
+        return raw
+
+    def probe_rows(self, n_rows: int) -> FloatArray:
+        """Public rows: all low, all high, the filler, then uniform draws with a fixed seed."""
+        corners = np.stack([self.low, self.high, self.filler[0]])[:n_rows]
+        uniform = np.random.Generator(np.random.PCG64(PROBE_SEED)).random((max(n_rows - 3, 0), len(self.columns)))
+        raw = self.low + uniform * (self.high - self.low)
+        whole = np.concatenate([self.integer_columns, self.categorical_columns])
+        n_values = self.high[whole] - self.low[whole] + 1
+        raw[:, whole] = self.low[whole] + np.floor(uniform[:, whole] * n_values)
+        np.clip(raw, self.low, self.high, out=raw)
+        return np.concatenate([corners, raw])
 
 
 def _filler_value(column: Column) -> float:
@@ -104,67 +155,6 @@ def _policy_value(column: Column) -> float:
     return float(column.levels.index(column.missing)) if isinstance(column, Categorical) else float(column.missing)
 
 
-def check_raw(layout: Layout, raw: FloatArray) -> None:
-    """Refuse what is not a raw block of this layout."""
-    if not isinstance(raw, np.ndarray) or raw.dtype != np.float64 or raw.ndim != 2 or raw.shape[1] != layout.n_columns:
-        given = f"{raw.dtype} of shape {raw.shape}" if isinstance(raw, np.ndarray) else type(raw).__name__
-        raise InvalidInput(
-            f"raw rows are {given}; they must be float64 of shape (rows, {layout.n_columns}), as schema.read returns them"
-        )
-
-
-def tidy(layout: Layout, raw: FloatArray) -> None:
-    """Make a freshly read block lie within the schema, in place: infinities missing, integers whole, all clipped."""
-    raw[~np.isfinite(raw)] = np.nan
-    if layout.integer_columns.size:
-        raw[:, layout.integer_columns] = np.rint(raw[:, layout.integer_columns])
-    np.clip(raw, layout.low, layout.high, out=raw)
-
-
-def complete(layout: Layout, raw: FloatArray) -> tuple[FloatArray, BoolArray]:
-    """Replace missing values by policy, and rows without one by the filler; the block itself when nothing is missing."""
-    check_raw(layout, raw)
-    valid = np.ones(len(raw), dtype=np.bool_)
-    # NaN poisons a minimum, and a minimum is the cheapest pass over a block.
-    if raw.size == 0 or not np.isnan(raw.min()):
-        return raw, valid
-    completed = np.where(np.isnan(raw), layout.policy, raw)
-    np.logical_not(np.isnan(completed).any(axis=1), out=valid)
-    completed[~valid] = layout.filler
-    return completed, valid
-
-
-def features(layout: Layout, raw: FloatArray, out: FloatArray | None = None) -> tuple[FloatArray, BoolArray]:
-    """Features of a raw block, and which of its rows count."""
-    shape = (len(raw), layout.n_features)
-    if out is None:
-        out = np.empty(shape)
-    elif out.shape != shape or out.dtype != np.float64 or not out.flags.c_contiguous:
-        raise InvalidInput(f"out is {out.dtype} of shape {out.shape}; it must be C-ordered float64 of shape {shape}")
-    completed, valid = complete(layout, raw)
-    if layout.categorical_columns.size:
-        out.fill(0.0)
-        codes = np.clip(completed[:, layout.categorical_columns], 0.0, layout.categorical_last).astype(np.intp)
-        codes += layout.categorical_offsets
-        codes += np.arange(len(raw), dtype=np.intp)[:, None] * layout.n_features
-        out.reshape(-1)[codes] = 1.0
-    if isinstance(layout.numeric_columns, slice) and isinstance(layout.numeric_features, slice):
-        scaled = out[:, layout.numeric_features]
-        given = completed[:, layout.numeric_columns]
-        if layout.numeric_low.any():
-            _by_row(np.subtract, given, layout.numeric_low, scaled)
-        else:
-            np.copyto(scaled, given)
-        if (layout.numeric_width != 1.0).any():
-            _by_row(np.divide, scaled, layout.numeric_width, scaled)
-    elif layout.numeric_low.size:
-        gathered = completed[:, layout.numeric_columns]
-        gathered -= layout.numeric_low
-        gathered /= layout.numeric_width
-        out[:, layout.numeric_features] = gathered
-    return out, valid
-
-
 def _by_row(operation: np.ufunc, block: FloatArray, row: FloatArray, out: FloatArray) -> None:
     """``operation(block, row)``, several rows at a stretch where memory allows: NumPy is slow on short rows."""
     rows, together = len(block), 16
@@ -173,31 +163,6 @@ def _by_row(operation: np.ufunc, block: FloatArray, row: FloatArray, out: FloatA
         operation(block.reshape(shape), np.tile(row, together), out=out.reshape(shape))
     else:
         operation(block, row, out=out)
-
-
-def unfeature(layout: Layout, encoded: FloatArray) -> FloatArray:
-    """The raw rows nearest to these features: de-scaled, rounded, clipped; the largest entry of each one-hot group."""
-    encoded = np.asarray(encoded, dtype=np.float64)
-    if encoded.ndim != 2 or encoded.shape[1] != layout.n_features:
-        raise InvalidInput(f"features have shape {encoded.shape}; it must be (rows, {layout.n_features})")
-    raw = np.empty((len(encoded), layout.n_columns))
-    raw[:, layout.numeric_columns] = layout.numeric_low + encoded[:, layout.numeric_features] * layout.numeric_width
-    for j in layout.categorical_columns:
-        raw[:, j] = np.argmax(encoded[:, layout.slices[j]], axis=1)
-    tidy(layout, raw)
-    return raw
-
-
-def probe_rows(layout: Layout, n_rows: int) -> FloatArray:
-    """Public rows: all low, all high, the filler, then uniform draws with a fixed seed."""
-    corners = np.stack([layout.low, layout.high, layout.filler[0]])[:n_rows]
-    uniform = np.random.Generator(np.random.PCG64(PROBE_SEED)).random((max(n_rows - 3, 0), layout.n_columns))
-    raw = layout.low + uniform * (layout.high - layout.low)
-    whole = np.concatenate([layout.integer_columns, layout.categorical_columns])
-    n_values = layout.high[whole] - layout.low[whole] + 1
-    raw[:, whole] = layout.low[whole] + np.floor(uniform[:, whole] * n_values)
-    np.clip(raw, layout.low, layout.high, out=raw)
-    return np.concatenate([corners, raw])
 
 
 def levels_array(column: Categorical) -> NDArray[np.generic]:

@@ -17,20 +17,20 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import _checks
+from .._types import Indices
 from ..errors import InvalidInput, SchemaError
 from ..nothing_escapes import attempt, hushed
 from .columns import Numeric
 from .layout import FloatArray
 from .schema import Schema
-
-Labels = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,34 +70,33 @@ class Picture:
     """
 
     shape: tuple[int, int]
-    superpixels: Labels | None = None
+    _: KW_ONLY
     patches: tuple[int, int] | None = None
+    superpixels: NDArray[np.integer] | None = None
     high: float = 255.0
 
-    def __init__(
-        self,
-        shape: tuple[int, int],
-        *,
-        patches: tuple[int, int] | None = None,
-        superpixels: NDArray[np.integer] | None = None,
-        high: float = 255.0,
-    ) -> None:
-        height, width = _pair("shape", shape, "a height and a width in pixels, such as (28, 28)")
+    def __post_init__(self) -> None:
+        height, width = shape = _checks.pair("shape", self.shape, "a height and a width in pixels, such as (28, 28)")
+        patches, superpixels = self.patches, self.superpixels
         if patches is not None and superpixels is not None:
             raise InvalidInput("a picture was given patches and superpixels; give one of the two, or neither for pixels")
-        owner: Labels | None = None
         if patches is not None:
-            patches = _pair("patches", patches, "a height and a width in pixels, such as (4, 4)")
+            patches = _checks.pair("patches", patches, "a height and a width in pixels, such as (4, 4)")
             across = -(-width // patches[1])
-            owner = np.add.outer(np.arange(height) // patches[0] * across, np.arange(width) // patches[1]).astype(np.intp)
+            superpixels = np.add.outer(np.arange(height) // patches[0] * across, np.arange(width) // patches[1])
         elif superpixels is not None:
-            owner = _regions(superpixels, (height, width))
-        if owner is not None:
-            owner.flags.writeable = False
-        object.__setattr__(self, "shape", (height, width))
-        object.__setattr__(self, "patches", patches)
-        object.__setattr__(self, "superpixels", owner)
-        object.__setattr__(self, "high", Numeric(0, high).high)
+            superpixels = label_map(superpixels, shape)
+            numbers = np.unique(superpixels)
+            if numbers[0] != 0 or numbers[-1] != len(numbers) - 1:
+                raise InvalidInput(
+                    f"superpixels hold {len(numbers)} different numbers from {numbers[0]} to {numbers[-1]}; they must be 0, "
+                    "1, 2, ... with none left out"
+                )
+        if superpixels is not None:
+            superpixels.flags.writeable = False
+        fixed = {"shape": shape, "patches": patches, "superpixels": superpixels, "high": Numeric(0, self.high).high}
+        for name, value in fixed.items():
+            object.__setattr__(self, name, value)
 
     @classmethod
     def around(
@@ -139,10 +138,10 @@ class Picture:
         return "pixels" if self.superpixels is None else "patches" if self.patches is not None else "superpixels"
 
     @property
-    def region_of_pixels(self) -> Labels:
+    def region_of_pixels(self) -> Indices:
         """The number of the region that each pixel belongs to."""
-        pixels = np.arange(self.shape[0] * self.shape[1], dtype=np.intp).reshape(self.shape)
-        return pixels if self.superpixels is None else self.superpixels
+        pixels = np.arange(self.shape[0] * self.shape[1]).reshape(self.shape)
+        return pixels if self.superpixels is None else self.superpixels.astype(np.intp, copy=False)
 
     def rows(self, images: object) -> dict[str, NDArray[np.generic]]:
         """Pictures as columns, pixel by pixel.
@@ -238,34 +237,20 @@ class Picture:
         return hashlib.sha256(json.dumps(["picture 1", self.shape, owner, self.high]).encode()).hexdigest()
 
 
-def _pair(name: str, given: object, wanted: str) -> tuple[int, int]:
-    whole = isinstance(given, tuple | list) and len(given) == 2
-    if not whole or any(isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1 for size in given):  # type: ignore[attr-defined]
-        raise InvalidInput(f"{name} is {given!r}; it must be {wanted}")
-    return int(given[0]), int(given[1])  # type: ignore[index]
-
-
-def _regions(given: object, shape: tuple[int, int]) -> Labels:
-    labels = np.asarray(given)
+def label_map(superpixels: object, shape: tuple[int, int]) -> Indices:
+    """A whole number for every pixel of a picture of this shape."""
+    labels = np.asarray(superpixels)
     if labels.shape != shape or labels.dtype.kind not in "iu":
         raise InvalidInput(
             f"superpixels have shape {labels.shape} and dtype {labels.dtype}; they must be whole numbers of shape {shape}"
         )
-    numbers = np.unique(labels)
-    if numbers[0] != 0 or numbers[-1] != len(numbers) - 1:
-        raise InvalidInput(
-            f"superpixels hold {len(numbers)} different numbers from {numbers[0]} to {numbers[-1]}; they must be 0, 1, 2, "
-            "... with none left out"
-        )
     return labels.astype(np.intp)
 
 
-def _superpixels(bright: FloatArray, n_regions: int, compactness: float) -> Labels:
+def _superpixels(bright: FloatArray, n_regions: int, compactness: float) -> Indices:
     """Region numbers 0, 1, 2, ... of a picture with brightness in [0, 1]: k-means on (brightness, position), connected."""
-    if isinstance(n_regions, bool) or not isinstance(n_regions, int | np.integer) or not 1 <= n_regions <= bright.size:
-        raise InvalidInput(f"n_regions is {n_regions!r}; it must be a whole number from 1 to the number of pixels")
-    if not 0 < compactness < math.inf:
-        raise InvalidInput(f"compactness is {compactness!r}; it must be positive and finite")
+    _checks.whole("n_regions", n_regions, most=bright.size)
+    _checks.positive("compactness", compactness)
     try:
         from skimage.segmentation import slic
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""The schema: an ordered set of declared columns, and the one place where rows become numbers."""
+"""The schema: an ordered set of declared columns, and the one place where rows become numbers; and views of it."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ import hashlib
 import html
 import importlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import _checks
 from ..accounting import JsonValue
 from ..errors import InvalidInput, SchemaError
 from ..nothing_escapes import hushed
-from . import layout as _layout
-from .columns import Categorical, Column, Numeric, column_from_json
-from .inference import infer_column
-from .layout import BoolArray, FloatArray, layout_of, levels_array
-from .reading import did_you_mean, read_private, read_public
-from .sources import sources_of
+from .columns import Categorical, Column, Level, Numeric, column_from_json, column_to_json
+from .layout import BoolArray, FloatArray, Layout, levels_array, original_values
+from .reading import read_private, read_public
+from .sources import Numbers, Refused, Source, sources_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,8 +67,9 @@ class Schema(Mapping[str, Column]):
             if not isinstance(column, Numeric | Categorical):
                 raise SchemaError(f"column {name!r} is {column!r}; it must be Numeric(low, high) or Categorical(levels)")
         self._columns: dict[str, Column] = dict(columns)
-        self._layout = layout_of(self._columns.values())
-        self._feature_names = tuple(text for name, column in columns.items() for text in _names_of(name, column))
+        self._layout = Layout(self._columns.values())
+        names = ([n] if isinstance(c, Numeric) else [f"{n}={level}" for level in c.levels] for n, c in columns.items())
+        self._feature_names = tuple(chain.from_iterable(names))
         if len(set(self._feature_names)) < len(self._feature_names):
             twice = next(text for text in self._feature_names if self._feature_names.count(text) > 1)
             raise SchemaError(f"two features would be called {twice!r}; rename one of the columns")
@@ -106,7 +107,7 @@ class Schema(Mapping[str, Column]):
         try:
             return self._columns[name]
         except KeyError:
-            raise KeyError(f"no column {name!r} in the schema.{did_you_mean(name, self._columns)}") from None
+            raise KeyError(f"no column {name!r} in the schema.{_checks.did_you_mean(name, self._columns)}") from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._columns)
@@ -166,10 +167,7 @@ class Schema(Mapping[str, Column]):
     def column_index(self, name: str) -> int:
         """Where a column lies in a raw row."""
         if name not in self._columns:
-            raise SchemaError(
-                f"column {name!r} is not in the schema, which has {', '.join(map(repr, self.names))}."
-                f"{did_you_mean(name, self.names)}"
-            )
+            raise SchemaError(_checks.not_among(name, self.names, "in the schema"))
         return self.names.index(name)
 
     def without(self, *names: str) -> Schema:
@@ -181,7 +179,7 @@ class Schema(Mapping[str, Column]):
 
     def to_json(self) -> dict[str, JsonValue]:
         """The schema as plain JSON values; the order of columns is part of it."""
-        columns: list[JsonValue] = [{"name": name, **column.to_json()} for name, column in self._columns.items()]
+        columns: list[JsonValue] = [{"name": name, **column_to_json(column)} for name, column in self._columns.items()]
         return {"version": FORMAT_VERSION, "columns": columns}
 
     @classmethod
@@ -235,7 +233,7 @@ class Schema(Mapping[str, Column]):
             Numbers clipped to their bounds and rounded where declared; NaN for missing, unreadable, infinite and
             undeclared values.
         """
-        return read_private(self.names, self._layout, frame)
+        return hushed(lambda: read_private(self.names, self._layout, frame))
 
     def read_points(self, points: object) -> FloatArray:
         """Public points as a raw matrix, strictly: whatever does not fit the schema is an error.
@@ -251,7 +249,8 @@ class Schema(Mapping[str, Column]):
         array of float64, shape (points, n_columns)
             Complete rows, without NaN.
         """
-        return read_public(self.names, self._layout, points)
+        # Hushed so that no interrupt is taken for a value that has no meaning.
+        return hushed(lambda: read_public(self.names, self._layout, points))
 
     def complete(self, raw: FloatArray) -> tuple[FloatArray, BoolArray]:
         """Replace missing values by their declared stand-ins, and rows that lack one by the filler.
@@ -263,7 +262,7 @@ class Schema(Mapping[str, Column]):
         valid : array of bool, shape (rows,)
             False where the filler stands: those rows count zero.
         """
-        return _layout.complete(self._layout, raw)
+        return self._layout.complete(raw)
 
     def features(self, raw: FloatArray, out: FloatArray | None = None) -> tuple[FloatArray, BoolArray]:
         """Features of raw rows, and which of the rows count.
@@ -282,11 +281,11 @@ class Schema(Mapping[str, Column]):
         valid : array of bool, shape (rows,)
             False where a value is missing and has no stand-in; such a row has the features of the filler.
         """
-        return _layout.features(self._layout, raw, out)
+        return self._layout.features(raw, out)
 
     def unfeature(self, features: FloatArray) -> FloatArray:
         """The raw rows nearest to these features: de-scaled, rounded, clipped, the largest entry of a one-hot group."""
-        return _layout.unfeature(self._layout, features)
+        return self._layout.unfeature(features)
 
     def filler(self) -> FloatArray:
         """The public row that stands in for rows that do not count: middles and first levels; shape (1, n_columns)."""
@@ -294,14 +293,12 @@ class Schema(Mapping[str, Column]):
 
     def probe_rows(self, n: int) -> FloatArray:
         """Public rows to try functions on: two corners, the filler, then uniform draws, the same on every machine."""
-        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-            raise InvalidInput(f"n is {n!r}; probe_rows needs a whole number of at least 1")
-        return _layout.probe_rows(self._layout, int(n))
+        return self._layout.probe_rows(_checks.whole("n", n, of="probe_rows"))
 
     def frame(self, raw: FloatArray) -> dict[str, NDArray[np.generic]]:
         """Raw rows as columns in original units and levels."""
-        _layout.check_raw(self._layout, raw)
-        return {name: _layout.original_values(column, raw[:, j]) for j, (name, column) in enumerate(self._columns.items())}
+        self._layout.check_raw(raw)
+        return {name: original_values(column, raw[:, j]) for j, (name, column) in enumerate(self._columns.items())}
 
     def pandas(self, raw: FloatArray, *, categories: bool = False) -> pd.DataFrame:
         """Complete raw rows as a pandas DataFrame in original units and levels.
@@ -317,11 +314,11 @@ class Schema(Mapping[str, Column]):
             pandas = importlib.import_module("pandas")
         except ImportError as error:
             raise InvalidInput("this needs pandas, which is not installed; install it, or use schema.frame(raw)") from error
-        _layout.check_raw(self._layout, raw)
+        self._layout.check_raw(raw)
         columns: dict[str, object] = {}
         for j, (name, column) in enumerate(self._columns.items()):
             if isinstance(column, Numeric):
-                columns[name] = _layout.original_values(column, raw[:, j])
+                columns[name] = original_values(column, raw[:, j])
             else:
                 levels = pandas.Series(levels_array(column))
                 levels = levels.astype(pandas.CategoricalDtype(levels)) if categories else levels
@@ -330,5 +327,92 @@ class Schema(Mapping[str, Column]):
         return made
 
 
-def _names_of(name: str, column: Column) -> tuple[str, ...]:
-    return (name,) if isinstance(column, Numeric) else tuple(f"{name}={level}" for level in column.levels)
+# --- bounds and levels read off a frame that is public; none of it may see private rows ------------------------------------
+
+
+def infer_column(name: str, source: Source, max_levels: int) -> Column:
+    """What a public column's values suggest."""
+    if isinstance(source, Refused):
+        raise SchemaError(f"column {name!r} has dtype {source.dtype}; only numbers and levels can be declared: leave it out")
+    if isinstance(source, Numbers):
+        return _numeric(name, source.values, source.whole)
+    if source.distinct == [False, True] and not source.loose:
+        return Categorical([False, True])
+    plain = [value.item() if isinstance(value, np.generic) else value for value in source.distinct]
+    present = [value for value in plain if not _is_missing(value)]
+    if source.loose and present and all(type(value) in (int, float) for value in present):
+        return _numeric(name, np.array(present, dtype=np.float64), all(isinstance(value, int) for value in present))
+    return _categorical(name, present, max_levels)
+
+
+def _is_missing(value: object) -> bool:
+    # `value != value` finds NaN and NaT; pandas' own NA refuses to be compared and is known by its name.
+    return value is None or type(value).__name__ == "NAType" or (isinstance(value, float) and value != value)
+
+
+def _numeric(name: str, values: FloatArray, whole: bool) -> Numeric:
+    finite = values[np.isfinite(values)]
+    if not finite.size or finite.min() == finite.max():
+        seen = f"only the value {finite[0]}" if finite.size else "no value"
+        raise SchemaError(f"column {name!r} of the public frame has {seen}, so it shows no bounds; declare it yourself")
+    return Numeric(float(finite.min()), float(finite.max()), integer=whole)
+
+
+def _categorical(name: str, present: Sequence[object], max_levels: int) -> Categorical:
+    of_column = f"column {name!r} of the public frame"
+    levels: dict[Level, None] = {}
+    for value in present:
+        if not isinstance(value, Level):
+            raise SchemaError(f"{of_column} holds {value!r}; levels must be texts, numbers or booleans")
+        levels[value] = None
+    if not levels:
+        raise SchemaError(f"{of_column} has no value, so it shows no levels; declare it yourself")
+    if len(levels) > max_levels:
+        raise SchemaError(
+            f"{of_column} has {len(levels)} levels, more than max_levels={max_levels}; "
+            "leave it out, group its levels, or raise max_levels"
+        )
+    if len({isinstance(level, str) for level in levels}) > 1:
+        raise SchemaError(f"{of_column} mixes texts and numbers; declare it yourself")
+    return Categorical(sorted(levels))
+
+
+# --- views ---------------------------------------------------------------------------------------------------------------
+
+
+@runtime_checkable
+class View(Protocol):
+    """Public columns made from a row, by which an explanation speaks while the model sees the whole row.
+
+    A model of pictures needs every pixel; people understand patches. A view turns the features of a row into fewer, or
+    shorter, features of its own, each in [0, 1], and states a bound on their length. Whatever it does is public and fixed
+    before any private row is seen, and it depends on its row alone, bit for bit: elementwise operations only, no matrix
+    products. The vault clips what exceeds the stated bound, so a view that broke it would cost accuracy and never privacy.
+    :class:`Picture` and :class:`BagOfWords` are views.
+    """
+
+    def schema(self) -> Schema:
+        """The columns of the rows it looks at; all of them are numbers."""
+        ...
+
+    def view_schema(self) -> Schema:
+        """The columns that it shows, all of them numbers; an explanation names these."""
+        ...
+
+    @property
+    def largest_norm(self) -> float:
+        """Bound on the length of a row of shown features."""
+        ...
+
+    def look(self, features: FloatArray) -> FloatArray:
+        """Shown features in [0, 1], (rows, view columns), of features (rows, columns)."""
+        ...
+
+    @property
+    def note(self) -> str:
+        """A sentence for the reader of an explanation."""
+        ...
+
+    def digest(self) -> str:
+        """A hash of everything that decides what it shows."""
+        ...

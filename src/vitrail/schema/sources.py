@@ -1,19 +1,27 @@
-"""Where values come from: any frame, array or dictionary, brought to three plain kinds of column.
+"""Where values come from: any frame, array or dictionary, brought to two plain kinds of column.
 
-``Numbers`` (an array), ``Coded`` (indices into a short list of distinct values) and ``Values`` (Python objects) hold the
-same values in forms of different speed. Which one a column arrives in may depend on its dtype, and a data-frame library
-may pick a dtype because of a single row; so every value means the same in all three (tested), and no row's meaning
-depends on another's. A dtype that cannot hold a number or a level at all (dates, lists) is structure, not data: it is
-carried as ``Refused`` and raises. Messages say what may be said (``nothing_escapes``): columns and dtypes, never values.
+``Numbers`` (an array) and ``Coded`` (indices into a list of Python objects) hold the same values in forms of different
+speed. Which one a column arrives in may depend on its dtype, and a data-frame library may pick a dtype because of a single
+row; so every value means the same in both (tested), and no row's meaning depends on another's. A dtype that cannot hold a
+number or a level at all (dates, lists) is structure, not data: it is carried as ``Refused`` and raises. Messages say what
+may be said (``nothing_escapes``): columns and dtypes, never values.
 
 Reading is total: the dtype of a column chooses how it is read, and no value makes that raise. Where a library of frames
 would raise all the same, values are taken one by one, and one that cannot be had is missing.
+
+*Arrow arrays* are what Parquet, Polars and pyarrow hold. Arrow's own conversions to Python raise for some values: a text
+that is no UTF-8, an integer above 2^53, a year after 9999. Nothing here converts a value in a way that can fail. Texts are
+taken as their bytes and decoded one by one, and bytes that are no UTF-8 match no level and are no number. Numbers are cast
+without Arrow's checks, which rounds a large integer as ``float`` does. Decimals are written out and read back, which rounds
+correctly whatever their precision, so that a column's type (128 or 256 bits, chosen by its largest value) does not move the
+other values by a bit. Which branch is taken depends on the column's type alone.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
 import narwhals as nw
@@ -22,10 +30,10 @@ import pyarrow as pa
 from narwhals.exceptions import NarwhalsError
 from numpy.typing import NDArray
 
+from .._types import Floats, Indices
 from ..errors import SchemaError
 from ..nothing_escapes import attempt
 from .columns import Level
-from .plain_columns import Coded, Numbers, Refused, Source, Values, coded, source_of_arrow
 
 Series: TypeAlias = "nw.Series[Any]"
 Frame: TypeAlias = "nw.DataFrame[Any]"
@@ -100,7 +108,7 @@ def source_of_column(column: object) -> Source:
     if isinstance(column, np.ndarray):
         return _of_vector(column)
     if isinstance(column, list | tuple | range):
-        return Values(column)
+        return Coded.of_values(column)
     if isinstance(column, pa.Array | pa.ChunkedArray):
         return source_of_arrow(column)
     wrapped: object = nw.from_native(cast(Any, column), pass_through=True, allow_series=True)
@@ -116,7 +124,7 @@ def _of_vector(vector: NDArray[Any]) -> Source:
     if kind == "c":  # one complex value makes all of them complex; those that lie on the line are the numbers they were
         vector, kind = np.where(vector.imag == 0, vector.real, np.nan), "f"
     if isinstance(vector, np.ma.MaskedArray):
-        return Values(vector.tolist())
+        return Coded.of_values(vector.tolist())
     if kind == "b":
         return Coded(vector.astype(np.intp), [False, True])
     if kind in "fiu":
@@ -164,13 +172,13 @@ def _of_pandas(series: Any) -> Source | None:
     return None
 
 
-def _one_by_one(holder: Any, all_at_once: Callable[[], list[object]]) -> Values:
+def _one_by_one(holder: Any, all_at_once: Callable[[], list[object]]) -> Coded:
     """The values as Python objects; one that cannot become one is missing, and the others are what they are."""
     values = attempt(all_at_once, None)
     if values is None:
         by_place = getattr(holder, "iloc", holder)
         values = [attempt(lambda row=row: by_place[row], None) for row in range(len(holder))]  # type: ignore[misc]
-    return Values(values)
+    return Coded.of_values(values)
 
 
 def is_pandas_row(value: object) -> bool:
@@ -184,3 +192,126 @@ def is_scalar(value: object) -> bool:
     return (
         value is None or isinstance(value, Level | bytes | np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0)
     )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Numbers:
+    """Float64 values, NaN for missing. ``whole`` says that the dtype holds integers only."""
+
+    values: Floats
+    whole: bool = False
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def value(self, row: int) -> object:
+        """The value in a row, for messages about public points."""
+        number = float(self.values[row])
+        return int(number) if self.whole and np.isfinite(number) else number
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Coded:
+    """Indices into Python objects of any kind, -1 for missing. ``loose`` says that every row has an object of its own."""
+
+    codes: Indices
+    distinct: Sequence[object]
+    loose: bool = False
+
+    @classmethod
+    def of_values(cls, values: Sequence[object]) -> Coded:
+        """Objects, one for each row."""
+        return cls(np.arange(len(values)), values, loose=True)
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def value(self, row: int) -> object:
+        """The value in a row, for messages about public points."""
+        return None if self.codes[row] < 0 else self.distinct[self.codes[row]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Refused:
+    """A dtype that holds neither numbers nor levels."""
+
+    dtype: str
+    n_rows: int
+
+    def __len__(self) -> int:
+        return self.n_rows
+
+
+Source: TypeAlias = Numbers | Coded | Refused
+
+
+def coded(codes: Indices, categories: Source) -> Source:
+    """Codes and what they stand for; a code that stands for nothing is missing."""
+    if isinstance(categories, Refused):
+        return Refused(categories.dtype, len(codes))
+    meanings = [categories.value(place) for place in range(len(categories))]
+    return Coded(np.where((codes >= 0) & (codes < len(meanings)), codes, -1).astype(np.intp, copy=False), meanings)
+
+
+def source_of_arrow(array: pa.Array | pa.ChunkedArray) -> Source:
+    """An Arrow column as a plain one."""
+    kind = array.type
+    if isinstance(kind, pa.ExtensionType):
+        if kind.extension_name != "arrow.bool8":
+            return Refused(kind.extension_name, len(array))
+        array = _map_chunks(array, lambda chunk: chunk.storage)
+        return Coded(_codes(array), [False, True])
+    if pa.types.is_run_end_encoded(kind):
+        return source_of_arrow(_map_chunks(array, pa.compute.run_end_decode))
+    if pa.types.is_dictionary(kind):
+        whole = _one_chunk(array.unify_dictionaries() if isinstance(array, pa.ChunkedArray) else array)
+        return coded(_codes(whole.indices), source_of_arrow(whole.dictionary)) if whole is not None else Coded.of_values([])
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return _texts(array)
+    if pa.types.is_null(kind):
+        return Numbers(np.full(len(array), np.nan))
+    if pa.types.is_boolean(kind):
+        return Coded(_codes(array), [False, True])
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        return Numbers(_floats(array), whole=pa.types.is_integer(kind))
+    if pa.types.is_decimal(kind):
+        return Numbers(_floats(array.cast(pa.string())))
+    return Refused(str(kind), len(array))
+
+
+def _texts(array: pa.Array | pa.ChunkedArray) -> Coded:
+    # Bytes, because dictionaries of texts would be checked when they are turned into Python's.
+    whole = _one_chunk(array.cast(pa.large_binary()).dictionary_encode())
+    if whole is None:
+        return Coded.of_values([])
+    return Coded(_codes(whole.indices), [_decoded(text) for text in whole.dictionary.to_pylist()])
+
+
+def _one_chunk(array: pa.Array | pa.ChunkedArray) -> Any:
+    """The array in one piece; None where it has no chunk at all."""
+    whole = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+    return None if isinstance(whole, pa.ChunkedArray) else whole
+
+
+def _decoded(text: bytes) -> str | bytes:
+    try:
+        return text.decode()
+    except UnicodeDecodeError:
+        return text  # matches nothing, as the meaning of bytes (``reading``) has it
+
+
+def _codes(array: pa.Array | pa.ChunkedArray) -> NDArray[np.intp]:
+    codes: Any = array.cast(pa.int64(), safe=False).fill_null(-1).to_numpy()
+    return np.asarray(codes, dtype=np.intp)
+
+
+def _floats(array: pa.Array | pa.ChunkedArray) -> NDArray[np.float64]:
+    floats = array.cast(pa.float64(), safe=False)
+    return np.asarray(floats.to_numpy(**({} if isinstance(floats, pa.ChunkedArray) else {"zero_copy_only": False})))
+
+
+def _map_chunks(array: pa.Array | pa.ChunkedArray, change: Any) -> pa.Array | pa.ChunkedArray:
+    if isinstance(array, pa.ChunkedArray):
+        chunks = [change(chunk) for chunk in array.chunks]
+        return pa.chunked_array(chunks) if chunks else pa.nulls(0)
+    return change(array)

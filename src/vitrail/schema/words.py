@@ -30,13 +30,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InvalidInput, SchemaError
+from .. import _checks
+from ..errors import SchemaError
 from ..nothing_escapes import attempt, hushed
 from .columns import Numeric
 from .layout import FloatArray
-from .plain_columns import Coded, Values
 from .schema import Schema
-from .sources import source_of_column
+from .sources import Coded, source_of_column
 
 WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 
@@ -107,12 +107,8 @@ class BagOfWords:
             seen.add(plain_text(word))
         if not words:
             raise SchemaError("vocabulary is empty; give at least one word")
-        if most_words is not None and (
-            isinstance(most_words, bool) or not isinstance(most_words, int | np.integer) or most_words < 1
-        ):
-            raise InvalidInput(f"most_words is {most_words!r}; it must be a whole number of at least 1, or None")
         object.__setattr__(self, "vocabulary", tuple(plain_text(word) for word in words))
-        object.__setattr__(self, "most_words", None if most_words is None else int(most_words))
+        object.__setattr__(self, "most_words", None if most_words is None else _checks.whole("most_words", most_words))
 
     def __repr__(self) -> str:
         shown = ", ".join(map(repr, self.vocabulary[:3])) + (", ..." if len(self.vocabulary) > 3 else "")
@@ -137,8 +133,6 @@ class BagOfWords:
         most_words : int, optional
             See :class:`BagOfWords`.
         """
-        if isinstance(n_words, bool) or not isinstance(n_words, int | np.integer) or n_words < 1:
-            raise InvalidInput(f"n_words is {n_words!r}; it must be a whole number of at least 1")
         counts: Counter[str] = Counter()
         texts, codes = _texts(public_texts)
         times = np.bincount(codes[codes >= 0], minlength=len(texts))
@@ -148,7 +142,7 @@ class BagOfWords:
         for word in leave_out:
             counts.pop(plain_text(word), None)
         common = sorted((word for word, count in counts.items() if count), key=lambda word: (-counts[word], word))
-        return cls(common[:n_words][::-1], most_words=most_words)
+        return cls(common[: _checks.whole("n_words", n_words)][::-1], most_words=most_words)
 
     def rows(self, texts: object) -> dict[str, NDArray[np.generic]]:
         """Texts as columns, word by word: 1 where the text has the word, else 0.
@@ -221,6 +215,4 @@ def _texts(texts: object) -> tuple[Sequence[object], NDArray[np.intp]]:
     source = hushed(lambda: source_of_column([texts] if isinstance(texts, str) else texts))
     if isinstance(source, Coded):
         return source.distinct, source.codes
-    if isinstance(source, Values):
-        return source.values, np.arange(len(source.values))
     raise SchemaError("texts are numbers or dates; give a text, a list of texts or a series of texts")

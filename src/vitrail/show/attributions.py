@@ -9,25 +9,21 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from importlib.util import find_spec
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import _checks
-from .._types import Floats
+from .._types import Axes, Figure, Floats
 from ..errors import InvalidInput
 from ..results import Attribution
-from ..results.shap_bridge import shap_is_here, shap_waterfall
 from ..schema import Picture
 from .images import image_figure
-from .style import INK, LOWERS, PALE, RAISES, SOFT, name_rows, new_figure, put_footnote, put_title, quiet
+from .style import INK, LOWERS, PALE, RAISES, SOFT, name_rows, new_axes, new_figure, put_footnote, put_title, quiet
 from .tables import Table, aligned_numbers, printable, shortened
 from .words import HighlightedText, highlighted_text
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 LONGEST_COLUMN, LONGEST_VALUE = 24, 18
 MOST_COLUMNS = 12
@@ -139,121 +135,53 @@ def contributions_table(e: Attribution) -> Table:
 # --- figures -------------------------------------------------------------------------------------------------------------
 
 
-def attribution_figure(e: Attribution, point: int = 0, *, max_columns: int = MOST_COLUMNS) -> Figure:
-    """Horizontal bars of one point with noise bands, the largest on top.
-
-    Parameters
-    ----------
-    e : Attribution
-        What was found.
-    point : int
-        Which point.
-    max_columns : int
-        How many bars at most; the last then holds all other columns.
-    """
-    at_point = e[point]
-    bars = bars_of(at_point, max_columns)
-    figure = new_figure(6.4, 1.05 + 0.3 * len(bars))
-    axes = figure.add_subplot()
-    draw_bars(axes, bars)
-    put_title(axes, sentence_of(at_point), 80)
-    put_footnote(figure, f"contribution to the model's output{_bands_text(e)}")
-    return figure
-
-
-def attributions_figure(
-    e: Attribution, points: Sequence[int] | None = None, *, max_columns: int = MOST_COLUMNS, across: int = 3
-) -> Figure:
-    """Small multiples, one for each point, with columns in one order and on one scale so that they can be compared.
-
-    Parameters
-    ----------
-    e : Attribution
-        What was found.
-    points : sequence of int, optional
-        Which points; all if not given.
-    max_columns : int
-        How many bars each.
-    across : int
-        How many stand side by side.
-    """
-    chosen = range(len(e)) if points is None else points
-    if not 1 <= len(chosen) <= MOST_POINTS:
-        raise InvalidInput(
-            f"{len(chosen)} points were given to draw side by side; give 1 to {MOST_POINTS}, for example the first few"
-        )
-    explained = [e[point] for point in chosen]
-    sizes = np.abs([at_point.values[0] for at_point in explained]).sum(axis=0)
-    columns = [e.columns[j] for j in np.argsort(-sizes, kind="stable")]
-    drawn = [bars_of(at_point, max_columns, columns) for at_point in explained]
-    limits = bar_limits([bar for bars in drawn for bar in bars])
-    across = min(_checks.whole("across", across), len(chosen))
-    down = -(-len(chosen) // across)
-    figure = new_figure(4.1 * across, (0.95 + 0.24 * len(drawn[0])) * down)
-    for i, (point, at_point, bars) in enumerate(zip(chosen, explained, drawn, strict=True)):
-        axes = figure.add_subplot(down, across, i + 1)
-        draw_bars(axes, bars, limits)
-        put_title(axes, f"point {point % len(e)}\n{sentence_of(at_point, short=True)}", 90)
-    put_footnote(figure, f"contribution to the model's output, from base value to prediction{_bands_text(e)}")
-    return figure
-
-
 def draw_bars(axes: Axes, bars: Sequence[Bar], limits: tuple[float, float] | None = None) -> None:
     """Draw the bars from zero, the first on top, and their bands as dark lines."""
     quiet(axes, "x")
     for row, bar in zip(name_rows(axes, [bar.text for bar in bars], 60), bars, strict=True):
-        axes.barh(row, bar.value, color=bar.color, alpha=bar.opacity, height=0.68, linewidth=0)
-        if bar.lower is not None and bar.upper is not None:
-            axes.hlines(row, bar.lower, bar.upper, color=INK, linewidth=1.1)
+        _draw_bar(axes, row, bar)
     axes.axvline(0, color=SOFT, linewidth=0.8)
     axes.set_xlim(*(limits or bar_limits(bars)))
     axes.locator_params(axis="x", nbins=6)
 
 
-def waterfall_figure(e: Attribution, point: int = 0, *, max_columns: int = MOST_COLUMNS) -> Figure:
-    """Steps from the base value (below) to the prediction (above), the largest on top, with a band at each step's end.
+def _draw_bar(axes: Axes, row: int, bar: Bar, start: float = 0.0) -> None:
+    axes.barh(row, bar.value, left=start, color=bar.color, alpha=bar.opacity, height=0.68, linewidth=0)
+    if bar.lower is not None and bar.upper is not None:
+        axes.hlines(row, start + bar.lower, start + bar.upper, color=INK, linewidth=1.1)
 
-    The band is that of the step alone: it does not add up over the steps below it.
 
-    Parameters
-    ----------
-    e : Attribution
-        What was found.
-    point : int
-        Which point.
-    max_columns : int
-        How many steps at most; the first then takes all other columns together.
-    """
-    at_point = e[point]
-    bars = bars_of(at_point, max_columns)
-    figure = new_figure(6.4, 1.25 + 0.32 * len(bars))
-    axes = figure.add_subplot()
-    quiet(axes, "x")
+def _draw_steps(axes: Axes, bars: Sequence[Bar], base: float) -> None:
+    """Draw the bars one from the end of another, from the base value below to the prediction above."""
     name_rows(axes, [bar.text for bar in bars], 60)
-    reached = float(at_point.base_values[0])
-    ends = [reached]
-    texts = aligned_numbers((bar.value for bar in bars), "+")
+    reached, ends, texts = base, [base], aligned_numbers((bar.value for bar in bars), "+")
     for row in reversed(range(len(bars))):
-        bar, start = bars[row], reached
-        reached = start + bar.value
-        axes.barh(row, bar.value, left=start, color=bar.color, alpha=bar.opacity, height=0.68, linewidth=0)
+        start, reached = reached, reached + bars[row].value
+        _draw_bar(axes, row, bars[row], start)
         axes.vlines(reached, row - 1 + 0.34 if row else row - 0.5, row + 0.34, color=SOFT, linewidth=0.7, zorder=0)
-        of_row = [start, *(start + end for end in bar.ends)]
-        if bar.lower is not None and bar.upper is not None:
-            axes.hlines(row, start + bar.lower, start + bar.upper, color=INK, linewidth=1.1)
+        of_row = [start, *(start + end for end in bars[row].ends)]
         axes.annotate(texts[row], (max(of_row), row), xytext=(4, 0), textcoords="offset points", fontsize=8, va="center")
         ends += of_row
-    for value in (at_point.base_values[0], at_point.predictions[0]):
-        axes.axvline(value, color=SOFT, linewidth=0.8, linestyle=":", zorder=0)
     span = max(ends) - min(ends) or 1.0
     axes.set_xlim(min(ends) - 0.04 * span, max(ends) + 0.14 * span)
-    put_title(axes, sentence_of(at_point), 80)
-    put_footnote(figure, f"the model's output{_bands_text(e)}")
+
+
+def _shap_waterfall(at_point: Attribution, max_columns: int) -> Figure:
+    """shap's waterfall of one point, in a figure that pyplot has forgotten again."""
+    given = at_point.to_shap(escape_dollars=True)[0]
+    import matplotlib
+    import matplotlib.pyplot as plt
+    import shap
+
+    interactive = plt.isinteractive()
+    figure = plt.figure(facecolor="white")  # a new one: shap draws into the current figure, which may be the caller's
+    try:
+        shap.plots.waterfall(given, max_display=max_columns, show=False)
+        figure.set_layout_engine("constrained")
+    finally:
+        plt.close(figure)
+        matplotlib.interactive(interactive)
     return figure
-
-
-def _bands_text(e: Attribution) -> str:
-    return "" if e.lower is None else f"; lines: {e.band_claim.bands}; pale: the band includes 0"
 
 
 # --- what a result offers ------------------------------------------------------------------------------------------------
@@ -286,10 +214,8 @@ class AttributionPlots:
     Examples
     --------
     >>> import numpy as np, vitrail as vt
-    >>> e = vt.Attribution(
-    ...     values=np.array([[0.2, -0.05]]), base_values=np.array([0.3]), columns=("age", "sex"),
-    ...     points=({"age": 39, "sex": "Male"},), outputs=np.array([0.5]),
-    ...     guarantee=vt.Guarantee.of_mu(0.2, 1e-6), cost=vt.Cost.of_mu(0.2), method="statistics")
+    >>> promise, point = (vt.Guarantee.of_mu(0.2, 1e-6), vt.Cost.of_mu(0.2)), {"age": 39}
+    >>> e = vt.Attribution(np.array([[0.15]]), np.array([0.3]), ("age",), (point,), np.array([0.5]), *promise, "statistics")
     >>> e.plot.bar().axes[0].get_title(loc="left")
     'from base value 0.300 to 0.450 (the model says 0.500)'
     """
@@ -301,23 +227,86 @@ class AttributionPlots:
         return self.bar() if len(self.result) == 1 else self.bars()
 
     def bar(self, point: int = 0, *, max_columns: int = MOST_COLUMNS) -> Figure:
-        """Horizontal bars of one point with noise bands, the largest on top; small ones together below."""
-        return attribution_figure(self.result, point, max_columns=max_columns)
+        """Horizontal bars of one point with noise bands, the largest on top.
+
+        Parameters
+        ----------
+        point : int
+            Which point.
+        max_columns : int
+            How many bars at most; the last then holds all other columns.
+        """
+        at_point = self.result[point]
+        bars = bars_of(at_point, max_columns)
+        figure, axes = new_axes(6.4, 1.05 + 0.3 * len(bars), "x")
+        draw_bars(axes, bars)
+        put_title(axes, sentence_of(at_point), 80)
+        self._put_footnote(figure, "contribution to the model's output")
+        return figure
 
     def bars(self, points: Sequence[int] | None = None, *, max_columns: int = MOST_COLUMNS, across: int = 3) -> Figure:
-        """Small multiples of several points (all, if not given): the same columns in the same order on one scale."""
-        return attributions_figure(self.result, points, max_columns=max_columns, across=across)
+        """Small multiples, one for each point, with columns in one order and on one scale so that they can be compared.
+
+        Parameters
+        ----------
+        points : sequence of int, optional
+            Which points; all if not given.
+        max_columns : int
+            How many bars each.
+        across : int
+            How many stand side by side.
+        """
+        e = self.result
+        chosen = range(len(e)) if points is None else points
+        if not 1 <= len(chosen) <= MOST_POINTS:
+            raise InvalidInput(
+                f"{len(chosen)} points were given to draw side by side; give 1 to {MOST_POINTS}, for example the first few"
+            )
+        explained = [e[point] for point in chosen]
+        sizes = np.abs([at_point.values[0] for at_point in explained]).sum(axis=0)
+        columns = [e.columns[j] for j in np.argsort(-sizes, kind="stable")]
+        drawn = [bars_of(at_point, max_columns, columns) for at_point in explained]
+        limits = bar_limits([bar for bars in drawn for bar in bars])
+        across = min(_checks.whole("across", across), len(chosen))
+        down = -(-len(chosen) // across)
+        figure = new_figure(4.1 * across, (0.95 + 0.24 * len(drawn[0])) * down)
+        for i, (point, at_point, bars) in enumerate(zip(chosen, explained, drawn, strict=True)):
+            axes = figure.add_subplot(down, across, i + 1)
+            draw_bars(axes, bars, limits)
+            put_title(axes, f"point {point % len(e)}\n{sentence_of(at_point, short=True)}", 90)
+        self._put_footnote(figure, "contribution to the model's output, from base value to prediction")
+        return figure
 
     def waterfall(
         self, point: int = 0, *, max_columns: int = MOST_COLUMNS, style: Literal["auto", "shap", "vitrail"] = "vitrail"
     ) -> Figure:
-        """Steps from the base value to the prediction, drawn by shap where it is installed (``style="auto"``)."""
-        if style not in ("auto", "shap", "vitrail"):
-            raise InvalidInput(f"style is {style!r}; choose 'auto', 'shap' or 'vitrail'")
-        _checks.whole("max_columns", max_columns)
-        if style == "shap" or (style == "auto" and shap_is_here()):
-            return shap_waterfall(self.result[point], 0, max_columns)
-        return waterfall_figure(self.result, point, max_columns=max_columns)
+        """Steps from the base value (below) to the prediction (above), the largest on top, with a band at each step's end.
+
+        The band is that of the step alone: it does not add up over the steps below it.
+
+        Parameters
+        ----------
+        point, max_columns : int
+            As for ``bar``; the first step takes all other columns together.
+        style : {"auto", "shap", "vitrail"}
+            Who draws it; ``"auto"``: shap where it is installed.
+        """
+        _checks.choice("style", style, ("auto", "shap", "vitrail"))
+        at_point = self.result[point]
+        bars = bars_of(at_point, max_columns)
+        if style == "shap" or (style == "auto" and find_spec("shap") is not None):
+            return _shap_waterfall(at_point, max_columns)
+        figure, axes = new_axes(6.4, 1.25 + 0.32 * len(bars), "x")
+        _draw_steps(axes, bars, float(at_point.base_values[0]))
+        for value in (at_point.base_values[0], at_point.predictions[0]):
+            axes.axvline(value, color=SOFT, linewidth=0.8, linestyle=":", zorder=0)
+        put_title(axes, sentence_of(at_point), 80)
+        self._put_footnote(figure, "the model's output")
+        return figure
+
+    def _put_footnote(self, figure: Figure, text: str) -> None:
+        claim = self.result.band_claim.bands
+        put_footnote(figure, text + ("" if self.result.lower is None else f"; lines: {claim}; pale: the band includes 0"))
 
     def text(self, words: str | Sequence[str] | None = None, *, point: int = 0, absent: int = 4) -> HighlightedText:
         """Words coloured by their contributions, as HTML; for columns that are words, as in a bag of words.

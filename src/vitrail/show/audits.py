@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from .._types import Figure
 from ..accounting import JsonValue
 from ..errors import InvalidInput
-from .render import render
-from .style import AMBER, GLASS, RULE, SOFT, new_figure, put_labels, quiet
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from .style import AMBER, GLASS, RULE, SOFT, new_axes, put_labels, render
 
 LOWEST_RATE = 1e-4
 COLORS = {"explanation": GLASS, "prediction": AMBER}
@@ -44,9 +41,7 @@ def roc_figure(curves: Sequence[RocCurve], *, logarithmic: bool = True) -> Figur
     """
     if not curves:
         raise InvalidInput("there is no curve to draw; give at least one")
-    figure = new_figure(5.2, 4.9)
-    axes = figure.add_subplot()
-    quiet(axes, "both")
+    figure, axes = new_axes(5.2, 4.9, "both")
     axes.spines["left"].set_visible(True)
     axes.spines["left"].set_color(RULE)
     low = LOWEST_RATE if logarithmic else 0.0
@@ -75,9 +70,7 @@ def roc_figure(curves: Sequence[RocCurve], *, logarithmic: bool = True) -> Figur
 
 
 def audit_page(
-    kind: Literal["membership", "mechanism", "reconstruction"],
-    found: Mapping[str, JsonValue],
-    figure: Figure | None = None,
+    kind: Literal["membership", "mechanism", "reconstruction"], found: Mapping[str, JsonValue], figure: Figure | None = None
 ) -> str:
     """The page of an audit, from what its ``to_json`` says and its picture."""
     return render(f"audit_{kind}.html", found=found, figure=figure, bill=None)

@@ -1,42 +1,29 @@
-"""Curves and surfaces with their noise: a line and its band over numbers, dots over levels, heat maps over two columns.
+"""Curves, surfaces and rankings with their noise: lines and bands over numbers, dots over levels, heat maps.
 
 How the rows lie along a curve is drawn as a small histogram at its foot, because a curve means little where nobody is.
 """
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._types import Floats
+from .. import _checks
+from .._types import Axes, Figure, Floats
 from ..errors import InvalidInput
-from ..results import Curve, Density, Surface
+from ..results import Curve, Density, Ranking, Surface
 from ..results.band_claim import TWO_SIDED_95
 from ..results.checks import shown_text
-from .style import (
-    AMBER,
-    GLASS,
-    RULE,
-    SOFT,
-    dots,
-    figure_of,
-    new_figure,
-    put_heading,
-    put_labels,
-    put_title,
-    quiet,
-    small_multiples,
-)
-from .tables import Table, aligned_numbers, half_widths, shortened
+from . import style
+from .tables import Table, aligned_numbers, half_widths, per_cent, shortened
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from ..results.curve import Side
 
-    from ..results.surface import Side
 
 FOOT = 0.14
 """Share of the height that the histogram at the foot takes."""
@@ -87,18 +74,9 @@ def most_common_levels(curve: Curve, most: int, own: object = None) -> Curve:
     levels = tuple(curve.x)
     kept = sorted(sorted(range(len(levels)), key=lambda j: (levels[j] != own, -shares[j]))[:most])
 
-    def some(numbers: Floats | None) -> Floats | None:
-        return None if numbers is None else numbers[kept]
-
-    return replace(
-        curve,
-        x=tuple(levels[j] for j in kept),
-        y=curve.y[kept],
-        lower=some(curve.lower),
-        upper=some(curve.upper),
-        std=some(curve.std),
-        density=Density(None, shares[kept]),
-    )
+    given = {name: getattr(curve, name) for name in ("y", "lower", "upper", "std")}
+    some: dict[str, Any] = {name: None if numbers is None else numbers[kept] for name, numbers in given.items()}
+    return replace(curve, x=tuple(levels[j] for j in kept), density=Density(None, shares[kept]), **some)
 
 
 # --- curves --------------------------------------------------------------------------------------------------------------
@@ -107,9 +85,9 @@ def most_common_levels(curve: Curve, most: int, own: object = None) -> Curve:
 def curve_figure(curve: Curve, axes: Axes | None = None, *, titled: bool = True) -> Figure:
     """One curve in a figure of its own, or drawn into given axes; returns the figure."""
     if axes is None:
-        axes = new_figure(5.2, curve_height(curve) + (0.3 if titled else 0.0)).add_subplot()
+        axes = style.new_figure(5.2, curve_height(curve) + (0.3 if titled else 0.0)).add_subplot()
     draw_curve(axes, curve, titled=titled)
-    return figure_of(axes)
+    return style.figure_of(axes)
 
 
 def page_curve(curve: Curve, *, value: object = None, least_span: float = 0.0) -> Figure:
@@ -120,11 +98,11 @@ def page_curve(curve: Curve, *, value: object = None, least_span: float = 0.0) -
     shown = most_common_levels(curve, MOST_LEVELS, own=value)
     low, high = curve_limits(shown)
     missing = max(0.0, least_span - (high - low)) / 2
-    axes = new_figure(PAGE_INCHES, curve_height(shown)).add_subplot()
+    axes = style.new_figure(PAGE_INCHES, curve_height(shown)).add_subplot()
     draw_curve(axes, shown, (low - missing, high + missing), titled=False)
     if value is not None:
         mark_value(axes, shown, value)
-    return figure_of(axes)
+    return style.figure_of(axes)
 
 
 def least_span(curves: Iterable[Curve]) -> float:
@@ -132,44 +110,40 @@ def least_span(curves: Iterable[Curve]) -> float:
     return LEAST_SPAN * max(high - low for low, high in map(curve_limits, curves))
 
 
-def curves_figure(curves: Sequence[Curve], *, across: int = 3, share_y: bool = False) -> Figure:
-    """Small multiples of several curves, ``across`` side by side, on one vertical scale where ``share_y`` asks for it."""
+def curves_figure(curves: Sequence[Curve], *, across: int = 3) -> Figure:
+    """Small multiples of several curves, ``across`` side by side."""
     if not 1 <= len(curves) <= MOST_CURVES:
         raise InvalidInput(f"{len(curves)} curves were given to draw side by side; give 1 to {MOST_CURVES}")
-    limits = None
-    if share_y:
-        ends = [curve_limits(curve) for curve in curves]
-        limits = min(low for low, _ in ends), max(high for _, high in ends)
-    figure, panels = small_multiples([curve_height(curve) + 0.2 for curve in curves], across, 3.9)
+    figure, panels = style.small_multiples([curve_height(curve) + 0.2 for curve in curves], across, 3.9)
     for axes, curve in zip(panels, curves, strict=True):
-        draw_curve(axes, curve, limits)
+        draw_curve(axes, curve)
     return figure
 
 
 def draw_curve(axes: Axes, curve: Curve, limits: tuple[float, float] | None = None, *, titled: bool = True) -> None:
-    """Draw one curve; ``limits`` are the ends of the scale of its values, where several share one."""
+    """Draw one curve; ``limits`` are the ends of the scale of its values; all that it needs if not given."""
     if titled:
-        put_title(axes, curve_title(curve), 48, bold=True)
+        style.put_title(axes, curve_title(curve), 48, bold=True)
     draw = _draw_levels if curve.categorical else _draw_line
     draw(axes, curve, limits or curve_limits(curve))
 
 
 def _draw_line(axes: Axes, curve: Curve, limits: tuple[float, float]) -> None:
-    quiet(axes, "y")
+    style.quiet(axes, "y")
     x, (low, high) = np.asarray(curve.x), limits
     if curve.lower is not None and curve.upper is not None:
-        axes.fill_between(x, curve.lower, curve.upper, color=GLASS, alpha=0.28, linewidth=0)
+        axes.fill_between(x, curve.lower, curve.upper, color=style.GLASS, alpha=0.28, linewidth=0)
     # Few points are shown as such: between them the line is interpolation.
-    axes.plot(x, curve.y, color=GLASS, linewidth=1.8, marker="o" if len(x) <= 30 else None, markersize=3.2)
+    axes.plot(x, curve.y, color=style.GLASS, linewidth=1.8, marker="o" if len(x) <= 30 else None, markersize=3.2)
     if curve.density is not None and curve.density.edges is not None:
         edges, heights = curve.density.edges, FOOT * 0.85 * _of_largest(curve.density.shares)
         # In shares of the axes' height, so that the histogram stays at the foot whatever the scale of the curve is.
         foot = axes.get_xaxis_transform()
-        axes.stairs(heights, edges, fill=True, color=SOFT, alpha=0.45, linewidth=0, transform=foot)
+        axes.stairs(heights, edges, fill=True, color=style.SOFT, alpha=0.45, linewidth=0, transform=foot)
         low -= (high - low) * FOOT / (1 - FOOT)
         axes.set_xlim(min(x[0], edges[0]), max(x[-1], edges[-1]))
     axes.set_ylim(low, high)
-    put_labels(axes, shortened(curve.x_label, 44) + _band_line(curve), curve.y_label)
+    style.put_labels(axes, shortened(curve.x_label, 44) + _band_line(curve), curve.y_label)
     axes.locator_params(axis="x", nbins=7)
     axes.locator_params(axis="y", nbins=5)
 
@@ -179,11 +153,11 @@ def _draw_levels(axes: Axes, curve: Curve, limits: tuple[float, float]) -> None:
     label = shortened(curve.y_label, 36)
     if curve.density is not None:
         widths, aside = 0.98 * _of_largest(curve.density.shares), axes.get_yaxis_transform()
-        axes.barh(range(len(names)), widths, height=0.8, color=RULE, alpha=0.6, linewidth=0, transform=aside)
+        axes.barh(range(len(names)), widths, height=0.8, color=style.RULE, alpha=0.6, linewidth=0, transform=aside)
         label += "\ngrey: shares of rows"
-    dots(axes, names, curve.y, curve.lower, curve.upper)
+    style.dots(axes, names, curve.y, curve.lower, curve.upper)
     axes.set_xlim(*limits)
-    put_labels(axes, label + _band_line(curve))
+    style.put_labels(axes, label + _band_line(curve))
     axes.locator_params(axis="x", nbins=5)
 
 
@@ -191,12 +165,12 @@ def mark_value(axes: Axes, curve: Curve, value: object) -> None:
     """Mark in amber where a value lies on a drawn curve."""
     if not curve.categorical:
         if isinstance(value, int | float):
-            axes.axvline(float(value), color=AMBER, linewidth=1.8, zorder=5)
+            axes.axvline(float(value), color=style.AMBER, linewidth=1.8, zorder=5)
         return
     for row, level in enumerate(curve.x):
         if level == value:
-            axes.plot([curve.y[row]], [row], "o", color=AMBER, markersize=9, zorder=5)
-            axes.axhspan(row - 0.42, row + 0.42, color=AMBER, alpha=0.16, linewidth=0)
+            axes.plot([curve.y[row]], [row], "o", color=style.AMBER, markersize=9, zorder=5)
+            axes.axhspan(row - 0.42, row + 0.42, color=style.AMBER, alpha=0.16, linewidth=0)
 
 
 def _of_largest(shares: Floats) -> Floats:
@@ -232,18 +206,18 @@ def surface_figure(surface: Surface, axes: Axes | None = None, *, titled: bool =
     if axes is not None:
         _draw_surface(axes, surface, surface.values, surface.value_label, "viridis")
         if titled:
-            put_title(axes, surface_title(surface))
-        return figure_of(axes)
+            style.put_title(axes, surface_title(surface))
+        return style.figure_of(axes)
     panels = 1 if surface.std is None else 2
     n_up = len(surface.sides[1])
     height = max(2.6, min(7.0, 0.9 + 0.24 * n_up)) if isinstance(surface.sides[1], tuple) else 3.0
-    figure = new_figure(4.2 * panels, height + (0.3 if titled else 0.0))
+    figure = style.new_figure(4.2 * panels, height + (0.3 if titled else 0.0))
     _draw_surface(figure.add_subplot(1, panels, 1), surface, surface.values, surface.value_label, "viridis")
     if surface.std is not None:
         half = TWO_SIDED_95 * surface.std
         _draw_surface(figure.add_subplot(1, panels, 2), surface, half, f"± {surface.band_claim.column}", "Greys")
     if titled:
-        put_heading(figure, shortened(surface_title(surface), 80))
+        style.put_heading(figure, shortened(surface_title(surface), 80))
     return figure
 
 
@@ -257,14 +231,11 @@ def _draw_surface(axes: Axes, surface: Surface, values: Floats, label: str, colo
             along.set_ticks(list(shown), [shortened(str(side[j]), 18) for j in shown], parse_math=False)
     if isinstance(surface.sides[0], tuple):
         axes.tick_params(axis="x", rotation=30)
-    axes.tick_params(labelsize=8, colors=SOFT, length=0)
+    axes.tick_params(labelsize=8, colors=style.SOFT, length=0)
     for spine in axes.spines.values():
         spine.set_visible(False)
-    put_labels(axes, shortened(surface.names[0], 44), surface.names[1])
-    bar = figure_of(axes).colorbar(drawn, ax=axes, shrink=0.85, pad=0.03)
-    bar.outline.set_visible(False)
-    bar.ax.tick_params(labelsize=8, colors=SOFT, length=0)
-    bar.ax.set_ylabel(shortened(label, 30), fontsize=8, color=SOFT, parse_math=False)
+    style.put_labels(axes, shortened(surface.names[0], 44), surface.names[1])
+    style.color_bar(axes, drawn, shrink=0.85, label=label)
 
 
 def _cell_edges(side: Side) -> Floats:
@@ -278,15 +249,48 @@ def _cell_edges(side: Side) -> Floats:
 
 def surface_table(surface: Surface) -> Table:
     """The numbers of a surface."""
-    half = np.full(surface.values.shape, np.nan) if surface.std is None else TWO_SIDED_95 * surface.std
-    rows = tuple(
-        (
-            shown_text(first),
-            shown_text(second),
-            f"{surface.values[a, b]:.4g}",
-            "" if surface.std is None else f"± {half[a, b]:.2g}",
-        )
-        for a, first in enumerate(surface.sides[0])
-        for b, second in enumerate(surface.sides[1])
-    )
+    places = [(shown_text(first), shown_text(second)) for first in surface.sides[0] for second in surface.sides[1]]
+    values = [f"{value:.4g}" for value in surface.values.ravel()]
+    half = [""] * len(values) if surface.std is None else [f"± {TWO_SIDED_95 * std:.2g}" for std in surface.std.ravel()]
+    rows = tuple((*place, *numbers) for place, *numbers in zip(places, values, half, strict=True))
     return Table((*surface.names, surface.value_label or "value", surface.band_claim.column), rows, numeric=(2, 3))
+
+
+SURE = 0.95
+"""Orders less probable than this are written in amber."""
+
+
+def ranking_figure(ranking: Ranking, axes: Axes | None = None, *, max_items: int = 20, titled: bool = True) -> Figure:
+    """The highest items in a figure of its own, or drawn into given axes; returns the figure."""
+    n_shown = min(_checks.whole("max_items", max_items), len(ranking))
+    if axes is None:
+        axes = style.new_figure(4.4, 1.1 + 0.32 * n_shown).add_subplot()
+    top = {name: column[:n_shown] for name, column in ranking.frame().items()}
+    banded = ranking.std is not None
+    style.dots(axes, top["item"].tolist(), top["score"], top["lower"] if banded else None, top["upper"] if banded else None)
+    sure_of_next = [] if ranking.own_std is None else top["confidence"][: n_shown - 1].tolist()
+    for row, sure in enumerate(sure_of_next):
+        axes.text(
+            1.01, row + 0.5, per_cent(sure), transform=axes.get_yaxis_transform(),
+            color=style.SOFT if sure >= SURE else style.AMBER, fontsize=7.5, va="center",
+        )  # fmt: skip
+    blue = f"blue: {ranking.band_claim.band}" if banded else ""
+    right = f"right: {ranking.band_claim.order}" if sure_of_next else ""
+    style.put_labels(
+        axes, "\n".join(line for text in (ranking.score_label, blue, right) for line in textwrap.wrap(text, 50))
+    )
+    if titled:
+        more = f" (the first {n_shown} of {len(ranking)})" if n_shown < len(ranking) else ""
+        style.put_title(axes, ranking.kind + more, 80, bold=True)
+    return style.figure_of(axes)
+
+
+def ranking_table(ranking: Ranking) -> Table:
+    """The numbers of a ranking, the highest item first."""
+    frame, claim = ranking.frame(), ranking.band_claim
+    blank = [""] * len(ranking)
+    half = blank if ranking.std is None else half_widths(frame["lower"].tolist(), frame["upper"].tolist())
+    sure = blank if ranking.own_std is None else [*map(per_cent, ranking.confidence.tolist()), ""]
+    above = "above the next" if claim.calibrated else "above the next, by noise alone"
+    rows = tuple(zip(frame["item"].tolist(), aligned_numbers(frame["score"]), half, sure, strict=True))
+    return Table(("item", ranking.score_label, claim.column, above), rows, numeric=(1, 2, 3))

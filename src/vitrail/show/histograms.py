@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from .._types import Floats
+from .._types import Axes, Figure, Floats
 from ..errors import InvalidInput
 from ..results.band_claim import TWO_SIDED_95, BandClaim
 from ..results.marginals import Marginals
@@ -19,9 +19,7 @@ from .style import AMBER, GLASS, INK, SOFT, name_rows, new_figure, put_title, qu
 from .tables import Table, shortened, tick_text
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.axis import Axis
-    from matplotlib.figure import Figure
 
     from ..schema.bins import Bins
 

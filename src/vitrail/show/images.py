@@ -1,30 +1,29 @@
-"""Contributions of pixels, or of patches of pixels, laid over the picture they explain."""
+"""Numbers of pixels as pictures: contributions laid over what they explain, and the maps of a locally linear model."""
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._types import Floats
+from .. import _checks
+from .._types import Axes, Bools, Figure, Floats, Indices
 from ..errors import InvalidInput
 from ..results import Attribution
 from ..schema import Picture
-from .style import RULE, SOFT, bare, diverging_colors, new_figure, put_footnote, put_heading
+from ..schema.pictures import label_map
+from . import style
+from .tables import shortened
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-ColumnNumbers = NDArray[np.intp]
-"""For every pixel the number of the column it belongs to, -1 for none."""
 Superpixels = NDArray[np.integer] | Mapping[str, Sequence[int]]
 
 _GREY_WEIGHTS = (0.299, 0.587, 0.114)
 """How bright red, green and blue look (ITU-R BT.601)."""
 _PANEL_INCHES = 2.9
+MOST_BARS = 12
+LONGEST_NAME = 24
 
 
 def image_figure(
@@ -52,7 +51,7 @@ def image_figure(
     column = column_of_pixels(e.columns, shape, superpixels)
     known = column >= 0
     heat = np.where(known, e.values[0][column], np.nan)
-    certain, footer = None, ""
+    certain, footer = known, ""
     if e.lower is not None and e.upper is not None:
         certain = known & ((e.lower[0][column] > 0) | (e.upper[0][column] < 0))
         unsure = len(e.columns) - len(e.certain())
@@ -62,68 +61,46 @@ def image_figure(
         if all(isinstance(value, int | float) for value in values):
             image = np.array(values, dtype=np.float64).reshape(shape)
     regions = column if superpixels is not None and len(e.columns) < column.size else None
-    return heat_figure(heat, image=image, certain=certain, title=title, footer=footer, regions=regions)
+    return _heat_figure(heat, image, certain, regions=regions, title=title, footer=footer)
 
 
-def heat_figure(
-    heat: Floats,
-    *,
-    image: Floats | None = None,
-    certain: NDArray[np.bool_] | None = None,
-    title: str = "",
-    footer: str = "",
-    regions: ColumnNumbers | None = None,
+def _heat_figure(
+    heat: Floats, image: Floats | None, certain: Bools, *, regions: Indices | None, title: str, footer: str
 ) -> Figure:
     """A heat map whose colours are centred at zero, over the picture in grey where there is one.
 
-    Parameters
-    ----------
-    heat : array of shape (height, width)
-        The contribution drawn at each pixel; NaN where there is none.
-    image : array of shape (height, width) or (height, width, 3), optional
-        The picture, on any scale. It is shown on its own as well, on the left.
-    certain : array of bool, of the same shape, optional
-        False where the noise band includes zero: such pixels get no colour.
-    title, footer : str
-        What stands above and below.
-    regions : array of int, of the same shape, optional
-        Regions whose outlines are drawn.
+    ``heat`` is NaN, and ``certain`` False, where a pixel gets no colour. ``regions`` are outlined.
     """
-    heat = np.asarray(heat, dtype=np.float64)
-    if heat.ndim != 2 or not heat.size:
-        raise InvalidInput(f"heat has shape {heat.shape}; a heat map needs a height and a width")
-    there = np.isfinite(heat)
     height, width = heat.shape
-    panels = 2 if image is not None else 1
-    figure = new_figure(
-        _PANEL_INCHES * panels + (0.9 if panels == 2 else 1.6), min(6.0, max(1.6, _PANEL_INCHES * height / width)) + 0.75
-    )
+    panels = 1 if image is None else 2
+    inches_high = min(6.0, max(1.6, _PANEL_INCHES * height / width)) + 0.75
+    figure = style.new_figure(_PANEL_INCHES * panels + (1.6 if image is None else 0.9), inches_high)
     overlay = figure.add_subplot(1, panels, panels)
+    shown = np.where(np.isfinite(heat), heat, 0.0)
+    size = float(np.abs(shown).max()) or 1.0
+    opacity = np.ones(heat.shape)
     if image is not None:
         grey = _grey(image, (height, width))
         picture = figure.add_subplot(1, panels, 1)
         picture.imshow(grey, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
-        bare(picture, "the point")
+        style.bare(picture, "the point")
         # Little contrast, light: colours have to be told apart on top of it.
         overlay.imshow(0.6 + 0.4 * grey, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
-    size = float(np.max(np.abs(heat[there]), initial=0.0)) or 1.0
-    shown = np.where(there, heat, 0.0)
-    opacity = 0.2 + 0.75 * np.abs(shown) / size if image is not None else np.ones(heat.shape)
-    opacity = np.where(there if certain is None else there & certain, opacity, 0.0)
-    colored = overlay.imshow(shown, cmap=diverging_colors(), vmin=-size, vmax=size, alpha=opacity, interpolation="nearest")
-    overlay.set_facecolor(RULE)
-    bare(overlay, "contributions")
-    bar = figure.colorbar(colored, ax=overlay, shrink=0.8, pad=0.03)
+        opacity = 0.2 + 0.75 * np.abs(shown) / size
+    opacity = np.where(np.isfinite(heat) & certain, opacity, 0.0)
+    colored = overlay.imshow(
+        shown, cmap=style.diverging_colors(), vmin=-size, vmax=size, alpha=opacity, interpolation="nearest"
+    )
+    overlay.set_facecolor(style.RULE)
+    style.bare(overlay, "contributions")
+    bar = style.color_bar(overlay, colored, shrink=0.8)
     if bar.solids is not None:
         bar.solids.set_alpha(1.0)
-    bar.outline.set_visible(False)
-    bar.ax.tick_params(labelsize=8, colors=SOFT, length=0)
     if regions is not None:
         _outline(overlay, regions)
-    if title:
-        put_heading(figure, title)
+    style.put_heading(figure, title)
     if footer:
-        put_footnote(figure, footer)
+        style.put_footnote(figure, footer)
     return figure
 
 
@@ -147,16 +124,16 @@ def _grey(image: Floats, shape: tuple[int, int]) -> Floats:
     return (pixels - low) / (high - low) if high > low else np.full(shape, 0.5)
 
 
-def _outline(axes: Axes, regions: ColumnNumbers) -> None:
+def _outline(axes: Axes, regions: Indices) -> None:
     """Lines between neighbouring pixels of different regions."""
     from matplotlib.collections import LineCollection
 
     right = [((x + 0.5, y - 0.5), (x + 0.5, y + 0.5)) for y, x in np.argwhere(regions[:, 1:] != regions[:, :-1]).tolist()]
     below = [((x - 0.5, y + 0.5), (x + 0.5, y + 0.5)) for y, x in np.argwhere(regions[1:] != regions[:-1]).tolist()]
-    axes.add_collection(LineCollection(right + below, colors=SOFT, linewidths=0.4, alpha=0.5))
+    axes.add_collection(LineCollection(right + below, colors=style.SOFT, linewidths=0.4, alpha=0.5))
 
 
-def column_of_pixels(columns: tuple[str, ...], shape: tuple[int, int], superpixels: Superpixels | None) -> ColumnNumbers:
+def column_of_pixels(columns: tuple[str, ...], shape: tuple[int, int], superpixels: Superpixels | None) -> Indices:
     """The number of the column that each pixel belongs to, -1 where there is none.
 
     Examples
@@ -164,7 +141,7 @@ def column_of_pixels(columns: tuple[str, ...], shape: tuple[int, int], superpixe
     >>> column_of_pixels(("sky", "sea"), (2, 2), {"sky": [0, 1], "sea": [3]}).tolist()
     [[0, 0], [-1, 1]]
     """
-    height, width = _checked_shape(shape)
+    height, width = _checks.pair("shape", shape, "a height and a width in pixels, such as (28, 28)")
     if superpixels is None:
         if len(columns) != height * width:
             raise InvalidInput(
@@ -174,20 +151,16 @@ def column_of_pixels(columns: tuple[str, ...], shape: tuple[int, int], superpixe
         return np.arange(height * width).reshape(height, width)
     if isinstance(superpixels, Mapping):
         return _of_mapping(columns, (height, width), superpixels)
-    numbers = np.asarray(superpixels)
-    if numbers.shape != (height, width) or numbers.dtype.kind not in "iu":
-        raise InvalidInput(
-            f"superpixels have shape {numbers.shape} and dtype {numbers.dtype}; they must be whole numbers of shape {shape}"
-        )
+    numbers = label_map(superpixels, (height, width))
     if numbers.min() < -1 or numbers.max() >= len(columns):
         raise InvalidInput(
             f"superpixels hold numbers from {numbers.min()} to {numbers.max()}; they must be columns, numbered from 0 to "
             f"{len(columns) - 1}, or -1 for none"
         )
-    return numbers.astype(np.intp)
+    return numbers
 
 
-def _of_mapping(columns: tuple[str, ...], shape: tuple[int, int], superpixels: Mapping[str, Sequence[int]]) -> ColumnNumbers:
+def _of_mapping(columns: tuple[str, ...], shape: tuple[int, int], superpixels: Mapping[str, Sequence[int]]) -> Indices:
     made = np.full(shape[0] * shape[1], -1, dtype=np.intp)
     for name, given in superpixels.items():
         if name not in columns:
@@ -205,8 +178,139 @@ def _of_mapping(columns: tuple[str, ...], shape: tuple[int, int], superpixels: M
     return made.reshape(shape)
 
 
-def _checked_shape(shape: tuple[int, int]) -> tuple[int, int]:
-    pair = isinstance(shape, tuple | list) and len(shape) == 2
-    if not pair or any(isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1 for size in shape):
-        raise InvalidInput(f"shape is {shape!r}; it must be a height and a width in pixels, such as (28, 28)")
-    return int(shape[0]), int(shape[1])
+def filters_figure(
+    maps: Sequence[Sequence[Floats]],
+    classes: Sequence[str],
+    features: Sequence[str],
+    *,
+    shape: tuple[int, int] | None = None,
+    weights: Sequence[Sequence[float]] | None = None,
+    footer: str = "",
+) -> Figure:
+    """A row of maps for each class, heaviest first.
+
+    Parameters
+    ----------
+    maps : sequence of sequences of arrays (n_features,)
+        The maps to show, class by class.
+    classes, features : sequences of str
+        Names.
+    shape : (int, int), optional
+        Draw each map as a picture of this height and width; otherwise as bars over the features.
+    weights : sequence of sequences of float, optional
+        How much each map is used.
+    footer : str
+        What stands below.
+    """
+    across = max(len(row) for row in maps)
+    bars_height = max(1.2, 0.16 * min(len(features), MOST_BARS) + 0.6)
+    width, height = (2.1 * across + 2.5, bars_height) if shape is None else (0.85 * across + 0.9, 0.85)
+    figure = style.new_figure(width, height * len(maps) + 0.9)
+    axes = figure.subplots(len(maps), across, squeeze=False)
+    order = _largest([values for row in maps for values in row])
+    for r, row in enumerate(maps):
+        limit = max((float(np.abs(values).max()) for values in row), default=1.0) or 1.0
+        for c in range(across):
+            if c >= len(row):
+                axes[r, c].set_axis_off()
+            elif shape is None:
+                _bars(axes[r, c], row[c][order], [features[j] for j in order] if c == 0 else [], limit)
+            else:
+                draw_map(axes[r, c], row[c], shape)
+            if weights is not None and c < len(row):
+                axes[r, c].set_title(f"{weights[r][c]:.2f}", fontsize=7, color=style.SOFT, pad=2)
+        name = shortened(classes[r], LONGEST_NAME)
+        if shape is None:
+            axes[r, 0].set_title(name, fontsize=9, color=style.INK, loc="left", parse_math=False)
+        else:
+            axes[r, 0].set_ylabel(
+                name, fontsize=9, color=style.INK, rotation=0, ha="right", va="center", labelpad=6, parse_math=False
+            )
+    _put_promise(figure, footer)
+    return figure
+
+
+def map_figure(
+    e: Attribution,
+    maps: Sequence[Floats],
+    weights: Sequence[float],
+    label: str,
+    *,
+    shape: tuple[int, int] | None = None,
+    footer: str = "",
+) -> Figure:
+    """One input, the maps that decided with their weights, their weighted average, and the contributions.
+
+    Parameters
+    ----------
+    e : Attribution
+        Of one input; its coefficients are the weighted average of the maps.
+    maps, weights : sequences
+        The heaviest maps, and how much each counted.
+    label : str
+        The class that was explained.
+    shape : (int, int), optional
+        Draw pictures of this height and width; otherwise bars.
+    footer : str
+        What stands below.
+    """
+    assert e.coefficients is not None
+    name, average = shortened(label, LONGEST_NAME), e.coefficients[0]
+    if shape is None:
+        figure = style.new_figure(3.0 + 2.6 * (len(maps) + 1), 0.2 * min(len(e.features), MOST_BARS) + 1.4)
+        axes = figure.subplots(1, len(maps) + 2, squeeze=False)[0]
+        top = e.top(MOST_BARS)
+        values = np.array([contribution.value for contribution in top])
+        names = [f"{contribution.column} = {contribution.shown}" for contribution in top]
+        _bars(axes[0], values, names, float(np.abs(values).max()) or 1.0)
+        order = _largest([average])
+        limit = max(float(np.abs(values).max()) for values in (*maps, average)) or 1.0
+        _bars(axes[1], average[order], [e.features[j] for j in order], limit)
+        for panel, values in zip(axes[2:], maps, strict=True):
+            _bars(panel, values[order], [], limit)
+        titles = [f"contributions to {name}", "weighted average map", *(f"weight {weight:.2f}" for weight in weights)]
+    else:
+        if len(e.columns) != shape[0] * shape[1]:
+            raise InvalidInput(f"shape is {shape} and the input has {len(e.columns)} columns; give the shape of the picture")
+        figure = style.new_figure(1.35 * (len(maps) + 3), 2.1)
+        axes = figure.subplots(1, len(maps) + 3, squeeze=False)[0]
+        point = np.array([e.points[0][column] for column in e.columns], dtype=np.float64)
+        axes[0].imshow(point.reshape(shape), cmap="gray_r", interpolation="nearest")
+        style.bare(axes[0])
+        for panel, values in zip(axes[1:], (*maps, average, e.values[0]), strict=True):
+            draw_map(panel, values, shape)
+        titles = [f"input: {name}", *(f"map, weight {weight:.2f}" for weight in weights), "average map", "contributions"]
+    for panel, title in zip(axes, titles, strict=True):
+        panel.set_title(title, fontsize=8, color=style.INK, parse_math=False)
+    _put_promise(figure, footer)
+    return figure
+
+
+def draw_map(axes: Axes, values: Floats, shape: tuple[int, int]) -> None:
+    """One map as a picture, colours centred at zero."""
+    if values.size != shape[0] * shape[1]:
+        raise InvalidInput(f"shape is {shape}, that is {shape[0] * shape[1]} pixels, and a map has {values.size} numbers")
+    style.draw_pixels(axes, values.reshape(shape))
+
+
+def _bars(axes: Axes, values: Floats, names: Sequence[str], limit: float) -> None:
+    """Lying bars on a scale from ``-limit`` to ``limit``, the first on top; no names where none are given."""
+    style.quiet(axes)
+    rows = np.arange(len(values))
+    axes.barh(rows, values, color=[style.RAISES if value > 0 else style.LOWERS for value in values], height=0.7)
+    axes.set(xlim=(-1.05 * limit, 1.05 * limit), ylim=(len(values) - 0.4, -0.6))
+    axes.axvline(0, color=style.RULE, linewidth=0.8)
+    axes.set_yticks(rows if names else [], [shortened(name, LONGEST_NAME) for name in names], parse_math=False)
+
+
+def _largest(maps: Sequence[Floats]) -> list[int]:
+    """Numbers of the features with the largest entries in any map."""
+    sizes = np.max(np.abs(np.array(maps)), axis=0)
+    return [int(j) for j in np.argsort(-sizes, kind="stable")[:MOST_BARS]]
+
+
+def _put_promise(figure: Figure, text: str) -> None:
+    """The promise in small letters, in lines as wide as the figure."""
+    if text:
+        wide = max(40, int(figure.get_size_inches()[0] * 17))
+        figure.supxlabel("\n".join(textwrap.wrap(text, wide)), fontsize=6.5, color=style.SOFT, x=0.01, ha="left")

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import singledispatch
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
+from .._types import Figure
 from ..accounting import epsilon_of, rounded_up
 from ..errors import InvalidInput
 from ..guarantee import Bill, Guarantee
 from ..results import Attribution, Curve, Ranking, Surface
 from ..results.band_claim import BandClaim
+from ..results.base import Result
 from ..results.checks import shown_text
 from ..results.class_picture import ClassPicture
 from ..results.counterfactuals import Counterfactuals
@@ -23,14 +25,11 @@ from ..results.effects import Effects
 from ..results.marginals import Marginals
 from ..results.private_rows import PrivateRows
 from ..results.report import PART_NAMES, Report
-from . import attributions, counterfactuals, curves, histograms, rankings, spending
-from .render import render
+from . import attributions, counterfactuals, curves, histograms, spending
+from .style import render
 from .tables import Table
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-Content = tuple[str, dict[str, object]]
+Content: TypeAlias = tuple[str, dict[str, object]]
 """The name of a template, and what it is given."""
 
 
@@ -49,7 +48,6 @@ TOOLS: dict[str, object] = {
     "counterfactuals": counterfactuals,
     "curves": curves,
     "histograms": histograms,
-    "rankings": rankings,
     "spending": spending,
     "epsilon_of": epsilon_of,
     "rounded_up": rounded_up,
@@ -131,53 +129,32 @@ def page(
 @singledispatch
 def page_content(result: Promised) -> Content:
     """The template of a result's page, and what it needs beside the result itself."""
+    match result:
+        case Bill():
+            return "bill.html", {}
+        case Attribution():
+            return "attribution.html", {"shown": list(result[: attributions.MOST_POINTS])}
+        case Counterfactuals():
+            return "counterfactuals.html", {}
+        case Marginals():
+            return "marginals.html", {"marginals": result}
+        case PrivateRows():
+            return "private_rows.html", {"marginals": result.marginals}
+        case Report():
+            return "report.html", report_content(result)
+        case Result():
+            pictures = pictures_of(result)
+            heading = pictures[0].title
+            if isinstance(result, Effects):
+                heading = f"{heading.partition(':')[0]} of {len(pictures)} columns"
+            return "result.html", {"pictures": pictures, "heading": heading, "sentences": result.sentences}
     raise InvalidInput(f"there is no page for a {type(result).__name__}; give one of vitrail's results, or a bill")
 
 
-@page_content.register
-def _(result: Bill) -> Content:
-    return "bill.html", {}
-
-
-@page_content.register
-def _(result: Attribution) -> Content:
-    return "attribution.html", {"shown": list(result[: attributions.MOST_POINTS])}
-
-
-@page_content.register
-def _(result: Counterfactuals) -> Content:
-    return "counterfactuals.html", {}
-
-
-@page_content.register(Curve)
-@page_content.register(Surface)
-@page_content.register(Ranking)
-@page_content.register(Effects)
-@page_content.register(ClassPicture)
-def _(result: Curve | Surface | Ranking | Effects | ClassPicture) -> Content:
-    pictures = pictures_of(result)
-    heading = pictures[0].title
-    if isinstance(result, Effects):
-        heading = f"{heading.partition(':')[0]} of {len(pictures)} columns"
-    return "result.html", {"pictures": pictures, "heading": heading, "sentences": result.sentences}
-
-
-@page_content.register
-def _(result: Marginals) -> Content:
-    return "marginals.html", {"marginals": result}
-
-
-@page_content.register
-def _(result: PrivateRows) -> Content:
-    return "private_rows.html", {"marginals": result.marginals}
-
-
-@page_content.register
-def report_content(result: Report) -> Content:
+def report_content(result: Report) -> dict[str, object]:
     """What the page of a global report needs; a pane's page is made of the same."""
     effects = {part: curves_of for part, curves_of in (("pdp", result.pdp), ("ale", result.ale)) if curves_of}
-    columns = column_order(result)
-    return "report.html", {"report": result, "effects": effects, "columns": columns, "marginals": result.marginals}
+    return {"report": result, "effects": effects, "columns": column_order(result), "marginals": result.marginals}
 
 
 def column_order(result: Report) -> tuple[str, ...]:
@@ -189,43 +166,28 @@ def column_order(result: Report) -> tuple[str, ...]:
     return tuple(sorted(by_name, key=lambda name: float(by_name[name].y.min() - by_name[name].y.max())))
 
 
-# --- one result and its pictures ----------------------------------------------------------------------------------------
-
-
-@singledispatch
-def pictures_of(result: Promised) -> tuple[Picture, ...]:
+def pictures_of(result: Result) -> tuple[Picture, ...]:
     """The pictures of a result, with their numbers."""
+    match result:
+        case Effects():
+            members = (*result.values(), *result.surfaces.values())
+            return tuple(picture for member in members for picture in pictures_of(member))
+        case Curve():
+            title, table = curves.curve_title(result), curves.curve_table(result)
+            described = f"{title}, with its {result.band_claim.band}; the numbers follow."
+            return (Picture(curves.curve_figure(result, titled=False), described, table, title),)
+        case Surface():
+            title, table = curves.surface_title(result), curves.surface_table(result)
+            described = f"{title}, and the width of its {result.band_claim.bands}; the numbers follow."
+            return (Picture(curves.surface_figure(result, titled=False), described, table, title),)
+        case Ranking():
+            described = f"{result.kind}: {', '.join(result.top(20))}; the numbers follow."
+            table = curves.ranking_table(result)
+            return (Picture(curves.ranking_figure(result, titled=False), described, table, result.kind),)
+        case ClassPicture():
+            described = f"How many rows each class of {result.dataset} has"
+            return (Picture(result.plot(), described, title="Rows of each class"),)
     raise InvalidInput(f"there is no picture of a {type(result).__name__}; give one of vitrail's results")
-
-
-@pictures_of.register
-def _(result: Curve) -> tuple[Picture, ...]:
-    title = curves.curve_title(result)
-    described = f"{title}, with its {result.band_claim.band}; the numbers follow."
-    return (Picture(curves.curve_figure(result, titled=False), described, curves.curve_table(result), title),)
-
-
-@pictures_of.register
-def _(result: Surface) -> tuple[Picture, ...]:
-    title = curves.surface_title(result)
-    described = f"{title}, and the width of its {result.band_claim.bands}; the numbers follow."
-    return (Picture(curves.surface_figure(result, titled=False), described, curves.surface_table(result), title),)
-
-
-@pictures_of.register
-def _(result: Ranking) -> tuple[Picture, ...]:
-    described = f"{result.kind}: {', '.join(result.top(20))}; the numbers follow."
-    return (Picture(rankings.ranking_figure(result, titled=False), described, rankings.ranking_table(result), result.kind),)
-
-
-@pictures_of.register
-def _(result: Effects) -> tuple[Picture, ...]:
-    return tuple(picture for curve in (*result.values(), *result.surfaces.values()) for picture in pictures_of(curve))
-
-
-@pictures_of.register
-def _(result: ClassPicture) -> tuple[Picture, ...]:
-    return (Picture(result.plot(), f"How many rows each class of {result.dataset} has", title="Rows of each class"),)
 
 
 # --- notebooks -----------------------------------------------------------------------------------------------------------
@@ -243,6 +205,27 @@ def fragment(result: Promised) -> str:
     >>> "<img" in html, "&lt;age&gt;" in html, "<age>" in html
     (True, True, False)
     """
+    match result:
+        case Bill():
+            table = ("", spending.bill_table(result), "")
+            return fragment_html(f"The bill of account {result.account!r}", (result.sentence,), tables=[table])
+        case Attribution():
+            shown = list(result[:MOST_POINTS_IN_NOTEBOOK])
+            more = f"and {len(result) - len(shown)} more points" if len(result) > len(shown) else ""
+            bands = () if result.lower is None else (f"Lines are {result.band_claim.bands}; a pale bar's band includes 0.",)
+            return fragment_html(repr(result), (*bands, *result.sentences), explanations=shown, more=more)
+        case Counterfactuals():
+            people = range(min(len(result), MOST_PEOPLE_IN_NOTEBOOK))
+            more = f"The first {len(people)} of {len(result)} people are shown." if len(people) < len(result) else ""
+            ask, answer = counterfactuals.question_of, counterfactuals.changes_table
+            tables = [(ask(result, i), answer(result, i), result.messages[i]) for i in people]
+            return fragment_html(repr(result), result.sentences, tables=tables, more=more)
+        case Result():
+            drawn: list[Result] = [result]
+            if isinstance(result, Report):
+                drawn = [*result.rankings.values(), *(effects for effects in (result.pdp, result.ale) if effects)]
+            pictures = [Picture(drawing.plot(), repr(drawing)) for drawing in drawn]  # type: ignore[attr-defined]
+            return fragment_html(repr(result), result.sentences, pictures=pictures)
     raise InvalidInput(f"there is nothing to show of a {type(result).__name__}; give one of vitrail's results")
 
 
@@ -258,49 +241,3 @@ def fragment_html(
     """A fragment from its pieces; ``tables`` have a text before and after each."""
     given = {"heading": heading, "sentences": sentences, "pictures": pictures, "explanations": explanations}
     return render("fragment.html", **(TOOLS | given), tables=tables, more=more)
-
-
-@fragment.register
-def _(result: Attribution) -> str:
-    shown = list(result[:MOST_POINTS_IN_NOTEBOOK])
-    more = f"and {len(result) - len(shown)} more points" if len(result) > len(shown) else ""
-    bands = (f"Lines are {result.band_claim.bands}; a pale bar's band includes 0.",) if result.lower is not None else ()
-    return fragment_html(repr(result), (*bands, *result.sentences), explanations=shown, more=more)
-
-
-@fragment.register
-def _(result: Counterfactuals) -> str:
-    n_shown = min(len(result), MOST_PEOPLE_IN_NOTEBOOK)
-    tables = [
-        (counterfactuals.question_of(result, i), counterfactuals.changes_table(result, i), result.messages[i])
-        for i in range(n_shown)
-    ]
-    more = f"The first {n_shown} of {len(result)} people are shown." if n_shown < len(result) else ""
-    return fragment_html(repr(result), result.sentences, tables=tables, more=more)
-
-
-@fragment.register(Curve)
-@fragment.register(Surface)
-@fragment.register(Ranking)
-@fragment.register(Effects)
-@fragment.register(Marginals)
-@fragment.register(PrivateRows)
-@fragment.register(ClassPicture)
-def _(result: Curve | Surface | Ranking | Effects | Marginals | PrivateRows | ClassPicture) -> str:
-    return fragment_html(repr(result), result.sentences, pictures=[Picture(result.plot(), repr(result))])
-
-
-@fragment.register
-def _(result: Report) -> str:
-    effects = [effects for effects in (result.pdp, result.ale) if effects]
-    drawn: list[Ranking | Effects] = [*result.rankings.values(), *effects]
-    return fragment_html(
-        repr(result), result.sentences, pictures=[Picture(drawing.plot(), repr(drawing)) for drawing in drawn]
-    )
-
-
-@fragment.register
-def _(result: Bill) -> str:
-    return fragment_html(
-        f"The bill of account {result.account!r}", (result.sentence,), tables=[("", spending.bill_table(result), "")]
-    )

@@ -1,4 +1,7 @@
-"""The one look: colours, figures, axes, and how a figure becomes part of a page. matplotlib is imported on first use."""
+"""The one look: colours, figures, axes, and how a figure becomes part of a page. matplotlib is imported on first use.
+
+The renderer: every page and every notebook fragment is a template in ``templates``, and what it is given is escaped.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +9,24 @@ import base64
 import io
 import warnings
 from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import _checks
-from .._types import Floats
+from .._types import Axes, Figure, Floats
+from ..results.archive import write_bytes
 from .tables import shortened
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from jinja2 import Environment
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colorbar import Colorbar
     from matplotlib.colors import LinearSegmentedColormap
-    from matplotlib.figure import Figure
+
 
 INK = "#1f2933"
 SOFT = "#6b7783"
@@ -30,8 +38,6 @@ RAISES = "#b5483a"
 LOWERS = GLASS
 MARK = "#fbe8c8"
 """Behind a value that was changed."""
-SERIES = (GLASS, RAISES, "#4f7f52", "#7a5c99", "#3d8f93", "#8a6d3b", INK, SOFT)
-"""Lines of one figure, in turn."""
 PALE = 0.35
 """Opacity of what may be noise alone."""
 
@@ -44,6 +50,16 @@ def new_figure(width_inches: float, height_inches: float) -> Figure:
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width_inches, height_inches), dpi=110, facecolor="white", layout="constrained")
+
+
+def new_axes(
+    width_inches: float, height_inches: float, grid: Literal["x", "y", "both"] | None = None
+) -> tuple[Figure, Axes]:
+    """A new figure with one picture in it, ``quiet``."""
+    figure = new_figure(width_inches, height_inches)
+    axes = figure.add_subplot()
+    quiet(axes, grid)
+    return figure, axes
 
 
 def figure_of(axes: Axes) -> Figure:
@@ -134,6 +150,16 @@ def small_multiples(heights: Sequence[float], across: int, width_inches: float =
     return figure, axes
 
 
+def color_bar(axes: Axes, colored: ScalarMappable, *, shrink: float, label: str = "") -> Colorbar:
+    """What the colours of axes mean, beside them."""
+    bar = figure_of(axes).colorbar(colored, ax=axes, shrink=shrink, pad=0.03)
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(labelsize=8, colors=SOFT, length=0)
+    if label:
+        bar.ax.set_ylabel(shortened(label, 30), fontsize=8, color=SOFT, parse_math=False)
+    return bar
+
+
 def diverging_colors() -> LinearSegmentedColormap:
     """Blue to white to red: what lowers, nothing, what raises."""
     from matplotlib.colors import LinearSegmentedColormap
@@ -168,3 +194,27 @@ def figure_address(figure: Figure) -> str:
     As an image rather than inline markup: nothing in it can run, and its ids cannot meet those of another picture.
     """
     return f"data:image/svg+xml;base64,{base64.b64encode(figure_svg(figure)).decode('ascii')}"
+
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.globals |= {"address": figure_address, "MARK": MARK}
+    return environment
+
+
+def render(template: str, **given: object) -> str:
+    """The text of a template with what it is given. Autoescape is on for every text that is not from a template."""
+    return _environment().get_template(template).render(given)
+
+
+def write_page(html: str, path: str | Path) -> Path:
+    """Write a page as one file; returns where."""
+    return write_bytes(path, html.encode())

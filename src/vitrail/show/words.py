@@ -5,19 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-import numpy as np
-
+from .. import _checks
+from .._types import Figure
 from ..errors import InvalidInput
 from ..results import Attribution, Contribution
 from ..schema.words import WORD, plain_text
-from .render import render
-from .style import INK, LOWERS, RAISES, SOFT, new_figure
+from .style import INK, LOWERS, RAISES, SOFT, new_figure, render
 from .tables import number_text
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _INCHES_PER_LETTER = 0.088
 _INCHES_PER_LINE = 0.27
@@ -45,11 +40,8 @@ class Word:
     @property
     def hover(self) -> str:
         """What is said when a pointer rests on it."""
-        return (
-            ""
-            if self.value is None
-            else number_text(self.value, "+") + ("" if self.certain else ", its noise band includes 0")
-        )
+        unsure = "" if self.certain else ", its noise band includes 0"
+        return "" if self.value is None else number_text(self.value, "+") + unsure
 
     @property
     def color(self) -> str:
@@ -151,16 +143,11 @@ def _put(figure: Figure, word: Word, at: tuple[float, float], largest: float) ->
 
 def highlighted_text(e: Attribution, words: str | Sequence[str] | None, absent: int, heading: str) -> HighlightedText:
     """The words of one point: those given, or those the point has; and those whose absence says most."""
-    if isinstance(absent, bool) or not isinstance(absent, int | np.integer) or absent < 0:
-        raise InvalidInput(f"absent is {absent!r}; it must be a whole number, 0 for none")
-    present: dict[str, Contribution] = {}
-    lacking: list[Word] = []
-    for contribution in e.top(len(e.columns)):
-        if is_present(e.points[0][contribution.column]):
-            present[contribution.column] = contribution
-        else:
-            lacking.append(_word(contribution))
-    told = tuple(word for word in lacking if word.colored)[: int(absent)]
+    _checks.whole("absent", absent, least=0)
+    contributions = {contribution.column: contribution for contribution in e.top(len(e.columns))}
+    present = {name: contribution for name, contribution in contributions.items() if is_present(e.points[0][name])}
+    lacking = [_word(contribution) for name, contribution in contributions.items() if name not in present]
+    told = tuple(word for word in lacking if word.colored)[:absent]
     bands = f"grey: the {e.band_claim.band} includes 0; " if e.lower is not None else ""
     footer = f"{bands}red raises the output, blue lowers it"
     return HighlightedText(_given_words(e.columns, present, words), heading, footer, told)

@@ -149,7 +149,7 @@ def test_pictures_show_bands_levels_and_doubt():
     assert axes.get_ylim()[0] < rug.lower.min()
     drawn = bars.plot().axes[0]
     assert [label.get_text() for label in drawn.get_yticklabels()] == ["f", "m"]
-    assert len(curves_figure([rug, bars, rug], across=2, share_y=True).axes) == 3
+    assert len(curves_figure([rug, bars, rug], across=2).axes) == 3
     own = bars.plot().axes[0]
     assert rug.plot(own) is own.get_figure()
     ranking = vt.Ranking(("a", "b"), np.array([1.0, 0.9]), **PROMISE, std=np.full(2, 1.0))

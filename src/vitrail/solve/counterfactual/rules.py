@@ -17,7 +17,7 @@ import numpy as np
 from ..._types import Bools, Floats
 from ...errors import InvalidInput
 from ...schema import Categorical, Level, Numeric, Schema
-from ...schema.values import matcher_of
+from ...schema.reading import Matcher
 
 Columns: TypeAlias = Literal["all"] | Sequence[str]
 Ranges: TypeAlias = Mapping[str, Sequence[Level] | Set[Level]] | None
@@ -146,7 +146,7 @@ def _interval(name: str, column: Numeric, given: object) -> tuple[float, float]:
 def _permitted_levels(name: str, column: Categorical, given: object) -> Bools:
     if isinstance(given, str) or not isinstance(given, Sequence | Set | np.ndarray) or not len(given):
         raise InvalidInput(f"permitted_range of {name!r} is {given!r}; give a list of levels, {column.allowed}")
-    matcher, permitted = matcher_of(column), np.zeros(len(column.levels), dtype=np.bool_)
+    matcher, permitted = Matcher(column), np.zeros(len(column.levels), dtype=np.bool_)
     for level in given:
         code = matcher.code_of(level)
         if math.isnan(code):

@@ -1,0 +1,62 @@
+# The public names, each with its home: ``__init__.py`` reads this list, type checkers and editors understand it.
+
+from . import audit as audit
+from . import errors as errors
+from . import flow as flow
+from . import pane as pane
+from . import show as show
+from .accounting import Cost as Cost
+from .explain import adapters as adapters
+from .explain import linear as linear
+from .explain.accumulated_effects import AccumulatedEffects as AccumulatedEffects
+from .explain.any_curve import AnyCurve as AnyCurve
+from .explain.any_ranking import AnyRanking as AnyRanking
+from .explain.counterfactual import Counterfactual as Counterfactual
+from .explain.global_report import GlobalReport as GlobalReport
+from .explain.interactions import Interactions as Interactions
+from .explain.linear.classes import LocalClasses as LocalClasses
+from .explain.linear.local_linear import LocalLinear as LocalLinear
+from .explain.marginals import marginals as marginals
+from .explain.partial_dependence import PartialDependence as PartialDependence
+from .explain.permutation_importance import PermutationImportance as PermutationImportance
+from .explain.private_rows import private_rows as private_rows
+from .explain.shap_global import ShapDependence as ShapDependence
+from .explain.shap_global import ShapImportance as ShapImportance
+from .explain.shapley import Shapley as Shapley
+from .guarantee import Budget as Budget
+from .guarantee import Guarantee as Guarantee
+from .maps import LocallyLinearClassifier as LocallyLinearClassifier
+from .maps import PictureFilters as PictureFilters
+from .maps import TunedMaps as TunedMaps
+from .maps import tune_locally_linear as tune_locally_linear
+from .model import Model as Model
+from .pane.pane import Pane as Pane
+from .pane.pane_recipe import release as release
+from .releases import Release as Release
+from .results import Attribution as Attribution
+from .results import Curve as Curve
+from .results import Ranking as Ranking
+from .results import Surface as Surface
+from .results.counterfactuals import Counterfactuals as Counterfactuals
+from .results.effects import Effects as Effects
+from .results.marginals import Marginals as Marginals
+from .results.private_rows import PrivateRows as PrivateRows
+from .results.report import Report as Report
+from .schema import BagOfWords as BagOfWords
+from .schema import Categorical as Categorical
+from .schema import Numeric as Numeric
+from .schema import Picture as Picture
+from .schema import Schema as Schema
+from .solve.counterfactual.fitted import FittedCounterfactual as FittedCounterfactual
+from .solve.linear import weights as weights
+from .vault import Block as Block
+from .vault import BoundedSum as BoundedSum
+from .vault import GramSum as GramSum
+from .vault import GroupedSum as GroupedSum
+from .vault import PrivateData as PrivateData
+from .vault import ProductSum as ProductSum
+from .vault import Quote as Quote
+from .vault import Select as Select
+
+__version__: str
+__all__: list[str]
