@@ -22,8 +22,7 @@ import exact
 import vitrail as vt
 from running import Part
 from vitrail.results.synopsis import Synopsis
-from vitrail.solve.linear.problem import LocalProblem
-from vitrail.solve.linear.weights import Weight
+from vitrail.solve.linear.problem import LocalProblem, Weight
 
 __all__ = ["DELTA", "Bench", "Cache", "Case", "Part", "Scale", "load"]
 

@@ -25,9 +25,8 @@ from vitrail.explain.linear.descent import Descended, descend
 from vitrail.explain.recipe import Recipe, Terms, cost_of
 from vitrail.solve.linear.descent import Gradients, pace_of
 from vitrail.solve.linear.history import History, Past
-from vitrail.solve.linear.problem import LocalProblem
+from vitrail.solve.linear.problem import LocalProblem, stable
 from vitrail.solve.linear.statistics import LocalStatistics, radius_of, scales_of
-from vitrail.solve.linear.weights import stable
 
 PARTS = 3
 AT_ONCE = 10**7

@@ -13,8 +13,7 @@ import vitrail as vt
 from vitrail.errors import InvalidInput, SchemaError
 from vitrail.schema import View
 from vitrail.schema.words import words_in
-from vitrail.solve.linear.problem import LocalProblem
-from vitrail.solve.linear.weights import stable
+from vitrail.solve.linear.problem import LocalProblem, stable
 
 PRAISE = ("friendly", "clean", "quiet")
 BLAME = ("rude", "dirty", "loud")

@@ -29,8 +29,7 @@ from vitrail.explain.linear.adaptive import Stream
 from vitrail.explain.recipe import Terms, drive
 from vitrail.solve.linear.descent import Gradients
 from vitrail.solve.linear.history import History
-from vitrail.solve.linear.problem import LocalProblem
-from vitrail.solve.linear.weights import stable
+from vitrail.solve.linear.problem import LocalProblem, stable
 
 spec = importlib.util.spec_from_file_location(
     "patel_published", Path(__file__).resolve().parents[2] / "benchmarks" / "papers" / "patel_published.py"

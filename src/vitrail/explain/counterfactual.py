@@ -48,20 +48,21 @@ from ..model import Model
 from ..releases import Release
 from ..results.class_picture import By, ClassPicture, block_weights
 from ..schema.bins import Bins
-from ..solve.counterfactual.autoencoder import (
+from ..solve.counterfactual.classes import Classes, listed
+from ..solve.counterfactual.codes import (
     MOST_FEATURES,
     ROW_CELLS,
     TRAINING_STEPS,
     UNITS,
     AnyCode,
+    IdentityCode,
     Layer,
     NetworkCode,
+    code_of,
     first_code,
 )
-from ..solve.counterfactual.classes import Classes, listed
-from ..solve.counterfactual.codes import IdentityCode, code_of
 from ..solve.counterfactual.fitted import FittedCounterfactual
-from ..solve.rows.cuts import fine_bins
+from ..solve.private_tables import fine_bins
 from ..vault import Block, BoundedSum, GramSum, PrivateData, ProductSum
 from .private_rows import MOST_COLUMNS, private_rows_recipe
 from .recipe import Ask, Conversation, GlobalExplainer, Recipe, Terms, cost_of, scaled

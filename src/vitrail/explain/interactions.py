@@ -33,7 +33,7 @@ from ..model import Model
 from ..results import Ranking
 from ..results.marginals import Marginals
 from ..solve.curves.assemble import ranking_of
-from ..solve.curves.pairs import Grid, Strength, grid_of, strength
+from ..solve.curves.dependence import Grid, Strength, grid_of, strength
 from ..solve.curves.reference import Reference
 from ..vault import Block, PrivateData
 from .joint_sum import BlockSpec, Inputs, ask_joint, released_histograms

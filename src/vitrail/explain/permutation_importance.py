@@ -47,8 +47,7 @@ from ..results.band_claim import TWO_SIDED_95
 from ..results.marginals import Marginals
 from ..schema import Level
 from ..solve.curves.assemble import Receipt, ranking_of
-from ..solve.curves.donors import Donor
-from ..solve.curves.losses import Loss, LossFunction, loss_of
+from ..solve.curves.importance import Donor, Loss, LossFunction, loss_of
 from ..solve.curves.reference import Reference
 from ..vault import Block, PrivateData
 from .joint_sum import BlockSpec, Inputs, ask_joint, released_histograms

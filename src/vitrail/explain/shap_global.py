@@ -39,12 +39,10 @@ from ..results.effects import Effects
 from ..results.marginals import Marginals
 from ..schema import Categorical, Schema
 from ..schema.bins import Bins
+from ..solve.coalitions import ranks_of, row_hashes
 from ..solve.curves.assemble import Drawn, Receipt, effects_of, ranking_of
-from ..solve.curves.axes import Axis
-from ..solve.curves.intervals import cut_column
-from ..solve.curves.reference import Reference
-from ..solve.curves.smoothing import smoothed_marginal
-from ..solve.shapley.permutations import ranks_of, row_hashes
+from ..solve.curves.local_effects import cut_column
+from ..solve.curves.reference import Axis, Reference, smoothed_marginal
 from ..vault import Block, PrivateData
 from .joint_sum import BlockSpec, Inputs, ask_joint, released_histograms
 from .recipe import Conversation, GlobalExplainer, Recipe, Terms

@@ -43,9 +43,7 @@ from ..releases import Release
 from ..results import Attribution
 from ..results.band_claim import TWO_SIDED_95, claim_of
 from ..schema import Schema
-from ..solve.shapley.chains import Chains
-from ..solve.shapley.permutations import point_key, ranks_of
-from ..solve.shapley.reconcile import Scales, choose_clip, clip_edges, reconcile
+from ..solve.coalitions import Chains, Scales, choose_clip, clip_edges, point_key, ranks_of, reconcile
 from ..vault import Block, BoundedSum, PrivateData, SampledSum
 from .recipe import Ask, Conversation, LocalExplainer, Recipe, Terms, cost_of, points_identity
 

@@ -23,8 +23,7 @@ from ..schema import Categorical, Schema
 from ..vault import MapTraining, PrivateData, check_device, on_device, train_maps
 from .bank import ActiveMap, MapBank, TrainingGuarantee
 from .explaining import MapPlots, active_maps, local_explanation, softmax, weighed
-from .picture_filters import PictureFilters
-from .settings import Scaling, Settings, classes_of, scaled_to_length, schema_features, schema_of
+from .settings import PictureFilters, Scaling, Settings, classes_of, scaled_to_length, schema_features, schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

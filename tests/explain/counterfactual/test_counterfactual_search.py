@@ -14,9 +14,8 @@ from sklearn.ensemble import RandomForestClassifier
 import vitrail as vt
 from error_rates import planted_noise
 from vitrail.errors import BudgetExceeded, InvalidInput, ModelError, SchemaError
-from vitrail.solve.counterfactual.classes import Classes
-from vitrail.solve.counterfactual.latent_descent import TorchClasses, latent_minima
-from vitrail.solve.counterfactual.rules import Rules
+from vitrail.solve.counterfactual.classes import Classes, Rules
+from vitrail.solve.counterfactual.fitted import TorchClasses, latent_minima
 
 SCHEMA = vt.Schema(
     {

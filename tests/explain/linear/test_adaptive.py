@@ -10,8 +10,7 @@ from quadratic_loss import excess_loss
 from vitrail.errors import BudgetExceeded, InvalidInput
 from vitrail.solve.linear.descent import FEWEST_SHARES, Gradients, shares_needed
 from vitrail.solve.linear.history import History, Past
-from vitrail.solve.linear.problem import LocalProblem
-from vitrail.solve.linear.weights import stable
+from vitrail.solve.linear.problem import LocalProblem, stable
 
 WIDTH = 6
 SCHEMA = vt.Schema({f"x{i}": vt.Numeric(0, 1) for i in range(WIDTH)})

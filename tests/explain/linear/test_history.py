@@ -9,8 +9,7 @@ import vitrail as vt
 from vitrail.errors import InvalidInput
 from vitrail.solve.linear.history import History, HistoryFile, Past, explain_from
 from vitrail.solve.linear.least_squares import solve_affine, solve_in_ball
-from vitrail.solve.linear.problem import LocalProblem
-from vitrail.solve.linear.weights import stable
+from vitrail.solve.linear.problem import LocalProblem, stable
 
 SCHEMA = vt.Schema({"a": vt.Numeric(0, 1), "b": vt.Numeric(0, 1), "team": vt.Categorical(["red", "blue"])})
 

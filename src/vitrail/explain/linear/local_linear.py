@@ -28,8 +28,7 @@ from ...schema import Numeric, Schema, View
 from ...solve.linear.descent import Gradients
 from ...solve.linear.history import History, Past, explain_from
 from ...solve.linear.labelled_rows import RowsExplainer
-from ...solve.linear.problem import Labels, LocalProblem
-from ...solve.linear.weights import Weight, custom, polynomial, stable
+from ...solve.linear.problem import Labels, LocalProblem, Weight, custom, polynomial, stable
 from ...vault import PrivateData
 from ..recipe import Conversation, GlobalExplainer, LocalExplainer, Recipe, Terms, points_identity
 from .adaptive import NOT_KEPT_NOTE, Keeper, Stream, keeper_of, kept_history, stream_explanation

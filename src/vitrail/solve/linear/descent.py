@@ -49,7 +49,7 @@ class Gradients:
 
     Examples
     --------
-    >>> from vitrail.solve.linear.weights import stable
+    >>> from vitrail.solve.linear.problem import stable
     >>> from vitrail.model import Model
     >>> from vitrail.schema import Numeric, Schema
     >>> schema = Schema({"age": Numeric(0, 100), "dose": Numeric(0, 1)})

@@ -95,7 +95,7 @@ class History:
 
     Examples
     --------
-    >>> from vitrail.solve.linear.weights import stable
+    >>> from vitrail.solve.linear.problem import stable
     >>> from vitrail.model import Model
     >>> from vitrail.schema import Numeric, Schema
     >>> schema = Schema({"age": Numeric(0, 100)})
@@ -291,7 +291,7 @@ def explain_from(history: History, raw_points: Floats) -> Attribution:
 
     Examples
     --------
-    >>> from vitrail.solve.linear.weights import stable
+    >>> from vitrail.solve.linear.problem import stable
     >>> from vitrail.model import Model
     >>> from vitrail.schema import Numeric, Schema
     >>> schema = Schema({"age": Numeric(0, 100), "dose": Numeric(0, 1)})

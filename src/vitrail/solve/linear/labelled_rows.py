@@ -38,8 +38,7 @@ from ...results import Attribution
 from ...results.private_rows import PrivateRows
 from ...schema import Numeric, Schema
 from .least_squares import one_blas_thread, solve_in_ball
-from .problem import LocalModels, LocalProblem, explanation_of
-from .weights import Weight, exponential
+from .problem import LocalModels, LocalProblem, Weight, explanation_of, exponential
 
 WIDTH_TIMES_COLUMNS = 1.3
 RIDGE_TIMES_COLUMNS = 2.6e-4
