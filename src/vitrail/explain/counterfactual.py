@@ -348,7 +348,9 @@ class Counterfactual(GlobalExplainer[ClassPicture]):
         classes, levels = self._classes, self._levels
 
         def numbers(block: Block) -> Indices:
-            return classes.of_block(block) if levels is None else levels[block.target.astype(np.intp)]
+            if levels is not None:
+                return levels[block.target.astype(np.intp)]
+            return classes.index(np.stack([block.predictions(model) for model in classes.models], axis=1))
 
         return ClassSums(numbers, len(classes), code, self._scale, self._bins)
 

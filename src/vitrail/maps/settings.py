@@ -26,14 +26,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._checks import choice, number, positive, whole
+from .._types import Floats
 from ..errors import InvalidInput, SchemaError
 from ..guarantee import check_epsilon_delta
 from ..schema import Schema
 from ..vault import MapTraining, noise_for
+
+if TYPE_CHECKING:
+    from .locally_linear import LocallyLinearClassifier
 
 _WAYS = {
     0: (),
@@ -105,14 +111,14 @@ class PictureFilters:
         return np.stack(copies, axis=1).reshape(self.size**2, self.n_copies, -1).astype(np.float32)
 
 
-def _waves(length: int, size: int) -> NDArray[np.float64]:
+def _waves(length: int, size: int) -> Floats:
     """Orthonormal cosines, slowest first: (size, length)."""
     places = (np.arange(length) + 0.5) / length
     lengths = np.where(np.arange(size) > 0, math.sqrt(2), 1.0)[:, None]
     return np.asarray(np.cos(np.pi * np.outer(np.arange(size), places)) * lengths / math.sqrt(length))
 
 
-def _moved(pictures: NDArray[np.float64], down: int, right: int) -> NDArray[np.float64]:
+def _moved(pictures: Floats, down: int, right: int) -> Floats:
     """Filters that see a picture as if it had been moved; what leaves the frame is lost, what enters is black."""
     height, width = pictures.shape[1:]
     moved = np.zeros_like(pictures)
@@ -129,125 +135,80 @@ PROJECTION_SEED = 20_200_207
 """Projections are public and the same on every machine; nothing private is ever drawn from this."""
 
 
-@dataclass(frozen=True)
-class Settings:
-    """What a user chose, as it was given."""
-
-    epsilon: float
-    delta: float
-    n_maps: int
-    projection: int | None
-    filters: PictureFilters | None
-    beta: float
-    clip: float
-    steps: int | None
-    epochs: float | None
-    batch_size: int | None
-    learning_rate: float
-    momentum: float
-    average: float
-    start: float
-    decay: float
-    schedule: str
-    row_length: float | None
-    random_state: int | None
-
-    def check(self) -> None:
-        """Refuse what cannot be run, before anything is read or charged."""
-        if isinstance(self.epsilon, bool) or not isinstance(self.epsilon, int | float):
-            raise InvalidInput(f"epsilon is {self.epsilon!r}; it must be a number, or math.inf for no privacy")
-        if not math.isinf(self.epsilon) or self.epsilon < 0:
-            check_epsilon_delta(self.epsilon, self.delta, "a LocallyLinearClassifier")
-        if self.random_state is not None and math.isfinite(self.epsilon):
-            raise InvalidInput(
-                f"random_state is {self.random_state!r} in a private run; noise that can be drawn again hides nothing: "
-                "leave it None, or train without privacy (epsilon=math.inf)"
-            )
-        for name, value, least in (
-            ("n_maps", self.n_maps, 1),
-            ("steps", self.steps, 1),
-            ("batch_size", self.batch_size, 1),
-            ("projection", self.projection, 1),
-        ):
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least):
-                raise InvalidInput(f"{name} is {value!r}; it must be a whole number of at least {least}")
-        for name, number, zero in (
-            ("beta", self.beta, True),
-            ("clip", self.clip, False),
-            ("learning_rate", self.learning_rate, False),
-            ("start", self.start, False),
-            ("decay", self.decay, True),
-        ):
-            if isinstance(number, bool) or not isinstance(number, int | float | np.number) or not math.isfinite(number):
-                raise InvalidInput(f"{name} is {number!r}; it must be a number")
-            if number < 0 or (number == 0 and not zero):
-                raise InvalidInput(f"{name} is {number!r}; it must be {'at least 0' if zero else 'positive'}")
-        if not 0 <= self.momentum < 1 or not 0 < self.average <= 1:
-            raise InvalidInput(
-                f"momentum is {self.momentum!r} and average {self.average!r}; they must lie in [0, 1) and (0, 1]"
-            )
-        if self.schedule not in ("cosine", "steps"):
-            raise InvalidInput(f"schedule is {self.schedule!r}; choose 'cosine' or 'steps'")
-        if self.row_length is not None and not (math.isfinite(self.row_length) and self.row_length > 0):
-            raise InvalidInput(f"row_length is {self.row_length!r}; it must be a positive number, or None")
-        if self.steps is not None and self.epochs is not None:
-            raise InvalidInput("steps and epochs are both given; they say the same thing, give one")
-        if self.epochs is not None and not (math.isfinite(self.epochs) and self.epochs > 0):
-            raise InvalidInput(f"epochs is {self.epochs!r}; it must be positive")
-        if self.filters is not None and self.projection is not None:
-            raise InvalidInput("filters and projection are both given; a map is trained on one of them")
-
-    def generator(self) -> np.random.Generator | None:
-        """For runs without privacy that are to be repeated."""
-        return None if self.random_state is None else np.random.default_rng(self.random_state)
-
-    def training(
-        self,
-        n_features: int,
-        n_classes: int,
-        n_rows_public: int,
-        neighbours: str = "add-remove",
-        noise_multiplier: float | None = None,
-    ) -> MapTraining:
-        """The run, fixed: from these settings and three public numbers; the noise is solved for unless it is given."""
-        self.check()
-        wanted = self.batch_size
-        if wanted is None:
-            wanted = max(SMALLEST_DEFAULT_BATCH, round(DEFAULT_BATCH_SHARE * n_rows_public))
-        rate = min(1.0, wanted / n_rows_public)
-        steps = self.steps
-        if steps is None:
-            steps = DEFAULT_STEPS if self.epochs is None else max(1, round(self.epochs / rate))
-        private = math.isfinite(self.epsilon)
-        if noise_multiplier is None:
-            noise_multiplier = noise_for(self.epsilon, self.delta, rate, steps, neighbours) if private else 0.0
-        filters = None if self.filters is None else self.filters.matrices()
-        if filters is not None and filters.shape[2] != n_features:
-            raise InvalidInput(
-                f"filters are for pictures of {filters.shape[2]} pixels and there are {n_features} features; give the shape "
-                "of the pictures that X holds, row by row"
-            )
-        return MapTraining(
-            n_classes=n_classes,
-            n_maps=int(self.n_maps),
-            noise_multiplier=noise_multiplier,
-            sampling_rate=rate,
-            steps=steps,
-            epsilon=float(self.epsilon),
-            delta=self.delta,
-            expected_rows=rate * n_rows_public,
-            beta=float(self.beta),
-            clip=float(self.clip) if private else math.inf,
-            learning_rate=float(self.learning_rate),
-            decay=float(self.decay),
-            average=float(self.average),
-            start=float(self.start),
-            momentum=float(self.momentum),
-            schedule=self.schedule,
-            filters=filters,
-            projections=None if self.projection is None else random_projections(self.n_maps, self.projection, n_features),
-            row_length=self.row_length,
+def check_settings(model: LocallyLinearClassifier) -> None:
+    """Refuse what cannot be run, before anything is read or charged."""
+    if isinstance(model.epsilon, bool) or not isinstance(model.epsilon, int | float):
+        raise InvalidInput(f"epsilon is {model.epsilon!r}; it must be a number, or math.inf for no privacy")
+    if not math.isinf(model.epsilon) or model.epsilon < 0:
+        check_epsilon_delta(model.epsilon, model.delta, "a LocallyLinearClassifier")
+    if model.random_state is not None and math.isfinite(model.epsilon):
+        raise InvalidInput(
+            f"random_state is {model.random_state!r} in a private run; noise that can be drawn again hides nothing: "
+            "leave it None, or train without privacy (epsilon=math.inf)"
         )
+    given = {name: value for name, value in model.get_params(deep=False).items() if value is not None}
+    for name in given.keys() & {"n_maps", "steps", "batch_size", "projection"}:
+        whole(name, given[name], most=10**12)
+    for name in given.keys() & {"clip", "learning_rate", "start", "row_length", "epochs"}:
+        positive(name, given[name])
+    for name in ("beta", "decay"):
+        number(name, given[name], low=0, high=1e100)
+    if not 0 <= model.momentum < 1 or not 0 < model.average <= 1:
+        raise InvalidInput(
+            f"momentum is {model.momentum!r} and average {model.average!r}; they must lie in [0, 1) and (0, 1]"
+        )
+    choice("schedule", model.schedule, ("cosine", "steps"))
+    if model.steps is not None and model.epochs is not None:
+        raise InvalidInput("steps and epochs are both given; they say the same thing, give one")
+    if model.filters is not None and model.projection is not None:
+        raise InvalidInput("filters and projection are both given; a map is trained on one of them")
+
+
+def plan_training(
+    model: LocallyLinearClassifier,
+    n_features: int,
+    n_classes: int,
+    n_rows_public: int,
+    neighbours: str = "add-remove",
+    noise_multiplier: float | None = None,
+) -> MapTraining:
+    """The run, fixed: from a model's settings and three public numbers; the noise is solved for unless it is given."""
+    check_settings(model)
+    wanted = model.batch_size or max(SMALLEST_DEFAULT_BATCH, round(DEFAULT_BATCH_SHARE * n_rows_public))
+    rate = min(1.0, wanted / n_rows_public)
+    steps = model.steps
+    if steps is None:
+        steps = DEFAULT_STEPS if model.epochs is None else max(1, round(model.epochs / rate))
+    private = math.isfinite(model.epsilon)
+    if noise_multiplier is None:
+        noise_multiplier = noise_for(model.epsilon, model.delta, rate, steps, neighbours) if private else 0.0
+    filters = None if model.filters is None else model.filters.matrices()
+    if filters is not None and filters.shape[2] != n_features:
+        raise InvalidInput(
+            f"filters are for pictures of {filters.shape[2]} pixels and there are {n_features} features; give the shape "
+            "of the pictures that X holds, row by row"
+        )
+    return MapTraining(
+        n_classes=n_classes,
+        n_maps=int(model.n_maps),
+        noise_multiplier=noise_multiplier,
+        sampling_rate=rate,
+        steps=steps,
+        epsilon=float(model.epsilon),
+        delta=model.delta,
+        expected_rows=rate * n_rows_public,
+        beta=float(model.beta),
+        clip=float(model.clip) if private else math.inf,
+        learning_rate=float(model.learning_rate),
+        decay=float(model.decay),
+        average=float(model.average),
+        start=float(model.start),
+        momentum=float(model.momentum),
+        schedule=model.schedule,
+        filters=filters,
+        projections=None if model.projection is None else random_projections(model.n_maps, model.projection, n_features),
+        row_length=model.row_length,
+    )
 
 
 def random_projections(n_maps: int, width: int, n_features: int) -> NDArray[np.float32]:
@@ -255,9 +216,6 @@ def random_projections(n_maps: int, width: int, n_features: int) -> NDArray[np.f
     generator = np.random.Generator(np.random.PCG64(PROJECTION_SEED))
     drawn = generator.standard_normal((n_maps, width, n_features), dtype=np.float32)
     return drawn / np.float32(math.sqrt(width))
-
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,9 +25,9 @@ from ..accounting import ADD_REMOVE, Cost, rounded_down, rounded_up
 from ..errors import BudgetExceeded, InvalidInput
 from ..guarantee import Guarantee
 from ..vault import JUDGING_SHARE, MapChoice, MapTraining, PrivateData, check_device, choose_run, noise_for
-from .bank import TrainingGuarantee
+from .explaining import TrainingGuarantee
 from .locally_linear import LocallyLinearClassifier
-from .settings import classes_of
+from .settings import check_settings, classes_of, plan_training
 
 _FIXED = (
     "epsilon",
@@ -159,8 +159,8 @@ class _Tuning:
         n_classes, n_features = len(self.base._classes_of_private_data(data)), data.feature_schema.n_features
         choice = self.choice(n_features, n_classes, data.n_rows_public, data.neighbours)
         for settings in self.candidates:  # whichever wins, its last run must be fit to be accepted
-            planned = self.candidate(settings, self.last)._settings()
-            last = planned.training(n_features, n_classes, data.n_rows_public, data.neighbours)
+            planned = self.candidate(settings, self.last)
+            last = plan_training(planned, n_features, n_classes, data.n_rows_public, data.neighbours)
             last.check_fits(n_features, data.neighbours)
         _refuse_what_does_not_fit(data, choice.event.cost() + last.event.cost())
         return int(data.train(choice, device=self.base.device).value[0])
@@ -170,8 +170,8 @@ class _Tuning:
         training_rows = max(1, round(n_rows * (1 - JUDGING_SHARE)))
 
         def run(settings: Mapping[str, object], noise: float) -> MapTraining:
-            planned = self.candidate(settings, self.looks)._settings()
-            return planned.training(n_features, n_classes, training_rows, noise_multiplier=noise)
+            planned = self.candidate(settings, self.looks)
+            return plan_training(planned, n_features, n_classes, training_rows, noise_multiplier=noise)
 
         one = run(self.candidates[0], 1.0)
         noise = noise_for(*self.looks, one.sampling_rate, len(self.candidates) * one.steps, neighbours)
@@ -221,7 +221,7 @@ def _check(model: LocallyLinearClassifier, candidates: Sequence[Mapping[str, obj
         raise InvalidInput(
             "model must be a LocallyLinearClassifier with a finite epsilon; without privacy use scikit-learn's search"
         )
-    model._settings().check()
+    check_settings(model)
     check_device(model.device)
     if len(candidates) < 2:
         raise InvalidInput(f"there are {len(candidates)} candidates; give two or more to choose from")

@@ -16,7 +16,7 @@ import math
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -27,14 +27,6 @@ from ...schema import Categorical, Column, Level, Numeric, Schema
 from ...schema.values import matcher_of
 
 OPPOSITE = "opposite"
-
-
-class Predicted(Protocol):
-    """Rows that models can be asked about, such as a block in the vault."""
-
-    def predictions(self, model: Model) -> Floats:
-        """The model's output for every row."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,10 +91,6 @@ class Classes:
             return np.nan_to_num(np.where(target == 1, above, -above), nan=-np.inf)
         own = np.take_along_axis(outputs, target[:, None], axis=1)[:, 0]
         return np.asarray(np.nan_to_num(own - _without(outputs, target).max(axis=1), nan=-np.inf))
-
-    def of_block(self, block: Predicted) -> Indices:
-        """The number of the class of each row of a block."""
-        return self.index(np.stack([block.predictions(model) for model in self.models], axis=1))
 
     def outputs(self, schema: Schema, raw: Floats, batch: int = 16_384) -> Floats:
         """Outputs for public rows, (rows, models); one predictor of several classes is asked once for all of them."""

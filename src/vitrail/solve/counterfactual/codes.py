@@ -75,26 +75,13 @@ class Moments:
         """The covariance of x."""
         return np.asarray(self.second / self.count - np.outer(self.mean, self.mean))
 
-    @property
-    def noise_norm(self) -> float:
-        """About the spectral norm of the noise on the second moment."""
-        return math.sqrt(2 * len(self.first)) * self.sigma
-
 
 @dataclass(frozen=True, eq=False)
 class Code:
-    """A linear code A^T x, |A| <= 1, and the affine map back: x = base + code D.
+    """A linear code A^T x and the affine map back, x = base + code D: ``encoder`` A (features, size), ``decoder`` D.
 
-    Attributes
-    ----------
-    encoder : array (features, size)
-        A, of spectral norm at most 1, so that codes of rows of length at most 1 are no longer than 1.
-    decoder : array (size, features)
-        D.
-    base : array (features,)
-        What a code of zeros stands for.
-    spread : array (size,)
-        About the standard deviation of each coordinate of a code, over all rows.
+    A has spectral norm at most 1, so that codes of rows of length at most 1 are no longer than 1. ``spread`` (size,) is
+    about the standard deviation of each coordinate of a code, over all rows.
     """
 
     encoder: Floats
@@ -176,7 +163,8 @@ def linear_code(moments: Moments) -> Code:
     """
     mean, covariance = moments.mean, moments.covariance
     values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
-    threshold = max(moments.noise_norm / moments.count, 1e-9 * max(values[-1], 1e-12))
+    noise_norm = math.sqrt(2 * len(mean)) * moments.sigma  # about the spectral norm of the noise on the second moment
+    threshold = max(noise_norm / moments.count, 1e-9 * max(values[-1], 1e-12))
     kept = np.flatnonzero(values > threshold)[::-1][:MOST_LATENT]
     if not len(kept):
         kept = np.array([len(values) - 1])

@@ -18,7 +18,6 @@ from __future__ import annotations
 import importlib
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -60,14 +59,13 @@ class FittedCounterfactual:
     Examples
     --------
     >>> import numpy as np, vitrail as vt
-    >>> schema = vt.Schema({"income": vt.Numeric(0, 100), "age": vt.Numeric(18, 90, integer=True, change="up")})
-    >>> generator = np.random.default_rng(0)
-    >>> rows = {"income": generator.uniform(0, 100, 5000), "age": generator.integers(18, 90, 5000)}
-    >>> data = vt.PrivateData(rows, schema, name="loans", n_rows_public=5000, budget=vt.Budget(1, 1e-6))
+    >>> schema = vt.Schema({"income": vt.Numeric(0, 100), "debts": vt.Numeric(0, 50)})
+    >>> people = {"income": np.linspace(0, 100, 5000), "debts": np.tile([10, 40], 2500)}
+    >>> data = vt.PrivateData(people, schema, name="loans", n_rows_public=5000, budget=vt.Budget(1, 1e-6))
     >>> model = vt.Model(lambda x: (x[:, 0] > 0.6).astype(float), range=(0, 1), name="bank")
     >>> picture = vt.Counterfactual(data, model)(epsilon=0.5)
     >>> explain = vt.FittedCounterfactual(picture, model)
-    >>> explain({"income": 40, "age": 30}, desired_class=1).validity.tolist()
+    >>> explain({"income": 40, "debts": 30}, desired_class=1).validity.tolist()
     [[True]]
     """
 
@@ -85,9 +83,8 @@ class FittedCounterfactual:
             class_model.check(picture.schema)
 
     def __repr__(self) -> str:
-        return (
-            f"FittedCounterfactual({self._classes.name}, classes {listed(self._classes.labels, 6)}, {self.guarantee.brief})"
-        )
+        classes = self._classes
+        return f"FittedCounterfactual({classes.name}, classes {listed(classes.labels, 6)}, {self.guarantee.brief})"
 
     @property
     def guarantee(self) -> Guarantee:
@@ -170,13 +167,13 @@ class FittedCounterfactual:
 
     def _answers(self, search: Search, points: Indices, total: int) -> Candidates:
         """Answers for these points, some hundred points at a time."""
-        gradients = TorchClasses.of(search.classes, search.schema)
+        modules = torch_modules(search.classes, search.schema)
         answers = Candidates(np.empty(0, dtype=np.intp), np.empty((0, search.points.shape[1])))
         for start in range(0, len(points), POINTS_AT_ONCE):
             batch = points[start : start + POINTS_AT_ONCE]
             extra = None
-            if gradients is not None:
-                extra = latent_minima(gradients, self.picture, search.points[batch], search.target[batch])
+            if modules is not None:
+                extra = latent_minima(search.classes, modules, self.picture, search.points[batch], search.target[batch])
             rows = find(search, batch, total, extra)
             answers = answers.joined(Candidates(np.repeat(batch, [len(row) for row in rows]), np.concatenate(rows)))
         return answers
@@ -234,44 +231,36 @@ PRESSED = 20.0
 """By how much alpha grows, half-way, for points that did not get to the wanted class."""
 
 
-@dataclass(frozen=True, eq=False)
-class TorchClasses:
-    """Classes of torch modules on features."""
-
-    classes: Classes
-    modules: tuple[Any, ...]
-
-    @classmethod
-    def of(cls, classes: Classes, schema: Schema) -> TorchClasses | None:
-        """The modules behind the models; None unless all of them are torch modules on features."""
-        modules: list[Any] = []
-        for model in classes.models:
-            predictor = model.predictor
-            if not isinstance(predictor, TorchPredictor) or feed_of(schema, model.inputs, predictor).kind != "features":
-                return None
-            modules.append(predictor.module)
-        return cls(classes, tuple(modules))
-
-    def margin(self, torch: Any, x: Any, wanted: Any) -> Any:
-        """How far the outputs are on the wanted side: over the threshold, or over the other classes' outputs."""
-        models, is_shared = self.classes.models, self.classes.is_one_predictor
-        results = [self.modules[0](x)] * len(models) if is_shared else [module(x) for module in self.modules]
-        outputs = [
-            result if result.ndim == 1 else result[:, model.column or 0]
-            for result, model in zip(results, models, strict=True)
-        ]
-        if len(outputs) == 1:
-            above = outputs[0] - self.classes.threshold
-            return torch.where(wanted == 1, above, -above)
-        stacked = torch.stack(outputs, dim=1)
-        own = stacked.gather(1, wanted[:, None])[:, 0]
-        return own - stacked.scatter(1, wanted[:, None], -torch.inf).amax(dim=1)
+def torch_modules(classes: Classes, schema: Schema) -> list[Any] | None:
+    """The modules behind the models; None unless all of them are torch modules on features."""
+    for model in classes.models:
+        predictor = model.predictor
+        if not isinstance(predictor, TorchPredictor) or feed_of(schema, model.inputs, predictor).kind != "features":
+            return None
+    return [model.predictor.wrapped for model in classes.models]
 
 
-def latent_minima(classes: TorchClasses, picture: ClassPicture, points: Floats, target: Indices) -> Floats:
+def _margin(torch: Any, classes: Classes, modules: Sequence[Any], x: Any, wanted: Any) -> Any:
+    """How far the outputs are on the wanted side: over the threshold, or over the other classes' outputs."""
+    results = [modules[0](x)] * len(modules) if classes.is_one_predictor else [module(x) for module in modules]
+    outputs = [
+        result if result.ndim == 1 else result[:, model.column or 0]
+        for result, model in zip(results, classes.models, strict=True)
+    ]
+    if len(outputs) == 1:
+        above = outputs[0] - classes.threshold
+        return torch.where(wanted == 1, above, -above)
+    stacked = torch.stack(outputs, dim=1)
+    own = stacked.gather(1, wanted[:, None])[:, 0]
+    return own - stacked.scatter(1, wanted[:, None], -torch.inf).amax(dim=1)
+
+
+def latent_minima(
+    classes: Classes, modules: Sequence[Any], picture: ClassPicture, points: Floats, target: Indices
+) -> Floats:
     """A minimum of eq. 18 for each point, as raw rows."""
     torch = importlib.import_module("torch")
-    parameters = [weights for weights in classes.modules[0].parameters() if weights.is_floating_point()]
+    parameters = [weights for weights in modules[0].parameters() if weights.is_floating_point()]
     dtype = parameters[0].dtype if parameters else torch.float32
 
     def tensor(array: Floats) -> Any:
@@ -287,7 +276,7 @@ def latent_minima(classes: TorchClasses, picture: ClassPicture, points: Floats, 
     for step in range(2 * DESCENT_STEPS):
         optimizer.zero_grad()
         x = decode(prototypes + moved)
-        margin = classes.margin(torch, x, wanted)
+        margin = _margin(torch, classes, modules, x, wanted)
         right = margin.detach() > 0
         # The last row on the right side is kept: later ones are nearer to the point.
         best, reached = torch.where(right[:, None], x.detach(), best), reached | right

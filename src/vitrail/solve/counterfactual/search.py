@@ -44,17 +44,7 @@ DISTANCE_BATCH = 2_048
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """Rows of one class, by the model.
-
-    Attributes
-    ----------
-    raw : array (rows, columns)
-        The rows.
-    features : array (rows, features)
-        The rows in the encoding.
-    prototype : array (features,)
-        The class's prototype, whatever the model says of it.
-    """
+    """Rows of one class by the model, raw and in the encoding, and its prototype, whatever the model says of that."""
 
     raw: Floats
     features: Floats
@@ -139,22 +129,10 @@ class Candidates:
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """What every step of a search looks at.
+    """What every step of a search looks at: the columns, the model and what may change.
 
-    Attributes
-    ----------
-    schema, classes, rules
-        The columns, the model, what may change.
-    points : array (points, columns)
-        The people, raw.
-    target : array of int (points,)
-        The numbers of the classes that they shall get to.
-    pools : mapping of int to Pool
-        For each wanted class the rows that look like it.
-    plausibility_weight : float
-        Of plausibility against distance.
-    seed : int
-        Of the random rows.
+    ``points`` are the people, raw (points, columns), ``target`` (points,) the numbers of the classes that they shall get
+    to, ``pools`` the rows that look like each of those; ``plausibility_weight`` counts against distance.
     """
 
     schema: Schema
