@@ -131,8 +131,8 @@ def _moved(pictures: Floats, down: int, right: int) -> Floats:
 DEFAULT_STEPS = 400
 DEFAULT_BATCH_SHARE = 0.1
 SMALLEST_DEFAULT_BATCH = 256
+# Projections are public and the same on every machine; nothing private is ever drawn from this.
 PROJECTION_SEED = 20_200_207
-"""Projections are public and the same on every machine; nothing private is ever drawn from this."""
 
 
 def check_settings(model: LocallyLinearClassifier) -> None:

@@ -20,8 +20,8 @@ from .predictors import predictor_of
 from .purity import adds_up_leaves, is_row_wise, leaves_add_up
 
 N_PROBE_ROWS = 256
+# Share of the range by which probe outputs may miss it: single-precision probabilities do, by rounding.
 RANGE_TOLERANCE = 1e-6
-"""Share of the range by which probe outputs may miss it: single-precision probabilities do, by rounding."""
 FINGERPRINT_STEPS = 1e9
 
 

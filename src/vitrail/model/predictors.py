@@ -41,8 +41,8 @@ from ..schema import FloatArray, Level
 from .contents import content_digest, sketch
 from .purity import adds_up_leaves, same_bits
 
+# A float64 matrix, a pandas DataFrame, or (for ONNX) a dictionary of columns.
 ModelInput: TypeAlias = object
-"""A float64 matrix, a pandas DataFrame, or (for ONNX) a dictionary of columns."""
 
 
 class Predictor(ABC):
@@ -282,8 +282,8 @@ def _torch_predictor(module: Any) -> TorchPredictor:
         return TorchPredictor(module)
 
 
+# Pipelines in searches in votes in calibrations: deep enough for all of them, and an end for what refers to itself.
 DEEPEST = 12
-"""Pipelines in searches in votes in calibrations: deep enough for all of them, and an end for what refers to itself."""
 
 
 def on_one_thread(estimator: Any, depth: int = DEEPEST) -> Any:

@@ -110,8 +110,8 @@ def _mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 MOST_CALL_ROWS = 8192
+# Of the hybrids that are held at a time: 32 MB.
 MOST_ELEMENTS = 1 << 22
-"""Of the hybrids that are held at a time: 32 MB."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,17 +235,17 @@ def _first_alike(rows: Floats) -> Indices:
     return np.where(same, candidate, np.arange(len(rows)))
 
 
+# Bound of the base coordinate over that of the values: its noise is twice that of a value when the clip is the range.
 BASE_SHARE = 1 / 4
-"""Bound of the base coordinate over that of the values: its noise is twice that of a value when the clip is the range."""
+# Bound of the clipped-share coordinate over that of the values.
 FLAG_SHARE = 1 / 10
-"""Bound of the clipped-share coordinate over that of the values."""
+# Bounds are rounded up by this much, so that float rounding does not make the vault shave every row.
 ROUNDING_ROOM = 1 + 2.0**-40
-"""Bounds are rounded up by this much, so that float rounding does not make the vault shave every row."""
+# Standard deviations of the noise by which released numbers may fail to add up before the notes say so.
 GAP_TO_MENTION = 4.0
-"""Standard deviations of the noise by which released numbers may fail to add up before the notes say so."""
 SMALLEST_EXPONENT = -10
+# Share of rows that a chosen clip may cut.
 TAIL = 0.05
-"""Share of rows that a chosen clip may cut."""
 
 
 @dataclass(frozen=True)

@@ -215,10 +215,9 @@ def values_in(bins: Bins, index: Indices, low: float, high: float, uniform: Floa
     return np.asarray(np.clip(np.where(values < start + width, values, start), low, high))
 
 
+# Gains are compared at so many decimals. Independent pairs then tie, instead of being told apart by rounding errors that
+# differ between machines: a recipe that is run again chooses the same tables.
 GAIN_DIGITS = 9
-"""Gains are compared at so many decimals. Independent pairs then tie, instead of being told apart by rounding errors that
-differ between machines: a recipe that is run again chooses the same tables.
-"""
 
 
 @dataclass(frozen=True, slots=True)

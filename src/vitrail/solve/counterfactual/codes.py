@@ -44,8 +44,8 @@ from ...errors import InvalidInput
 
 MOST_LATENT = 64
 ITERATIONS = 200
+# Weight decay of the sigmoid code, per row: directions that no row fills are otherwise free to wander.
 RIDGE = 1e-3
-"""Weight decay of the sigmoid code, per row: directions that no row fills are otherwise free to wander."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,8 +214,8 @@ TRAINING_STEPS = 80
 RATE, MOMENTUM, MEMORY = 0.04, 0.8, 0.95
 ROW_CELLS, WEIGHT_CELLS, LARGEST_WEIGHT = 2.0**20, 2.0**16, 16.0
 MOST_FEATURES = 2**11 - 1
+# A public guess of the standard deviation of a hidden unit.
 SPREAD = 0.3
-"""A public guess of the standard deviation of a hidden unit."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -227,8 +227,8 @@ class FittedCounterfactual:
 ALPHA, BETA, GAMMA = 1.0, 0.5, 0.1
 DESCENT_STEPS = 60
 RATE = 0.05
+# By how much alpha grows, half-way, for points that did not get to the wanted class.
 PRESSED = 20.0
-"""By how much alpha grows, half-way, for points that did not get to the wanted class."""
 
 
 def torch_modules(classes: Classes, schema: Schema) -> list[Any] | None:

@@ -31,14 +31,14 @@ from ...results.class_picture import ClassPicture
 from ...schema import Schema
 from .classes import Classes, Rules
 
+# Rows drawn, and shown to the model until enough are of the class.
 DRAWN = 30_000
-"""Rows drawn, and shown to the model until enough are of the class."""
 BATCH = 6_000
 KEPT = 4_000
+# How many rows of the class an answer should be near to.
 NEIGHBOURS = 20
-"""How many rows of the class an answer should be near to."""
+# With fewer rows of the class, draws from the class's own columns are added.
 ENOUGH = 200
-"""With fewer rows of the class, draws from the class's own columns are added."""
 DISTANCE_BATCH = 2_048
 
 
@@ -87,27 +87,27 @@ def pool_of(picture: ClassPicture, classes: Classes, number: int, seed: int) -> 
     return Pool(raw[:KEPT], schema.features(raw[:KEPT])[0], prototype)
 
 
+# Rows of the pool that each person starts from.
 NEAREST = 24
-"""Rows of the pool that each person starts from."""
+# Valid candidates of each person that are made sparse, at most. Different answers need many of them.
 REFINED = 40
-"""Valid candidates of each person that are made sparse, at most. Different answers need many of them."""
+# Up to so many varied columns single ones are tried one by one.
 FEW_COLUMNS = 64
-"""Up to so many varied columns single ones are tried one by one."""
 HALVINGS = 6
+# Fractions of the way from the person to the prototype of the class that are tried.
 TOWARDS = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
-"""Fractions of the way from the person to the prototype of the class that are tried."""
+# Columns that the fallback changes at most.
 MOVES = 8
-"""Columns that the fallback changes at most."""
+# Values of a number that the fallback tries.
 GRID_VALUES = 9
-"""Values of a number that the fallback tries."""
+# By how much a change must lower the cost of an answer to stay, if the model does not need it.
 WORTH = 0.05
-"""By how much a change must lower the cost of an answer to stay, if the model does not need it."""
+# Random rows per person in the last resort.
 RANDOM = 2_000
-"""Random rows per person in the last resort."""
+# Distance of encoded rows below which two answers say the same to a person.
 ALIKE = 0.05
-"""Distance of encoded rows below which two answers say the same to a person."""
+# Of plausibility against distance, unless told; chosen on people that the documented figures are not about.
 PLAUSIBILITY_WEIGHT = 1.3
-"""Of plausibility against distance, unless told; chosen on people that the documented figures are not about."""
 
 
 @dataclass(frozen=True, eq=False)

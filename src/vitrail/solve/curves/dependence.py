@@ -46,16 +46,16 @@ from .kriging import Prior, informative_points, krige
 from .reference import MOST_FINE, Axis, Reference, fine_axis, values_of
 
 LEAST_POINTS, MOST_POINTS = 6, 64
+# At how many grid points a curve is drawn whose resolution is given: at least, and for each one where it is measured.
 LEAST_FINE, FINE_PER_POINT = 64, 4
-"""At how many grid points a curve is drawn whose resolution is given: at least, and for each one where it is measured."""
+# Bounds exceed the largest norm among reference rows by this factor, and by more the smaller the noise is: what a clip
+# saves in noise is then worth less than what it cuts off. The noise is that of a quantity of bound 1, over the range.
 ROOM, ROOM_PER_HALVING, ROOMY_NOISE = 1.1, 0.2, 1e-3
-"""Bounds exceed the largest norm among reference rows by this factor, and by more the smaller the noise is: what a clip
-saves in noise is then worth less than what it cuts off. The noise is that of a quantity of bound 1, over the range."""
+# tau of the prior, before it is known: how far mean curves of real rows were seen to be from those of the reference.
 EXPECTED_SCALE = 0.02
-"""tau of the prior, before it is known: how far mean curves of real rows were seen to be from those of the reference."""
 SHARE_ROUNDS, LEAST_SHARE = 100, 1e-3
+# Of the mean variance over grid points, added to every direction's: private rows may vary where reference rows do not.
 FLOOR = 0.01
-"""Of the mean variance over grid points, added to every direction's: private rows may vary where reference rows do not."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -111,11 +111,11 @@ class Donor:
         return [self.at((first + repeat / repeats) % 1.0) for repeat in range(repeats)]
 
 
+# Targets and outputs, both of shape (rows,), to losses of that shape, each from its own row.
 LossFunction: TypeAlias = Callable[[Floats, Floats], Floats]
-"""Targets and outputs, both of shape (rows,), to losses of that shape, each from its own row."""
 
+# Probabilities are kept this far from 0 and 1 in the logarithmic loss, which has no largest value otherwise.
 SMALLEST_PROBABILITY = 1e-3
-"""Probabilities are kept this far from 0 and 1 in the logarithmic loss, which has no largest value otherwise."""
 NAMES = ("squared", "absolute", "zero-one", "log")
 
 

@@ -23,8 +23,8 @@ import scipy.linalg
 from ..._types import Floats, Indices
 
 LOG_SCALES = np.linspace(-16.0, 4.0, 101)
+# How far log tau is expected to lie from its expected value; matters where there are few measurements.
 LOG_SCALE_SPREAD = 1.5
-"""How far log tau is expected to lie from its expected value; matters where there are few measurements."""
 
 
 @dataclass(frozen=True, eq=False)

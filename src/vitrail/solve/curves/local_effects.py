@@ -37,15 +37,15 @@ from .reference import Axis, Reference, smoothed_marginal
 
 MOST_INTERVALS = 100
 GROUP_COUNTS = (6, 9, 13, 18, 26, 36, 50, 70, 100)
+# How much larger effects may be for rows that the model was trained on than for reference rows.
 MEMORY = 2.0
-"""How much larger effects may be for rows that the model was trained on than for reference rows."""
+# Of the mean square of rests over all groups, added to each: private rows may change where reference rows do not.
 SMALLEST_SIZE = 0.1
-"""Of the mean square of rests over all groups, added to each: private rows may change where reference rows do not."""
 LEAST_PART = 0.3
+# Of an interval's prior variance, how much it does not share with others: rows of a bin differ from rows elsewhere.
 OWN_PART = 0.5
-"""Of an interval's prior variance, how much it does not share with others: rows of a bin differ from rows elsewhere."""
+# tau of the prior, before it is known: rows of a bin are no random sample of all rows.
 EXPECTED_SCALE = 0.3
-"""tau of the prior, before it is known: rows of a bin are no random sample of all rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,12 +251,12 @@ def _quantile_groups(counts: Floats, uppers: Floats, low: float, least: float, m
     return np.concatenate([[0], np.cumsum(ends)[:-1]]).astype(np.intp)
 
 
+# The clip of local effects, in units of their typical size among reference rows, before it is bought.
 EXPECTED_CLIP = 6.0
-"""The clip of local effects, in units of their typical size among reference rows, before it is bought."""
+# Geometric, each sqrt(2) times the last; the largest ends at this times the range, and holds what lies above it too.
 SIZE_BINS, LARGEST_SIZE = 16, 4.0
-"""Geometric, each sqrt(2) times the last; the largest ends at this times the range, and holds what lies above it too."""
+# Of what a clip cuts off, how much does not cancel: effects are cut on both sides.
 ONE_SIDED = 0.5
-"""Of what a clip cuts off, how much does not cancel: effects are cut on both sides."""
 
 
 @dataclass(frozen=True, eq=False)

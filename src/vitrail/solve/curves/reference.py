@@ -38,10 +38,10 @@ from ...model import Model
 from ...results.marginals import Marginals, nearest_shares
 from ...schema import Categorical, Column, Numeric, Schema
 
+# Grid points of a numeric column at which the finished curve is drawn.
 MOST_FINE = 128
-"""Grid points of a numeric column at which the finished curve is drawn."""
+# How many of them follow the released histogram rather than the range.
 QUANTILE_POINTS = 24
-"""How many of them follow the released histogram rather than the range."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,8 +140,8 @@ def pair_axis(schema: Schema, first: str, second: str, most_each: int) -> Axis:
     return Axis((first, second), (schema.column_index(first), schema.column_index(second)), grid)
 
 
+# A bin is taken as it was measured if it holds more than this many standard deviations of its noise.
 STANDS_OUT = 3.0
-"""A bin is taken as it was measured if it holds more than this many standard deviations of its noise."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,8 +223,8 @@ def smoothed_marginal(marginals: Marginals, name: str) -> Smoothed:
 WIDE = 1000.0
 ROWS, FEWEST_ROWS = 600, 60
 MOST_PREDICTIONS = 2_000_000
+# The reference is drawn from a release: its randomness hides nothing and is fixed, so that a question is the same again.
 SEED = 20
-"""The reference is drawn from a release: its randomness hides nothing and is fixed, so that a question is the same again."""
 
 
 def reference_rows(

@@ -30,17 +30,17 @@ from ..._types import Floats
 from ...releases import Release
 from .problem import LocalProblem
 
+# Of the ball for the slope where there is an intercept: x is divided by sqrt(columns), so length 1 follows no model.
 AFFINE_RADIUS = 3.0
-"""Of the ball for the slope where there is an intercept: x is divided by sqrt(columns), so length 1 follows no model."""
 INTERCEPT_UNIT = 0.5
+# In units of f; the bound grows with the intercept that phi has, not with this one.
 LARGEST_INTERCEPT = 2.0
-"""In units of f; the bound grows with the intercept that phi has, not with this one."""
 REACH = 0.7
 FEWEST_ITERATIONS, MOST_ITERATIONS = 10, 100
 FEWEST_SHARES = 2
 _DISTANCES = 20_001
+# phi is rounded to this, so that a last bit that differs between machines does not travel.
 _PHI_STEP = 2.0**-32
-"""phi is rounded to this, so that a last bit that differs between machines does not travel."""
 
 
 @dataclass(frozen=True)

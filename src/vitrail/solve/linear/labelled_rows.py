@@ -42,14 +42,13 @@ from .problem import LocalModels, LocalProblem, Weight, explanation_of, exponent
 
 WIDTH_TIMES_COLUMNS = 1.3
 RIDGE_TIMES_COLUMNS = 2.6e-4
+# The fit to all rows gets a larger ridge: rare levels have little to say there.
 GLOBAL_RIDGE_FACTOR = 50.0
-"""The fit to all rows gets a larger ridge: rare levels have little to say there."""
 ROWS_PER_ANCHOR = 20
 ANCHOR_STREAM = 1
+# Rows whose weight is below this share of the largest are left out. (Taking the k nearest instead would make the kernel
+# sharper the more rows are sampled, and columns in which all of them agree would count nothing.)
 LEAST_WEIGHT = 1e-3
-"""Rows whose weight is below this share of the largest are left out. (Taking the k nearest instead would make the kernel
-sharper the more rows are sampled, and columns in which all of them agree would count nothing.)
-"""
 POINTS_AT_ONCE = 32
 MOST_ROWS = 10**7
 

@@ -28,10 +28,10 @@ import numpy as np
 from ..._types import Floats
 from ...errors import InvalidInput
 
+# Convergence is quadratic; five to eight steps are usual, and the sixtieth bisection would be exact.
 NEWTON_STEPS = 100
-"""Convergence is quadratic; five to eight steps are usual, and the sixtieth bisection would be exact."""
+# Relative size of what is rounding error in an eigenvalue.
 ROUNDING = 64 * np.finfo(np.float64).eps
-"""Relative size of what is rounding error in an eigenvalue."""
 
 
 def solve_in_ball(a: Floats, b: Floats, radius: float = 1.0) -> Floats:

@@ -324,10 +324,10 @@ def inverse_quadratic(width: float = 1.0) -> Weight:
     return Weight("inverse-quadratic", lambda d: 1 / (1 + d * d / width), (("width", width),))
 
 
+# Weights that their name and parameters tell; others are functions.
 NAMED: Mapping[str, Callable[..., Weight]] = MappingProxyType(
     {"stable": stable, "polynomial": polynomial, "exponential": exponential, "inverse-quadratic": inverse_quadratic}
 )
-"""Weights that their name and parameters tell; others are functions."""
 
 
 def custom(function: Callable[[Floats], Floats], *, name: str = "custom", largest_distance: float = 2.0) -> Weight:

@@ -60,19 +60,19 @@ from .coordinates import Coordinates
 from .least_squares import one_blas_thread, solve_affine, solve_in_ball
 from .problem import LocalProblem, Weight, active_features, by_column
 
+# A weight with a kink may exceed its values on the grid by so much; a larger contribution would be clipped, that is all.
 GRID_MARGIN = 1 + 2e-4
-"""A weight with a kink may exceed its values on the grid by so much; a larger contribution would be clipped, that is all."""
+# Standard deviations above zero at which a released total weight may be divided by.
 SAFE_MASS = 4.0
-"""Standard deviations above zero at which a released total weight may be divided by."""
+# See ``radius_of``.
 RADIUS_SCALE = 0.25
-"""See ``radius_of``."""
 DRAWS = 59
+# With fewer no order statistic has coverage 0.95.
 FEWEST_DRAWS = 19
-"""With fewer no order statistic has coverage 0.95."""
 COVERAGE = 0.95
 TURN_FACTOR = 1.0
+# How many numbers of noise are held at a time.
 BATCH_NUMBERS = 4_000_000
-"""How many numbers of noise are held at a time."""
 
 
 @dataclass(frozen=True)

@@ -37,10 +37,10 @@ from ..._types import Floats
 from .coordinates import Coordinates, Partition
 from .problem import Weight
 
+# Where a weight is compared with its line: nodes of a normal law of squared distances.
 NODES, NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(16)
-"""Where a weight is compared with its line: nodes of a normal law of squared distances."""
+# Least standard deviation of squared distances for that comparison; a smaller one would be noise or a tangent.
 SMALLEST_SPREAD = 0.02
-"""Least standard deviation of squared distances for that comparison; a smaller one would be noise or a tangent."""
 
 
 @dataclass(frozen=True)
