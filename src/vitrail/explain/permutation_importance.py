@@ -1,6 +1,6 @@
 """Permutation importance: columns by how much worse a model predicts the target with a column exchanged.
 
-For a row with features x and target y, and d columns, with donors x'_j for each column (``solve.curves.donors``):
+For a row with features x and target y, and d columns, with donors x'_j for each column (``solve.curves.importance``):
 
     v_j = loss(y, f(x with x_j := x'_j)) - loss(y, f(x)) + g_j(x_j) - E g_j,  averaged over the donors of a column
     base = loss(y, f(x)) - L/2 in [-L/2, L/2], L the largest loss

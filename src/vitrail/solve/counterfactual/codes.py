@@ -46,6 +46,24 @@ MOST_LATENT = 64
 ITERATIONS = 200
 # Weight decay of the sigmoid code, per row: directions that no row fills are otherwise free to wander.
 RIDGE = 1e-3
+UNITS = 32
+TRAINING_STEPS = 80
+RATE, MOMENTUM, MEMORY = 0.04, 0.8, 0.95
+ROW_CELLS, WEIGHT_CELLS, LARGEST_WEIGHT = 2.0**20, 2.0**16, 16.0
+MOST_FEATURES = 2**11 - 1
+# A public guess of the standard deviation of a hidden unit.
+SPREAD = 0.3
+
+
+def taylor_loss(weights: Floats, count: float, first: Floats, second: Floats) -> tuple[float, Floats]:
+    """The loss of ``weights`` (features, size) on moments, and its gradient."""
+    a = 0.5 + weights.sum(axis=1) / 8
+    residual = np.eye(len(weights)) - weights @ weights.T / 16
+    rs = residual @ second
+    loss = float(np.sum(rs * residual)) - 2 * float(a @ residual @ first) + count * float(a @ a)
+    by_b = -(rs + rs.T) + np.outer(a, first) + np.outer(first, a)
+    by_a = -2 * residual @ first + 2 * count * a
+    return loss, by_b @ weights / 8 + np.outer(by_a, np.ones(weights.shape[1])) / 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,17 +193,6 @@ def linear_code(moments: Moments) -> Code:
     return Code(basis, np.ascontiguousarray(basis.T), base, np.sqrt(np.maximum(values[kept], 0.0)))
 
 
-def taylor_loss(weights: Floats, count: float, first: Floats, second: Floats) -> tuple[float, Floats]:
-    """The loss of ``weights`` (features, size) on moments, and its gradient."""
-    a = 0.5 + weights.sum(axis=1) / 8
-    residual = np.eye(len(weights)) - weights @ weights.T / 16
-    rs = residual @ second
-    loss = float(np.sum(rs * residual)) - 2 * float(a @ residual @ first) + count * float(a @ a)
-    by_b = -(rs + rs.T) + np.outer(a, first) + np.outer(first, a)
-    by_a = -2 * residual @ first + 2 * count * a
-    return loss, by_b @ weights / 8 + np.outer(by_a, np.ones(weights.shape[1])) / 8
-
-
 def sigmoid_code(moments: Moments) -> Code:
     """Train on the perturbed polynomial, from the private principal directions; deterministic."""
     linear = linear_code(moments)
@@ -207,15 +214,6 @@ def sigmoid_code(moments: Moments) -> Code:
     encoder = weights / largest  # of norm 1; the constant of h is public
     spread = np.sqrt(np.maximum(np.einsum("ij,ik,kj->j", encoder, moments.covariance, encoder), 0.0))
     return Code(encoder, weights.T * largest / 16, 0.5 + weights.sum(axis=1) / 8, spread)
-
-
-UNITS = 32
-TRAINING_STEPS = 80
-RATE, MOMENTUM, MEMORY = 0.04, 0.8, 0.95
-ROW_CELLS, WEIGHT_CELLS, LARGEST_WEIGHT = 2.0**20, 2.0**16, 16.0
-MOST_FEATURES = 2**11 - 1
-# A public guess of the standard deviation of a hidden unit.
-SPREAD = 0.3
 
 
 @dataclass(frozen=True, eq=False)

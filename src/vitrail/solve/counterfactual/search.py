@@ -40,6 +40,33 @@ NEIGHBOURS = 20
 # With fewer rows of the class, draws from the class's own columns are added.
 ENOUGH = 200
 DISTANCE_BATCH = 2_048
+# Rows of the pool that each person starts from.
+NEAREST = 24
+# Valid candidates of each person that are made sparse, at most. Different answers need many of them.
+REFINED = 40
+# Up to so many varied columns single ones are tried one by one.
+FEW_COLUMNS = 64
+HALVINGS = 6
+# Fractions of the way from the person to the prototype of the class that are tried.
+TOWARDS = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
+# Columns that the fallback changes at most.
+MOVES = 8
+# Values of a number that the fallback tries.
+GRID_VALUES = 9
+# By how much a change must lower the cost of an answer to stay, if the model does not need it.
+WORTH = 0.05
+# Random rows per person in the last resort.
+RANDOM = 2_000
+# Distance of encoded rows below which two answers say the same to a person.
+ALIKE = 0.05
+# Of plausibility against distance, unless told; chosen on people that the documented figures are not about.
+PLAUSIBILITY_WEIGHT = 1.3
+
+
+def squared_distances(rows: Floats, others: Floats) -> Floats:
+    """Squared distances, (rows, others)."""
+    squared = (rows**2).sum(axis=1)[:, None] + (others**2).sum(axis=1) - 2 * rows @ others.T
+    return np.asarray(np.maximum(squared, 0.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,12 +89,6 @@ class Pool:
         return np.concatenate(means)
 
 
-def squared_distances(rows: Floats, others: Floats) -> Floats:
-    """Squared distances, (rows, others)."""
-    squared = (rows**2).sum(axis=1)[:, None] + (others**2).sum(axis=1) - 2 * rows @ others.T
-    return np.asarray(np.maximum(squared, 0.0))
-
-
 def pool_of(picture: ClassPicture, classes: Classes, number: int, seed: int) -> Pool:
     """The pool of a class, by its number: the same for the same picture, model and seed."""
     schema, generator = picture.schema, np.random.default_rng([seed, number])
@@ -85,29 +106,6 @@ def pool_of(picture: ClassPicture, classes: Classes, number: int, seed: int) -> 
     if len(raw) < ENOUGH:
         raw = np.concatenate([raw, of_class(picture.draw(number, DRAWN // 3, generator))])
     return Pool(raw[:KEPT], schema.features(raw[:KEPT])[0], prototype)
-
-
-# Rows of the pool that each person starts from.
-NEAREST = 24
-# Valid candidates of each person that are made sparse, at most. Different answers need many of them.
-REFINED = 40
-# Up to so many varied columns single ones are tried one by one.
-FEW_COLUMNS = 64
-HALVINGS = 6
-# Fractions of the way from the person to the prototype of the class that are tried.
-TOWARDS = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
-# Columns that the fallback changes at most.
-MOVES = 8
-# Values of a number that the fallback tries.
-GRID_VALUES = 9
-# By how much a change must lower the cost of an answer to stay, if the model does not need it.
-WORTH = 0.05
-# Random rows per person in the last resort.
-RANDOM = 2_000
-# Distance of encoded rows below which two answers say the same to a person.
-ALIKE = 0.05
-# Of plausibility against distance, unless told; chosen on people that the documented figures are not about.
-PLAUSIBILITY_WEIGHT = 1.3
 
 
 @dataclass(frozen=True, eq=False)

@@ -62,24 +62,11 @@ FLOOR = 0.01
 class DependencePlan:
     """Partial dependence of several axes before it is measured.
 
-    Attributes
-    ----------
-    axes, curves : tuple
-        The fine axes, and the model along them at reference rows (rows, grid points).
-    points : tuple of array of int
-        Which grid points of each axis are measured.
-    offsets, directions : tuple of array
-        Of each axis: the mean shape of reference rows, and T.
-    bounds : tuple of float
-        L2 bounds of the sent shapes.
-    level_offsets : array (axes,), level_bound : float
-        Of the axes' levels less their mean.
-    middle, half_range : float
-        Of the model's range: the offset and the bound of the mean level.
-    shares : array (axes + 2,)
-        Of the price: each shape, the levels' differences, the mean level.
-    n_rows : float
-        What sums are divided by.
+    By axis: the fine ``axes``, the model along them at reference rows (``curves``), which grid ``points`` are measured, the
+    mean shape of reference rows (``offsets``), T (``directions``) and the L2 ``bounds`` of the sent shapes. Of the axes'
+    levels less their mean: ``level_offsets``, ``level_bound``; ``middle`` and ``half_range`` of the model's range are the
+    offset and the bound of the mean level. ``shares`` (axes + 2,) of the price: each shape, the levels' differences, the
+    mean level. Sums are divided by ``n_rows``.
     """
 
     axes: tuple[Axis, ...]
@@ -273,15 +260,7 @@ def balanced_shares(spreads: Sequence[Floats], noises: Sequence[Floats], differe
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Grid points of one column with weights that add up to 1.
-
-    Attributes
-    ----------
-    axis : Axis
-        The grid points.
-    weights : array (grid points,)
-        Of each.
-    """
+    """Grid points of one column with weights that add up to 1."""
 
     axis: Axis
     weights: Floats
@@ -291,8 +270,7 @@ class Grid:
 
     def with_other(self, other: Grid) -> Axis:
         """The grid points of two columns, the first one's varying slowest."""
-        values = [np.repeat(self.axis.numbers, len(other)), np.tile(other.axis.numbers, len(self))]
-        return Axis(self.axis.names + other.axis.names, self.axis.columns + other.axis.columns, np.stack(values, axis=1))
+        return self.axis.crossed(other.axis)
 
 
 def grid_of(schema: Schema, name: str, marginals: Marginals, most: int) -> Grid:
@@ -302,20 +280,19 @@ def grid_of(schema: Schema, name: str, marginals: Marginals, most: int) -> Grid:
         kept = np.sort(np.argsort(-shares, kind="stable")[:most])
         weights, values = shares[kept], kept.astype(np.float64)
     else:
-        every = values_of(column, most)
-        if every is None:
+        if (every := values_of(column, most)) is not None:
+            values = every
+        else:
             quantiles = np.array([marginals.quantile(name, share) for share in (np.arange(most) + 0.5) / most])
             values = np.unique(np.clip(np.round(quantiles) if column.integer else quantiles, column.low, column.high))
             if len(values) < 2:  # nearly all rows have one value: look at how the rest of the range differs from it
                 values = np.unique([column.low, values[0], column.high])
-        else:
-            values = every
         edges = np.concatenate([[-np.inf], (values[1:] + values[:-1]) / 2, [np.inf]])
         cuts = np.asarray(marginals.edges[name])
         weights = np.histogram((cuts[1:] + cuts[:-1]) / 2, edges, weights=shares)[0]
     # No grid point is left without weight: what happens there is asked about.
     weights = np.maximum(weights, 0.02 / len(values))
-    return Grid(Axis((name,), (schema.column_index(name),), values[:, None]), weights / weights.sum())
+    return Grid(Axis.along(schema, name, values), weights / weights.sum())
 
 
 class Strength(NamedTuple):

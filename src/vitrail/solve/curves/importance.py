@@ -2,10 +2,10 @@
 
 Shuffling a column would make a row's contribution depend on other rows. Here a row gets its donors by itself: numbers in
 [0, 1) from a hash of the row's own values, put through the inverse of the column's released distribution. To the model that
-is as good as a draw (``shapley.permutations`` says why), and what a row contributes is a function of that row alone. The
+is as good as a draw (``coalitions`` says why), and what a row contributes is a function of that row alone. The
 k-th of K donors is k/K further along, so that K of them are spread evenly over the distribution.
 
-The histogram is smoothed before it is drawn from (``smoothing``). Post-processing, as is everything here.
+The histogram is smoothed before it is drawn from (``reference``). Post-processing, as is everything here.
 
 Losses with a known largest value: what a prediction costs, given the target.
 
@@ -30,86 +30,10 @@ from ...errors import InvalidInput
 from ...model import Model
 from ...model.contents import sketch
 from ...results.marginals import Marginals
-from ...schema import Categorical, Level, Schema
+from ...schema import Categorical, Column, Level, Numeric, Schema
 from ...schema.bins import Bins
 from ..coalitions import row_hashes
-from .reference import smoothed
-
-
-@dataclass(frozen=True, eq=False)
-class Donor:
-    """The distribution of one column: shares of bins, and the values they stand for.
-
-    Attributes
-    ----------
-    column : int
-        Its index among the features' columns.
-    cumulated : array (bins,)
-        Running sums of shares; the last is 1.
-    edges : array (bins + 1,) or None
-        Where bins begin and end; None for levels.
-    low, high : float
-        No value lies outside.
-    integer : bool
-        Whether values are whole numbers.
-    bins : Bins
-        The histogram's own bins.
-    """
-
-    column: int
-    cumulated: Floats
-    edges: Floats | None
-    low: float
-    high: float
-    integer: bool
-    bins: Bins
-
-    @classmethod
-    def of(cls, schema: Schema, name: str, marginals: Marginals) -> Donor:
-        """From the released histogram of a column."""
-        bins = next((column_bins for column_bins in marginals.bins if column_bins.name == name), None)
-        if bins is None:
-            raise InvalidInput(f"marginals has no column {name!r}; give marginals of all columns that are explained")
-        column, index = schema[name], schema.column_index(name)
-        known = marginals.total > 2 * marginals.total_sigma
-        mass = marginals.total if known else float(marginals.n_rows_public)
-        levels = isinstance(column, Categorical) or bins.edges is None
-        shares = smoothed(np.asarray(marginals.counts[name]) / mass, marginals.sigma / mass, ordered=not levels).shares
-        cumulated = np.cumsum(shares) / shares.sum()
-        if isinstance(column, Categorical) or bins.edges is None:
-            return cls(index, cumulated, None, 0.0, len(bins) - 1.0, True, bins)
-        return cls(index, cumulated, np.asarray(bins.edges), float(column.low), float(column.high), column.integer, bins)
-
-    def at(self, shares: Floats) -> Floats:
-        """Values below which these shares of the distribution lie."""
-        chosen = np.minimum(np.searchsorted(self.cumulated, shares, side="right"), len(self.cumulated) - 1)
-        if self.edges is None:
-            return chosen.astype(np.float64)
-        start = np.concatenate([[0.0], self.cumulated])[chosen]
-        inside = (shares - start) / np.maximum(self.cumulated[chosen] - start, 1e-300)
-        return self._allowed(self.edges[chosen] + np.clip(inside, 0.0, 1.0) * (self.edges[chosen + 1] - self.edges[chosen]))
-
-    def _allowed(self, values: Floats) -> Floats:
-        return np.asarray(np.clip(np.round(values) if self.integer else values, self.low, self.high))
-
-    @property
-    def shares(self) -> Floats:
-        """The share of every bin."""
-        return np.diff(self.cumulated, prepend=0.0)
-
-    @property
-    def middles(self) -> Floats:
-        """A value from the middle of every bin, or the levels."""
-        if self.edges is None:
-            return np.arange(len(self.cumulated), dtype=np.float64)
-        return self._allowed((self.edges[1:] + self.edges[:-1]) / 2)
-
-    def draws(self, rows: Floats, repeats: int) -> list[Floats]:
-        """``repeats`` donors for each row, from the row's own values."""
-        key = int.from_bytes(hashlib.sha256(f"vitrail importance 1 {self.column}".encode()).digest()[:8], "little")
-        first: Floats = (row_hashes(rows, key) >> np.uint64(11)).astype(np.float64) * 2.0**-53
-        return [self.at((first + repeat / repeats) % 1.0) for repeat in range(repeats)]
-
+from .reference import released_bins, smoothed
 
 # Targets and outputs, both of shape (rows,), to losses of that shape, each from its own row.
 LossFunction: TypeAlias = Callable[[Floats, Floats], Floats]
@@ -119,22 +43,64 @@ SMALLEST_PROBABILITY = 1e-3
 NAMES = ("squared", "absolute", "zero-one", "log")
 
 
+def _allowed(column: Numeric, values: Floats) -> Floats:
+    return np.asarray(np.clip(np.round(values) if column.integer else values, column.low, column.high))
+
+
+@dataclass(frozen=True, eq=False)
+class Donor:
+    """The distribution of one column, known by its index: running sums of the shares of its bins, the last of which is 1."""
+
+    column: int
+    declared: Column
+    bins: Bins
+    cumulated: Floats
+
+    @classmethod
+    def of(cls, schema: Schema, name: str, marginals: Marginals) -> Donor:
+        """From the released histogram of a column."""
+        bins, known = released_bins(marginals, name), marginals.total > 2 * marginals.total_sigma
+        mass = marginals.total if known else float(marginals.n_rows_public)
+        counts, sigma = np.asarray(marginals.counts[name]) / mass, marginals.sigma / mass
+        shares = smoothed(counts, sigma, ordered=isinstance(schema[name], Numeric)).shares
+        return cls(schema.column_index(name), schema[name], bins, np.cumsum(shares) / shares.sum())
+
+    def at(self, shares: Floats) -> Floats:
+        """Values below which these shares of the distribution lie."""
+        chosen = np.minimum(np.searchsorted(self.cumulated, shares, side="right"), len(self.cumulated) - 1)
+        if isinstance(self.declared, Categorical):
+            return chosen.astype(np.float64)
+        start, edges = np.concatenate([[0.0], self.cumulated])[chosen], np.asarray(self.bins.edges)
+        inside = (shares - start) / np.maximum(self.cumulated[chosen] - start, 1e-300)
+        values = edges[chosen] + np.clip(inside, 0.0, 1.0) * (edges[chosen + 1] - edges[chosen])
+        return _allowed(self.declared, values)
+
+    @property
+    def shares(self) -> Floats:
+        """The share of every bin."""
+        return np.diff(self.cumulated, prepend=0.0)
+
+    @property
+    def middles(self) -> Floats:
+        """A value from the middle of every bin, or the levels."""
+        if isinstance(self.declared, Categorical):
+            return np.arange(len(self.cumulated), dtype=np.float64)
+        edges = np.asarray(self.bins.edges)
+        return _allowed(self.declared, (edges[1:] + edges[:-1]) / 2)
+
+    def draws(self, rows: Floats, repeats: int) -> list[Floats]:
+        """``repeats`` donors for each row, from the row's own values."""
+        key = int.from_bytes(hashlib.sha256(f"vitrail importance 1 {self.column}".encode()).digest()[:8], "little")
+        first: Floats = (row_hashes(rows, key) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+        return [self.at((first + repeat / repeats) % 1.0) for repeat in range(repeats)]
+
+
 @dataclass(frozen=True, eq=False)
 class Loss:
-    """A loss, its name, its largest value, and how targets become numbers.
+    """A loss from 0 to ``largest``, and how targets become numbers.
 
-    Attributes
-    ----------
-    name : str
-        For labels.
-    largest : float
-        No loss exceeds it, and none is negative.
-    positive : int or None
-        The level that counts as 1 where the target is categorical; None where the target is a number.
-    binary : bool
-        Whether the target is 0 or 1.
-    own : bool
-        Whether it is a function of the caller's own.
+    ``positive`` is the level that counts as 1 where the target is categorical, None where it is a number; ``binary``:
+    the target is 0 or 1. ``own``: it is a function of the caller's own.
     """
 
     name: str
@@ -185,13 +151,15 @@ def loss_of(
             "permutation importance compares outputs with a target, and this dataset declares none; give "
             "PrivateData(target=...)"
         )
-    column = schema[target]
-    positive_level = _positive(column, target, model, positive) if isinstance(column, Categorical) else None
-    if not isinstance(column, Categorical) and positive is not None:
+    column, positive_level = schema[target], None
+    if isinstance(column, Categorical):
+        positive_level, (low, high), binary = _positive(column, target, model, positive), (0.0, 1.0), True
+    elif positive is not None:
         raise InvalidInput(f"positive is {positive!r}, but the target {target!r} is a number; leave it out")
-    low, high = (0.0, 1.0) if isinstance(column, Categorical) else (float(column.low), float(column.high))
-    binary = isinstance(column, Categorical) or (column.integer and (low, high) == (0.0, 1.0))
-    if not isinstance(loss, str):
+    else:
+        low, high = float(column.low), float(column.high)
+        binary = column.integer and (low, high) == (0.0, 1.0)
+    if not isinstance(loss, str) and callable(loss):
         return _own(loss, loss_bound, positive_level, binary)
     if loss not in NAMES:
         raise InvalidInput(f"loss is {loss!r}; choose one of {', '.join(map(repr, NAMES))}, or give a function")
@@ -217,9 +185,7 @@ def _log(y: Floats, f: Floats) -> Floats:
     return np.asarray(-(y * np.log(inside) + (1 - y) * np.log1p(-inside)))
 
 
-def _own(loss: object, bound: object, positive_level: int | None, binary: bool) -> Loss:
-    if not callable(loss):
-        raise InvalidInput(f"loss is {loss!r}; choose one of {', '.join(map(repr, NAMES))}, or give a function")
+def _own(loss: LossFunction, bound: object, positive_level: int | None, binary: bool) -> Loss:
     if isinstance(bound, bool) or not isinstance(bound, int | float) or not 0 < bound < math.inf:
         raise InvalidInput(
             f"loss_bound is {bound!r}; a loss of your own needs the largest value it can have, a positive number, because "
@@ -231,10 +197,10 @@ def _own(loss: object, bound: object, positive_level: int | None, binary: bool) 
 def _positive(column: Categorical, target: str, model: Model, given: object) -> int:
     """The level whose probability the model gives."""
     levels: list[Level] = list(column.levels)
-    if given is not None:
-        if given not in levels:
-            raise InvalidInput(f"positive is {given!r}; choose a level of {target!r}: {', '.join(map(repr, levels))}")
+    if given in levels:
         return levels.index(given)
+    if given is not None:
+        raise InvalidInput(f"positive is {given!r}; choose a level of {target!r}: {', '.join(map(repr, levels))}")
     if model.output in levels:
         return levels.index(model.output)
     if len(levels) == 2 and model.output in (None, 1, True):

@@ -29,15 +29,7 @@ LOG_SCALE_SPREAD = 1.5
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """Mean and covariance of single rows' curves on a fine grid.
-
-    Attributes
-    ----------
-    mean : array (fine,)
-        The reference's mean curve(s).
-    covariance : array (fine, fine)
-        Of single rows' curves; the mean curve's own is ``tau`` times this.
-    """
+    """Mean and covariance of single rows' curves on a fine grid; the mean curve's own covariance is tau times theirs."""
 
     mean: Floats
     covariance: Floats

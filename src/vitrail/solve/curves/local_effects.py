@@ -27,13 +27,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..._types import Floats, Indices
-from ...errors import InvalidInput
 from ...results.marginals import Marginals
 from ...schema import Categorical, Level, Schema
 from ...schema.bins import Bins
 from .assemble import Drawn
 from .kriging import Prior, krige, left_open
-from .reference import Axis, Reference, smoothed_marginal
+from .reference import Axis, Reference, released_bins, smoothed_marginal
 
 MOST_INTERVALS = 100
 GROUP_COUNTS = (6, 9, 13, 18, 26, 36, 50, 70, 100)
@@ -46,24 +45,29 @@ LEAST_PART = 0.3
 OWN_PART = 0.5
 # tau of the prior, before it is known: rows of a bin are no random sample of all rows.
 EXPECTED_SCALE = 0.3
+# The clip of local effects, in units of their typical size among reference rows, before it is bought.
+EXPECTED_CLIP = 6.0
+# Geometric, each sqrt(2) times the last; the largest ends at this times the range, and holds what lies above it too.
+SIZE_BINS, LARGEST_SIZE = 16, 4.0
+# Of what a clip cuts off, how much does not cancel: effects are cut on both sides.
+ONE_SIDED = 0.5
+
+
+def prior_of_effects(curves: Floats) -> Prior:
+    """Mean and covariance of single rows' effects, from curves (rows, grid points); part of each variance is its own."""
+    whole = Prior.of(np.diff(curves, axis=1))
+    own = np.diag(np.diag(whole.covariance))
+    return Prior(whole.mean, (1 - OWN_PART) * whole.covariance + OWN_PART * own)
 
 
 @dataclass(frozen=True, eq=False)
 class Intervals:
-    """The intervals of one column, from grid point k of ``axis`` to k + 1.
+    """The intervals of one column, from grid point k of ``axis`` to k + 1 (levels of a categorical one in their order).
 
-    Attributes
-    ----------
-    axis : Axis
-        The ends of the intervals, or the levels of a categorical column in their order.
-    bins : Bins
-        The histogram's bins, and ``of_bin``: for each of them the number of its interval, or of the level in its order.
-    counts : array (intervals,)
-        How many rows tell about each interval, from the histogram; ``count_std`` is the standard deviation of its noise.
-    shares : array (grid points,)
-        Weights for centring, from the histogram: a row between two ends counts for each as near as it is.
-    group : array (intervals,) of int
-        The group of neighbouring intervals that each belongs to.
+    ``of_bin`` gives for each of the histogram's bins the number of its interval, or of the level in its order. ``counts``
+    says how many rows tell about each interval, with noise ``count_std``; ``shares`` are weights of the grid points for
+    centring: a row between two ends counts for each as near as it is. ``group`` is the group of neighbouring intervals that
+    each belongs to.
     """
 
     axis: Axis
@@ -190,28 +194,18 @@ class Intervals:
         return float(np.sqrt(noise / max((cancelling + adding) / 2, 1e-300)))
 
 
-def prior_of_effects(curves: Floats) -> Prior:
-    """Mean and covariance of single rows' effects, from curves (rows, grid points); part of each variance is its own."""
-    whole = Prior.of(np.diff(curves, axis=1))
-    own = np.diag(np.diag(whole.covariance))
-    return Prior(whole.mean, (1 - OWN_PART) * whole.covariance + OWN_PART * own)
-
-
 def cut_column(
     schema: Schema, name: str, marginals: Marginals, *, order: Sequence[Level] | None = None, most: int = MOST_INTERVALS
 ) -> Intervals:
     """Cut a column into intervals by its released histogram; ``order``: in which levels are stepped through."""
     column = schema[name]
-    bins = next((column_bins for column_bins in marginals.bins if column_bins.name == name), None)
-    if bins is None:
-        raise InvalidInput(f"marginals has no column {name!r}; give marginals of all columns that are explained")
-    index, n_rows = schema.column_index(name), float(marginals.n_rows_public)
+    bins, n_rows = released_bins(marginals, name), float(marginals.n_rows_public)
     if isinstance(column, Categorical):
         shares = np.asarray(marginals.shares[name])
         levels = list(column.levels)
         ranked = np.array([levels.index(level) for level in (order or levels)], dtype=np.intp)
         rank = np.argsort(ranked)
-        axis = Axis((name,), (index,), ranked.astype(np.float64)[:, None])
+        axis = Axis.along(schema, name, ranked.astype(np.float64))
         beside = n_rows * (shares[ranked[1:]] + shares[ranked[:-1]])
         noise = np.full(len(beside), marginals.sigma * np.sqrt(2))
         return Intervals(axis, bins, rank, beside, shares[ranked], True, noise, np.arange(len(beside)))
@@ -224,7 +218,7 @@ def cut_column(
     counts = np.bincount(of_bin, histogram.shares * n_rows).astype(np.float64)
     weights = _dealt_to_edges(histogram.shares, bins.midpoints, edges)
     noise = n_rows * np.sqrt(histogram.variance_of(of_bin))
-    axis = Axis((name,), (index,), edges[:, None])
+    axis = Axis.along(schema, name, edges)
     return Intervals(axis, bins, of_bin, counts, weights, False, noise, np.arange(len(counts)))
 
 
@@ -251,30 +245,13 @@ def _quantile_groups(counts: Floats, uppers: Floats, low: float, least: float, m
     return np.concatenate([[0], np.cumsum(ends)[:-1]]).astype(np.intp)
 
 
-# The clip of local effects, in units of their typical size among reference rows, before it is bought.
-EXPECTED_CLIP = 6.0
-# Geometric, each sqrt(2) times the last; the largest ends at this times the range, and holds what lies above it too.
-SIZE_BINS, LARGEST_SIZE = 16, 4.0
-# Of what a clip cuts off, how much does not cancel: effects are cut on both sides.
-ONE_SIDED = 0.5
-
-
 @dataclass(frozen=True, eq=False)
 class EffectsPlan:
     """Accumulated effects of several columns before they are measured.
 
-    Attributes
-    ----------
-    columns : tuple of Intervals
-        How each column is cut.
-    curves : tuple of array (reference rows, grid points)
-        The model along each column.
-    offsets, sizes : tuple of array (groups,)
-        Of each column, by group: the reference's mean change, and the typical size of what is left of changes.
-    clips, biases : tuple of float
-        Of each column: the clip, and how far off it may leave the mean of a row's effect.
-    width, n_rows : float
-        The model's range, and what sums are divided by.
+    By column: how it is cut, the model along it at reference rows (``curves``); by group of it, the reference's mean change
+    (``offsets``) and the typical size of what is left of changes; the clip, and how far off that may leave the mean of a
+    row's effect (``biases``). ``width`` is the model's range, and sums are divided by ``n_rows``.
     """
 
     columns: tuple[Intervals, ...]

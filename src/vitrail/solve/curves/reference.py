@@ -33,37 +33,66 @@ import numpy as np
 import scipy.fft
 
 from ..._types import Bools, Floats, Indices
-from ...errors import ModelError
+from ...errors import InvalidInput, ModelError
 from ...model import Model
 from ...results.marginals import Marginals, nearest_shares
 from ...schema import Categorical, Column, Numeric, Schema
+from ...schema.bins import Bins
 
 # Grid points of a numeric column at which the finished curve is drawn.
 MOST_FINE = 128
 # How many of them follow the released histogram rather than the range.
 QUANTILE_POINTS = 24
+# A bin is taken as it was measured if it holds more than this many standard deviations of its noise.
+STANDS_OUT = 3.0
+WIDE = 1000.0
+ROWS, FEWEST_ROWS = 600, 60
+MOST_PREDICTIONS = 2_000_000
+# The reference is drawn from a release: its randomness hides nothing and is fixed, so that a question is the same again.
+SEED = 20
+
+
+def values_of(column: Column, most: int) -> Floats | None:
+    """All levels (as their index), or all whole numbers of a column that has at most ``most``; None for any other."""
+    if isinstance(column, Categorical):
+        return np.arange(len(column.levels), dtype=np.float64)
+    if column.integer and int(column.high) - int(column.low) + 1 <= most:
+        return np.arange(int(column.low), int(column.high) + 1, dtype=np.float64)
+    return None
+
+
+def spread_values(column: Column, count: int) -> Floats:
+    """All values of a column that has few, otherwise ``count`` evenly over the range (fewer where integers coincide)."""
+    values = values_of(column, count)
+    if values is not None:
+        return values
+    assert isinstance(column, Numeric)
+    values = np.linspace(column.low, column.high, count)
+    return np.unique(np.round(values) if column.integer else values)
 
 
 @dataclass(frozen=True, eq=False)
 class Axis:
-    """Grid points along one column, or on the grid of two.
+    """Grid points along one column, or on the grid of two: what these columns are exchanged for.
 
-    Attributes
-    ----------
-    names : tuple of str
-        The columns that are exchanged.
-    columns : tuple of int
-        Their indices among the features' columns.
-    values : array (grid points, columns)
-        What they are exchanged for: raw values, levels as their index.
-    all_levels : bool
-        Whether the grid points are all the levels of one categorical column, in the order of the schema.
+    ``values`` (grid points, columns) are raw, levels as their index; ``columns`` are indices among the features' columns.
+    ``all_levels``: the grid points are all the levels of one categorical column, in the order of the schema.
     """
 
     names: tuple[str, ...]
     columns: tuple[int, ...]
     values: Floats
     all_levels: bool = False
+
+    @classmethod
+    def along(cls, schema: Schema, name: str, values: Floats, *, all_levels: bool = False) -> Axis:
+        """Some values of one column."""
+        return cls((name,), (schema.column_index(name),), values[:, None], all_levels)
+
+    def crossed(self, other: Axis) -> Axis:
+        """The grid points of two columns, the first one's varying slowest."""
+        values = [np.repeat(self.numbers, len(other)), np.tile(other.numbers, len(self))]
+        return Axis(self.names + other.names, self.columns + other.columns, np.stack(values, axis=1))
 
     def __len__(self) -> int:
         return len(self.values)
@@ -100,25 +129,6 @@ class Axis:
         return outputs
 
 
-def values_of(column: Column, most: int) -> Floats | None:
-    """All levels (as their index), or all whole numbers of a column that has at most ``most``; None for any other."""
-    if isinstance(column, Categorical):
-        return np.arange(len(column.levels), dtype=np.float64)
-    if column.integer and int(column.high) - int(column.low) + 1 <= most:
-        return np.arange(int(column.low), int(column.high) + 1, dtype=np.float64)
-    return None
-
-
-def spread_values(column: Column, count: int) -> Floats:
-    """All values of a column that has few, otherwise ``count`` evenly over the range (fewer where integers coincide)."""
-    values = values_of(column, count)
-    if values is not None:
-        return values
-    assert isinstance(column, Numeric)
-    values = np.linspace(column.low, column.high, count)
-    return np.unique(np.round(values) if column.integer else values)
-
-
 def fine_axis(schema: Schema, name: str, marginals: Marginals | None, most: int = MOST_FINE) -> Axis:
     """The grid points at which the finished curve of a column is drawn."""
     column = schema[name]
@@ -130,34 +140,20 @@ def fine_axis(schema: Schema, name: str, marginals: Marginals | None, most: int 
             shares = np.linspace(0, 1, QUANTILE_POINTS + 2)[1:-1]
             quantiles = np.array([marginals.quantile(name, share) for share in shares])
             values = np.unique(np.concatenate([values, np.clip(quantiles, column.low, column.high)]))
-    return Axis((name,), (schema.column_index(name),), values[:, None], isinstance(column, Categorical))
+    return Axis.along(schema, name, values, all_levels=isinstance(column, Categorical))
 
 
 def pair_axis(schema: Schema, first: str, second: str, most_each: int) -> Axis:
     """The grid of two columns."""
-    sides = [spread_values(schema[name], most_each) for name in (first, second)]
-    grid = np.stack(np.meshgrid(*sides, indexing="ij"), axis=-1).reshape(-1, 2)
-    return Axis((first, second), (schema.column_index(first), schema.column_index(second)), grid)
-
-
-# A bin is taken as it was measured if it holds more than this many standard deviations of its noise.
-STANDS_OUT = 3.0
+    one, other = (Axis.along(schema, name, spread_values(schema[name], most_each)) for name in (first, second))
+    return one.crossed(other)
 
 
 @dataclass(frozen=True, eq=False)
 class Smoothed:
-    """A histogram after smoothing.
+    """A histogram after smoothing: shares that add up to 1, each of which had noise ``sigma``.
 
-    Attributes
-    ----------
-    shares : array (bins,)
-        Not negative, of sum 1.
-    sigma : float
-        Standard deviation of the noise that was on every share.
-    low : array (bins,) of bool
-        Bins that were smoothed, together.
-    factors : array (low bins,)
-        What was left of each frequency.
+    ``low`` are the bins that were smoothed, together; ``factors`` (low bins,) what was left of each frequency.
     """
 
     shares: Floats
@@ -213,18 +209,18 @@ def smoothed(shares: Floats, sigma: float, *, ordered: bool = True) -> Smoothed:
     return Smoothed(nearest_shares(smooth), sigma, low, factors)
 
 
+def released_bins(marginals: Marginals, name: str) -> Bins:
+    """The bins of one column of released marginals."""
+    for bins in marginals.bins:
+        if bins.name == name:
+            return bins
+    raise InvalidInput(f"marginals has no column {name!r}; give marginals of all columns that are explained")
+
+
 def smoothed_marginal(marginals: Marginals, name: str) -> Smoothed:
     """The histogram of one column of released marginals."""
-    bins = next(column_bins for column_bins in marginals.bins if column_bins.name == name)
-    mass = float(marginals.n_rows_public)
+    bins, mass = released_bins(marginals, name), float(marginals.n_rows_public)
     return smoothed(np.asarray(marginals.counts[name]) / mass, marginals.sigma / mass, ordered=bins.edges is not None)
-
-
-WIDE = 1000.0
-ROWS, FEWEST_ROWS = 600, 60
-MOST_PREDICTIONS = 2_000_000
-# The reference is drawn from a release: its randomness hides nothing and is fixed, so that a question is the same again.
-SEED = 20
 
 
 def reference_rows(
@@ -264,22 +260,10 @@ def reference_rows(
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """Everything public that a sum over private rows is planned from.
+    """Everything public that a sum over private rows is planned from: the model, its columns, their released histograms.
 
-    Attributes
-    ----------
-    schema : Schema
-        The columns that the model sees.
-    model : Model
-        What is explained.
-    marginals : Marginals
-        Released histograms of all columns.
-    n_rows : float
-        The declared row count, which sums are divided by.
-    focus : Marginals or None
-        Finer histograms of the columns that are asked about.
-    most_rows : int
-        Upper limit to the number of reference rows (small in a rehearsal).
+    Sums are divided by ``n_rows``, the declared count. ``focus`` holds finer histograms of the columns that are asked
+    about; there are at most ``most_rows`` reference rows (few in a rehearsal).
     """
 
     schema: Schema
