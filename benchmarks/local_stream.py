@@ -23,8 +23,7 @@ from vitrail.explain.linear import Adaptive
 from vitrail.explain.linear.adaptive import Stream
 from vitrail.explain.linear.descent import Descended, descend
 from vitrail.explain.recipe import Recipe, Terms, cost_of
-from vitrail.solve.linear.descent import Gradients, pace_of
-from vitrail.solve.linear.history import History, Past
+from vitrail.solve.linear.descent import Gradients, History, Past, pace_of
 from vitrail.solve.linear.problem import LocalProblem, stable
 from vitrail.solve.linear.statistics import LocalStatistics, radius_of, scales_of
 

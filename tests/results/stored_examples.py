@@ -12,7 +12,7 @@ from vitrail.results.synopsis import SCALES, Synopsis
 from vitrail.schema.bins import Bins, bins_of
 from vitrail.solve.counterfactual.codes import Code, IdentityCode, NetworkCode
 from vitrail.solve.linear.coordinates import Partition
-from vitrail.solve.linear.history import HistoryFile, Past
+from vitrail.solve.linear.descent import HistoryFile, Past
 from vitrail.solve.linear.problem import exponential, polynomial
 from vitrail.solve.linear.tensors import part_shapes
 from vitrail.solve.private_tables import Link
