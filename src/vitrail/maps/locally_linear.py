@@ -28,13 +28,13 @@ from ..vault import MapScores, MapTraining, PrivateData, check_device, on_device
 from .explaining import ActiveMap, MapBank, MapPlots, TrainingGuarantee, active_maps, local_explanation, weighed
 from .settings import (
     PictureFilters,
-    Scaling,
     check_settings,
+    checked_bounds,
     classes_of,
     plan_training,
+    scaled_by,
     scaled_to_length,
     schema_features,
-    schema_of,
 )
 
 if TYPE_CHECKING:
@@ -193,7 +193,10 @@ class LocallyLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
 
     def _training_arrays(self, X: object, y: object) -> tuple[Floats, NDArray[np.generic]]:
         if self.schema is not None:
-            schema = schema_of(self.schema)
+            schema: object = self.schema
+            if not isinstance(schema, Schema):
+                kind = type(schema).__name__
+                raise SchemaError(f"schema is {kind}; declare one: vt.Schema({{'age': vt.Numeric(0, 120), ...}})")
             if y is None:
                 raise InvalidInput("y is missing; give the labels: fit(frame, y)")
             labels = np.asarray(y)
@@ -207,8 +210,8 @@ class LocallyLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         checked, labels = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(labels)
         self.schema_ = None
-        self._scaling = Scaling.by(self.bounds, checked.shape[1])
-        return self._scaling.features(checked), np.asarray(labels)
+        self._bounds = checked_bounds(self.bounds, checked.shape[1])
+        return scaled_by(self._bounds, checked), np.asarray(labels)
 
     def _fit_private_data(self, data: PrivateData, y: object) -> LocallyLinearClassifier:
         if y is not None:
@@ -270,7 +273,7 @@ class LocallyLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             return scaled_to_length(features, self.row_length_), self.schema_.frame(raw)
         checked = validate_data(self, X, dtype=np.float64, reset=False)
         shown = {name: checked[:, place] for place, name in enumerate(self._feature_names())}
-        return scaled_to_length(self._scaling.features(checked), self.row_length_), shown
+        return scaled_to_length(scaled_by(self._bounds, checked), self.row_length_), shown
 
     def _scores(self, X: object) -> MapScores:
         features = self._features(X)[0]

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from .._checks import choice, number, positive, whole
 from .._types import Floats
-from ..errors import InvalidInput, SchemaError
+from ..errors import InvalidInput
 from ..guarantee import check_epsilon_delta
 from ..schema import Schema
 from ..vault import MapTraining, noise_for
@@ -218,41 +218,35 @@ def random_projections(n_maps: int, width: int, n_features: int) -> NDArray[np.f
     return drawn / np.float32(math.sqrt(width))
 
 
-@dataclass(frozen=True, eq=False)
-class Scaling:
-    """Columns to features in [0, 1] by public bounds; without bounds features are the columns as they are."""
+def checked_bounds(bounds: object, n_columns: int) -> tuple[Floats, Floats] | None:
+    """Bounds as a pair of numbers, or of one number per column; None where none are declared."""
+    if bounds is None:
+        return None
+    try:
+        ends: tuple[object, ...] = tuple(bounds)  # type: ignore[arg-type]
+        low, high = (np.broadcast_to(np.asarray(end, dtype=np.float64), (n_columns,)).copy() for end in ends)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(
+            f"bounds are {bounds!r}; they must be a pair (low, high) of numbers, or of {n_columns} numbers each"
+        ) from error
+    if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
+        raise InvalidInput("bounds must be finite, and every low end below its high end")
+    return low, high
 
-    low: Floats | None = None
-    high: Floats | None = None
 
-    @classmethod
-    def by(cls, bounds: object, n_columns: int) -> Scaling:
-        """Bounds as a pair of numbers, or of one number per column."""
-        if bounds is None:
-            return cls()
-        try:
-            ends: tuple[object, ...] = tuple(bounds)  # type: ignore[arg-type]
-            low, high = (np.broadcast_to(np.asarray(end, dtype=np.float64), (n_columns,)).copy() for end in ends)
-        except (TypeError, ValueError) as error:
-            raise InvalidInput(
-                f"bounds are {bounds!r}; they must be a pair (low, high) of numbers, or of {n_columns} numbers each"
-            ) from error
-        if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
-            raise InvalidInput("bounds must be finite, and every low end below its high end")
-        return cls(low, high)
-
-    def features(self, X: Floats) -> Floats:
-        """Scaled rows; values outside the bounds are an error."""
-        if self.low is None or self.high is None:
-            return X
-        outside = ((self.low > X) | (self.high < X)).any(axis=0)
-        if outside.any():
-            column = int(np.flatnonzero(outside)[0])
-            raise InvalidInput(
-                f"X has values outside the declared bounds in column {column}, which are "
-                f"[{self.low[column]:g}, {self.high[column]:g}]; widen bounds=, or clip X yourself"
-            )
-        return np.asarray((X - self.low) / (self.high - self.low))
+def scaled_by(bounds: tuple[Floats, Floats] | None, X: Floats) -> Floats:
+    """Columns as features in [0, 1], or as they are without bounds; values outside are an error."""
+    if bounds is None:
+        return X
+    low, high = bounds
+    outside = ((low > X) | (high < X)).any(axis=0)
+    if outside.any():
+        column = int(np.flatnonzero(outside)[0])
+        raise InvalidInput(
+            f"X has values outside the declared bounds in column {column}, which are "
+            f"[{low[column]:g}, {high[column]:g}]; widen bounds=, or clip X yourself"
+        )
+    return np.asarray((X - low) / (high - low))
 
 
 def scaled_to_length(features: Floats, row_length: float | None) -> Floats:
@@ -280,13 +274,6 @@ def classes_of(declared: Sequence[object] | None, labels: NDArray[np.generic]) -
     if strange.any():
         raise InvalidInput(f"y holds {labels[strange][0]!r}, which is none of the declared classes {known.tolist()!r}")
     return known
-
-
-def schema_of(schema: object) -> Schema:
-    """A schema, or an error that says what one is."""
-    if not isinstance(schema, Schema):
-        raise SchemaError(f"schema is {type(schema).__name__}; declare one: vt.Schema({{'age': vt.Numeric(0, 120), ...}})")
-    return schema
 
 
 def schema_features(schema: Schema, frame: object) -> tuple[Floats, Floats]:

@@ -38,8 +38,9 @@ opened into bins by the column's own noisy counts, a bin into values evenly.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import combinations, pairwise
 
 import numpy as np
@@ -54,6 +55,10 @@ Margin = tuple[tuple[int, ...], Floats]
 
 RAKING_ROUNDS = 30
 RAKING_TOLERANCE = 1e-10
+CLIQUE_ROUNDS = 20
+# Gains are compared at so many decimals. Independent pairs then tie, instead of being told apart by rounding errors that
+# differ between machines: a recipe that is run again chooses the same tables.
+GAIN_DIGITS = 9
 
 
 def total_of(counts: Sequence[Floats], sigma: float, n_rows_public: int) -> float:
@@ -215,11 +220,6 @@ def values_in(bins: Bins, index: Indices, low: float, high: float, uniform: Floa
     return np.asarray(np.clip(np.where(values < start + width, values, start), low, high))
 
 
-# Gains are compared at so many decimals. Independent pairs then tie, instead of being told apart by rounding errors that
-# differ between machines: a recipe that is run again chooses the same tables.
-GAIN_DIGITS = 9
-
-
 @dataclass(frozen=True, slots=True)
 class Link:
     """A child column and its parents."""
@@ -249,14 +249,14 @@ def choose_structure(joints: Mapping[Pair, Floats], columns: int, parents: int) 
     >>> choose_structure({(0, 1): loose, (0, 2): tied, (1, 2): loose}, 3, 1)
     (Link(child=0, parents=()), Link(child=2, parents=(0,)), Link(child=1, parents=(0,)))
     """
-    gains = _Gains(joints)
-    first, second = max(combinations(range(columns), 2), key=lambda pair: gains.of(pair[1], (pair[0],)))
+    gain = _gains(joints)
+    first, second = max(combinations(range(columns), 2), key=lambda pair: gain(pair[1], (pair[0],)))
     links = [Link(first, ()), Link(second, (first,))]
     cliques: list[tuple[int, ...]] = [(first, second)]
     left = [j for j in range(columns) if j not in (first, second)]
     candidates = {(first,), (second,)} if parents == 1 else {tuple(sorted((first, second)))}
     while left:
-        child, chosen = max(((j, some) for j in left for some in sorted(candidates)), key=lambda link: gains.of(*link))
+        child, chosen = max(((j, some) for j in left for some in sorted(candidates)), key=lambda link: gain(*link))
         links.append(Link(child, chosen))
         left.remove(child)
         cliques.append((*chosen, child))
@@ -272,63 +272,43 @@ def pairs_of(links: tuple[Link, ...]) -> list[Pair]:
     return sorted((min(link.child, parent), max(link.child, parent)) for link in links for parent in link.parents)
 
 
-class _Gains:
+def _gains(joints: Mapping[Pair, Floats]) -> Callable[[int, tuple[int, ...]], float]:
     """What a column is expected to share with some parents, in nats."""
 
-    def __init__(self, joints: Mapping[Pair, Floats]) -> None:
-        self._joints = joints
-        self._known: dict[tuple[int, tuple[int, ...]], float] = {}
+    def joint(first: int, second: int) -> Floats:
+        return joints[first, second] if first < second else joints[second, first].T
 
-    def of(self, child: int, parents: tuple[int, ...]) -> float:
-        key = (child, parents)
-        if key not in self._known:
-            self._known[key] = round(self._compute(child, parents), GAIN_DIGITS)
-        return self._known[key]
-
-    def _joint(self, first: int, second: int) -> Floats:
-        return self._joints[first, second] if first < second else self._joints[second, first].T
-
-    def _compute(self, child: int, parents: tuple[int, ...]) -> float:
+    @cache
+    def gain(child: int, parents: tuple[int, ...]) -> float:
         if len(parents) == 1:
-            return mutual_information(self._joint(child, parents[0]))
-        if len(parents) == 2:
-            a, b = parents
-            with_a, with_b, of_parents = self._joint(child, a), self._joint(child, b), self._joint(a, b)
+            shared = mutual_information(joint(child, parents[0]))
+        elif len(parents) == 2:
+            of_parents = joint(*parents)
+            with_a, with_b = (joint(child, parent) for parent in parents)
             start = np.broadcast_to(of_parents, (len(with_a), *of_parents.shape)).copy()
-            joint = rake(start, [((0, 1), with_a), ((0, 2), with_b), ((1, 2), of_parents)], rounds=8)
-            return mutual_information(joint.reshape(len(joint), -1))
-        # More parents: the best pair, and what each other one adds to the less related of the two.
-        best = 0.0
-        for pair in combinations(parents, 2):
-            others = [parent for parent in parents if parent not in pair]
-            added = sum(self._least_added(child, pair, other) for other in others)
-            best = max(best, self.of(child, pair) + added)
-        return best
+            raked = rake(start, [((0, 1), with_a), ((0, 2), with_b), ((1, 2), of_parents)], rounds=8)
+            shared = mutual_information(raked.reshape(len(raked), -1))
+        else:  # the best pair, and what each other one adds to the less related of the two
+            pairs = combinations(parents, 2)
+            others = {pair: [other for other in parents if other not in pair] for pair in pairs}
+            sums = [gain(child, pair) + sum(least_added(child, pair, p) for p in rest) for pair, rest in others.items()]
+            shared = max(0.0, *sums)
+        return round(shared, GAIN_DIGITS)
 
-    def _least_added(self, child: int, pair: Pair, other: int) -> float:
-        added = (self.of(child, (min(p, other), max(p, other))) - self.of(child, (p,)) for p in pair)
+    def least_added(child: int, pair: Pair, other: int) -> float:
+        added = (gain(child, (min(p, other), max(p, other))) - gain(child, (p,)) for p in pair)
         return max(0.0, min(added))
 
-
-CLIQUE_ROUNDS = 20
+    return gain
 
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """Conditionals over groups, and shares of bins within groups.
+    """Conditionals over groups, and shares of bins within groups; ``links`` are in the order in which columns are drawn.
 
-    Attributes
-    ----------
-    links : tuple of Link
-        Columns in the order in which they are drawn.
-    sizes : tuple of int
-        How many groups each column has.
-    joints : tuple of (columns, array)
-        For each link the distribution of the child and its parents.
-    conditionals : tuple of array
-        For each link (parent combinations, groups of the child): rows add up to 1.
-    opened : tuple of array
-        For each column (groups, bins): the distribution of bins within each group.
+    ``sizes``: how many groups each column has. For each link ``joints`` has the distribution of the child and its parents,
+    and ``conditionals`` (parent combinations, groups of the child) rows that add up to 1; ``opened`` has for each column
+    (groups, bins) the distribution of bins within each group.
     """
 
     links: tuple[Link, ...]

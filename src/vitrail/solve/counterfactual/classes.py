@@ -20,6 +20,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from ... import _checks
 from ..._types import Bools, Floats, Indices
 from ...errors import InvalidInput, ModelError
 from ...model import Model
@@ -258,14 +259,9 @@ class Rules:
 
 
 def _varied(schema: Schema, given: Columns) -> Bools:
-    if isinstance(given, str) and given == "all":
-        names: Sequence[str] = schema.names
-    elif isinstance(given, str) or not isinstance(given, Sequence):
+    if (isinstance(given, str) and given != "all") or not isinstance(given, Sequence):
         raise InvalidInput(f"features_to_vary is {given!r}; give 'all' or a list of columns")
-    elif not given:
-        raise InvalidInput("features_to_vary is empty; name at least one column that may change, or say 'all'")
-    else:
-        names = [schema.names[schema.column_index(str(name))] for name in given]
+    names = _checks.names("features_to_vary", None if isinstance(given, str) else given, schema.names)
     vary = np.array([name in names and column.change != "never" for name, column in schema.items()])
     if not vary.any():
         raise InvalidInput(

@@ -46,7 +46,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -204,33 +204,28 @@ class LocalStatistics:
 
     def solve(self, radius: float, columns: Bools | None = None) -> LocalFit:
         """The best linear model of every point, its slope in a ball; ``columns`` (points, n_columns) it may use."""
-        return self._solve(self.a, self.b, radius, columns)
-
-    def _solve(self, a: Floats, b: Floats, radius: float, columns: Bools | None) -> LocalFit:
-        if columns is not None:
-            a, b = self._restricted(a, b, columns)
+        a, b = (self.a, self.b) if columns is None else self._restricted(columns)
         if not self.structure.offset:
             return LocalFit(np.zeros(len(a)), solve_in_ball(a, b, radius), None)
         smallest = SAFE_MASS * self.noise / self.scales.intercept**2
         intercepts, slopes = solve_affine(a, b, radius, smallest_mass=smallest)
         return LocalFit(intercepts, slopes, a[:, 0, 1:] / np.maximum(a[:, :1, 0], smallest))
 
-    def _restricted(self, a: Floats, b: Floats, columns: Bools) -> tuple[Floats, Floats]:
+    def _restricted(self, columns: Bools) -> tuple[Floats, Floats]:
         """Nothing but a positive diagonal where a column is left out: its slope is then zero."""
         kept = columns @ self.structure.column_of.T > 0
         if self.structure.offset:
             kept = np.concatenate((np.ones((len(kept), 1), dtype=np.bool_), kept), axis=1)
-        alone = np.einsum("qii->qi", np.abs(a)).max(axis=1, initial=0.0, keepdims=True) * ~kept
-        a = np.where(kept[:, :, None] & kept[:, None, :], a, 0.0)
+        alone = np.einsum("qii->qi", np.abs(self.a)).max(axis=1, initial=0.0, keepdims=True) * ~kept
+        a = np.where(kept[:, :, None] & kept[:, None, :], self.a, 0.0)
         np.einsum("qii->qi", a)[...] += alone + ~kept
-        return a, np.where(kept, b, 0.0)
+        return a, np.where(kept, self.b, 0.0)
 
-    def values(self, fit: LocalFit, active: Floats | None = None) -> Floats:
+    def values(self, fit: LocalFit) -> Floats:
         """What each column contributes, in units of f: -slope.mean, or the slope at the point's features."""
         if fit.means is not None:
             return np.asarray(-(fit.slopes * fit.means) @ self.structure.column_of)
-        here = self.active if active is None else active
-        return by_column(self.structure.schema, self.features(fit.slopes) * here)
+        return by_column(self.structure.schema, self.features(fit.slopes) * self.active)
 
     def features(self, reduced: Floats) -> Floats:
         """Slopes or means per encoded feature."""
@@ -256,20 +251,16 @@ class LocalStatistics:
         together = max(1, BATCH_NUMBERS // (draws * size * size))
         for start in range(0, len(values), together):
             batch = slice(start, start + together)
-            levels = np.repeat(self.levels[batch], draws, axis=0)
-            noise_a, noise_b = self._noise(levels, generator)
-            noise_a += np.repeat(self.a[batch], draws, axis=0)
-            noise_b += np.repeat(self.b[batch], draws, axis=0)
-            kept = None if columns is None else np.repeat(columns[batch], draws, axis=0)
-            again = self._solve(noise_a, noise_b, radius, kept)
-            moved = self.values(again, np.repeat(self.active[batch], draws, axis=0)).reshape(-1, draws, values.shape[1])
+            every = np.repeat(np.arange(len(values))[batch], draws)
+            gram, cross = self.structure.noise(self.levels[every], generator)
+            noise_a, noise_b = self.scales.undone(gram * self.noise, cross * self.noise)
+            noise_a += self.a[every]
+            noise_b += self.b[every]
+            redrawn = replace(self, a=noise_a, b=noise_b, levels=self.levels[every], active=self.active[every])
+            again = redrawn.solve(radius, None if columns is None else columns[every])
+            moved = redrawn.values(again).reshape(-1, draws, values.shape[1])
             widths[batch] = calibrated(values[batch], moved, again.slopes.reshape(-1, draws, again.slopes.shape[1]), radius)
         return widths
-
-    def _noise(self, levels: Indices, generator: np.random.Generator) -> tuple[Floats, Floats]:
-        """Fresh noise on A and b, one draw for each row of ``levels``, from the law of the release."""
-        gram, cross = self.structure.noise(levels, generator)
-        return self.scales.undone(gram * self.noise, cross * self.noise)
 
 
 def calibrated(values: Floats, redrawn: Floats, slopes: Floats, radius: float) -> Floats:

@@ -151,28 +151,19 @@ class MomentTensors:
         n = self.coordinates.size
         return self.cubes.reshape(n, n * n)
 
-    def distances(self, w: Floats, zero: Floats, largest: float) -> tuple[Floats, Floats]:
-        """Mean and standard deviation of t around every point, kept to what a schema allows; d^2 = zero + t."""
-        count = max(float(self.totals[0]), 1.0)
-        mean = (self.totals[2] - 2 * w @ self.vectors[0]) / count
-        second = self.h_squared - 4 * w @ self.vectors[2] + 4 * np.einsum("qi,ij,qj->q", w, self.matrices[0], w)
-        spread = np.sqrt(np.clip(second / count - mean**2, SMALLEST_SPREAD**2, (largest**2 / 2) ** 2))
-        return np.clip(mean, -zero, largest**2 - zero), spread
-
-    def line(self, w: Floats, away: Floats, weight: Weight, largest: float) -> tuple[Floats, Floats]:
-        """(e_0, e_1) of every point: the line in t nearest to the weight where the rows are."""
-        zero = np.einsum("qi,qi->q", w, w) + self.coordinates.kappa + away
-        mean, spread = self.distances(w, zero, largest)
-        squared = np.clip((zero + mean)[:, None] + spread[:, None] * NODES, 0.0, largest**2)
-        return _line(squared, zero, weight)
-
     def statistics(self, w: Floats, away: Floats, weight: Weight, largest: float) -> WeightedSums:
         """Weighted sums around every point; ``away`` is the part of d^2 that these coordinates do not see."""
-        level, slope = self.line(w, away, weight, largest)
         n = self.coordinates.size
         m0, f0, h0, g0 = self.totals
         m1, f1, h1, g1 = self.vectors
         m2, f2, h2 = self.matrices
+        # Mean and standard deviation of t, kept to what a schema allows: there the weight is compared with its line.
+        zero, count = np.einsum("qi,qi->q", w, w) + self.coordinates.kappa + away, max(float(m0), 1.0)
+        mean = (h0 - 2 * w @ m1) / count
+        square = self.h_squared - 4 * w @ h1 + 4 * np.einsum("qi,ij,qj->q", w, m2, w)
+        spread = np.sqrt(np.clip(square / count - mean**2, SMALLEST_SPREAD**2, (largest**2 / 2) ** 2))
+        middle = zero + np.clip(mean, -zero, largest**2 - zero)
+        level, slope = _line(np.clip(middle[:, None] + spread[:, None] * NODES, 0.0, largest**2), zero, weight)
         second = (-2 * slope[:, None] * w) @ self.flat_cubes
         second = second.reshape(len(w), n, n)
         second += level[:, None, None] * m2
