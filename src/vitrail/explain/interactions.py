@@ -227,6 +227,6 @@ def blocks_of(
     blocks = list(mains.values())
     for j, k in pairs:
         first, second = mains[j], mains[k]
-        both = ask(grids[j].with_other(grids[k]).altered(rows)) - outputs[:, None]
+        both = ask(grids[j].axis.crossed(grids[k].axis).altered(rows)) - outputs[:, None]
         blocks.append(both - np.repeat(first, second.shape[1], axis=1) - np.tile(second, first.shape[1]))
     return blocks

@@ -139,30 +139,15 @@ class MapPlots:
         place = int(np.flatnonzero(model.classes_ == active[0].label)[0])
         if shape is None and model.filters is not None:
             shape = model.filters.shape
-        return map_figure(
-            told,
-            [model.maps_[one.number, place] for one in active],
-            [one.weight for one in active],
-            str(active[0].label),
-            shape=shape,
-            footer=model.guarantee_.sentence,
-        )
+        maps, weights = [model.maps_[used.number, place] for used in active], [used.weight for used in active]
+        return map_figure(told, maps, weights, str(active[0].label), shape=shape, footer=model.guarantee_.sentence)
 
 
 @dataclass(frozen=True, slots=True)
 class ActiveMap:
-    """One map at work at one point.
+    """One map at work at one point: the ``number``-th map of class ``label``.
 
-    Attributes
-    ----------
-    label : object
-        The class it speaks for.
-    number : int
-        Which of the class's maps.
-    weight : float
-        Its share in the class's score; the shares of a class add up to one.
-    response : float
-        What it says: its own linear score.
+    ``weight`` is its share in the class's score (the shares of a class add up to one), ``response`` its own linear score.
     """
 
     label: object
@@ -173,20 +158,16 @@ class ActiveMap:
 
 @dataclass(frozen=True, eq=False)
 class MapBank:
-    """All maps of a model, with how much each is used where public rows were given.
+    """All maps of a model, with how much each is used where public rows were given. Reading it costs nothing more.
 
     Attributes
     ----------
-    maps : array (n_maps, n_classes, n_features)
-        The maps, as they act on features.
-    biases : array (n_maps, n_classes)
-        What they add.
-    classes : tuple
-        The classes.
-    features : tuple of str
-        Names of the features.
+    maps, biases : arrays (n_maps, n_classes, n_features) and (n_maps, n_classes)
+        The maps, as they act on features, and what they add.
+    classes, features : tuple
+        The classes, and the names of the features.
     guarantee : TrainingGuarantee
-        The promise of the model; reading it costs nothing more.
+        The promise of the model.
     usage : array (n_maps, n_classes), or None
         Mean share of each map in its class's score, over the public rows that were given.
     """

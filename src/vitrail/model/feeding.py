@@ -8,9 +8,10 @@ from typing import Literal, TypeAlias
 
 from ..errors import ModelError
 from ..schema import FloatArray, Numeric, Schema
-from .predictors import EstimatorPredictor, FunctionPredictor, ModelInput, OnnxPredictor, Predictor
+from .predictors import EstimatorPredictor, ModelInput, OnnxPredictor, Predictor, TorchPredictor
 
 Inputs: TypeAlias = Literal["auto", "features", "values", "frame", "category-frame"]
+Kind: TypeAlias = Literal["features", "values", "frame", "category-frame"]
 INPUTS: tuple[Inputs, ...] = ("auto", "features", "values", "frame", "category-frame")
 
 
@@ -18,7 +19,7 @@ INPUTS: tuple[Inputs, ...] = ("auto", "features", "values", "frame", "category-f
 class Feed:
     """How raw rows become a model's input."""
 
-    kind: Literal["features", "values", "frame", "category-frame", "columns"]
+    kind: Kind | Literal["columns"]
     names: tuple[str, ...] | None = None
 
     def build(self, schema: Schema, raw: FloatArray) -> ModelInput:
@@ -72,53 +73,43 @@ def feed_of(schema: Schema, inputs: Inputs, predictor: Predictor) -> Feed:
         The model.
     """
     names, width = predictor.expected_names, predictor.expected_width
-    if inputs == "auto":
-        return _choose(schema, predictor)
-    if inputs in ("frame", "category-frame"):
-        if isinstance(predictor, OnnxPredictor):
-            return _checked_names(schema, Feed("columns"), names)
-        if not isinstance(predictor, EstimatorPredictor | FunctionPredictor):
+    kind = _chosen(schema, predictor) if inputs == "auto" else inputs
+    if kind in ("frame", "category-frame"):
+        if isinstance(predictor, TorchPredictor):
             raise ModelError(f"inputs is {inputs!r}, but {predictor.label} takes tensors; choose 'features' or 'values'")
-        return _checked_names(schema, Feed(inputs, names), names)
-    offered = schema.n_features if inputs == "features" else schema.n_columns
+        unknown = [name for name in names or () if name not in schema]
+        if unknown:
+            raise ModelError(
+                f"the model was fitted on columns that the schema does not have: {', '.join(map(repr, unknown[:8]))}; "
+                f"the schema has the columns {', '.join(map(repr, schema.names))}"
+            )
+        return Feed("columns") if isinstance(predictor, OnnxPredictor) else Feed(kind, names)
+    offered = schema.n_features if kind == "features" else schema.n_columns
     if width is not None and width != offered:
-        raise ModelError(f"{_expectation(predictor)}, but inputs={inputs!r} gives it {offered} columns{_offer(schema)}")
-    return Feed(inputs, names if names is not None and len(names) == offered else None)
+        raise ModelError(f"{_expectation(predictor)}, but inputs={kind!r} gives it {offered} columns{_offer(schema)}")
+    return Feed(kind, names if names is not None and len(names) == offered else None)
 
 
-def _choose(schema: Schema, predictor: Predictor) -> Feed:
+def _chosen(schema: Schema, predictor: Predictor) -> Kind:
     names, width = predictor.expected_names, predictor.expected_width
     if names is not None:
-        if isinstance(predictor, OnnxPredictor):
-            return _checked_names(schema, Feed("columns"), names)
         # Names of encoded features are tried first: for numbers alone they are the names of the columns too, and then
         # the frame, in original units, is what someone who fitted on a frame has had in hand.
-        if not set(names) <= set(schema.names) and names == schema.feature_names:
-            return Feed("features", names)
+        encoded = not set(names) <= set(schema.names) and names == schema.feature_names
+        if encoded and not isinstance(predictor, OnnxPredictor):
+            return "features"
         by_dtype = isinstance(predictor, EstimatorPredictor) and predictor.uses_category_dtype
-        return _checked_names(schema, Feed("category-frame" if by_dtype else "frame", names), names)
+        return "category-frame" if by_dtype else "frame"
     if width is None:
-        return Feed("features")
+        return "features"
     if width == schema.n_features == schema.n_columns and not _same_either_way(schema):
         raise ModelError(
             f"{_expectation(predictor)}, without names, and the schema has as many features as columns, so it is not plain "
             "what it was fitted on; say inputs='features' (scaled to [0, 1]) or inputs='values' (original units)"
         )
-    if width == schema.n_features:
-        return Feed("features")
-    if width == schema.n_columns:
-        return Feed("values")
+    if width in (schema.n_features, schema.n_columns):
+        return "features" if width == schema.n_features else "values"
     raise ModelError(f"{_expectation(predictor)}{_offer(schema)}; choose inputs=, or wrap the model in a function")
-
-
-def _checked_names(schema: Schema, feed: Feed, names: tuple[str, ...] | None) -> Feed:
-    unknown = [name for name in names or () if name not in schema]
-    if unknown:
-        raise ModelError(
-            f"the model was fitted on columns that the schema does not have: {', '.join(map(repr, unknown[:8]))}; "
-            f"the schema has the columns {', '.join(map(repr, schema.names))}"
-        )
-    return feed
 
 
 def _expectation(predictor: Predictor) -> str:

@@ -136,12 +136,7 @@ class DependencePlan:
 
 
 def plan_dependence(
-    reference: Reference,
-    columns: Sequence[str],
-    noise: float,
-    *,
-    pairs: Sequence[Axis] = (),
-    resolution: int | None = None,
+    reference: Reference, columns: Sequence[str], noise: float, pairs: Sequence[Axis] = (), resolution: int | None = None
 ) -> DependencePlan:
     """Choose grid points, offsets, directions, bounds and shares from public things.
 
@@ -267,10 +262,6 @@ class Grid:
 
     def __len__(self) -> int:
         return len(self.axis)
-
-    def with_other(self, other: Grid) -> Axis:
-        """The grid points of two columns, the first one's varying slowest."""
-        return self.axis.crossed(other.axis)
 
 
 def grid_of(schema: Schema, name: str, marginals: Marginals, most: int) -> Grid:

@@ -79,11 +79,6 @@ class Intervals:
     count_std: Floats
     group: Indices
 
-    @property
-    def name(self) -> str:
-        """The column."""
-        return self.axis.names[0]
-
     def __len__(self) -> int:
         return len(self.axis) - 1
 

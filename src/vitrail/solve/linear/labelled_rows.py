@@ -71,20 +71,11 @@ NO_BANDS_NOTE = "No bands were computed; ask for replicates= to get them."
 
 @dataclass(frozen=True, eq=False)
 class RowsExplainer:
-    """Explains any number of points on rows sampled from one release.
+    """Explains any number of points on rows sampled from one release, ``rows``.
 
-    Attributes
-    ----------
-    problem : LocalProblem
-        Schema, model, labels, and the weight that is used.
-    rows : PrivateRows
-        What was paid for.
-    samples : tuple of LabelledRows
-        Sampled rows with the model's labels; the first explains, the others (from re-noised tables) give bands.
-    ridge : float
-        In units of x = features/sqrt(columns).
-    guarantee : Guarantee
-        The promise for all explanations ever made with it.
+    ``problem`` has the weight that is used. The first of ``samples``, rows with the model's labels, explains; the others
+    (from re-noised tables) give bands. ``ridge`` is in units of x = features/sqrt(columns); ``guarantee`` is the promise for
+    all explanations ever made with it.
     """
 
     problem: LocalProblem
@@ -109,26 +100,26 @@ class RowsExplainer:
         raw = self.problem.schema.read_points(points)
         if len(raw) == 0:
             raise InvalidInput("there are no points to explain; give at least one")
-        made = [self._explain(raw, sample) for sample in self.samples]
-        first, others = made[0], made[1:]
+        z, notes = self.problem.encode(raw), (ROWS_NOTE, NO_BANDS_NOTE)
+        models = [LocalModels(*solve_at(self.problem, z, sample, self.ridge)) for sample in self.samples]
+        first, *others = (
+            explanation_of(
+                self.problem,
+                raw,
+                fitted,
+                guarantee=self.guarantee,
+                cost=self.cost,
+                method="private-rows",
+                notes=notes,
+            )
+            for fitted in models
+        )
         if not others:
             return first
         apart = np.sqrt(np.mean([(other.values - first.values) ** 2 for other in others], axis=0))
         half = float(student.ppf(0.975, len(others))) * apart
         notes = (ROWS_NOTE, BANDS_NOTE.format(count=len(others)))
         return replace(first, lower=first.values - half, upper=first.values + half, notes=notes)
-
-    def _explain(self, raw: Floats, sample: LabelledRows) -> Attribution:
-        phi, means = solve_at(self.problem, self.problem.encode(raw), sample, self.ridge)
-        return explanation_of(
-            self.problem,
-            raw,
-            LocalModels(phi, means),
-            guarantee=self.guarantee,
-            cost=self.cost,
-            method="private-rows",
-            notes=(ROWS_NOTE, NO_BANDS_NOTE),
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,10 +161,12 @@ def explain_on(
     Examples
     --------
     >>> import numpy as np, vitrail as vt
-    >>> schema = vt.Schema({"age": vt.Numeric(0, 100), "smoker": vt.Categorical(["no", "yes"])})
-    >>> people = {"age": np.linspace(0, 100, 20_000), "smoker": np.tile(["no", "yes"], 10_000)}
-    >>> data = vt.PrivateData(people, schema, name="patients", n_rows_public=20_000, budget=vt.Budget(1, 1e-6))
     >>> model = vt.Model(lambda x: 0.2 + 0.3 * x[:, 0] + 0.4 * x[:, 2], range=(0, 1), name="risk")
+    >>> schema = vt.Schema({"age": vt.Numeric(0, 100), "smoker": vt.Categorical(["no", "yes"])})
+    >>> data = vt.PrivateData(
+    ...     {"age": np.linspace(0, 100, 20_000), "smoker": np.tile(["no", "yes"], 10_000)},
+    ...     schema, name="patients", n_rows_public=20_000, budget=vt.Budget(1, 1e-6),
+    ... )
     >>> problem = LocalProblem(schema, model, vt.weights.exponential(0.1))
     >>> local = explain_on(problem, vt.private_rows(data, epsilon=1.0), n_sampled=5000)
     >>> local({"age": 100, "smoker": "yes"}).values.shape

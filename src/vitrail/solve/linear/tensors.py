@@ -172,7 +172,12 @@ class MomentTensors:
         total = level * m0 + slope * (h0 - 2 * w @ m1)
         crossed = level[:, None] * f1 + slope[:, None] * (g1 - 2 * w @ f2)
         labels = level * f0 + slope * (g0 - 2 * w @ f1)
-        return centred(w, total, first, second, labels, crossed)
+        # The same sums over d = y - w instead of y.
+        half = first - 0.5 * total[:, None] * w
+        outer = half[:, :, None] * w[:, None, :]
+        second -= outer
+        second -= outer.transpose(0, 2, 1)
+        return WeightedSums(total, labels, first - total[:, None] * w, second, crossed - labels[:, None] * w)
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,15 +201,6 @@ class WeightedSums:
     mean: Floats
     gram: Floats
     cross: Floats
-
-
-def centred(w: Floats, total: Floats, first: Floats, second: Floats, labels: Floats, crossed: Floats) -> WeightedSums:
-    """The same sums over d = y - w instead of y. ``second`` is overwritten."""
-    half = first - 0.5 * total[:, None] * w
-    outer = half[:, :, None] * w[:, None, :]
-    second -= outer
-    second -= outer.transpose(0, 2, 1)
-    return WeightedSums(total, labels, first - total[:, None] * w, second, crossed - labels[:, None] * w)
 
 
 def over_cells(
