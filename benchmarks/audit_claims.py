@@ -18,7 +18,7 @@ import numpy as np
 import vitrail as vt
 from papers import patel_published, yang_published
 from vitrail.explain.recipe import Terms
-from vitrail.solve.linear.problem import stable
+from vitrail.solve.linear.weights import stable
 from vitrail.vault import rehearse
 from vitrail.vault.questions import grouped_sum
 

@@ -18,7 +18,8 @@ from local_stream import PARTS, Third, non_adaptive, per_query_statistics, proto
 from papers.patel_published import Algorithm3, algorithm_1
 from vitrail.accounting import Cost, epsilon_of, mu_of
 from vitrail.solve.linear.descent import Gradients
-from vitrail.solve.linear.problem import LocalProblem, stable
+from vitrail.solve.linear.problem import LocalProblem
+from vitrail.solve.linear.weights import stable
 
 EPSILON_PER_QUERY = 0.01
 PRICE_FACTORS = (1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 6.0)

@@ -17,8 +17,9 @@ from local_setup import DELTA, Bench, Case, Part, fitted
 from vitrail.accounting import mu_of
 from vitrail.explain.linear.statistics import statistics_question
 from vitrail.solve.linear.labelled_rows import explain_on
-from vitrail.solve.linear.problem import LocalProblem, Weight, custom, exponential, polynomial, stable
+from vitrail.solve.linear.problem import LocalProblem
 from vitrail.solve.linear.statistics import radius_of
+from vitrail.solve.linear.weights import Weight, custom, exponential, polynomial, stable
 
 NON_PRIVATE: tuple[tuple[str, Weight], ...] = (
     ("sharp kernel exp(-d^2/0.05)", exponential(0.05)),

@@ -22,8 +22,9 @@ from peers import synthetic as peer
 from vitrail.accounting import mu_of
 from vitrail.explain.linear.moments import moments_question
 from vitrail.explain.linear.statistics import statistics_question
-from vitrail.solve.linear.problem import LocalProblem, Weight, polynomial, stable
+from vitrail.solve.linear.problem import LocalProblem
 from vitrail.solve.linear.statistics import LocalStatistics
+from vitrail.solve.linear.weights import Weight, polynomial, stable
 
 
 class Judge:

@@ -22,7 +22,8 @@ import exact
 import vitrail as vt
 from running import Part
 from vitrail.results.synopsis import Synopsis
-from vitrail.solve.linear.problem import LocalProblem, Weight
+from vitrail.solve.linear.problem import LocalProblem
+from vitrail.solve.linear.weights import Weight
 
 __all__ = ["DELTA", "Bench", "Cache", "Case", "Part", "Scale", "load"]
 

@@ -11,7 +11,7 @@ import numpy as np
 import exact
 import vitrail as vt
 from local_setup import DELTA, Bench, Case, Part
-from vitrail.solve.linear.problem import polynomial, stable
+from vitrail.solve.linear.weights import polynomial, stable
 
 POINTS_AT_ONCE = 100
 

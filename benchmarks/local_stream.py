@@ -23,9 +23,10 @@ from vitrail.explain.linear import Adaptive
 from vitrail.explain.linear.adaptive import Stream
 from vitrail.explain.linear.descent import Descended, descend
 from vitrail.explain.recipe import Recipe, Terms, cost_of
-from vitrail.solve.linear.descent import Gradients, History, Past, pace_of
-from vitrail.solve.linear.problem import LocalProblem, stable
+from vitrail.solve.linear.descent import Gradients, History, Past, step_sizes
+from vitrail.solve.linear.problem import LocalProblem
 from vitrail.solve.linear.statistics import LocalStatistics, radius_of, scales_of
+from vitrail.solve.linear.weights import stable
 
 PARTS = 3
 AT_ONCE = 10**7
@@ -88,8 +89,8 @@ def thirds(case: Case, queries: int) -> Iterator[Third]:
 
 def non_adaptive(gradients: Gradients, third: Third, mu: float, rng: np.random.Generator) -> tuple[np.ndarray, Cost]:
     """Sound Algorithm 1 for every query on its own, at the library's own number of steps."""
-    pace = pace_of(gradients, mu, third.rows)
-    steps = [(float(eta), 1 / pace.iterations) for eta in pace.sizes()]
+    sizes = step_sizes(gradients, mu, third.rows)
+    steps = [(float(eta), 1 / len(sizes)) for eta in sizes]
     rehearsal = Rehearsal(gradients, third.statistics, third.rows, rng)
     phis, spent = [], Cost()
     for centre in third.centres:

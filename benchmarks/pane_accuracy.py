@@ -24,7 +24,8 @@ from vitrail.accounting import mu_of
 from vitrail.pane.pane import SAMPLED
 from vitrail.pane.pane_recipe import ROW_BINS, PaneExplainer
 from vitrail.solve.linear.labelled_rows import explain_on
-from vitrail.solve.linear.problem import LocalProblem, polynomial
+from vitrail.solve.linear.problem import LocalProblem
+from vitrail.solve.linear.weights import polynomial
 
 KINDS = ("pdp", "ale")
 Row = dict[str, object]

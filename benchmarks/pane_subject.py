@@ -27,7 +27,7 @@ import vitrail as vt
 from local_setup import DELTA, Cache, Part
 from vitrail.model.predictors import mean_of_trees, trees_of
 from vitrail.pane.pane_recipe import WEIGHTS
-from vitrail.solve.linear.problem import polynomial
+from vitrail.solve.linear.weights import polynomial
 
 __all__ = ["DELTA", "EPSILON", "Bench", "Part", "Subject", "bench_of", "shown"]
 

@@ -8,7 +8,7 @@ import pytest
 
 from benchmark_scripts import ROOT, script
 from vitrail import accounting
-from vitrail.solve.linear import problem as weights
+from vitrail.solve.linear import weights
 
 cases = script("papers.patel_cases")
 streams = script("papers.patel_streams")

@@ -12,8 +12,9 @@ import vitrail as vt
 from vitrail.errors import InvalidInput, ModelError, SchemaError
 from vitrail.explain.linear.classes import ShiftedTargets, classes_question
 from vitrail.explain.linear.statistics import statistics_question
-from vitrail.solve.linear.problem import LocalProblem, exponential, polynomial, stable
+from vitrail.solve.linear.problem import LocalProblem
 from vitrail.solve.linear.statistics import scales_of
+from vitrail.solve.linear.weights import exponential, polynomial, stable
 from vitrail.vault import rehearse
 
 SCHEMA = vt.Schema({"a": vt.Numeric(0, 1), "b": vt.Numeric(0, 1), "c": vt.Categorical(["no", "yes"])})

@@ -13,8 +13,9 @@ import vitrail as vt
 from vitrail.errors import InvalidInput, SchemaError
 from vitrail.explain.linear.statistics import statistics_question
 from vitrail.schema import View
-from vitrail.solve.linear.problem import LocalProblem, stable
+from vitrail.solve.linear.problem import LocalProblem
 from vitrail.solve.linear.statistics import scales_of
+from vitrail.solve.linear.weights import stable
 from vitrail.vault import rehearse
 
 SHOES = Path(__file__).resolve().parents[1] / "examples" / "data" / "shoes.parquet"

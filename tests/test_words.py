@@ -13,7 +13,8 @@ import vitrail as vt
 from vitrail.errors import InvalidInput, SchemaError
 from vitrail.schema import View
 from vitrail.schema.words import words_in
-from vitrail.solve.linear.problem import LocalProblem, stable
+from vitrail.solve.linear.problem import LocalProblem
+from vitrail.solve.linear.weights import stable
 
 PRAISE = ("friendly", "clean", "quiet")
 BLAME = ("rude", "dirty", "loud")

@@ -16,7 +16,8 @@ import exact
 import vitrail as vt
 from local_setup import Bench, Cache, Case
 from local_stream import PARTS, Third, parts_of
-from vitrail.solve.linear.problem import LocalProblem, Weight, stable
+from vitrail.solve.linear.problem import LocalProblem
+from vitrail.solve.linear.weights import Weight, stable
 
 TEXT_ROWS_OF_THE_PAPER = 8_765_568 + 50_000
 ROWS_AT_ONCE = 8192

@@ -26,7 +26,8 @@ from papers.patel_cases import (
 from papers.patel_published import algorithm_1
 from vitrail.accounting import mu_of
 from vitrail.solve.linear.descent import Gradients
-from vitrail.solve.linear.problem import LocalProblem, polynomial, stable
+from vitrail.solve.linear.problem import LocalProblem
+from vitrail.solve.linear.weights import polynomial, stable
 
 EPSILONS = (0.01, 0.1)
 PRINTED = {

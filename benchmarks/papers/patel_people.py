@@ -17,8 +17,9 @@ from papers.patel_loss import published_phis
 from vitrail.accounting import mu_of
 from vitrail.explain.linear.moments import moments_question
 from vitrail.solve.linear.descent import Gradients
-from vitrail.solve.linear.problem import LocalProblem, Weight, polynomial, stable
+from vitrail.solve.linear.problem import LocalProblem
 from vitrail.solve.linear.statistics import LocalStatistics, scales_of
+from vitrail.solve.linear.weights import Weight, polynomial, stable
 
 SEX = {1: "men", 2: "women"}
 RACE = {

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from .results.report import Report
     from .schema import BagOfWords, Categorical, Numeric, Picture, Schema
     from .solve.counterfactual.fitted import FittedCounterfactual
-    from .solve.linear import problem as weights
+    from .solve.linear import weights
     from .vault import Block, BoundedSum, GramSum, GroupedSum, PrivateData, ProductSum, Quote, Release, SampledSum, Select
 
 __version__ = "0.1.0"
@@ -100,7 +100,7 @@ _HOMES = {
 _ROOMS = {name: name for name in ("audit", "errors", "flow", "pane", "show")} | {
     "adapters": "explain.adapters",
     "linear": "explain.linear",
-    "weights": "solve.linear.problem",
+    "weights": "solve.linear.weights",
 }
 
 __all__ = [

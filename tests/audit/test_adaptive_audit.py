@@ -28,7 +28,8 @@ from vitrail.accounting import bounded_range_epsilon_of
 from vitrail.explain.linear.adaptive import Stream
 from vitrail.explain.recipe import Terms, drive
 from vitrail.solve.linear.descent import Gradients, History
-from vitrail.solve.linear.problem import LocalProblem, stable
+from vitrail.solve.linear.problem import LocalProblem
+from vitrail.solve.linear.weights import stable
 
 spec = importlib.util.spec_from_file_location(
     "patel_published", Path(__file__).resolve().parents[2] / "benchmarks" / "papers" / "patel_published.py"

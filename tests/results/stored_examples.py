@@ -13,8 +13,8 @@ from vitrail.schema.bins import Bins, bins_of
 from vitrail.solve.counterfactual.codes import Code, IdentityCode, NetworkCode
 from vitrail.solve.linear.coordinates import Partition
 from vitrail.solve.linear.descent import HistoryFile, Past
-from vitrail.solve.linear.problem import exponential, polynomial
 from vitrail.solve.linear.tensors import part_shapes
+from vitrail.solve.linear.weights import exponential, polynomial
 from vitrail.solve.private_tables import Link
 
 DRAW = np.random.default_rng(0)

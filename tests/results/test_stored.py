@@ -15,7 +15,7 @@ from vitrail.results import private_rows
 from vitrail.results.base import Result, Stored
 from vitrail.results.codec import to_files
 from vitrail.results.synopsis import Synopsis
-from vitrail.solve.linear.problem import custom
+from vitrail.solve.linear.weights import custom
 
 FIELDS = "result/fields.json"
 ALL = pytest.mark.parametrize("made", EXAMPLES.values(), ids=EXAMPLES)

@@ -23,7 +23,7 @@ from ..model import Model
 from ..model.feeding import INPUTS
 from ..schema import Schema
 from ..schema.reading import did_you_mean
-from ..solve.linear.problem import Weight, exponential, inverse_quadratic, polynomial, stable
+from ..solve.linear.weights import Weight, exponential, inverse_quadratic, polynomial, stable
 
 if TYPE_CHECKING:
     from ..ledger import SqlLedger

@@ -6,7 +6,7 @@ For a column j with grid points a, a pair (j, k) with grid points (a, b), and a 
     I_jk(a, b) = f(x_j := a, x_k := b) - f(x_j := a) - f(x_k := b) + f(x)
 
 Means over rows are differences of partial dependence: mean I_jk = PD_jk - PD_j - PD_k + const, which is what Friedman &
-Popescu (2008) call the interaction of j and k, and mean (I_jk + D_j + D_k) = PD_jk + const; ``solve.curves.pairs`` makes H
+Popescu (2008) call the interaction of j and k, and mean (I_jk + D_j + D_k) = PD_jk + const; ``curves.dependence`` makes H
 of them. Summing I and D rather than PD is what makes it affordable: a row's I is zero where the columns do not act together.
 Reference rows and the public model say, for free, which pairs are likely to act together; those are measured.
 

@@ -2,7 +2,7 @@
 
 Three questions, each planned from the answers before it: counts of every fine bin of every column (a fifth of mu squared);
 coarse tables of all pairs of columns, only to choose which belong together (a fifth); finer tables of the chosen pairs
-(three fifths). The model of the joint distribution (``solve.rows``) and every row sampled from it are post-processing.
+(three fifths). The model of the joint distribution (``private_tables``) and every row sampled from it are post-processing.
 Shares of the price, numbers of groups and of parents are fixed here, from public numbers. They were chosen on Adult, where
 the error of local explanations hardly moved when shares or group sizes were halved or doubled.
 

@@ -4,7 +4,7 @@
 z; here the background is public, drawn from released histograms. A row x follows, for each of a few background rows z, one
 chain from x to z that exchanges a column at a time; what a column takes away on the way is its contribution, and the average
 over chains estimates the Shapley vector phi. Which z, and in which order, is decided by a hash of the row
-(``solve.shapley.permutations``), every second order being the reverse of the one before: as good as a draw of its own for
+(``solve.coalitions``), every second order being the reverse of the one before: as good as a draw of its own for
 every row, so means over rows are means over the whole background. Contributions of one chain add up to f(x) - f(z), so
 each is at most R in size and phi at most R sqrt(d) long. Every altered row is asked of the vault in its own row's place.
 

@@ -37,7 +37,8 @@ from ..solve.counterfactual.classes import OPPOSITE, Columns, Ranges
 from ..solve.counterfactual.fitted import FittedCounterfactual
 from ..solve.counterfactual.search import PLAUSIBILITY_WEIGHT
 from ..solve.linear.labelled_rows import RowsExplainer, explain_on
-from ..solve.linear.problem import LocalProblem, polynomial
+from ..solve.linear.problem import LocalProblem
+from ..solve.linear.weights import polynomial
 from .histograms import marginals_of
 from .manifest import Line, MadeFor, Manifest
 from .models import opened

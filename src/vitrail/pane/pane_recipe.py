@@ -46,7 +46,7 @@ from ..results.synopsis import Synopsis
 from ..schema.reading import did_you_mean
 from ..solve.linear.cells import expected_gradient_noise
 from ..solve.linear.coordinates import MOST_COORDINATES, Partition
-from ..solve.linear.problem import polynomial
+from ..solve.linear.weights import polynomial
 from ..vault import PrivateData
 from .histograms import marginals_of, with_drawn_densities
 from .manifest import MOST_FEATURES, Line, Manifest, Part

@@ -36,9 +36,10 @@ from ..model import Model
 from ..schema import Schema
 from ..solve.linear.coordinates import Coordinates, Partition
 from ..solve.linear.least_squares import solve_affine, solve_in_ball
-from ..solve.linear.problem import Labels, Weight, active_features, by_column
+from ..solve.linear.problem import Labels, active_features, by_column
 from ..solve.linear.statistics import DRAWS, FEWEST_DRAWS, calibrated
 from ..solve.linear.tensors import Blocks, MomentTensors, WeightedSums, blocks_of, over_cells, part_shapes, shrink
+from ..solve.linear.weights import Weight
 from .archive import read_bytes
 from .attribution import Attribution
 from .band_claim import claim_of

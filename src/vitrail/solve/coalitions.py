@@ -1,25 +1,23 @@
-"""The order in which columns are exchanged: drawn for every row, by a hash of the row.
+"""Shapley values of points: orders of columns, the model along them, and values that add up from noisy sums.
 
-What a row contributes must be a function of that row alone, so its permutation cannot come from a stream of random
-numbers. It could be public and the same for all rows, but then its error stays however many rows there are. Here it is
-a keyed hash of the row's own content: as good as a draw of its own for every distinct row, so the error is an average
-over rows and shrinks with their number. (Adult, random forest of full depth, 4 096 rows, five points: root mean squared
-error of a value 0.0010 of the range; with one public permutation for all rows 0.016, with eight 0.006, however many rows.)
-The key is public. The bound on a row's contribution holds for any order, so nothing private rests on the hash.
+*The order in which columns are exchanged* is drawn for every row, by a hash of the row. What a row contributes must be a
+function of that row alone, so its permutation cannot come from a stream of random numbers. It could be public and the same
+for all rows, but then its error stays however many rows there are. Here it is a keyed hash of the row's own content: as
+good as a draw of its own for every distinct row, so the error is an average over rows and shrinks with their number.
+(Adult, random forest of full depth, 4 096 rows, five points: root mean squared error of a value 0.0010 of the range; with
+one public permutation for all rows 0.016, with eight 0.006, however many rows.) The key is public. The bound on a row's
+contribution holds for any order, so nothing private rests on the hash.
 
-The model along a chain of rows from a private row x to a public point z, exchanging one column at a time.
+*Chains.* From a private row x to a public point z, one column is exchanged at a time. The chain has one step per column; a
+step that changes nothing (x and z agree there) needs no model call, and the end of the chain is the point, whose output is
+public. Of what is left, hybrids that are the same in every bit (many are, close to the point) are asked for once, packed
+into calls of one constant shape. Which rows are in a call together depends on the data, so this is done only where the
+model's outputs were seen, on public rows, to depend on their row alone in calls of that shape, bit for bit. Any other model
+is asked for one whole chain at a time, again a constant shape, in which a row's outputs cannot depend on other rows.
 
-The chain has one step per column; a step that changes nothing (x and z agree there) needs no model call, and the end
-of the chain is the point, whose output is public. Of what is left, hybrids that are the same in every bit (many are, close
-to the point) are asked for once, packed into calls of one constant shape. Which rows are in a call together depends on
-the data, so this is done only where the model's outputs were seen, on public rows, to depend on their row alone in calls of
-that shape, bit for bit. Any other model is asked for one whole chain at a time, again a constant shape, in which a row's
-outputs cannot depend on other rows.
-
-From noisy sums over rows to Shapley values that add up, their bands and their notes. Pure post-processing.
-
-Released are, over the m0 declared rows, noisy averages v_qj of what column j adds at point q (noise of standard deviation s
-each) and b of the outputs (noise t). The averages they stand for satisfy, where no row was clipped and m0 is the row count,
+*Reconciling*, which is post-processing. Released are, over the m0 declared rows, noisy averages v_qj of what column j adds
+at point q (noise of standard deviation s each) and b of the outputs (noise t). The averages they stand for satisfy, where
+no row was clipped and m0 is the row count,
 
     b + sum_j v_qj = f(z_q)    for every q, and f(z_q) is public.
 

@@ -1,4 +1,6 @@
-"""Noisy counts and tables made into distributions that agree. Post-processing only.
+"""From noisy counts and tables to a joint distribution that rows are sampled from. Post-processing only.
+
+*Distributions that agree*:
 
 - *Total*: every column's counts add up to the number of rows; the best combination weighs them by 1/bins.
 - *Agreed shares* of a column's groups: its counts and the margins of every table it is in are independent estimates of the
@@ -10,29 +12,26 @@
 - *Shrunken tables*, for choosing a structure: the departure from independence times max(0, 1 - noise/observed) in the
   chi-square metric (James & Stein): a pair whose table is all noise counts as independent.
 
-How columns are cut for private rows: fine public bins first, then groups of them that their noisy shares suggest.
+*How columns are cut*: fine public bins first, then groups of them that their noisy shares suggest. *Bins* come from the
+schema alone. Wide numeric columns get a bin of their own at either bound: values outside the bounds are clipped to them,
+and many columns (capital gains, days in hospital) sit at their lower bound most of the time; spread over an interval, those
+rows would become people who do not exist. *Groups* merge bins until a table of groups by groups has cells that stand out of
+the noise. They are read off released numbers: post-processing.
 
-*Bins* come from the schema alone. Wide numeric columns get a bin of their own at either bound: values outside the
-bounds are clipped to them, and many columns (capital gains, days in hospital) sit at their lower bound most of the
-time; spread over an interval, those rows would become people who do not exist. *Groups* merge bins until a table of
-groups by groups has cells that stand out of the noise. They are read off released numbers: post-processing.
+*Which tables to pay for*: a junction tree chosen from shrunken pairwise distributions. Columns are put in an order in which
+each has at most k parents, earlier columns that form a clique: a k-tree (k = 1 is the tree of Chow & Liu 1968). Its joint
+distribution is a product of conditionals, so rows are sampled exactly, and it needs d k - k(k+1)/2 tables: two parents
+instead of one cost twice the tables, hence sqrt 2 of the noise, and keep far more of what ties the columns together. What a
+column would gain from its parents is the mutual information with them under the least committed (maximum-entropy)
+distribution that has the pairwise tables; three-way tables are not asked for.
 
-Which tables to pay for: a junction tree chosen from shrunken pairwise distributions. Post-processing only.
-
-Columns are put in an order in which each has at most k parents, earlier columns that form a clique: a k-tree (k = 1 is
-the tree of Chow & Liu 1968). Its joint distribution is a product of conditionals, so rows are sampled exactly, and it
-needs d k - k(k+1)/2 tables: two parents instead of one cost twice the tables, hence sqrt 2 of the noise, and keep far
-more of what ties the columns together. What a column would gain from its parents is the mutual information with them under
-the least committed (maximum-entropy) distribution that has the pairwise tables; three-way tables are not asked for.
-
-The joint distribution: conditionals along a k-tree, and exact sampling from it. Post-processing only.
-
-Each column's distribution given its parents is the least committed one that has the agreed tables with each parent: raking
-starts from the parents' own joint distribution, which is a margin of an earlier clique, and ends with it, so that all
-cliques agree on what they share. Noisy tables of three columns may contradict each other: then no distribution has all of
-them, raking stops in between, and what is sampled has the tables of :meth:`Network.table`, near the measured ones. The
-product of the conditionals is then the joint distribution, and drawing columns in order draws from it exactly. A group is
-opened into bins by the column's own noisy counts, a bin into values evenly.
+*The joint distribution*: conditionals along a k-tree, and exact sampling from it. Each column's distribution given its
+parents is the least committed one that has the agreed tables with each parent: raking starts from the parents' own joint
+distribution, which is a margin of an earlier clique, and ends with it, so that all cliques agree on what they share. Noisy
+tables of three columns may contradict each other: then no distribution has all of them, raking stops in between, and what
+is sampled has the tables of :meth:`Network.table`, near the measured ones. The product of the conditionals is then the
+joint distribution, and drawing columns in order draws from it exactly. A group is opened into bins by the column's own
+noisy counts, a bin into values evenly.
 """
 
 from __future__ import annotations

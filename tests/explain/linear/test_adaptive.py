@@ -9,7 +9,8 @@ import vitrail as vt
 from quadratic_loss import excess_loss
 from vitrail.errors import BudgetExceeded, InvalidInput
 from vitrail.solve.linear.descent import FEWEST_SHARES, Gradients, History, Past, shares_needed
-from vitrail.solve.linear.problem import LocalProblem, stable
+from vitrail.solve.linear.problem import LocalProblem
+from vitrail.solve.linear.weights import stable
 
 WIDTH = 6
 SCHEMA = vt.Schema({f"x{i}": vt.Numeric(0, 1) for i in range(WIDTH)})

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import vitrail as vt
-from vitrail.solve.linear.problem import LocalProblem, stable
+from vitrail.solve.linear.problem import LocalProblem
 from vitrail.solve.linear.statistics import LocalStatistics, radius_of, scales_of
+from vitrail.solve.linear.weights import stable
 
 LEVELS = {"job": 6, "team": 4, "town": 8}
 SCHEMA = vt.Schema(

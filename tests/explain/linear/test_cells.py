@@ -12,7 +12,8 @@ from vitrail.explain.linear import moments
 from vitrail.results.synopsis import Synopsis
 from vitrail.solve.linear import cells
 from vitrail.solve.linear.coordinates import Coordinates, Partition
-from vitrail.solve.linear.problem import LocalProblem, exponential, polynomial, stable
+from vitrail.solve.linear.problem import LocalProblem
+from vitrail.solve.linear.weights import exponential, polynomial, stable
 from vitrail.vault.setting import Setting
 
 SCHEMA = vt.Schema(

@@ -12,7 +12,8 @@ from vitrail.errors import BudgetExceeded, InvalidInput
 from vitrail.explain.linear import descent
 from vitrail.solve.linear.descent import Gradients, step_sizes
 from vitrail.solve.linear.least_squares import solve_affine
-from vitrail.solve.linear.problem import LocalProblem, stable
+from vitrail.solve.linear.problem import LocalProblem
+from vitrail.solve.linear.weights import stable
 
 SCHEMA = vt.Schema({"a": vt.Numeric(0, 1), "b": vt.Numeric(0, 1), "team": vt.Categorical(["red", "blue"])})
 MODEL = vt.Model(lambda x: np.clip(0.1 + 0.8 * x[:, 0] * x[:, 1], 0, 1), range=(0, 1), name="toy")

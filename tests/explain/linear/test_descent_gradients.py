@@ -10,7 +10,8 @@ import vitrail as vt
 from error_rates import normal_bound, square_sum_bounds
 from vitrail.explain.linear.descent import choice_question, gradient_question, means_question
 from vitrail.solve.linear.descent import INTERCEPT_UNIT, Gradients
-from vitrail.solve.linear.problem import LocalProblem, custom, exponential, inverse_quadratic, polynomial, stable
+from vitrail.solve.linear.problem import LocalProblem
+from vitrail.solve.linear.weights import custom, exponential, inverse_quadratic, polynomial, stable
 from vitrail.vault import rehearse
 from vitrail.vault.setting import Setting
 

@@ -10,7 +10,8 @@ from vitrail.errors import InvalidInput
 from vitrail.solve.linear.descent import History, HistoryFile, Past
 from vitrail.solve.linear.labelled_rows import explain_from
 from vitrail.solve.linear.least_squares import solve_affine, solve_in_ball
-from vitrail.solve.linear.problem import LocalProblem, stable
+from vitrail.solve.linear.problem import LocalProblem
+from vitrail.solve.linear.weights import stable
 
 SCHEMA = vt.Schema({"a": vt.Numeric(0, 1), "b": vt.Numeric(0, 1), "team": vt.Categorical(["red", "blue"])})
 

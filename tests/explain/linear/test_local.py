@@ -8,7 +8,7 @@ import pytest
 
 import vitrail as vt
 from vitrail.errors import BudgetExceeded, InvalidInput, ModelError, SchemaError
-from vitrail.solve.linear.problem import exponential
+from vitrail.solve.linear.weights import exponential
 
 SCHEMA = vt.Schema(
     {

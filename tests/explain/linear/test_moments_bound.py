@@ -12,7 +12,8 @@ from error_rates import CONFIDENCE, planted_noise
 from vitrail.explain.linear import moments
 from vitrail.solve.linear.cells import _costs_and_norms, choose_scales
 from vitrail.solve.linear.coordinates import Partition
-from vitrail.solve.linear.problem import LocalProblem, exponential, polynomial, stable
+from vitrail.solve.linear.problem import LocalProblem
+from vitrail.solve.linear.weights import exponential, polynomial, stable
 from vitrail.vault import rehearse
 from vitrail.vault.setting import Setting
 

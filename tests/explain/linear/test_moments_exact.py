@@ -10,8 +10,9 @@ from vitrail.guarantee import Guarantee
 from vitrail.results.synopsis import Synopsis
 from vitrail.solve.linear.cells import choose_scales
 from vitrail.solve.linear.coordinates import Coordinates, Partition
-from vitrail.solve.linear.problem import LocalProblem, Weight, exponential, polynomial
+from vitrail.solve.linear.problem import LocalProblem
 from vitrail.solve.linear.tensors import blocks_of, shrink
+from vitrail.solve.linear.weights import Weight, exponential, polynomial
 from vitrail.vault.setting import Setting
 
 SCHEMAS = {

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from vitrail.solve.linear.problem import stable
+from vitrail.solve.linear.weights import stable
 
 WEIGHT = stable(1.0)
 PHI = np.array([1.0, 0.0])

@@ -13,7 +13,8 @@ from error_rates import planted_noise
 from vitrail.errors import InvalidInput, ModelError, SchemaError
 from vitrail.results.private_rows import PrivateRows
 from vitrail.solve.linear.labelled_rows import LEAST_WEIGHT, LabelledRows, RowsExplainer, anchors, explain_on, solve_at
-from vitrail.solve.linear.problem import LocalProblem, exponential, stable
+from vitrail.solve.linear.problem import LocalProblem
+from vitrail.solve.linear.weights import exponential, stable
 
 DATA = Path(__file__).resolve().parents[3] / "examples" / "data"
 SCHEMA = vt.Schema(

@@ -10,8 +10,9 @@ import vitrail as vt
 from error_rates import CONFIDENCE, normal_bound, planted_noise
 from vitrail import audit
 from vitrail.explain.linear.statistics import statistics_question
-from vitrail.solve.linear.problem import LocalProblem, custom, exponential, stable
+from vitrail.solve.linear.problem import LocalProblem
 from vitrail.solve.linear.statistics import LocalStatistics, Scales, Structure, radius_of, scales_of
+from vitrail.solve.linear.weights import custom, exponential, stable
 from vitrail.vault import rehearse
 
 SCHEMA = vt.Schema(

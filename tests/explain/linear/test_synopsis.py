@@ -13,7 +13,8 @@ from quadratic_loss import excess_loss
 from vitrail.errors import BudgetExceeded, InvalidInput, SchemaError
 from vitrail.explain.linear import moments
 from vitrail.results.synopsis import Synopsis
-from vitrail.solve.linear.problem import LocalProblem, custom, exponential, polynomial
+from vitrail.solve.linear.problem import LocalProblem
+from vitrail.solve.linear.weights import custom, exponential, polynomial
 
 SCHEMA = vt.Schema(
     {

@@ -33,8 +33,9 @@ from ...guarantee import Guarantee
 from ...model import Model
 from ...results import Attribution
 from ...schema import Level, View
-from ...solve.linear.problem import LocalProblem, Weight
+from ...solve.linear.problem import LocalProblem
 from ...solve.linear.statistics import LocalStatistics, scales_of
+from ...solve.linear.weights import Weight
 from ...vault import Block, PrivateData, ProductSum
 from ..recipe import Ask, Conversation, LocalExplainer, Recipe, Terms, points_identity
 from .local_linear import LocalLinear

@@ -17,7 +17,8 @@ from ...guarantee import Guarantee
 from ...results import Attribution
 from ...results.synopsis import Synopsis
 from ...solve.linear.labelled_rows import RowsExplainer, explain_on
-from ...solve.linear.problem import LocalProblem, Weight
+from ...solve.linear.problem import LocalProblem
+from ...solve.linear.weights import Weight
 from ...vault import PrivateData
 from ..private_rows import private_rows
 from ..recipe import Conversation, GlobalExplainer, Recipe, Terms

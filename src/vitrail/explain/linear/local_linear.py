@@ -27,7 +27,8 @@ from ...results.synopsis import Synopsis
 from ...schema import Numeric, Schema, View
 from ...solve.linear.descent import Gradients, History, Past
 from ...solve.linear.labelled_rows import RowsExplainer, explain_from
-from ...solve.linear.problem import Labels, LocalProblem, Weight, custom, polynomial, stable
+from ...solve.linear.problem import Labels, LocalProblem
+from ...solve.linear.weights import Weight, custom, polynomial, stable
 from ...vault import PrivateData
 from ..recipe import Conversation, GlobalExplainer, LocalExplainer, Recipe, Terms, points_identity
 from .adaptive import NOT_KEPT_NOTE, Keeper, Stream, keeper_of, kept_history, stream_explanation

@@ -1,13 +1,12 @@
-"""Which class a model puts a row in: a side of a threshold, or the largest of several outputs.
+"""Which class a model puts a row in, and what a person may change to get to another. Public, all of it.
 
-The class is a function of the public model's outputs for that row alone, so it may be computed inside the vault. A row that
-the model fails on has no class.
+*Classes*: a side of a threshold, or the largest of several outputs. The class is a function of the public model's outputs
+for that row alone, so it may be computed inside the vault. A row that the model fails on has no class.
 
-What may change: immutable and one-directional columns, the features to vary, permitted ranges. Public, all of it.
-
-A candidate is *settled* before a model sees it: every value that may not be what it is becomes the nearest permitted one, or
-the person's own. So whatever the search proposes, answers lie in the schema and keep the rules. A person's own value is
-always permitted: a range says where a *changed* value may lie.
+*Rules*: immutable and one-directional columns, the features to vary, permitted ranges. A candidate is *settled* before a
+model sees it: every value that may not be what it is becomes the nearest permitted one, or the person's own. So whatever
+the search proposes, answers lie in the schema and keep the rules. A person's own value is always permitted: a range says
+where a *changed* value may lie.
 """
 
 from __future__ import annotations

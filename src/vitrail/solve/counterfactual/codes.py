@@ -1,4 +1,4 @@
-"""Linear codes of rows, trained on released moments. Post-processing.
+"""Codes of rows, in which classes have prototypes: linear ones, trained on released moments, and a small network.
 
 *The functional mechanism.* The loss of an autoencoder whose output is affine in x depends on the rows through the count and
 the first and second moments only. Its perturbed polynomial is the same loss on released moments, so training is
@@ -17,11 +17,10 @@ xhat = 1/2 + W h / 4 = a + B x with a = 1/2 + W 1 / 8 and B = W W^T / 16, and
 S1 and S2 being the sums of x and x x^T, m the count. (Yang et al. perturb coefficients of a basis that contains the rows
 themselves, which is not private: docs/errata.md.) Test: tests/explain/counterfactual/test_counterfactual_bounds.py.
 
-A small neural network as a code: one hidden layer, and the steps of its training from noisy sums of gradients.
-
-z is the encoded row, cut to length ``scale``; h = tanh(z W1 + b1), xhat = s(h W2 + b2) with the sigmoid s. The loss of a row
-is the cross-entropy of xhat and z; its gradient by the argument of s is d = xhat - z, by that of tanh
-e = (d W2^T)(1 - h^2). The questions about rows are in ``explain/counterfactual.py``.
+*Network*: one hidden layer, and the steps of its training from noisy sums of gradients. z is the encoded row, cut to length
+``scale``; h = tanh(z W1 + b1), xhat = s(h W2 + b2) with the sigmoid s. The loss of a row is the cross-entropy of xhat and
+z; its gradient by the argument of s is d = xhat - z, by that of tanh e = (d W2^T)(1 - h^2). The questions about rows are in
+``explain/counterfactual.py``.
 
 *Bits.* What a row says must not depend on the rows beside it, and the last bits of matrix products do. Here z, h and d are
 multiples of 2^-20 in [-1, 1], weights multiples of 2^-16 of at most 16, and sums have at most 2^11 terms: every partial sum

@@ -3,7 +3,7 @@
 Everything here reads releases and the public model only. The promise is about the rows behind the picture, given the model;
 what the model itself learned from its training rows is not covered.
 
-Eq. 18 of Yang et al. for models with gradients: from the prototype, in the latent space, with torch.
+*Models with gradients* start from minima of eq. 18 of Yang et al. too: from the prototype, in the latent space, with torch.
 
     minimise over d:  alpha miss(f(x), wanted) + beta |x - point| + gamma |d|,   x = decode(prototype + d)
 

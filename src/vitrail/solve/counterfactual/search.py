@@ -1,14 +1,7 @@
-"""Rows that look like a class: private rows and draws from the picture, as far as the public model puts them there.
-
-Post-processing of releases, and of the public model. Answers are sought near these rows, and the mean distance to the
-nearest twenty of them is what ``plausibility`` means. Twenty, because a search that likes to be near one private row finds
-the odd one that noise put where nobody is: on Adult (forest, epsilon 0.75) answers near one row were 1.6 from the nearest
-held-out real row of the class, answers near twenty 0.9 to 1.0, both some 1.1 from the person.
-
-The search for counterfactuals: public post-processing, many people at once, thousands of rows per call of the model.
+"""The search for counterfactuals: public post-processing, many people at once, thousands of rows per call of the model.
 
 1. *Candidates*: the rows of the wanted class nearest to the person, its prototype, points between (and, for differentiable
-   models, minima of eq. 18: ``latent_descent``), settled onto the rules. Those that the model puts in the wanted class are
+   models, minima of eq. 18: ``fitted``), settled onto the rules. Those that the model puts in the wanted class are
    valid.
 2. *Fallback* for people without any: one column at a time towards the class, then random permitted rows.
 3. *Less change*: numeric changes are taken back as far as the model agrees (a binary search on the amount); then single
@@ -17,6 +10,12 @@ The search for counterfactuals: public post-processing, many people at once, tho
 4. *Several answers*: the best, then those that are good and far from what was chosen.
 
 Every step keeps a row valid or leaves it as it was, so that the last word on validity is the model's own.
+
+*The pool of a class* are rows that look like it: private rows and draws from the picture, as far as the public model puts
+them there. Answers are sought near these rows, and the mean distance to the nearest twenty of them is what ``plausibility``
+means. Twenty, because a search that likes to be near one private row finds the odd one that noise put where nobody is: on
+Adult (forest, epsilon 0.75) answers near one row were 1.6 from the nearest held-out real row of the class, answers near
+twenty 0.9 to 1.0, both some 1.1 from the person.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Partial dependence: where it is measured, how noise is dealt over it, and curves from the noisy means.
+"""Partial dependence and interactions: where they are measured, how noise is dealt over them, what noisy means say.
 
 A row's curve along an axis is split into a *shape* (less its mean over the grid points) and a *level* (that mean), which all
 axes have nearly in common. Reference means are subtracted before the sum and added back afterwards.
@@ -13,11 +13,10 @@ in every curve, a shape in its own. Shares are those with the smallest product o
 that every curve is served in proportion to its own size; of a shape, what counts is the variance that is left once the
 reference has been taken into account (``balanced_shares``).
 
-Pairs of columns: small public grids with weights, and Friedman's H from noisy sums on them.
-
-A numeric column gets a few values at even steps of its released distribution, a categorical one its most frequent levels.
-Weights are the released shares that each grid point stands for; those of a pair are products, as if the columns were
-independent. With weights w and everything less its weighted mean, for the two columns' blocks D_j, D_k and the pair's I,
+*Pairs of columns*: small public grids with weights, and Friedman's H from noisy sums on them. A numeric column gets a few
+values at even steps of its released distribution, a categorical one its most frequent levels. Weights are the released
+shares that each grid point stands for; those of a pair are products, as if the columns were independent. With weights w and
+everything less its weighted mean, for the two columns' blocks D_j, D_k and the pair's I,
 
     H^2 = sum w I^2 / sum w (I + D_j + D_k)^2        (Friedman & Popescu 2008)
 

@@ -1,17 +1,17 @@
-"""Donors: values that a column might have in another row, from released histograms.
+"""Permutation importance: values from other rows, and losses with a known largest value.
 
-Shuffling a column would make a row's contribution depend on other rows. Here a row gets its donors by itself: numbers in
-[0, 1) from a hash of the row's own values, put through the inverse of the column's released distribution. To the model that
-is as good as a draw (``coalitions`` says why), and what a row contributes is a function of that row alone. The
-k-th of K donors is k/K further along, so that K of them are spread evenly over the distribution.
+*Donors*: values that a column might have in another row, from released histograms. Shuffling a column would make a row's
+contribution depend on other rows. Here a row gets its donors by itself: numbers in [0, 1) from a hash of the row's own
+values, put through the inverse of the column's released distribution. To the model that is as good as a draw
+(``coalitions`` says why), and what a row contributes is a function of that row alone. The k-th of K donors is k/K further
+along, so that K of them are spread evenly over the distribution.
 
 The histogram is smoothed before it is drawn from (``reference``). Post-processing, as is everything here.
 
-Losses with a known largest value: what a prediction costs, given the target.
-
-A loss is a function of one row's target and one output, and its largest value follows from what is declared: the target's
-range and the model's. Outputs are clipped to the model's range by the vault, targets to theirs by the schema, and what a
-loss of the caller's own returns is clipped to [0, ``loss_bound``] here.
+*Losses*: what a prediction costs, given the target. A loss is a function of one row's target and one output, and its
+largest value follows from what is declared: the target's range and the model's. Outputs are clipped to the model's range by
+the vault, targets to theirs by the schema, and what a loss of the caller's own returns is clipped to [0, ``loss_bound``]
+here.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
-"""How a column is cut for accumulated effects: intervals, and the groups of neighbouring ones that are measured at once.
+"""Accumulated local effects: how columns are cut, what is measured, where it is clipped, and curves from noisy means.
 
-The intervals of a numeric column end at its 100 quantiles, where the released histogram, smoothed, can tell them apart:
-rarer values share an interval with their neighbours. The finished curve has these intervals. *Measured* are groups of them:
-a row tells of the change over its whole group. With K groups of equal counts a running sum of K noisy effects has a variance
-of about K^3 C^2, so few groups are much less noisy, and the reference says how the change is spread inside; many groups rely
-on the reference less. ``grouped`` takes the number with the smallest expected variance of the curve, from public quantities.
-Steps between neighbouring levels of a categorical column are intervals of their own, one in each group.
-
-Accumulated local effects: what is measured of every column, where it is clipped, and curves from the noisy means.
+*Intervals*, and the groups of neighbouring ones that are measured at once. The intervals of a numeric column end at its 100
+quantiles, where the released histogram, smoothed, can tell them apart: rarer values share an interval with their
+neighbours. The finished curve has these intervals. *Measured* are groups of them: a row tells of the change over its whole
+group. With K groups of equal counts a running sum of K noisy effects has a variance of about K^3 C^2, so few groups are
+much less noisy, and the reference says how the change is spread inside; many groups rely on the reference less. ``grouped``
+takes the number with the smallest expected variance of the curve, from public quantities. Steps between neighbouring levels
+of a categorical column are intervals of their own, one in each group.
 
 *Estimate*: the released sum of a group k of intervals is N_k (effect_k - reference_k) + noise, for the noisy count N_k of
 the histogram: a linear measurement, which ``kriging`` combines with what the model says about how effects vary. Groups with

@@ -1,23 +1,22 @@
-"""Axes: the public grid points along a column at which a model is looked at.
+"""What sums over private rows are planned from: public grid points, smoothed histograms, and reference rows.
 
-At each grid point some columns of a row (one, or two for a surface) are exchanged for public values; the others stay. Grid
-points come from the schema and from released histograms: all levels of a categorical column, all values of an integer column
-that has few, otherwise an even spread over the declared range, denser where the histogram has its mass.
+*Axes*: the grid points along a column at which a model is looked at. At each some columns of a row (one, or two for a
+surface) are exchanged for public values; the others stay. Grid points come from the schema and from released histograms:
+all levels of a categorical column, all values of an integer column that has few, otherwise an even spread over the declared
+range, denser where the histogram has its mass.
 
-A released histogram made smoother where its noise is larger than what it holds, and how well it is known then.
-
-The noise of a histogram is as large as a bin where rows are few. Bins that do not stand out of it are smoothed: in the
-cosine spectrum of such bins the noise is equal everywhere, and what a histogram has to say is mostly in the first
-frequencies. Blocks of 1, 2, 4, ... frequencies are shrunk by f = 1 - noise/energy (James & Stein 1961), those that are all
-noise to zero; levels have no order, so there all frequencies are one block.
+*Smoothing*: a released histogram made smoother where its noise is larger than what it holds. The noise of a histogram is as
+large as a bin where rows are few. Bins that do not stand out of it are smoothed: in the cosine spectrum of such bins the
+noise is equal everywhere, and what a histogram has to say is mostly in the first frequencies. Blocks of 1, 2, 4, ...
+frequencies are shrunk by f = 1 - noise/energy (James & Stein 1961), those that are all noise to zero; levels have no order,
+so there all frequencies are one block.
 
 *What is left unknown*: were a block's frequencies drawn from a normal law of the energy that was seen beyond the noise, each
 would be known with variance f sigma^2 afterwards. Sums over neighbouring bins (``Smoothed.variance_of``) follow from that;
 they are far better known than sums of independent noise. Post-processing of a release, as is everything here.
 
-Reference rows: public rows that look somewhat like the private ones, and what the public model does along them.
-
-They are drawn from released histograms (smoothed: ``smoothing``), each column on its own, so they are post-processing and
+*Reference rows*: public rows that look somewhat like the private ones, and what the public model does along them. They are
+drawn from released histograms, smoothed, each column on its own, so they are post-processing and
 cost nothing; with the public model they say in advance roughly what a curve will look like (its *prior mean*), in which ways
 it may differ (the *covariance* of single rows' curves: if the private rows are a reweighting of such rows, their mean curve
 moves in just these directions), and how large a row's contribution can be (the *clip*). None of that is trusted for privacy:

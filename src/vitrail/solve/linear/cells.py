@@ -29,8 +29,8 @@ import numpy as np
 from ..._types import Floats
 from ...schema import Schema
 from .coordinates import Coordinates, Partition
-from .problem import Weight
 from .tensors import typical_line, typical_squares
+from .weights import Weight
 
 # A typical square of what the explanation says at y = 0, phi_0 - w.phi; f lies in [-1, 1].
 OFFSET_SQUARED = 0.2

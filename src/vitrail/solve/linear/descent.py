@@ -1,4 +1,4 @@
-"""Public facts about noisy gradients of the local loss: bounds, steps, and how much of a price a good start saves.
+"""Noisy gradients of the local loss: bounds, steps, what a good start saves, and the history that good starts come from.
 
 *Gradient.* With u = x - z, or (k, x - z) where there is an intercept, and r the residual, a row contributes 2 alpha r u to
 the gradient at phi around z. (The intercept is counted in units of k = 1/2, about as long as x - z is: the loss is rounder
@@ -17,12 +17,10 @@ records (40 000 rows, 81 features; mean excess loss at epsilon 0.01 / 0.1 / 1, d
 T = 100, against 1.7e-2 / 1.1e-3 / 4.0e-5 for the paper's c0/sqrt(t) with T = 300 and the best c0, both with this noise, and
 1.7e-2 / 0.9e-3 / 1.5e-5 for sufficient statistics. Averaging the iterates was worse in every case.
 
-What was explained before: the memory of the adaptive protocol.
-
-A history holds public points and explanations that were released; keeping, copying and publishing it costs nothing. After a
-restart it is read from the ledger, which keeps it (``adaptive.Keeper``), or from a file of its own; and asking the same
-stream again from an empty one rebuilds it, because the ledger replays stored answers free.
-Test: tests/explain/linear/test_history.py.
+*History*: what was explained before, the memory of the adaptive protocol. A history holds public points and explanations
+that were released; keeping, copying and publishing it costs nothing. After a restart it is read from the ledger, which
+keeps it (``adaptive.Keeper``), or from a file of its own; and asking the same stream again from an empty one rebuilds it,
+because the ledger replays stored answers free. Test: tests/explain/linear/test_history.py.
 """
 
 from __future__ import annotations
@@ -65,7 +63,7 @@ class Gradients:
 
     Examples
     --------
-    >>> from vitrail.solve.linear.problem import stable
+    >>> from vitrail.solve.linear.weights import stable
     >>> from vitrail.model import Model
     >>> from vitrail.schema import Numeric, Schema
     >>> schema = Schema({"age": Numeric(0, 100), "dose": Numeric(0, 1)})

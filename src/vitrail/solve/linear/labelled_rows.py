@@ -44,7 +44,8 @@ from ...results.private_rows import PrivateRows
 from ...schema import Numeric, Schema
 from .descent import Gradients, History
 from .least_squares import in_eigenbasis, one_blas_thread, solve_in_ball
-from .problem import LocalModels, LocalProblem, Weight, explanation_of, exponential
+from .problem import LocalModels, LocalProblem, explanation_of
+from .weights import Weight, exponential
 
 WIDTH_TIMES_COLUMNS = 1.3
 RIDGE_TIMES_COLUMNS = 2.6e-4

@@ -25,10 +25,9 @@ the fit; single columns may be covered more rarely than all together. The simula
 goes from signal to noise. Not in the bands: sampling error (the rows are what they are), rows whose weight the vault
 lowered, and the choice of the strongest columns, where one is made.
 
-What the schema says about the statistics of one-hot columns, whatever the rows are: noise that need not be kept.
-
-Let a categorical column have levels 1..l, and the point level k. In d = x - z its block is s(e_j - e_k) for a row with
-level j, s = 1/sqrt(columns). Hence, for any weights,
+*One-hot columns*: what the schema says about their statistics, whatever the rows are: noise that need not be kept. Let a
+categorical column have levels 1..l, and the point level k. In d = x - z its block is s(e_j - e_k) for a row with level j, s
+= 1/sqrt(columns). Hence, for any weights,
 
     the entries of d in the block add up to zero                                   (one direction less per column),
     its block of the Gram matrix is sum_j t_j (e_j - e_k)(e_j - e_k)^T             (l - 1 numbers instead of l^2),
@@ -58,7 +57,8 @@ from ...releases import Release
 from ...schema import Schema
 from .coordinates import Coordinates
 from .least_squares import one_blas_thread, solve_affine, solve_in_ball
-from .problem import LocalProblem, Weight, active_features, by_column
+from .problem import LocalProblem, active_features, by_column
+from .weights import Weight
 
 # A weight with a kink may exceed its values on the grid by so much; a larger contribution would be clipped, that is all.
 GRID_MARGIN = 1 + 2e-4
@@ -81,7 +81,7 @@ class Scales:
 
     Examples
     --------
-    >>> from vitrail.solve.linear.problem import stable
+    >>> from vitrail.solve.linear.weights import stable
     >>> round(Scales.bounded(0.0, 1.0, stable(), 2.0).l2_bound, 3)
     0.39
     """

@@ -35,7 +35,7 @@ import numpy as np
 
 from ..._types import Floats
 from .coordinates import Coordinates, Partition
-from .problem import Weight
+from .weights import Weight
 
 # Where a weight is compared with its line: nodes of a normal law of squared distances.
 NODES, NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(16)
