@@ -136,10 +136,10 @@ class MapPlots:
         model = self.model
         told = model.explain_local(x, target=target)
         active = model.active_maps(x, target=target, top=top)[0]
-        place = int(np.flatnonzero(model.classes_ == active[0].label)[0])
+        k = int(np.flatnonzero(model.classes_ == active[0].label)[0])
         if shape is None and model.filters is not None:
             shape = model.filters.shape
-        maps, weights = [model.maps_[used.number, place] for used in active], [used.weight for used in active]
+        maps, weights = [model.maps_[used.number, k] for used in active], [used.weight for used in active]
         return map_figure(told, maps, weights, str(active[0].label), shape=shape, footer=model.guarantee_.sentence)
 
 
@@ -185,18 +185,20 @@ class MapBank:
 
     def order(self, label: object) -> list[int]:
         """The maps of a class, the most used first; without usage, the longest first."""
-        place = self._place(label)
-        weight = self.usage[:, place] if self.usage is not None else np.linalg.norm(self.maps[:, place], axis=1)
+        class_number = self._class_number(label)
+        weight = (
+            self.usage[:, class_number] if self.usage is not None else np.linalg.norm(self.maps[:, class_number], axis=1)
+        )
         return [int(number) for number in np.argsort(-weight, kind="stable")]
 
     def top(self, label: object, k: int = 5, map_number: int | None = None) -> list[tuple[str, float]]:
         """The ``k`` largest weights of a class: of one map, or of the average of its maps, by usage where it is known."""
-        place = self._place(label)
+        class_number = self._class_number(label)
         if map_number is not None:
-            weights = self.maps[map_number, place]
+            weights = self.maps[map_number, class_number]
         else:
-            shares = np.full(len(self.maps), 1 / len(self.maps)) if self.usage is None else self.usage[:, place]
-            weights = shares @ self.maps[:, place]
+            shares = np.full(len(self.maps), 1 / len(self.maps)) if self.usage is None else self.usage[:, class_number]
+            weights = shares @ self.maps[:, class_number]
         largest = np.argsort(-np.abs(weights), kind="stable")[:k]
         return [(self.features[at], float(weights[at])) for at in largest]
 
@@ -213,7 +215,7 @@ class MapBank:
             made["usage"] = np.repeat(self.usage.ravel(), n_features)
         return made
 
-    def _place(self, label: object) -> int:
+    def _class_number(self, label: object) -> int:
         if label not in self.classes:
             raise InvalidInput(f"{label!r} is none of the classes {list(self.classes)!r}")
         return self.classes.index(label)

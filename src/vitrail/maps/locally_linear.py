@@ -272,7 +272,7 @@ class LocallyLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             raw, features = schema_features(self.schema_, X)
             return scaled_to_length(features, self.row_length_), self.schema_.frame(raw)
         checked = validate_data(self, X, dtype=np.float64, reset=False)
-        shown = {name: checked[:, place] for place, name in enumerate(self._feature_names())}
+        shown = dict(zip(self._feature_names(), checked.T, strict=True))
         return scaled_to_length(scaled_by(self._bounds, checked), self.row_length_), shown
 
     def _scores(self, X: object) -> MapScores:
@@ -303,10 +303,10 @@ class LocallyLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
     def _class_number(self, target: object) -> int | None:
         if target is None:
             return None
-        found = np.flatnonzero(self.classes_ == target)
-        if not len(found):
+        numbers = np.flatnonzero(self.classes_ == target)
+        if not len(numbers):
             raise InvalidInput(f"target is {target!r}; the classes are {self.classes_.tolist()!r}")
-        return int(found[0])
+        return int(numbers[0])
 
     def explain_local(self, x: object, *, target: object = None) -> Attribution:
         """Why these inputs get their scores: the weighted average of the maps that are active, times the input.
@@ -349,7 +349,7 @@ class LocallyLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             return self.schema_.feature_names
         if hasattr(self, "feature_names_in_"):
             return tuple(str(name) for name in self.feature_names_in_)
-        return tuple(f"x{place}" for place in range(self.n_features_in_))
+        return tuple(f"x{column}" for column in range(self.n_features_in_))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -260,13 +260,13 @@ def scaled_to_length(features: Floats, row_length: float | None) -> Floats:
 def classes_of(declared: Sequence[object] | None, labels: NDArray[np.generic]) -> NDArray[np.generic]:
     """The classes, in order: declared, or those that occur."""
     if declared is None:
-        found = np.unique(labels)
-        if len(found) < 2:
+        occurring = np.unique(labels)
+        if len(occurring) < 2:
             raise InvalidInput(
                 "y has one class only; a classifier needs two or more classes. If there are others that happen not to "
                 "occur, declare them: classes=[...]"
             )
-        return found
+        return occurring
     known = np.unique(np.asarray(declared))
     if len(known) < 2:
         raise InvalidInput("classes declares one class only; a classifier needs two or more")

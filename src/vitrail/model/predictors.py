@@ -194,12 +194,12 @@ class OnnxPredictor(Predictor):
         except Exception as error:
             raise ModelError(f"{label} is not an ONNX model that onnxruntime can open: {error}") from error
         inputs = self._session.get_inputs()
-        self._input_types: dict[str, str] = {one.name: one.type for one in inputs}
+        self._input_types: dict[str, str] = {given.name: given.type for given in inputs}
         # A dimension that the file leaves open is a text or None here.
         width = inputs[0].shape[1] if len(inputs) == 1 and len(inputs[0].shape) == 2 else None
         self.expected_width = width if isinstance(width, int) else None
         self.expected_names = tuple(self._input_types) if len(inputs) > 1 else None
-        outputs = [one.name for one in self._session.get_outputs()]
+        outputs = [output.name for output in self._session.get_outputs()]
         likely = [name for name in outputs if "prob" in name.lower()]
         if len(likely) != 1 and len(outputs) != 1:
             raise ModelError(
@@ -338,11 +338,11 @@ def mean_of_trees(trees: tuple[Any, ...], rows: FloatArray, *, probabilities: bo
         raise ValueError("the forest was given a value that is no finite 32-bit number")
     total: FloatArray | None = None
     for tree in trees:
-        found = tree.tree_.predict(numbers)  # shares of classes, or means, of each row's leaf
-        found = found[:, : tree.n_classes_] if probabilities else found.reshape(len(numbers))
+        leaves = tree.tree_.predict(numbers)  # shares of classes, or means, of each row's leaf
+        leaves = leaves[:, : tree.n_classes_] if probabilities else leaves.reshape(len(numbers))
         if total is None:
-            total = np.zeros(np.shape(found), dtype=np.float64)
-        total += found
+            total = np.zeros(np.shape(leaves), dtype=np.float64)
+        total += leaves
     assert total is not None
     total /= len(trees)
     return total

@@ -105,8 +105,8 @@ def is_row_wise(function: Callable[[FloatArray], FloatArray], schema: Schema, bl
             places, company = places[:1], probe[corner : corner + 1]
         padded = np.repeat(company, block_rows, axis=0)
         padded[places] = probe[row]
-        found = function(padded)[places]
-        known = alone.setdefault(int(row), found[0])
-        if not same_bits(found, np.repeat(known[None], len(places), axis=0)):
+        outputs = function(padded)[places]
+        known = alone.setdefault(int(row), outputs[0])
+        if not same_bits(outputs, np.repeat(known[None], len(places), axis=0)):
             return False
     return True

@@ -1,9 +1,9 @@
 """What sums over private rows are planned from: public grid points, smoothed histograms, and reference rows.
 
-*Axes*: the grid points along a column at which a model is looked at. At each some columns of a row (one, or two for a
-surface) are exchanged for public values; the others stay. Grid points come from the schema and from released histograms:
-all levels of a categorical column, all values of an integer column that has few, otherwise an even spread over the declared
-range, denser where the histogram has its mass.
+*Axes*: the grid points along a column at which a model is looked at. At each grid point some columns of a row (one, or two
+for a surface) are exchanged for public values; the others stay. Grid points come from the schema and from released
+histograms: all levels of a categorical column, all values of an integer column that has few, otherwise an even spread over
+the declared range, denser where the histogram has its mass.
 
 *Smoothing*: a released histogram made smoother where its noise is larger than what it holds. The noise of a histogram is as
 large as a bin where rows are few. Bins that do not stand out of it are smoothed: in the cosine spectrum of such bins the
@@ -144,8 +144,8 @@ def fine_axis(schema: Schema, name: str, marginals: Marginals | None, most: int 
 
 def pair_axis(schema: Schema, first: str, second: str, most_each: int) -> Axis:
     """The grid of two columns."""
-    one, other = (Axis.along(schema, name, spread_values(schema[name], most_each)) for name in (first, second))
-    return one.crossed(other)
+    sides = [Axis.along(schema, name, spread_values(schema[name], most_each)) for name in (first, second)]
+    return sides[0].crossed(sides[1])
 
 
 @dataclass(frozen=True, eq=False)

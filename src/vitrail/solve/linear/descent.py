@@ -230,11 +230,6 @@ class Past:
     cost: Cost
     basis: Basis = NOTHING
 
-    @property
-    def behind(self) -> Basis:
-        """The releases; where none is named, one of this price that is like no other."""
-        return self.basis or Basis.new(self.cost)
-
 
 @dataclass(frozen=True, eq=False)
 class HistoryFile(Stored, stored_as="history/3"):
@@ -282,8 +277,8 @@ class History:
 
     @property
     def basis(self) -> Basis:
-        """The releases behind all of it, each once."""
-        return Basis.union(entry.behind for entry in self._entries)
+        """The releases behind all of it, each once; where an entry names none, one of its price that is like no other."""
+        return Basis.union(entry.basis or Basis.new(entry.cost) for entry in self._entries)
 
     @property
     def raw_points(self) -> Floats:
@@ -353,7 +348,7 @@ class History:
         if not (computed := self.computed()):
             return []
         centres, centre = self.problem.encode(np.array([past.raw for past in computed])), self.problem.encode(raw[None])[0]
-        phis = np.array([self._moved(past.phi, centre - one) for past, one in zip(computed, centres, strict=True)])
+        phis = np.array([self._moved(past.phi, centre - own) for past, own in zip(computed, centres, strict=True)])
         stds = np.array([past.noise_std for past in computed])
         nearest = np.argsort(np.linalg.norm(centres - centre, axis=1), kind="stable")[:candidates]
         middle = centres.mean(axis=0)

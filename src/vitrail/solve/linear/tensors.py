@@ -66,7 +66,7 @@ class Blocks:
     pairs: tuple[Floats, ...]
 
     def __add__(self, other: Blocks) -> Blocks:
-        pairs = tuple(one + two for one, two in zip(self.pairs, other.pairs, strict=True))
+        pairs = tuple(map(np.add, self.pairs, other.pairs))
         return Blocks(self.scalars + other.scalars, self.vectors + other.vectors, self.squares + other.squares, pairs)
 
 
@@ -218,18 +218,18 @@ def over_cells(
     mean, cross, gram = np.zeros((len(w), n)), np.zeros((len(w), n)), np.zeros((len(w), n, n))
     for part, coordinates in zip(moments, cells.fixed, strict=True):
         delta = coordinates - w[:, fixed]
-        found = part.statistics(w[:, rest], np.einsum("qi,qi->q", delta, delta), weight, largest)
-        total += found.total
-        labels += found.labels
-        mean[:, rest] += found.mean
-        mean[:, fixed] += found.total[:, None] * delta
-        cross[:, rest] += found.cross
-        cross[:, fixed] += found.labels[:, None] * delta
-        beside = found.mean[:, :, None] * delta[:, None, :]
-        gram[:, rest[:, None], rest] += found.gram
+        sums = part.statistics(w[:, rest], np.einsum("qi,qi->q", delta, delta), weight, largest)
+        total += sums.total
+        labels += sums.labels
+        mean[:, rest] += sums.mean
+        mean[:, fixed] += sums.total[:, None] * delta
+        cross[:, rest] += sums.cross
+        cross[:, fixed] += sums.labels[:, None] * delta
+        beside = sums.mean[:, :, None] * delta[:, None, :]
+        gram[:, rest[:, None], rest] += sums.gram
         gram[:, rest[:, None], fixed] += beside
         gram[:, fixed[:, None], rest] += beside.transpose(0, 2, 1)
-        gram[:, fixed[:, None], fixed] += found.total[:, None, None] * delta[:, :, None] * delta[:, None, :]
+        gram[:, fixed[:, None], fixed] += sums.total[:, None, None] * delta[:, :, None] * delta[:, None, :]
     return WeightedSums(total, labels, mean, gram, cross)
 
 
