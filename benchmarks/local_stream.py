@@ -142,6 +142,6 @@ def per_query_statistics(
         cross = third.rows * third.b[place] * size * scales.label
         cross += rng.normal(0.0, sigma, cross.shape)
         found = LocalStatistics.of_sums(problem, third.raw[place], gram, cross, sigma, third.rows, scales)
-        radius = radius_of(problem, found.noise, found.structure.size)
+        radius = radius_of(problem, found.noise, found.structure.coordinates.size)
         phis.append(found.features(found.solve(radius).slopes))
     return np.concatenate(phis), Cost(Cost.of_mu(mu).pico_mu_squared * len(third.raw))

@@ -55,11 +55,6 @@ def _with_names(matrix: FloatArray, names: tuple[str, ...]) -> ModelInput:
     return pandas.DataFrame(matrix, columns=list(names))
 
 
-def _same_either_way(schema: Schema) -> bool:
-    """Whether features and values are the same numbers, so that it does not matter which a model expects."""
-    return all(isinstance(column, Numeric) and (column.low, column.high) == (0, 1) for column in schema.values())
-
-
 def feed_of(schema: Schema, inputs: Inputs, predictor: Predictor) -> Feed:
     """Decide what the model is given, or say why that cannot be decided.
 
@@ -102,7 +97,8 @@ def _chosen(schema: Schema, predictor: Predictor) -> Kind:
         return "category-frame" if by_dtype else "frame"
     if width is None:
         return "features"
-    if width == schema.n_features == schema.n_columns and not _same_either_way(schema):
+    same = all(isinstance(column, Numeric) and (column.low, column.high) == (0, 1) for column in schema.values())
+    if width == schema.n_features == schema.n_columns and not same:  # features and values are other numbers
         raise ModelError(
             f"{_expectation(predictor)}, without names, and the schema has as many features as columns, so it is not plain "
             "what it was fitted on; say inputs='features' (scaled to [0, 1]) or inputs='values' (original units)"

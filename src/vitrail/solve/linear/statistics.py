@@ -229,7 +229,7 @@ class LocalStatistics:
 
     def features(self, reduced: Floats) -> Floats:
         """Slopes or means per encoded feature."""
-        return np.asarray(reduced @ self.structure.basis.T)
+        return np.asarray(reduced @ self.structure.coordinates.embedding.T)
 
     def strongest(self, fit: LocalFit, count: int) -> Bools:
         """The ``count`` columns with the largest contribution, point by point."""
@@ -284,7 +284,7 @@ class Structure:
     --------
     >>> from vitrail.schema import Categorical, Numeric
     >>> structure = Structure(Schema({"age": Numeric(0, 99), "sex": Categorical(["Female", "Male"])}))
-    >>> structure.size, structure.basis.round(3).tolist()
+    >>> structure.coordinates.size, structure.coordinates.embedding.round(3).tolist()
     (2, [[1.0, 0.0], [0.0, 0.707], [0.0, -0.707]])
     """
 
@@ -292,36 +292,31 @@ class Structure:
     intercept_scale: float = 0.0
 
     @cached_property
-    def _coordinates(self) -> Coordinates:
+    def coordinates(self) -> Coordinates:
+        """Of the schema, the intercept not counted: the basis of features is its embedding."""
         return Coordinates(self.schema)
-
-    @property
-    def size(self) -> int:
-        """Number of reduced coordinates, the intercept not counted."""
-        return self._coordinates.size
 
     @property
     def offset(self) -> int:
         """Where reduced coordinates start: after the intercept, if there is one."""
         return 1 if self.intercept_scale else 0
 
-    @property
-    def basis(self) -> Floats:
-        """Features from reduced coordinates: (n_features, size), orthonormal columns."""
-        return self._coordinates.embedding
-
     @cached_property
     def column_of(self) -> Floats:
         """1 where a reduced coordinate belongs to a column: (size, n_columns)."""
-        return np.repeat(np.eye(self.schema.n_columns), self._coordinates.widths, axis=0)
+        return np.repeat(np.eye(self.schema.n_columns), self.coordinates.widths, axis=0)
 
     def levels(self, raw_points: Floats) -> Indices:
         """The level of every point in every column; 0 for numbers."""
-        return np.where(self._coordinates.is_numeric, 0, raw_points).astype(np.intp)
+        return np.where(self.coordinates.is_numeric, 0, raw_points).astype(np.intp)
 
     def reduce(self, gram: Floats, cross: Floats, levels: Indices) -> tuple[Floats, Floats]:
         """Noisy statistics (queries, n, n) and (queries, n) of (kappa, d), projected, in reduced coordinates."""
-        basis, rows, (a, b) = block_diag(np.eye(self.offset), self.basis), np.arange(len(gram)), self._inner_products
+        basis, rows, (a, b) = (
+            block_diag(np.eye(self.offset), self.coordinates.embedding),
+            np.arange(len(gram)),
+            self._inner_products,
+        )
         with one_blas_thread():
             reduced = basis.T @ gram @ basis
         for column, features in self._categorical:
@@ -343,7 +338,7 @@ class Structure:
         Orthonormal coordinates of isotropic noise are isotropic, so it is drawn reduced; the blocks of categorical columns
         are drawn from their own law, a normal one with covariance G^-1.
         """
-        draws, size, (a, b) = len(levels), self.size + self.offset, self._inner_products
+        draws, size, (a, b) = len(levels), self.coordinates.size + self.offset, self._inner_products
         rows = np.arange(draws)
         gram = generator.standard_normal((draws, size, size))
         gram = (gram + gram.transpose(0, 2, 1)) / 2
@@ -361,7 +356,7 @@ class Structure:
     @cached_property
     def _categorical(self) -> list[tuple[int, slice]]:
         """Rank and features of every categorical column."""
-        spans = enumerate(zip(self.schema.feature_slices.values(), self._coordinates.is_numeric, strict=True))
+        spans = enumerate(zip(self.schema.feature_slices.values(), self.coordinates.is_numeric, strict=True))
         return [(column, span) for column, (span, numeric) in spans if not numeric]
 
     @property
@@ -376,7 +371,7 @@ class Structure:
 
     def _fill(self, reduced: Floats, column: int, weights: Floats, at: Indices) -> None:
         """Write sum_j t_j (e_j - e_k)(e_j - e_k)^T, and its column beside the intercept, into reduced statistics."""
-        directions, span = self._coordinates.tables[column], self._coordinates.slices[column]
+        directions, span = self.coordinates.tables[column], self.coordinates.slices[column]
         assert directions is not None
         span = slice(span.start + self.offset, span.stop + self.offset)
         own, mean, total = directions[at], weights @ directions, weights.sum(axis=1)
