@@ -23,7 +23,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from vitrail.errors import ModelError
 from vitrail.model import Model
-from vitrail.model.feeding import feed_of
+from vitrail.model.model import feed_of
 from vitrail.model.predictors import on_one_thread, predictor_of
 from vitrail.schema import Categorical, Numeric, Schema
 

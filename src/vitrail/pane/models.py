@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..errors import DamagedFile, InvalidInput, ModelError
 from ..model import Model
-from ..model.feeding import INPUTS
+from ..model.model import INPUTS
 from ..model.predictors import OnnxPredictor
 from ..results.archive import digest
 from ..schema import Level

@@ -67,10 +67,10 @@ def taylor_loss(weights: Floats, count: float, first: Floats, second: Floats) ->
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Released moments of x, projected to a positive semi-definite matrix."""
+    """Released count, mean (not yet held to [0, 1]) and second moment of x, projected to a positive semi-definite matrix."""
 
     count: float
-    first: Floats
+    mean: Floats
     second: Floats
     sigma: float
 
@@ -80,12 +80,8 @@ class Moments:
         values, vectors = np.linalg.eigh((gram + gram.T) / 2)
         possible = (vectors * np.maximum(values, 0.0)) @ vectors.T
         count = float(possible[0, 0])
-        return cls(count if count >= 2 * sigma else float(n_rows_public), possible[0, 1:], possible[1:, 1:], sigma)
-
-    @property
-    def mean(self) -> Floats:
-        """The mean of x, not yet held to [0, 1]."""
-        return np.asarray(self.first / self.count)
+        count = count if count >= 2 * sigma else float(n_rows_public)
+        return cls(count, possible[0, 1:] / count, possible[1:, 1:], sigma)
 
     @property
     def covariance(self) -> Floats:

@@ -29,7 +29,7 @@ from ...accounting import Cost
 from ...errors import InvalidInput
 from ...guarantee import Guarantee
 from ...model import Model
-from ...model.feeding import feed_of
+from ...model.model import feed_of
 from ...model.predictors import TorchPredictor
 from ...results.checks import plain_rows
 from ...results.class_picture import ClassPicture
