@@ -21,7 +21,7 @@ from vitrail.accounting import mu_of
 from vitrail.explain.joint_sum import Inputs, JointSum, released_histograms
 from vitrail.explain.permutation_importance import plan_importance
 from vitrail.explain.recipe import Terms
-from vitrail.solve.curves.losses import loss_of
+from vitrail.solve.curves.importance import loss_of
 from vitrail.vault import rehearse
 
 PRINTED_NAMES = {"adult": "Census Income", "bike": "Bike Sharing", "framingham": "Heart Disease"}

@@ -80,7 +80,7 @@ def held(configuration: Configuration, case: Case, draws: int) -> Iterator[np.nd
         rng = np.random.default_rng(8)
         for _ in range(draws):
             drawn = drawn_statistics(problem, case, of, a, b, sigma, rng)
-            radius = radius_of(problem, drawn.noise, drawn.structure.size)
+            radius = radius_of(problem, drawn.noise, drawn.structure.coordinates.size)
             fit = drawn.solve(radius)
             widths = drawn.half_widths(fit, radius)
             yield np.abs(drawn.values(fit) - true_values(problem, raw, a, b, radius)) <= widths

@@ -98,7 +98,7 @@ def per_question(judge: Judge, epsilon: float) -> Iterator[dict[str, object]]:
         errors = []
         for _ in range(1 if case.scale.quick else 3):
             drawn = drawn_statistics(problem, case, judge.of, a, b, sigma, rng)
-            fit = drawn.solve(radius_of(problem, drawn.noise, drawn.structure.size))
+            fit = drawn.solve(radius_of(problem, drawn.noise, drawn.structure.coordinates.size))
             errors.append(judge.error(fit.intercepts, drawn.features(fit.slopes)))
         yield {"method": "statistics, one explanation", "weight": name, "error": float(np.mean(errors))}
 

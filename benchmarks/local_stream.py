@@ -23,8 +23,7 @@ from vitrail.explain.linear import Adaptive
 from vitrail.explain.linear.adaptive import Stream
 from vitrail.explain.linear.descent import Descended, descend
 from vitrail.explain.recipe import Recipe, Terms, cost_of
-from vitrail.solve.linear.descent import Gradients, pace_of
-from vitrail.solve.linear.history import History, Past
+from vitrail.solve.linear.descent import Gradients, History, Past, step_sizes
 from vitrail.solve.linear.problem import LocalProblem
 from vitrail.solve.linear.statistics import LocalStatistics, radius_of, scales_of
 from vitrail.solve.linear.weights import stable
@@ -90,8 +89,8 @@ def thirds(case: Case, queries: int) -> Iterator[Third]:
 
 def non_adaptive(gradients: Gradients, third: Third, mu: float, rng: np.random.Generator) -> tuple[np.ndarray, Cost]:
     """Sound Algorithm 1 for every query on its own, at the library's own number of steps."""
-    pace = pace_of(gradients, mu, third.rows)
-    steps = [(float(eta), 1 / pace.iterations) for eta in pace.sizes()]
+    sizes = step_sizes(gradients, mu, third.rows)
+    steps = [(float(eta), 1 / len(sizes)) for eta in sizes]
     rehearsal = Rehearsal(gradients, third.statistics, third.rows, rng)
     phis, spent = [], Cost()
     for centre in third.centres:
@@ -143,6 +142,6 @@ def per_query_statistics(
         cross = third.rows * third.b[place] * size * scales.label
         cross += rng.normal(0.0, sigma, cross.shape)
         found = LocalStatistics.of_sums(problem, third.raw[place], gram, cross, sigma, third.rows, scales)
-        radius = radius_of(problem, found.noise, found.structure.size)
+        radius = radius_of(problem, found.noise, found.structure.coordinates.size)
         phis.append(found.features(found.solve(radius).slopes))
     return np.concatenate(phis), Cost(Cost.of_mu(mu).pico_mu_squared * len(third.raw))

@@ -25,7 +25,7 @@ import global_setup
 import local_setup
 import vitrail as vt
 from local_setup import DELTA, Cache, Part
-from vitrail.model.forests import mean_of_trees, trees_of
+from vitrail.model.predictors import mean_of_trees, trees_of
 from vitrail.pane.pane_recipe import WEIGHTS
 from vitrail.solve.linear.weights import polynomial
 

@@ -23,7 +23,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from vitrail.errors import ModelError
 from vitrail.model import Model
-from vitrail.model.feeding import feed_of
+from vitrail.model.model import feed_of
 from vitrail.model.predictors import on_one_thread, predictor_of
 from vitrail.schema import Categorical, Numeric, Schema
 
@@ -374,4 +374,4 @@ def test_trees_asked_one_by_one_give_the_bits_of_the_forest(kind):
     own = forest.predict_proba(x)[:, 1] if "Class" in kind else forest.predict(x)
     model.predict(schema, schema.probe_rows(8))
     np.testing.assert_array_equal(model.predict(schema, x), np.clip(own, 0, 1))
-    assert model._predictor.seen.trees[0] is not None
+    assert model.predictor.seen.trees[0] is not None

@@ -22,6 +22,7 @@ from pathlib import Path
 import numpy as np
 
 import vitrail as vt
+from vitrail.maps.settings import plan_training
 from vitrail.vault import MapTraining, map_scores, noise_for, run_epsilon, train_maps
 
 DELTA = 1e-5
@@ -153,7 +154,7 @@ class Work:
 
     def ours(self, part: str, dataset: str, epsilon: float, seed: int, **changes: object) -> vt.LocallyLinearClassifier:
         clf = model(dataset, epsilon, **changes)
-        training = clf._settings().training(784, 10, 60_000)
+        training = plan_training(clf, 784, 10, 60_000)
         found = train_maps(training, self.gpu[f"{dataset}_x"], self.gpu[f"{dataset}_y"])
         told = self.accuracy(dataset, found.maps, found.biases, training.beta, training.row_length)
         shown = {key: (value.size if isinstance(value, vt.PictureFilters) else value) for key, value in changes.items()}

@@ -27,8 +27,8 @@ from local_stream import (
 from papers.patel_cases import problem_of, text_case, text_thirds
 from papers.patel_published import Algorithm3, algorithm_1, composed_epsilon
 from vitrail.accounting import epsilon_of, mu_of
-from vitrail.solve.linear.descent import Gradients
-from vitrail.solve.linear.history import History, explain_from
+from vitrail.solve.linear.descent import Gradients, History
+from vitrail.solve.linear.labelled_rows import explain_from
 from vitrail.solve.linear.problem import LocalProblem
 
 DELTA_STREAM = 1e-7

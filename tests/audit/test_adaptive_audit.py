@@ -27,8 +27,7 @@ from error_rates import CONFIDENCE
 from vitrail.accounting import bounded_range_epsilon_of
 from vitrail.explain.linear.adaptive import Stream
 from vitrail.explain.recipe import Terms, drive
-from vitrail.solve.linear.descent import Gradients
-from vitrail.solve.linear.history import History
+from vitrail.solve.linear.descent import Gradients, History
 from vitrail.solve.linear.problem import LocalProblem
 from vitrail.solve.linear.weights import stable
 

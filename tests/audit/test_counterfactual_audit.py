@@ -16,8 +16,7 @@ import vitrail as vt
 from error_rates import CONFIDENCE
 from vitrail.explain import counterfactual as questions
 from vitrail.explain.counterfactual import Counterfactual, mean_question, moments_question, step_question
-from vitrail.solve.counterfactual.autoencoder import NetworkCode
-from vitrail.solve.counterfactual.codes import IdentityCode
+from vitrail.solve.counterfactual.codes import IdentityCode, NetworkCode
 from vitrail.vault import rehearse
 
 ROOT = Path(__file__).resolve().parents[2]

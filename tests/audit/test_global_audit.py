@@ -23,8 +23,8 @@ from vitrail.explain.partial_dependence import DependenceSummand
 from vitrail.explain.permutation_importance import plan_importance
 from vitrail.explain.shap_global import plan_shap_dependence, plan_shap_importance
 from vitrail.solve.curves.dependence import plan_dependence
+from vitrail.solve.curves.importance import loss_of
 from vitrail.solve.curves.local_effects import plan_effects
-from vitrail.solve.curves.losses import loss_of
 from vitrail.solve.curves.reference import Reference
 from vitrail.vault import rehearse
 from vitrail.vault.rows.block import Block

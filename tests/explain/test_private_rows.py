@@ -12,10 +12,18 @@ import vitrail as vt
 from error_rates import planted_noise
 from vitrail.errors import BudgetExceeded, InvalidInput, SchemaError
 from vitrail.schema.bins import Bins
-from vitrail.solve.rows.consistency import agreed_table, mutual_information, rake
-from vitrail.solve.rows.cuts import fine_bins, groups_of, values_in
-from vitrail.solve.rows.network import fit_network
-from vitrail.solve.rows.structure import choose_structure, complete_structure, pairs_of
+from vitrail.solve.private_tables import (
+    agreed_table,
+    choose_structure,
+    complete_structure,
+    fine_bins,
+    fit_network,
+    groups_of,
+    mutual_information,
+    pairs_of,
+    rake,
+    values_in,
+)
 
 SCHEMA = vt.Schema(
     {

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import vitrail as vt
 from error_rates import CONFIDENCE, planted_noise
 from vitrail.explain.private_rows import counts_question, stars_of, tables_question
-from vitrail.solve.rows.cuts import fine_bins, groups_of
+from vitrail.solve.private_tables import fine_bins, groups_of
 from vitrail.vault import rehearse
 
 SCHEMA = vt.Schema(

@@ -238,6 +238,7 @@ def test_no_result_makes_its_promise_from_a_price() -> None:
     assert {file for file, calls in made.items() if "Guarantee.of_mu" in calls} == set()
     assert {file for file, calls in made.items() if "Guarantee.of" in calls} == {
         "explain/recipe.py",  # Terms.promise: from the releases that a recipe was handed
-        "solve/linear/history.py",  # of no release at all
+        "solve/linear/descent.py",  # History.promise: from the releases of its entries
+        "solve/linear/labelled_rows.py",  # of no release at all
     }
     assert {file for file, calls in made.items() if "Guarantee" in calls} == {"explain/linear/fitting.py"}  # adds to one

@@ -14,7 +14,7 @@ from error_rates import CONFIDENCE, count_bounds, normal_bound, planted_noise, s
 from vitrail.errors import BudgetExceeded, InvalidInput, ModelError, VitrailError
 from vitrail.explain.recipe import Terms
 from vitrail.results.band_claim import TWO_SIDED_95
-from vitrail.solve.shapley.reconcile import Scales, choose_clip, clip_edges, noise_of, reconcile
+from vitrail.solve.coalitions import Scales, choose_clip, clip_edges, noise_of, reconcile
 from vitrail.vault import rehearse
 
 SCHEMA = vt.Schema({"a": vt.Numeric(0, 10), "b": vt.Numeric(0, 1), "c": vt.Categorical(["x", "y", "z"])})

@@ -11,9 +11,7 @@ from hypothesis.extra.numpy import arrays
 
 import vitrail as vt
 from vitrail.explain.shapley import ClippedVectors, NormHistogram, RowVectors, norms_of
-from vitrail.solve.shapley.chains import Chains
-from vitrail.solve.shapley.permutations import point_key, ranks_of
-from vitrail.solve.shapley.reconcile import Scales, clip_edges
+from vitrail.solve.coalitions import Chains, Scales, clip_edges, point_key, ranks_of
 from vitrail.vault.rows.block import Block
 from vitrail.vault.rows.predictions import Predictions
 from vitrail.vault.setting import Setting

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import vitrail as vt
-from vitrail.solve.curves.smoothing import smoothed, smoothed_marginal
+from vitrail.solve.curves.reference import smoothed, smoothed_marginal
 
 
 def test_smoothing_takes_noise_away_and_leaves_spikes():

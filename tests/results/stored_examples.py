@@ -10,13 +10,12 @@ from vitrail.results.class_picture import ClassPicture
 from vitrail.results.counterfactuals import WhatIf
 from vitrail.results.synopsis import SCALES, Synopsis
 from vitrail.schema.bins import Bins, bins_of
-from vitrail.solve.counterfactual.autoencoder import NetworkCode
-from vitrail.solve.counterfactual.codes import Code, IdentityCode
+from vitrail.solve.counterfactual.codes import Code, IdentityCode, NetworkCode
 from vitrail.solve.linear.coordinates import Partition
-from vitrail.solve.linear.history import HistoryFile, Past
+from vitrail.solve.linear.descent import HistoryFile, Past
 from vitrail.solve.linear.tensors import part_shapes
 from vitrail.solve.linear.weights import exponential, polynomial
-from vitrail.solve.rows.structure import Link
+from vitrail.solve.private_tables import Link
 
 DRAW = np.random.default_rng(0)
 COST = vt.Cost(10**11, 3, 10**31)

@@ -20,7 +20,7 @@ import numpy as np
 from .._checks import choice, did_you_mean
 from ..errors import InvalidInput, LedgerError, ModelError
 from ..model import Model
-from ..model.feeding import INPUTS
+from ..model.model import INPUTS
 from ..schema import Schema
 from ..solve.linear.weights import Weight, exponential, inverse_quadratic, polynomial, stable
 

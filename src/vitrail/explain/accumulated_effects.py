@@ -4,7 +4,7 @@ Column j is cut into intervals (e_{k-1}, e_k]; a row in interval k contributes D
 interval alone. The mean of D over the rows of an interval is its *effect*; the curve is the running sum of effects, less its
 mean over the rows. A categorical column is stepped through level by level in a public order; the rows of both levels tell
 about the step between them, so that a rare level does not make its step a guess. Several intervals may be measured at once,
-as one group, whose change takes the place of D (``solve.curves.intervals``).
+as one group, whose change takes the place of D (``solve.curves.local_effects``).
 
 Of every D the reference's mean effect is subtracted (public), what is left is divided by the typical size s_k of such rests
 among reference rows (public), and clipped to A_j. A row has one number per column, in one of its groups (two for a level in

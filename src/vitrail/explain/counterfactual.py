@@ -48,20 +48,21 @@ from ..model import Model
 from ..releases import Release
 from ..results.class_picture import By, ClassPicture, block_weights
 from ..schema.bins import Bins
-from ..solve.counterfactual.autoencoder import (
+from ..solve.counterfactual.classes import Classes, listed
+from ..solve.counterfactual.codes import (
     MOST_FEATURES,
     ROW_CELLS,
     TRAINING_STEPS,
     UNITS,
     AnyCode,
+    IdentityCode,
     Layer,
     NetworkCode,
+    code_of,
     first_code,
 )
-from ..solve.counterfactual.classes import Classes, listed
-from ..solve.counterfactual.codes import IdentityCode, code_of
 from ..solve.counterfactual.fitted import FittedCounterfactual
-from ..solve.rows.cuts import fine_bins
+from ..solve.private_tables import fine_bins
 from ..vault import Block, BoundedSum, GramSum, PrivateData, ProductSum
 from .private_rows import MOST_COLUMNS, private_rows_recipe
 from .recipe import Ask, Conversation, GlobalExplainer, Recipe, Terms, cost_of, scaled
@@ -347,7 +348,9 @@ class Counterfactual(GlobalExplainer[ClassPicture]):
         classes, levels = self._classes, self._levels
 
         def numbers(block: Block) -> Indices:
-            return classes.of_block(block) if levels is None else levels[block.target.astype(np.intp)]
+            if levels is not None:
+                return levels[block.target.astype(np.intp)]
+            return classes.index(np.stack([block.predictions(model) for model in classes.models], axis=1))
 
         return ClassSums(numbers, len(classes), code, self._scale, self._bins)
 

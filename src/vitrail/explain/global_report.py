@@ -19,7 +19,7 @@ from ..model import Model
 from ..results.marginals import Marginals
 from ..results.report import Report
 from ..solve.curves.dependence import plan_dependence
-from ..solve.curves.losses import LossFunction, loss_of
+from ..solve.curves.importance import LossFunction, loss_of
 from ..vault import PrivateData
 from .accumulated_effects import (
     CLIPS_SHARE,

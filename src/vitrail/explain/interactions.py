@@ -6,7 +6,7 @@ For a column j with grid points a, a pair (j, k) with grid points (a, b), and a 
     I_jk(a, b) = f(x_j := a, x_k := b) - f(x_j := a) - f(x_k := b) + f(x)
 
 Means over rows are differences of partial dependence: mean I_jk = PD_jk - PD_j - PD_k + const, which is what Friedman &
-Popescu (2008) call the interaction of j and k, and mean (I_jk + D_j + D_k) = PD_jk + const; ``solve.curves.pairs`` makes H
+Popescu (2008) call the interaction of j and k, and mean (I_jk + D_j + D_k) = PD_jk + const; ``curves.dependence`` makes H
 of them. Summing I and D rather than PD is what makes it affordable: a row's I is zero where the columns do not act together.
 Reference rows and the public model say, for free, which pairs are likely to act together; those are measured.
 
@@ -33,7 +33,7 @@ from ..model import Model
 from ..results import Ranking
 from ..results.marginals import Marginals
 from ..solve.curves.assemble import ranking_of
-from ..solve.curves.pairs import Grid, Strength, grid_of, strength
+from ..solve.curves.dependence import Grid, Strength, grid_of, strength
 from ..solve.curves.reference import Reference
 from ..vault import Block, PrivateData
 from .joint_sum import BlockSpec, Inputs, ask_joint, released_histograms
@@ -227,6 +227,6 @@ def blocks_of(
     blocks = list(mains.values())
     for j, k in pairs:
         first, second = mains[j], mains[k]
-        both = ask(grids[j].with_other(grids[k]).altered(rows)) - outputs[:, None]
+        both = ask(grids[j].axis.crossed(grids[k].axis).altered(rows)) - outputs[:, None]
         blocks.append(both - np.repeat(first, second.shape[1], axis=1) - np.tile(second, first.shape[1]))
     return blocks

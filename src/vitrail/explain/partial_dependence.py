@@ -28,9 +28,8 @@ from ..model import Model
 from ..results.effects import Effects
 from ..results.marginals import Marginals
 from ..solve.curves.assemble import Receipt, effects_of
-from ..solve.curves.axes import pair_axis
 from ..solve.curves.dependence import DependencePlan, plan_dependence, split_levels
-from ..solve.curves.reference import Reference
+from ..solve.curves.reference import Reference, pair_axis
 from ..vault import Block, PrivateData
 from .joint_sum import BlockSpec, Inputs, ask_joint, released_histograms
 from .recipe import Conversation, GlobalExplainer, Recipe, Terms

@@ -1,6 +1,6 @@
 """Permutation importance: columns by how much worse a model predicts the target with a column exchanged.
 
-For a row with features x and target y, and d columns, with donors x'_j for each column (``solve.curves.donors``):
+For a row with features x and target y, and d columns, with donors x'_j for each column (``solve.curves.importance``):
 
     v_j = loss(y, f(x with x_j := x'_j)) - loss(y, f(x)) + g_j(x_j) - E g_j,  averaged over the donors of a column
     base = loss(y, f(x)) - L/2 in [-L/2, L/2], L the largest loss
@@ -47,8 +47,7 @@ from ..results.band_claim import TWO_SIDED_95
 from ..results.marginals import Marginals
 from ..schema import Level
 from ..solve.curves.assemble import Receipt, ranking_of
-from ..solve.curves.donors import Donor
-from ..solve.curves.losses import Loss, LossFunction, loss_of
+from ..solve.curves.importance import Donor, Loss, LossFunction, loss_of
 from ..solve.curves.reference import Reference
 from ..vault import Block, PrivateData
 from .joint_sum import BlockSpec, Inputs, ask_joint, released_histograms

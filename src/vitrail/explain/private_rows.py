@@ -2,7 +2,7 @@
 
 Three questions, each planned from the answers before it: counts of every fine bin of every column (a fifth of mu squared);
 coarse tables of all pairs of columns, only to choose which belong together (a fifth); finer tables of the chosen pairs
-(three fifths). The model of the joint distribution (``solve.rows``) and every row sampled from it are post-processing.
+(three fifths). The model of the joint distribution (``private_tables``) and every row sampled from it are post-processing.
 Shares of the price, numbers of groups and of parents are fixed here, from public numbers. They were chosen on Adult, where
 the error of local explanations hardly moved when shares or group sizes were halved or doubled.
 
@@ -39,9 +39,17 @@ from ..results.marginals import nearest_shares
 from ..results.private_rows import PrivateRows
 from ..schema import Schema
 from ..schema.bins import Bins
-from ..solve.rows.consistency import Pair, agreed_shares, shrunken_table, total_of
-from ..solve.rows.cuts import fine_bins, groups_of
-from ..solve.rows.structure import choose_structure, complete_structure, pairs_of
+from ..solve.private_tables import (
+    Pair,
+    agreed_shares,
+    choose_structure,
+    complete_structure,
+    fine_bins,
+    groups_of,
+    pairs_of,
+    shrunken_table,
+    total_of,
+)
 from ..vault import Block, BoundedSum, PrivateData, ProductSum
 from .marginals import asked_columns, histogram_question, one_hot, root_up
 from .recipe import Ask, Conversation, GlobalExplainer, Recipe, Terms, cost_of

@@ -4,7 +4,7 @@
 z; here the background is public, drawn from released histograms. A row x follows, for each of a few background rows z, one
 chain from x to z that exchanges a column at a time; what a column takes away on the way is its contribution, and the average
 over chains estimates the Shapley vector phi. Which z, and in which order, is decided by a hash of the row
-(``solve.shapley.permutations``), every second order being the reverse of the one before: as good as a draw of its own for
+(``solve.coalitions``), every second order being the reverse of the one before: as good as a draw of its own for
 every row, so means over rows are means over the whole background. Contributions of one chain add up to f(x) - f(z), so
 each is at most R in size and phi at most R sqrt(d) long. Every altered row is asked of the vault in its own row's place.
 
@@ -39,12 +39,10 @@ from ..results.effects import Effects
 from ..results.marginals import Marginals
 from ..schema import Categorical, Schema
 from ..schema.bins import Bins
+from ..solve.coalitions import ranks_of, row_hashes
 from ..solve.curves.assemble import Drawn, Receipt, effects_of, ranking_of
-from ..solve.curves.axes import Axis
-from ..solve.curves.intervals import cut_column
-from ..solve.curves.reference import Reference
-from ..solve.curves.smoothing import smoothed_marginal
-from ..solve.shapley.permutations import ranks_of, row_hashes
+from ..solve.curves.local_effects import cut_column
+from ..solve.curves.reference import Axis, Reference, smoothed_marginal
 from ..vault import Block, PrivateData
 from .joint_sum import BlockSpec, Inputs, ask_joint, released_histograms
 from .recipe import Conversation, GlobalExplainer, Recipe, Terms

@@ -2,7 +2,7 @@
 
 *What a row contributes.* Interventional SHAP at z is an average over background rows x of the Shapley values of the game in
 which a set of columns is taken from z and the rest from x. A row's estimate of them is what each column adds along a random
-order (``solve.shapley.permutations``), per point a vector v_q over the n columns. It may be as long as R sqrt(n) (R is the
+order (``solve.coalitions``), per point a vector v_q over the n columns. It may be as long as R sqrt(n) (R is the
 width of the model's range), and is mostly far shorter, so it is scaled down to the clip C. One vector answers for Q points:
 
     (v_1, ..., v_Q)              each of norm at most C, together sqrt(Q) C
@@ -43,9 +43,7 @@ from ..releases import Release
 from ..results import Attribution
 from ..results.band_claim import TWO_SIDED_95, claim_of
 from ..schema import Schema
-from ..solve.shapley.chains import Chains
-from ..solve.shapley.permutations import point_key, ranks_of
-from ..solve.shapley.reconcile import Scales, choose_clip, clip_edges, reconcile
+from ..solve.coalitions import Chains, Scales, choose_clip, clip_edges, point_key, ranks_of, reconcile
 from ..vault import Block, BoundedSum, PrivateData
 from .recipe import Ask, Conversation, LocalExplainer, Recipe, Terms, cost_of, points_identity
 

@@ -1,25 +1,31 @@
 """What the maps say at a point, and how that becomes an explanation. Post-processing of trained weights only.
 
 The pictures of a trained model: its maps, and what it saw in one input.
+
+The bank of maps of a trained model: everything it knows, class by class.
+
+What a trained model promises, and what was taken as known to everybody.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..accounting import Cost
+from .._types import Floats
+from ..accounting import Cost, JsonValue
+from ..errors import InvalidInput
+from ..guarantee import Guarantee
 from ..results import Attribution
 from ..results.checks import plain_rows
-from ..schema import Schema
 from ..show import filters_figure, map_figure
+from ..solve.linear.problem import by_column
 from ..vault import MapScores, map_scores
-from .bank import ActiveMap, TrainingGuarantee
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,86 +33,69 @@ if TYPE_CHECKING:
     from .locally_linear import LocallyLinearClassifier
 
 
-Floats = NDArray[np.float64]
 ROWS_AT_ONCE = 2**23
 
 
-def weighed(features: Floats, maps: Floats, biases: Floats, beta: float) -> MapScores:
+def weighed(model: LocallyLinearClassifier, features: Floats) -> MapScores:
     """Responses, shares and scores, a block of rows at a time."""
-    at_once = max(1, ROWS_AT_ONCE // biases.size)
-    parts = [map_scores(features[start : start + at_once], maps, biases, beta) for start in range(0, len(features), at_once)]
-    if len(parts) == 1:
-        return parts[0]
+    at_once = max(1, ROWS_AT_ONCE // model.biases_.size)
+    blocks = [
+        map_scores(features[start : start + at_once], model.maps_, model.biases_, model.beta_)
+        for start in range(0, len(features), at_once)
+    ]
+    if len(blocks) == 1:
+        return blocks[0]
     return MapScores(
-        *(np.concatenate([getattr(part, name) for part in parts]) for name in ("responses", "shares", "scores"))
+        *(np.concatenate([getattr(block, name) for block in blocks]) for name in ("responses", "shares", "scores"))
     )
 
 
-def softmax(scores: Floats) -> Floats:
-    """Probabilities of the classes."""
-    raised = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return np.asarray(raised / raised.sum(axis=1, keepdims=True))
-
-
 def active_maps(
-    features: Floats, maps: Floats, biases: Floats, beta: float, classes: NDArray[np.generic], place: int | None, top: int
+    model: LocallyLinearClassifier, features: Floats, class_number: int | None, top: int
 ) -> list[list[ActiveMap]]:
-    """The heaviest maps of each point's class."""
-    found = weighed(features, maps, biases, beta)
-    chosen = np.argmax(found.scores, axis=1) if place is None else np.full(len(features), place)
-    told = []
-    for row, at in enumerate(chosen):
-        shares = found.shares[row, :, at]
-        heaviest = np.argsort(-shares, kind="stable")[:top]
-        told.append(
-            [ActiveMap(_plain(classes[at]), int(j), float(shares[j]), float(found.responses[row, j, at])) for j in heaviest]
-        )
-    return told
+    """The heaviest maps of each point's class: that of this number, or the predicted one."""
+    said = weighed(model, features)
+    chosen = np.argmax(said.scores, axis=1) if class_number is None else np.full(len(features), class_number)
+    labels = model.classes_.tolist()
+    return [
+        [
+            ActiveMap(labels[k], int(j), float(said.shares[row, j, k]), float(said.responses[row, j, k]))
+            for j in np.argsort(-said.shares[row, :, k], kind="stable")[:top]
+        ]
+        for row, k in enumerate(chosen)
+    ]
 
 
 def local_explanation(
-    features: Floats,
-    maps: Floats,
-    biases: Floats,
-    beta: float,
-    classes: NDArray[np.generic],
-    place: int | None,
-    names: tuple[str, ...],
-    schema: Schema | None,
-    shown: Mapping[str, NDArray[np.generic]],
-    guarantee: TrainingGuarantee,
+    model: LocallyLinearClassifier, features: Floats, shown: Mapping[str, NDArray[np.generic]], class_number: int | None
 ) -> Attribution:
     """Weighted average map times features, summed over the features of a column."""
-    found = weighed(features, maps, biases, beta)
+    said = weighed(model, features)
     rows = np.arange(len(features))
-    chosen = np.argmax(found.scores, axis=1) if place is None else np.full(len(features), place)
-    shares = found.shares[rows, :, chosen]  # (rows, M)
-    average = np.einsum("nj,njp->np", shares, maps[:, chosen].transpose(1, 0, 2))
-    base = (shares * biases[:, chosen].T).sum(axis=1)
-    by_feature = average * features
-    if schema is not None:
-        columns = schema.names
-        values = np.stack([by_feature[:, schema.feature_slices[name]].sum(axis=1) for name in columns], axis=1)
-    else:
-        columns, values = names, by_feature
-    points = plain_rows({name: shown[name] for name in columns})
-    heaviest = active_maps(features, maps, biases, beta, classes, place, 3)
+    chosen = np.argmax(said.scores, axis=1) if class_number is None else np.full(len(features), class_number)
+    shares = said.shares[rows, :, chosen]  # (rows, M)
+    average = np.einsum("nj,njp->np", shares, model.maps_[:, chosen].transpose(1, 0, 2))
+    base = (shares * model.biases_[:, chosen].T).sum(axis=1)
+    names, values = model._feature_names(), average * features
+    columns = names
+    if model.schema_ is not None:
+        columns, values = model.schema_.names, by_column(model.schema_, values)
     notes = [
-        f"Point {row} is explained for class {told[0].label}: "
-        + ", ".join(f"map {one.number} with weight {one.weight:.2f}" for one in told)
+        f"Point {row} is explained for class {heaviest[0].label}: "
+        + ", ".join(f"map {active.number} with weight {active.weight:.2f}" for active in heaviest)
         + "."
-        for row, told in enumerate(heaviest[:5])
+        for row, heaviest in enumerate(active_maps(model, features[:5], class_number, 3))
     ]
     notes.append("Computed from the trained maps alone: exact, and it costs nothing more.")
-    if math.isinf(guarantee.epsilon):
-        notes.append(guarantee.sentence)
+    if math.isinf(model.guarantee_.epsilon):
+        notes.append(model.guarantee_.sentence)
     return Attribution(
         values=values,
         base_values=base,
-        columns=tuple(columns),
-        points=points,
-        outputs=found.scores[rows, chosen],
-        guarantee=guarantee.promise,
+        columns=columns,
+        points=plain_rows({name: shown[name] for name in columns}),
+        outputs=said.scores[rows, chosen],
+        guarantee=model.guarantee_.promise,
         cost=Cost(),
         method="locally linear maps",
         coefficients=average,
@@ -114,10 +103,6 @@ def local_explanation(
         features=names,
         notes=tuple(notes),
     )
-
-
-def _plain(value: object) -> object:
-    return value.item() if isinstance(value, np.generic) else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,35 +124,149 @@ class MapPlots:
             Public rows that weigh the maps.
         """
         bank = self.model.explain_global(X_public)
-        shown = [(label, bank.order(label)[:top]) for label in bank.classes]
-        maps = [[bank.maps[j, place] for j in order] for place, (_, order) in enumerate(shown)]
-        weights = (
-            None
-            if bank.usage is None
-            else [[float(bank.usage[j, place]) for j in order] for place, (_, order) in enumerate(shown)]
-        )
-        return filters_figure(
-            maps,
-            [str(label) for label, _ in shown],
-            bank.features,
-            shape=shape,
-            weights=weights,
-            footer=bank.guarantee.sentence,
-        )
+        orders = [bank.order(label)[:top] for label in bank.classes]
+        maps = [[bank.maps[j, k] for j in order] for k, order in enumerate(orders)]
+        usage = bank.usage
+        weights = None if usage is None else [[float(usage[j, k]) for j in order] for k, order in enumerate(orders)]
+        labels, footer = [str(label) for label in bank.classes], bank.guarantee.sentence
+        return filters_figure(maps, labels, bank.features, shape=shape, weights=weights, footer=footer)
 
     def attribution(self, x: object, shape: tuple[int, int] | None = None, *, target: object = None, top: int = 3) -> Figure:
         """One input, its heaviest maps, their weighted average, and what each pixel or column contributed."""
         model = self.model
         told = model.explain_local(x, target=target)
         active = model.active_maps(x, target=target, top=top)[0]
-        place = int(np.flatnonzero(model.classes_ == active[0].label)[0])
+        k = int(np.flatnonzero(model.classes_ == active[0].label)[0])
         if shape is None and model.filters is not None:
             shape = model.filters.shape
-        return map_figure(
-            told,
-            [model.maps_[one.number, place] for one in active],
-            [one.weight for one in active],
-            str(active[0].label),
-            shape=shape,
-            footer=model.guarantee_.sentence,
+        maps, weights = [model.maps_[used.number, k] for used in active], [used.weight for used in active]
+        return map_figure(told, maps, weights, str(active[0].label), shape=shape, footer=model.guarantee_.sentence)
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveMap:
+    """One map at work at one point: the ``number``-th map of class ``label``.
+
+    ``weight`` is its share in the class's score (the shares of a class add up to one), ``response`` its own linear score.
+    """
+
+    label: object
+    number: int
+    weight: float
+    response: float
+
+
+@dataclass(frozen=True, eq=False)
+class MapBank:
+    """All maps of a model, with how much each is used where public rows were given. Reading it costs nothing more.
+
+    Attributes
+    ----------
+    maps, biases : arrays (n_maps, n_classes, n_features) and (n_maps, n_classes)
+        The maps, as they act on features, and what they add.
+    classes, features : tuple
+        The classes, and the names of the features.
+    guarantee : TrainingGuarantee
+        The promise of the model.
+    usage : array (n_maps, n_classes), or None
+        Mean share of each map in its class's score, over the public rows that were given.
+    """
+
+    maps: Floats
+    biases: Floats
+    classes: tuple[object, ...]
+    features: tuple[str, ...]
+    guarantee: TrainingGuarantee
+    usage: Floats | None = None
+
+    def __repr__(self) -> str:
+        n_maps, n_classes, n_features = self.maps.shape
+        return f"MapBank({n_maps} maps for each of {n_classes} classes, {n_features} features)"
+
+    def order(self, label: object) -> list[int]:
+        """The maps of a class, the most used first; without usage, the longest first."""
+        class_number = self._class_number(label)
+        weight = (
+            self.usage[:, class_number] if self.usage is not None else np.linalg.norm(self.maps[:, class_number], axis=1)
         )
+        return [int(number) for number in np.argsort(-weight, kind="stable")]
+
+    def top(self, label: object, k: int = 5, map_number: int | None = None) -> list[tuple[str, float]]:
+        """The ``k`` largest weights of a class: of one map, or of the average of its maps, by usage where it is known."""
+        class_number = self._class_number(label)
+        if map_number is not None:
+            weights = self.maps[map_number, class_number]
+        else:
+            shares = np.full(len(self.maps), 1 / len(self.maps)) if self.usage is None else self.usage[:, class_number]
+            weights = shares @ self.maps[:, class_number]
+        largest = np.argsort(-np.abs(weights), kind="stable")[:k]
+        return [(self.features[at], float(weights[at])) for at in largest]
+
+    def frame(self) -> dict[str, NDArray[np.generic]]:
+        """One line per map, class and feature, as columns that any data frame library takes."""
+        n_maps, n_classes, n_features = self.maps.shape
+        made: dict[str, NDArray[np.generic]] = {
+            "map": np.repeat(np.arange(n_maps), n_classes * n_features),
+            "class": np.tile(np.repeat(np.array(self.classes), n_features), n_maps),
+            "feature": np.tile(np.array(self.features), n_maps * n_classes),
+            "weight": self.maps.ravel().copy(),
+        }
+        if self.usage is not None:
+            made["usage"] = np.repeat(self.usage.ravel(), n_features)
+        return made
+
+    def _class_number(self, label: object) -> int:
+        if label not in self.classes:
+            raise InvalidInput(f"{label!r} is none of the classes {list(self.classes)!r}")
+        return self.classes.index(label)
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingGuarantee:
+    """The promise of a training run.
+
+    Attributes
+    ----------
+    promise : Guarantee
+        (epsilon, delta) for the rows the model was trained on; epsilon is infinite where there is none.
+    taken_as_public : tuple of str
+        What the run used without paying for it, in sentences: declared, or read off the arrays that were given.
+    noise_multiplier, sampling_rate, steps : float, float, int
+        The fixed block, enough to compute epsilon again.
+    """
+
+    promise: Guarantee
+    taken_as_public: tuple[str, ...]
+    noise_multiplier: float
+    sampling_rate: float
+    steps: int
+
+    @property
+    def epsilon(self) -> float:
+        """Of the promise."""
+        return self.promise.epsilon
+
+    @property
+    def delta(self) -> float:
+        """Of the promise."""
+        return self.promise.delta
+
+    @property
+    def sentence(self) -> str:
+        """The promise in words."""
+        if math.isinf(self.promise.epsilon):
+            return "No privacy is promised: the model was trained without noise (epsilon is infinite)."
+        known = " Taken as public: " + "; ".join(self.taken_as_public) + "." if self.taken_as_public else ""
+        return self.promise.sentence + known
+
+    def __str__(self) -> str:
+        return self.sentence
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """As plain JSON values; an infinite epsilon is None."""
+        fields: dict[str, JsonValue] = asdict(self)
+        promise = self.promise.to_json()
+        fields["promise"] = promise if math.isfinite(self.promise.epsilon) else {**promise, "epsilon": None}
+        fields["taken_as_public"] = list(self.taken_as_public)
+        fields["sentence"] = self.sentence
+        return fields

@@ -7,29 +7,38 @@ price of a run in ``vault/training.py``. This file is the face: a scikit-learn e
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .._checks import whole
+from .._types import Floats
 from ..errors import InvalidInput, SchemaError
 from ..guarantee import Guarantee
 from ..progress import progress
 from ..results import Attribution
 from ..schema import Categorical, Schema
-from ..vault import MapTraining, PrivateData, check_device, on_device, train_maps
-from .bank import ActiveMap, MapBank, TrainingGuarantee
-from .explaining import MapPlots, active_maps, local_explanation, softmax, weighed
-from .picture_filters import PictureFilters
-from .settings import Scaling, Settings, classes_of, scaled_to_length, schema_features, schema_of
+from ..vault import MapScores, MapTraining, PrivateData, check_device, on_device, train_maps
+from .explaining import ActiveMap, MapBank, MapPlots, TrainingGuarantee, active_maps, local_explanation, weighed
+from .settings import (
+    PictureFilters,
+    check_settings,
+    checked_bounds,
+    classes_of,
+    plan_training,
+    scaled_by,
+    scaled_to_length,
+    schema_features,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-Floats = NDArray[np.float64]
 
 
 class LocallyLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -164,58 +173,30 @@ class LocallyLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         ``fit(data)`` pays (epsilon, delta) from the training purse of the data's budget (``vt.Budget(..., training=(1.0,
         1e-6))``) before a row is read, or raises ``BudgetExceeded``. Classes, bounds and row count are the declared ones.
         """
-        settings = self._settings()
-        settings.check()
+        check_settings(self)
         check_device(self.device)
         if isinstance(X, PrivateData):
-            return self._fit_private_data(X, y, settings)
+            return self._fit_private_data(X, y)
         features, labels = self._training_arrays(X, y)
         self.classes_ = classes_of(self.classes, labels)
         n_rows = len(features) if self.n_rows_public is None else self.n_rows_public
-        if isinstance(n_rows, bool) or not isinstance(n_rows, int | np.integer) or n_rows < 1:
-            raise InvalidInput(f"n_rows_public is {n_rows!r}; it must be a whole number of at least 1")
-        training = settings.training(features.shape[1], len(self.classes_), int(n_rows))
+        n_rows = whole("n_rows_public", n_rows, most=10**12)
+        training = plan_training(self, features.shape[1], len(self.classes_), n_rows)
         numbers = np.searchsorted(self.classes_, labels).astype(np.int64)
         rows = on_device(np.ascontiguousarray(features, dtype=np.float32), numbers, self.device)
-        if self.progress:
-            with progress("training", training.steps) as advance:
-                found = train_maps(training, *rows, advance=advance, generator=settings.generator())
-        else:
-            found = train_maps(training, *rows, generator=settings.generator())
-        self._keep(
-            training,
-            found.maps,
-            found.biases,
-            Guarantee(training.epsilon, training.delta, 0.0, "add-remove", "training-data"),
-            self._taken_as_public(len(features)),
-        )
+        generator = None if self.random_state is None else np.random.default_rng(self.random_state)
+        with progress("training", training.steps) if self.progress else nullcontext() as advance:
+            trained = train_maps(training, *rows, advance=advance, generator=generator)
+        promise = Guarantee(training.epsilon, training.delta, 0.0, "add-remove", "training-data")
+        self._keep(training, trained.maps, trained.biases, promise, self._taken_as_public(len(features)))
         return self
-
-    def _settings(self) -> Settings:
-        return Settings(
-            epsilon=self.epsilon,
-            delta=self.delta,
-            n_maps=self.n_maps,
-            projection=self.projection,
-            filters=self.filters,
-            beta=self.beta,
-            clip=self.clip,
-            steps=self.steps,
-            epochs=self.epochs,
-            batch_size=self.batch_size,
-            learning_rate=self.learning_rate,
-            momentum=self.momentum,
-            average=self.average,
-            start=self.start,
-            decay=self.decay,
-            schedule=self.schedule,
-            row_length=self.row_length,
-            random_state=self.random_state,
-        )
 
     def _training_arrays(self, X: object, y: object) -> tuple[Floats, NDArray[np.generic]]:
         if self.schema is not None:
-            schema = schema_of(self.schema)
+            schema: object = self.schema
+            if not isinstance(schema, Schema):
+                kind = type(schema).__name__
+                raise SchemaError(f"schema is {kind}; declare one: vt.Schema({{'age': vt.Numeric(0, 120), ...}})")
             if y is None:
                 raise InvalidInput("y is missing; give the labels: fit(frame, y)")
             labels = np.asarray(y)
@@ -229,15 +210,15 @@ class LocallyLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         checked, labels = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(labels)
         self.schema_ = None
-        self._scaling = Scaling.by(self.bounds, checked.shape[1])
-        return self._scaling.features(checked), np.asarray(labels)
+        self._bounds = checked_bounds(self.bounds, checked.shape[1])
+        return scaled_by(self._bounds, checked), np.asarray(labels)
 
-    def _fit_private_data(self, data: PrivateData, y: object, settings: Settings) -> LocallyLinearClassifier:
+    def _fit_private_data(self, data: PrivateData, y: object) -> LocallyLinearClassifier:
         if y is not None:
             raise InvalidInput("y is given together with a PrivateData, which has its labels already: fit(data)")
         classes = self._classes_of_private_data(data)
         schema = data.feature_schema
-        training = settings.training(schema.n_features, len(classes), data.n_rows_public, data.neighbours)
+        training = plan_training(self, schema.n_features, len(classes), data.n_rows_public, data.neighbours)
         release = data.train(training, device=self.device)
         order = np.argsort(classes)  # scikit-learn wants classes sorted
         self.classes_ = classes[order]
@@ -275,10 +256,8 @@ class LocallyLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
 
     def _taken_as_public(self, n_rows: int) -> tuple[str, ...]:
         facts = ["the classes, read off y" if self.classes is None else "the classes, as declared"]
-        if self.n_rows_public is None:
-            facts.append(f"the row count {n_rows}, read off X")
-        else:
-            facts.append(f"the row count {self.n_rows_public}, as declared")
+        declared = self.n_rows_public
+        facts.append(f"the row count {n_rows}, read off X" if declared is None else f"the row count {declared}, as declared")
         facts.append("the schema" if self.schema is not None else "the number and names of the columns")
         if self.bounds is not None or self.schema is not None:
             facts.append("that every value lies within what was declared (checked on X before training)")
@@ -293,21 +272,25 @@ class LocallyLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             raw, features = schema_features(self.schema_, X)
             return scaled_to_length(features, self.row_length_), self.schema_.frame(raw)
         checked = validate_data(self, X, dtype=np.float64, reset=False)
-        shown = {name: checked[:, place] for place, name in enumerate(self._feature_names())}
-        return scaled_to_length(self._scaling.features(checked), self.row_length_), shown
+        shown = dict(zip(self._feature_names(), checked.T, strict=True))
+        return scaled_to_length(scaled_by(self._bounds, checked), self.row_length_), shown
+
+    def _scores(self, X: object) -> MapScores:
+        features = self._features(X)[0]
+        return weighed(self, features)
 
     def decision_function(self, X: object) -> Floats:
         """Scores f of the classes (rows, classes); for two classes their difference (rows,)."""
-        scores = weighed(self._features(X)[0], self.maps_, self.biases_, self.beta_).scores
+        scores = self._scores(X).scores
         return np.asarray(scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores)
 
     def predict_proba(self, X: object) -> Floats:
         """Probabilities of the classes."""
-        return softmax(weighed(self._features(X)[0], self.maps_, self.biases_, self.beta_).scores)
+        return np.asarray(softmax(self._scores(X).scores, axis=1))
 
     def predict(self, X: object) -> NDArray[np.generic]:
         """The likeliest class."""
-        scores = weighed(self._features(X)[0], self.maps_, self.biases_, self.beta_).scores
+        scores = self._scores(X).scores
         return np.asarray(self.classes_[np.argmax(scores, axis=1)])
 
     # --- explaining ----------------------------------------------------------------------------------------------------
@@ -320,10 +303,10 @@ class LocallyLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
     def _class_number(self, target: object) -> int | None:
         if target is None:
             return None
-        found = np.flatnonzero(self.classes_ == target)
-        if not len(found):
+        numbers = np.flatnonzero(self.classes_ == target)
+        if not len(numbers):
             raise InvalidInput(f"target is {target!r}; the classes are {self.classes_.tolist()!r}")
-        return int(found[0])
+        return int(numbers[0])
 
     def explain_local(self, x: object, *, target: object = None) -> Attribution:
         """Why these inputs get their scores: the weighted average of the maps that are active, times the input.
@@ -340,34 +323,20 @@ class LocallyLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         """
         check_is_fitted(self)
         features, shown = self._features(self._one_or_more(x))
-        return local_explanation(
-            features,
-            self.maps_,
-            self.biases_,
-            self.beta_,
-            self.classes_,
-            self._class_number(target),
-            self._feature_names(),
-            self.schema_,
-            shown,
-            self.guarantee_,
-        )
+        return local_explanation(self, features, shown, self._class_number(target))
 
     def active_maps(self, x: object, *, target: object = None, top: int = 3) -> list[list[ActiveMap]]:
         """The maps that decide, with their weights: for each point its ``top`` maps, heaviest first."""
         check_is_fitted(self)
         features, _ = self._features(self._one_or_more(x))
-        return active_maps(features, self.maps_, self.biases_, self.beta_, self.classes_, self._class_number(target), top)
+        return active_maps(self, features, self._class_number(target), top)
 
     def explain_global(self, X_public: object = None) -> MapBank:
         """The bank of maps per class; with public rows also how much each map is used by them."""
         check_is_fitted(self)
-        usage = None
-        if X_public is not None:
-            usage = weighed(self._features(X_public)[0], self.maps_, self.biases_, self.beta_).shares.mean(axis=0)
-        return MapBank(
-            self.maps_, self.biases_, tuple(self.classes_.tolist()), self._feature_names(), self.guarantee_, usage
-        )
+        usage = None if X_public is None else self._scores(X_public).shares.mean(axis=0)
+        classes = tuple(self.classes_.tolist())
+        return MapBank(self.maps_, self.biases_, classes, self._feature_names(), self.guarantee_, usage)
 
     @property
     def plot(self) -> MapPlots:
@@ -380,7 +349,7 @@ class LocallyLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             return self.schema_.feature_names
         if hasattr(self, "feature_names_in_"):
             return tuple(str(name) for name in self.feature_names_in_)
-        return tuple(f"x{place}" for place in range(self.n_features_in_))
+        return tuple(f"x{column}" for column in range(self.n_features_in_))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

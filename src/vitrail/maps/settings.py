@@ -1,4 +1,18 @@
-"""The settings of a run: defaults that look at nothing but public numbers, and their checks.
+"""Public linear filters for pictures: what the maps are trained on, so that noise falls where it hurts least.
+
+A map on pixels is w . x. Training w = A' m instead, with a fixed public A, gives the same family of maps (those in the
+span of A), and everything stays linear in the pixels; but the noise of private training now lies in m. With A the slow
+cosine pictures (a discrete cosine transform), noise goes to smooth patterns only, and a map needs a few hundred numbers
+instead of one per pixel. ``even`` shrinks the flat picture, which says how bright a picture is and otherwise takes up most
+of every gradient.
+
+*Shifts.* A picture moved by a pixel is the same digit. The gradients of the moved pictures are averaged *within* a row,
+before its clip (``vault.map_gradients``, copies), so a row still adds one vector of bounded norm. Moving is linear as
+well: a copy is just another A.
+
+Nothing here looks at data: all of it follows from the shape of a picture.
+
+The settings of a run: defaults that look at nothing but public numbers, and their checks.
 
 From what a user gives to what a run trains on: checked, and scaled by declared bounds.
 
@@ -12,142 +26,189 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InvalidInput, SchemaError
+from .._checks import choice, number, positive, whole
+from .._types import Floats
+from ..errors import InvalidInput
 from ..guarantee import check_epsilon_delta
 from ..schema import Schema
 from ..vault import MapTraining, noise_for
-from .picture_filters import PictureFilters
+
+if TYPE_CHECKING:
+    from .locally_linear import LocallyLinearClassifier
+
+_WAYS = {
+    0: (),
+    4: ((1, 0), (-1, 0), (0, 1), (0, -1)),
+    8: ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (1, -1), (-1, 1), (-1, -1)),
+}
+
+
+@dataclass(frozen=True)
+class PictureFilters:
+    """Train maps of pictures on smooth patterns, and on pictures moved by a pixel.
+
+    Parameters
+    ----------
+    shape : (int, int)
+        Height and width of a picture; its pixels are the columns, row by row.
+    size : int
+        How many cosine waves in each direction: ``size ** 2`` numbers per map.
+    tilt : float
+        Waves are scaled by (1 + frequency) ** -tilt.
+    even : float
+        Scale of the flat picture, in (0, 1].
+    shifts : {0, 4, 8}
+        In how many directions a picture is also moved by one pixel in training.
+    mirror : bool
+        Whether it is also mirrored, left to right.
+
+    Examples
+    --------
+    >>> import vitrail as vt
+    >>> vt.PictureFilters((28, 28), size=14, shifts=4).matrices().shape
+    (196, 5, 784)
+    """
+
+    shape: tuple[int, int]
+    size: int = 16
+    tilt: float = 0.0
+    even: float = 0.1
+    shifts: int = 4
+    mirror: bool = False
+
+    def __post_init__(self) -> None:
+        if len(self.shape) != 2 or min(self.shape) < 2:
+            raise InvalidInput(f"shape of PictureFilters is {self.shape!r}; it must be a height and a width")
+        if not 1 <= self.size <= min(self.shape):
+            raise InvalidInput(f"size of PictureFilters is {self.size!r}; it must lie from 1 to {min(self.shape)}")
+        if self.shifts not in _WAYS:
+            raise InvalidInput(f"shifts of PictureFilters is {self.shifts!r}; it must be 0, 4 or 8")
+        if not 0 < self.even <= 1 or not math.isfinite(self.tilt):
+            raise InvalidInput(f"even is {self.even!r} and tilt {self.tilt!r}; even must lie in (0, 1] and tilt be a number")
+
+    @property
+    def n_copies(self) -> int:
+        """How many pictures stand for one in training."""
+        return 1 + self.shifts + self.mirror
+
+    def matrices(self) -> NDArray[np.float32]:
+        """From pixels to inputs: shape (size ** 2, copies, pixels); copy 0 is the picture as it is."""
+        height, width = self.shape
+        down, right = _waves(height, self.size), _waves(width, self.size)
+        frequency = np.hypot(np.arange(self.size)[:, None], np.arange(self.size)[None, :])
+        scale = (1 + frequency) ** -self.tilt
+        scale *= math.sqrt(self.size**2 / float((scale**2).sum()))
+        scale[0, 0] *= self.even
+        pictures = np.einsum("ay,bx,ab->abyx", down, right, scale).reshape(self.size**2, height, width)
+        copies = [pictures, *(_moved(pictures, *way) for way in _WAYS[self.shifts])]
+        if self.mirror:
+            copies.append(pictures[:, :, ::-1])
+        return np.stack(copies, axis=1).reshape(self.size**2, self.n_copies, -1).astype(np.float32)
+
+
+def _waves(length: int, size: int) -> Floats:
+    """Orthonormal cosines, slowest first: (size, length)."""
+    places = (np.arange(length) + 0.5) / length
+    lengths = np.where(np.arange(size) > 0, math.sqrt(2), 1.0)[:, None]
+    return np.asarray(np.cos(np.pi * np.outer(np.arange(size), places)) * lengths / math.sqrt(length))
+
+
+def _moved(pictures: Floats, down: int, right: int) -> Floats:
+    """Filters that see a picture as if it had been moved; what leaves the frame is lost, what enters is black."""
+    height, width = pictures.shape[1:]
+    moved = np.zeros_like(pictures)
+    seen = slice(max(0, down), height + min(0, down)), slice(max(0, right), width + min(0, right))
+    from_ = slice(max(0, -down), height + min(0, -down)), slice(max(0, -right), width + min(0, -right))
+    moved[:, from_[0], from_[1]] = pictures[:, seen[0], seen[1]]
+    return moved
+
 
 DEFAULT_STEPS = 400
 DEFAULT_BATCH_SHARE = 0.1
 SMALLEST_DEFAULT_BATCH = 256
+# Projections are public and the same on every machine; nothing private is ever drawn from this.
 PROJECTION_SEED = 20_200_207
-"""Projections are public and the same on every machine; nothing private is ever drawn from this."""
 
 
-@dataclass(frozen=True)
-class Settings:
-    """What a user chose, as it was given."""
-
-    epsilon: float
-    delta: float
-    n_maps: int
-    projection: int | None
-    filters: PictureFilters | None
-    beta: float
-    clip: float
-    steps: int | None
-    epochs: float | None
-    batch_size: int | None
-    learning_rate: float
-    momentum: float
-    average: float
-    start: float
-    decay: float
-    schedule: str
-    row_length: float | None
-    random_state: int | None
-
-    def check(self) -> None:
-        """Refuse what cannot be run, before anything is read or charged."""
-        if isinstance(self.epsilon, bool) or not isinstance(self.epsilon, int | float):
-            raise InvalidInput(f"epsilon is {self.epsilon!r}; it must be a number, or math.inf for no privacy")
-        if not math.isinf(self.epsilon) or self.epsilon < 0:
-            check_epsilon_delta(self.epsilon, self.delta, "a LocallyLinearClassifier")
-        if self.random_state is not None and math.isfinite(self.epsilon):
-            raise InvalidInput(
-                f"random_state is {self.random_state!r} in a private run; noise that can be drawn again hides nothing: "
-                "leave it None, or train without privacy (epsilon=math.inf)"
-            )
-        for name, value, least in (
-            ("n_maps", self.n_maps, 1),
-            ("steps", self.steps, 1),
-            ("batch_size", self.batch_size, 1),
-            ("projection", self.projection, 1),
-        ):
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least):
-                raise InvalidInput(f"{name} is {value!r}; it must be a whole number of at least {least}")
-        for name, number, zero in (
-            ("beta", self.beta, True),
-            ("clip", self.clip, False),
-            ("learning_rate", self.learning_rate, False),
-            ("start", self.start, False),
-            ("decay", self.decay, True),
-        ):
-            if isinstance(number, bool) or not isinstance(number, int | float | np.number) or not math.isfinite(number):
-                raise InvalidInput(f"{name} is {number!r}; it must be a number")
-            if number < 0 or (number == 0 and not zero):
-                raise InvalidInput(f"{name} is {number!r}; it must be {'at least 0' if zero else 'positive'}")
-        if not 0 <= self.momentum < 1 or not 0 < self.average <= 1:
-            raise InvalidInput(
-                f"momentum is {self.momentum!r} and average {self.average!r}; they must lie in [0, 1) and (0, 1]"
-            )
-        if self.schedule not in ("cosine", "steps"):
-            raise InvalidInput(f"schedule is {self.schedule!r}; choose 'cosine' or 'steps'")
-        if self.row_length is not None and not (math.isfinite(self.row_length) and self.row_length > 0):
-            raise InvalidInput(f"row_length is {self.row_length!r}; it must be a positive number, or None")
-        if self.steps is not None and self.epochs is not None:
-            raise InvalidInput("steps and epochs are both given; they say the same thing, give one")
-        if self.epochs is not None and not (math.isfinite(self.epochs) and self.epochs > 0):
-            raise InvalidInput(f"epochs is {self.epochs!r}; it must be positive")
-        if self.filters is not None and self.projection is not None:
-            raise InvalidInput("filters and projection are both given; a map is trained on one of them")
-
-    def generator(self) -> np.random.Generator | None:
-        """For runs without privacy that are to be repeated."""
-        return None if self.random_state is None else np.random.default_rng(self.random_state)
-
-    def training(
-        self,
-        n_features: int,
-        n_classes: int,
-        n_rows_public: int,
-        neighbours: str = "add-remove",
-        noise_multiplier: float | None = None,
-    ) -> MapTraining:
-        """The run, fixed: from these settings and three public numbers; the noise is solved for unless it is given."""
-        self.check()
-        wanted = self.batch_size
-        if wanted is None:
-            wanted = max(SMALLEST_DEFAULT_BATCH, round(DEFAULT_BATCH_SHARE * n_rows_public))
-        rate = min(1.0, wanted / n_rows_public)
-        steps = self.steps
-        if steps is None:
-            steps = DEFAULT_STEPS if self.epochs is None else max(1, round(self.epochs / rate))
-        private = math.isfinite(self.epsilon)
-        if noise_multiplier is None:
-            noise_multiplier = noise_for(self.epsilon, self.delta, rate, steps, neighbours) if private else 0.0
-        filters = None if self.filters is None else self.filters.matrices()
-        if filters is not None and filters.shape[2] != n_features:
-            raise InvalidInput(
-                f"filters are for pictures of {filters.shape[2]} pixels and there are {n_features} features; give the shape "
-                "of the pictures that X holds, row by row"
-            )
-        return MapTraining(
-            n_classes=n_classes,
-            n_maps=int(self.n_maps),
-            noise_multiplier=noise_multiplier,
-            sampling_rate=rate,
-            steps=steps,
-            epsilon=float(self.epsilon),
-            delta=self.delta,
-            expected_rows=rate * n_rows_public,
-            beta=float(self.beta),
-            clip=float(self.clip) if private else math.inf,
-            learning_rate=float(self.learning_rate),
-            decay=float(self.decay),
-            average=float(self.average),
-            start=float(self.start),
-            momentum=float(self.momentum),
-            schedule=self.schedule,
-            filters=filters,
-            projections=None if self.projection is None else random_projections(self.n_maps, self.projection, n_features),
-            row_length=self.row_length,
+def check_settings(model: LocallyLinearClassifier) -> None:
+    """Refuse what cannot be run, before anything is read or charged."""
+    if isinstance(model.epsilon, bool) or not isinstance(model.epsilon, int | float):
+        raise InvalidInput(f"epsilon is {model.epsilon!r}; it must be a number, or math.inf for no privacy")
+    if not math.isinf(model.epsilon) or model.epsilon < 0:
+        check_epsilon_delta(model.epsilon, model.delta, "a LocallyLinearClassifier")
+    if model.random_state is not None and math.isfinite(model.epsilon):
+        raise InvalidInput(
+            f"random_state is {model.random_state!r} in a private run; noise that can be drawn again hides nothing: "
+            "leave it None, or train without privacy (epsilon=math.inf)"
         )
+    given = {name: value for name, value in model.get_params(deep=False).items() if value is not None}
+    for name in given.keys() & {"n_maps", "steps", "batch_size", "projection"}:
+        whole(name, given[name], most=10**12)
+    for name in given.keys() & {"clip", "learning_rate", "start", "row_length", "epochs"}:
+        positive(name, given[name])
+    for name in ("beta", "decay"):
+        number(name, given[name], low=0, high=1e100)
+    if not 0 <= model.momentum < 1 or not 0 < model.average <= 1:
+        raise InvalidInput(
+            f"momentum is {model.momentum!r} and average {model.average!r}; they must lie in [0, 1) and (0, 1]"
+        )
+    choice("schedule", model.schedule, ("cosine", "steps"))
+    if model.steps is not None and model.epochs is not None:
+        raise InvalidInput("steps and epochs are both given; they say the same thing, give one")
+    if model.filters is not None and model.projection is not None:
+        raise InvalidInput("filters and projection are both given; a map is trained on one of them")
+
+
+def plan_training(
+    model: LocallyLinearClassifier,
+    n_features: int,
+    n_classes: int,
+    n_rows_public: int,
+    neighbours: str = "add-remove",
+    noise_multiplier: float | None = None,
+) -> MapTraining:
+    """The run, fixed: from a model's settings and three public numbers; the noise is solved for unless it is given."""
+    check_settings(model)
+    wanted = model.batch_size or max(SMALLEST_DEFAULT_BATCH, round(DEFAULT_BATCH_SHARE * n_rows_public))
+    rate = min(1.0, wanted / n_rows_public)
+    steps = model.steps
+    if steps is None:
+        steps = DEFAULT_STEPS if model.epochs is None else max(1, round(model.epochs / rate))
+    private = math.isfinite(model.epsilon)
+    if noise_multiplier is None:
+        noise_multiplier = noise_for(model.epsilon, model.delta, rate, steps, neighbours) if private else 0.0
+    filters = None if model.filters is None else model.filters.matrices()
+    if filters is not None and filters.shape[2] != n_features:
+        raise InvalidInput(
+            f"filters are for pictures of {filters.shape[2]} pixels and there are {n_features} features; give the shape "
+            "of the pictures that X holds, row by row"
+        )
+    return MapTraining(
+        n_classes=n_classes,
+        n_maps=int(model.n_maps),
+        noise_multiplier=noise_multiplier,
+        sampling_rate=rate,
+        steps=steps,
+        epsilon=float(model.epsilon),
+        delta=model.delta,
+        expected_rows=rate * n_rows_public,
+        beta=float(model.beta),
+        clip=float(model.clip) if private else math.inf,
+        learning_rate=float(model.learning_rate),
+        decay=float(model.decay),
+        average=float(model.average),
+        start=float(model.start),
+        momentum=float(model.momentum),
+        schedule=model.schedule,
+        filters=filters,
+        projections=None if model.projection is None else random_projections(model.n_maps, model.projection, n_features),
+        row_length=model.row_length,
+    )
 
 
 def random_projections(n_maps: int, width: int, n_features: int) -> NDArray[np.float32]:
@@ -157,44 +218,35 @@ def random_projections(n_maps: int, width: int, n_features: int) -> NDArray[np.f
     return drawn / np.float32(math.sqrt(width))
 
 
-Floats = NDArray[np.float64]
+def checked_bounds(bounds: object, n_columns: int) -> tuple[Floats, Floats] | None:
+    """Bounds as a pair of numbers, or of one number per column; None where none are declared."""
+    if bounds is None:
+        return None
+    try:
+        ends: tuple[object, ...] = tuple(bounds)  # type: ignore[arg-type]
+        low, high = (np.broadcast_to(np.asarray(end, dtype=np.float64), (n_columns,)).copy() for end in ends)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(
+            f"bounds are {bounds!r}; they must be a pair (low, high) of numbers, or of {n_columns} numbers each"
+        ) from error
+    if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
+        raise InvalidInput("bounds must be finite, and every low end below its high end")
+    return low, high
 
 
-@dataclass(frozen=True, eq=False)
-class Scaling:
-    """Columns to features in [0, 1] by public bounds; without bounds features are the columns as they are."""
-
-    low: Floats | None = None
-    high: Floats | None = None
-
-    @classmethod
-    def by(cls, bounds: object, n_columns: int) -> Scaling:
-        """Bounds as a pair of numbers, or of one number per column."""
-        if bounds is None:
-            return cls()
-        try:
-            ends: tuple[object, ...] = tuple(bounds)  # type: ignore[arg-type]
-            low, high = (np.broadcast_to(np.asarray(end, dtype=np.float64), (n_columns,)).copy() for end in ends)
-        except (TypeError, ValueError) as error:
-            raise InvalidInput(
-                f"bounds are {bounds!r}; they must be a pair (low, high) of numbers, or of {n_columns} numbers each"
-            ) from error
-        if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
-            raise InvalidInput("bounds must be finite, and every low end below its high end")
-        return cls(low, high)
-
-    def features(self, X: Floats) -> Floats:
-        """Scaled rows; values outside the bounds are an error."""
-        if self.low is None or self.high is None:
-            return X
-        outside = ((self.low > X) | (self.high < X)).any(axis=0)
-        if outside.any():
-            column = int(np.flatnonzero(outside)[0])
-            raise InvalidInput(
-                f"X has values outside the declared bounds in column {column}, which are "
-                f"[{self.low[column]:g}, {self.high[column]:g}]; widen bounds=, or clip X yourself"
-            )
-        return np.asarray((X - self.low) / (self.high - self.low))
+def scaled_by(bounds: tuple[Floats, Floats] | None, X: Floats) -> Floats:
+    """Columns as features in [0, 1], or as they are without bounds; values outside are an error."""
+    if bounds is None:
+        return X
+    low, high = bounds
+    outside = ((low > X) | (high < X)).any(axis=0)
+    if outside.any():
+        column = int(np.flatnonzero(outside)[0])
+        raise InvalidInput(
+            f"X has values outside the declared bounds in column {column}, which are "
+            f"[{low[column]:g}, {high[column]:g}]; widen bounds=, or clip X yourself"
+        )
+    return np.asarray((X - low) / (high - low))
 
 
 def scaled_to_length(features: Floats, row_length: float | None) -> Floats:
@@ -208,13 +260,13 @@ def scaled_to_length(features: Floats, row_length: float | None) -> Floats:
 def classes_of(declared: Sequence[object] | None, labels: NDArray[np.generic]) -> NDArray[np.generic]:
     """The classes, in order: declared, or those that occur."""
     if declared is None:
-        found = np.unique(labels)
-        if len(found) < 2:
+        occurring = np.unique(labels)
+        if len(occurring) < 2:
             raise InvalidInput(
                 "y has one class only; a classifier needs two or more classes. If there are others that happen not to "
                 "occur, declare them: classes=[...]"
             )
-        return found
+        return occurring
     known = np.unique(np.asarray(declared))
     if len(known) < 2:
         raise InvalidInput("classes declares one class only; a classifier needs two or more")
@@ -222,13 +274,6 @@ def classes_of(declared: Sequence[object] | None, labels: NDArray[np.generic]) -
     if strange.any():
         raise InvalidInput(f"y holds {labels[strange][0]!r}, which is none of the declared classes {known.tolist()!r}")
     return known
-
-
-def schema_of(schema: object) -> Schema:
-    """A schema, or an error that says what one is."""
-    if not isinstance(schema, Schema):
-        raise SchemaError(f"schema is {type(schema).__name__}; declare one: vt.Schema({{'age': vt.Numeric(0, 120), ...}})")
-    return schema
 
 
 def schema_features(schema: Schema, frame: object) -> tuple[Floats, Floats]:

@@ -24,10 +24,10 @@ from sklearn.base import clone
 from ..accounting import ADD_REMOVE, Cost, rounded_down, rounded_up
 from ..errors import BudgetExceeded, InvalidInput
 from ..guarantee import Guarantee
-from ..vault import JUDGING_SHARE, MapChoice, MapTraining, PrivateData, check_device, choose_run, noise_for
-from .bank import TrainingGuarantee
+from ..vault import JUDGING_SHARE, MapChoice, PrivateData, check_device, choose_run, noise_for
+from .explaining import TrainingGuarantee
 from .locally_linear import LocallyLinearClassifier
-from .settings import classes_of
+from .settings import check_settings, classes_of, plan_training
 
 _FIXED = (
     "epsilon",
@@ -122,9 +122,9 @@ def tune_locally_linear(
     _check(model, candidates, share)
     epsilons, deltas = _split(model.epsilon, share, 12), _split(model.delta, share, 30)
     looks, last = zip(epsilons, deltas, strict=True)
-    tuning = _Tuning(clone(model), tuple(candidates), looks, last)
-    winner = tuning.chosen_in_the_vault(X) if isinstance(X, PrivateData) else tuning.chosen_on_arrays(X, y)
-    final = tuning.candidate(candidates[winner], last).fit(X, y)
+    tried, finals = ([_priced(model, settings, price) for settings in candidates] for price in (looks, last))
+    winner = _chosen_in_the_vault(tried, finals, X) if isinstance(X, PrivateData) else _chosen_on_arrays(tried, X, y)
+    final = finals[winner].fit(X, y)
     run = final.guarantee_
     promise = Guarantee(model.epsilon, model.delta, 0.0, run.promise.neighbours, "training-data")
     facts = (*run.taken_as_public, f"the {len(candidates)} candidate settings, whose comparison is part of the price")
@@ -132,50 +132,45 @@ def tune_locally_linear(
     return TunedMaps(final, dict(candidates[winner]), final.guarantee_)
 
 
-@dataclass(frozen=True, eq=False)
-class _Tuning:
-    """What is compared, and the prices (epsilon, delta) of the looks and of the last run."""
+def _priced(
+    model: LocallyLinearClassifier, settings: Mapping[str, object], price: tuple[float, float]
+) -> LocallyLinearClassifier:
+    """A candidate at this (epsilon, delta)."""
+    made: LocallyLinearClassifier = clone(model)
+    made.set_params(**settings, epsilon=price[0], delta=price[1])
+    return made
 
-    base: LocallyLinearClassifier
-    candidates: tuple[Mapping[str, object], ...]
-    looks: tuple[float, float]
-    last: tuple[float, float]
 
-    def candidate(self, settings: Mapping[str, object], price: tuple[float, float]) -> LocallyLinearClassifier:
-        made: LocallyLinearClassifier = clone(self.base)
-        made.set_params(**settings, epsilon=price[0], delta=price[1])
-        return made
+def _chosen_on_arrays(tried: Sequence[LocallyLinearClassifier], X: object, y: object) -> int:
+    base = tried[0]  # candidates differ in nothing that rows are read by
+    features, labels = base._training_arrays(X, y)
+    classes = classes_of(base.classes, labels)
+    n_rows = len(features) if base.n_rows_public is None else int(base.n_rows_public)
+    choice = _planned_looks(tried, features.shape[1], len(classes), n_rows)
+    numbers = np.searchsorted(classes, labels).astype(np.int64)
+    return choose_run(choice, np.ascontiguousarray(features, np.float32), numbers, device=base.device)
 
-    def chosen_on_arrays(self, X: object, y: object) -> int:
-        base = self.base
-        features, labels = base._training_arrays(X, y)
-        classes = classes_of(base.classes, labels)
-        n_rows = len(features) if base.n_rows_public is None else int(base.n_rows_public)
-        choice = self.choice(features.shape[1], len(classes), n_rows)
-        numbers = np.searchsorted(classes, labels).astype(np.int64)
-        return choose_run(choice, np.ascontiguousarray(features, np.float32), numbers, device=base.device)
 
-    def chosen_in_the_vault(self, data: PrivateData) -> int:
-        n_classes, n_features = len(self.base._classes_of_private_data(data)), data.feature_schema.n_features
-        choice = self.choice(n_features, n_classes, data.n_rows_public, data.neighbours)
-        for settings in self.candidates:  # whichever wins, its last run must be fit to be accepted
-            planned = self.candidate(settings, self.last)._settings()
-            last = planned.training(n_features, n_classes, data.n_rows_public, data.neighbours)
-            last.check_fits(n_features, data.neighbours)
-        _refuse_what_does_not_fit(data, choice.event.cost() + last.event.cost())
-        return int(data.train(choice, device=self.base.device).value[0])
+def _chosen_in_the_vault(
+    tried: Sequence[LocallyLinearClassifier], finals: Sequence[LocallyLinearClassifier], data: PrivateData
+) -> int:
+    n_classes, n_features = len(tried[0]._classes_of_private_data(data)), data.feature_schema.n_features
+    choice = _planned_looks(tried, n_features, n_classes, data.n_rows_public, data.neighbours)
+    for final in finals:  # whichever wins, its last run must be fit to be accepted
+        last = plan_training(final, n_features, n_classes, data.n_rows_public, data.neighbours)
+        last.check_fits(n_features, data.neighbours)
+    _refuse_what_does_not_fit(data, choice.event.cost() + last.event.cost())
+    return int(data.train(choice, device=tried[0].device).value[0])
 
-    def choice(self, n_features: int, n_classes: int, n_rows: int, neighbours: str = ADD_REMOVE) -> MapChoice:
-        """All the looks, with the noise that makes k runs cost what the looks may."""
-        training_rows = max(1, round(n_rows * (1 - JUDGING_SHARE)))
 
-        def run(settings: Mapping[str, object], noise: float) -> MapTraining:
-            planned = self.candidate(settings, self.looks)._settings()
-            return planned.training(n_features, n_classes, training_rows, noise_multiplier=noise)
-
-        one = run(self.candidates[0], 1.0)
-        noise = noise_for(*self.looks, one.sampling_rate, len(self.candidates) * one.steps, neighbours)
-        return MapChoice(tuple(run(settings, noise) for settings in self.candidates), *self.looks)
+def _planned_looks(
+    tried: Sequence[LocallyLinearClassifier], n_features: int, n_classes: int, n_rows: int, neighbours: str = ADD_REMOVE
+) -> MapChoice:
+    """All the looks, with the noise that makes k runs cost what the looks may."""
+    sizes = n_features, n_classes, max(1, round(n_rows * (1 - JUDGING_SHARE)))
+    price, first = (tried[0].epsilon, tried[0].delta), plan_training(tried[0], *sizes, noise_multiplier=1.0)
+    noise = noise_for(*price, first.sampling_rate, len(tried) * first.steps, neighbours)
+    return MapChoice(tuple(plan_training(model, *sizes, noise_multiplier=noise) for model in tried), *price)
 
 
 def _split(whole: float, share: float, places: int) -> tuple[float, float]:
@@ -221,7 +216,7 @@ def _check(model: LocallyLinearClassifier, candidates: Sequence[Mapping[str, obj
         raise InvalidInput(
             "model must be a LocallyLinearClassifier with a finite epsilon; without privacy use scikit-learn's search"
         )
-    model._settings().check()
+    check_settings(model)
     check_device(model.device)
     if len(candidates) < 2:
         raise InvalidInput(f"there are {len(candidates)} candidates; give two or more to choose from")

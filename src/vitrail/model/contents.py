@@ -78,55 +78,54 @@ def sketch(given: object) -> str:
     (True, False)
     """
     try:
-        told = repr(_Sketch().of(given))
+        told = repr(_told(given, {}))
     except Exception:  # an object that objects to being looked at, whatever it raises, is known by its class
         told = repr((type(given).__module__, type(given).__qualname__))
     return hashlib.sha256(told.encode()).hexdigest()
 
 
-class _Sketch:
-    """Texts and tuples of them that tell what is given. What is met again is not followed again: it may lead to itself."""
+def _told(given: object, met: dict[int, object]) -> object:
+    """Texts and tuples of them that tell what is given.
 
-    def __init__(self) -> None:
-        self._met: dict[int, object] = {}  # holding an object keeps its id from being reused
+    What is met again is not followed again: it may lead to itself. (Holding an object in ``met`` keeps its id its own.)
+    """
 
-    def of(self, given: object) -> object:
-        if isinstance(given, _PLAIN):
-            return type(given).__name__, repr(given)
-        if isinstance(given, types.CodeType):
-            # Neither file names nor line numbers: a function that moves is the same function.
-            names = given.co_names, given.co_varnames, given.co_freevars
-            return given.co_code.hex(), self._each(given.co_consts), names
-        if isinstance(given, tuple):
-            return "tuple", self._each(given)
-        if isinstance(given, set | frozenset):  # in an order that does not change from one process to the next
-            return type(given).__name__, tuple(sorted(map(repr, self._each(given))))
-        if id(given) in self._met:
-            return "met before", type(given).__qualname__
-        self._met[id(given)] = given
-        if isinstance(given, types.FunctionType):
-            cells = [_content_of(cell) for cell in given.__closure__ or ()]
-            return self._each((given.__code__, given.__defaults__, given.__kwdefaults__, *cells))
-        if isinstance(given, types.MethodType):
-            return self._each((given.__func__, given.__self__))
-        if isinstance(given, functools.partial):
-            return self._each((given.func, given.args, given.keywords))
-        if isinstance(given, list):
-            return "list", self._each(given)
-        if isinstance(given, dict):
-            return "dict", self._each(given), self._each(given.values())
-        kind = type(given).__module__, type(given).__qualname__, str(getattr(given, "__name__", ""))
-        like_a_model = isinstance(given, np.ndarray | np.generic) or any(hasattr(given, name) for name in _MODELS)
-        if like_a_model and (content := content_digest(given)) is not None:
-            return kind, content
-        if isinstance(given, type | types.ModuleType) or not callable(given):
-            return kind  # whatever else a function reaches is no model, and not looked into
-        called = [vars(one).get("__call__") for one in type(given).__mro__ if "__call__" in vars(one)]
-        told = called[0] if called and isinstance(called[0], types.FunctionType) else None
-        return kind, self._each((told, getattr(given, "__dict__", None)))
+    def each(many: Iterable[object]) -> tuple[object, ...]:
+        return tuple(_told(item, met) for item in many)
 
-    def _each(self, many: Iterable[object]) -> tuple[object, ...]:
-        return tuple(self.of(one) for one in many)
+    if isinstance(given, _PLAIN):
+        return type(given).__name__, repr(given)
+    if isinstance(given, types.CodeType):
+        # Neither file names nor line numbers: a function that moves is the same function.
+        names = given.co_names, given.co_varnames, given.co_freevars
+        return given.co_code.hex(), each(given.co_consts), names
+    if isinstance(given, tuple):
+        return "tuple", each(given)
+    if isinstance(given, set | frozenset):  # in an order that does not change from one process to the next
+        return type(given).__name__, tuple(sorted(map(repr, each(given))))
+    if id(given) in met:
+        return "met before", type(given).__qualname__
+    met[id(given)] = given
+    if isinstance(given, types.FunctionType):
+        cells = [_content_of(cell) for cell in given.__closure__ or ()]
+        return each((given.__code__, given.__defaults__, given.__kwdefaults__, *cells))
+    if isinstance(given, types.MethodType):
+        return each((given.__func__, given.__self__))
+    if isinstance(given, functools.partial):
+        return each((given.func, given.args, given.keywords))
+    if isinstance(given, list):
+        return "list", each(given)
+    if isinstance(given, dict):
+        return "dict", each(given), each(given.values())
+    kind = type(given).__module__, type(given).__qualname__, str(getattr(given, "__name__", ""))
+    like_a_model = isinstance(given, np.ndarray | np.generic) or any(hasattr(given, name) for name in _MODELS)
+    if like_a_model and (content := content_digest(given)) is not None:
+        return kind, content
+    if isinstance(given, type | types.ModuleType) or not callable(given):
+        return kind  # whatever else a function reaches is no model, and not looked into
+    called = [vars(one).get("__call__") for one in type(given).__mro__ if "__call__" in vars(one)]
+    told = called[0] if called and isinstance(called[0], types.FunctionType) else None
+    return kind, each((told, getattr(given, "__dict__", None)))
 
 
 def _content_of(cell: types.CellType) -> object:

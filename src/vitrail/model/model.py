@@ -1,37 +1,137 @@
-"""A public predictor with a declared output range.
+"""A public predictor with a declared output range, and what it is given.
 
 Noise is scaled to the range, so it must be known before any private row is seen: it is declared (probabilities have
 theirs by definition), tried on public probe rows, and enforced by clipping on every row after that.
+
+A predictor is given scaled features, raw values, or a frame in original units: what its caller says, or what it recorded
+when it was fitted.
 """
 
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from ..errors import InvalidInput, ModelError
-from ..schema import FloatArray, Level, Schema
-from .feeding import INPUTS, Feed, Inputs, feed_of
-from .predictors import Predictor, predictor_of
+from ..schema import FloatArray, Level, Numeric, Schema
+from .predictors import EstimatorPredictor, ModelInput, OnnxPredictor, Predictor, TorchPredictor, predictor_of
 from .purity import adds_up_leaves, is_row_wise, leaves_add_up
 
+Inputs: TypeAlias = Literal["auto", "features", "values", "frame", "category-frame"]
+Kind: TypeAlias = Literal["features", "values", "frame", "category-frame"]
+INPUTS: tuple[Inputs, ...] = ("auto", "features", "values", "frame", "category-frame")
 N_PROBE_ROWS = 256
+# Share of the range by which probe outputs may miss it: single-precision probabilities do, by rounding.
 RANGE_TOLERANCE = 1e-6
-"""Share of the range by which probe outputs may miss it: single-precision probabilities do, by rounding."""
 FINGERPRINT_STEPS = 1e9
 
 
 @dataclass(frozen=True, slots=True)
-class _Binding:
-    """What a model needs to know to be called on rows of one schema."""
+class Feed:
+    """How raw rows become a model's input."""
 
-    feed: Feed
-    column: int | None
+    kind: Kind | Literal["columns"]
+    names: tuple[str, ...] | None = None
+
+    def build(self, schema: Schema, raw: FloatArray) -> ModelInput:
+        """The model's input for complete raw rows."""
+        if self.kind == "columns":
+            return schema.frame(raw)
+        if self.kind in ("frame", "category-frame"):
+            frame = schema.pandas(raw, categories=self.kind == "category-frame")
+            return frame if self.names is None else frame[list(self.names)]
+        # A model must not be able to write into rows that others share.
+        matrix = schema.features(raw)[0] if self.kind == "features" else raw.copy()
+        return matrix if self.names is None else _with_names(matrix, self.names)
+
+    def describe(self, schema: Schema) -> str:
+        """What the model was given, for messages."""
+        width = schema.n_features if self.kind == "features" else schema.n_columns
+        what = {
+            "features": "features in [0, 1]",
+            "values": "values in original units with level indices",
+            "frame": "a pandas DataFrame in original units",
+            "category-frame": "a pandas DataFrame with category columns",
+            "columns": "one array per column in original units",
+        }[self.kind]
+        return f"{what}, {len(self.names) if self.names else width} columns"
+
+
+def _with_names(matrix: FloatArray, names: tuple[str, ...]) -> ModelInput:
+    """A frame for a model that was fitted on one and would warn without names."""
+    try:
+        pandas = importlib.import_module("pandas")
+    except ImportError:
+        return matrix
+    return pandas.DataFrame(matrix, columns=list(names))
+
+
+def feed_of(schema: Schema, inputs: Inputs, predictor: Predictor) -> Feed:
+    """Decide what the model is given, or say why that cannot be decided.
+
+    Parameters
+    ----------
+    schema : Schema
+        The columns the rows have.
+    inputs : str
+        The caller's choice; ``"auto"`` looks at what the model recorded about its training data.
+    predictor : Predictor
+        The model.
+    """
+    names, width = predictor.expected_names, predictor.expected_width
+    kind = _chosen(schema, predictor) if inputs == "auto" else inputs
+    if kind in ("frame", "category-frame"):
+        if isinstance(predictor, TorchPredictor):
+            raise ModelError(f"inputs is {inputs!r}, but {predictor.label} takes tensors; choose 'features' or 'values'")
+        unknown = [name for name in names or () if name not in schema]
+        if unknown:
+            raise ModelError(
+                f"the model was fitted on columns that the schema does not have: {', '.join(map(repr, unknown[:8]))}; "
+                f"the schema has the columns {', '.join(map(repr, schema.names))}"
+            )
+        return Feed("columns") if isinstance(predictor, OnnxPredictor) else Feed(kind, names)
+    offered = schema.n_features if kind == "features" else schema.n_columns
+    if width is not None and width != offered:
+        raise ModelError(f"{_expectation(predictor)}, but inputs={kind!r} gives it {offered} columns{_offer(schema)}")
+    return Feed(kind, names if names is not None and len(names) == offered else None)
+
+
+def _chosen(schema: Schema, predictor: Predictor) -> Kind:
+    names, width = predictor.expected_names, predictor.expected_width
+    if names is not None:
+        # Names of encoded features are tried first: for numbers alone they are the names of the columns too, and then
+        # the frame, in original units, is what someone who fitted on a frame has had in hand.
+        encoded = not set(names) <= set(schema.names) and names == schema.feature_names
+        if encoded and not isinstance(predictor, OnnxPredictor):
+            return "features"
+        by_dtype = isinstance(predictor, EstimatorPredictor) and predictor.uses_category_dtype
+        return "category-frame" if by_dtype else "frame"
+    if width is None:
+        return "features"
+    same = all(isinstance(column, Numeric) and (column.low, column.high) == (0, 1) for column in schema.values())
+    if width == schema.n_features == schema.n_columns and not same:  # features and values are other numbers
+        raise ModelError(
+            f"{_expectation(predictor)}, without names, and the schema has as many features as columns, so it is not plain "
+            "what it was fitted on; say inputs='features' (scaled to [0, 1]) or inputs='values' (original units)"
+        )
+    if width in (schema.n_features, schema.n_columns):
+        return "features" if width == schema.n_features else "values"
+    raise ModelError(f"{_expectation(predictor)}{_offer(schema)}; choose inputs=, or wrap the model in a function")
+
+
+def _expectation(predictor: Predictor) -> str:
+    return f"{predictor.label} expects {predictor.expected_width} columns"
+
+
+def _offer(schema: Schema) -> str:
+    return f"; the schema has {schema.n_columns} columns ('values') and {schema.n_features} features ('features')"
 
 
 class Model:
@@ -55,6 +155,19 @@ class Model:
         modules get features.
     name : str, optional
         For display.
+
+    Attributes
+    ----------
+    name, inputs
+        As declared.
+    predictor : Predictor
+        The predictor in its adapter: for readers that must know what kind of model it is. Do not change it.
+    output : label, int or None
+        The explained output: a class label where the model has them, a column index, or None where there is one.
+    column : int or None
+        The column of the predictor's output that is explained; None where it has one, or a single default.
+    lo, hi : float
+        The smallest and the largest output.
 
     Examples
     --------
@@ -81,75 +194,40 @@ class Model:
     ) -> None:
         if inputs not in INPUTS:
             raise ModelError(f"inputs is {inputs!r}; choose one of {', '.join(map(repr, INPUTS))}")
-        self._predictor = predictor_of(predictor)
-        self._name = str(name) if name is not None else self._predictor.label
-        self._inputs = inputs
-        self._lo, self._hi = _checked_range(range, self._predictor.gives_probabilities, self._name)
-        self._column, self._output_name = _checked_output(output, self._predictor.classes, self._name)
-        self._classes = self._predictor.classes
-        self._bindings: dict[Schema, _Binding] = {}
+        self.predictor = predictor_of(predictor)
+        self.name = str(name) if name is not None else self.predictor.label
+        self.inputs: Inputs = inputs
+        self.lo, self.hi = _checked_range(range, self.predictor.gives_probabilities, self.name)
+        self.column, self.output = _checked_output(output, self.predictor.classes, self.name)
+        self._classes = self.predictor.classes
+        self._bindings: dict[Schema, tuple[Feed, int | None]] = {}
 
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_bindings": {}}
 
     def __repr__(self) -> str:
-        output = "" if self._output_name is None else f", output={self._output_name!r}"
-        return f"Model({self._name}{output}, range=({self._lo:g}, {self._hi:g}))"
-
-    @property
-    def name(self) -> str:
-        """The name for display."""
-        return self._name
-
-    @property
-    def output(self) -> Level | None:
-        """The explained output: a class label where the model has them, a column index, or None where there is one."""
-        return self._output_name
-
-    @property
-    def column(self) -> int | None:
-        """The column of the predictor's output that is explained; None where it has one, or a single default."""
-        return self._column
-
-    @property
-    def inputs(self) -> Inputs:
-        """What the predictor is given, as declared."""
-        return self._inputs
-
-    @property
-    def predictor(self) -> Predictor:
-        """The predictor in its adapter: for readers that must know what kind of model it is. Do not change it."""
-        return self._predictor
-
-    @property
-    def lo(self) -> float:
-        """The smallest output."""
-        return self._lo
-
-    @property
-    def hi(self) -> float:
-        """The largest output."""
-        return self._hi
+        output = "" if self.output is None else f", output={self.output!r}"
+        return f"Model({self.name}{output}, range=({self.lo:g}, {self.hi:g}))"
 
     @property
     def width(self) -> float:
         """The length of the output range, to which noise is scaled."""
-        return self._hi - self._lo
+        return self.hi - self.lo
 
     def check(self, schema: Schema) -> None:
         """Try the model, as it is now, on public probe rows; raise ``ModelError`` if it cannot be used with this schema."""
         self._look_again()
-        outputs = self._outputs(schema, schema.probe_rows(N_PROBE_ROWS), self._bind(schema))
+        outputs = self._probe_outputs(schema)
         if not np.isfinite(outputs).all():
             raise ModelError(
-                f"{self._name} returns {outputs[~np.isfinite(outputs)][0]} on a public probe row; it must be finite"
+                f"{self.name} returns {outputs[~np.isfinite(outputs)][0]} on a public probe row; it must be finite"
             )
         slack = RANGE_TOLERANCE * self.width
         for seen in (float(outputs.min()), float(outputs.max())):
-            if not self._lo - slack <= seen <= self._hi + slack:
+            if not self.lo - slack <= seen <= self.hi + slack:
                 raise ModelError(
-                    f"{self._name} returns {seen:g} on a public probe row, outside its declared range "
-                    f"({self._lo:g}, {self._hi:g}); declare a range that holds every output"
+                    f"{self.name} returns {seen:g} on a public probe row, outside its declared range "
+                    f"({self.lo:g}, {self.hi:g}); declare a range that holds every output"
                 )
 
     def predict(self, schema: Schema, raw: FloatArray) -> FloatArray:
@@ -169,13 +247,7 @@ class Model:
         array of float64, shape (rows,)
             Clipped to the range; NaN where the model returned no finite number.
         """
-        binding = self._bind(schema)
-        # Warnings would be about the rows, which may be private.
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
-            outputs = self._select(self._predictor(binding.feed.build(schema, raw)), len(raw), binding.column)
-        outputs[~np.isfinite(outputs)] = np.nan
-        return np.clip(outputs, self._lo, self._hi, out=outputs)
+        return self._clipped(schema, raw, [self._bind(schema)[1]])[0]
 
     def predict_points(self, schema: Schema, raw: FloatArray, *, batch: int = 4096) -> FloatArray:
         """Outputs for public points, ``batch`` rows at a time."""
@@ -187,17 +259,22 @@ class Model:
 
         As :meth:`predict`: clipped to this model's range, NaN where there is no finite number.
         """
-        columns = [one._bind(schema).column for one in models]
+        return np.stack(self._clipped(schema, raw, [model._bind(schema)[1] for model in models]), axis=1)
+
+    def _clipped(self, schema: Schema, raw: FloatArray, columns: Sequence[int | None]) -> list[FloatArray]:
+        """Some columns of the predictor's output, from one call; warnings would be about the rows, which may be private."""
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            result = self._predictor(self._bind(schema).feed.build(schema, raw))
-        table = np.stack([self._select(result, len(raw), column) for column in columns], axis=1)
-        table[~np.isfinite(table)] = np.nan
-        return np.clip(table, self._lo, self._hi, out=table)
+            result = self.predictor(self._bind(schema)[0].build(schema, raw))
+            outputs = [self._select(result, len(raw), column) for column in columns]
+        for output in outputs:
+            output[~np.isfinite(output)] = np.nan
+            np.clip(output, self.lo, self.hi, out=output)
+        return outputs
 
     def is_row_wise(self, schema: Schema, block_rows: int) -> bool:
         """Whether outputs depend on their row alone, bit for bit, in blocks of this many (public probe) rows."""
-        if adds_up_leaves(getattr(self._predictor, "estimator", None)):
+        if adds_up_leaves(self.predictor.wrapped):
             return leaves_add_up(lambda raw: self.predict(schema, raw), schema)
         return is_row_wise(lambda raw: self.predict(schema, raw), schema, block_rows)
 
@@ -207,7 +284,7 @@ class Model:
         It is computed anew every time: an estimator that was fitted again is another model.
         """
         self._look_again()
-        content = self._predictor.content()
+        content = self.predictor.content()
         return None if content is None else self._hashed("vitrail model 1", content)
 
     def fingerprint(self, schema: Schema) -> str:
@@ -219,10 +296,10 @@ class Model:
         """
         if (digest := self.digest()) is not None:
             return digest
-        outputs = self._outputs(schema, schema.probe_rows(N_PROBE_ROWS), self._bind(schema))
-        steps = np.rint((outputs - self._lo) / self.width * FINGERPRINT_STEPS) + 0.0
+        outputs = self._probe_outputs(schema)
+        steps = np.rint((outputs - self.lo) / self.width * FINGERPRINT_STEPS) + 0.0
         said = np.nan_to_num(steps, nan=-1e300, posinf=1e300, neginf=-1e301).tobytes()
-        return self._hashed("vitrail function 1", self._predictor.sketch(), hashlib.sha256(said).hexdigest())
+        return self._hashed("vitrail function 1", self.predictor.sketch(), hashlib.sha256(said).hexdigest())
 
     def identity(self, schema: Schema, key: str | None = None) -> str | None:
         """A name for this model in a question, by which a stored answer is found again; None where it has none.
@@ -253,28 +330,26 @@ class Model:
         return hashlib.sha256(json.dumps(["vitrail key 1", self.fingerprint(schema), key]).encode()).hexdigest()
 
     def _hashed(self, *content: str) -> str:
-        parts = [*content, self._column, self._lo, self._hi, self._inputs]
+        parts = [*content, self.column, self.lo, self.hi, self.inputs]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def _look_again(self) -> None:
         """Take the predictor as it is now; what was decided about how to call it is decided anew."""
-        self._predictor.look_again()
-        if self._predictor.classes != self._classes:
+        self.predictor.look_again()
+        if self.predictor.classes != self._classes:
             raise ModelError(
-                f"{self._name} was fitted again and has other classes now; wrap it anew, so that output= is one of them"
+                f"{self.name} was fitted again and has other classes now; wrap it anew, so that output= is one of them"
             )
         self._bindings.clear()
 
-    def _bind(self, schema: Schema) -> _Binding:
+    def _bind(self, schema: Schema) -> tuple[Feed, int | None]:
         """Decide on public rows what the model is given and which column of its output is meant; remember it."""
-        found = self._bindings.get(schema)
-        if found is None:
-            unbound = _Binding(feed_of(schema, self._inputs, self._predictor), self._column)
-            result = self._try(schema, schema.probe_rows(4), unbound.feed)
-            found = _Binding(unbound.feed, self._output_column(result))
-            self._outputs(schema, schema.probe_rows(4), found)
-            self._bindings[schema] = found
-        return found
+        if schema not in self._bindings:
+            feed, rows = feed_of(schema, self.inputs, self.predictor), schema.probe_rows(4)
+            column = self._output_column(self._try(schema, rows, feed))
+            self._select(self._try(schema, rows, feed), len(rows), column)
+            self._bindings[schema] = feed, column
+        return self._bindings[schema]
 
     def _try(self, schema: Schema, public_rows: FloatArray, feed: Feed) -> object:
         """Call the model on public rows, where its own message may be shown."""
@@ -282,36 +357,38 @@ class Model:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                return self._predictor(given)
+                return self.predictor(given)
         except Exception as error:
             raise ModelError(
-                f"{self._name} fails on public probe rows, given as {feed.describe(schema)}: {type(error).__name__}: {error}"
+                f"{self.name} fails on public probe rows, given as {feed.describe(schema)}: {type(error).__name__}: {error}"
             ) from error
 
-    def _outputs(self, schema: Schema, public_rows: FloatArray, binding: _Binding) -> FloatArray:
-        return self._select(self._try(schema, public_rows, binding.feed), len(public_rows), binding.column)
+    def _probe_outputs(self, schema: Schema) -> FloatArray:
+        """What the model, as it is now, says of public rows."""
+        rows, (feed, column) = schema.probe_rows(N_PROBE_ROWS), self._bind(schema)
+        return self._select(self._try(schema, rows, feed), len(rows), column)
 
     def _output_column(self, result: object) -> int | None:
-        array = _numbers(result, self._name)
+        array = _numbers(result, self.name)
         if array.ndim != 2:
             return None
-        if self._column is None:
+        if self.column is None:
             if array.shape[1] == 1:
                 return 0
-            if array.shape[1] == 2 and self._predictor.gives_probabilities:
+            if array.shape[1] == 2 and self.predictor.gives_probabilities:
                 return 1
-            raise ModelError(f"{self._name} returns {array.shape[1]} columns; choose one with output=, counted from 0")
-        if self._column >= array.shape[1]:
-            raise ModelError(f"output is {self._column}, but {self._name} returns {array.shape[1]} columns")
-        return self._column
+            raise ModelError(f"{self.name} returns {array.shape[1]} columns; choose one with output=, counted from 0")
+        if self.column >= array.shape[1]:
+            raise ModelError(f"output is {self.column}, but {self.name} returns {array.shape[1]} columns")
+        return self.column
 
     def _select(self, result: object, n_rows: int, column: int | None) -> FloatArray:
-        array = _numbers(result, self._name)
+        array = _numbers(result, self.name)
         if array.ndim == 2 and column is not None:
             array = array[:, column]
         if array.shape != (n_rows,):
             raise ModelError(
-                f"{self._name} returns shape {array.shape} for {n_rows} rows; it must be ({n_rows},) or ({n_rows}, outputs)"
+                f"{self.name} returns shape {array.shape} for {n_rows} rows; it must be ({n_rows},) or ({n_rows}, outputs)"
             )
         return np.ascontiguousarray(array)
 

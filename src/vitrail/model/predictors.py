@@ -12,6 +12,13 @@ Estimators on one thread.
 
 A forest on several threads adds its trees' votes in the order in which they finish, and floating-point sums depend on
 that order: the same row would get different bits on different calls.
+
+Forests without the cost of a call: the same trees, the same additions, the same bits as scikit-learn's own prediction.
+
+scikit-learn wraps every tree of every call into a task, a quarter of a millisecond each: for a hundred trees and a small
+block that is more than the trees themselves take. Here the trees are asked one after another, their outputs are added
+in their order and divided by their number, which is what scikit-learn does on one thread. Whether the bits agree is seen
+on public rows when the model is first used; if they do not, or the forest is of another kind, scikit-learn is called.
 """
 
 from __future__ import annotations
@@ -20,10 +27,11 @@ import copy
 import hashlib
 import importlib
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,138 +39,98 @@ from numpy.typing import NDArray
 from ..errors import ModelError
 from ..schema import FloatArray, Level
 from .contents import content_digest, sketch
-from .forests import agrees, mean_of_trees, trees_of
+from .purity import adds_up_leaves, same_bits
 
+# A float64 matrix, a pandas DataFrame, or (for ONNX) a dictionary of columns.
 ModelInput: TypeAlias = object
-"""A float64 matrix, a pandas DataFrame, or (for ONNX) a dictionary of columns."""
 
 
-class Predictor(Protocol):
-    """What ``Model`` needs to know about any predictor."""
+class Predictor(ABC):
+    """What ``Model`` needs to know about any predictor.
 
-    @property
-    def label(self) -> str:
-        """A name for display."""
+    Attributes
+    ----------
+    wrapped : object
+        What the caller calls a model, as it is used: a function, an estimator, a module, the bytes of a file.
+    label : str
+        A name for display.
+    expected_names, expected_width : tuple of str, int, or None
+        The columns it was trained on, by name, and their number, where it knows them.
+    classes : tuple or None
+        What the columns of its output stand for, where it knows them.
+    gives_probabilities : bool
+        Whether its outputs are probabilities, by its own contract.
+    """
 
-    @property
-    def expected_names(self) -> tuple[str, ...] | None:
-        """The columns it was trained on, by name, where it knows them."""
-
-    @property
-    def expected_width(self) -> int | None:
-        """The number of columns it was trained on, where it knows it."""
-
-    @property
-    def classes(self) -> tuple[Level, ...] | None:
-        """What the columns of its output stand for, where it knows them."""
-
-    @property
-    def gives_probabilities(self) -> bool:
-        """Whether its outputs are probabilities, by its own contract."""
-
-    def __call__(self, inputs: ModelInput) -> object:
-        """The outputs for a block of rows."""
-
-    def look_again(self) -> None:
-        """Take what it stands for as it is now."""
-
-    def content(self) -> str | None:
-        """A stable hash of everything that decides the outputs, as it was at the last look, or None."""
-
-    def sketch(self) -> str:
-        """What can be known where ``content`` is None."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FunctionPredictor:
-    """Any callable from a block of rows to a block of outputs."""
-
-    function: Callable[[ModelInput], object]
     expected_names: tuple[str, ...] | None = None
     expected_width: int | None = None
     classes: tuple[Level, ...] | None = None
     gives_probabilities: bool = False
-    _sketch: str = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
+    def __init__(self, wrapped: Any, label: str) -> None:
+        self.wrapped, self.label = wrapped, label
+
+    @abstractmethod
+    def __call__(self, inputs: ModelInput) -> object:
+        """The outputs for a block of rows."""
+
+    def look_again(self) -> None:  # noqa: B027 - most have nothing to do: what they call is their own, or a function
+        """Take what it stands for as it is now."""
+
+    def content(self) -> str | None:
+        """A stable hash of everything that decides the outputs, as it was at the last look, or None."""
+        return content_digest(self.wrapped)
+
+    def sketch(self) -> str:
+        """What can be known where ``content`` is None: the class."""
+        return sketch(type(self.wrapped))
+
+
+class FunctionPredictor(Predictor):
+    """Any callable from a block of rows to a block of outputs."""
+
+    def __init__(self, function: Callable[[ModelInput], object]) -> None:
+        super().__init__(function, str(getattr(function, "__name__", type(function).__name__)))
         # Before the first call: a function may keep counts or a cache in what it closes over.
-        object.__setattr__(self, "_sketch", sketch(self.function))
-
-    @property
-    def label(self) -> str:
-        """The function's name."""
-        return str(getattr(self.function, "__name__", type(self.function).__name__))
+        self._sketch = sketch(function)
 
     def __call__(self, inputs: ModelInput) -> object:
         """Call the function."""
-        return self.function(inputs)
+        return self.wrapped(inputs)
 
     def content(self) -> str | None:
         """None: code has no stable hash."""
         return None
-
-    def look_again(self) -> None:
-        """Nothing to do: the function is called as it is."""
 
     def sketch(self) -> str:
         """Instructions, constants, and what it closed over when the model was made."""
         return self._sketch
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class EstimatorPredictor:
+class EstimatorPredictor(Predictor):
     """A fitted estimator in the manner of scikit-learn, on one thread."""
 
-    given: Any
-    gives_probabilities: bool
-    _seen: list[_SeenEstimator] = field(default_factory=list)
+    def __init__(self, given: Any, *, gives_probabilities: bool) -> None:
+        self._given, self.gives_probabilities = given, gives_probabilities
+        self.look_again()
 
     def look_again(self) -> None:
         """Take the caller's estimator as it is now. A call that is under way keeps what it began with."""
-        self._seen[:] = [_SeenEstimator(on_one_thread(self.given))]
-
-    @property
-    def seen(self) -> _SeenEstimator:
-        """The estimator as it was at the last look."""
-        if not self._seen:
-            self.look_again()
-        return self._seen[0]
-
-    @property
-    def estimator(self) -> Any:
-        """The same, bare."""
-        return self.seen.estimator
-
-    @property
-    def label(self) -> str:
-        """The class of the estimator, or of a pipeline's last step."""
-        steps = getattr(self.estimator, "steps", None)
-        return type(steps[-1][1] if isinstance(steps, list) and steps else self.estimator).__name__
-
-    @property
-    def expected_names(self) -> tuple[str, ...] | None:
-        """The names scikit-learn recorded when it was fitted on a frame."""
-        names = getattr(self.estimator, "feature_names_in_", None)
-        return None if names is None else tuple(str(name) for name in names)
-
-    @property
-    def expected_width(self) -> int | None:
-        """The width scikit-learn recorded."""
-        width = getattr(self.estimator, "n_features_in_", None)
-        return None if width is None else int(width)
-
-    @property
-    def classes(self) -> tuple[Level, ...] | None:
-        """The labels of a classifier."""
-        classes = getattr(self.estimator, "classes_", None)
-        if not self.gives_probabilities or classes is None or np.ndim(classes) != 1:
-            return None
-        return tuple(np.asarray(classes).tolist())
+        estimator = on_one_thread(self._given)
+        self.seen = _SeenEstimator(estimator)
+        steps = getattr(estimator, "steps", None)  # a pipeline is called after its last one
+        super().__init__(estimator, type(steps[-1][1] if isinstance(steps, list) and steps else estimator).__name__)
+        names, width = getattr(estimator, "feature_names_in_", None), getattr(estimator, "n_features_in_", None)
+        self.expected_names = None if names is None else tuple(str(name) for name in names)
+        self.expected_width = None if width is None else int(width)
+        classes = getattr(estimator, "classes_", None)
+        known = self.gives_probabilities and classes is not None and np.ndim(classes) == 1
+        self.classes = tuple(np.asarray(classes).tolist()) if known else None
 
     @property
     def uses_category_dtype(self) -> bool:
         """Whether it was fitted on columns of pandas' category dtype and tells them apart by it."""
-        fitted = getattr(self.estimator, "best_estimator_", self.estimator)
+        fitted = getattr(self.wrapped, "best_estimator_", self.wrapped)
         by_dtype = isinstance(given := getattr(fitted, "categorical_features", None), str) and given == "from_dtype"
         return by_dtype and getattr(fitted, "is_categorical_", None) is not None
 
@@ -181,14 +149,6 @@ class EstimatorPredictor:
             seen.trees.append(trees if same else None)
         return seen.trees[0]
 
-    def content(self) -> str | None:
-        """A hash of the fitted estimator."""
-        return content_digest(self.estimator)
-
-    def sketch(self) -> str:
-        """Its class; what it holds could not be hashed."""
-        return sketch(type(self.estimator))
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _SeenEstimator:
@@ -198,54 +158,25 @@ class _SeenEstimator:
     trees: list[tuple[Any, ...] | None] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TorchPredictor:
-    """A torch module in evaluation mode on the CPU."""
+class TorchPredictor(Predictor):
+    """A torch module in evaluation mode on the CPU; a copy of its own."""
 
-    module: Any
-    expected_names: tuple[str, ...] | None = None
-    expected_width: int | None = None
-    classes: tuple[Level, ...] | None = None
-    gives_probabilities: bool = False
-
-    @property
-    def label(self) -> str:
-        """The module's class."""
-        return type(self.module).__name__
+    def __init__(self, module: Any) -> None:
+        super().__init__(module, type(module).__name__)
 
     def __call__(self, inputs: ModelInput) -> object:
         """The module's output, without gradients, for inputs in the precision of its parameters."""
         torch = importlib.import_module("torch")
-        dtypes = [parameter.dtype for parameter in self.module.parameters() if parameter.is_floating_point()]
+        dtypes = [parameter.dtype for parameter in self.wrapped.parameters() if parameter.is_floating_point()]
         with torch.no_grad():
             matrix = np.ascontiguousarray(cast(FloatArray, inputs))
-            return self.module(torch.from_numpy(matrix).to(dtypes[0] if dtypes else torch.float32))
-
-    def content(self) -> str | None:
-        """A hash of the module's class, structure and tensors."""
-        return content_digest(self.module)
-
-    def look_again(self) -> None:
-        """Nothing to do: it is a copy of its own."""
-
-    def sketch(self) -> str:
-        """Its class; what it holds could not be hashed."""
-        return sketch(type(self.module))
+            return self.wrapped(torch.from_numpy(matrix).to(dtypes[0] if dtypes else torch.float32))
 
 
-class OnnxPredictor:
+class OnnxPredictor(Predictor):
     """An ONNX graph, kept as its bytes so that it can be pickled; the session is opened where it is used."""
 
-    __slots__ = (
-        "_bytes",
-        "_input_types",
-        "_label",
-        "_output",
-        "_session",
-        "_width",
-        "expected_names",
-        "gives_probabilities",
-    )
+    wrapped: bytes
 
     def __init__(self, content: bytes, label: str) -> None:
         try:
@@ -257,18 +188,18 @@ class OnnxPredictor:
         options.execution_mode = runtime.ExecutionMode.ORT_SEQUENTIAL
         options.use_deterministic_compute = True
         options.log_severity_level = 4  # its warnings go to stderr and would be about private rows
-        self._bytes, self._label = content, label
+        super().__init__(content, label)
         try:
             self._session = runtime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
         except Exception as error:
             raise ModelError(f"{label} is not an ONNX model that onnxruntime can open: {error}") from error
         inputs = self._session.get_inputs()
-        self._input_types: dict[str, str] = {one.name: one.type for one in inputs}
+        self._input_types: dict[str, str] = {given.name: given.type for given in inputs}
         # A dimension that the file leaves open is a text or None here.
         width = inputs[0].shape[1] if len(inputs) == 1 and len(inputs[0].shape) == 2 else None
-        self._width: int | None = width if isinstance(width, int) else None
+        self.expected_width = width if isinstance(width, int) else None
         self.expected_names = tuple(self._input_types) if len(inputs) > 1 else None
-        outputs = [one.name for one in self._session.get_outputs()]
+        outputs = [output.name for output in self._session.get_outputs()]
         likely = [name for name in outputs if "prob" in name.lower()]
         if len(likely) != 1 and len(outputs) != 1:
             raise ModelError(
@@ -279,27 +210,7 @@ class OnnxPredictor:
         self._output: str = likely[0] if likely else outputs[0]
 
     def __reduce__(self) -> tuple[type[OnnxPredictor], tuple[bytes, str]]:
-        return OnnxPredictor, (self._bytes, self._label)
-
-    @property
-    def label(self) -> str:
-        """The file's name."""
-        return self._label
-
-    @property
-    def file(self) -> bytes:
-        """The bytes of the file."""
-        return self._bytes
-
-    @property
-    def expected_width(self) -> int | None:
-        """The second dimension of a single input."""
-        return self._width
-
-    @property
-    def classes(self) -> tuple[Level, ...] | None:
-        """None: an ONNX graph numbers its classes."""
-        return None
+        return OnnxPredictor, (self.wrapped, self.label)
 
     def __call__(self, inputs: ModelInput) -> object:
         """The probabilities, or the only output."""
@@ -316,14 +227,7 @@ class OnnxPredictor:
 
     def content(self) -> str | None:
         """A hash of the file."""
-        return hashlib.sha256(self._bytes).hexdigest()
-
-    def look_again(self) -> None:
-        """Nothing to do: the bytes were read when it was made."""
-
-    def sketch(self) -> str:
-        """The same as its content."""
-        return hashlib.sha256(self._bytes).hexdigest()
+        return hashlib.sha256(self.wrapped).hexdigest()
 
 
 def _onnx_array(values: NDArray[np.generic], kind: str) -> NDArray[np.generic]:
@@ -378,8 +282,8 @@ def _torch_predictor(module: Any) -> TorchPredictor:
         return TorchPredictor(module)
 
 
+# Pipelines in searches in votes in calibrations: deep enough for all of them, and an end for what refers to itself.
 DEEPEST = 12
-"""Pipelines in searches in votes in calibrations: deep enough for all of them, and an end for what refers to itself."""
 
 
 def on_one_thread(estimator: Any, depth: int = DEEPEST) -> Any:
@@ -415,3 +319,39 @@ def _inner(value: Any, depth: int) -> Any:
         inner = [_inner(item, depth - 1) for item in value]
         return type(value)(inner) if any(new is not old for new, old in zip(inner, value, strict=True)) else value
     return value
+
+
+def trees_of(estimator: Any) -> tuple[Any, ...] | None:
+    """The trees of a fitted forest with one output, or None."""
+    trees = getattr(estimator, "estimators_", None)
+    if not adds_up_leaves(estimator) or not isinstance(trees, list) or not trees:
+        return None
+    if getattr(estimator, "n_outputs_", None) != 1:
+        return None
+    return tuple(trees)
+
+
+def mean_of_trees(trees: tuple[Any, ...], rows: FloatArray, *, probabilities: bool) -> FloatArray:
+    """What the forest says about rows: (rows, classes) or (rows,)."""
+    numbers = np.ascontiguousarray(rows, dtype=np.float32)  # as trees compare them
+    if not np.isfinite(numbers).all():
+        raise ValueError("the forest was given a value that is no finite 32-bit number")
+    total: FloatArray | None = None
+    for tree in trees:
+        leaves = tree.tree_.predict(numbers)  # shares of classes, or means, of each row's leaf
+        leaves = leaves[:, : tree.n_classes_] if probabilities else leaves.reshape(len(numbers))
+        if total is None:
+            total = np.zeros(np.shape(leaves), dtype=np.float64)
+        total += leaves
+    assert total is not None
+    total /= len(trees)
+    return total
+
+
+def agrees(trees: tuple[Any, ...], estimator: Any, rows: FloatArray, *, probabilities: bool) -> bool:
+    """Whether the short way gives the bits of the estimator's own, on public rows."""
+    try:
+        own = np.asarray(estimator.predict_proba(rows) if probabilities else estimator.predict(rows), dtype=np.float64)
+        return same_bits(mean_of_trees(trees, rows, probabilities=probabilities), own)
+    except Exception:
+        return False

@@ -24,13 +24,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..errors import InvalidInput
+from .._checks import whole
 from ..schema import FloatArray, Schema
 
 N_LONE_ROWS = 3
 N_PLACES = 8
+# Which public rows are tried where; nothing private depends on it.
 PROBE_SEED = 7
-"""Which public rows are tried where; nothing private depends on it."""
 
 
 LEAF_SUMS = {
@@ -83,8 +83,7 @@ def is_row_wise(function: Callable[[FloatArray], FloatArray], schema: Schema, bl
     >>> is_row_wise(lambda raw: raw[:, 0] - raw.mean(), schema, 64)
     False
     """
-    if isinstance(block_rows, bool) or not isinstance(block_rows, int | np.integer) or block_rows < 1:
-        raise InvalidInput(f"block_rows is {block_rows!r}; it must be a whole number of at least 1")
+    block_rows = whole("block_rows", block_rows)
     # At least a few different rows, even where a block holds one: a function with a memory shows it then.
     probe = schema.probe_rows(max(block_rows, N_LONE_ROWS))
     block = probe[:block_rows]
@@ -106,8 +105,8 @@ def is_row_wise(function: Callable[[FloatArray], FloatArray], schema: Schema, bl
             places, company = places[:1], probe[corner : corner + 1]
         padded = np.repeat(company, block_rows, axis=0)
         padded[places] = probe[row]
-        found = function(padded)[places]
-        known = alone.setdefault(int(row), found[0])
-        if not same_bits(found, np.repeat(known[None], len(places), axis=0)):
+        outputs = function(padded)[places]
+        known = alone.setdefault(int(row), outputs[0])
+        if not same_bits(outputs, np.repeat(known[None], len(places), axis=0)):
             return False
     return True

@@ -38,7 +38,7 @@ def usable_bins(bins: Bins, column: Column) -> Bins:
 
     Examples
     --------
-    >>> from vitrail.solve.rows.cuts import fine_bins
+    >>> from vitrail.solve.private_tables import fine_bins
     >>> column = Numeric(0, 10)
     >>> [round(edge, 6) for edge in usable_bins(fine_bins("dose", column, 4), column).edges]
     [0.0, 1e-05, 5.0, 9.99999, 10.0]

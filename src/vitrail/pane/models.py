@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..errors import DamagedFile, InvalidInput, ModelError
 from ..model import Model
-from ..model.feeding import INPUTS
+from ..model.model import INPUTS
 from ..model.predictors import OnnxPredictor
 from ..results.archive import digest
 from ..schema import Level
@@ -40,7 +40,7 @@ def onnx_content(model: Model) -> bytes:
             f"embed_model is True, and {model.name} is no ONNX model; export it to ONNX first, or leave the model out: "
             "who has the model can give it to Pane.load"
         )
-    return predictor.file
+    return predictor.wrapped
 
 
 def opened(given: object, manifest: Manifest, files: Mapping[str, bytes], what: str) -> Model:

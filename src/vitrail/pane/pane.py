@@ -32,9 +32,8 @@ from ..results.report import Report
 from ..results.synopsis import Synopsis
 from ..schema import Level, Schema
 from ..show.pages import Content, fragment, page_content
-from ..solve.counterfactual.classes import OPPOSITE
+from ..solve.counterfactual.classes import OPPOSITE, Columns, Ranges
 from ..solve.counterfactual.fitted import FittedCounterfactual
-from ..solve.counterfactual.rules import Columns, Ranges
 from ..solve.counterfactual.search import PLAUSIBILITY_WEIGHT
 from ..solve.linear.labelled_rows import RowsExplainer, explain_on
 from ..solve.linear.problem import LocalProblem

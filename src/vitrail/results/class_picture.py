@@ -15,8 +15,8 @@ from ..errors import InvalidInput
 from ..guarantee import Guarantee
 from ..schema import Level, Numeric, Schema
 from ..schema.bins import Bins
-from ..solve.counterfactual.autoencoder import AnyCode
-from ..solve.rows.cuts import values_in
+from ..solve.counterfactual.codes import AnyCode
+from ..solve.private_tables import values_in
 from .band_claim import TWO_SIDED_95, BandClaim
 from .base import Frame, Result, show
 from .checks import frozen_numbers

@@ -20,10 +20,7 @@ from ..errors import InvalidInput
 from ..guarantee import Guarantee
 from ..schema import Numeric, Schema
 from ..schema.bins import Bins
-from ..solve.rows.consistency import agreed_shares, agreed_table, total_of
-from ..solve.rows.cuts import values_in
-from ..solve.rows.network import Network, fit_network
-from ..solve.rows.structure import Link
+from ..solve.private_tables import Link, Network, agreed_shares, agreed_table, fit_network, total_of, values_in
 from .band_claim import TWO_SIDED_95
 from .base import Frame, Result, show
 from .checks import Floats, frozen_numbers

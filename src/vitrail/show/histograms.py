@@ -14,7 +14,7 @@ from ..errors import InvalidInput
 from ..results.band_claim import TWO_SIDED_95, BandClaim
 from ..results.marginals import Marginals
 from ..results.private_rows import PrivateRows
-from ..solve.rows.consistency import mutual_information
+from ..solve.private_tables import mutual_information
 from .style import AMBER, GLASS, INK, SOFT, name_rows, new_figure, put_title, quiet, small_multiples
 from .tables import Table, shortened, tick_text
 

@@ -14,13 +14,7 @@ from vitrail.errors import BudgetExceeded, InvalidInput
 from vitrail.explain import counterfactual
 from vitrail.explain.counterfactual import step_question, training
 from vitrail.explain.recipe import Terms, drive
-from vitrail.solve.counterfactual.autoencoder import (
-    MOST_FEATURES,
-    TRAINING_STEPS,
-    NetworkCode,
-    first_code,
-    weights_on_grid,
-)
+from vitrail.solve.counterfactual.codes import MOST_FEATURES, TRAINING_STEPS, NetworkCode, first_code, weights_on_grid
 from vitrail.vault import PublicRows, rehearse
 
 FEATURES, UNITS = 6, 4

@@ -14,9 +14,8 @@ from sklearn.ensemble import RandomForestClassifier
 import vitrail as vt
 from error_rates import planted_noise
 from vitrail.errors import BudgetExceeded, InvalidInput, ModelError, SchemaError
-from vitrail.solve.counterfactual.classes import Classes
-from vitrail.solve.counterfactual.latent_descent import TorchClasses, latent_minima
-from vitrail.solve.counterfactual.rules import Rules
+from vitrail.solve.counterfactual.classes import Classes, Rules
+from vitrail.solve.counterfactual.fitted import latent_minima, torch_modules
 
 SCHEMA = vt.Schema(
     {
@@ -383,11 +382,12 @@ def test_torch_models_are_searched_with_gradients():
         module[0].bias[:] = -5.0
     model = vt.Model(module, range=(0, 1), name="net")
     made = vt.Counterfactual(private(), model, latent="none", rows=False).fit(epsilon=4.0)
-    gradients = TorchClasses.of(Classes.of(model, 0.5), SCHEMA)
-    assert gradients is not None
-    found = latent_minima(gradients, made.picture, SCHEMA.read_points([POOR]), np.array([1]))
+    classes = Classes.of(model, 0.5)
+    modules = torch_modules(classes, SCHEMA)
+    assert modules is not None
+    found = latent_minima(classes, modules, made.picture, SCHEMA.read_points([POOR]), np.array([1]))
     assert model.predict(SCHEMA, found)[0] >= 0.5
-    assert TorchClasses.of(Classes.of(MODEL, 0.5), SCHEMA) is None
+    assert torch_modules(Classes.of(MODEL, 0.5), SCHEMA) is None
     assert made([POOR] * 3).validity.all()
 
 

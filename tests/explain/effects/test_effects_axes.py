@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import vitrail as vt
-from vitrail.solve.curves.axes import fine_axis
-from vitrail.solve.curves.reference import reference_rows
+from vitrail.solve.curves.reference import fine_axis, reference_rows
 
 
 def test_a_row_is_not_asked_about_at_its_own_level():

@@ -7,11 +7,9 @@ import vitrail as vt
 from vitrail.errors import BudgetExceeded, InvalidInput, ModelError
 from vitrail.explain.accumulated_effects import EffectsSummand
 from vitrail.explain.partial_dependence import DependenceSummand
-from vitrail.solve.curves.axes import fine_axis, pair_axis
 from vitrail.solve.curves.dependence import plan_dependence
-from vitrail.solve.curves.intervals import cut_column
-from vitrail.solve.curves.local_effects import plan_effects
-from vitrail.solve.curves.reference import Reference, reference_rows
+from vitrail.solve.curves.local_effects import cut_column, plan_effects
+from vitrail.solve.curves.reference import Reference, fine_axis, pair_axis, reference_rows
 
 SCHEMA = vt.Schema(
     {

@@ -12,8 +12,8 @@ from vitrail.guarantee import Guarantee
 from vitrail.results.marginals import Marginals
 from vitrail.schema.bins import bins_of
 from vitrail.solve.curves.dependence import balanced_shares, noise_directions
-from vitrail.solve.curves.intervals import cut_column
 from vitrail.solve.curves.kriging import Prior, left_open
+from vitrail.solve.curves.local_effects import cut_column
 
 SCHEMA = vt.Schema({"age": vt.Numeric(0, 60, integer=True), "sex": vt.Categorical(["f", "m"])})
 

@@ -10,8 +10,7 @@ import vitrail as vt
 from vitrail.errors import InvalidInput
 from vitrail.explain.joint_sum import JointSum
 from vitrail.explain.permutation_importance import plan_importance
-from vitrail.solve.curves.donors import Donor
-from vitrail.solve.curves.losses import SMALLEST_PROBABILITY, loss_of
+from vitrail.solve.curves.importance import SMALLEST_PROBABILITY, Donor, loss_of
 from vitrail.solve.curves.reference import Reference
 from vitrail.vault.rows.block import Block
 from vitrail.vault.rows.predictions import Predictions

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import vitrail as vt
 from vitrail.explain.interactions import blocks_of, plan_pairs
 from vitrail.explain.joint_sum import JointSum
-from vitrail.solve.curves.pairs import grid_of, strength
+from vitrail.solve.curves.dependence import grid_of, strength
 from vitrail.solve.curves.reference import Reference
 from vitrail.vault.rows.block import Block
 from vitrail.vault.rows.predictions import Predictions

@@ -8,8 +8,7 @@ import pytest
 import vitrail as vt
 from quadratic_loss import excess_loss
 from vitrail.errors import BudgetExceeded, InvalidInput
-from vitrail.solve.linear.descent import FEWEST_SHARES, Gradients, shares_needed
-from vitrail.solve.linear.history import History, Past
+from vitrail.solve.linear.descent import FEWEST_SHARES, Gradients, History, Past, shares_needed
 from vitrail.solve.linear.problem import LocalProblem
 from vitrail.solve.linear.weights import stable
 

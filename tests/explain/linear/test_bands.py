@@ -55,7 +55,7 @@ def test_measured_coverage(simulated, sigma):
     covered = []
     for _ in range(6):
         released = noisy(*simulated, sigma, generator)
-        radius = radius_of(problem, released.noise, released.structure.size)
+        radius = radius_of(problem, released.noise, released.structure.coordinates.size)
         exact = LocalStatistics.of_sums(problem, points, gram, cross, sigma, N_ROWS)
         truth = exact.values(exact.solve(radius))
         fit = released.solve(radius)

@@ -10,7 +10,7 @@ import vitrail as vt
 from quadratic_loss import excess_loss
 from vitrail.errors import BudgetExceeded, InvalidInput
 from vitrail.explain.linear import descent
-from vitrail.solve.linear.descent import Gradients, pace_of
+from vitrail.solve.linear.descent import Gradients, step_sizes
 from vitrail.solve.linear.least_squares import solve_affine
 from vitrail.solve.linear.problem import LocalProblem
 from vitrail.solve.linear.weights import stable
@@ -90,10 +90,10 @@ def test_it_is_exact_projected_gradient_descent_plus_its_noise(rows):
     problem = LocalProblem(SCHEMA, MODEL, stable(), "hard", intercept=False)
     gradients = Gradients(problem)
     found = explain(problem, private(rows), POINTS, mu=90.0, iterations=40)
-    pace = pace_of(gradients, 90.0 / np.sqrt(2), 2000, 40)
+    sizes = step_sizes(gradients, 90.0 / np.sqrt(2), 2000, 40)
     a, b = exact_statistics(problem, rows, POINTS)
     phi = np.zeros_like(b)
-    for eta in pace.sizes():
+    for eta in sizes:
         phi = phi - eta * 2 * (np.einsum("qij,qj->qi", a, phi) - b)
         phi /= np.maximum(np.linalg.norm(phi, axis=1, keepdims=True), 1.0)
     std = (found.upper - found.values)[:, 0] / 1.96 / 0.5

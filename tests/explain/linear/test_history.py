@@ -7,7 +7,8 @@ import pytest
 
 import vitrail as vt
 from vitrail.errors import InvalidInput
-from vitrail.solve.linear.history import History, HistoryFile, Past, explain_from
+from vitrail.solve.linear.descent import History, HistoryFile, Past
+from vitrail.solve.linear.labelled_rows import explain_from
 from vitrail.solve.linear.least_squares import solve_affine, solve_in_ball
 from vitrail.solve.linear.problem import LocalProblem
 from vitrail.solve.linear.weights import stable

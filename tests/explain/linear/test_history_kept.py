@@ -11,7 +11,7 @@ import vitrail as vt
 from vitrail.errors import BudgetExceeded, InvalidInput
 from vitrail.explain.linear import adaptive
 from vitrail.ledger import open_ledger
-from vitrail.solve.linear.history import History
+from vitrail.solve.linear.descent import History
 from vitrail.solve.linear.weights import exponential
 
 SCHEMA = vt.Schema({"a": vt.Numeric(0, 1), "b": vt.Numeric(0, 1), "c": vt.Numeric(0, 1)})

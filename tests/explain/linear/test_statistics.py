@@ -10,9 +10,8 @@ import vitrail as vt
 from error_rates import CONFIDENCE, normal_bound, planted_noise
 from vitrail import audit
 from vitrail.explain.linear.statistics import statistics_question
-from vitrail.solve.linear.one_hot import Structure
 from vitrail.solve.linear.problem import LocalProblem
-from vitrail.solve.linear.statistics import LocalStatistics, Scales, radius_of, scales_of
+from vitrail.solve.linear.statistics import LocalStatistics, Scales, Structure, radius_of, scales_of
 from vitrail.solve.linear.weights import custom, exponential, stable
 from vitrail.vault import rehearse
 
@@ -83,9 +82,9 @@ def test_exact_statistics_are_not_moved_by_the_projection(intercept):
     gram, cross = exact_sums(problem, random_rows(), POINTS, scales)
     structure = Structure(SCHEMA, scales.intercept)
     reduced, vector = structure.reduce(gram, cross, structure.levels(POINTS))
-    basis = structure.basis
+    basis = structure.coordinates.embedding
     if intercept:
-        basis = np.block([[np.ones((1, 1)), np.zeros((1, structure.size))], [np.zeros((len(basis), 1)), basis]])
+        basis = np.block([[np.ones((1, 1)), np.zeros((1, structure.coordinates.size))], [np.zeros((len(basis), 1)), basis]])
     assert np.allclose(basis @ reduced @ basis.T, gram, atol=1e-9)
     assert np.allclose(vector @ basis.T, cross, atol=1e-9)
 

@@ -7,7 +7,7 @@ Examples
 (Descent(iterations=20), 40000)
 """
 
-from ...solve.linear.history import History
+from ...solve.linear.descent import History
 from .options import Adaptive, Cells, Descent, FromHistory, Moments, Rows, Statistics
 
 __all__ = ["Adaptive", "Cells", "Descent", "FromHistory", "History", "Moments", "Rows", "Statistics"]

@@ -41,8 +41,17 @@ from ...accounting import Cost, JsonValue
 from ...errors import InvalidInput
 from ...guarantee import Guarantee
 from ...results import Attribution
-from ...solve.linear.descent import MOST_ITERATIONS, REACH, Gradients, Pace, pace_of, shares_needed
-from ...solve.linear.history import History, Past, decode, encode
+from ...solve.linear.descent import (
+    MOST_ITERATIONS,
+    REACH,
+    Gradients,
+    History,
+    Past,
+    decode,
+    encode,
+    shares_needed,
+    step_sizes,
+)
 from ...solve.linear.problem import LocalModels, LocalProblem, explanation_of
 from ...vault import PrivateData
 from ..recipe import Ask, Recipe, Terms, cost_of, scaled
@@ -144,7 +153,7 @@ class _Point:
 
     def _cold(self) -> Recipe[Descended]:
         zero, shares = np.zeros((1, self._gradients.size)), self._options.iterations
-        return descend(self._gradients, self._centres, zero, self._steps(self._pace(shares, REACH), shares), self._terms)
+        return descend(self._gradients, self._centres, zero, self._steps(self._sizes(shares, REACH), shares), self._terms)
 
     def _warm(self) -> Recipe[Descended]:
         gradients, centres, n_rows, shares = (
@@ -168,21 +177,21 @@ class _Point:
             noise = math.sqrt(gradients.size) * sigma
             needed = shares_needed(shares, beta / c, noise / c, enhanced=self._options.enhanced)
             reach = WARM_REACH * math.sqrt(needed / shares)
-        pace = self._pace(needed - 1, reach)
+        sizes = self._sizes(needed - 1, reach)
         # A step is as long as its price: the first gradient, with its one share, moves phi by that much less.
-        first_size = pace.first_step * pace.iterations / (needed - 1)
-        steps = [(first_size, self._share), *self._steps(pace, needed - 1)]
+        first_size = float(sizes[0]) * len(sizes) / (needed - 1)
+        steps = [(first_size, self._share), *self._steps(sizes, needed - 1)]
         ended = yield from descend(gradients, centres, start, steps, self._terms, first=first)
         return Descended(ended.phi, math.hypot(start_std, ended.noise_std), (choice, *ended.releases))
 
-    def _pace(self, shares: int, reach: float) -> Pace:
-        """The pace of a descent at the price of so many shares; no step costs less than a share."""
+    def _sizes(self, shares: int, reach: float) -> Floats:
+        """The steps of a descent at the price of so many shares; no step costs less than a share."""
         most, mu = max(1, min(MOST_ITERATIONS, shares)), self._terms.mu * math.sqrt(shares * self._share)
-        return pace_of(self._gradients, mu, self._terms.n_rows_public, reach=reach, most_iterations=most)
+        return step_sizes(self._gradients, mu, self._terms.n_rows_public, reach=reach, most_iterations=most)
 
-    def _steps(self, pace: Pace, shares: int) -> list[tuple[float, float]]:
+    def _steps(self, sizes: Floats, shares: int) -> list[tuple[float, float]]:
         """(length, share of the price) of every step, when so many shares are divided among them."""
-        return [(float(eta), shares * self._share / pace.iterations) for eta in pace.sizes()[: self._most_steps]]
+        return [(float(eta), shares * self._share / len(sizes)) for eta in sizes[: self._most_steps]]
 
 
 def stream_explanation(

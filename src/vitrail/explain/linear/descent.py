@@ -27,7 +27,7 @@ from ...accounting.cost import PICO
 from ...errors import InvalidInput
 from ...releases import Release
 from ...results import Attribution
-from ...solve.linear.descent import INTERCEPT_UNIT, Gradients, pace_of
+from ...solve.linear.descent import INTERCEPT_UNIT, Gradients, step_sizes
 from ...solve.linear.problem import LocalModels, LocalProblem, explanation_of
 from ...vault import Block, BoundedSum, Select
 from ..recipe import Ask, Recipe, Terms, cost_of
@@ -165,10 +165,10 @@ def descent_recipe(
 ) -> Recipe[Attribution]:
     """Gradients of all points at once, as far as they fit a pass; a tenth for their means, where there is an intercept."""
     problem, centres = gradients.problem, gradients.problem.encode(raw)
-    pace = pace_of(gradients, terms.mu / math.sqrt(len(centres)), terms.n_rows_public, options.iterations)
+    sizes = step_sizes(gradients, terms.mu / math.sqrt(len(centres)), terms.n_rows_public, options.iterations)
     at_once = max(1, MOST_NUMBERS // gradients.size)
     means_share = MEANS_SHARE if problem.intercept else 0.0
-    step_share = (1 - means_share) / pace.iterations
+    step_share = (1 - means_share) / len(sizes)
     smallest_batch = (len(centres) - 1) % at_once + 1
     check_divisible(terms, step_share * smallest_batch / len(centres))
     phis, phi_stds, means, means_stds = [], [], [], []
@@ -181,7 +181,7 @@ def descent_recipe(
             mean, std = gradients.weighted_means(releases[-1], batch)
             means.append(mean)
             means_stds.append(std)
-        steps = [(float(eta), step_share * share) for eta in pace.sizes()[:most_steps]]
+        steps = [(float(eta), step_share * share) for eta in sizes[:most_steps]]
         ended = yield from descend(gradients, batch, np.zeros((len(batch), gradients.size)), steps, terms)
         phis.append(ended.phi)
         phi_stds.append(np.full(len(batch), ended.noise_std))
@@ -199,7 +199,7 @@ def descent_recipe(
         guarantee=replace(terms.promise(*releases), basis=bundle(releases)),
         cost=cost_of(releases),
         method="descent",
-        notes=(f"Found by {pace.iterations} noisy gradients per point.", BANDS_NOTE),
+        notes=(f"Found by {len(sizes)} noisy gradients per point.", BANDS_NOTE),
     )
 
 

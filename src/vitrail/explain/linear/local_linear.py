@@ -25,9 +25,8 @@ from ...model import Model
 from ...results import Attribution
 from ...results.synopsis import Synopsis
 from ...schema import Numeric, Schema, View
-from ...solve.linear.descent import Gradients
-from ...solve.linear.history import History, Past, explain_from
-from ...solve.linear.labelled_rows import RowsExplainer
+from ...solve.linear.descent import Gradients, History, Past
+from ...solve.linear.labelled_rows import RowsExplainer, explain_from
 from ...solve.linear.problem import Labels, LocalProblem
 from ...solve.linear.weights import Weight, custom, polynomial, stable
 from ...vault import PrivateData

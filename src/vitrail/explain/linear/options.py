@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 from ... import _checks
 from ...errors import InvalidInput
-from ...solve.linear.history import History
+from ...solve.linear.descent import History
 from ...solve.linear.labelled_rows import MOST_ROWS
 from ...solve.linear.statistics import DRAWS, FEWEST_DRAWS
 

@@ -91,7 +91,7 @@ def explained(
     shift: float = 0.0,
 ) -> Attribution:
     """The explanation that released statistics make; ``shift`` was taken off f before they were, and is added again."""
-    radius = options.radius or radius_of(problem, statistics.noise, statistics.structure.size)
+    radius = options.radius or radius_of(problem, statistics.noise, statistics.structure.coordinates.size)
     fit, columns, notes = statistics.solve(radius), None, [BANDS_NOTE] if options.bands else []
     if options.max_features is not None and options.max_features < problem.schema.n_columns:
         columns = statistics.strongest(fit, options.max_features)

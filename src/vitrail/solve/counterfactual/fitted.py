@@ -2,12 +2,24 @@
 
 Everything here reads releases and the public model only. The promise is about the rows behind the picture, given the model;
 what the model itself learned from its training rows is not covered.
+
+*Models with gradients* start from minima of eq. 18 of Yang et al. too: from the prototype, in the latent space, with torch.
+
+    minimise over d:  alpha miss(f(x), wanted) + beta |x - point| + gamma |d|,   x = decode(prototype + d)
+
+The paper's coefficients for tables: alpha 1, beta 0.5, gamma 0.1. Its cross-entropy is replaced by a softplus of the margin,
+which does not push on beyond the border; alpha grows half-way for points that are not over it. The prototype is a release
+and f is public, so this is post-processing. A minimum is one more candidate; the search settles it on the schema and asks
+the model.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import importlib
+import math
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -17,15 +29,15 @@ from ...accounting import Cost
 from ...errors import InvalidInput
 from ...guarantee import Guarantee
 from ...model import Model
+from ...model.model import feed_of
+from ...model.predictors import TorchPredictor
 from ...results.checks import plain_rows
 from ...results.class_picture import ClassPicture
 from ...results.counterfactuals import Counterfactuals, WhatIf
-from ...schema import Level
-from .classes import OPPOSITE, Classes, listed
-from .latent_descent import TorchClasses, latent_minima
-from .pool import NEIGHBOURS, Pool, pool_of
-from .rules import Columns, Ranges, Rules
-from .search import PLAUSIBILITY_WEIGHT, Candidates, Search, find
+from ...schema import Level, Schema
+from .classes import OPPOSITE, Classes, Columns, Ranges, Rules, listed
+from .codes import AnyCode, IdentityCode, NetworkCode
+from .search import NEIGHBOURS, PLAUSIBILITY_WEIGHT, Candidates, Pool, Search, find, pool_of
 
 POINTS_AT_ONCE = 256
 MOST_ANSWERS = 100
@@ -47,14 +59,13 @@ class FittedCounterfactual:
     Examples
     --------
     >>> import numpy as np, vitrail as vt
-    >>> schema = vt.Schema({"income": vt.Numeric(0, 100), "age": vt.Numeric(18, 90, integer=True, change="up")})
-    >>> generator = np.random.default_rng(0)
-    >>> rows = {"income": generator.uniform(0, 100, 5000), "age": generator.integers(18, 90, 5000)}
-    >>> data = vt.PrivateData(rows, schema, name="loans", n_rows_public=5000, budget=vt.Budget(1, 1e-6))
+    >>> schema = vt.Schema({"income": vt.Numeric(0, 100), "debts": vt.Numeric(0, 50)})
+    >>> people = {"income": np.linspace(0, 100, 5000), "debts": np.tile([10, 40], 2500)}
+    >>> data = vt.PrivateData(people, schema, name="loans", n_rows_public=5000, budget=vt.Budget(1, 1e-6))
     >>> model = vt.Model(lambda x: (x[:, 0] > 0.6).astype(float), range=(0, 1), name="bank")
     >>> picture = vt.Counterfactual(data, model)(epsilon=0.5)
     >>> explain = vt.FittedCounterfactual(picture, model)
-    >>> explain({"income": 40, "age": 30}, desired_class=1).validity.tolist()
+    >>> explain({"income": 40, "debts": 30}, desired_class=1).validity.tolist()
     [[True]]
     """
 
@@ -72,9 +83,8 @@ class FittedCounterfactual:
             class_model.check(picture.schema)
 
     def __repr__(self) -> str:
-        return (
-            f"FittedCounterfactual({self._classes.name}, classes {listed(self._classes.labels, 6)}, {self.guarantee.brief})"
-        )
+        classes = self._classes
+        return f"FittedCounterfactual({classes.name}, classes {listed(classes.labels, 6)}, {self.guarantee.brief})"
 
     @property
     def guarantee(self) -> Guarantee:
@@ -157,13 +167,13 @@ class FittedCounterfactual:
 
     def _answers(self, search: Search, points: Indices, total: int) -> Candidates:
         """Answers for these points, some hundred points at a time."""
-        gradients = TorchClasses.of(search.classes, search.schema)
+        modules = torch_modules(search.classes, search.schema)
         answers = Candidates(np.empty(0, dtype=np.intp), np.empty((0, search.points.shape[1])))
         for start in range(0, len(points), POINTS_AT_ONCE):
             batch = points[start : start + POINTS_AT_ONCE]
             extra = None
-            if gradients is not None:
-                extra = latent_minima(gradients, self.picture, search.points[batch], search.target[batch])
+            if modules is not None:
+                extra = latent_minima(search.classes, modules, self.picture, search.points[batch], search.target[batch])
             rows = find(search, batch, total, extra)
             answers = answers.joined(Candidates(np.repeat(batch, [len(row) for row in rows]), np.concatenate(rows)))
         return answers
@@ -212,3 +222,82 @@ class FittedCounterfactual:
                 "the picture of the classes was made for another model, or before this one was fitted again; give the "
                 "model that it was made for, or fit again"
             )
+
+
+ALPHA, BETA, GAMMA = 1.0, 0.5, 0.1
+DESCENT_STEPS = 60
+RATE = 0.05
+# By how much alpha grows, half-way, for points that did not get to the wanted class.
+PRESSED = 20.0
+
+
+def torch_modules(classes: Classes, schema: Schema) -> list[Any] | None:
+    """The modules behind the models; None unless all of them are torch modules on features."""
+    for model in classes.models:
+        predictor = model.predictor
+        if not isinstance(predictor, TorchPredictor) or feed_of(schema, model.inputs, predictor).kind != "features":
+            return None
+    return [model.predictor.wrapped for model in classes.models]
+
+
+def _margin(torch: Any, classes: Classes, modules: Sequence[Any], x: Any, wanted: Any) -> Any:
+    """How far the outputs are on the wanted side: over the threshold, or over the other classes' outputs."""
+    results = [modules[0](x)] * len(modules) if classes.is_one_predictor else [module(x) for module in modules]
+    outputs = [
+        result if result.ndim == 1 else result[:, model.column or 0]
+        for result, model in zip(results, classes.models, strict=True)
+    ]
+    if len(outputs) == 1:
+        above = outputs[0] - classes.threshold
+        return torch.where(wanted == 1, above, -above)
+    stacked = torch.stack(outputs, dim=1)
+    own = stacked.gather(1, wanted[:, None])[:, 0]
+    return own - stacked.scatter(1, wanted[:, None], -torch.inf).amax(dim=1)
+
+
+def latent_minima(
+    classes: Classes, modules: Sequence[Any], picture: ClassPicture, points: Floats, target: Indices
+) -> Floats:
+    """A minimum of eq. 18 for each point, as raw rows."""
+    torch = importlib.import_module("torch")
+    parameters = [weights for weights in modules[0].parameters() if weights.is_floating_point()]
+    dtype = parameters[0].dtype if parameters else torch.float32
+
+    def tensor(array: Floats) -> Any:
+        return torch.as_tensor(array, dtype=dtype)
+
+    scale, decode = picture.scale, _decoder(torch, picture.code, picture.scale, tensor)
+    features, prototypes = tensor(picture.schema.features(points)[0]), tensor(picture.prototypes[target])
+    moved = torch.zeros_like(prototypes, requires_grad=True)
+    optimizer = torch.optim.Adam([moved], lr=RATE / scale * 4)
+    wanted = torch.as_tensor(np.asarray(target, dtype=np.int64))
+    alpha = torch.full((len(points),), ALPHA, dtype=dtype)
+    best, reached = decode(prototypes).detach(), torch.zeros(len(points), dtype=torch.bool)
+    for step in range(2 * DESCENT_STEPS):
+        optimizer.zero_grad()
+        x = decode(prototypes + moved)
+        margin = _margin(torch, classes, modules, x, wanted)
+        right = margin.detach() > 0
+        # The last row on the right side is kept: later ones are nearer to the point.
+        best, reached = torch.where(right[:, None], x.detach(), best), reached | right
+        if step == DESCENT_STEPS:
+            if bool(reached.all()):
+                break
+            alpha = torch.where(reached, alpha, PRESSED * alpha)
+        distance = torch.sqrt(((x - features) ** 2).sum(dim=1) + 1e-12)
+        near = torch.sqrt((moved**2).sum(dim=1) + 1e-12) * scale
+        loss = (alpha * torch.nn.functional.softplus(-10 * margin) + BETA * distance + GAMMA * near).sum()
+        loss.backward()
+        optimizer.step()
+    return picture.schema.unfeature(best.double().numpy())
+
+
+def _decoder(torch: Any, code: AnyCode, scale: float, tensor: Callable[[Floats], Any]) -> Callable[[Any], Any]:
+    """What makes features in [0, 1] of codes, with gradients."""
+    if isinstance(code, NetworkCode):
+        weights, bias, root = tensor(code.output[:-1]), tensor(code.output[-1]), math.sqrt(code.size)
+        return lambda codes: torch.sigmoid((codes * root).clamp(-1, 1) @ weights + bias)
+    if isinstance(code, IdentityCode):
+        return lambda codes: (codes * scale).clamp(0, 1)
+    decoder, base = tensor(code.decoder), tensor(code.base)
+    return lambda codes: ((base + codes @ decoder) * scale).clamp(0, 1)

@@ -15,9 +15,7 @@ from ...results.band_claim import claim_of
 from ...results.curve import Density
 from ...results.effects import Effects
 from ...schema import Categorical, Level, Schema
-from .axes import Axis
-from .reference import Reference
-from .smoothing import smoothed_marginal
+from .reference import Axis, Reference, smoothed_marginal
 
 
 class Drawn(NamedTuple):

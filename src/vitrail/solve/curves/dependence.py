@@ -1,4 +1,4 @@
-"""Partial dependence: where it is measured, how noise is dealt over it, and curves from the noisy means.
+"""Partial dependence and interactions: where they are measured, how noise is dealt over them, what noisy means say.
 
 A row's curve along an axis is split into a *shape* (less its mean over the grid points) and a *level* (that mean), which all
 axes have nearly in common. Reference means are subtracted before the sum and added back afterwards.
@@ -12,6 +12,19 @@ T is public, and undone after the noise.
 in every curve, a shape in its own. Shares are those with the smallest product over the curves of their noise variances, so
 that every curve is served in proportion to its own size; of a shape, what counts is the variance that is left once the
 reference has been taken into account (``balanced_shares``).
+
+*Pairs of columns*: small public grids with weights, and Friedman's H from noisy sums on them. A numeric column gets a few
+values at even steps of its released distribution, a categorical one its most frequent levels. Weights are the released
+shares that each grid point stands for; those of a pair are products, as if the columns were independent. With weights w and
+everything less its weighted mean, for the two columns' blocks D_j, D_k and the pair's I,
+
+    H^2 = sum w I^2 / sum w (I + D_j + D_k)^2        (Friedman & Popescu 2008)
+
+*Noise in squares.* A measured block is the true one plus N(0, s^2) at every grid point. After centring with weights that add
+up to one, sum w e^2 has mean s^2 (1 - S), S the sum of squared weights, and of D_j, which is the same for all b, s_j^2 (1 -
+S_j). These are subtracted, in the numerator that of I alone, in the denominator all three, as the three are independent.
+With A = (Id - 1 w^T)^T diag(w) (Id - 1 w^T) the numerator's variance is 2 s^4 tr A^2 + 4 s^2 |A m|^2 for a true block m; its
+last term is estimated without bias from the noisy block. Test: tests/explain/interactions/test_interaction_estimates.py.
 """
 
 from __future__ import annotations
@@ -19,52 +32,40 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
 
 from ..._types import Floats, Indices
-from ...schema import Categorical
+from ...results.marginals import Marginals
+from ...schema import Categorical, Schema
 from .assemble import Drawn
-from .axes import MOST_FINE, Axis, fine_axis
 from .kriging import Prior, informative_points, krige
-from .reference import Reference
+from .reference import MOST_FINE, Axis, Reference, fine_axis, values_of
 
 LEAST_POINTS, MOST_POINTS = 6, 64
+# At how many grid points a curve is drawn whose resolution is given: at least, and for each one where it is measured.
 LEAST_FINE, FINE_PER_POINT = 64, 4
-"""At how many grid points a curve is drawn whose resolution is given: at least, and for each one where it is measured."""
+# Bounds exceed the largest norm among reference rows by this factor, and by more the smaller the noise is: what a clip
+# saves in noise is then worth less than what it cuts off. The noise is that of a quantity of bound 1, over the range.
 ROOM, ROOM_PER_HALVING, ROOMY_NOISE = 1.1, 0.2, 1e-3
-"""Bounds exceed the largest norm among reference rows by this factor, and by more the smaller the noise is: what a clip
-saves in noise is then worth less than what it cuts off. The noise is that of a quantity of bound 1, over the range."""
+# tau of the prior, before it is known: how far mean curves of real rows were seen to be from those of the reference.
 EXPECTED_SCALE = 0.02
-"""tau of the prior, before it is known: how far mean curves of real rows were seen to be from those of the reference."""
 SHARE_ROUNDS, LEAST_SHARE = 100, 1e-3
+# Of the mean variance over grid points, added to every direction's: private rows may vary where reference rows do not.
 FLOOR = 0.01
-"""Of the mean variance over grid points, added to every direction's: private rows may vary where reference rows do not."""
 
 
 @dataclass(frozen=True, eq=False)
 class DependencePlan:
     """Partial dependence of several axes before it is measured.
 
-    Attributes
-    ----------
-    axes, curves : tuple
-        The fine axes, and the model along them at reference rows (rows, grid points).
-    points : tuple of array of int
-        Which grid points of each axis are measured.
-    offsets, directions : tuple of array
-        Of each axis: the mean shape of reference rows, and T.
-    bounds : tuple of float
-        L2 bounds of the sent shapes.
-    level_offsets : array (axes,), level_bound : float
-        Of the axes' levels less their mean.
-    middle, half_range : float
-        Of the model's range: the offset and the bound of the mean level.
-    shares : array (axes + 2,)
-        Of the price: each shape, the levels' differences, the mean level.
-    n_rows : float
-        What sums are divided by.
+    By axis: the fine ``axes``, the model along them at reference rows (``curves``), which grid ``points`` are measured, the
+    mean shape of reference rows (``offsets``), T (``directions``) and the L2 ``bounds`` of the sent shapes. Of the axes'
+    levels less their mean: ``level_offsets``, ``level_bound``; ``middle`` and ``half_range`` of the model's range are the
+    offset and the bound of the mean level. ``shares`` (axes + 2,) of the price: each shape, the levels' differences, the
+    mean level. Sums are divided by ``n_rows``.
     """
 
     axes: tuple[Axis, ...]
@@ -134,12 +135,7 @@ class DependencePlan:
 
 
 def plan_dependence(
-    reference: Reference,
-    columns: Sequence[str],
-    noise: float,
-    *,
-    pairs: Sequence[Axis] = (),
-    resolution: int | None = None,
+    reference: Reference, columns: Sequence[str], noise: float, pairs: Sequence[Axis] = (), resolution: int | None = None
 ) -> DependencePlan:
     """Choose grid points, offsets, directions, bounds and shares from public things.
 
@@ -254,3 +250,78 @@ def balanced_shares(spreads: Sequence[Floats], noises: Sequence[Floats], differe
         shares = np.sqrt(shares * wanted / wanted.sum())  # half-way: what is wanted of 1 / s swings about its optimum
         shares = np.maximum(shares / shares.sum(), LEAST_SHARE)
     return np.asarray(shares / shares.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Grid points of one column with weights that add up to 1."""
+
+    axis: Axis
+    weights: Floats
+
+    def __len__(self) -> int:
+        return len(self.axis)
+
+
+def grid_of(schema: Schema, name: str, marginals: Marginals, most: int) -> Grid:
+    """The grid of a column, with at least two grid points wherever the column has two values."""
+    column, shares = schema[name], np.asarray(marginals.shares[name])
+    if isinstance(column, Categorical):
+        kept = np.sort(np.argsort(-shares, kind="stable")[:most])
+        weights, values = shares[kept], kept.astype(np.float64)
+    else:
+        if (every := values_of(column, most)) is not None:
+            values = every
+        else:
+            quantiles = np.array([marginals.quantile(name, share) for share in (np.arange(most) + 0.5) / most])
+            values = np.unique(np.clip(np.round(quantiles) if column.integer else quantiles, column.low, column.high))
+            if len(values) < 2:  # nearly all rows have one value: look at how the rest of the range differs from it
+                values = np.unique([column.low, values[0], column.high])
+        edges = np.concatenate([[-np.inf], (values[1:] + values[:-1]) / 2, [np.inf]])
+        cuts = np.asarray(marginals.edges[name])
+        weights = np.histogram((cuts[1:] + cuts[:-1]) / 2, edges, weights=shares)[0]
+    # No grid point is left without weight: what happens there is asked about.
+    weights = np.maximum(weights, 0.02 / len(values))
+    return Grid(Axis.along(schema, name, values), weights / weights.sum())
+
+
+class Strength(NamedTuple):
+    """What is known of one pair: H squared, its standard deviation, and the two sums it is the ratio of."""
+
+    h_squared: float
+    std: float
+    numerator: float
+    denominator: float
+
+
+def strength(
+    pair: Floats, mains: tuple[Floats, Floats], sigma: float, sigmas: tuple[float, float], weights: tuple[Floats, Floats]
+) -> Strength:
+    """H squared from noisy blocks: the pair's (grid points of j times grid points of k), and the two columns'.
+
+    Examples
+    --------
+    >>> flat = np.array([0.5, 0.5])
+    >>> additive = strength(np.zeros(4), (np.array([0.0, 1.0]), np.array([0.0, 2.0])), 0.0, (0.0, 0.0), (flat, flat))
+    >>> additive.h_squared, additive.denominator
+    (0.0, 1.25)
+    """
+    w = np.outer(*weights).ravel()
+    first, second = len(weights[0]), len(weights[1])
+    centred = pair - w @ pair
+    whole = pair + np.repeat(mains[0], second) + np.tile(mains[1], first)
+    whole = whole - w @ whole
+    spread = sigma**2 * (1 - float(w @ w))
+    rest = sum(s**2 * (1 - float(column @ column)) for s, column in zip(sigmas, weights, strict=True))
+    numerator = float(w @ centred**2) - spread
+    denominator = float(w @ whole**2) - spread - rest
+    weighted = w * centred  # A m: centring once more changes nothing, because w @ centred is zero
+    form = np.diag(w) - np.outer(w, w)
+    squares = float((form**2).sum())
+    steep = max(float(weighted @ weighted) - sigma**2 * squares, 0.0)
+    variance = 2 * sigma**4 * squares + 4 * sigma**2 * steep
+    # A denominator that drowns in its own noise cannot be divided by: it is kept above what noise alone would leave.
+    floor = 2 * math.sqrt(2) * (spread + rest) / math.sqrt(len(w)) + 1e-300
+    below = max(denominator, floor)
+    h_squared = min(max(numerator, 0.0) / below, 1.0)
+    return Strength(h_squared, math.sqrt(variance) / below, numerator, denominator)

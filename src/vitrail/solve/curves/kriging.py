@@ -23,21 +23,13 @@ import scipy.linalg
 from ..._types import Floats, Indices
 
 LOG_SCALES = np.linspace(-16.0, 4.0, 101)
+# How far log tau is expected to lie from its expected value; matters where there are few measurements.
 LOG_SCALE_SPREAD = 1.5
-"""How far log tau is expected to lie from its expected value; matters where there are few measurements."""
 
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """Mean and covariance of single rows' curves on a fine grid.
-
-    Attributes
-    ----------
-    mean : array (fine,)
-        The reference's mean curve(s).
-    covariance : array (fine, fine)
-        Of single rows' curves; the mean curve's own is ``tau`` times this.
-    """
+    """Mean and covariance of single rows' curves on a fine grid; the mean curve's own covariance is tau times theirs."""
 
     mean: Floats
     covariance: Floats

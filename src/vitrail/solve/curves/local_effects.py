@@ -1,4 +1,12 @@
-"""Accumulated local effects: what is measured of every column, where it is clipped, and curves from the noisy means.
+"""Accumulated local effects: how columns are cut, what is measured, where it is clipped, and curves from noisy means.
+
+*Intervals*, and the groups of neighbouring ones that are measured at once. The intervals of a numeric column end at its 100
+quantiles, where the released histogram, smoothed, can tell them apart: rarer values share an interval with their
+neighbours. The finished curve has these intervals. *Measured* are groups of them: a row tells of the change over its whole
+group. With K groups of equal counts a running sum of K noisy effects has a variance of about K^3 C^2, so few groups are
+much less noisy, and the reference says how the change is spread inside; many groups rely on the reference less. ``grouped``
+takes the number with the smallest expected variance of the curve, from public quantities. Steps between neighbouring levels
+of a categorical column are intervals of their own, one in each group.
 
 *Estimate*: the released sum of a group k of intervals is N_k (effect_k - reference_k) + noise, for the noisy count N_k of
 the histogram: a linear measurement, which ``kriging`` combines with what the model says about how effects vary. Groups with
@@ -17,37 +25,227 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..._types import Floats
-from ...schema import Level
+from ..._types import Floats, Indices
+from ...results.marginals import Marginals
+from ...schema import Categorical, Level, Schema
+from ...schema.bins import Bins
 from .assemble import Drawn
-from .intervals import EXPECTED_SCALE, MEMORY, SMALLEST_SIZE, Intervals, cut_column, prior_of_effects
-from .kriging import krige
-from .reference import Reference
+from .kriging import Prior, krige, left_open
+from .reference import Axis, Reference, released_bins, smoothed_marginal
 
+MOST_INTERVALS = 100
+GROUP_COUNTS = (6, 9, 13, 18, 26, 36, 50, 70, 100)
+# How much larger effects may be for rows that the model was trained on than for reference rows.
+MEMORY = 2.0
+# Of the mean square of rests over all groups, added to each: private rows may change where reference rows do not.
+SMALLEST_SIZE = 0.1
+LEAST_PART = 0.3
+# Of an interval's prior variance, how much it does not share with others: rows of a bin differ from rows elsewhere.
+OWN_PART = 0.5
+# tau of the prior, before it is known: rows of a bin are no random sample of all rows.
+EXPECTED_SCALE = 0.3
+# The clip of local effects, in units of their typical size among reference rows, before it is bought.
 EXPECTED_CLIP = 6.0
-"""The clip of local effects, in units of their typical size among reference rows, before it is bought."""
+# Geometric, each sqrt(2) times the last; the largest ends at this times the range, and holds what lies above it too.
 SIZE_BINS, LARGEST_SIZE = 16, 4.0
-"""Geometric, each sqrt(2) times the last; the largest ends at this times the range, and holds what lies above it too."""
+# Of what a clip cuts off, how much does not cancel: effects are cut on both sides.
 ONE_SIDED = 0.5
-"""Of what a clip cuts off, how much does not cancel: effects are cut on both sides."""
+
+
+def prior_of_effects(curves: Floats) -> Prior:
+    """Mean and covariance of single rows' effects, from curves (rows, grid points); part of each variance is its own."""
+    whole = Prior.of(np.diff(curves, axis=1))
+    own = np.diag(np.diag(whole.covariance))
+    return Prior(whole.mean, (1 - OWN_PART) * whole.covariance + OWN_PART * own)
+
+
+@dataclass(frozen=True, eq=False)
+class Intervals:
+    """The intervals of one column, from grid point k of ``axis`` to k + 1 (levels of a categorical one in their order).
+
+    ``of_bin`` gives for each of the histogram's bins the number of its interval, or of the level in its order. ``counts``
+    says how many rows tell about each interval, with noise ``count_std``; ``shares`` are weights of the grid points for
+    centring: a row between two ends counts for each as near as it is. ``group`` is the group of neighbouring intervals that
+    each belongs to.
+    """
+
+    axis: Axis
+    bins: Bins
+    of_bin: Indices
+    counts: Floats
+    shares: Floats
+    categorical: bool
+    count_std: Floats
+    group: Indices
+
+    def __len__(self) -> int:
+        return len(self.axis) - 1
+
+    @property
+    def n_groups(self) -> int:
+        """How many changes are measured."""
+        return int(self.group[-1]) + 1
+
+    @property
+    def gathered(self) -> Floats:
+        """G, the changes over groups from those over intervals: (groups, intervals)."""
+        return np.asarray((self.group == np.arange(self.n_groups)[:, None]).astype(np.float64))
+
+    @property
+    def cuts(self) -> Indices:
+        """The grid points where groups begin, and the last one."""
+        return np.append(np.searchsorted(self.group, np.arange(self.n_groups)), len(self))
+
+    def changes(self, curves: Floats) -> Floats:
+        """Of curves (rows, grid points), what they change by over each group."""
+        return np.diff(curves[:, self.cuts], axis=1)
+
+    def _ranks(self, raw: Floats) -> Indices:
+        return self.of_bin[self.bins.index(raw[:, self.axis.columns[0]])]
+
+    def of_rows(self, raw: Floats) -> Indices:
+        """(rows, 2): the groups every row tells about, -1 for none: to its level and from it, or its own alone."""
+        rank = self._ranks(raw)
+        if not self.categorical:
+            return np.stack([self.group[rank], np.full_like(rank, -1)], axis=1)
+        return np.stack([rank - 1, np.where(rank < len(self), rank, -1)], axis=1)
+
+    def ends(self, raw: Floats) -> tuple[Floats, Floats]:
+        """The values below and above every row: its group's ends, or the levels before and after (its own at the ends)."""
+        rank, values = self._ranks(raw), self.axis.numbers
+        if self.categorical:
+            return values[np.maximum(rank - 1, 0)], values[np.minimum(rank + 1, len(self))]
+        cuts, group = self.cuts, self.group[rank]
+        return values[cuts[group]], values[cuts[group + 1]]
+
+    def centred(self) -> Floats:
+        """B, the curve from the effects: (grid points, intervals), running sums less their mean over the rows."""
+        running = np.tril(np.ones((len(self.axis), len(self))), -1)
+        return np.asarray(running - self.shares @ running)
+
+    @property
+    def spread(self) -> Floats:
+        """The curve from the changes over groups, all intervals of a group alike: (grid points, groups)."""
+        gathered = self.gathered
+        return np.asarray(self.centred() @ (gathered / gathered.sum(axis=1, keepdims=True)).T)
+
+    def centring_variance(self, curve: Floats) -> float:
+        """What the counts' noise adds, in squares of rows, to a curve that is centred over the rows: the same everywhere."""
+        if self.categorical:
+            return float(self.count_std[0] ** 2 / 2 * (curve**2).sum())
+        middles = (curve[1:] + curve[:-1]) / 2
+        return float((self.count_std**2 * middles**2).sum())
+
+    def unlike(self, variances: Floats) -> Floats:
+        """Variance by which a group's change differs from the sum of its intervals' effects: other rows tell about them."""
+        gathered = self.gathered
+        inside: Floats = 1 - 1 / gathered.sum(axis=1)
+        return inside * (gathered @ (MEMORY * OWN_PART * EXPECTED_SCALE * variances))
+
+    def grouped(self, curves: Floats, noise: float, n_rows: float) -> Intervals:
+        """The same with the groups that leave the curve least open; levels stay on their own.
+
+        Parameters
+        ----------
+        curves : array (reference rows, grid points)
+            The model along the column.
+        noise : float
+            Expected noise on the mean of a change whose typical size among reference rows is 1.
+        n_rows : float
+            What sums are divided by.
+        """
+        if self.categorical:
+            return self
+        prior, centred = prior_of_effects(curves), self.centred()
+        variances = np.diag(prior.covariance)
+        running = np.cumsum(self.counts) - self.counts / 2
+        least, chosen = np.inf, self
+        for count in (*(count for count in GROUP_COUNTS if count < len(self)), len(self)):
+            cut = np.floor(running / max(float(self.counts.sum()), 1e-300) * count)
+            if count == len(self):
+                cut = np.arange(len(self))
+            candidate = replace(self, group=np.unique(cut, return_inverse=True)[1].astype(np.intp))
+            counts = candidate.gathered @ np.maximum(self.counts, 1.0) / n_rows
+            squares = candidate.changes(curves).var(axis=0)
+            spread = noise**2 * (squares + SMALLEST_SIZE * squares.mean()) + counts**2 * candidate.unlike(variances)
+            left = left_open(prior, EXPECTED_SCALE, counts[:, None] * candidate.gathered, np.diag(spread))
+            error = float(np.einsum("ij,jk,ik->", centred, left, centred))
+            if error < least:
+                least, chosen = error, candidate
+        return chosen
+
+    def noise_against_bias(self, sizes: Floats, unit: float, n_rows: float) -> float:
+        """For the choice of a clip: what a clip of 1 adds to the curve as noise, over what a mean excess of 1 takes off it.
+
+        An effect has noise ``unit`` times its size over its share of the rows, independent of the others'. What a clip takes
+        off every effect may add up along the curve or cancel: the mean of both squares is taken. Of shares far below the
+        usual, which the reference stands in for anyway, not all is counted.
+        """
+        spread = self.spread
+        shares = np.maximum(self.gathered @ self.counts / n_rows, LEAST_PART / self.n_groups)
+        noise = (spread**2 @ (unit * sizes / shares) ** 2).mean()
+        cancelling, adding = (spread**2 @ sizes**2).mean(), ((np.abs(spread) @ sizes) ** 2).mean()
+        return float(np.sqrt(noise / max((cancelling + adding) / 2, 1e-300)))
+
+
+def cut_column(
+    schema: Schema, name: str, marginals: Marginals, *, order: Sequence[Level] | None = None, most: int = MOST_INTERVALS
+) -> Intervals:
+    """Cut a column into intervals by its released histogram; ``order``: in which levels are stepped through."""
+    column = schema[name]
+    bins, n_rows = released_bins(marginals, name), float(marginals.n_rows_public)
+    if isinstance(column, Categorical):
+        shares = np.asarray(marginals.shares[name])
+        levels = list(column.levels)
+        ranked = np.array([levels.index(level) for level in (order or levels)], dtype=np.intp)
+        rank = np.argsort(ranked)
+        axis = Axis.along(schema, name, ranked.astype(np.float64))
+        beside = n_rows * (shares[ranked[1:]] + shares[ranked[:-1]])
+        noise = np.full(len(beside), marginals.sigma * np.sqrt(2))
+        return Intervals(axis, bins, rank, beside, shares[ranked], True, noise, np.arange(len(beside)))
+    assert bins.edges is not None
+    histogram, ends = smoothed_marginal(marginals, name), np.asarray(bins.edges[1:])
+    uppers = np.minimum(np.floor(ends) if bins.integer else ends, column.high)  # the largest value that each bin can hold
+    of_bin = _quantile_groups(histogram.shares * n_rows, uppers, column.low, 2 * marginals.sigma, most)
+    last = np.array([np.flatnonzero(of_bin == interval)[-1] for interval in range(of_bin[-1] + 1)])
+    edges = np.concatenate([[column.low], uppers[last]])
+    counts = np.bincount(of_bin, histogram.shares * n_rows).astype(np.float64)
+    weights = _dealt_to_edges(histogram.shares, bins.midpoints, edges)
+    noise = n_rows * np.sqrt(histogram.variance_of(of_bin))
+    axis = Axis.along(schema, name, edges)
+    return Intervals(axis, bins, of_bin, counts, weights, False, noise, np.arange(len(counts)))
+
+
+def _dealt_to_edges(shares: Floats, middles: Floats, edges: Floats) -> Floats:
+    """The shares of bins, each at its middle, dealt to the edges on both sides in proportion to nearness."""
+    lower = np.clip(np.searchsorted(edges, middles, side="right") - 1, 0, len(edges) - 2)
+    nearness = np.clip((middles - edges[lower]) / (edges[lower + 1] - edges[lower]), 0.0, 1.0)
+    weights: Floats = np.zeros(len(edges))
+    np.add.at(weights, lower, shares * (1 - nearness))
+    np.add.at(weights, lower + 1, shares * nearness)
+    return weights
+
+
+def _quantile_groups(counts: Floats, uppers: Floats, low: float, least: float, most: int) -> Indices:
+    """The interval of each bin: one ends where a quantile falls; at most ``most`` of them, ``least`` rows in each.
+
+    The first interval reaches beyond the lowest value, the last to the highest.
+    """
+    total = float(counts.sum())
+    number = int(min(most, max(1.0, total / max(least, 1e-300))))
+    passed = np.floor(np.cumsum(counts) / max(total, 1e-300) * number + 1e-9)
+    ends = (np.diff(passed, prepend=0.0) > 0) & (passed < number) & (uppers > low)
+    ends[-1] = False
+    return np.concatenate([[0], np.cumsum(ends)[:-1]]).astype(np.intp)
 
 
 @dataclass(frozen=True, eq=False)
 class EffectsPlan:
     """Accumulated effects of several columns before they are measured.
 
-    Attributes
-    ----------
-    columns : tuple of Intervals
-        How each column is cut.
-    curves : tuple of array (reference rows, grid points)
-        The model along each column.
-    offsets, sizes : tuple of array (groups,)
-        Of each column, by group: the reference's mean change, and the typical size of what is left of changes.
-    clips, biases : tuple of float
-        Of each column: the clip, and how far off it may leave the mean of a row's effect.
-    width, n_rows : float
-        The model's range, and what sums are divided by.
+    By column: how it is cut, the model along it at reference rows (``curves``); by group of it, the reference's mean change
+    (``offsets``) and the typical size of what is left of changes; the clip, and how far off that may leave the mean of a
+    row's effect (``biases``). ``width`` is the model's range, and sums are divided by ``n_rows``.
     """
 
     columns: tuple[Intervals, ...]

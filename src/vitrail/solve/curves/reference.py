@@ -1,6 +1,22 @@
-"""Reference rows: public rows that look somewhat like the private ones, and what the public model does along them.
+"""What sums over private rows are planned from: public grid points, smoothed histograms, and reference rows.
 
-They are drawn from released histograms (smoothed: ``smoothing``), each column on its own, so they are post-processing and
+*Axes*: the grid points along a column at which a model is looked at. At each grid point some columns of a row (one, or two
+for a surface) are exchanged for public values; the others stay. Grid points come from the schema and from released
+histograms: all levels of a categorical column, all values of an integer column that has few, otherwise an even spread over
+the declared range, denser where the histogram has its mass.
+
+*Smoothing*: a released histogram made smoother where its noise is larger than what it holds. The noise of a histogram is as
+large as a bin where rows are few. Bins that do not stand out of it are smoothed: in the cosine spectrum of such bins the
+noise is equal everywhere, and what a histogram has to say is mostly in the first frequencies. Blocks of 1, 2, 4, ...
+frequencies are shrunk by f = 1 - noise/energy (James & Stein 1961), those that are all noise to zero; levels have no order,
+so there all frequencies are one block.
+
+*What is left unknown*: were a block's frequencies drawn from a normal law of the energy that was seen beyond the noise, each
+would be known with variance f sigma^2 afterwards. Sums over neighbouring bins (``Smoothed.variance_of``) follow from that;
+they are far better known than sums of independent noise. Post-processing of a release, as is everything here.
+
+*Reference rows*: public rows that look somewhat like the private ones, and what the public model does along them. They are
+drawn from released histograms, smoothed, each column on its own, so they are post-processing and
 cost nothing; with the public model they say in advance roughly what a curve will look like (its *prior mean*), in which ways
 it may differ (the *covariance* of single rows' curves: if the private rows are a reweighting of such rows, their mean curve
 moves in just these directions), and how large a row's contribution can be (the *clip*). None of that is trusted for privacy:
@@ -9,24 +25,201 @@ clips are enforced on every row, whatever the reference says. A bad reference co
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.fft
 
-from ..._types import Floats
-from ...errors import ModelError
+from ..._types import Bools, Floats, Indices
+from ...errors import InvalidInput, ModelError
 from ...model import Model
-from ...results.marginals import Marginals
-from ...schema import Numeric, Schema
-from .axes import Axis
-from .smoothing import smoothed_marginal
+from ...results.marginals import Marginals, nearest_shares
+from ...schema import Categorical, Column, Numeric, Schema
+from ...schema.bins import Bins
 
+# Grid points of a numeric column at which the finished curve is drawn.
+MOST_FINE = 128
+# How many of them follow the released histogram rather than the range.
+QUANTILE_POINTS = 24
+# A bin is taken as it was measured if it holds more than this many standard deviations of its noise.
+STANDS_OUT = 3.0
 WIDE = 1000.0
 ROWS, FEWEST_ROWS = 600, 60
 MOST_PREDICTIONS = 2_000_000
+# The reference is drawn from a release: its randomness hides nothing and is fixed, so that a question is the same again.
 SEED = 20
-"""The reference is drawn from a release: its randomness hides nothing and is fixed, so that a question is the same again."""
+
+
+def values_of(column: Column, most: int) -> Floats | None:
+    """All levels (as their index), or all whole numbers of a column that has at most ``most``; None for any other."""
+    if isinstance(column, Categorical):
+        return np.arange(len(column.levels), dtype=np.float64)
+    if column.integer and int(column.high) - int(column.low) + 1 <= most:
+        return np.arange(int(column.low), int(column.high) + 1, dtype=np.float64)
+    return None
+
+
+def spread_values(column: Column, count: int) -> Floats:
+    """All values of a column that has few, otherwise ``count`` evenly over the range (fewer where integers coincide)."""
+    values = values_of(column, count)
+    if values is not None:
+        return values
+    assert isinstance(column, Numeric)
+    values = np.linspace(column.low, column.high, count)
+    return np.unique(np.round(values) if column.integer else values)
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """Grid points along one column, or on the grid of two: what these columns are exchanged for.
+
+    ``values`` (grid points, columns) are raw, levels as their index; ``columns`` are indices among the features' columns.
+    ``all_levels``: the grid points are all the levels of one categorical column, in the order of the schema.
+    """
+
+    names: tuple[str, ...]
+    columns: tuple[int, ...]
+    values: Floats
+    all_levels: bool = False
+
+    @classmethod
+    def along(cls, schema: Schema, name: str, values: Floats, *, all_levels: bool = False) -> Axis:
+        """Some values of one column."""
+        return cls((name,), (schema.column_index(name),), values[:, None], all_levels)
+
+    def crossed(self, other: Axis) -> Axis:
+        """The grid points of two columns, the first one's varying slowest."""
+        values = [np.repeat(self.numbers, len(other)), np.tile(other.numbers, len(self))]
+        return Axis(self.names + other.names, self.columns + other.columns, np.stack(values, axis=1))
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def numbers(self) -> Floats:
+        """The values of the first column."""
+        return self.values[:, 0]
+
+    def at(self, chosen: Indices) -> Axis:
+        """Some of the grid points."""
+        return Axis(self.names, self.columns, self.values[chosen], self.all_levels and len(chosen) == len(self))
+
+    def altered(self, raw: Floats) -> Floats:
+        """Rows with this axis' columns exchanged for the values of each grid point: (rows, grid points, columns)."""
+        rows = np.repeat(raw[:, None, :], len(self), axis=1)
+        rows[:, :, self.columns] = self.values
+        return rows
+
+    def curves(self, raw: Floats, own: Floats, ask: Callable[[Floats], Floats]) -> Floats:
+        """The model along this axis: (rows, grid points). ``own``: its outputs for the rows as they are.
+
+        A row is not asked about at its own level. Every row is asked as often as any other.
+        """
+        if not self.all_levels or len(self) < 2:
+            return ask(self.altered(raw))
+        here = raw[:, self.columns[0]].astype(np.intp)
+        others = (here[:, None] + np.arange(1, len(self))) % len(self)
+        rows = np.repeat(raw[:, None, :], len(self) - 1, axis=1)
+        rows[:, :, self.columns[0]] = others
+        outputs: Floats = np.empty((len(raw), len(self)))
+        np.put_along_axis(outputs, others, ask(rows), axis=1)
+        np.put_along_axis(outputs, here[:, None], own[:, None], axis=1)
+        return outputs
+
+
+def fine_axis(schema: Schema, name: str, marginals: Marginals | None, most: int = MOST_FINE) -> Axis:
+    """The grid points at which the finished curve of a column is drawn."""
+    column = schema[name]
+    values = values_of(column, most)
+    if values is None:
+        assert isinstance(column, Numeric)
+        values = spread_values(column, most - QUANTILE_POINTS)
+        if marginals is not None and name in marginals.columns:
+            shares = np.linspace(0, 1, QUANTILE_POINTS + 2)[1:-1]
+            quantiles = np.array([marginals.quantile(name, share) for share in shares])
+            values = np.unique(np.concatenate([values, np.clip(quantiles, column.low, column.high)]))
+    return Axis.along(schema, name, values, all_levels=isinstance(column, Categorical))
+
+
+def pair_axis(schema: Schema, first: str, second: str, most_each: int) -> Axis:
+    """The grid of two columns."""
+    sides = [Axis.along(schema, name, spread_values(schema[name], most_each)) for name in (first, second)]
+    return sides[0].crossed(sides[1])
+
+
+@dataclass(frozen=True, eq=False)
+class Smoothed:
+    """A histogram after smoothing: shares that add up to 1, each of which had noise ``sigma``.
+
+    ``low`` are the bins that were smoothed, together; ``factors`` (low bins,) what was left of each frequency.
+    """
+
+    shares: Floats
+    sigma: float
+    low: Bools
+    factors: Floats
+
+    def variance_of(self, group: Indices) -> Floats:
+        """How well sums of shares are known: the variance of the sum of the bins of each group, ``group`` being of bins.
+
+        Examples
+        --------
+        >>> flat = smoothed(np.full(64, 1 / 64) + 0.01 * np.random.default_rng(0).normal(size=64), 0.01)
+        >>> halves = np.repeat([0, 1], 32)
+        >>> bool((flat.variance_of(halves) < 32 * 0.01**2).all())
+        True
+        """
+        count = int(group.max()) + 1
+        variances = np.bincount(group[~self.low], minlength=count).astype(np.float64)
+        if self.low.any():
+            members = (group[self.low] == np.arange(count)[:, None]).astype(np.float64)
+            spectra = scipy.fft.dct(members, norm="ortho", axis=1)
+            variances += (spectra**2) @ self.factors
+        return np.asarray(self.sigma**2 * variances)
+
+
+def smoothed(shares: Floats, sigma: float, *, ordered: bool = True) -> Smoothed:
+    """Smooth shares of bins with noise of ``sigma`` on each; ``ordered``: whether neighbours are alike.
+
+    Examples
+    --------
+    >>> smoothed(np.array([0.1, 0.4, 0.4, 0.1]), 0.0).shares.round(3).tolist()
+    [0.1, 0.4, 0.4, 0.1]
+    >>> smoothed(np.array([0.26, 0.24, 0.26, 0.24]), 0.1).shares.round(3).tolist()
+    [0.25, 0.25, 0.25, 0.25]
+    """
+    smooth = np.array(shares, dtype=np.float64)
+    smooth += (1.0 - smooth.sum()) / len(smooth)  # shares add up to one: equal noise, so every bin gives as much
+    low = smooth <= STANDS_OUT * sigma
+    factors = np.ones(int(low.sum()))
+    if low.any():
+        spectrum = np.asarray(scipy.fft.dct(smooth[low], norm="ortho"))
+        start, width = 1, 1 if ordered else len(smooth)
+        while start < len(spectrum):
+            block = spectrum[start : start + width]
+            energy = float(block @ block)
+            factors[start : start + width] = max(0.0, 1.0 - len(block) * sigma**2 / energy) if energy > 0 else 0.0
+            start, width = start + width, 2 * width
+        # What the small bins hold together is known far better than each: it is kept when negative ones are cut off.
+        together = float(smooth[low].sum())
+        kept = scipy.fft.idct(factors * spectrum, norm="ortho")
+        smooth[low] = together * nearest_shares(kept / together) if together > 0 else 0.0
+    return Smoothed(nearest_shares(smooth), sigma, low, factors)
+
+
+def released_bins(marginals: Marginals, name: str) -> Bins:
+    """The bins of one column of released marginals."""
+    for bins in marginals.bins:
+        if bins.name == name:
+            return bins
+    raise InvalidInput(f"marginals has no column {name!r}; give marginals of all columns that are explained")
+
+
+def smoothed_marginal(marginals: Marginals, name: str) -> Smoothed:
+    """The histogram of one column of released marginals."""
+    bins, mass = released_bins(marginals, name), float(marginals.n_rows_public)
+    return smoothed(np.asarray(marginals.counts[name]) / mass, marginals.sigma / mass, ordered=bins.edges is not None)
 
 
 def reference_rows(
@@ -66,22 +259,10 @@ def reference_rows(
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """Everything public that a sum over private rows is planned from.
+    """Everything public that a sum over private rows is planned from: the model, its columns, their released histograms.
 
-    Attributes
-    ----------
-    schema : Schema
-        The columns that the model sees.
-    model : Model
-        What is explained.
-    marginals : Marginals
-        Released histograms of all columns.
-    n_rows : float
-        The declared row count, which sums are divided by.
-    focus : Marginals or None
-        Finer histograms of the columns that are asked about.
-    most_rows : int
-        Upper limit to the number of reference rows (small in a rehearsal).
+    Sums are divided by ``n_rows``, the declared count. ``focus`` holds finer histograms of the columns that are asked
+    about; there are at most ``most_rows`` reference rows (few in a rehearsal).
     """
 
     schema: Schema

@@ -32,15 +32,15 @@ from .coordinates import Coordinates, Partition
 from .tensors import typical_line, typical_squares
 from .weights import Weight
 
+# A typical square of what the explanation says at y = 0, phi_0 - w.phi; f lies in [-1, 1].
 OFFSET_SQUARED = 0.2
-"""A typical square of what the explanation says at y = 0, phi_0 - w.phi; f lies in [-1, 1]."""
+# How much an error of the gradient along w, or of the intercept, counts: A is larger there than lambda.
 ALONG_SHARE = 0.25
-"""How much an error of the gradient along w, or of the intercept, counts: A is larger there than lambda."""
 MOST_CELLS = 64
+# What a line that misses the weight by 1 costs, as an error |g| of the gradient: 5.2e-5 of excess loss on ACS.
 MISS_COST = 0.0155
-"""What a line that misses the weight by 1 costs, as an error |g| of the gradient: 5.2e-5 of excess loss on ACS."""
+# Levels with fewer rows than so many standard deviations of their noisy count explain nothing that could be seen.
 RARE = 4.0
-"""Levels with fewer rows than so many standard deviations of their noisy count explain nothing that could be seen."""
 
 
 def choose_scales(cells: Partition, weight: Weight) -> Mapping[str, float]:

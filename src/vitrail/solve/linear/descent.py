@@ -1,4 +1,4 @@
-"""Public facts about noisy gradients of the local loss: bounds, steps, and how much of a price a good start saves.
+"""Noisy gradients of the local loss: bounds, steps, what a good start saves, and the history that good starts come from.
 
 *Gradient.* With u = x - z, or (k, x - z) where there is an intercept, and r the residual, a row contributes 2 alpha r u to
 the gradient at phi around z. (The intercept is counted in units of k = 1/2, about as long as x - z is: the loss is rounder
@@ -16,31 +16,45 @@ only be so large that no step exceeds 1/L, L = 2 sup alpha |u|^2. Steps shrink l
 records (40 000 rows, 81 features; mean excess loss at epsilon 0.01 / 0.1 / 1, delta 1e-6): 1.6e-2 / 1.1e-3 / 1.8e-5 with
 T = 100, against 1.7e-2 / 1.1e-3 / 4.0e-5 for the paper's c0/sqrt(t) with T = 300 and the best c0, both with this noise, and
 1.7e-2 / 0.9e-3 / 1.5e-5 for sufficient statistics. Averaging the iterates was worse in every case.
+
+*History*: what was explained before, the memory of the adaptive protocol. A history holds public points and explanations
+that were released; keeping, copying and publishing it costs nothing. After a restart it is read from the ledger, which
+keeps it (``adaptive.Keeper``), or from a file of its own; and asking the same stream again from an empty one rebuilds it,
+because the ledger replays stored answers free. Test: tests/explain/linear/test_history.py.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 
 from ..._types import Floats
+from ...accounting import NOTHING, Basis, Cost, rounded_up
+from ...errors import InvalidInput
+from ...guarantee import Guarantee, Neighbours
 from ...releases import Release
+from ...results.archive import read_bytes, write_bytes
+from ...results.base import Stored
 from .problem import LocalProblem
 
+# Of the ball for the slope where there is an intercept: x is divided by sqrt(columns), so length 1 follows no model.
 AFFINE_RADIUS = 3.0
-"""Of the ball for the slope where there is an intercept: x is divided by sqrt(columns), so length 1 follows no model."""
 INTERCEPT_UNIT = 0.5
+# In units of f; the bound grows with the intercept that phi has, not with this one.
 LARGEST_INTERCEPT = 2.0
-"""In units of f; the bound grows with the intercept that phi has, not with this one."""
 REACH = 0.7
 FEWEST_ITERATIONS, MOST_ITERATIONS = 10, 100
 FEWEST_SHARES = 2
 _DISTANCES = 20_001
+# phi is rounded to this, so that a last bit that differs between machines does not travel.
 _PHI_STEP = 2.0**-32
-"""phi is rounded to this, so that a last bit that differs between machines does not travel."""
 
 
 @dataclass(frozen=True)
@@ -139,19 +153,7 @@ class Gradients:
         return np.clip(sums[:, 1:] / mass[:, None], nearest, farthest), release.sigma / mass
 
 
-@dataclass(frozen=True)
-class Pace:
-    """How many steps a full descent takes, and how long its first one is. Later ones shrink linearly to zero."""
-
-    iterations: int
-    first_step: float
-
-    def sizes(self) -> Floats:
-        """Lengths of all steps."""
-        return np.asarray(self.first_step * (1.0 - np.arange(self.iterations) / self.iterations))
-
-
-def pace_of(
+def step_sizes(
     gradients: Gradients,
     mu: float,
     n_rows_public: int,
@@ -159,13 +161,14 @@ def pace_of(
     *,
     reach: float = REACH,
     most_iterations: int = MOST_ITERATIONS,
-) -> Pace:
-    """The pace for one point whose gradients cost ``mu`` together."""
+) -> Floats:
+    """How long each step of one point is whose gradients cost ``mu`` together: they shrink linearly to zero."""
     noise = gradients.largest_bound / (mu * n_rows_public)
     length = reach * gradients.radius / (math.sqrt(gradients.size) * noise)
     if iterations is None:
         iterations = min(max(FEWEST_ITERATIONS, math.ceil(2 * length * gradients.curvature)), most_iterations)
-    return Pace(iterations, min(2 * length / iterations, 1 / gradients.curvature))
+    first = min(2 * length / iterations, 1 / gradients.curvature)
+    return np.asarray(first * (1.0 - np.arange(iterations) / iterations))
 
 
 def shares_needed(shares: int, beta: float, noise: float, *, enhanced: bool) -> int:
@@ -185,3 +188,226 @@ def shares_needed(shares: int, beta: float, noise: float, *, enhanced: bool) -> 
         needed = max(needed, 0.35 + 0.0025 * math.sqrt(shares) / noise)  # noise = sqrt(T) x
     most = shares - 1  # the choice of the start took one
     return max(min(FEWEST_SHARES, most), min(math.ceil(needed * shares), most))
+
+
+RIDGES = (0.01, 0.1, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Past:
+    """One point that was explained.
+
+    Attributes
+    ----------
+    raw : array (n_columns,)
+        The point.
+    phi : array (size,)
+        Its local linear model, the intercept first where there is one, in units of f.
+    computed : bool
+        Whether phi was computed for this point. One that was taken over from a neighbour is never handed on: distances
+        would add up.
+    noise_std : float
+        Standard deviation that the releases gave every entry of phi, at most.
+    mean : array (n_features,) or None
+        The released weighted mean of x - z, where there is an intercept.
+    mean_std : float
+        Of its entries, about.
+    gradients : int
+        How many were released for this point.
+    cost : Cost
+        What was charged for it.
+    basis : Basis
+        The releases that phi rests on, bundled; those of the neighbour where phi was handed on.
+    """
+
+    raw: Floats
+    phi: Floats
+    computed: bool
+    noise_std: float
+    mean: Floats | None
+    mean_std: float
+    gradients: int
+    cost: Cost
+    basis: Basis = NOTHING
+
+
+@dataclass(frozen=True, eq=False)
+class HistoryFile(Stored, stored_as="history/3"):
+    """Entries of a history as a file holds them, and a digest of the problem that they are about."""
+
+    problem: str
+    entries: tuple[Past, ...]
+
+
+class History:
+    """Explained points, oldest first. Grows while the adaptive protocol runs.
+
+    Parameters
+    ----------
+    problem : LocalProblem
+        What is explained; a history of one model, weight and schema is of no use to another.
+
+    Examples
+    --------
+    >>> import vitrail as vt
+    >>> schema, model = vt.Schema({"age": vt.Numeric(0, 100)}), vt.Model(lambda x: x[:, 0], range=(0, 1))
+    >>> history = History(LocalProblem(schema, model, vt.weights.stable(), intercept=False))
+    >>> len(history), history.cost
+    (0, Cost(pico_mu_squared=0, pico_epsilon=0, quecto_delta=0))
+    """
+
+    def __init__(self, problem: LocalProblem) -> None:
+        self.problem = problem
+        self._entries: list[Past] = []
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[Past]:
+        return iter(tuple(self._entries))
+
+    def __repr__(self) -> str:
+        fresh = sum(entry.computed for entry in self._entries)
+        return f"History({len(self)} points, {fresh} of them computed, mu={rounded_up(self.cost.mu)})"
+
+    @property
+    def cost(self) -> Cost:
+        """What all of it cost."""
+        return sum((entry.cost for entry in self._entries), Cost())
+
+    @property
+    def basis(self) -> Basis:
+        """The releases behind all of it, each once; where an entry names none, one of its price that is like no other."""
+        return Basis.union(entry.basis or Basis.new(entry.cost) for entry in self._entries)
+
+    @property
+    def raw_points(self) -> Floats:
+        """All points, (points, n_columns)."""
+        return np.array([entry.raw for entry in self._entries]).reshape(len(self), self.problem.schema.n_columns)
+
+    def computed(self) -> list[Past]:
+        """The entries whose explanations may be handed on."""
+        return [entry for entry in self._entries if entry.computed]
+
+    def add(self, entry: Past) -> None:
+        """Put an entry at the end."""
+        size = self.problem.size
+        if entry.raw.shape != (self.problem.schema.n_columns,) or entry.phi.shape != (size,):
+            raise InvalidInput(
+                f"an entry of this history has a point of {self.problem.schema.n_columns} values and a phi of {size}, "
+                f"not shapes {entry.raw.shape} and {entry.phi.shape}"
+            )
+        self._entries.append(entry)
+
+    def insert(self, index: int, entries: list[Past]) -> None:
+        """Put entries of another history of the same problem before the one at ``index``."""
+        self._entries[index:index] = entries
+
+    def copy(self) -> History:
+        """Another one with the same entries, which grows on its own."""
+        other = History(self.problem)
+        other._entries = list(self._entries)
+        return other
+
+    def take(self, entry: Past) -> None:
+        """Put an entry at the end, unless it is a neighbour's for a point that is here already: one for it is enough."""
+        if entry.computed or not any(np.array_equal(known.raw, entry.raw) for known in self._entries):
+            self.add(entry)
+
+    def digest(self) -> str:
+        """A name for what the questions about a next point depend on: the computed entries, by their releases.
+
+        Releases have names of their own, which are the same on every machine; phi may differ in its last bit.
+        """
+        known = [[past.raw.tolist(), past.basis.to_json() or past.phi.tolist()] for past in self.computed()]
+        return hashlib.sha256(json.dumps(known).encode()).hexdigest()
+
+    def neighbour(self, raw: Floats, reuse_distance: float) -> Past | None:
+        """The explanation of the nearest computed point within a distance, as an entry for ``raw``: the same linear model.
+
+        None where there is no such point. Costs nothing: it rests on what the neighbour released.
+        """
+        if not (computed := self.computed()):
+            return None
+        centres, centre = self.problem.encode(np.array([past.raw for past in computed])), self.problem.encode(raw[None])[0]
+        distances = np.linalg.norm(centres - centre, axis=1)
+        nearest = int(np.argmin(distances))
+        if distances[nearest] > reuse_distance:
+            return None
+        past, shift = computed[nearest], centre - centres[nearest]
+        mean = None if past.mean is None else past.mean - shift
+        phi, here = self._moved(past.phi, shift), np.array(raw, dtype=np.float64)
+        return Past(here, phi, False, past.noise_std, mean, past.mean_std, 0, Cost(), past.basis)
+
+    def starts(self, raw: Floats, candidates: int) -> list[tuple[Floats, float]]:
+        """Where a descent at ``raw`` may start, and the noise in each: the nearest past phis, and regressions of all.
+
+        The regressions are ridge regressions of past explanations on their points, at the new point: they average the noise
+        of single explanations out.
+        """
+        if not (computed := self.computed()):
+            return []
+        centres, centre = self.problem.encode(np.array([past.raw for past in computed])), self.problem.encode(raw[None])[0]
+        phis = np.array([self._moved(past.phi, centre - own) for past, own in zip(computed, centres, strict=True)])
+        stds = np.array([past.noise_std for past in computed])
+        nearest = np.argsort(np.linalg.norm(centres - centre, axis=1), kind="stable")[:candidates]
+        middle = centres.mean(axis=0)
+        weights = [_ridge_weights(centres - middle, centre - middle, ridge) for ridge in RIDGES]
+        predicted = [(shares @ phis, float(np.linalg.norm(shares * stds))) for shares in weights]
+        return [*((phis[index], float(stds[index])) for index in nearest), *predicted]
+
+    def _moved(self, phi: Floats, shift: Floats) -> Floats:
+        """The same affine function around a centre that lies ``shift`` further; a centred model is taken as it is."""
+        return np.append(phi[0] + phi[1:] @ shift, phi[1:]) if self.problem.intercept else phi
+
+    def promise(self, delta: float, neighbours: Neighbours) -> Guarantee:
+        """The promise for all that was released for it."""
+        return Guarantee.of(self.basis, delta, neighbours)
+
+    def check(self, problem: LocalProblem) -> None:
+        """Refuse a problem that this history is not about."""
+        _check_digest(_digest(self.problem), problem, "the history")
+
+    def save(self, path: str | Path) -> None:
+        """Write a file. It holds released numbers and public points only."""
+        write_bytes(path, encode(self.problem, self._entries))
+
+    @classmethod
+    def load(cls, path: str | Path, problem: LocalProblem) -> History:
+        """Read a file that ``save`` wrote, about the same problem."""
+        return decode(read_bytes(path), problem, repr(str(path)))
+
+
+def encode(problem: LocalProblem, entries: list[Past]) -> bytes:
+    """Entries of a history, to be stored."""
+    return HistoryFile(_digest(problem), tuple(entries)).to_bytes()
+
+
+def decode(content: bytes, problem: LocalProblem, where: str) -> History:
+    """What ``encode`` wrote about the same problem; ``where`` it was found is for errors."""
+    stored, history = HistoryFile.from_bytes(content, what=f"the history {where}"), History(problem)
+    _check_digest(stored.problem, problem, f"the history {where}")
+    for entry in stored.entries:
+        history.add(entry)
+    return history
+
+
+def _digest(problem: LocalProblem) -> str:
+    facts = {**problem.facts(), "model": problem.model.fingerprint(problem.row_schema)}
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
+def _check_digest(digest: str, problem: LocalProblem, what: str) -> None:
+    if digest != _digest(problem):
+        raise InvalidInput(
+            f"{what} is about another problem (schema, model, weight, labels or intercept differ); start a new one"
+        )
+
+
+def _ridge_weights(away: Floats, here: Floats, ridge: float) -> Floats:
+    """The weights of past points in a ridge regression at a new one, from coordinates around their mean."""
+    if len(away) <= away.shape[1]:  # the smaller of the two systems
+        weights = np.linalg.solve(away @ away.T + ridge * np.eye(len(away)), away @ here)
+    else:
+        weights = away @ np.linalg.solve(away.T @ away + ridge * np.eye(len(here)), here)
+    return np.asarray(weights + (1 - weights.sum()) / len(weights))  # what the slopes leave over is the mean's

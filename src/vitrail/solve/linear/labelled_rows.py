@@ -18,6 +18,11 @@ points and releases that were not used for choosing are clearly larger; only tho
 *Bands*, if asked for: the released tables are given a second helping of their own noise, several times; explanations from
 each differ from the first as much as that one, to first order, differs from the one without noise. Blind to
 what the model of the joint distribution leaves out.
+
+*Algorithm 4* (Patel, Shokri & Zick) fits the local linear model on points that were explained before instead of the private
+rows. The paper labels them by phi_j.z_j; its centred models predict 0 at z_j, and the model is public anyway, so the label
+is f(z_j). Then no private row is involved at all: the guarantee is epsilon 0, whoever chose the points and why. It is as
+good as the past points are dense. Test: tests/explain/linear/test_history.py.
 """
 
 from __future__ import annotations
@@ -31,26 +36,26 @@ from scipy.stats import t as student
 
 from ... import _checks
 from ..._types import Floats, Indices
-from ...accounting import Cost
+from ...accounting import Basis, Cost
 from ...errors import InvalidInput, ModelError, SchemaError
 from ...guarantee import Guarantee
 from ...results import Attribution
 from ...results.private_rows import PrivateRows
 from ...schema import Numeric, Schema
-from .least_squares import one_blas_thread, solve_in_ball
+from .descent import Gradients, History
+from .least_squares import in_eigenbasis, one_blas_thread, solve_in_ball
 from .problem import LocalModels, LocalProblem, explanation_of
 from .weights import Weight, exponential
 
 WIDTH_TIMES_COLUMNS = 1.3
 RIDGE_TIMES_COLUMNS = 2.6e-4
+# The fit to all rows gets a larger ridge: rare levels have little to say there.
 GLOBAL_RIDGE_FACTOR = 50.0
-"""The fit to all rows gets a larger ridge: rare levels have little to say there."""
 ROWS_PER_ANCHOR = 20
 ANCHOR_STREAM = 1
+# Rows whose weight is below this share of the largest are left out. (Taking the k nearest instead would make the kernel
+# sharper the more rows are sampled, and columns in which all of them agree would count nothing.)
 LEAST_WEIGHT = 1e-3
-"""Rows whose weight is below this share of the largest are left out. (Taking the k nearest instead would make the kernel
-sharper the more rows are sampled, and columns in which all of them agree would count nothing.)
-"""
 POINTS_AT_ONCE = 32
 MOST_ROWS = 10**7
 
@@ -67,20 +72,11 @@ NO_BANDS_NOTE = "No bands were computed; ask for replicates= to get them."
 
 @dataclass(frozen=True, eq=False)
 class RowsExplainer:
-    """Explains any number of points on rows sampled from one release.
+    """Explains any number of points on rows sampled from one release, ``rows``.
 
-    Attributes
-    ----------
-    problem : LocalProblem
-        Schema, model, labels, and the weight that is used.
-    rows : PrivateRows
-        What was paid for.
-    samples : tuple of LabelledRows
-        Sampled rows with the model's labels; the first explains, the others (from re-noised tables) give bands.
-    ridge : float
-        In units of x = features/sqrt(columns).
-    guarantee : Guarantee
-        The promise for all explanations ever made with it.
+    ``problem`` has the weight that is used. The first of ``samples``, rows with the model's labels, explains; the others
+    (from re-noised tables) give bands. ``ridge`` is in units of x = features/sqrt(columns); ``guarantee`` is the promise for
+    all explanations ever made with it.
     """
 
     problem: LocalProblem
@@ -105,26 +101,26 @@ class RowsExplainer:
         raw = self.problem.schema.read_points(points)
         if len(raw) == 0:
             raise InvalidInput("there are no points to explain; give at least one")
-        made = [self._explain(raw, sample) for sample in self.samples]
-        first, others = made[0], made[1:]
+        z, notes = self.problem.encode(raw), (ROWS_NOTE, NO_BANDS_NOTE)
+        models = [LocalModels(*solve_at(self.problem, z, sample, self.ridge)) for sample in self.samples]
+        first, *others = (
+            explanation_of(
+                self.problem,
+                raw,
+                fitted,
+                guarantee=self.guarantee,
+                cost=self.cost,
+                method="private-rows",
+                notes=notes,
+            )
+            for fitted in models
+        )
         if not others:
             return first
         apart = np.sqrt(np.mean([(other.values - first.values) ** 2 for other in others], axis=0))
         half = float(student.ppf(0.975, len(others))) * apart
         notes = (ROWS_NOTE, BANDS_NOTE.format(count=len(others)))
         return replace(first, lower=first.values - half, upper=first.values + half, notes=notes)
-
-    def _explain(self, raw: Floats, sample: LabelledRows) -> Attribution:
-        phi, means = solve_at(self.problem, self.problem.encode(raw), sample, self.ridge)
-        return explanation_of(
-            self.problem,
-            raw,
-            LocalModels(phi, means),
-            guarantee=self.guarantee,
-            cost=self.cost,
-            method="private-rows",
-            notes=(ROWS_NOTE, NO_BANDS_NOTE),
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,10 +162,12 @@ def explain_on(
     Examples
     --------
     >>> import numpy as np, vitrail as vt
-    >>> schema = vt.Schema({"age": vt.Numeric(0, 100), "smoker": vt.Categorical(["no", "yes"])})
-    >>> people = {"age": np.linspace(0, 100, 20_000), "smoker": np.tile(["no", "yes"], 10_000)}
-    >>> data = vt.PrivateData(people, schema, name="patients", n_rows_public=20_000, budget=vt.Budget(1, 1e-6))
     >>> model = vt.Model(lambda x: 0.2 + 0.3 * x[:, 0] + 0.4 * x[:, 2], range=(0, 1), name="risk")
+    >>> schema = vt.Schema({"age": vt.Numeric(0, 100), "smoker": vt.Categorical(["no", "yes"])})
+    >>> data = vt.PrivateData(
+    ...     {"age": np.linspace(0, 100, 20_000), "smoker": np.tile(["no", "yes"], 10_000)},
+    ...     schema, name="patients", n_rows_public=20_000, budget=vt.Budget(1, 1e-6),
+    ... )
     >>> problem = LocalProblem(schema, model, vt.weights.exponential(0.1))
     >>> local = explain_on(problem, vt.private_rows(data, epsilon=1.0), n_sampled=5000)
     >>> local({"age": 100, "smoker": "yes"}).values.shape
@@ -200,15 +198,12 @@ def solve_at(problem: LocalProblem, z: Floats, sample: LabelledRows, ridge: floa
             u *= roots[:, None]
             gram, cross = u.T @ u, u.T @ (sample.f[near] * roots)
             means[point] = gram[0, 1:]
-            phi[point] = _solved(problem, gram, cross, sample.slope, ridge)
+            if problem.intercept:
+                phi[point] = _affine(gram, cross, sample.slope, ridge)
+            else:
+                left = gram[1:, 1:] + ridge * np.eye(problem.n_features)
+                phi[point] = solve_in_ball(left[None], cross[None, 1:])[0]
     return phi, means
-
-
-def _solved(problem: LocalProblem, gram: Floats, cross: Floats, slope: Floats, ridge: float) -> Floats:
-    if not problem.intercept:
-        left = gram[1:, 1:] + ridge * np.eye(problem.n_features)
-        return np.asarray(solve_in_ball(left[None], cross[None, 1:])[0])
-    return _affine(gram, cross, slope, ridge)
 
 
 def _affine(gram: Floats, cross: Floats, slope: Floats, ridge: float) -> Floats:
@@ -261,3 +256,70 @@ def anchors(schema: Schema, raw: Floats, seed: int) -> Floats:
         else:
             made[which, index] = generator.integers(0, len(column.levels), len(which))
     return made
+
+
+def explain_from(history: History, raw_points: Floats) -> Attribution:
+    """Explain public points from the history alone, free.
+
+    Parameters
+    ----------
+    history : History
+        Of at least one point.
+    raw_points : array (points, n_columns)
+        As ``schema.read_points`` returns them.
+
+    Returns
+    -------
+    Attribution
+        ``method`` is ``"history"``; no private row was used, so epsilon is 0.
+
+    Examples
+    --------
+    >>> import vitrail as vt
+    >>> from vitrail.solve.linear.descent import Past
+    >>> schema = vt.Schema({"age": vt.Numeric(0, 100), "dose": vt.Numeric(0, 1)})
+    >>> history = History(LocalProblem(schema, vt.Model(lambda x: x[:, 0], range=(0, 1)), vt.weights.stable()))
+    >>> for raw in schema.read_points({"age": [40, 40, 60, 60], "dose": [0.2, 0.8, 0.2, 0.8]}):
+    ...     history.add(Past(raw, np.zeros(3), True, 0.0, np.zeros(2), 0.0, 1, vt.Cost.of_mu(0.1)))
+    >>> found = explain_from(history, schema.read_points({"age": 55, "dose": 0.5}))
+    >>> found.guarantee.epsilon, found.top(1)[0].column
+    (0.0, 'age')
+    """
+    problem = history.problem
+    raw = np.asarray(raw_points, dtype=np.float64)
+    if raw.ndim != 2 or raw.shape[1] != problem.schema.n_columns or not len(raw) or not np.isfinite(raw).all():
+        raise InvalidInput(
+            f"raw_points have shape {raw.shape}; complete points of shape (points, {problem.schema.n_columns}) are expected"
+        )
+    if not len(history):
+        raise InvalidInput("the history is empty; explain some points first, with method='adaptive' for example")
+    past = history.raw_points
+    x, f = problem.encode(past), problem.at(past)
+    fitted = [_fit(problem, x - z, f) for z in problem.encode(raw)]
+    return explanation_of(
+        problem,
+        raw,
+        LocalModels(np.array([phi for phi, _ in fitted]), np.array([mean for _, mean in fitted])),
+        guarantee=Guarantee.of(Basis(), 0.0),  # no release is used: the points and the model are public
+        cost=Cost(),
+        method="history",
+        notes=(
+            f"Fitted on {len(history)} points that were explained before, labelled by the model; no private row was used.",
+        ),
+    )
+
+
+def _fit(problem: LocalProblem, d: Floats, f: Floats) -> tuple[Floats, Floats]:
+    """Weighted least squares with the slope in its ball: (phi, weighted mean of d)."""
+    alpha = np.clip(problem.weight(np.linalg.norm(d, axis=1)), 0.0, 1.0)
+    mass = float(alpha.sum())
+    alpha = alpha / mass if mass > 0 else np.full(len(d), 1 / len(d))
+    mean, centre = (alpha @ d, float(alpha @ f)) if problem.intercept else (np.zeros(d.shape[1]), 0.0)
+    root = np.sqrt(alpha)[:, None]
+    # The singular values of the weighted rows are the eigenvalues of A, without ever forming n^2 numbers.
+    left, singular, right = np.linalg.svd(root * (d - mean), full_matrices=False)
+    beta = singular * (left.T @ (root[:, 0] * (f - centre)))
+    slope = in_eigenbasis(singular[None, ::-1] ** 2, beta[None, ::-1], Gradients(problem).radius)[0, ::-1] @ right
+    if not problem.intercept:
+        return slope, mean
+    return np.append(centre - slope @ mean, slope), mean

@@ -17,8 +17,7 @@ Everything here is public or released already, and nothing here knows where A an
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -28,10 +27,10 @@ import numpy as np
 from ..._types import Floats
 from ...errors import InvalidInput
 
+# Convergence is quadratic; five to eight steps are usual, and the sixtieth bisection would be exact.
 NEWTON_STEPS = 100
-"""Convergence is quadratic; five to eight steps are usual, and the sixtieth bisection would be exact."""
+# Relative size of what is rounding error in an eigenvalue.
 ROUNDING = 64 * np.finfo(np.float64).eps
-"""Relative size of what is rounding error in an eigenvalue."""
 
 
 def solve_in_ball(a: Floats, b: Floats, radius: float = 1.0) -> Floats:
@@ -162,19 +161,14 @@ def _checked(a: Floats, b: Floats, radius: float) -> tuple[Floats, Floats]:
     return a, b
 
 
-@contextmanager
-def one_blas_thread() -> Iterator[None]:
+def one_blas_thread() -> AbstractContextManager[object]:
     """Run a batch of small linear algebra on one thread, where threadpoolctl is installed (scikit-learn brings it).
 
     Eigenvalues of a hundred-row matrix take a millisecond on one thread; several threads spend longer meeting each other,
     and up to sixty times longer on a machine that is busy with other things.
     """
     controller = _controller()
-    if controller is None:
-        yield
-        return
-    with controller.limit(limits=1, user_api="blas"):
-        yield
+    return nullcontext() if controller is None else controller.limit(limits=1, user_api="blas")
 
 
 @cache

@@ -207,12 +207,12 @@ def explanation_of(
 
 def by_column(schema: Schema, by_feature: Floats) -> Floats:
     """Sums over the features of each column, (points, columns)."""
-    return np.stack([by_feature[:, place].sum(axis=1) for place in schema.feature_slices.values()], axis=1)
+    return np.stack([by_feature[:, span].sum(axis=1) for span in schema.feature_slices.values()], axis=1)
 
 
 def active_features(schema: Schema, raw: Floats) -> Floats:
     """1 for numbers and for the level that a point has, 0 for other levels."""
     active = schema.features(raw)[0] > 0
-    for name, place in schema.feature_slices.items():
-        active[:, place] |= isinstance(schema[name], Numeric)
+    for name, span in schema.feature_slices.items():
+        active[:, span] |= isinstance(schema[name], Numeric)
     return active.astype(np.float64)

@@ -24,37 +24,55 @@ How often bands cover the solution without noise is measured in benchmarks/local
 the fit; single columns may be covered more rarely than all together. The simulation of tests/explain/linear/test_bands.py
 goes from signal to noise. Not in the bands: sampling error (the rows are what they are), rows whose weight the vault
 lowered, and the choice of the strongest columns, where one is made.
+
+*One-hot columns*: what the schema says about their statistics, whatever the rows are: noise that need not be kept. Let a
+categorical column have levels 1..l, and the point level k. In d = x - z its block is s(e_j - e_k) for a row with level j, s
+= 1/sqrt(columns). Hence, for any weights,
+
+    the entries of d in the block add up to zero                                   (one direction less per column),
+    its block of the Gram matrix is sum_j t_j (e_j - e_k)(e_j - e_k)^T             (l - 1 numbers instead of l^2),
+    and beside an intercept kappa it is sum_j t_j (kappa/s) (e_j - e_k)            (the same numbers again),
+
+where t_j is s^2 times the weight of the rows with level j. The noise is isotropic in the isometric embedding (off-diagonal
+entries count twice), so the orthogonal projection onto matrices of this form is the least-squares estimate; it takes noise
+away and moves nothing else. The basis matrices have inner products G = a I + b 11^T with a = 3 + 2 (kappa/s)^2, b = a - 2.
+
+The projected problem is kept in an orthonormal basis of the zero-sum directions (Helmert's), one block per column: norms,
+balls and inner products are those of the features.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
+from scipy.linalg import block_diag
 
 from ..._types import Bools, Floats, Indices
 from ...errors import InvalidInput
 from ...releases import Release
-from .least_squares import solve_affine, solve_in_ball
-from .one_hot import Structure
+from ...schema import Schema
+from .coordinates import Coordinates
+from .least_squares import one_blas_thread, solve_affine, solve_in_ball
 from .problem import LocalProblem, active_features, by_column
 from .weights import Weight
 
+# A weight with a kink may exceed its values on the grid by so much; a larger contribution would be clipped, that is all.
 GRID_MARGIN = 1 + 2e-4
-"""A weight with a kink may exceed its values on the grid by so much; a larger contribution would be clipped, that is all."""
+# Standard deviations above zero at which a released total weight may be divided by.
 SAFE_MASS = 4.0
-"""Standard deviations above zero at which a released total weight may be divided by."""
+# See ``radius_of``.
 RADIUS_SCALE = 0.25
-"""See ``radius_of``."""
 DRAWS = 59
+# With fewer no order statistic has coverage 0.95.
 FEWEST_DRAWS = 19
-"""With fewer no order statistic has coverage 0.95."""
 COVERAGE = 0.95
 TURN_FACTOR = 1.0
+# How many numbers of noise are held at a time.
 BATCH_NUMBERS = 4_000_000
-"""How many numbers of noise are held at a time."""
 
 
 @dataclass(frozen=True)
@@ -186,37 +204,32 @@ class LocalStatistics:
 
     def solve(self, radius: float, columns: Bools | None = None) -> LocalFit:
         """The best linear model of every point, its slope in a ball; ``columns`` (points, n_columns) it may use."""
-        return self._solve(self.a, self.b, radius, columns)
-
-    def _solve(self, a: Floats, b: Floats, radius: float, columns: Bools | None) -> LocalFit:
-        if columns is not None:
-            a, b = self._restricted(a, b, columns)
+        a, b = (self.a, self.b) if columns is None else self._restricted(columns)
         if not self.structure.offset:
             return LocalFit(np.zeros(len(a)), solve_in_ball(a, b, radius), None)
         smallest = SAFE_MASS * self.noise / self.scales.intercept**2
         intercepts, slopes = solve_affine(a, b, radius, smallest_mass=smallest)
         return LocalFit(intercepts, slopes, a[:, 0, 1:] / np.maximum(a[:, :1, 0], smallest))
 
-    def _restricted(self, a: Floats, b: Floats, columns: Bools) -> tuple[Floats, Floats]:
+    def _restricted(self, columns: Bools) -> tuple[Floats, Floats]:
         """Nothing but a positive diagonal where a column is left out: its slope is then zero."""
         kept = columns @ self.structure.column_of.T > 0
         if self.structure.offset:
             kept = np.concatenate((np.ones((len(kept), 1), dtype=np.bool_), kept), axis=1)
-        alone = np.einsum("qii->qi", np.abs(a)).max(axis=1, initial=0.0, keepdims=True) * ~kept
-        a = np.where(kept[:, :, None] & kept[:, None, :], a, 0.0)
+        alone = np.einsum("qii->qi", np.abs(self.a)).max(axis=1, initial=0.0, keepdims=True) * ~kept
+        a = np.where(kept[:, :, None] & kept[:, None, :], self.a, 0.0)
         np.einsum("qii->qi", a)[...] += alone + ~kept
-        return a, np.where(kept, b, 0.0)
+        return a, np.where(kept, self.b, 0.0)
 
-    def values(self, fit: LocalFit, active: Floats | None = None) -> Floats:
+    def values(self, fit: LocalFit) -> Floats:
         """What each column contributes, in units of f: -slope.mean, or the slope at the point's features."""
         if fit.means is not None:
             return np.asarray(-(fit.slopes * fit.means) @ self.structure.column_of)
-        here = self.active if active is None else active
-        return by_column(self.structure.schema, self.features(fit.slopes) * here)
+        return by_column(self.structure.schema, self.features(fit.slopes) * self.active)
 
     def features(self, reduced: Floats) -> Floats:
         """Slopes or means per encoded feature."""
-        return np.asarray(reduced @ self.structure.basis.T)
+        return np.asarray(reduced @ self.structure.coordinates.embedding.T)
 
     def strongest(self, fit: LocalFit, count: int) -> Bools:
         """The ``count`` columns with the largest contribution, point by point."""
@@ -238,20 +251,16 @@ class LocalStatistics:
         together = max(1, BATCH_NUMBERS // (draws * size * size))
         for start in range(0, len(values), together):
             batch = slice(start, start + together)
-            levels = np.repeat(self.levels[batch], draws, axis=0)
-            noise_a, noise_b = self._noise(levels, generator)
-            noise_a += np.repeat(self.a[batch], draws, axis=0)
-            noise_b += np.repeat(self.b[batch], draws, axis=0)
-            kept = None if columns is None else np.repeat(columns[batch], draws, axis=0)
-            again = self._solve(noise_a, noise_b, radius, kept)
-            moved = self.values(again, np.repeat(self.active[batch], draws, axis=0)).reshape(-1, draws, values.shape[1])
+            every = np.repeat(np.arange(len(values))[batch], draws)
+            gram, cross = self.structure.noise(self.levels[every], generator)
+            noise_a, noise_b = self.scales.undone(gram * self.noise, cross * self.noise)
+            noise_a += self.a[every]
+            noise_b += self.b[every]
+            redrawn = replace(self, a=noise_a, b=noise_b, levels=self.levels[every], active=self.active[every])
+            again = redrawn.solve(radius, None if columns is None else columns[every])
+            moved = redrawn.values(again).reshape(-1, draws, values.shape[1])
             widths[batch] = calibrated(values[batch], moved, again.slopes.reshape(-1, draws, again.slopes.shape[1]), radius)
         return widths
-
-    def _noise(self, levels: Indices, generator: np.random.Generator) -> tuple[Floats, Floats]:
-        """Fresh noise on A and b, one draw for each row of ``levels``, from the law of the release."""
-        gram, cross = self.structure.noise(levels, generator)
-        return self.scales.undone(gram * self.noise, cross * self.noise)
 
 
 def calibrated(values: Floats, redrawn: Floats, slopes: Floats, radius: float) -> Floats:
@@ -265,3 +274,109 @@ def calibrated(values: Floats, redrawn: Floats, slopes: Floats, radius: float) -
     on_sphere = (np.linalg.norm(slopes, axis=2) > radius * (1 - 1e-6)).mean(axis=1)
     factor = 1 + TURN_FACTOR * on_sphere * np.sqrt(1 - np.clip(cosines, 0.0, 1.0))
     return np.asarray(moves * factor[:, None])
+
+
+@dataclass(frozen=True)
+class Structure:
+    """The reduced coordinates of a schema, beside an intercept of scale ``intercept_scale`` (0: there is none).
+
+    Examples
+    --------
+    >>> from vitrail.schema import Categorical, Numeric
+    >>> structure = Structure(Schema({"age": Numeric(0, 99), "sex": Categorical(["Female", "Male"])}))
+    >>> structure.coordinates.size, structure.coordinates.embedding.round(3).tolist()
+    (2, [[1.0, 0.0], [0.0, 0.707], [0.0, -0.707]])
+    """
+
+    schema: Schema
+    intercept_scale: float = 0.0
+
+    @cached_property
+    def coordinates(self) -> Coordinates:
+        """Of the schema, the intercept not counted: the basis of features is its embedding."""
+        return Coordinates(self.schema)
+
+    @property
+    def offset(self) -> int:
+        """Where reduced coordinates start: after the intercept, if there is one."""
+        return 1 if self.intercept_scale else 0
+
+    @cached_property
+    def column_of(self) -> Floats:
+        """1 where a reduced coordinate belongs to a column: (size, n_columns)."""
+        return np.repeat(np.eye(self.schema.n_columns), self.coordinates.widths, axis=0)
+
+    def levels(self, raw_points: Floats) -> Indices:
+        """The level of every point in every column; 0 for numbers."""
+        return np.where(self.coordinates.is_numeric, 0, raw_points).astype(np.intp)
+
+    def reduce(self, gram: Floats, cross: Floats, levels: Indices) -> tuple[Floats, Floats]:
+        """Noisy statistics (queries, n, n) and (queries, n) of (kappa, d), projected, in reduced coordinates."""
+        basis, rows, (a, b) = (
+            block_diag(np.eye(self.offset), self.coordinates.embedding),
+            np.arange(len(gram)),
+            self._inner_products,
+        )
+        with one_blas_thread():
+            reduced = basis.T @ gram @ basis
+        for column, features in self._categorical:
+            span, at = slice(features.start + self.offset, features.stop + self.offset), levels[:, column]
+            block = gram[:, span, span]
+            seen = np.einsum("qii->qi", block) - 2 * block[rows, at] + block[rows, at, at][:, None]
+            if self.offset:
+                beside = gram[:, 0, span]
+                seen = seen + 2 * self._shift * (beside - beside[rows, at][:, None])
+            seen[rows, at] = 0.0
+            weights = (seen - seen.sum(axis=1, keepdims=True) * (b / (a + b * (seen.shape[1] - 1)))) / a
+            weights[rows, at] = 0.0
+            self._fill(reduced, column, weights, at)
+        return reduced, cross @ basis
+
+    def noise(self, levels: Indices, generator: np.random.Generator) -> tuple[Floats, Floats]:
+        """What ``reduce`` makes of unit noise, one draw for each row of ``levels``: (draws, size, size) and (draws, size).
+
+        Orthonormal coordinates of isotropic noise are isotropic, so it is drawn reduced; the blocks of categorical columns
+        are drawn from their own law, a normal one with covariance G^-1.
+        """
+        draws, size, (a, b) = len(levels), self.coordinates.size + self.offset, self._inner_products
+        rows = np.arange(draws)
+        gram = generator.standard_normal((draws, size, size))
+        gram = (gram + gram.transpose(0, 2, 1)) / 2
+        for column, features in self._categorical:
+            at = levels[:, column]
+            weights = generator.standard_normal((draws, features.stop - features.start))
+            weights[rows, at] = 0.0
+            others = max(weights.shape[1] - 1, 1)
+            along = (1 - math.sqrt(a / (a + b * others))) / others
+            weights = (weights - along * weights.sum(axis=1, keepdims=True)) / math.sqrt(a)
+            weights[rows, at] = 0.0
+            self._fill(gram, column, weights, at)
+        return gram, generator.standard_normal((draws, size))
+
+    @cached_property
+    def _categorical(self) -> list[tuple[int, slice]]:
+        """Rank and features of every categorical column."""
+        spans = enumerate(zip(self.schema.feature_slices.values(), self.coordinates.is_numeric, strict=True))
+        return [(column, span) for column, (span, numeric) in spans if not numeric]
+
+    @property
+    def _shift(self) -> float:
+        """kappa/s of the module docstring."""
+        return self.intercept_scale * math.sqrt(self.schema.n_columns)
+
+    @property
+    def _inner_products(self) -> tuple[float, float]:
+        """a and b of the module docstring."""
+        return 3 + 2 * self._shift**2, 1 + 2 * self._shift**2
+
+    def _fill(self, reduced: Floats, column: int, weights: Floats, at: Indices) -> None:
+        """Write sum_j t_j (e_j - e_k)(e_j - e_k)^T, and its column beside the intercept, into reduced statistics."""
+        directions, span = self.coordinates.tables[column], self.coordinates.slices[column]
+        assert directions is not None
+        span = slice(span.start + self.offset, span.stop + self.offset)
+        own, mean, total = directions[at], weights @ directions, weights.sum(axis=1)
+        outer = mean[:, :, None] * own[:, None, :]
+        block = (directions.T * weights[:, None, :]) @ directions - outer - outer.transpose(0, 2, 1)
+        reduced[:, span, span] = block + total[:, None, None] * own[:, :, None] * own[:, None, :]
+        if self.offset:
+            reduced[:, 0, span] = reduced[:, span, 0] = self._shift * (mean - total[:, None] * own)

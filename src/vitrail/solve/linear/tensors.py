@@ -37,10 +37,10 @@ from ..._types import Floats
 from .coordinates import Coordinates, Partition
 from .weights import Weight
 
+# Where a weight is compared with its line: nodes of a normal law of squared distances.
 NODES, NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(16)
-"""Where a weight is compared with its line: nodes of a normal law of squared distances."""
+# Least standard deviation of squared distances for that comparison; a smaller one would be noise or a tangent.
 SMALLEST_SPREAD = 0.02
-"""Least standard deviation of squared distances for that comparison; a smaller one would be noise or a tangent."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Blocks:
     pairs: tuple[Floats, ...]
 
     def __add__(self, other: Blocks) -> Blocks:
-        pairs = tuple(one + two for one, two in zip(self.pairs, other.pairs, strict=True))
+        pairs = tuple(map(np.add, self.pairs, other.pairs))
         return Blocks(self.scalars + other.scalars, self.vectors + other.vectors, self.squares + other.squares, pairs)
 
 
@@ -151,28 +151,19 @@ class MomentTensors:
         n = self.coordinates.size
         return self.cubes.reshape(n, n * n)
 
-    def distances(self, w: Floats, zero: Floats, largest: float) -> tuple[Floats, Floats]:
-        """Mean and standard deviation of t around every point, kept to what a schema allows; d^2 = zero + t."""
-        count = max(float(self.totals[0]), 1.0)
-        mean = (self.totals[2] - 2 * w @ self.vectors[0]) / count
-        second = self.h_squared - 4 * w @ self.vectors[2] + 4 * np.einsum("qi,ij,qj->q", w, self.matrices[0], w)
-        spread = np.sqrt(np.clip(second / count - mean**2, SMALLEST_SPREAD**2, (largest**2 / 2) ** 2))
-        return np.clip(mean, -zero, largest**2 - zero), spread
-
-    def line(self, w: Floats, away: Floats, weight: Weight, largest: float) -> tuple[Floats, Floats]:
-        """(e_0, e_1) of every point: the line in t nearest to the weight where the rows are."""
-        zero = np.einsum("qi,qi->q", w, w) + self.coordinates.kappa + away
-        mean, spread = self.distances(w, zero, largest)
-        squared = np.clip((zero + mean)[:, None] + spread[:, None] * NODES, 0.0, largest**2)
-        return _line(squared, zero, weight)
-
     def statistics(self, w: Floats, away: Floats, weight: Weight, largest: float) -> WeightedSums:
         """Weighted sums around every point; ``away`` is the part of d^2 that these coordinates do not see."""
-        level, slope = self.line(w, away, weight, largest)
         n = self.coordinates.size
         m0, f0, h0, g0 = self.totals
         m1, f1, h1, g1 = self.vectors
         m2, f2, h2 = self.matrices
+        # Mean and standard deviation of t, kept to what a schema allows: there the weight is compared with its line.
+        zero, count = np.einsum("qi,qi->q", w, w) + self.coordinates.kappa + away, max(float(m0), 1.0)
+        mean = (h0 - 2 * w @ m1) / count
+        square = self.h_squared - 4 * w @ h1 + 4 * np.einsum("qi,ij,qj->q", w, m2, w)
+        spread = np.sqrt(np.clip(square / count - mean**2, SMALLEST_SPREAD**2, (largest**2 / 2) ** 2))
+        middle = zero + np.clip(mean, -zero, largest**2 - zero)
+        level, slope = _line(np.clip(middle[:, None] + spread[:, None] * NODES, 0.0, largest**2), zero, weight)
         second = (-2 * slope[:, None] * w) @ self.flat_cubes
         second = second.reshape(len(w), n, n)
         second += level[:, None, None] * m2
@@ -181,7 +172,12 @@ class MomentTensors:
         total = level * m0 + slope * (h0 - 2 * w @ m1)
         crossed = level[:, None] * f1 + slope[:, None] * (g1 - 2 * w @ f2)
         labels = level * f0 + slope * (g0 - 2 * w @ f1)
-        return centred(w, total, first, second, labels, crossed)
+        # The same sums over d = y - w instead of y.
+        half = first - 0.5 * total[:, None] * w
+        outer = half[:, :, None] * w[:, None, :]
+        second -= outer
+        second -= outer.transpose(0, 2, 1)
+        return WeightedSums(total, labels, first - total[:, None] * w, second, crossed - labels[:, None] * w)
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,15 +203,6 @@ class WeightedSums:
     cross: Floats
 
 
-def centred(w: Floats, total: Floats, first: Floats, second: Floats, labels: Floats, crossed: Floats) -> WeightedSums:
-    """The same sums over d = y - w instead of y. ``second`` is overwritten."""
-    half = first - 0.5 * total[:, None] * w
-    outer = half[:, :, None] * w[:, None, :]
-    second -= outer
-    second -= outer.transpose(0, 2, 1)
-    return WeightedSums(total, labels, first - total[:, None] * w, second, crossed - labels[:, None] * w)
-
-
 def over_cells(
     cells: Partition, moments: tuple[MomentTensors, ...], w: Floats, weight: Weight, largest: float
 ) -> WeightedSums:
@@ -231,18 +218,18 @@ def over_cells(
     mean, cross, gram = np.zeros((len(w), n)), np.zeros((len(w), n)), np.zeros((len(w), n, n))
     for part, coordinates in zip(moments, cells.fixed, strict=True):
         delta = coordinates - w[:, fixed]
-        found = part.statistics(w[:, rest], np.einsum("qi,qi->q", delta, delta), weight, largest)
-        total += found.total
-        labels += found.labels
-        mean[:, rest] += found.mean
-        mean[:, fixed] += found.total[:, None] * delta
-        cross[:, rest] += found.cross
-        cross[:, fixed] += found.labels[:, None] * delta
-        beside = found.mean[:, :, None] * delta[:, None, :]
-        gram[:, rest[:, None], rest] += found.gram
+        sums = part.statistics(w[:, rest], np.einsum("qi,qi->q", delta, delta), weight, largest)
+        total += sums.total
+        labels += sums.labels
+        mean[:, rest] += sums.mean
+        mean[:, fixed] += sums.total[:, None] * delta
+        cross[:, rest] += sums.cross
+        cross[:, fixed] += sums.labels[:, None] * delta
+        beside = sums.mean[:, :, None] * delta[:, None, :]
+        gram[:, rest[:, None], rest] += sums.gram
         gram[:, rest[:, None], fixed] += beside
         gram[:, fixed[:, None], rest] += beside.transpose(0, 2, 1)
-        gram[:, fixed[:, None], fixed] += found.total[:, None, None] * delta[:, :, None] * delta[:, None, :]
+        gram[:, fixed[:, None], fixed] += sums.total[:, None, None] * delta[:, :, None] * delta[:, None, :]
     return WeightedSums(total, labels, mean, gram, cross)
 
 

@@ -32,16 +32,7 @@ _DISTANCES = 20_001
 
 @dataclass(frozen=True)
 class Weight:
-    """A named weight function of the distance.
-
-    Parameters
-    ----------
-    name : str
-        How it is called in bills and files.
-    function : callable
-        Element-wise, from distances to [0, 1].
-    parameters : mapping
-        The numbers it depends on, for its identity.
+    """A weight function of the distance, element-wise to [0, 1], its name, and the numbers it depends on.
 
     Examples
     --------
@@ -66,26 +57,16 @@ class Weight:
         """What ``to_json`` wrote; a function of somebody's own comes back as a name that cannot be called."""
         name = str(fields["name"])
         parameters = {key: float(str(value)) for key, value in fields.items() if key != "name"}
-        makers: dict[str, Callable[..., Weight]] = {
-            "stable": stable,
-            "polynomial": polynomial,
-            "exponential": exponential,
-            "inverse-quadratic": inverse_quadratic,
-        }
 
         def lost(_distances: Floats) -> Floats:
             raise InvalidInput(f"the stored weight {name!r} is a function of its author's own; give it again with weight=")
 
-        return makers[name](**parameters) if name in makers else cls(name, lost, tuple(parameters.items()))
+        return NAMED[name](**parameters) if name in NAMED else cls(name, lost, tuple(parameters.items()))
 
     def gradient_constant(self, largest_distance: float, radius: float = 1.0) -> float:
         """The smallest c with 2 alpha(d) d (radius d + 1) <= c up to ``largest_distance``: a row's pull on a gradient."""
-        d = _distances(largest_distance)
+        d = np.linspace(0.0, largest_distance, _DISTANCES)
         return float((2 * self(d) * d * (radius * d + 1)).max())
-
-
-def _distances(largest: float) -> Floats:
-    return np.linspace(0.0, largest, _DISTANCES)
 
 
 def stable(c: float = 1.0) -> Weight:
@@ -116,10 +97,10 @@ def inverse_quadratic(width: float = 1.0) -> Weight:
     return Weight("inverse-quadratic", lambda d: 1 / (1 + d * d / width), (("width", width),))
 
 
+# Weights that their name and parameters tell; others are functions.
 NAMED: Mapping[str, Callable[..., Weight]] = MappingProxyType(
     {"stable": stable, "polynomial": polynomial, "exponential": exponential, "inverse-quadratic": inverse_quadratic}
 )
-"""Weights that their name and parameters tell; others are functions."""
 
 
 def custom(function: Callable[[Floats], Floats], *, name: str = "custom", largest_distance: float = 2.0) -> Weight:
@@ -135,7 +116,7 @@ def custom(function: Callable[[Floats], Floats], *, name: str = "custom", larges
     """
     if not callable(function):
         raise InvalidInput(f"weight is {function!r}; give vt.weights.stable() or another of vt.weights, or a function")
-    d = _distances(largest_distance)
+    d = np.linspace(0.0, largest_distance, _DISTANCES)
     with np.errstate(all="ignore"):
         values = np.asarray(function(d.copy()), dtype=np.float64)
     if values.shape != d.shape:

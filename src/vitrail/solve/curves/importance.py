@@ -1,0 +1,211 @@
+"""Permutation importance: values from other rows, and losses with a known largest value.
+
+*Donors*: values that a column might have in another row, from released histograms. Shuffling a column would make a row's
+contribution depend on other rows. Here a row gets its donors by itself: numbers in [0, 1) from a hash of the row's own
+values, put through the inverse of the column's released distribution. To the model that is as good as a draw
+(``coalitions`` says why), and what a row contributes is a function of that row alone. The k-th of K donors is k/K further
+along, so that K of them are spread evenly over the distribution.
+
+The histogram is smoothed before it is drawn from (``reference``). Post-processing, as is everything here.
+
+*Losses*: what a prediction costs, given the target. A loss is a function of one row's target and one output, and its
+largest value follows from what is declared: the target's range and the model's. Outputs are clipped to the model's range by
+the vault, targets to theirs by the schema, and what a loss of the caller's own returns is clipped to [0, ``loss_bound``]
+here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from ..._types import Floats
+from ...accounting import JsonValue
+from ...errors import InvalidInput
+from ...model import Model
+from ...model.contents import sketch
+from ...results.marginals import Marginals
+from ...schema import Categorical, Column, Level, Numeric, Schema
+from ...schema.bins import Bins
+from ..coalitions import row_hashes
+from .reference import released_bins, smoothed
+
+# Targets and outputs, both of shape (rows,), to losses of that shape, each from its own row.
+LossFunction: TypeAlias = Callable[[Floats, Floats], Floats]
+
+# Probabilities are kept this far from 0 and 1 in the logarithmic loss, which has no largest value otherwise.
+SMALLEST_PROBABILITY = 1e-3
+NAMES = ("squared", "absolute", "zero-one", "log")
+
+
+def _allowed(column: Numeric, values: Floats) -> Floats:
+    return np.asarray(np.clip(np.round(values) if column.integer else values, column.low, column.high))
+
+
+@dataclass(frozen=True, eq=False)
+class Donor:
+    """The distribution of one column, known by its index: running sums of the shares of its bins, the last of which is 1."""
+
+    column: int
+    declared: Column
+    bins: Bins
+    cumulated: Floats
+
+    @classmethod
+    def of(cls, schema: Schema, name: str, marginals: Marginals) -> Donor:
+        """From the released histogram of a column."""
+        bins, known = released_bins(marginals, name), marginals.total > 2 * marginals.total_sigma
+        mass = marginals.total if known else float(marginals.n_rows_public)
+        counts, sigma = np.asarray(marginals.counts[name]) / mass, marginals.sigma / mass
+        shares = smoothed(counts, sigma, ordered=isinstance(schema[name], Numeric)).shares
+        return cls(schema.column_index(name), schema[name], bins, np.cumsum(shares) / shares.sum())
+
+    def at(self, shares: Floats) -> Floats:
+        """Values below which these shares of the distribution lie."""
+        chosen = np.minimum(np.searchsorted(self.cumulated, shares, side="right"), len(self.cumulated) - 1)
+        if isinstance(self.declared, Categorical):
+            return chosen.astype(np.float64)
+        start, edges = np.concatenate([[0.0], self.cumulated])[chosen], np.asarray(self.bins.edges)
+        inside = (shares - start) / np.maximum(self.cumulated[chosen] - start, 1e-300)
+        values = edges[chosen] + np.clip(inside, 0.0, 1.0) * (edges[chosen + 1] - edges[chosen])
+        return _allowed(self.declared, values)
+
+    @property
+    def shares(self) -> Floats:
+        """The share of every bin."""
+        return np.diff(self.cumulated, prepend=0.0)
+
+    @property
+    def middles(self) -> Floats:
+        """A value from the middle of every bin, or the levels."""
+        if isinstance(self.declared, Categorical):
+            return np.arange(len(self.cumulated), dtype=np.float64)
+        edges = np.asarray(self.bins.edges)
+        return _allowed(self.declared, (edges[1:] + edges[:-1]) / 2)
+
+    def draws(self, rows: Floats, repeats: int) -> list[Floats]:
+        """``repeats`` donors for each row, from the row's own values."""
+        key = int.from_bytes(hashlib.sha256(f"vitrail importance 1 {self.column}".encode()).digest()[:8], "little")
+        first: Floats = (row_hashes(rows, key) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+        return [self.at((first + repeat / repeats) % 1.0) for repeat in range(repeats)]
+
+
+@dataclass(frozen=True, eq=False)
+class Loss:
+    """A loss from 0 to ``largest``, and how targets become numbers.
+
+    ``positive`` is the level that counts as 1 where the target is categorical, None where it is a number; ``binary``:
+    the target is 0 or 1. ``own``: it is a function of the caller's own.
+    """
+
+    name: str
+    largest: float
+    positive: int | None
+    binary: bool
+    _function: LossFunction
+    own: bool = False
+
+    def identity(self, key: str | None) -> list[JsonValue] | None:
+        """What tells it from every other loss; None for a function that the caller gave no ``key``: two may have one name.
+
+        With a key it is what can be known of the function (``model.contents.sketch``), so that asking again replays.
+        """
+        if self.own and key is None:
+            return None
+        return [self.name, self.largest, self.positive, sketch(self._function) if self.own else ""]
+
+    def numbers(self, target: Floats) -> Floats:
+        """The target as numbers: as it is, or 1 where it is the positive level and 0 elsewhere."""
+        return target if self.positive is None else (target == self.positive).astype(np.float64)
+
+    def __call__(self, target: Floats, output: Floats) -> Floats:
+        """Losses in [0, largest]; NaN where an output is NaN."""
+        losses = np.asarray(self._function(target, output), dtype=np.float64)
+        if losses.shape != np.shape(output):
+            raise InvalidInput(
+                f"the loss {self.name} returned an array of shape {losses.shape} for {np.shape(output)} outputs; it must "
+                "return one loss for each"
+            )
+        return np.clip(losses, 0.0, self.largest)
+
+
+def loss_of(
+    loss: str | LossFunction, loss_bound: float | None, model: Model, schema: Schema, target: str | None, positive: object
+) -> Loss:
+    """The loss that is meant, or an error that says what is missing.
+
+    Examples
+    --------
+    >>> from vitrail.schema import Numeric
+    >>> model = Model(lambda x: x[:, 0], range=(0, 1), name="risk")
+    >>> loss_of("squared", None, model, Schema({"y": Numeric(-1, 1)}), "y", None).largest
+    4.0
+    """
+    if target is None:
+        raise InvalidInput(
+            "permutation importance compares outputs with a target, and this dataset declares none; give "
+            "PrivateData(target=...)"
+        )
+    column, positive_level = schema[target], None
+    if isinstance(column, Categorical):
+        positive_level, (low, high), binary = _positive(column, target, model, positive), (0.0, 1.0), True
+    elif positive is not None:
+        raise InvalidInput(f"positive is {positive!r}, but the target {target!r} is a number; leave it out")
+    else:
+        low, high = float(column.low), float(column.high)
+        binary = column.integer and (low, high) == (0.0, 1.0)
+    if not isinstance(loss, str) and callable(loss):
+        return _own(loss, loss_bound, positive_level, binary)
+    if loss not in NAMES:
+        raise InvalidInput(f"loss is {loss!r}; choose one of {', '.join(map(repr, NAMES))}, or give a function")
+    if loss_bound is not None:
+        raise InvalidInput(f"loss_bound is for a loss of your own; that of {loss!r} follows from the declared ranges")
+    furthest = max(high - model.lo, model.hi - low)
+    if loss == "squared":
+        return Loss(loss, furthest**2, positive_level, binary, lambda y, f: (y - f) ** 2)
+    if loss == "absolute":
+        return Loss(loss, furthest, positive_level, binary, lambda y, f: np.abs(y - f))
+    if not binary or model.lo < 0 or model.hi > 1:
+        raise InvalidInput(
+            f"the {loss} loss needs a target of two values, 0 and 1, and a model of probabilities; {target!r} lies in "
+            f"[{low:g}, {high:g}] and the model in [{model.lo:g}, {model.hi:g}]"
+        )
+    if loss == "zero-one":
+        return Loss(loss, 1.0, positive_level, binary, lambda y, f: np.where(np.isnan(f), f, (f >= 0.5) != (y >= 0.5)))
+    return Loss(loss, -math.log(SMALLEST_PROBABILITY), positive_level, binary, _log)
+
+
+def _log(y: Floats, f: Floats) -> Floats:
+    inside = np.clip(f, SMALLEST_PROBABILITY, 1 - SMALLEST_PROBABILITY)
+    return np.asarray(-(y * np.log(inside) + (1 - y) * np.log1p(-inside)))
+
+
+def _own(loss: LossFunction, bound: object, positive_level: int | None, binary: bool) -> Loss:
+    if isinstance(bound, bool) or not isinstance(bound, int | float) or not 0 < bound < math.inf:
+        raise InvalidInput(
+            f"loss_bound is {bound!r}; a loss of your own needs the largest value it can have, a positive number, because "
+            "noise is scaled to it"
+        )
+    return Loss(getattr(loss, "__name__", "own"), float(bound), positive_level, binary, loss, own=True)
+
+
+def _positive(column: Categorical, target: str, model: Model, given: object) -> int:
+    """The level whose probability the model gives."""
+    levels: list[Level] = list(column.levels)
+    if given in levels:
+        return levels.index(given)
+    if given is not None:
+        raise InvalidInput(f"positive is {given!r}; choose a level of {target!r}: {', '.join(map(repr, levels))}")
+    if model.output in levels:
+        return levels.index(model.output)
+    if len(levels) == 2 and model.output in (None, 1, True):
+        return 1
+    raise InvalidInput(
+        f"the model's output is {model.output!r}, which is no level of the target {target!r}; say with positive= which of "
+        f"{', '.join(map(repr, levels))} it stands for"
+    )

@@ -1,1 +1,0 @@
-"""A joint distribution from released tables, and rows sampled from it."""

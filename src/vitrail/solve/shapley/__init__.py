@@ -1,1 +1,0 @@
-"""Shapley values from released sums."""
