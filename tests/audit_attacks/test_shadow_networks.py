@@ -9,7 +9,7 @@ import torch
 from captum.attr._utils.lrp_rules import EpsilonRule
 
 from vitrail.audit import targets
-from vitrail.audit.shadow import Networks, Weights, descend, halves, into_gradients, take_step
+from vitrail.audit.shadow import Networks, descend, glorot, halves
 from vitrail.audit.targets import METHODS, RELEVANCE_EPSILON, Settings
 from vitrail.errors import InvalidInput
 
@@ -29,68 +29,34 @@ def alone(matrices, place, activation):
 
 
 @pytest.mark.parametrize("activation", ["tanh", "relu"])
-def test_gradients_are_those_of_automatic_differentiation(activation):
-    generator = torch.Generator().manual_seed(0)
-    weights = Weights.glorot(3, (5, 7, 6, 4), "cpu", generator)
-    weights.flat = weights.flat.double()
-    weights.matrices = [one.double() for one in weights.matrices]
-    gradients = Weights(torch.zeros_like(weights.flat), [torch.zeros_like(one) for one in weights.matrices])
-    points = torch.randn((3, 8, 5), generator=generator, dtype=torch.float64)
-    classes = torch.randint(0, 4, (3, 8), generator=generator)
-    counts = torch.rand((3, 8), generator=generator, dtype=torch.float64)
-    into_gradients(weights, gradients, points, classes.flatten(), counts, activation)
-    for place in range(3):
-        module = alone(weights.matrices, place, activation)
-        each = torch.nn.functional.cross_entropy(module(points[place]), classes[place], reduction="none")
-        (each * counts[place]).mean().backward()
-        for layer, linear in enumerate(module[::2]):
-            assert torch.allclose(gradients.matrices[2 * layer][place], linear.weight.grad.T, atol=1e-12)
-            assert torch.allclose(gradients.matrices[2 * layer + 1][place, 0], linear.bias.grad, atol=1e-12)
-
-
 @pytest.mark.parametrize("name", ["adam", "adagrad", "sgd"])
-def test_steps_are_those_of_torch(name):
-    how = Networks(optimizer=name, learning_rate=0.05, learning_rate_decay=1e-2, weight_decay=1e-2)
-    ours = torch.linspace(-1, 1, 6, dtype=torch.float64)
-    theirs = ours.clone().requires_grad_(True)
-    optimizer = {
-        "adam": lambda: torch.optim.Adam([theirs], lr=0.05, weight_decay=1e-2),
-        "adagrad": lambda: torch.optim.Adagrad([theirs], lr=0.05, lr_decay=1e-2, weight_decay=1e-2),
-        "sgd": lambda: torch.optim.SGD([theirs], lr=0.05, weight_decay=1e-2),
-    }[name]()
-    memory = [torch.zeros_like(ours) for _ in range(2)]
-    for taken in range(1, 6):
-        gradient = torch.sin(ours * taken)
-        theirs.grad = torch.sin(theirs.detach() * taken)
-        take_step(ours, gradient, memory, taken, how)
-        optimizer.step()
-        assert torch.allclose(ours, theirs.detach(), atol=1e-12)
-
-
-def test_a_network_does_not_know_who_is_trained_beside_it():
-    """The same start, the same rows in the same order: whether one or four are trained makes no difference."""
-    generator = np.random.default_rng(0)
-    points = torch.as_tensor(generator.normal(size=(64, 5)), dtype=torch.float32)
-    classes = torch.as_tensor((points[:, 0] > 0).long())
-    how = Networks(epochs=3, batch_size=64, learning_rate=1e-2)
-    start = Weights.glorot(4, (5, 6, 2), "cpu", torch.Generator().manual_seed(1))
-    single = Weights.like(1, (5, 6, 2), "cpu")
-    for one, many in zip(single.matrices, start.matrices, strict=True):
-        one.copy_(many[2:3])
-    rows = torch.arange(64)
-    for weights, models in ((start, 4), (single, 1)):
-        descend(
-            weights,
-            points,
-            classes,
-            None,
-            rows.expand(models, 64),
-            how,
-            torch.Generator().manual_seed(2),
-            lambda units: None,
-        )
-    for one, many in zip(single.matrices, start.matrices, strict=True):
-        assert torch.allclose(one[0], many[2], atol=1e-5)
+def test_every_network_is_trained_as_plain_torch_trains_it_alone(name, activation):
+    """The same start and rows, weighted: whether one or three are trained, and by whom, makes no difference."""
+    generator = torch.Generator().manual_seed(0)
+    matrices = [matrix.double() for matrix in glorot(3, (5, 7, 6, 4), "cpu", generator)]
+    modules = [alone(matrices, place, activation) for place in range(3)]
+    points = torch.randn((24, 5), generator=generator, dtype=torch.float64)
+    classes = torch.randint(0, 4, (24,), generator=generator)
+    counts = torch.rand(24, generator=generator, dtype=torch.float64)
+    index = torch.stack([torch.randperm(24, generator=generator)[:16] for _ in range(3)])
+    rates = {"learning_rate": 0.05, "weight_decay": 1e-2, "learning_rate_decay": 1e-2}
+    how = Networks(activation=activation, optimizer=name, epochs=5, batch_size=16, **rates)
+    descend(matrices, (points, classes, counts), index, how, generator, lambda units: None)
+    for place, module in enumerate(modules):
+        optimizer = {
+            "adam": lambda own: torch.optim.Adam(own, lr=0.05, weight_decay=1e-2),
+            "adagrad": lambda own: torch.optim.Adagrad(own, lr=0.05, lr_decay=1e-2, weight_decay=1e-2),
+            "sgd": lambda own: torch.optim.SGD(own, lr=0.05, weight_decay=1e-2),
+        }[name](module.parameters())
+        rows = index[place]
+        for _ in range(5):
+            optimizer.zero_grad()
+            each = torch.nn.functional.cross_entropy(module(points[rows]), classes[rows], reduction="none")
+            (each * counts[rows]).mean().backward()
+            optimizer.step()
+        for layer, linear in enumerate(module[::2]):
+            assert torch.allclose(matrices[2 * layer][place], linear.weight.T, atol=1e-12)
+            assert torch.allclose(matrices[2 * layer + 1][place, 0], linear.bias, atol=1e-12)
 
 
 @pytest.fixture(scope="module")

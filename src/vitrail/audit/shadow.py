@@ -1,14 +1,12 @@
 """Many small networks of one architecture, trained at once: shadow models for the price of a few.
 
-Weights of all networks lie in one flat buffer, layer by layer as (models, inputs, outputs), so that a step is one batched
-matrix product per layer, and an optimiser's step a handful of passes over one array. Losses are summed over networks, and
-no weight touches two of them: every network gets the gradient that it would get alone, and optimisers that work weight by
-weight (SGD, Adagrad, Adam) take the same steps. What is saved is overhead, which is nearly everything for small networks
-on small batches, and the idle width of a GPU.
+Weights are stacked over networks, layer by layer as (models, inputs, outputs), so that a step is one batched matrix product
+per layer. Losses are summed over networks, and no weight touches two of them: every network gets the gradient that it would
+get alone, and optimisers that work weight by weight (SGD, Adagrad, Adam) take the same steps. What is saved is overhead,
+which is nearly everything for small networks on small batches, and the idle width of a GPU.
 
-Derivatives are written out, three lines per layer: automatic differentiation of the same chain with torch's optimiser takes
-1.5 times as long on a CPU (``tests/audit_attacks`` checks that both agree). Explanations and predictions are computed in
-double precision: a saturated network's gradients are differences of numbers close to 1, and an attacker would see rounding.
+Explanations and predictions are computed in double precision: a saturated network's gradients are differences of numbers
+close to 1, and an attacker would see rounding.
 """
 
 from __future__ import annotations
@@ -35,9 +33,6 @@ if TYPE_CHECKING:
 IndexArray = NDArray[np.int64]
 Optimizer = Literal["adam", "adagrad", "sgd"]
 
-ADAM_DECAYS = (0.9, 0.999)
-TINY = {"adam": 1e-8, "adagrad": 1e-10}
-MEMORIES = {"adam": 2, "adagrad": 1, "sgd": 0}
 ELEMENTS_AT_ONCE = 2**23
 """Points are predicted in pieces of about so many numbers over all networks."""
 STARTS = 5
@@ -120,7 +115,7 @@ class Networks:
 
     def __post_init__(self) -> None:
         _checks.choice("activation", self.activation, ("tanh", "relu"))
-        _checks.choice("optimizer", self.optimizer, tuple(MEMORIES))
+        _checks.choice("optimizer", self.optimizer, ("adam", "adagrad", "sgd"))
         _checks.choice("explain", self.explain, METHODS)
         for name, value in (("epochs", self.epochs), ("batch_size", self.batch_size), *(("hidden", n) for n in self.hidden)):
             _checks.whole(name, value)
@@ -151,19 +146,14 @@ class Networks:
         def tensor(values: NDArray[np.generic]) -> Tensor:
             return torch.as_tensor(values, device=self.device)
 
-        index = tensor(np.stack([np.asarray(rows, dtype=np.int64) for rows in chosen]))
-        n_classes = self.n_classes or int(y.max()) + 1
         generator = torch.Generator(device=self.device).manual_seed(self.seed)
-        start = Weights.glorot(len(chosen), (x.shape[1], *self.hidden, n_classes), self.device, generator)
-        counts = None if weights is None else tensor(np.asarray(weights, dtype=np.float32))
+        widths = (x.shape[1], *self.hidden, self.n_classes or int(y.max()) + 1)
+        matrices = glorot(len(chosen), widths, self.device, generator)
+        index = tensor(np.stack([np.asarray(rows, dtype=np.int64) for rows in chosen]))
+        counts = tensor(np.ones(len(x), dtype=np.float32) if weights is None else np.asarray(weights, dtype=np.float32))
         with progress("training shadow models", self.epochs) as advance:
-            descend(start, tensor(x), tensor(y), counts, index, self, generator, advance)
-        return Trained(tuple(matrix.double() for matrix in start.matrices), self)
-
-    def train_many(self, points: object, labels: object, chosen: Sequence[IndexArray]) -> list[Target]:
-        """What ``vitrail.audit.membership`` asks of its shadow models."""
-        trained = self.fit(points, labels, chosen)
-        return [trained.model(index) for index in range(len(chosen))]
+            descend(matrices, (tensor(x), tensor(y), counts), index, self, generator, advance)
+        return Trained(tuple(matrix.detach().double() for matrix in matrices), self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +186,7 @@ class Trained:
         answers = []
         for start in range(0, len(rows), piece):
             entered = torch.as_tensor(rows[start : start + piece], device=self.recipe.device)
-            *_, logits = forward(self.matrices, entered.expand(len(self), *entered.shape), self.recipe.activation)
+            logits = forward(self.matrices, entered.expand(len(self), *entered.shape), self.recipe.activation)
             answers.append(torch.softmax(logits, dim=-1).cpu().numpy())
         return np.concatenate(answers, axis=1)
 
@@ -259,10 +249,10 @@ def halves(models: int, rows: int, size: int, seed: int) -> tuple[list[IndexArra
 
 
 def as_targets(shadow: object, points: FloatArray, labels: LabelArray, chosen: Sequence[IndexArray]) -> list[Target]:
-    """Shadow models by whatever ``shadow`` is: something that trains many at once, or a function that trains one."""
-    many = getattr(shadow, "train_many", None)
-    if many is not None:
-        return list(many(points, labels, chosen))
+    """Shadow models by whatever ``shadow`` is: networks, trained at once, or a function that trains one model."""
+    if isinstance(shadow, Networks):
+        trained = shadow.fit(points, labels, chosen)
+        return [trained.model(index) for index in range(len(chosen))]
     if not callable(shadow):
         raise InvalidInput(
             f"shadow is {type(shadow).__name__}; give a function train(points, labels) -> (explain, predict), or "
@@ -286,114 +276,56 @@ def as_targets(shadow: object, points: FloatArray, labels: LabelArray, chosen: S
 # Training, all networks at once
 
 
-@dataclass(slots=True)
-class Weights:
-    """Weights of many networks in one buffer; ``matrices`` are views of it: W1, b1, W2, b2, ..."""
+def glorot(models: int, widths: Sequence[int], device: str, generator: Generator) -> list[Tensor]:
+    """Glorot uniform weights and zero biases: W1, b1, W2, b2, ..., each (models, ., .)."""
+    import torch
 
-    flat: Tensor
-    matrices: list[Tensor]
+    matrices = []
+    for inputs, outputs in pairwise(widths):
+        reach = math.sqrt(6 / (inputs + outputs))
+        weight = torch.zeros((models, inputs, outputs), device=device).uniform_(-reach, reach, generator=generator)
+        matrices += [weight, torch.zeros((models, 1, outputs), device=device)]
+    return matrices
 
-    @classmethod
-    def like(cls, models: int, widths: Sequence[int], device: str) -> Weights:
-        """Zeros."""
-        import torch
 
-        shapes = []
-        for inputs, outputs in pairwise(widths):
-            shapes += [(models, inputs, outputs), (models, 1, outputs)]
-        sizes = [math.prod(shape) for shape in shapes]
-        flat = torch.zeros(sum(sizes), device=device)
-        return cls(flat, [piece.view(shape) for piece, shape in zip(flat.split(sizes), shapes, strict=True)])
+def forward(matrices: Sequence[Tensor], points: Tensor, activation: str) -> Tensor:
+    """Logits (models, people, classes) of points (models, people, features)."""
+    import torch
 
-    @classmethod
-    def glorot(cls, models: int, widths: Sequence[int], device: str, generator: Generator) -> Weights:
-        """Glorot uniform weights and zero biases."""
-        made = cls.like(models, widths, device)
-        for matrix in made.matrices[::2]:
-            reach = math.sqrt(6 / (matrix.shape[1] + matrix.shape[2]))
-            matrix.uniform_(-reach, reach, generator=generator)
-        return made
+    for layer in range(0, len(matrices), 2):
+        if layer:
+            points = points.tanh() if activation == "tanh" else points.relu()
+        points = torch.baddbmm(matrices[layer + 1], points, matrices[layer])
+    return points
 
 
 def descend(
-    weights: Weights,
-    points: Tensor,
-    classes: Tensor,
-    row_weights: Tensor | None,
+    matrices: Sequence[Tensor],
+    data: tuple[Tensor, Tensor, Tensor],
     index: Tensor,
     how: Networks,
     generator: Generator,
     advance: Advance,
 ) -> None:
-    """Train in place: network i on the rows ``index[i]``, every epoch in an order of its own."""
+    """Train in place: network i on the rows ``index[i]`` of points, classes and row weights, each epoch in its own order."""
     import torch
 
-    models, rows = index.shape
-    widths = [matrix.shape[1] for matrix in weights.matrices[::2]] + [weights.matrices[-1].shape[2]]
-    gradients = Weights.like(models, widths, str(index.device))
-    memory = [torch.zeros_like(weights.flat) for _ in range(MEMORIES[how.optimizer])]
-    taken = 0
-    for _ in range(how.epochs):
-        order = torch.rand((models, rows), generator=generator, device=index.device).argsort(dim=1)
-        shuffled = index.gather(1, order)
-        for first in range(0, rows, how.batch_size):
-            batch = shuffled[:, first : first + how.batch_size].contiguous()
-            flat = batch.view(-1)
-            entered = points.index_select(0, flat).view(models, batch.shape[1], -1)
-            counts = None if row_weights is None else row_weights.index_select(0, flat).view(batch.shape)
-            into_gradients(weights, gradients, entered, classes.index_select(0, flat), counts, how.activation)
-            taken += 1
-            take_step(weights.flat, gradients.flat, memory, taken, how)
-        advance(1)
-
-
-def forward(matrices: Sequence[Tensor], points: Tensor, activation: str) -> list[Tensor]:
-    """Points (models, people, features), the values after every hidden layer, and the logits."""
-    import torch
-
-    values = [points]
-    for layer in range(0, len(matrices), 2):
-        value = torch.bmm(values[-1], matrices[layer]).add_(matrices[layer + 1])
-        if layer + 2 < len(matrices):
-            value = value.tanh_() if activation == "tanh" else value.relu_()
-        values.append(value)
-    return values
-
-
-def into_gradients(
-    weights: Weights, gradients: Weights, points: Tensor, classes: Tensor, counts: Tensor | None, activation: str
-) -> None:
-    """The gradient of every network's mean cross-entropy over its batch; ``classes`` flat over (models, batch)."""
-    import torch
-
-    matrices = weights.matrices
-    values = forward(matrices, points, activation)
-    signal = torch.softmax(values[-1], dim=2)
-    signal.view(-1, signal.shape[2]).scatter_add_(1, classes.view(-1, 1), torch.full_like(signal[..., :1], -1.0).view(-1, 1))
-    signal = signal.div_(points.shape[1]) if counts is None else signal.mul_(counts[:, :, None] / points.shape[1])
-    for layer in range(len(matrices) - 2, -1, -2):
-        before = values[layer // 2]
-        torch.bmm(before.transpose(1, 2), signal, out=gradients.matrices[layer])
-        torch.sum(signal, dim=1, keepdim=True, out=gradients.matrices[layer + 1])
-        if layer:
-            signal = torch.bmm(signal, matrices[layer].transpose(1, 2))
-            signal.mul_(before.square_().neg_().add_(1.0) if activation == "tanh" else before.sign_())
-
-
-def take_step(weights: Tensor, gradient: Tensor, memory: list[Tensor], taken: int, how: Networks) -> None:
-    """One step of the optimiser, in place, as torch.optim defines it."""
-    if how.weight_decay:
-        gradient.add_(weights, alpha=how.weight_decay)
-    rate = how.learning_rate
-    if how.optimizer == "sgd":
-        weights.add_(gradient, alpha=-rate)
-    elif how.optimizer == "adagrad":
-        memory[0].addcmul_(gradient, gradient)
-        scale = memory[0].sqrt().add_(TINY["adagrad"])
-        weights.addcdiv_(gradient, scale, value=-rate / (1 + (taken - 1) * how.learning_rate_decay))
+    points, classes, counts = data
+    for matrix in matrices:
+        matrix.requires_grad_(True)
+    optimizer: torch.optim.Optimizer
+    rates = {"lr": how.learning_rate, "weight_decay": how.weight_decay}
+    if how.optimizer == "adagrad":
+        optimizer = torch.optim.Adagrad(matrices, lr_decay=how.learning_rate_decay, **rates)
     else:
-        first, second = ADAM_DECAYS
-        memory[0].lerp_(gradient, 1 - first)
-        memory[1].mul_(second).addcmul_(gradient, gradient, value=1 - second)
-        scale = memory[1].sqrt().div_(math.sqrt(1 - second**taken)).add_(TINY["adam"])
-        weights.addcdiv_(memory[0], scale, value=-rate / (1 - first**taken))
+        kinds = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}
+        optimizer = kinds[how.optimizer](matrices, fused=True, **rates)
+    for _ in range(how.epochs):
+        order = torch.rand(index.shape, generator=generator, device=index.device).argsort(dim=1)
+        for batch in index.gather(1, order).split(how.batch_size, dim=1):
+            logits = forward(matrices, points[batch], how.activation)
+            losses = torch.nn.functional.cross_entropy(logits.mT, classes[batch], reduction="none")
+            optimizer.zero_grad()
+            (losses * counts[batch]).mean(dim=1).sum().backward()
+            optimizer.step()
+        advance(1)
