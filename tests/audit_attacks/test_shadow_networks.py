@@ -86,7 +86,7 @@ def test_halves_are_complementary():
 @pytest.mark.parametrize("method", METHODS)
 def test_explanations_of_many_networks_are_those_of_each(trained, method):
     networks, points, _ = trained
-    module = alone(networks.matrices, 1, "relu")
+    module = networks.modules[1]
     adapters = {
         "gradient": targets.gradient(module),
         "input x gradient": targets.input_x_gradient(module),
@@ -142,7 +142,7 @@ def test_guided_signals_are_positive_only():
 
 
 def test_smooth_gradients_without_noise_are_gradients(trained):
-    module = alone(trained[0].matrices, 0, "relu")
+    module = trained[0].modules[0]
     points = trained[1][:5]
     assert np.allclose(targets.smooth_gradient(module, sigma=0.0, samples=2)(points), targets.gradient(module)(points))
     assert not np.allclose(targets.smooth_gradient(module, sigma=0.5)(points), targets.gradient(module)(points))

@@ -11,14 +11,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtri
 
+from .._types import Bools, Floats
 from ..errors import InvalidInput
 from .attacks import features_of
 from .outcomes import Outcome
 from .roc import Interval, rate
-from .shadow import Networks, votes
-from .signals import BoolArray, FloatArray, LabelArray, finite_rows
+from .shadow import Networks, some_of_each, votes
+from .signals import LabelArray, finite_rows
 
 FEWEST_PEOPLE = 40
 TRAINING_SHARE = 0.5
@@ -109,18 +109,14 @@ def attribute(
     if base:
         without = {"everything but the explanation": np.concatenate(base, axis=1)}
         views = without | views | {"the explanation alone": features_of(vectors)}
-    generator = np.random.default_rng(seed)
-    training = np.zeros(people, dtype=np.bool_)
-    for value in range(n_classes):
-        members = generator.permutation(np.flatnonzero(classes == value))
-        training[members[: int(TRAINING_SHARE * len(members))]] = True
+    training = some_of_each(classes, TRAINING_SHARE, seed)
     truth = classes[~training]
     epochs = int(np.clip(40_000 // training.sum(), 10, 80))
     recipe = Networks(
         hidden=(32,), activation="relu", epochs=epochs, weight_decay=1e-3, learning_rate=3e-3, n_classes=n_classes, seed=seed
     )
 
-    def guessed_rightly(view: FloatArray) -> BoolArray:
+    def guessed_rightly(view: Floats) -> Bools:
         told = votes(recipe, view[training], classes[training], view[~training], balanced=True)
         return np.asarray(told.mean(axis=0).argmax(axis=1) == truth, dtype=np.bool_)
 
@@ -138,7 +134,7 @@ def attribute(
     return AttributeAudit(rows=tuple(rows), chance=chance, excess=excess, people=len(truth))
 
 
-def _excess(ours: BoolArray, theirs: BoolArray | None, truth: LabelArray, chance: float, confidence: float) -> Interval:
+def _excess(ours: Bools, theirs: Bools | None, truth: LabelArray, chance: float, confidence: float) -> Interval:
     """The difference of balanced accuracies over the same people, class by class, in the normal approximation."""
     value, variance = 0.0, 0.0
     names = np.unique(truth)
@@ -149,11 +145,10 @@ def _excess(ours: BoolArray, theirs: BoolArray | None, truth: LabelArray, chance
         # One person more on either side keeps the spread from being 0 where all agree.
         spread = float(np.concatenate([gained, [1.0, -1.0]]).var())
         variance += spread / len(gained) / len(names) ** 2
-    reach = -float(ndtri((1 - confidence) / 2)) * float(np.sqrt(variance))
-    return Interval(value, value - reach, value + reach)
+    return Interval.around(value, variance, confidence)
 
 
-def _columns(values: object, people: int | None, what: str) -> FloatArray:
+def _columns(values: object, people: int | None, what: str) -> Floats:
     array = finite_rows(getattr(values, "values", values), what, fewest=FEWEST_PEOPLE, rows=people)
     return array.reshape(len(array), -1)
 

@@ -17,11 +17,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from .._types import Floats
 from ..errors import InvalidInput
 from .outcomes import Outcome
 from .roc import Interval, rate
 from .shadow import Networks, votes
-from .signals import FloatArray, LabelArray, finite_rows
+from .signals import LabelArray, finite_rows, nearest_points
 
 FEWEST_QUERIES = 10
 DEFAULT_SURROGATE = Networks(hidden=(32, 32), activation="relu", epochs=200, weight_decay=1e-3)
@@ -127,7 +128,7 @@ def extraction(
     n_classes = int(max(truth.max(), *(classes.max() for _, classes in told))) + 1
     recipe = replace(surrogate or DEFAULT_SURROGATE, n_classes=n_classes)
 
-    def agreement(rows: FloatArray, classes: LabelArray) -> Interval:
+    def agreement(rows: Floats, classes: LabelArray) -> Interval:
         said = votes(recipe, rows, classes, points).mean(axis=0).argmax(axis=1)
         return rate(int(np.count_nonzero(said == truth)), len(truth), confidence)
 
@@ -142,21 +143,17 @@ def extraction(
 
 
 def _across(
-    predict: Callable[..., object], counterfactuals: Callable[..., object], asked: FloatArray
-) -> tuple[FloatArray, LabelArray]:
+    predict: Callable[..., object], counterfactuals: Callable[..., object], asked: Floats
+) -> tuple[Floats, LabelArray]:
     """Counterfactuals of the queries that have one, with their classes."""
-    nearest = np.asarray(counterfactuals(asked), dtype=np.float64)
-    if nearest.shape != asked.shape:
-        raise InvalidInput(f"counterfactuals returned shape {nearest.shape} for {asked.shape}; one point each, NaN for none")
+    nearest = nearest_points(counterfactuals, asked)
     nearest = nearest[np.isfinite(nearest).all(axis=1)]
-    if not len(nearest):
-        raise InvalidInput("counterfactuals found no answer for any query")
     return nearest, _classes(predict, nearest)
 
 
 def _steps(
-    predict: Callable[..., object], attributions: Callable[..., object], asked: FloatArray, answers: LabelArray, step: float
-) -> list[tuple[FloatArray, LabelArray]]:
+    predict: Callable[..., object], attributions: Callable[..., object], asked: Floats, answers: LabelArray, step: float
+) -> list[tuple[Floats, LabelArray]]:
     """Steps along attributions, labelled by the linear model that an attribution is (two classes only)."""
     slopes = finite_rows(attributions(asked), "attributions", rows=len(asked))
     if slopes.shape != asked.shape:
@@ -172,7 +169,7 @@ def _steps(
     ]
 
 
-def _classes(predict: Callable[..., object], points: FloatArray) -> LabelArray:
+def _classes(predict: Callable[..., object], points: Floats) -> LabelArray:
     outputs = np.asarray(predict(points))
     if outputs.ndim not in (1, 2) or len(outputs) != len(points):
         raise InvalidInput(f"predict returned shape {outputs.shape} for {len(points)} points; one answer each")

@@ -21,20 +21,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _checks
+from .._types import Bools, Floats
 from ..errors import InvalidInput
 from ..progress import Advance, progress
-from .signals import BoolArray, FloatArray, LabelArray, class_labels
-from .targets import METHODS, Settings, attributions
+from .signals import LabelArray, class_labels
+from .targets import METHODS, Settings, attributions, predictions
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor
     from torch.nn import Module
 
-IndexArray = NDArray[np.int64]
 Optimizer = Literal["adam", "adagrad", "sgd"]
 
-ELEMENTS_AT_ONCE = 2**23
-"""Points are predicted in pieces of about so many numbers over all networks."""
 STARTS = 5
 LARGEST_SCORE = 8.0
 """Standardised features are cut here: one saturated network's outlier would blind an attacker."""
@@ -120,7 +118,7 @@ class Networks:
         for name, value in (("epochs", self.epochs), ("batch_size", self.batch_size), *(("hidden", n) for n in self.hidden)):
             _checks.whole(name, value)
 
-    def fit(self, points: object, labels: object, chosen: Sequence[IndexArray], *, weights: object = None) -> Trained:
+    def fit(self, points: object, labels: object, chosen: Sequence[LabelArray], *, weights: object = None) -> Trained:
         """Train one network on each choice of rows; choices must be equally large.
 
         Parameters
@@ -134,7 +132,7 @@ class Networks:
         """
         import torch
 
-        x = np.asarray(points, dtype=np.float32).reshape(len(np.asarray(points)), -1)
+        x = _flat(points).astype(np.float32)
         y = class_labels(labels, len(x), "the shadow models' rows")
         sizes = {len(rows) for rows in chosen}
         if len(sizes) != 1 or sizes == {0}:
@@ -153,57 +151,38 @@ class Networks:
         counts = tensor(np.ones(len(x), dtype=np.float32) if weights is None else np.asarray(weights, dtype=np.float32))
         with progress("training shadow models", self.epochs) as advance:
             descend(matrices, (tensor(x), tensor(y), counts), index, self, generator, advance)
-        return Trained(tuple(matrix.detach().double() for matrix in matrices), self)
+        doubles = [matrix.detach().double() for matrix in matrices]
+        return Trained(tuple(as_module(doubles, model, self.activation) for model in range(len(chosen))), self)
 
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """Networks that ``Networks.fit`` trained: ``matrices`` are W1, b1, W2, b2, ..., each (models, ., .), in doubles."""
+    """Networks that ``Networks.fit`` trained: torch modules that return logits, in doubles."""
 
-    matrices: tuple[Tensor, ...]
+    modules: tuple[Module, ...]
     recipe: Networks
 
     def __len__(self) -> int:
-        return int(self.matrices[0].shape[0])
+        return len(self.modules)
 
-    def module(self, index: int) -> Module:
-        """One of the networks as a torch module that returns logits."""
-        import torch
-
-        layers = []
-        for weight, bias in zip(self.matrices[::2], self.matrices[1::2], strict=True):
-            linear = torch.nn.Linear(*weight.shape[1:], device="meta")  # without weights of its own
-            linear.weight, linear.bias = torch.nn.Parameter(weight[index].T), torch.nn.Parameter(bias[index, 0])
-            layers += [linear, torch.nn.Tanh() if self.recipe.activation == "tanh" else torch.nn.ReLU()]
-        return torch.nn.Sequential(*layers[:-1])
-
-    def predict(self, points: object) -> FloatArray:
+    def predict(self, points: object) -> Floats:
         """Class probabilities (models, people, classes)."""
-        import torch
+        rows = _flat(points)
+        return np.stack([predictions(module)(rows) for module in self.modules])
 
-        rows = np.asarray(points, dtype=np.float64).reshape(len(np.asarray(points)), -1)
-        piece = max(1, ELEMENTS_AT_ONCE // max(1, len(self) * rows.shape[1]))
-        answers = []
-        for start in range(0, len(rows), piece):
-            entered = torch.as_tensor(rows[start : start + piece], device=self.recipe.device)
-            logits = forward(self.matrices, entered.expand(len(self), *entered.shape), self.recipe.activation)
-            answers.append(torch.softmax(logits, dim=-1).cpu().numpy())
-        return np.concatenate(answers, axis=1)
-
-    def explain(self, points: object, method: str | None = None) -> FloatArray:
+    def explain(self, points: object, method: str | None = None) -> Floats:
         """Explanations (models, people, features)."""
-        rows = np.asarray(points, dtype=np.float64).reshape(len(np.asarray(points)), -1)
-        chosen, settings = self.recipe.explain if method is None else method, self.recipe.settings
-        return np.stack([attributions(self.module(index), chosen, settings, rows) for index in range(len(self))])
+        chosen, rows = self.recipe.explain if method is None else method, _flat(points)
+        return np.stack([attributions(module, chosen, self.recipe.settings, rows) for module in self.modules])
 
-    def accuracy(self, points: object, labels: object) -> FloatArray:
+    def accuracy(self, points: object, labels: object) -> Floats:
         """The share of rows that each network classifies rightly."""
         right = self.predict(points).argmax(axis=2) == np.asarray(labels)[None, :]
         return np.asarray(right.mean(axis=1), dtype=np.float64)
 
     def only(self, index: int) -> Trained:
         """One of the networks."""
-        return Trained(tuple(matrix[index : index + 1] for matrix in self.matrices), self.recipe)
+        return Trained(self.modules[index : index + 1], self.recipe)
 
     def model(self, index: int) -> Target:
         """One of the networks as a target of attacks."""
@@ -211,16 +190,19 @@ class Trained:
         return Target(lambda points: alone.explain(points)[0], lambda points: alone.predict(points)[0])
 
 
-def votes(
-    recipe: Networks, known: FloatArray, classes: LabelArray, asked: FloatArray, *, balanced: bool = False
-) -> FloatArray:
+def _flat(points: object) -> Floats:
+    rows = np.asarray(points, dtype=np.float64)
+    return rows.reshape(len(rows), -1)
+
+
+def votes(recipe: Networks, known: Floats, classes: LabelArray, asked: Floats, *, balanced: bool = False) -> Floats:
     """Class probabilities (networks, asked, classes) by networks of several starts; one start alone is noisy on few rows.
 
     Features are standardised on the ``known`` rows. With ``balanced`` every class counts the same, whatever its size.
     """
     centre, scale = known.mean(axis=0), known.std(axis=0)
 
-    def standard(rows: FloatArray) -> FloatArray:
+    def standard(rows: Floats) -> Floats:
         scores = (rows - centre) / np.where(scale > 0, scale, 1.0)
         return np.asarray(np.clip(scores, -LARGEST_SCORE, LARGEST_SCORE), dtype=np.float64)
 
@@ -230,13 +212,23 @@ def votes(
     return trained.predict(standard(asked))
 
 
-def halves(models: int, rows: int, size: int, seed: int) -> tuple[list[IndexArray], BoolArray]:
+def some_of_each(classes: LabelArray, share: float, seed: int) -> Bools:
+    """A random share of every class, as a mask: whom an attacker learns from."""
+    generator = np.random.default_rng(seed)
+    chosen = np.zeros(len(classes), dtype=np.bool_)
+    for value in range(int(classes.max()) + 1):
+        people = generator.permutation(np.flatnonzero(classes == value))
+        chosen[people[: int(share * len(people))]] = True
+    return chosen
+
+
+def halves(models: int, rows: int, size: int, seed: int) -> tuple[list[LabelArray], Bools]:
     """Random choices of ``size`` rows, paired so that every row is in as many as it is out of; and who is in which.
 
     With ``size`` half of the rows, models come in pairs that take complementary halves.
     """
     generator = np.random.default_rng(seed)
-    chosen: list[IndexArray] = []
+    chosen: list[LabelArray] = []
     while len(chosen) < models:
         order = generator.permutation(rows)
         chosen.append(np.sort(order[:size]))
@@ -248,7 +240,7 @@ def halves(models: int, rows: int, size: int, seed: int) -> tuple[list[IndexArra
     return chosen, inside
 
 
-def as_targets(shadow: object, points: FloatArray, labels: LabelArray, chosen: Sequence[IndexArray]) -> list[Target]:
+def as_targets(shadow: object, points: Floats, labels: LabelArray, chosen: Sequence[LabelArray]) -> list[Target]:
     """Shadow models by whatever ``shadow`` is: networks, trained at once, or a function that trains one model."""
     if isinstance(shadow, Networks):
         trained = shadow.fit(points, labels, chosen)
@@ -286,6 +278,18 @@ def glorot(models: int, widths: Sequence[int], device: str, generator: Generator
         weight = torch.zeros((models, inputs, outputs), device=device).uniform_(-reach, reach, generator=generator)
         matrices += [weight, torch.zeros((models, 1, outputs), device=device)]
     return matrices
+
+
+def as_module(matrices: Sequence[Tensor], model: int, activation: str) -> Module:
+    """One of the networks as a torch module that returns logits."""
+    import torch
+
+    layers: list[Module] = []
+    for weight, bias in zip(matrices[::2], matrices[1::2], strict=True):
+        linear = torch.nn.Linear(*weight.shape[1:], device="meta")  # without weights of its own
+        linear.weight, linear.bias = torch.nn.Parameter(weight[model].T), torch.nn.Parameter(bias[model, 0])
+        layers += [linear, torch.nn.Tanh() if activation == "tanh" else torch.nn.ReLU()]
+    return torch.nn.Sequential(*layers[:-1])
 
 
 def forward(matrices: Sequence[Tensor], points: Tensor, activation: str) -> Tensor:

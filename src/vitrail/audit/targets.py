@@ -18,13 +18,14 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import numpy as np
 
 from .. import _checks
+from .._types import Floats
 from ..errors import InvalidInput
-from .signals import FloatArray
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -44,12 +45,8 @@ RELEVANCE_EPSILON = 1e-6
 POINTS_AT_ONCE = 1024
 
 
-class Explain(Protocol):
-    """The protocol: explanations of public points, one row each."""
-
-    def __call__(self, points: object, /) -> FloatArray:
-        """Explanations (points, width)."""
-        ...
+Explain: TypeAlias = Callable[..., Floats]
+"""Explanations of public points: ``explain(points) -> array (points, width)``."""
 
 
 def predictions(module: Module) -> Explain:
@@ -89,12 +86,12 @@ def gradient(module: Module, *, of: Explained = "probability") -> Explain:
     >>> gradient(layer, of="logit")(np.array([[3.0, 1.0], [0.0, 2.0]])).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
-    return _method(module, "gradient", Settings(of=of))
+    return partial(attributions, module, "gradient", Settings(of=of))
 
 
 def input_x_gradient(module: Module, *, of: Explained = "probability") -> Explain:
     """Each feature times its gradient."""
-    return _method(module, "input x gradient", Settings(of=of))
+    return partial(attributions, module, "input x gradient", Settings(of=of))
 
 
 def integrated_gradients(
@@ -115,24 +112,24 @@ def integrated_gradients(
     >>> bool(abs(integrated_gradients(module)(x).sum() - gap) < 1e-3)
     True
     """
-    return _method(module, "integrated gradients", Settings(of=of, baseline=baseline, steps=steps))
+    return partial(attributions, module, "integrated gradients", Settings(of=of, baseline=baseline, steps=steps))
 
 
 def smooth_gradient(
     module: Module, *, sigma: float = 0.15, samples: int = 50, of: Explained = "probability", seed: int = 0
 ) -> Explain:
     """The mean gradient at the point plus Gaussian noise."""
-    return _method(module, "smooth gradient", Settings(of=of, sigma=sigma, samples=samples, seed=seed))
+    return partial(attributions, module, "smooth gradient", Settings(of=of, sigma=sigma, samples=samples, seed=seed))
 
 
 def guided_backpropagation(module: Module, *, of: Explained = "probability") -> Explain:
     """Gradients that only let positive signals back through activation layers (``torch.nn.ReLU`` and its like)."""
-    return _method(module, "guided backpropagation", Settings(of=of))
+    return partial(attributions, module, "guided backpropagation", Settings(of=of))
 
 
 def layer_relevance(module: Module) -> Explain:
     """Layer-wise relevance propagation (epsilon rule) from the predicted class's logit; for a ``torch.nn.Sequential``."""
-    return _method(module, "layer relevance", Settings())
+    return partial(attributions, module, "layer relevance", Settings())
 
 
 def captum(attribution: object, **options: object) -> Explain:
@@ -176,7 +173,7 @@ def lime(explainer: object, predict: Callable[..., object], *, width: int, **opt
         raise InvalidInput(f"explainer is {type(explainer).__name__}; give a LimeTabularExplainer")
     options.setdefault("num_features", width)
 
-    def look(points: object, /) -> FloatArray:
+    def look(points: object) -> Floats:
         rows = np.asarray(points, dtype=np.float64)
         vectors = np.zeros((len(rows), width))
         for vector, row in zip(vectors, rows, strict=True):
@@ -200,7 +197,7 @@ def shap(explainer: Callable[..., object]) -> Explain:
     [[5.0, 7.0]]
     """
 
-    def look(points: object, /) -> FloatArray:
+    def look(points: object) -> Floats:
         answer = explainer(points)
         values = np.asarray(getattr(answer, "values", answer), dtype=np.float64)
         if values.ndim == 3:
@@ -223,14 +220,10 @@ def vitrail(explainer: Callable[..., object], **options: object) -> Explain:
     (2, 3)
     """
 
-    def look(points: object, /) -> FloatArray:
+    def look(points: object) -> Floats:
         return np.asarray(getattr(explainer(points, **options), "values"), dtype=np.float64)  # noqa: B009
 
     return look
-
-
-def _method(module: Module, method: str, settings: Settings) -> Explain:
-    return lambda points: attributions(module, method, settings, points)
 
 
 # Backpropagation, by captum
@@ -268,13 +261,13 @@ class Settings:
         _checks.number("sigma", self.sigma, low=0.0, high=1e100)
 
 
-def attributions(module: Module, method: str, settings: Settings, points: object) -> FloatArray:
+def attributions(module: Module, method: str, settings: Settings, points: object) -> Floats:
     """Attributions (points, features), of the class that the module predicts at each point."""
     _checks.choice("method", method, METHODS)
     return ask_module(module, lambda some: _attribution(module, method, settings, some), points)
 
 
-def ask_module(module: Module, look: Callable[[Tensor], Tensor], points: object) -> FloatArray:
+def ask_module(module: Module, look: Callable[[Tensor], Tensor], points: object) -> Floats:
     """What ``look`` says of points, as (points, numbers); the module is switched to evaluation while it is asked."""
     import torch
 

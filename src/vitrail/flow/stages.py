@@ -132,9 +132,6 @@ class Stages:
         """The stages as declared, without rows."""
         return iter(self.declared)
 
-    def __len__(self) -> int:
-        return len(self.declared)
-
     @cached_property
     def graph(self) -> Graph:
         """Who reads whom, checked."""
