@@ -33,6 +33,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..errors import InvalidInput
+from .mechanism import check_function
 
 Heard = dict[str, list[str]]
 SHOWN = 200
@@ -133,8 +134,7 @@ def escapes(ask: Callable[[Any], object], ordinary: object, odd: Mapping[str, ob
     >>> escapes(ask, [0.1, 0.2, 0.4], {"0.3": [0.1, 0.3, 0.4]}).refuted
     False
     """
-    if not callable(ask):
-        raise InvalidInput(f"ask is {type(ask).__name__}; it must be a function of rows")
+    check_function("ask", ask, "of rows")
     if not isinstance(odd, Mapping) or not odd:
         raise InvalidInput("odd is empty; give at least one name and rows on which something odd happens")
     usual = _listen(ask, ordinary)

@@ -150,8 +150,7 @@ def mechanism(
     claimed_mu, claimed_epsilon, delta = check_claim(claimed, delta)
     check_draws(draws)
     check_confidence(confidence)
-    if not callable(run):
-        raise InvalidInput(f"run is {type(run).__name__}; it must be a function run(dataset, draws) or run(dataset)")
+    check_function("run", run, "run(dataset, draws) or run(dataset)")
     if not isinstance(neighbours, tuple | list) or len(neighbours) != 2:
         raise InvalidInput("neighbours must be a pair of datasets (D, D2)")
     first, second = collect(run, (neighbours[0], neighbours[1]), draws, statistic)
@@ -305,6 +304,12 @@ def check_delta(delta: float | None) -> None:
     """Refuse a delta outside [0, 1)."""
     if delta is not None:
         _checks.number("delta", delta, low=0.0, high=BELOW_ONE)
+
+
+def check_function(name: str, value: object, shape: str) -> None:
+    """Refuse what cannot be called."""
+    if not callable(value):
+        raise InvalidInput(f"{name} is {type(value).__name__}; it must be a function {shape}")
 
 
 def check_confidence(confidence: float) -> None:

@@ -22,7 +22,7 @@ from ..errors import InvalidInput
 from ..show.audits import RocCurve
 from . import roc
 from .attacks import FAMILIES, Scored, Seen, Shadows, learned, likelihood_ratios, look_at, look_at_shadows, shadow_thresholds
-from .mechanism import check_confidence
+from .mechanism import check_confidence, check_function
 from .outcomes import Outcome, Record, chosen_names
 from .roc import LOW_RATES, Interval
 from .shadow import Target, as_targets, halves
@@ -264,10 +264,7 @@ def membership(
     """
     model = target if isinstance(target, Target) else Target(target)
     known = attacker or Attacker()
-    if not callable(model.explain):
-        raise InvalidInput(
-            f"explain is {type(model.explain).__name__}; it must be a function explain(points) -> array (points, width)"
-        )
+    check_function("explain", model.explain, "explain(points) -> array (points, width)")
     check_confidence(confidence)
     families = known.families
     people, is_member = _people(members, nonmembers)
@@ -312,10 +309,8 @@ def membership(
 
 def _people(members: object, nonmembers: object) -> tuple[Floats, Bools]:
     """All people, and which of them are members."""
-    inside, outside = (
-        finite_rows(points, what, fewest=FEWEST_PEOPLE)
-        for points, what in ((members, "members"), (nonmembers, "nonmembers"))
-    )
+    inside = finite_rows(members, "members", fewest=FEWEST_PEOPLE)
+    outside = finite_rows(nonmembers, "nonmembers", fewest=FEWEST_PEOPLE)
     if inside.shape[1:] != outside.shape[1:]:
         raise InvalidInput(
             f"members have shape {inside.shape} and nonmembers {outside.shape}; both must have the same features"
@@ -330,9 +325,8 @@ def _labels(labels: tuple[object, object] | None, is_member: Bools) -> LabelArra
         return None
     if not isinstance(labels, tuple | list) or len(labels) != 2:
         raise InvalidInput("labels must be a pair (labels of members, labels of nonmembers)")
-    inside = int(is_member.sum())
-    sides = ((labels[0], inside, "members"), (labels[1], len(is_member) - inside, "nonmembers"))
-    classes = np.concatenate([class_labels(*side) for side in sides])
+    counts, names = np.bincount(~is_member).tolist(), ("members", "nonmembers")
+    classes = np.concatenate([class_labels(*side) for side in zip(labels, counts, names, strict=True)])
     if len(np.unique(classes)) < 2:
         raise InvalidInput(f"labels hold one class only ({classes[0]}); a classifier of one class has nothing to explain")
     return classes

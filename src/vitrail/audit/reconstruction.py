@@ -25,6 +25,7 @@ from .. import _checks
 from .._types import Floats
 from ..errors import InvalidInput
 from ..progress import progress
+from .mechanism import check_function
 from .outcomes import Outcome, Record, chosen_names
 from .roc import Interval, rate
 
@@ -145,8 +146,7 @@ def reconstruction(
     >>> print(audit.summary())
     H-orthogonal: 40 training rows of 40 (100.0%) recovered in 41 queries.
     """
-    if not callable(example_explainer):
-        raise InvalidInput(f"example_explainer is {type(example_explainer).__name__}; give a function of points")
+    check_function("example_explainer", example_explainer, "of points")
     low, high = _box(domain)
     dimension = len(low)
     _checks.whole("queries", queries)
