@@ -31,12 +31,9 @@ from .shadow import Networks, Target, some_of_each, votes
 from .signals import LabelArray, Signal, Source, explained, explanation_signals, logarithm, predicted, prediction_signals
 
 FAMILIES = ("threshold", "shadow", "learned", "likelihood ratio")
-SHADOWS_FOR_THRESHOLDS = (1, 3)
-SHADOWS_LEARNED_FROM = 3
-SHARE_LEARNED_FROM = 0.7
-FEWEST_OWN_PEOPLE = 50
-FEWEST_FOR_OWN_SPREAD = 32
-SMALLEST_SPREAD = 1e-6
+SHADOWS_FOR_THRESHOLDS, FEWEST_OWN_PEOPLE = (1, 3), 50
+SHADOWS_LEARNED_FROM, SHARE_LEARNED_FROM = 3, 0.7
+FEWEST_FOR_OWN_SPREAD, SMALLEST_SPREAD = 32, 1e-6
 WIDEST_SORTED = 256
 
 

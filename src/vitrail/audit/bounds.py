@@ -35,8 +35,8 @@ from .._types import Floats
 
 Measure = Callable[[Floats, Floats], Floats]
 
+# Share of the error probability that goes to the box around the half plane.
 BOX_SHARE = 0.1
-"""Share of the error probability that goes to the box around the half plane."""
 
 GRID_CELLS = 2000
 SMALLEST_WEIGHT = 0.1

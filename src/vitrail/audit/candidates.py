@@ -27,18 +27,14 @@ from .draws import Outputs
 Score: TypeAlias = Callable[[Outputs], Floats]
 View: TypeAlias = tuple[str, Score]
 
+# How the names of candidates begin that look at the number format rather than at the number.
 LOW_BITS = "low bits: "
-"""How the names of candidates begin that look at the number format rather than at the number."""
 
-LIKELIHOOD_BINS = 48
-REPEATS_OF_AN_ATOM = 8
-RIDGES = (1e-9, 1e-2)
-LARGEST_COVARIANCE = 512
 RESIDUE_BITS_BELOW_SPREAD = (4, 10, 20, 30)
-SCREENED_DRAWS = 4000
-SCREENED_ELEMENTS = 4_000_000
-VIEWS_KEPT = 6
-COORDINATES_KEPT = 3
+LIKELIHOOD_BINS, REPEATS_OF_AN_ATOM = 48, 8
+RIDGES, LARGEST_COVARIANCE = (1e-9, 1e-2), 512
+SCREENED_DRAWS, SCREENED_ELEMENTS = 4000, 4_000_000
+COORDINATES_KEPT, VIEWS_KEPT = 3, 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,14 +157,11 @@ def _directions(first: Outputs, second: Outputs) -> list[View]:
     if not len(columns):
         return []
     scale = spread[columns]
-    centred, middles = [], []
-    for outputs in (first, second):
-        standard = _finite(outputs.values[:, columns]) / scale
-        middles.append(standard.mean(axis=0))
-        centred.append(standard - middles[-1])
-    shift = middles[1] - middles[0]
+    standard = [_finite(outputs.values[:, columns]) / scale for outputs in (first, second)]
+    shift = standard[1].mean(axis=0) - standard[0].mean(axis=0)
     weights = []
     if len(columns) <= LARGEST_COVARIANCE:
+        centred = [side - side.mean(axis=0) for side in standard]
         correlation = sum(side.T @ side for side in centred) / (2 * len(first.values))
         for ridge in RIDGES:
             weight = np.linalg.solve(correlation + ridge * np.eye(len(shift)), shift)

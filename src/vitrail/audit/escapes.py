@@ -36,8 +36,8 @@ from ..errors import InvalidInput
 from .mechanism import check_function
 
 Heard = dict[str, list[str]]
+# Characters of what escaped that are shown.
 SHOWN = 200
-"""Characters of what escaped that are shown."""
 
 
 @dataclass(frozen=True)

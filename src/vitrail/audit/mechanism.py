@@ -42,14 +42,13 @@ FEWEST_DRAWS = 1000
 BELOW_ONE = math.nextafter(1.0, 0.0)
 DEFAULT_DELTA = 1e-6
 EXPLORED_SHARE = 0.5
-TAIL_THRESHOLDS = 48
-MIDDLE_THRESHOLDS = 96
+TAIL_THRESHOLDS, MIDDLE_THRESHOLDS = 48, 96
 CURVE_POINTS = 100
+# How many standard errors a candidate must do without when compared; more for those with more freedom to overfit.
 Z_PLAIN, Z_FREE = 3.3, 4.0
-"""How many standard errors a candidate must do without when compared; more for those with more freedom to overfit."""
 
+# Draws whose association exceeds this many standard errors (chance 3e-12) are refused as dependent.
 Z_DEPENDENT = 7.0
-"""Draws whose association exceeds this many standard errors (chance 3e-12) are refused as dependent."""
 
 
 @dataclass(frozen=True, slots=True)

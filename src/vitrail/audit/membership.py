@@ -31,10 +31,8 @@ from .signals import LabelArray, Source, class_labels, distance_signal, finite_r
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FEWEST_PEOPLE = 20
-FEWEST_SHADOWS = 4
-CURVES_DRAWN = 6
-RESAMPLES = 300
+FEWEST_PEOPLE, FEWEST_SHADOWS = 20, 4
+CURVES_DRAWN, RESAMPLES = 6, 300
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,8 +31,8 @@ from .mechanism import check_confidence, check_delta, epsilon_at_delta
 from .outcomes import ClaimTest
 
 FEWEST_CANARIES = 20
+# Shares of the canaries that are guessed about when nothing else was asked for.
 SHARES = (0.05, 0.15, 0.4, 1.0)
-"""Shares of the canaries that are guessed about when nothing else was asked for."""
 
 LARGEST_EPSILON = 50.0
 

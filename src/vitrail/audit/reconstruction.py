@@ -30,8 +30,8 @@ from .outcomes import Outcome, Record, chosen_names
 from .roc import Interval, rate
 
 STRATEGIES = ("random", "orthogonal", "H-orthogonal", "walk")
+# Keeps the attacker's draws apart from a caller's who made the data from the same small seed.
 ATTACKERS_STREAM = 1025
-"""Keeps the attacker's draws apart from a caller's who made the data from the same small seed."""
 CONFIDENCE = 0.95
 SMALLEST_NEW_DIRECTION = 1e-8
 

@@ -23,8 +23,8 @@ from scipy.stats import rankdata
 from .._types import Floats
 from .bounds import clopper_pearson, wilson
 
+# False positive rates at which true positive rates are reported.
 LOW_RATES = (0.01, 0.001)
-"""False positive rates at which true positive rates are reported."""
 
 CURVE_POINTS = 400
 

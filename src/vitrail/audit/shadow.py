@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 Optimizer = Literal["adam", "adagrad", "sgd"]
 
 STARTS = 5
+# Standardised features are cut here: one saturated network's outlier would blind an attacker.
 LARGEST_SCORE = 8.0
-"""Standardised features are cut here: one saturated network's outlier would blind an attacker."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,8 @@ from ..errors import InvalidInput
 LabelArray = NDArray[np.int64]
 Source = Literal["explanation", "prediction", "counterfactual"]
 
+# Below this a variance, norm or probability counts as this: a saturated network's last bits say nothing.
 SMALLEST = 1e-20
-"""Below this a variance, norm or probability counts as this: a saturated network's last bits say nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,10 +36,8 @@ from .signals import LabelArray, finite_rows, nearest_points
 
 FEWEST_QUERIES = 10
 DEFAULT_SURROGATE = Networks(hidden=(32, 32), activation="relu", epochs=200, weight_decay=1e-3)
-FEWEST_PEOPLE = 40
+FEWEST_PEOPLE, FEWEST_IN_CLASS, MOST_CLASSES = 40, 10, 50
 TRAINING_SHARE = 0.5
-FEWEST_IN_CLASS = 10
-MOST_CLASSES = 50
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,8 +26,8 @@ LOOKS = {
     "separator": "stroke:#c2410c,stroke-width:3px",
 }
 LEAK = "stroke:#b91c1c,stroke-width:3px"
+# What would end a quoted Mermaid label or start markup in it.
 _ENTITIES = str.maketrans({"#": "#35;", "&": "#amp;", "<": "#lt;", ">": "#gt;", '"': "#quot;"})
-"""What would end a quoted Mermaid label or start markup in it."""
 
 
 @dataclass(frozen=True, slots=True)
