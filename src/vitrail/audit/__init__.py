@@ -26,8 +26,8 @@ from .one_run import OneRunAudit, one_run
 from .outcomes import Audit
 from .reconstruction import ReconstructionAudit, reconstruction
 from .roc import Interval
-from .shadow import Target
 from .surrogates import AttributeAudit, ExtractionAudit, attribute, extraction
+from .targets import Target
 
 __all__ = [
     "MISDEEDS",

@@ -27,14 +27,14 @@ import numpy as np
 from .._types import Bools, Floats
 from ..progress import progress
 from .roc import auc_of, best_threshold
-from .shadow import Networks, Target, some_of_each, votes
+from .shadow import Networks, some_of_each, votes
 from .signals import LabelArray, Signal, Source, explained, explanation_signals, logarithm, predicted, prediction_signals
+from .targets import Target
 
 FAMILIES = ("threshold", "shadow", "learned", "likelihood ratio")
 SHADOWS_FOR_THRESHOLDS, FEWEST_OWN_PEOPLE = (1, 3), 50
 SHADOWS_LEARNED_FROM, SHARE_LEARNED_FROM = 3, 0.7
 FEWEST_FOR_OWN_SPREAD, SMALLEST_SPREAD = 32, 1e-6
-WIDEST_SORTED = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +155,9 @@ def learned(seen: Seen, is_member: Bools, shadows: Shadows | None, seed: int) ->
         rows, inside = (np.concatenate(arrays) for arrays in zip(*taught, strict=True))
         scores = learned_scores(rows[inside], rows[~inside], vectors[~known], seed=seed)
         yield Scored("learned", name, source, scores, 0.0, ~known)
+
+
+WIDEST_SORTED = 256
 
 
 def features_of(vectors: Floats) -> Floats:

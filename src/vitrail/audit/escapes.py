@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -40,8 +40,7 @@ Heard = dict[str, list[str]]
 SHOWN = 200
 
 
-@dataclass(frozen=True)
-class Escape:
+class Escape(NamedTuple):
     """Something that was heard about odd rows and not about ordinary ones.
 
     Attributes

@@ -47,9 +47,6 @@ CURVE_POINTS = 100
 # How many standard errors a candidate must do without when compared; more for those with more freedom to overfit.
 Z_PLAIN, Z_FREE = 3.3, 4.0
 
-# Draws whose association exceeds this many standard errors (chance 3e-12) are refused as dependent.
-Z_DEPENDENT = 7.0
-
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
@@ -360,6 +357,10 @@ def _best_event(candidate: Candidate, scores: tuple[Floats, Floats], thresholds:
 
 
 # Judging it on the held-out half
+
+
+# Draws whose association exceeds this many standard errors (chance 3e-12) are refused as dependent.
+Z_DEPENDENT = 7.0
 
 
 def _check_independent(choice: _Choice, compared: tuple[Outputs, Outputs], held_out: tuple[Outputs, Outputs]) -> None:

@@ -25,8 +25,9 @@ from .attacks import FAMILIES, Scored, Seen, Shadows, learned, likelihood_ratios
 from .mechanism import check_confidence, check_function
 from .outcomes import Outcome, Record, chosen_names
 from .roc import LOW_RATES, Interval
-from .shadow import Target, as_targets, halves
+from .shadow import as_targets, halves
 from .signals import LabelArray, Source, class_labels, distance_signal, finite_rows
+from .targets import Target
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

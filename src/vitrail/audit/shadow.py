@@ -12,7 +12,7 @@ close to 1, and an attacker would see rounding.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
@@ -25,40 +25,13 @@ from .._types import Bools, Floats
 from ..errors import InvalidInput
 from ..progress import Advance, progress
 from .signals import LabelArray, class_labels
-from .targets import METHODS, Settings, attributions, predictions
+from .targets import METHODS, Settings, Target, attributions, predictions
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor
     from torch.nn import Module
 
 Optimizer = Literal["adam", "adagrad", "sgd"]
-
-STARTS = 5
-# Standardised features are cut here: one saturated network's outlier would blind an attacker.
-LARGEST_SCORE = 8.0
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """What is under attack.
-
-    Parameters
-    ----------
-    explain : callable
-        ``explain(points) -> array (points, width)``, or anything with such an array as ``.values``. See
-        ``vitrail.audit.targets`` for adapters.
-    predict : callable, optional
-        ``predict(points)`` gives class probabilities (points, classes), or (points,) for two classes.
-    counterfactuals : callable, optional
-        ``counterfactuals(points) -> array (points, features)``, NaN where none was found.
-    name : str
-        For reports.
-    """
-
-    explain: Callable[..., object]
-    predict: Callable[..., object] | None = None
-    counterfactuals: Callable[..., object] | None = None
-    name: str = "explainer"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,6 +166,11 @@ class Trained:
 def _flat(points: object) -> Floats:
     rows = np.asarray(points, dtype=np.float64)
     return rows.reshape(len(rows), -1)
+
+
+STARTS = 5
+# Standardised features are cut here: one saturated network's outlier would blind an attacker.
+LARGEST_SCORE = 8.0
 
 
 def votes(recipe: Networks, known: Floats, classes: LabelArray, asked: Floats, *, balanced: bool = False) -> Floats:

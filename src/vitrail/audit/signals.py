@@ -22,9 +22,6 @@ from ..errors import InvalidInput
 LabelArray = NDArray[np.int64]
 Source = Literal["explanation", "prediction", "counterfactual"]
 
-# Below this a variance, norm or probability counts as this: a saturated network's last bits say nothing.
-SMALLEST = 1e-20
-
 
 @dataclass(frozen=True, slots=True)
 class Signal:
@@ -40,6 +37,10 @@ class Signal:
     def scores(self) -> Floats:
         """Larger for members."""
         return self.sign * self.values
+
+
+# Below this a variance, norm or probability counts as this: a saturated network's last bits say nothing.
+SMALLEST = 1e-20
 
 
 def logarithm(values: Floats) -> Floats:

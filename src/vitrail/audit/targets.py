@@ -49,6 +49,29 @@ Explain: TypeAlias = Callable[..., Floats]
 """Explanations of public points: ``explain(points) -> array (points, width)``."""
 
 
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What is under attack.
+
+    Parameters
+    ----------
+    explain : callable
+        ``explain(points) -> array (points, width)``, or anything with such an array as ``.values``. The
+        adapters below make one.
+    predict : callable, optional
+        ``predict(points)`` gives class probabilities (points, classes), or (points,) for two classes.
+    counterfactuals : callable, optional
+        ``counterfactuals(points) -> array (points, features)``, NaN where none was found.
+    name : str
+        For reports.
+    """
+
+    explain: Callable[..., object]
+    predict: Callable[..., object] | None = None
+    counterfactuals: Callable[..., object] | None = None
+    name: str = "explainer"
+
+
 def predictions(module: Module) -> Explain:
     """Class probabilities of a torch module that returns logits.
 
