@@ -32,7 +32,6 @@ from .. import _checks
 from .._types import Bools, Floats
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
-from ..progress import progress
 from .bounds import Measure, best_weights, epsilon_measure, joint_bound, mu_measure, two_interval_bound, wilson
 from .candidates import Candidate, learn
 from .draws import Outputs, RawArray, collect
@@ -62,8 +61,8 @@ class _Choice:
     def counts(self, tables: tuple[Outputs, Outputs], thresholds: Floats) -> tuple[Floats, Floats]:
         """How often the event was seen, with each of the thresholds, on the likelier dataset and on the other one."""
         seen = [_hits(self.candidate.score(table), thresholds) for table in tables]
-        hits, false_alarms = (len(tables[0].values) - count if self.complement else count for count in seen)
-        return (false_alarms, hits) if self.likelier_on else (hits, false_alarms)
+        first, second = (len(tables[0].values) - count if self.complement else count for count in seen)
+        return (second, first) if self.likelier_on else (first, second)
 
     def counted(self, held_out: tuple[Outputs, Outputs]) -> TestedEvent:
         """The event with its counts."""
@@ -260,15 +259,13 @@ def search(
             f"draws is {draws}; exploring {len(pairs)} candidates takes at least {FEWEST_DRAWS} each, "
             f"{2 * FEWEST_DRAWS * len(pairs)} in all"
         )
-    explored = [math.nan] if not each else []
-    with progress("exploring neighbours", len(pairs)) as advance:
-        for first, second in pairs if each else []:
-            told = mechanism(run, (first, second), claimed, draws=each, confidence=0.9, statistic=statistic, delta=delta)
-            explored.append(told.lower)
-            advance(1)
+
+    def tested(pair: tuple[object, object], draws: int, confidence: float) -> Audit:
+        return mechanism(run, pair, claimed, draws=draws, confidence=confidence, statistic=statistic, delta=delta)
+
+    explored = [tested(pair, each, 0.9).lower for pair in pairs] if each else [math.nan]
     chosen = int(np.argmax(explored))
-    pair, left = (pairs[chosen][0], pairs[chosen][1]), draws - each * len(pairs)
-    audit = mechanism(run, pair, claimed, draws=left, confidence=confidence, statistic=statistic, delta=delta)
+    audit = tested(pairs[chosen], draws - each * len(pairs), confidence)
     return NeighbourSearch(audit=audit, chosen=chosen, explored=tuple(explored))
 
 
@@ -391,4 +388,4 @@ def _measure_tradeoff(choice: _Choice, compared: tuple[Outputs, Outputs], held_o
     training = np.sort(np.concatenate([choice.candidate.score(table) for table in compared]))
     thresholds = np.unique(training[np.linspace(0, len(training) - 1, CURVE_POINTS).astype(np.int64)])
     hits, false_alarms = (tuple(count.astype(np.int64).tolist()) for count in choice.counts(held_out, thresholds))
-    return Tradeoff(false_alarms, hits)
+    return false_alarms, hits

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Verdict = Literal["refuted", "not refuted"]
+Tradeoff = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 def as_json(value: object) -> JsonValue:
@@ -156,14 +157,6 @@ class TestedEvent:
         return self.hits, self.false_alarms, self.trials
 
 
-@dataclass(frozen=True, slots=True)
-class Tradeoff:
-    """Counts of false alarms and hits among the held-out draws, at thresholds fixed on the training half."""
-
-    false_alarms: tuple[int, ...]
-    hits: tuple[int, ...]
-
-
 @dataclass(frozen=True, kw_only=True)
 class Audit(ClaimTest):
     """The outcome of ``vitrail.audit.mechanism``.
@@ -189,7 +182,8 @@ class Audit(ClaimTest):
     draws : int
         Outputs drawn on either dataset; half of them were held out.
     confidence : float
-    tradeoff : Tradeoff
+    tradeoff : (tuple of int, tuple of int)
+        Counts of false alarms and hits among the held-out draws, at thresholds fixed on the training half.
 
     Examples
     --------
@@ -282,8 +276,7 @@ class Audit(ClaimTest):
             label = f"claimed: epsilon = {rounded_up(self.claimed_epsilon)}, delta = {rounded_down(self.delta)}"
         axes.plot(grid, allowed, color="black", linewidth=1, label=label)
         trials, level = self.mu_event.trials, (1 - self.confidence) / 2
-        false_rate = np.array(self.tradeoff.false_alarms) / trials
-        missed = [trials - hits for hits in self.tradeoff.hits]
+        false_rate, missed = np.array(self.tradeoff[0]) / trials, [trials - hits for hits in self.tradeoff[1]]
         low, high = np.transpose([clopper_pearson(count, trials, level) for count in missed])
         axes.fill_between(false_rate, low, high, alpha=0.3, linewidth=0)
         axes.plot(false_rate, np.array(missed) / trials, linewidth=1, label=f"measured: {self.mu_event.statistic}")
