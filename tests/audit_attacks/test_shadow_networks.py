@@ -1,5 +1,6 @@
 """Networks trained at once are what they would be alone, and explanations by backpropagation are what they are called."""
 
+import functools
 import warnings
 
 import captum.attr
@@ -10,7 +11,7 @@ from captum.attr._utils.lrp_rules import EpsilonRule
 
 from vitrail.audit import targets
 from vitrail.audit.shadow import Networks, descend, glorot, halves
-from vitrail.audit.targets import METHODS, RELEVANCE_EPSILON, Settings
+from vitrail.audit.targets import RELEVANCE_EPSILON
 from vitrail.errors import InvalidInput
 
 torch.set_num_threads(1)
@@ -64,9 +65,7 @@ def trained():
     generator = np.random.default_rng(1)
     points = generator.normal(size=(120, 6))
     labels = (points[:, 0] * points[:, 1] > 0).astype(int)
-    recipe = Networks(
-        hidden=(16, 8), activation="relu", epochs=20, learning_rate=1e-2, settings=Settings(steps=400, samples=5)
-    )
+    recipe = Networks(hidden=(16, 8), activation="relu", epochs=20, learning_rate=1e-2)
     return recipe.fit(points, labels, [np.arange(60), np.arange(60, 120)]), points, labels
 
 
@@ -83,29 +82,31 @@ def test_halves_are_complementary():
     assert (inside.sum(axis=0) == 3).all()
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_explanations_of_many_networks_are_those_of_each(trained, method):
+FINE_PATH = functools.partial(targets.integrated_gradients, steps=400)
+ADAPTERS = {
+    "gradient": targets.gradient,
+    "input x gradient": targets.input_x_gradient,
+    "integrated gradients": FINE_PATH,
+    "guided backpropagation": targets.guided_backpropagation,
+    "layer relevance": targets.layer_relevance,
+    "smooth gradient": functools.partial(targets.smooth_gradient, samples=5),
+}
+
+
+@pytest.mark.parametrize("name", ADAPTERS)
+def test_explanations_of_many_networks_are_those_of_each(trained, name):
     networks, points, _ = trained
     module = networks.modules[1]
-    adapters = {
-        "gradient": targets.gradient(module),
-        "input x gradient": targets.input_x_gradient(module),
-        "integrated gradients": targets.integrated_gradients(module, steps=400),
-        "guided backpropagation": targets.guided_backpropagation(module),
-        "layer relevance": targets.layer_relevance(module),
-        "smooth gradient": None,
-    }
-    found = networks.explain(points[:7], method)[1]
+    found = networks.explain(points[:7], ADAPTERS[name])[1]
     assert found.shape == (7, 6)
-    if adapters[method] is not None:
-        assert np.allclose(found, adapters[method](points[:7]), atol=1e-9)
+    assert np.allclose(found, ADAPTERS[name](module)(points[:7]), atol=1e-9)
     assert np.allclose(networks.only(1).predict(points[:7])[0], targets.predictions(module)(points[:7]))
 
 
 def test_the_gradient_is_a_difference_quotient(trained):
     networks, points, _ = trained
     one, step = networks.only(0), 1e-6
-    found = one.explain(points[:5], "gradient")[0]
+    found = one.explain(points[:5])[0]
     chosen = one.predict(points[:5])[0].argmax(axis=1)
     for feature in range(6):
         shift = np.eye(6)[feature] * step
@@ -118,7 +119,7 @@ def test_integrated_gradients_add_up_from_the_baseline_to_the_point(trained):
     one = networks.only(0)
     chosen = one.predict(points)[0].argmax(axis=1)
     gap = one.predict(points)[0][np.arange(120), chosen] - one.predict(0 * points)[0][np.arange(120), chosen]
-    assert np.abs(one.explain(points, "integrated gradients")[0].sum(axis=1) - gap).max() < 0.02
+    assert np.abs(one.explain(points, FINE_PATH)[0].sum(axis=1) - gap).max() < 0.02
 
 
 def test_relevance_adds_up_to_the_logit_without_biases():
@@ -167,7 +168,7 @@ def test_pictures_go_through_convolutions():
         (lambda: Networks(optimizer="lion"), "optimizer is"),
         (lambda: Networks(explain="lime"), "explain is"),
         (lambda: Networks(epochs=0), "epochs is 0"),
-        (lambda: Settings(of="loss"), "of is"),
+        (lambda: targets.gradient(torch.nn.Linear(2, 2), of="loss"), "of is"),
         (lambda: Networks().fit(np.zeros((9, 2)), np.arange(9) % 2, [np.arange(3), np.arange(4)]), "equally large"),
         (lambda: targets.guided_backpropagation(torch.nn.Linear(2, 2))(np.zeros((2, 2))), "activation layers"),
         (lambda: targets.layer_relevance(Column(1))(np.zeros((2, 2))), "Sequential"),

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
@@ -25,7 +25,7 @@ from .._types import Bools, Floats
 from ..errors import InvalidInput
 from ..progress import Advance, progress
 from .signals import LabelArray, class_labels
-from .targets import METHODS, Settings, Target, attributions, predictions
+from .targets import Adapter, Target, gradient, predictions
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor
@@ -48,10 +48,9 @@ class Networks:
     optimizer : {"adam", "adagrad", "sgd"}
     learning_rate, learning_rate_decay, weight_decay : float
         As in torch.optim; ``learning_rate_decay`` is Adagrad's.
-    explain : str
-        The explanation that ``model(i)`` offers; one of ``vitrail.audit.targets.METHODS``.
-    settings : Settings
-        Its numbers.
+    explain : callable
+        The explanation that ``model(i)`` offers: an adapter of ``vitrail.audit.targets`` for torch modules, such as
+        ``integrated_gradients``, or ``functools.partial(smooth_gradient, samples=10)``.
     n_classes : int, optional
         Public; by default read off the labels.
     device : str
@@ -66,7 +65,7 @@ class Networks:
     >>> labels = (points[:, 0] > 0).astype(int)
     >>> halves = [generator.permutation(200)[:100] for _ in range(8)]
     >>> trained = Networks(hidden=(8,), epochs=5).fit(points, labels, halves)
-    >>> trained.predict(points).shape, trained.explain(points, "gradient").shape
+    >>> trained.predict(points).shape, trained.explain(points).shape
     ((8, 200, 2), (8, 200, 5))
     """
 
@@ -78,8 +77,7 @@ class Networks:
     learning_rate: float = 1e-3
     learning_rate_decay: float = 0.0
     weight_decay: float = 0.0
-    explain: str = "gradient"
-    settings: Settings = field(default_factory=Settings)
+    explain: Adapter = gradient
     n_classes: int | None = None
     device: str = "cpu"
     seed: int = 0
@@ -87,7 +85,8 @@ class Networks:
     def __post_init__(self) -> None:
         _checks.choice("activation", self.activation, ("tanh", "relu"))
         _checks.choice("optimizer", self.optimizer, ("adam", "adagrad", "sgd"))
-        _checks.choice("explain", self.explain, METHODS)
+        if not callable(self.explain):
+            raise InvalidInput(f"explain is {self.explain!r}; give an adapter, such as vitrail.audit.targets.gradient")
         for name, value in (("epochs", self.epochs), ("batch_size", self.batch_size), *(("hidden", n) for n in self.hidden)):
             _checks.whole(name, value)
 
@@ -143,10 +142,10 @@ class Trained:
         rows = _flat(points)
         return np.stack([predictions(module)(rows) for module in self.modules])
 
-    def explain(self, points: object, method: str | None = None) -> Floats:
-        """Explanations (models, people, features)."""
-        chosen, rows = self.recipe.explain if method is None else method, _flat(points)
-        return np.stack([attributions(module, chosen, self.recipe.settings, rows) for module in self.modules])
+    def explain(self, points: object, adapter: Adapter | None = None) -> Floats:
+        """Explanations (models, people, features), by the recipe's adapter or another."""
+        chosen, rows = adapter or self.recipe.explain, _flat(points)
+        return np.stack([chosen(module)(rows) for module in self.modules])
 
     def accuracy(self, points: object, labels: object) -> Floats:
         """The share of rows that each network classifies rightly."""
