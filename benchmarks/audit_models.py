@@ -40,7 +40,7 @@ def location_rows(folder: Path, device: str, quick: bool) -> tuple[dict[str, flo
     for place in range(targets + shadows):
         one = trained.only(place)
         for signal in (
-            *explanation_signals(one.explain(points, "gradient")[0]),
+            *explanation_signals(one.explain(points)[0]),
             *prediction_signals(one.predict(points)[0], labels),
         ):
             forms.setdefault(signal.name, []).append(signal.normal)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -26,9 +27,14 @@ from vitrail.audit.attacks import learned_scores
 from vitrail.audit.roc import bar_at, best_threshold, rate
 from vitrail.audit.shadow import Networks
 from vitrail.audit.signals import explanation_signals, prediction_signals
-from vitrail.audit.targets import Settings
+from vitrail.audit.targets import Adapter
 
-BACKPROPAGATED = ("gradient", "integrated gradients", "guided backpropagation", "layer relevance")
+BACKPROPAGATED = {
+    "gradient": targets.gradient,
+    "integrated gradients": targets.integrated_gradients,
+    "guided backpropagation": targets.guided_backpropagation,
+    "layer relevance": targets.layer_relevance,
+}
 DIMENSIONS = (1, 2, 5, 10, 14, 20, 50, 100, 127, 200, 500, 600, 1000, 2000, 3072, 5000, 6000, 10_000)
 
 
@@ -46,6 +52,10 @@ class Bench:
     def rounds(self, full: int) -> int:
         return 2 if self.quick else full
 
+    def smooth_and_not(self) -> dict[str, Adapter]:
+        smooth = partial(targets.smooth_gradient, samples=5 if self.quick else 50)
+        return {"gradient": targets.gradient, "smooth gradient": smooth}
+
 
 def figure_1(bench: Bench) -> Part:
     """Threshold attacks on loss, prediction, gradient and SmoothGrad variance; optimal, 1 and 3 shadow models."""
@@ -53,12 +63,9 @@ def figure_1(bench: Bench) -> Part:
     gaps = []
     for name in CASES:
         case = bench.case(name)
-        samples = 5 if bench.quick else 50
-        case = replace(case, recipe=replace(case.recipe, settings=Settings(samples=samples)))
         rounds = train_rounds(case, bench.rounds(25 if name != "hospital" else 8), seed=1)
         train, test = rounds.accuracy()
-        methods = ("gradient", "smooth gradient")
-        found = [signals_of(rounds, place, methods) for place in range(len(rounds.people))]
+        found = [signals_of(rounds, place, bench.smooth_and_not()) for place in range(len(rounds.people))]
         for signal in found[0]:
             scores = [sides(one[signal], rounds.half) for one in found]
             bars = [best_threshold(*pair) for pair in scores]
@@ -92,7 +99,7 @@ def figure_2(bench: Bench) -> Part:
         rounds = train_rounds(bench.case(name), bench.rounds(3), seed=2)
         whole, variance = [], []
         for place in range(min(10, len(rounds.people))):
-            vectors, half = rounds.vectors(place, "gradient"), rounds.half
+            vectors, half = rounds.vectors(place), rounds.half
             known, judged = int(0.7 * half), half - int(0.7 * half)
             asked = np.concatenate([vectors[known:half], vectors[half + known :]])
             scores = learned_scores(vectors[:known], vectors[half : half + known], asked, seed=place, device=bench.device)
@@ -136,7 +143,7 @@ def figure_4(bench: Bench) -> Part:
             member = np.arange(people) < rounds.half
             found = []
             for place in range(len(rounds.people)):
-                norms = np.abs(rounds.vectors(place, "gradient")).sum(axis=1)
+                norms = np.abs(rounds.vectors(place)).sum(axis=1)
                 found.append(float(np.corrcoef(norms, member)[0, 1]) if norms.std() > 0 else 0.0)
             rows.append(
                 {
@@ -168,16 +175,13 @@ def figure_6(bench: Bench) -> Part:
     """LIME and SmoothGrad beside gradients, on few people, because LIME is slow."""
     rows: list[dict[str, object]] = []
     few = 30 if bench.quick else 50
-    case = replace(
-        bench.case("location"),
-        recipe=replace(bench.case("location").recipe, settings=Settings(samples=5 if bench.quick else 50)),
-    )
+    case = bench.case("location")
     rounds = train_rounds(case, 1 if bench.quick else 2, seed=6)
     total = len(rounds.people) if not bench.quick else 1
     found: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
     for place in range(total):
         chosen = np.concatenate([np.arange(few), rounds.half + np.arange(few)])
-        for name, signal in signals_of(rounds, place, ("gradient", "smooth gradient")).items():
+        for name, signal in signals_of(rounds, place, bench.smooth_and_not()).items():
             found.setdefault(name, []).append((signal.scores[chosen[:few]], signal.scores[chosen[few:]]))
         vectors = limes(rounds, place, chosen, 200 if bench.quick else 5000)
         if vectors is not None:

@@ -9,6 +9,7 @@ has 127 features, 200 epochs there instead of 1 000, and smaller sets of people 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,9 +20,11 @@ from datasets import ADULT_NUMERIC, diabetes, location30
 from vitrail.audit.roc import Interval, area, auc_of, balanced_accuracy, best_threshold, found_at
 from vitrail.audit.shadow import Networks, Trained
 from vitrail.audit.signals import Signal, explanation_signals, prediction_signals
+from vitrail.audit.targets import Adapter, gradient
 
 CONFIDENCE = 0.95
 MODELS_PER_ROUND = 4
+GRADIENT = {"gradient": gradient}
 
 
 @dataclass(frozen=True)
@@ -144,8 +147,8 @@ class Rounds:
             outside.append(one.accuracy(self.case.points[rows[self.half :]], self.case.labels[rows[self.half :]])[0])
         return float(np.mean(inside)), float(np.mean(outside))
 
-    def vectors(self, place: int, method: str) -> np.ndarray:
-        return self.trained.only(place).explain(self.case.points[self.people[place]], method)[0]
+    def vectors(self, place: int, adapter: Adapter = gradient) -> np.ndarray:
+        return self.trained.only(place).explain(self.case.points[self.people[place]], adapter)[0]
 
     def predictions(self, place: int) -> np.ndarray:
         return self.trained.only(place).predict(self.case.points[self.people[place]])[0]
@@ -163,12 +166,12 @@ def train_rounds(case: Case, rounds: int, seed: int, epochs: int | None = None) 
     return Rounds(case, recipe.fit(case.points, case.labels, [rows[: case.people // 2] for rows in people]), people)
 
 
-def signals_of(rounds: Rounds, place: int, methods: tuple[str, ...] = ("gradient",)) -> dict[str, Signal]:
+def signals_of(rounds: Rounds, place: int, adapters: Mapping[str, Adapter] = GRADIENT) -> dict[str, Signal]:
     """Loss, prediction variance, and the variance of each explanation."""
     labels = rounds.case.labels[rounds.people[place]]
     found = {one.name: one for one in prediction_signals(rounds.predictions(place), labels)}
-    for method in methods:
-        found[f"{method} variance"] = explanation_signals(rounds.vectors(place, method))[0]
+    for name, adapter in adapters.items():
+        found[f"{name} variance"] = explanation_signals(rounds.vectors(place, adapter))[0]
     return found
 
 

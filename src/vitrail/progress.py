@@ -13,9 +13,12 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Protocol, TextIO
+from typing import TYPE_CHECKING, TextIO, TypeAlias
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 PATIENCE_SECONDS = 2.0
 _kept: int | None = None
@@ -35,12 +38,8 @@ def screen_of_stderr() -> int | None:
         return None
 
 
-class Advance(Protocol):
-    """Tells the bar that so many public units are done."""
-
-    def __call__(self, units: int) -> None:
-        """Count ``units`` more."""
-        ...
+Advance: TypeAlias = Callable[[int], None]
+"""Tells the bar that so many more public units are done."""
 
 
 @contextmanager
@@ -57,51 +56,37 @@ def progress(label: str, total_units: int) -> Iterator[Advance]:
     if descriptor is None:
         yield lambda units: None
         return
+    started, total, done = time.monotonic(), max(1, total_units), 0
+    bars: list[Progress] = []  # one, once it took long
+
+    def advance(units: int) -> None:
+        nonlocal done
+        done = min(total, done + units)
+        if not bars and time.monotonic() - started > PATIENCE_SECONDS:
+            bars.append(_begun(label, screen))
+        for bar in bars:
+            bar.update(bar.task_ids[0], completed=100 * done // total)
+
     with os.fdopen(os.dup(descriptor), "w", encoding="utf-8", errors="replace") as screen:
-        bar = _Bar(label, max(1, total_units), screen)
         try:
-            yield bar.advance
+            yield advance
         finally:
-            bar.finish()
+            for bar in bars:
+                bar.update(bar.task_ids[0], completed=100)
+                bar.stop()
 
 
-class _Bar:
-    def __init__(self, label: str, total_units: int, screen: TextIO) -> None:
-        self._label, self._total, self._done, self._screen = label, total_units, 0, screen
-        self._started = time.monotonic()
-        self._shown: _Shown | None = None
+def _begun(label: str, screen: TextIO) -> Progress:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-    def advance(self, units: int) -> None:
-        self._done = min(self._total, self._done + units)
-        if self._shown is None and time.monotonic() - self._started > PATIENCE_SECONDS:
-            self._shown = _Shown(self._label, self._screen)
-        if self._shown is not None:
-            self._shown.at(100 * self._done // self._total)
-
-    def finish(self) -> None:
-        if self._shown is not None:
-            self._shown.at(100)
-            self._shown.stop()
-
-
-class _Shown:
-    def __init__(self, label: str, screen: TextIO) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
-        columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-        self._progress = Progress(
-            *columns,
-            console=Console(file=screen, force_terminal=True),
-            transient=True,
-            redirect_stdout=False,  # it would print above the bar what a model prints about a private row
-            redirect_stderr=False,
-        )
-        self._task = self._progress.add_task(label, total=100)
-        self._progress.start()
-
-    def at(self, per_cent: int) -> None:
-        self._progress.update(self._task, completed=per_cent)
-
-    def stop(self) -> None:
-        self._progress.stop()
+    bar = Progress(
+        *(TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()),
+        console=Console(file=screen, force_terminal=True),
+        transient=True,
+        redirect_stdout=False,  # it would print above the bar what a model prints about a private row
+        redirect_stderr=False,
+    )
+    bar.add_task(label, total=100)
+    bar.start()
+    return bar

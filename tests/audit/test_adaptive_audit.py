@@ -127,9 +127,9 @@ def vaulted(rows):
 
 @pytest.mark.parametrize("enhanced", [False, True])
 def test_the_whole_protocol_keeps_its_promise(enhanced):
-    """The library's own protocol, answered with the vault's noise law: 1 500 transcripts on either dataset."""
+    """The library's own protocol, answered with the vault's noise law: 1 000 transcripts on either dataset."""
     mu = 2.0
-    audit = vt.audit.mechanism(protocol(rehearsed(5), mu, enhanced), (WITHOUT, WITH), claimed=mu, draws=1500)
+    audit = vt.audit.mechanism(protocol(rehearsed(5), mu, enhanced), (WITHOUT, WITH), claimed=mu, draws=1000)
     assert not audit.refuted, audit.summary()
     if not enhanced:
         assert audit.tightness > 0.6  # worst-case rows, full spend: the claim is nearly used up
@@ -198,6 +198,6 @@ def published_protocol(seed):
 
 def test_the_published_protocol_is_caught():
     claimed = vt.Guarantee(EPSILON, DELTA, 0.0)
-    audit = vt.audit.mechanism(published_protocol(3), (PUBLISHED_WITHOUT, PUBLISHED_WITH), claimed=claimed, draws=2000)
+    audit = vt.audit.mechanism(published_protocol(3), (PUBLISHED_WITHOUT, PUBLISHED_WITH), claimed=claimed, draws=1000)
     assert audit.refuted, audit.summary()
     assert audit.event.false_alarms == 0  # T' is certain knowledge, not evidence

@@ -358,7 +358,7 @@ def test_an_audit_is_a_frozen_record_that_speaks_json():
 
 @pytest.mark.parametrize("claim", [1.0, epsilon_claim(3.0, 1e-6)])
 def test_the_plot_shows_the_measured_curve_at_or_above_the_claim(claim):
-    ax = mechanism(gaussian(51), (0.0, 1.0), claimed=claim, draws=20_000).plot()
+    ax = mechanism(gaussian(51), (0.0, 1.0), claimed=claim, draws=20_000).plot().axes[0]
     claimed, measured = (line.get_xydata() for line in ax.lines)
     assert (np.diff(claimed[:, 1]) <= 1e-12).all()
     order = np.argsort(measured[:, 0], kind="stable")

@@ -10,6 +10,7 @@ from vitrail.vault import rehearse
 from vitrail.vault.questions import grouped_sum
 
 DRAWS = 4_000
+ENOUGH_FOR_BUGS = 1_000
 UNIT = vt.Schema({"x": vt.Numeric(0, 1)})
 NOBODY, SOMEBODY = {"x": []}, {"x": [1.0]}
 CROWD, CROWD_AND_ONE, CROWD_EXCHANGED = {"x": [0.0] * 9}, {"x": [0.0] * 9 + [1.0]}, {"x": [0.0] * 8 + [1.0]}
@@ -83,14 +84,14 @@ def test_one_row_is_told_as_well_as_promised(name):
 def test_a_ranking_charged_for_half_its_distance_is_caught(monkeypatch):
     real = grouped_sum.largest_distance
     monkeypatch.setattr(grouped_sum, "largest_distance", lambda places: real(places) / 2)
-    assert audit(rankings(), (CROWD, CROWD_AND_ONE)).refuted
+    assert audit(rankings(), (CROWD, CROWD_AND_ONE), draws=ENOUGH_FOR_BUGS).refuted
 
 
 @pytest.mark.usefixtures("planted_noise")
 def test_a_vault_that_trusts_the_ranker_is_caught(monkeypatch):
     """Scores taken as points: a group can then vote with any weight."""
     monkeypatch.setattr(grouped_sum, "points_of", lambda scores, places: np.clip(scores, -6, 6))
-    assert audit(rankings(), (CROWD, CROWD_AND_ONE)).refuted
+    assert audit(rankings(), (CROWD, CROWD_AND_ONE), draws=ENOUGH_FOR_BUGS).refuted
 
 
 @pytest.mark.usefixtures("planted_noise")
@@ -100,4 +101,4 @@ def test_groups_that_are_not_clipped_are_caught(monkeypatch):
         return np.rint((usable - self._middle) / self.step).astype(np.int64)
 
     monkeypatch.setattr(grouped_sum.GroupedSumPlan, "_on_grid", unclipped)
-    assert audit(curves(), (NOBODY, SOMEBODY)).refuted
+    assert audit(curves(), (NOBODY, SOMEBODY), draws=ENOUGH_FOR_BUGS).refuted

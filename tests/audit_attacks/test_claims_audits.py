@@ -180,7 +180,7 @@ def test_counterfactuals_help_to_copy_a_model():
         ({"test": np.full((20, 3), np.nan)}, "NaN"),
         ({"counterfactuals": None}, "nothing to extract with"),
         ({"counterfactuals": lambda x: x[:3]}, "counterfactuals returned shape"),
-        ({"counterfactuals": lambda x: x * np.nan}, "no answer for any"),
+        ({"counterfactuals": lambda x: x * np.nan}, "no answer for anybody"),
         ({"predict": lambda x: 0.5}, "predict returned shape"),
     ],
 )

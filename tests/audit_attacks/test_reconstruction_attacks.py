@@ -29,7 +29,7 @@ def test_influence_is_what_leaving_a_row_out_does():
         kept = np.arange(80) != left_out
         # The mean over 79 rows with 80/79 of the penalty is the mean over 80 without one row.
         without = LogisticInfluence.fit(points[kept], labels[kept], l2=0.05 * 80 / 79)
-        changes.append(loss(without.theta) - loss(whole.theta))
+        changes.append(loss(without.weights[0]) - loss(whole.weights[0]))
     assert np.corrcoef(changes, whole.influences(asked)[0])[0, 1] > 0.98
 
 

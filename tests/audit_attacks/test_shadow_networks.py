@@ -1,5 +1,6 @@
 """Networks trained at once are what they would be alone, and explanations by backpropagation are what they are called."""
 
+import functools
 import warnings
 
 import captum.attr
@@ -9,8 +10,8 @@ import torch
 from captum.attr._utils.lrp_rules import EpsilonRule
 
 from vitrail.audit import targets
-from vitrail.audit.shadow import Networks, Weights, descend, halves, into_gradients, take_step
-from vitrail.audit.targets import METHODS, RELEVANCE_EPSILON, Settings
+from vitrail.audit.shadow import Networks, descend, glorot, halves
+from vitrail.audit.targets import RELEVANCE_EPSILON
 from vitrail.errors import InvalidInput
 
 torch.set_num_threads(1)
@@ -29,68 +30,34 @@ def alone(matrices, place, activation):
 
 
 @pytest.mark.parametrize("activation", ["tanh", "relu"])
-def test_gradients_are_those_of_automatic_differentiation(activation):
-    generator = torch.Generator().manual_seed(0)
-    weights = Weights.glorot(3, (5, 7, 6, 4), "cpu", generator)
-    weights.flat = weights.flat.double()
-    weights.matrices = [one.double() for one in weights.matrices]
-    gradients = Weights(torch.zeros_like(weights.flat), [torch.zeros_like(one) for one in weights.matrices])
-    points = torch.randn((3, 8, 5), generator=generator, dtype=torch.float64)
-    classes = torch.randint(0, 4, (3, 8), generator=generator)
-    counts = torch.rand((3, 8), generator=generator, dtype=torch.float64)
-    into_gradients(weights, gradients, points, classes.flatten(), counts, activation)
-    for place in range(3):
-        module = alone(weights.matrices, place, activation)
-        each = torch.nn.functional.cross_entropy(module(points[place]), classes[place], reduction="none")
-        (each * counts[place]).mean().backward()
-        for layer, linear in enumerate(module[::2]):
-            assert torch.allclose(gradients.matrices[2 * layer][place], linear.weight.grad.T, atol=1e-12)
-            assert torch.allclose(gradients.matrices[2 * layer + 1][place, 0], linear.bias.grad, atol=1e-12)
-
-
 @pytest.mark.parametrize("name", ["adam", "adagrad", "sgd"])
-def test_steps_are_those_of_torch(name):
-    how = Networks(optimizer=name, learning_rate=0.05, learning_rate_decay=1e-2, weight_decay=1e-2)
-    ours = torch.linspace(-1, 1, 6, dtype=torch.float64)
-    theirs = ours.clone().requires_grad_(True)
-    optimizer = {
-        "adam": lambda: torch.optim.Adam([theirs], lr=0.05, weight_decay=1e-2),
-        "adagrad": lambda: torch.optim.Adagrad([theirs], lr=0.05, lr_decay=1e-2, weight_decay=1e-2),
-        "sgd": lambda: torch.optim.SGD([theirs], lr=0.05, weight_decay=1e-2),
-    }[name]()
-    memory = [torch.zeros_like(ours) for _ in range(2)]
-    for taken in range(1, 6):
-        gradient = torch.sin(ours * taken)
-        theirs.grad = torch.sin(theirs.detach() * taken)
-        take_step(ours, gradient, memory, taken, how)
-        optimizer.step()
-        assert torch.allclose(ours, theirs.detach(), atol=1e-12)
-
-
-def test_a_network_does_not_know_who_is_trained_beside_it():
-    """The same start, the same rows in the same order: whether one or four are trained makes no difference."""
-    generator = np.random.default_rng(0)
-    points = torch.as_tensor(generator.normal(size=(64, 5)), dtype=torch.float32)
-    classes = torch.as_tensor((points[:, 0] > 0).long())
-    how = Networks(epochs=3, batch_size=64, learning_rate=1e-2)
-    start = Weights.glorot(4, (5, 6, 2), "cpu", torch.Generator().manual_seed(1))
-    single = Weights.like(1, (5, 6, 2), "cpu")
-    for one, many in zip(single.matrices, start.matrices, strict=True):
-        one.copy_(many[2:3])
-    rows = torch.arange(64)
-    for weights, models in ((start, 4), (single, 1)):
-        descend(
-            weights,
-            points,
-            classes,
-            None,
-            rows.expand(models, 64),
-            how,
-            torch.Generator().manual_seed(2),
-            lambda units: None,
-        )
-    for one, many in zip(single.matrices, start.matrices, strict=True):
-        assert torch.allclose(one[0], many[2], atol=1e-5)
+def test_every_network_is_trained_as_plain_torch_trains_it_alone(name, activation):
+    """The same start and rows, weighted: whether one or three are trained, and by whom, makes no difference."""
+    generator = torch.Generator().manual_seed(0)
+    matrices = [matrix.double() for matrix in glorot(3, (5, 7, 6, 4), "cpu", generator)]
+    modules = [alone(matrices, place, activation) for place in range(3)]
+    points = torch.randn((24, 5), generator=generator, dtype=torch.float64)
+    classes = torch.randint(0, 4, (24,), generator=generator)
+    counts = torch.rand(24, generator=generator, dtype=torch.float64)
+    index = torch.stack([torch.randperm(24, generator=generator)[:16] for _ in range(3)])
+    rates = {"learning_rate": 0.05, "weight_decay": 1e-2, "learning_rate_decay": 1e-2}
+    how = Networks(activation=activation, optimizer=name, epochs=5, batch_size=16, **rates)
+    descend(matrices, (points, classes, counts), index, how, generator, lambda units: None)
+    for place, module in enumerate(modules):
+        optimizer = {
+            "adam": lambda own: torch.optim.Adam(own, lr=0.05, weight_decay=1e-2),
+            "adagrad": lambda own: torch.optim.Adagrad(own, lr=0.05, lr_decay=1e-2, weight_decay=1e-2),
+            "sgd": lambda own: torch.optim.SGD(own, lr=0.05, weight_decay=1e-2),
+        }[name](module.parameters())
+        rows = index[place]
+        for _ in range(5):
+            optimizer.zero_grad()
+            each = torch.nn.functional.cross_entropy(module(points[rows]), classes[rows], reduction="none")
+            (each * counts[rows]).mean().backward()
+            optimizer.step()
+        for layer, linear in enumerate(module[::2]):
+            assert torch.allclose(matrices[2 * layer][place], linear.weight.T, atol=1e-12)
+            assert torch.allclose(matrices[2 * layer + 1][place, 0], linear.bias, atol=1e-12)
 
 
 @pytest.fixture(scope="module")
@@ -98,9 +65,7 @@ def trained():
     generator = np.random.default_rng(1)
     points = generator.normal(size=(120, 6))
     labels = (points[:, 0] * points[:, 1] > 0).astype(int)
-    recipe = Networks(
-        hidden=(16, 8), activation="relu", epochs=20, learning_rate=1e-2, settings=Settings(steps=400, samples=5)
-    )
+    recipe = Networks(hidden=(16, 8), activation="relu", epochs=20, learning_rate=1e-2)
     return recipe.fit(points, labels, [np.arange(60), np.arange(60, 120)]), points, labels
 
 
@@ -117,29 +82,31 @@ def test_halves_are_complementary():
     assert (inside.sum(axis=0) == 3).all()
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_explanations_of_many_networks_are_those_of_each(trained, method):
+FINE_PATH = functools.partial(targets.integrated_gradients, steps=400)
+ADAPTERS = {
+    "gradient": targets.gradient,
+    "input x gradient": targets.input_x_gradient,
+    "integrated gradients": FINE_PATH,
+    "guided backpropagation": targets.guided_backpropagation,
+    "layer relevance": targets.layer_relevance,
+    "smooth gradient": functools.partial(targets.smooth_gradient, samples=5),
+}
+
+
+@pytest.mark.parametrize("name", ADAPTERS)
+def test_explanations_of_many_networks_are_those_of_each(trained, name):
     networks, points, _ = trained
-    module = alone(networks.matrices, 1, "relu")
-    adapters = {
-        "gradient": targets.gradient(module),
-        "input x gradient": targets.input_x_gradient(module),
-        "integrated gradients": targets.integrated_gradients(module, steps=400),
-        "guided backpropagation": targets.guided_backpropagation(module),
-        "layer relevance": targets.layer_relevance(module),
-        "smooth gradient": None,
-    }
-    found = networks.explain(points[:7], method)[1]
+    module = networks.modules[1]
+    found = networks.explain(points[:7], ADAPTERS[name])[1]
     assert found.shape == (7, 6)
-    if adapters[method] is not None:
-        assert np.allclose(found, adapters[method](points[:7]), atol=1e-9)
+    assert np.allclose(found, ADAPTERS[name](module)(points[:7]), atol=1e-9)
     assert np.allclose(networks.only(1).predict(points[:7])[0], targets.predictions(module)(points[:7]))
 
 
 def test_the_gradient_is_a_difference_quotient(trained):
     networks, points, _ = trained
     one, step = networks.only(0), 1e-6
-    found = one.explain(points[:5], "gradient")[0]
+    found = one.explain(points[:5])[0]
     chosen = one.predict(points[:5])[0].argmax(axis=1)
     for feature in range(6):
         shift = np.eye(6)[feature] * step
@@ -152,7 +119,7 @@ def test_integrated_gradients_add_up_from_the_baseline_to_the_point(trained):
     one = networks.only(0)
     chosen = one.predict(points)[0].argmax(axis=1)
     gap = one.predict(points)[0][np.arange(120), chosen] - one.predict(0 * points)[0][np.arange(120), chosen]
-    assert np.abs(one.explain(points, "integrated gradients")[0].sum(axis=1) - gap).max() < 0.02
+    assert np.abs(one.explain(points, FINE_PATH)[0].sum(axis=1) - gap).max() < 0.02
 
 
 def test_relevance_adds_up_to_the_logit_without_biases():
@@ -176,7 +143,7 @@ def test_guided_signals_are_positive_only():
 
 
 def test_smooth_gradients_without_noise_are_gradients(trained):
-    module = alone(trained[0].matrices, 0, "relu")
+    module = trained[0].modules[0]
     points = trained[1][:5]
     assert np.allclose(targets.smooth_gradient(module, sigma=0.0, samples=2)(points), targets.gradient(module)(points))
     assert not np.allclose(targets.smooth_gradient(module, sigma=0.5)(points), targets.gradient(module)(points))
@@ -201,7 +168,7 @@ def test_pictures_go_through_convolutions():
         (lambda: Networks(optimizer="lion"), "optimizer is"),
         (lambda: Networks(explain="lime"), "explain is"),
         (lambda: Networks(epochs=0), "epochs is 0"),
-        (lambda: Settings(of="loss"), "of is"),
+        (lambda: targets.gradient(torch.nn.Linear(2, 2), of="loss"), "of is"),
         (lambda: Networks().fit(np.zeros((9, 2)), np.arange(9) % 2, [np.arange(3), np.arange(4)]), "equally large"),
         (lambda: targets.guided_backpropagation(torch.nn.Linear(2, 2))(np.zeros((2, 2))), "activation layers"),
         (lambda: targets.layer_relevance(Column(1))(np.zeros((2, 2))), "Sequential"),

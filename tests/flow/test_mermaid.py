@@ -8,8 +8,7 @@ import pytest
 
 import vitrail as vt
 from vitrail.errors import InvalidInput
-from vitrail.flow.catalogue import CATALOGUE
-from vitrail.flow.stages import LEAK, LETTERS_PER_LINE, LOOKS
+from vitrail.flow.stages import CATALOGUE, LEAK, LETTERS_PER_LINE, LOOKS
 
 ROOT = Path(__file__).resolve().parents[2]
 ARROW = re.compile(r"^    (s\d+) (?:-->|-\.->) (s\d+)$", re.MULTILINE)

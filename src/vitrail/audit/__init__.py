@@ -18,17 +18,16 @@ Examples
 """
 
 from . import influence, shadow, targets
-from .attribute import AttributeAudit, attribute
 from .escapes import MISDEEDS, Escape, EscapeAudit, escapes, odd_values
 from .explainers import explainer
-from .extraction import ExtractionAudit, extraction
 from .mechanism import NeighbourSearch, mechanism, search
 from .membership import Attacker, AttackRow, MembershipAudit, membership
 from .one_run import OneRunAudit, one_run
 from .outcomes import Audit
 from .reconstruction import ReconstructionAudit, reconstruction
 from .roc import Interval
-from .shadow import Target
+from .surrogates import AttributeAudit, ExtractionAudit, attribute, extraction
+from .targets import Target
 
 __all__ = [
     "MISDEEDS",

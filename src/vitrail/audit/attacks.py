@@ -20,54 +20,38 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from types import EllipsisType
 
 import numpy as np
 
+from .._types import Bools, Floats
 from ..progress import progress
 from .roc import auc_of, best_threshold
-from .shadow import Networks, Target, votes
-from .signals import (
-    BoolArray,
-    FloatArray,
-    LabelArray,
-    Signal,
-    Source,
-    explained,
-    explanation_signals,
-    logarithm,
-    predicted,
-    prediction_signals,
-)
+from .shadow import Networks, some_of_each, votes
+from .signals import LabelArray, Signal, Source, explained, explanation_signals, logarithm, predicted, prediction_signals
+from .targets import Target
 
 FAMILIES = ("threshold", "shadow", "learned", "likelihood ratio")
-SHADOWS_FOR_THRESHOLDS = (1, 3)
-SHADOWS_LEARNED_FROM = 3
-SHARE_LEARNED_FROM = 0.7
-FEWEST_OWN_PEOPLE = 50
-FEWEST_FOR_OWN_SPREAD = 32
-SMALLEST_SPREAD = 1e-6
-WIDEST_SORTED = 256
+SHADOWS_FOR_THRESHOLDS, FEWEST_OWN_PEOPLE = (1, 3), 50
+SHADOWS_LEARNED_FROM, SHARE_LEARNED_FROM = 3, 0.7
+FEWEST_FOR_OWN_SPREAD, SMALLEST_SPREAD = 32, 1e-6
 
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """What one attack says about people: scores, and for a transferred threshold where it lies.
-
-    ``people`` are the indices that are scored, if not all: those not used to train the attack.
-    """
+    """What one attack says about people (those it was not trained on), and where a transferred threshold lies."""
 
     attack: str
     signal: str
     source: Source
-    scores: FloatArray
+    scores: Floats
     threshold: float | None = None
-    people: LabelArray | None = None
+    people: Bools | EllipsisType = ...
 
-    def sides(self, is_member: BoolArray) -> tuple[FloatArray, FloatArray]:
+    def sides(self, is_member: Bools) -> tuple[Floats, Floats]:
         """Scores of members and of the others."""
-        people = np.arange(len(is_member)) if self.people is None else self.people
-        scores, inside = self.scores[people], is_member[people]
-        return scores[inside], scores[~inside]
+        inside = is_member[self.people]
+        return self.scores[inside], self.scores[~inside]
 
 
 @dataclass(frozen=True)
@@ -75,12 +59,12 @@ class Seen:
     """What the attacker sees of one model about all people: signals and whole vectors."""
 
     signals: tuple[Signal, ...]
-    explanations: FloatArray
-    probabilities: FloatArray | None
+    explanations: Floats
+    probabilities: Floats | None
 
-    def vectors(self) -> list[tuple[str, Source, FloatArray]]:
+    def vectors(self) -> list[tuple[str, Source, Floats]]:
         """Whole vectors to learn from."""
-        alone: list[tuple[str, Source, FloatArray]] = [("whole explanation", "explanation", self.explanations)]
+        alone: list[tuple[str, Source, Floats]] = [("whole explanation", "explanation", self.explanations)]
         if self.probabilities is None:
             return alone
         both = np.concatenate([self.explanations, self.probabilities], axis=1)
@@ -98,13 +82,13 @@ class Shadows:
     ``audited`` are the people under audit; the others are the attacker's own. ``seen`` holds the first models in full.
     """
 
-    normal: dict[str, FloatArray]
-    inside: BoolArray
+    normal: dict[str, Floats]
+    inside: Bools
     audited: int
     seen: tuple[Seen, ...]
 
 
-def look_at(target: Target, points: FloatArray, labels: LabelArray | None, what: str) -> Seen:
+def look_at(target: Target, points: Floats, labels: LabelArray | None, what: str) -> Seen:
     """Ask one model about people."""
     vectors = explained(target.explain, points, what)
     signals = explanation_signals(vectors)
@@ -114,12 +98,10 @@ def look_at(target: Target, points: FloatArray, labels: LabelArray | None, what:
     return Seen((*signals, *prediction_signals(probabilities, labels)), vectors, probabilities)
 
 
-def look_at_shadows(
-    targets: list[Target], points: FloatArray, labels: LabelArray, inside: BoolArray, audited: int
-) -> Shadows:
+def look_at_shadows(targets: list[Target], points: Floats, labels: LabelArray, inside: Bools, audited: int) -> Shadows:
     """Ask every shadow model about everybody."""
     kept: list[Seen] = []
-    normal: dict[str, list[FloatArray]] = {}
+    normal: dict[str, list[Floats]] = {}
     with progress("asking shadow models", len(targets)) as advance:
         for target in targets:
             seen = look_at(target, points, labels, "the shadow models' people")
@@ -149,7 +131,7 @@ def shadow_thresholds(seen: Seen, shadows: Shadows) -> Iterator[Scored]:
                 yield Scored(f"shadow {count}", signal.name, signal.source, side * signal.scores, float(np.median(bars)))
 
 
-def _attackers_own(shadows: Shadows) -> BoolArray:
+def _attackers_own(shadows: Shadows) -> Bools:
     """Whose signals set thresholds: the attacker's own people where there are enough, else everybody."""
     own = np.arange(shadows.inside.shape[1]) >= shadows.audited
     seen = shadows.inside[: len(shadows.seen)]
@@ -160,31 +142,25 @@ def _attackers_own(shadows: Shadows) -> BoolArray:
 # Networks on whole vectors
 
 
-def learned(seen: Seen, is_member: BoolArray, shadows: Shadows | None, seed: int) -> Iterator[Scored]:
-    """Networks on whole vectors."""
+def learned(seen: Seen, is_member: Bools, shadows: Shadows | None, seed: int) -> Iterator[Scored]:
+    """Networks on whole vectors, taught by shadow models' people, or by some of the audited ones and tried on the others."""
+    known = np.zeros(len(is_member), dtype=np.bool_)
     if shadows is None:
-        generator = np.random.default_rng(seed)
-        known = np.zeros(len(is_member), dtype=np.bool_)
-        for side in (is_member, ~is_member):
-            people = generator.permutation(np.flatnonzero(side))
-            known[people[: int(SHARE_LEARNED_FROM * len(people))]] = True
-        others = np.flatnonzero(~known)
-        for name, source, vectors in seen.vectors():
-            scores = np.zeros(len(is_member))
-            scores[others] = learned_scores(
-                vectors[known & is_member], vectors[known & ~is_member], vectors[others], seed=seed
-            )
-            yield Scored("learned", name, source, scores, 0.0, others)
-        return
-    by_model = [shadow.vectors() for shadow in shadows.seen[:SHADOWS_LEARNED_FROM]]
+        known = some_of_each(1 - is_member.astype(np.int64), SHARE_LEARNED_FROM, seed)
     for index, (name, source, vectors) in enumerate(seen.vectors()):
-        inside = [theirs[index][2][shadows.inside[model]] for model, theirs in enumerate(by_model)]
-        outside = [theirs[index][2][~shadows.inside[model]] for model, theirs in enumerate(by_model)]
-        scores = learned_scores(np.concatenate(inside), np.concatenate(outside), vectors, seed=seed)
-        yield Scored("learned", name, source, scores, 0.0)
+        taught = [(vectors[known], is_member[known])]
+        if shadows is not None:
+            models = zip(shadows.seen[:SHADOWS_LEARNED_FROM], shadows.inside, strict=False)
+            taught = [(shadow.vectors()[index][2], inside) for shadow, inside in models]
+        rows, inside = (np.concatenate(arrays) for arrays in zip(*taught, strict=True))
+        scores = learned_scores(rows[inside], rows[~inside], vectors[~known], seed=seed)
+        yield Scored("learned", name, source, scores, 0.0, ~known)
 
 
-def features_of(vectors: FloatArray) -> FloatArray:
+WIDEST_SORTED = 256
+
+
+def features_of(vectors: Floats) -> Floats:
     """The vector, its logarithmic sizes in falling order (a network need not learn that order), and their mean."""
     sizes = -np.sort(-logarithm(np.abs(vectors)), axis=1)
     if sizes.shape[1] > WIDEST_SORTED:
@@ -193,8 +169,8 @@ def features_of(vectors: FloatArray) -> FloatArray:
 
 
 def learned_scores(
-    known_members: FloatArray, known_others: FloatArray, asked: FloatArray, *, seed: int = 0, device: str = "cpu"
-) -> FloatArray:
+    known_members: Floats, known_others: Floats, asked: Floats, *, seed: int = 0, device: str = "cpu"
+) -> Floats:
     """Log odds of membership for the people ``asked``, learned from people whose membership the attacker knows.
 
     Examples
@@ -225,24 +201,23 @@ def likelihood_ratios(seen: Seen, shadows: Shadows) -> Iterator[Scored]:
     audited = slice(0, shadows.audited)
     inside = shadows.inside[:, audited]
     models = {name: normal[:, audited] for name, normal in shadows.normal.items()}
+    surprise = {signal.name: offline(signal.normal, models[signal.name], inside, signal.sign) for signal in seen.signals}
     for signal in seen.signals:
-        surprise = offline(signal.normal, models[signal.name], inside, signal.sign)
-        yield Scored("likelihood ratio, offline", signal.name, signal.source, surprise)
+        yield Scored("likelihood ratio, offline", signal.name, signal.source, surprise[signal.name])
         ratio = online(signal.normal, models[signal.name], inside)
         yield Scored("likelihood ratio, online", signal.name, signal.source, ratio)
+    # Every model that shadows were made for predicts. Surprise is one-sided: oddities that members do not show do not count.
     by_source = {"all of the explanation": ("explanation",), "explanation and prediction": ("explanation", "prediction")}
     for name, sources in by_source.items():
         chosen = [signal for signal in seen.signals if signal.source in sources]
-        if len(chosen) < 2 or {signal.source for signal in chosen} != set(sources):
-            continue
+        together = np.mean([surprise[signal.name] for signal in chosen], axis=0)
+        yield Scored("likelihood ratio, offline", name, "explanation", together)
         target = np.stack([signal.normal for signal in chosen])
         shadow = np.stack([models[signal.name] for signal in chosen])
-        signs = np.array([float(signal.sign) for signal in chosen])
-        yield Scored("likelihood ratio, offline", name, "explanation", joint_offline(target, shadow, inside, signs))
         yield Scored("likelihood ratio, online", name, "explanation", joint_online(target, shadow, inside))
 
 
-def masked_moments(signals: FloatArray, mask: BoolArray) -> tuple[FloatArray, FloatArray]:
+def masked_moments(signals: Floats, mask: Bools) -> tuple[Floats, Floats]:
     """Mean and deviation per person over the models in the mask; both arrays are (models, people)."""
     count = mask.sum(axis=0)
     overall = float(signals[mask].mean()) if mask.any() else 0.0
@@ -255,13 +230,13 @@ def masked_moments(signals: FloatArray, mask: BoolArray) -> tuple[FloatArray, Fl
     return mean, np.maximum(spread, SMALLEST_SPREAD)
 
 
-def offline(target: FloatArray, shadows: FloatArray, inside: BoolArray, sign: int) -> FloatArray:
+def offline(target: Floats, shadows: Floats, inside: Bools, sign: int) -> Floats:
     """One-sided surprise under the law of non-members; ``sign`` -1 where members have smaller signals."""
     mean, spread = masked_moments(shadows, ~inside)
     return np.asarray(sign * (target - mean) / spread, dtype=np.float64)
 
 
-def online(target: FloatArray, shadows: FloatArray, inside: BoolArray) -> FloatArray:
+def online(target: Floats, shadows: Floats, inside: Bools) -> Floats:
     """Log likelihood ratio of member against non-member.
 
     Examples
@@ -278,7 +253,7 @@ def online(target: FloatArray, shadows: FloatArray, inside: BoolArray) -> FloatA
     return total
 
 
-def joint_online(target: FloatArray, shadows: FloatArray, inside: BoolArray) -> FloatArray:
+def joint_online(target: Floats, shadows: Floats, inside: Bools) -> Floats:
     """The same for several signals at once: target (signals, people), shadows (signals, models, people)."""
     total, size = np.zeros(target.shape[1]), len(target)
     for side, mask in ((1, inside), (-1, ~inside)):
@@ -291,9 +266,3 @@ def joint_online(target: FloatArray, shadows: FloatArray, inside: BoolArray) -> 
         total += side * (-(centred * np.linalg.solve(covariance, centred)).sum(axis=0) / 2)
         total -= side * float(np.linalg.slogdet(covariance)[1]) / 2
     return total
-
-
-def joint_offline(target: FloatArray, shadows: FloatArray, inside: BoolArray, signs: FloatArray) -> FloatArray:
-    """The mean surprise over several signals; one-sided, so that oddities that members do not show do not count."""
-    each = [offline(own, models, inside, int(sign)) for own, models, sign in zip(target, shadows, signs, strict=True)]
-    return np.asarray(np.mean(each, axis=0), dtype=np.float64)

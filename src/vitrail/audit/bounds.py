@@ -29,20 +29,20 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import bdtr, betaincinv, ndtr, ndtri
 
-FloatArray = NDArray[np.float64]
-Measure = Callable[[FloatArray, FloatArray], FloatArray]
+from .._types import Floats
 
+Measure = Callable[[Floats, Floats], Floats]
+
+# Share of the error probability that goes to the box around the half plane.
 BOX_SHARE = 0.1
-"""Share of the error probability that goes to the box around the half plane."""
 
 GRID_CELLS = 2000
 SMALLEST_WEIGHT = 0.1
 
 
-def mu_measure(hit_rate: FloatArray, false_rate: FloatArray) -> FloatArray:
+def mu_measure(hit_rate: Floats, false_rate: Floats) -> Floats:
     """The smallest mu for which mu-GDP allows an event these two probabilities."""
     with np.errstate(invalid="ignore"):
         return np.asarray(ndtri(hit_rate) - ndtri(false_rate), dtype=np.float64)
@@ -51,7 +51,7 @@ def mu_measure(hit_rate: FloatArray, false_rate: FloatArray) -> FloatArray:
 def epsilon_measure(delta: float) -> Measure:
     """The smallest epsilon for which (epsilon, delta)-DP allows an event these two probabilities."""
 
-    def measure(hit_rate: FloatArray, false_rate: FloatArray) -> FloatArray:
+    def measure(hit_rate: Floats, false_rate: Floats) -> Floats:
         excess = np.maximum(np.asarray(hit_rate) - delta, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray(np.log(excess) - np.log(false_rate), dtype=np.float64)
@@ -59,7 +59,7 @@ def epsilon_measure(delta: float) -> Measure:
     return measure
 
 
-def clopper_pearson_lower(hits: int, trials: int, level: float | FloatArray) -> FloatArray:
+def clopper_pearson_lower(hits: int, trials: int, level: float | Floats) -> Floats:
     """Exact lower confidence bound of a probability, wrong with probability at most ``level``."""
     level = np.asarray(level, dtype=np.float64)
     if hits == 0:
@@ -67,12 +67,17 @@ def clopper_pearson_lower(hits: int, trials: int, level: float | FloatArray) -> 
     return np.asarray(betaincinv(hits, trials - hits + 1, level), dtype=np.float64)
 
 
-def clopper_pearson_upper(hits: int, trials: int, level: float | FloatArray) -> FloatArray:
+def clopper_pearson_upper(hits: int, trials: int, level: float | Floats) -> Floats:
     """Exact upper confidence bound of a probability, wrong with probability at most ``level``."""
     return 1.0 - clopper_pearson_lower(trials - hits, trials, level)
 
 
-def wilson(hits: FloatArray, trials: int, z: float) -> tuple[FloatArray, FloatArray]:
+def clopper_pearson(hits: int, trials: int, level: float) -> tuple[float, float]:
+    """Both bounds, each wrong with probability at most ``level``."""
+    return float(clopper_pearson_lower(hits, trials, level)), float(clopper_pearson_upper(hits, trials, level))
+
+
+def wilson(hits: Floats, trials: int, z: float) -> tuple[Floats, Floats]:
     """Approximate (lower, upper) bounds in closed form: for choosing an event, never for deciding about it."""
     rate = hits / trials
     centre = rate + z * z / (2 * trials)
@@ -144,7 +149,7 @@ def best_weights(measure: Measure, hits: float, false_alarms: float, trials: int
     """Standard errors of the measure in either rate, from counts of *other* draws than those it will be used on."""
     hit_rate, false_rate = (hits + 0.5) / (trials + 1), (false_alarms + 0.5) / (trials + 1)
 
-    def error(rate: float, of: Callable[[FloatArray], FloatArray]) -> float:
+    def error(rate: float, of: Callable[[Floats], Floats]) -> float:
         step = 1e-3 * min(rate, 1 - rate)
         low, high = (float(of(np.asarray(rate + side * step))) for side in (-1, 1))
         slope = abs(high - low) / (2 * step)

@@ -17,26 +17,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Bools, Floats, Indices
 from .draws import Outputs
 
-FloatArray = NDArray[np.float64]
+Score: TypeAlias = Callable[[Outputs], Floats]
+View: TypeAlias = tuple[str, Score]
 
+# How the names of candidates begin that look at the number format rather than at the number.
 LOW_BITS = "low bits: "
-"""How the names of candidates begin that look at the number format rather than at the number."""
 
-LIKELIHOOD_BINS = 48
-REPEATS_OF_AN_ATOM = 8
-RIDGES = (1e-9, 1e-2)
-LARGEST_COVARIANCE = 512
 RESIDUE_BITS_BELOW_SPREAD = (4, 10, 20, 30)
-SCREENED_DRAWS = 4000
-SCREENED_ELEMENTS = 4_000_000
-VIEWS_KEPT = 6
-COORDINATES_KEPT = 3
+LIKELIHOOD_BINS, REPEATS_OF_AN_ATOM = 48, 8
+RIDGES, LARGEST_COVARIANCE = (1e-9, 1e-2), 512
+SCREENED_DRAWS, SCREENED_ELEMENTS = 4000, 4_000_000
+COORDINATES_KEPT, VIEWS_KEPT = 3, 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,21 +45,8 @@ class Candidate:
     """
 
     name: str
-    score: Callable[[Outputs], FloatArray]
+    score: Score
     plain: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """A fixed function of one numeric column."""
-
-    name: str
-    column: int
-    look: Callable[[FloatArray], FloatArray]
-
-    def of(self, outputs: Outputs, draws: int | None = None) -> FloatArray:
-        """The view of the first ``draws`` outputs (all of them by default)."""
-        return self.look(outputs.values[:draws, self.column])
 
 
 def learn(first: Outputs, second: Outputs) -> list[Candidate]:
@@ -69,14 +54,12 @@ def learn(first: Outputs, second: Outputs) -> list[Candidate]:
     candidates: list[Candidate] = []
     width = first.values.shape[1]
     if width:
-        plain, views = _views(first, second)
-        scalars = [(view.name, view.of) for view in plain]
+        scalars, low_bits = _views(first, second)
         directions = _directions(first, second) if width > 1 else []
         candidates += [Candidate(name, score, plain=True) for name, score in scalars + directions]
         candidates += [_distance(name, score, first, second) for name, score in scalars + directions[:1]]
         candidates += _radii(first, second) if width > 1 else []
-        for name, score in scalars + directions[:1] + [(view.name, view.of) for view in views]:
-            candidates.append(_likelihood_ratio(name, score, first, second))
+        candidates += [_likelihood_ratio(*view, first, second) for view in scalars + directions[:1] + low_bits]
     by_code = [_code_ratio(name, m, first, second) for m, name in enumerate(first.code_names)]
     return candidates + [candidate for candidate in by_code if candidate is not None]
 
@@ -87,37 +70,45 @@ def learn(first: Outputs, second: Outputs) -> list[Candidate]:
 def _views(first: Outputs, second: Outputs) -> tuple[list[View], list[View]]:
     """The coordinates worth a look as they are, and those worth one in the low bits."""
     width = first.values.shape[1]
-    coordinates = [View(name, j, lambda column: column) for j, name in enumerate(first.value_names)]
+    coordinates = [_view(name, j, lambda column: column) for j, name in enumerate(first.value_names)]
     spread = _pooled_spread(first.values, second.values)
     low_bits = [view for j in range(width) for view in _low_bit_views(first.value_names[j], j, float(spread[j]))]
     if width == 1:
         return coordinates, low_bits
     draws = min(SCREENED_DRAWS, len(first.values), max(500, SCREENED_ELEMENTS // (width * 7)))
+    heads = first.between(0, draws), second.between(0, draws)
     shift = np.abs(_middle(first.values) - _middle(second.values)) / np.where(spread > 0, spread, 1e-300)
     kept = list(np.argsort(-shift)[:COORDINATES_KEPT])
-    surprise = [_surprise(view.of(first, draws), view.of(second, draws)) for view in coordinates]
-    kept += [j for j in np.argsort(surprise)[::-1][:COORDINATES_KEPT] if j not in kept]
-    surprise = [_surprise(view.of(first, draws), view.of(second, draws)) for view in low_bits]
-    return [coordinates[j] for j in kept], [low_bits[i] for i in np.argsort(surprise)[::-1][:VIEWS_KEPT]]
+    kept += [j for j in _most_surprising(coordinates, heads)[:COORDINATES_KEPT] if j not in kept]
+    return [coordinates[j] for j in kept], [low_bits[i] for i in _most_surprising(low_bits, heads)[:VIEWS_KEPT]]
+
+
+def _view(name: str, column: int, look: Callable[[Floats], Floats]) -> View:
+    """A fixed function of one numeric column."""
+    return name, lambda outputs: look(outputs.values[:, column])
+
+
+def _most_surprising(views: list[View], heads: tuple[Outputs, Outputs]) -> Indices:
+    return np.argsort([_surprise(score(heads[0]), score(heads[1])) for _, score in views])[::-1]
 
 
 def _low_bit_views(name: str, column: int, spread: float) -> list[View]:
     exponents = {0}
     if spread > 0:
         exponents |= {int(np.floor(np.log2(spread))) - bits for bits in RESIDUE_BITS_BELOW_SPREAD}
-    views = [View(f"{LOW_BITS}{name} modulo 2^{e}", column, _residue(2.0**e)) for e in sorted(exponents, reverse=True)]
-    return [*views, View(f"{LOW_BITS}power of two dividing {name}", column, _granularity)]
+    views = [_view(f"{LOW_BITS}{name} modulo 2^{e}", column, _residue(2.0**e)) for e in sorted(exponents, reverse=True)]
+    return [*views, _view(f"{LOW_BITS}power of two dividing {name}", column, _granularity)]
 
 
-def _residue(modulus: float) -> Callable[[FloatArray], FloatArray]:
-    def look(column: FloatArray) -> FloatArray:
+def _residue(modulus: float) -> Callable[[Floats], Floats]:
+    def look(column: Floats) -> Floats:
         with np.errstate(invalid="ignore"):
             return np.nan_to_num(np.mod(column, modulus), nan=-1.0)
 
     return look
 
 
-def _granularity(column: FloatArray) -> FloatArray:
+def _granularity(column: Floats) -> Floats:
     """Exponent of the largest power of two that divides each number (a large one for zero)."""
     mantissa, exponent = np.frexp(np.where(np.isfinite(column), column, 0.0))
     whole = np.ldexp(mantissa, 53).astype(np.int64)
@@ -125,7 +116,7 @@ def _granularity(column: FloatArray) -> FloatArray:
     return np.where(whole == 0, 2000.0, exponent - 53.0 + np.log2(np.maximum(lowest, 1.0)))
 
 
-def _surprise(first: FloatArray, second: FloatArray) -> float:
+def _surprise(first: Floats, second: Floats) -> float:
     """How unlike two samples look: the larger of the Kolmogorov-Smirnov score and the score of the likeliest atom."""
     pooled = np.concatenate([first, second])
     order = np.argsort(pooled, kind="stable")
@@ -140,18 +131,18 @@ def _surprise(first: FloatArray, second: FloatArray) -> float:
 # Directions and distances
 
 
-def _finite(values: FloatArray) -> FloatArray:
+def _finite(values: Floats) -> Floats:
     with np.errstate(invalid="ignore", over="ignore"):
         if np.isfinite(values.sum()):  # one pass and no copy where there is nothing to replace
             return values
     return np.where(np.isfinite(values), values, 0.0)
 
 
-def _middle(values: FloatArray) -> FloatArray:
+def _middle(values: Floats) -> Floats:
     return np.asarray(_finite(values).mean(axis=0), dtype=np.float64)
 
 
-def _pooled_spread(first: FloatArray, second: FloatArray) -> FloatArray:
+def _pooled_spread(first: Floats, second: Floats) -> Floats:
     """Standard deviation within either sample; exactly 0 for a column that is constant within both."""
     samples = _finite(first), _finite(second)
     constant = np.logical_and(*((sample == sample[0]).all(axis=0) for sample in samples))
@@ -159,21 +150,18 @@ def _pooled_spread(first: FloatArray, second: FloatArray) -> FloatArray:
     return np.where(constant, 0.0, spread)
 
 
-def _directions(first: Outputs, second: Outputs) -> list[tuple[str, Callable[[Outputs], FloatArray]]]:
+def _directions(first: Outputs, second: Outputs) -> list[View]:
     """Linear discriminants. Columns without spread are left to their own coordinate: one look tells them apart."""
     spread = _pooled_spread(first.values, second.values)
     columns = np.flatnonzero(spread > 0)
     if not len(columns):
         return []
     scale = spread[columns]
-    centred, middles = [], []
-    for outputs in (first, second):
-        standard = _finite(outputs.values[:, columns]) / scale
-        middles.append(standard.mean(axis=0))
-        centred.append(standard - middles[-1])
-    shift = middles[1] - middles[0]
+    standard = [_finite(outputs.values[:, columns]) / scale for outputs in (first, second)]
+    shift = standard[1].mean(axis=0) - standard[0].mean(axis=0)
     weights = []
     if len(columns) <= LARGEST_COVARIANCE:
+        centred = [side - side.mean(axis=0) for side in standard]
         correlation = sum(side.T @ side for side in centred) / (2 * len(first.values))
         for ridge in RIDGES:
             weight = np.linalg.solve(correlation + ridge * np.eye(len(shift)), shift)
@@ -181,7 +169,7 @@ def _directions(first: Outputs, second: Outputs) -> list[tuple[str, Callable[[Ou
     weights.append(("mean difference over variances", shift))
     weights.append(("mean difference", shift * scale * scale))
 
-    def score_of(weight: FloatArray) -> Callable[[Outputs], FloatArray]:
+    def score_of(weight: Floats) -> Score:
         largest = np.abs(weight).max()
         per_unit = (weight / largest if largest > 0 else weight) / scale
         return lambda outputs: np.asarray(_finite(outputs.values[:, columns]) @ per_unit, dtype=np.float64)
@@ -189,11 +177,11 @@ def _directions(first: Outputs, second: Outputs) -> list[tuple[str, Callable[[Ou
     return [(name, score_of(weight)) for name, weight in weights]
 
 
-def _distance(name: str, score: Callable[[Outputs], FloatArray], first: Outputs, second: Outputs) -> Candidate:
+def _distance(name: str, score: Score, first: Outputs, second: Outputs) -> Candidate:
     pooled = np.concatenate([score(first), score(second)])
     centre = float(np.partition(pooled, len(pooled) // 2)[len(pooled) // 2])
 
-    def distance(outputs: Outputs) -> FloatArray:
+    def distance(outputs: Outputs) -> Floats:
         with np.errstate(invalid="ignore"):  # minus infinity, which stands for NaN, is at no distance from itself
             return np.nan_to_num(np.abs(score(outputs) - centre), nan=0.0, posinf=np.inf)
 
@@ -205,7 +193,7 @@ def _radii(first: Outputs, second: Outputs) -> list[Candidate]:
     spread = _pooled_spread(first.values, second.values)
     scale = np.where(spread > 0, spread, np.inf)
 
-    def standardised(outputs: Outputs) -> FloatArray:
+    def standardised(outputs: Outputs) -> Floats:
         return np.asarray((_finite(outputs.values) - centre) / scale, dtype=np.float64)
 
     return [
@@ -217,50 +205,49 @@ def _radii(first: Outputs, second: Outputs) -> list[Candidate]:
 # Likelihood ratios
 
 
-def _log_ratio(first: FloatArray, second: FloatArray) -> FloatArray:
-    return np.asarray(np.log((second + 0.5) / (first + 0.5)), dtype=np.float64)
+def _ratio(
+    name: str, cell: Callable[[Outputs], Indices], cells: int, pair: tuple[Outputs, Outputs], *, plain: bool
+) -> Candidate:
+    """Smoothed log-likelihood ratio over ``cells`` cells; plain ones have a last cell for what tells nothing."""
+    first, second = (np.bincount(cell(outputs), minlength=cells) + 0.5 for outputs in pair)
+    ratio = np.log(second / first)
+    if plain:
+        ratio[-1] = 0.0
+    return Candidate(f"likelihood ratio of {name}", lambda outputs: ratio[cell(outputs)], plain)
 
 
-def _likelihood_ratio(name: str, score: Callable[[Outputs], FloatArray], first: Outputs, second: Outputs) -> Candidate:
-    """Smoothed log-likelihood ratio: of a value that repeats by itself, of the others by quantile bins."""
-    a, b = score(first), score(second)
-    pooled = np.concatenate([a, b])
+def _likelihood_ratio(name: str, score: Score, first: Outputs, second: Outputs) -> Candidate:
+    """Of a value that repeats by itself, of the others by quantile bins."""
+    pooled = np.concatenate([score(first), score(second)])
     distinct, counts = np.unique(pooled, return_counts=True)
     atoms = distinct[counts >= REPEATS_OF_AN_ATOM]
     rest = np.sort(pooled[~_is_among(atoms, pooled)])
     edges = np.unique(rest[np.linspace(0, len(rest) - 1, LIKELIHOOD_BINS + 1).astype(int)[1:-1]]) if len(rest) else rest
-    cells = len(atoms) + len(edges) + 1
 
-    def cell(values: FloatArray) -> NDArray[np.intp]:
-        return np.where(
-            _is_among(atoms, values),
-            np.searchsorted(atoms, values),
-            len(atoms) + np.searchsorted(edges, values, side="right"),
-        )
+    def cell(outputs: Outputs) -> Indices:
+        values = score(outputs)
+        bins = len(atoms) + np.searchsorted(edges, values, side="right")
+        return np.where(_is_among(atoms, values), np.searchsorted(atoms, values), bins)
 
-    ratio = _log_ratio(*(np.bincount(cell(values), minlength=cells).astype(np.float64) for values in (a, b)))
-    return Candidate(f"likelihood ratio of {name}", lambda outputs: ratio[cell(score(outputs))])
+    return _ratio(name, cell, len(atoms) + len(edges) + 1, (first, second), plain=False)
 
 
-def _is_among(atoms: FloatArray, values: FloatArray) -> NDArray[np.bool_]:
+def _is_among(atoms: Floats, values: Floats) -> Bools:
     if not len(atoms):
         return np.zeros(len(values), dtype=np.bool_)
     return np.asarray(atoms[np.minimum(np.searchsorted(atoms, values), len(atoms) - 1)] == values, dtype=np.bool_)
 
 
 def _code_ratio(name: str, column: int, first: Outputs, second: Outputs) -> Candidate | None:
-    """Smoothed log-likelihood ratio over categories; a category not seen often enough tells nothing."""
-    a, b = first.codes[:, column], second.codes[:, column]
-    known, counts = np.unique(np.concatenate([a, b]), return_counts=True)
+    """Over categories; a category not seen often enough tells nothing."""
+    known, counts = np.unique(np.concatenate([first.codes[:, column], second.codes[:, column]]), return_counts=True)
     known = known[counts >= REPEATS_OF_AN_ATOM]
     if not len(known):
         return None
 
-    def cell(codes: NDArray[np.int64]) -> NDArray[np.intp]:
+    def cell(outputs: Outputs) -> Indices:
+        codes = outputs.codes[:, column]
         index = np.minimum(np.searchsorted(known, codes), len(known) - 1)
         return np.where(known[index] == codes, index, len(known))
 
-    tallies = [np.bincount(cell(codes), minlength=len(known) + 1).astype(np.float64) for codes in (a, b)]
-    ratio = _log_ratio(*tallies)
-    ratio[-1] = 0.0
-    return Candidate(f"likelihood ratio of {name}", lambda outputs: ratio[cell(outputs.codes[:, column])], plain=True)
+    return _ratio(name, cell, len(known) + 1, (first, second), plain=True)

@@ -12,10 +12,12 @@ import inspect
 import numbers
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._types import Floats
 from ..errors import InvalidInput
 from ..progress import Advance, progress
 
@@ -40,7 +42,7 @@ class Outputs:
     code_names : tuple of str
     """
 
-    values: NDArray[np.float64]
+    values: Floats
     value_names: tuple[str, ...]
     codes: NDArray[np.int64]
     code_names: tuple[str, ...]
@@ -131,18 +133,14 @@ def _as_table(raw: object) -> RawArray:
             raise InvalidInput(
                 f"run returned rows of different widths ({min(widths)} to {max(widths)}); pad them to one width"
             )
-        mixed = np.empty((len(raw), widths.pop()), dtype=object)
-        for i, row in enumerate(raw):
-            for j, entry in enumerate(row):
-                mixed[i, j] = entry
-        return mixed
+        width = widths.pop()
+        return np.fromiter(chain.from_iterable(raw), dtype=object, count=len(raw) * width).reshape(len(raw), width)
     try:
         plain = np.asarray(raw)
     except ValueError as error:
         raise InvalidInput("run returned outputs of different shapes; pad them to one shape") from error
     if plain.dtype.kind in "US" and not all(isinstance(entry, str | bytes | np.str_ | np.bytes_) for entry in raw):
-        plain = np.empty(len(raw), dtype=object)  # numpy would make texts of numbers
-        plain[:] = raw
+        return np.fromiter(raw, dtype=object, count=len(raw))  # numpy would make texts of numbers
     return plain
 
 
@@ -151,7 +149,7 @@ def encode(first: RawArray, second: RawArray) -> tuple[Outputs, Outputs]:
     split = len(first)
     raw = np.concatenate([first.reshape(split, -1), second.reshape(len(second), -1)])
     names = ["output"] if raw.shape[1] == 1 else [f"coordinate {j}" for j in range(raw.shape[1])]
-    values: dict[str, NDArray[np.float64]] = {}
+    values: dict[str, Floats] = {}
     codes: dict[str, NDArray[np.int64]] = {}
     if raw.dtype.kind in "biuf":
         numeric, value_names = raw.astype(np.float64, copy=False), tuple(names)
@@ -172,7 +170,7 @@ def encode(first: RawArray, second: RawArray) -> tuple[Outputs, Outputs]:
     return both.between(0, split), both.between(split, len(raw))
 
 
-def _numbers(column: RawArray) -> NDArray[np.float64] | None:
+def _numbers(column: RawArray) -> Floats | None:
     if column.dtype.kind != "O" or not all(isinstance(entry, numbers.Real) for entry in column):
         return None
     return column.astype(np.float64)

@@ -25,22 +25,22 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
+from contextlib import ExitStack, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from ..errors import InvalidInput
+from .mechanism import check_function
 
 Heard = dict[str, list[str]]
+# Characters of what escaped that are shown.
 SHOWN = 200
-"""Characters of what escaped that are shown."""
 
 
-@dataclass(frozen=True)
-class Escape:
+class Escape(NamedTuple):
     """Something that was heard about odd rows and not about ordinary ones.
 
     Attributes
@@ -133,8 +133,7 @@ def escapes(ask: Callable[[Any], object], ordinary: object, odd: Mapping[str, ob
     >>> escapes(ask, [0.1, 0.2, 0.4], {"0.3": [0.1, 0.3, 0.4]}).refuted
     False
     """
-    if not callable(ask):
-        raise InvalidInput(f"ask is {type(ask).__name__}; it must be a function of rows")
+    check_function("ask", ask, "of rows")
     if not isinstance(odd, Mapping) or not odd:
         raise InvalidInput("odd is empty; give at least one name and rows on which something odd happens")
     usual = _listen(ask, ordinary)
@@ -152,8 +151,8 @@ def _listen(ask: Callable[[Any], object], rows: object) -> Heard:
     """All that can be heard of one call."""
     heard: Heard = {"exception": [], "result": []}
     with ExitStack() as ears:
-        for listener in (_outputs, _warnings, _logs, _hooks):
-            ears.enter_context(listener(heard))
+        for listen in (_to_outputs, _to_warnings, _to_logs, _to_hooks):
+            listen(ears, heard)
         try:
             heard["result"].append(_bits(ask(rows)))
         except BaseException as error:  # whatever it is, it is what a caller would have got
@@ -183,67 +182,60 @@ def _chain(error: BaseException) -> Iterator[str]:
         following = following.__cause__ or following.__context__
 
 
-@contextmanager
-def _warnings(heard: Heard) -> Iterator[None]:
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        yield
-    heard["warning"] = [_plain(f"{warning.category.__name__}: {warning.message}") for warning in caught]
+def _to_warnings(ears: ExitStack, heard: Heard) -> None:
+    caught = ears.enter_context(warnings.catch_warnings(record=True))
+    warnings.simplefilter("always")
+
+    def write_down() -> None:
+        heard["warning"] = [_plain(f"{warning.category.__name__}: {warning.message}") for warning in caught]
+
+    ears.callback(write_down)
 
 
-@contextmanager
-def _logs(heard: Heard) -> Iterator[None]:
-    lines: list[str] = []
+def _to_logs(ears: ExitStack, heard: Heard) -> None:
+    lines = heard["log"] = []
 
     class Ear(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             lines.append(_plain(f"{record.name}: {record.getMessage()}"))
 
     ear, root = Ear(level=0), logging.getLogger()
-    level, disabled = root.level, root.manager.disable
+    ears.callback(logging.disable, root.manager.disable)
+    ears.callback(root.setLevel, root.level)
+    ears.callback(root.removeHandler, ear)
     root.addHandler(ear)
     root.setLevel(1)
     logging.disable(logging.NOTSET)
-    try:
-        yield
-    finally:
-        root.removeHandler(ear)
-        root.setLevel(level)
-        logging.disable(disabled)
-        heard["log"] = lines
 
 
-@contextmanager
-def _hooks(heard: Heard) -> Iterator[None]:
-    threads: list[str] = []
-    destructors: list[str] = []
-    before = threading.excepthook, sys.unraisablehook
+def _to_hooks(ears: ExitStack, heard: Heard) -> None:
+    threads, destructors = heard["thread"], heard["destructor"] = [], []
+    ears.callback(setattr, threading, "excepthook", threading.excepthook)
+    ears.callback(setattr, sys, "unraisablehook", sys.unraisablehook)
     threading.excepthook = lambda told: threads.append(f"{told.exc_type.__name__}: {told.exc_value}")
     sys.unraisablehook = lambda told: destructors.append(f"{told.exc_type.__name__}: {told.exc_value}")
-    try:
-        yield
-    finally:
-        threading.excepthook, sys.unraisablehook = before
-        heard["thread"], heard["destructor"] = threads, destructors
 
 
-@contextmanager
-def _outputs(heard: Heard) -> Iterator[None]:
+def _to_outputs(ears: ExitStack, heard: Heard) -> None:
     """Standard output and error: Python's, what libraries write past it, and what C has not written yet."""
     python = io.StringIO()
+    below = ears.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
     _push_out()
-    with tempfile.TemporaryFile() as below, ExitStack() as restored:
-        for descriptor in (1, 2):
-            kept = os.dup(descriptor)
-            restored.callback(os.close, kept)
-            restored.callback(os.dup2, kept, descriptor)
-            os.dup2(below.fileno(), descriptor)
-        with redirect_stdout(python), redirect_stderr(python):
-            yield
+    for descriptor in (1, 2):
+        kept = os.dup(descriptor)
+        ears.callback(os.close, kept)
+        ears.callback(os.dup2, kept, descriptor)
+        os.dup2(below.fileno(), descriptor)
+
+    def write_down() -> None:
         _push_out()
         below.seek(0)
         written = python.getvalue() + below.read().decode(errors="backslashreplace")
-    heard["output"] = [_plain(written)] if written else []
+        heard["output"] = [_plain(written)] if written else []
+
+    ears.callback(write_down)
+    ears.enter_context(redirect_stdout(python))
+    ears.enter_context(redirect_stderr(python))
 
 
 def _push_out() -> None:

@@ -59,7 +59,10 @@ def _hessian(u: Floats, weights: Floats, l2: float) -> Floats:
 
 @dataclass(frozen=True)
 class Influence:
-    """A linear classifier on features that explains decisions by its most influential training rows."""
+    """A linear classifier on features that explains decisions by its most influential training rows.
+
+    ``weights`` are (outputs, features), a constant's last; ``solved`` is H^-1 grad L(x), a column for each training row.
+    """
 
     rows: Floats
     features: Callable[[Floats], Floats]
@@ -67,7 +70,6 @@ class Influence:
     l2: float
     k: int
     solved: Floats
-    """H^-1 grad L(x), a column for each training row."""
 
     def influences(self, points: object) -> Floats:
         """Influence of every training row on every point's loss at its predicted class: (points, rows)."""
@@ -122,11 +124,6 @@ class LogisticInfluence(Influence):
         features = _with_constant if intercept else lambda points: points
         truth = y[:, None].astype(np.float64)
         return cls(x, features, *_solved(features(x), truth, None, l2, k))
-
-    @property
-    def theta(self) -> Floats:
-        """The regression's coefficients, the constant last."""
-        return np.asarray(self.weights[0])
 
     def hessian_inverse(self) -> Floats:
         """H^-1, for an attacker who knows it."""

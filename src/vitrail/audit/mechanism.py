@@ -27,14 +27,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import _checks
+from .._types import Bools, Floats
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
-from ..progress import progress
 from .bounds import Measure, best_weights, epsilon_measure, joint_bound, mu_measure, two_interval_bound, wilson
-from .candidates import Candidate, FloatArray, learn
+from .candidates import Candidate, learn
 from .draws import Outputs, RawArray, collect
 from .outcomes import Audit, Outcome, TestedEvent, Tradeoff
 
@@ -42,14 +41,10 @@ FEWEST_DRAWS = 1000
 BELOW_ONE = math.nextafter(1.0, 0.0)
 DEFAULT_DELTA = 1e-6
 EXPLORED_SHARE = 0.5
-TAIL_THRESHOLDS = 48
-MIDDLE_THRESHOLDS = 96
+TAIL_THRESHOLDS, MIDDLE_THRESHOLDS = 48, 96
 CURVE_POINTS = 100
+# How many standard errors a candidate must do without when compared; more for those with more freedom to overfit.
 Z_PLAIN, Z_FREE = 3.3, 4.0
-"""How many standard errors a candidate must do without when compared; more for those with more freedom to overfit."""
-
-Z_DEPENDENT = 7.0
-"""Draws whose association exceeds this many standard errors (chance 3e-12) are refused as dependent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +57,22 @@ class _Choice:
     likelier_on: int
     complement: bool
     weights: tuple[float, float]
+
+    def counts(self, tables: tuple[Outputs, Outputs], thresholds: Floats) -> tuple[Floats, Floats]:
+        """How often the event was seen, with each of the thresholds, on the likelier dataset and on the other one."""
+        seen = [_hits(self.candidate.score(table), thresholds) for table in tables]
+        first, second = (len(tables[0].values) - count if self.complement else count for count in seen)
+        return (second, first) if self.likelier_on else (first, second)
+
+    def counted(self, held_out: tuple[Outputs, Outputs]) -> TestedEvent:
+        """The event with its counts."""
+        hits, false_alarms = (int(count[0]) for count in self.counts(held_out, np.array([self.threshold])))
+        side, on = "below" if self.complement else "at least", ("first", "second")[self.likelier_on]
+        return TestedEvent(self.candidate.name, self.threshold, side, on, hits, false_alarms, len(held_out[0].values))
+
+
+_CONSTANT = Candidate("none: all outputs are the same", lambda outputs: np.full(len(outputs.values), -1.0), plain=True)
+NOTHING = _Choice(-math.inf, _CONSTANT, 0.0, 1, False, (1.0, 1.0))
 
 
 def mechanism(
@@ -134,8 +145,7 @@ def mechanism(
     claimed_mu, claimed_epsilon, delta = check_claim(claimed, delta)
     check_draws(draws)
     check_confidence(confidence)
-    if not callable(run):
-        raise InvalidInput(f"run is {type(run).__name__}; it must be a function run(dataset, draws) or run(dataset)")
+    check_function("run", run, "run(dataset, draws) or run(dataset)")
     if not isinstance(neighbours, tuple | list) or len(neighbours) != 2:
         raise InvalidInput("neighbours must be a pair of datasets (D, D2)")
     first, second = collect(run, (neighbours[0], neighbours[1]), draws, statistic)
@@ -143,33 +153,29 @@ def mechanism(
     compared = first.between(quarter, half), second.between(quarter, half)
     held_out = first.between(half, draws), second.between(half, draws)
     measures: dict[str, Measure] = {"mu": mu_measure, "epsilon": epsilon_measure(delta)}
-    choices: dict[str, _Choice | None] = dict.fromkeys(measures)
+    choices = dict.fromkeys(measures, NOTHING)
     for candidate in learn(first.between(0, quarter), second.between(0, quarter)):
         scores = candidate.score(compared[0]), candidate.score(compared[1])
         thresholds = _thresholds(*scores)
-        for name, measure in measures.items():
-            choices[name] = _better(choices[name], _best_event(candidate, scores, thresholds, measure))
-    if choices["mu"] is not None:
-        _check_independent(choices["mu"], compared, held_out)
-    events = {name: _count(choice, held_out) for name, choice in choices.items()}
-
-    def bound(name: str) -> float:
-        event, choice = events[name], choices[name]
-        weights = (1.0, 1.0) if choice is None else choice.weights
-        return joint_bound(measures[name], event.hits, event.false_alarms, event.trials, confidence, weights)
-
-    mu_event = events["mu"]
+        for name, measure in measures.items() if len(thresholds) else ():
+            event = _best_event(candidate, scores, thresholds, measure)
+            if choices[name] is NOTHING or event.promise > choices[name].promise:  # the earlier, plainer one in a tie
+                choices[name] = event
+    _check_independent(choices["mu"], compared, held_out)
+    events = {name: choice.counted(held_out) for name, choice in choices.items()}
+    lower = {
+        name: joint_bound(measure, *events[name].counts, confidence, choices[name].weights)
+        for name, measure in measures.items()
+    }
     return Audit(
         claimed=claimed,
         claimed_mu=claimed_mu,
         claimed_epsilon=claimed_epsilon,
         delta=delta,
-        mu_lower=bound("mu"),
-        mu_lower_two_intervals=two_interval_bound(
-            mu_measure, mu_event.hits, mu_event.false_alarms, mu_event.trials, confidence
-        ),
-        epsilon_lower=bound("epsilon"),
-        mu_event=mu_event,
+        mu_lower=lower["mu"],
+        mu_lower_two_intervals=two_interval_bound(mu_measure, *events["mu"].counts, confidence),
+        epsilon_lower=lower["epsilon"],
+        mu_event=events["mu"],
         epsilon_event=events["epsilon"],
         draws=draws,
         confidence=confidence,
@@ -253,15 +259,13 @@ def search(
             f"draws is {draws}; exploring {len(pairs)} candidates takes at least {FEWEST_DRAWS} each, "
             f"{2 * FEWEST_DRAWS * len(pairs)} in all"
         )
-    explored = [math.nan] if not each else []
-    with progress("exploring neighbours", len(pairs)) as advance:
-        for first, second in pairs if each else []:
-            told = mechanism(run, (first, second), claimed, draws=each, confidence=0.9, statistic=statistic, delta=delta)
-            explored.append(told.lower)
-            advance(1)
+
+    def tested(pair: tuple[object, object], draws: int, confidence: float) -> Audit:
+        return mechanism(run, pair, claimed, draws=draws, confidence=confidence, statistic=statistic, delta=delta)
+
+    explored = [tested(pair, each, 0.9).lower for pair in pairs] if each else [math.nan]
     chosen = int(np.argmax(explored))
-    pair, left = (pairs[chosen][0], pairs[chosen][1]), draws - each * len(pairs)
-    audit = mechanism(run, pair, claimed, draws=left, confidence=confidence, statistic=statistic, delta=delta)
+    audit = tested(pairs[chosen], draws - each * len(pairs), confidence)
     return NeighbourSearch(audit=audit, chosen=chosen, explored=tuple(explored))
 
 
@@ -295,6 +299,12 @@ def check_delta(delta: float | None) -> None:
         _checks.number("delta", delta, low=0.0, high=BELOW_ONE)
 
 
+def check_function(name: str, value: object, shape: str) -> None:
+    """Refuse what cannot be called."""
+    if not callable(value):
+        raise InvalidInput(f"{name} is {type(value).__name__}; it must be a function {shape}")
+
+
 def check_confidence(confidence: float) -> None:
     """Refuse a confidence below one half, and certainty."""
     _checks.number("confidence", confidence, low=0.5, high=BELOW_ONE, hint=", and below 1")
@@ -308,7 +318,7 @@ def check_draws(draws: int) -> None:
 # Choosing an event on the training half
 
 
-def _thresholds(first: FloatArray, second: FloatArray) -> FloatArray:
+def _thresholds(first: Floats, second: Floats) -> Floats:
     """Midpoints between neighbouring scores: evenly through the pooled sample, denser in both tails."""
     pooled = np.sort(np.concatenate([first, second]))
     tail = np.geomspace(1, len(pooled) - 1, TAIL_THRESHOLDS)
@@ -322,20 +332,16 @@ def _thresholds(first: FloatArray, second: FloatArray) -> FloatArray:
     return np.unique(np.where((middle > below) & (middle <= above), middle, above))
 
 
-def _hits(scores: FloatArray, thresholds: FloatArray) -> FloatArray:
+def _hits(scores: Floats, thresholds: Floats) -> Floats:
     return (len(scores) - np.searchsorted(np.sort(scores), thresholds)).astype(np.float64)
 
 
-def _best_event(
-    candidate: Candidate, scores: tuple[FloatArray, FloatArray], thresholds: FloatArray, measure: Measure
-) -> _Choice | None:
+def _best_event(candidate: Candidate, scores: tuple[Floats, Floats], thresholds: Floats, measure: Measure) -> _Choice:
     """The threshold and direction whose lower bound promises most."""
-    if not len(thresholds):
-        return None
     trials = len(scores[0])
     z = Z_PLAIN if candidate.plain else Z_FREE
     seen = [_hits(side, thresholds) for side in scores]
-    best: _Choice | None = None
+    events = []
     for complement in (False, True):
         counts = [trials - count for count in seen] if complement else seen
         limits = [wilson(count, trials, z) for count in counts]
@@ -343,29 +349,15 @@ def _best_event(
             promise = measure(limits[likelier_on][0], limits[1 - likelier_on][1])
             at = int(np.argmax(promise))
             weights = best_weights(measure, float(counts[likelier_on][at]), float(counts[1 - likelier_on][at]), trials)
-            event = _Choice(float(promise[at]), candidate, float(thresholds[at]), likelier_on, complement, weights)
-            best = _better(best, event)
-    return best
+            events.append(_Choice(float(promise[at]), candidate, float(thresholds[at]), likelier_on, complement, weights))
+    return max(events, key=lambda event: event.promise)
 
 
-def _better(best: _Choice | None, other: _Choice | None) -> _Choice | None:
-    """The choice that promises more; the earlier and plainer one in a tie."""
-    return other if best is None or (other is not None and other.promise > best.promise) else best
+# Judging it on the held-out half
 
 
-# Counting it on the held-out half
-
-
-def _count(choice: _Choice | None, held_out: tuple[Outputs, Outputs]) -> TestedEvent:
-    trials = len(held_out[0].values)
-    if choice is None:
-        return TestedEvent("none: all outputs are the same", 0.0, "at least", "second", 0, 0, trials)
-    seen = [int(np.count_nonzero(choice.candidate.score(table) >= choice.threshold)) for table in held_out]
-    counts = [trials - count for count in seen] if choice.complement else seen
-    likelier, other = choice.likelier_on, 1 - choice.likelier_on
-    side = "below" if choice.complement else "at least"
-    on = ("first", "second")[likelier]
-    return TestedEvent(choice.candidate.name, choice.threshold, side, on, counts[likelier], counts[other], trials)
+# Draws whose association exceeds this many standard errors (chance 3e-12) are refused as dependent.
+Z_DEPENDENT = 7.0
 
 
 def _check_independent(choice: _Choice, compared: tuple[Outputs, Outputs], held_out: tuple[Outputs, Outputs]) -> None:
@@ -384,23 +376,16 @@ def _check_independent(choice: _Choice, compared: tuple[Outputs, Outputs], held_
         )
 
 
-def _association(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> float:
+def _association(first: Bools, second: Bools) -> float:
     """Standard errors by which two series of events are correlated."""
     a, b = first - first.mean(), second - second.mean()
     scale = math.sqrt(float(np.square(a).sum()) * float(np.square(b).sum()))
     return abs(float(a @ b)) / scale * math.sqrt(len(a)) if scale > 0 else 0.0
 
 
-def _measure_tradeoff(
-    choice: _Choice | None, compared: tuple[Outputs, Outputs], held_out: tuple[Outputs, Outputs]
-) -> Tradeoff:
+def _measure_tradeoff(choice: _Choice, compared: tuple[Outputs, Outputs], held_out: tuple[Outputs, Outputs]) -> Tradeoff:
     """Error counts of the chosen statistic at thresholds fixed on the training half, for the plot."""
-    if choice is None:
-        return Tradeoff()
-    score = choice.candidate.score
-    training = np.sort(np.concatenate([score(table) for table in compared]))
+    training = np.sort(np.concatenate([choice.candidate.score(table) for table in compared]))
     thresholds = np.unique(training[np.linspace(0, len(training) - 1, CURVE_POINTS).astype(np.int64)])
-    trials = len(held_out[0].values)
-    seen = [_hits(score(table), thresholds).astype(np.int64) for table in held_out]
-    counts = [trials - count for count in seen] if choice.complement else seen
-    return Tradeoff(tuple(counts[1 - choice.likelier_on].tolist()), tuple(counts[choice.likelier_on].tolist()))
+    hits, false_alarms = (tuple(count.astype(np.int64).tolist()) for count in choice.counts(held_out, thresholds))
+    return false_alarms, hits

@@ -16,24 +16,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import ndtri
 
+from .._types import Bools, Floats
 from ..accounting import JsonValue
 from ..errors import InvalidInput
 from ..show.audits import RocCurve
 from . import roc
 from .attacks import FAMILIES, Scored, Seen, Shadows, learned, likelihood_ratios, look_at, look_at_shadows, shadow_thresholds
-from .mechanism import check_confidence
-from .outcomes import Outcome, Record, as_json, chosen_names
+from .mechanism import check_confidence, check_function
+from .outcomes import Outcome, Record, chosen_names
 from .roc import LOW_RATES, Interval
-from .shadow import Target, as_targets, halves
-from .signals import BoolArray, FloatArray, LabelArray, Source, class_labels, distance_signal, finite_rows
+from .shadow import as_targets, halves
+from .signals import LabelArray, Source, class_labels, distance_signal, finite_rows
+from .targets import Target
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FEWEST_PEOPLE = 20
-FEWEST_SHADOWS = 4
-CURVES_DRAWN = 6
-RESAMPLES = 300
+FEWEST_PEOPLE, FEWEST_SHADOWS = 20, 4
+CURVES_DRAWN, RESAMPLES = 6, 300
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,7 +143,7 @@ class MembershipAudit(Outcome):
     (3, None)
     """
 
-    also_in_json = ("leaks", "excess")
+    also_in_json = ("leaks", "excess", "curves")
 
     name: str
     rows: tuple[AttackRow, ...]
@@ -194,23 +194,20 @@ class MembershipAudit(Outcome):
             )
         return text if self.leaks else text + " No attack is surely better than a coin."
 
-    def drawn(self) -> list[AttackRow]:
-        """Rows whose curves are worth drawing: the strongest of each kind of attack and source, and at most six."""
-        best: dict[tuple[str, str], AttackRow] = {}
+    @property
+    def curves(self) -> list[RocCurve]:
+        """Those worth drawing: of the strongest of each kind of attack and source, and at most six."""
+        best: dict[tuple[str, str], RocCurve] = {}
         for row in sorted(self.rows, key=lambda row: -row.auc.value):
             if not row.attack.startswith("shadow"):  # the same curve as the threshold's, or the same from the other side
-                best.setdefault((row.attack, row.source), row)
+                best.setdefault((row.attack, row.source), row.curve)
         return list(best.values())[:CURVES_DRAWN]
 
     def plot(self, *, logarithmic: bool = True) -> Figure:
         """The strongest attacks' ROC curves; on logarithmic axes, where a few certain finds are seen."""
         from ..show import roc_figure
 
-        return roc_figure([row.curve for row in self.drawn()], logarithmic=logarithmic)
-
-    def to_json(self) -> dict[str, JsonValue]:
-        """The outcome as plain JSON values."""
-        return super().to_json() | {"curves": as_json([row.curve for row in self.drawn()])}
+        return roc_figure(self.curves, logarithmic=logarithmic)
 
     def report(self, path: str | Path) -> Path:
         """Write a page: what was tried, what was found, the curves. One file, readable on a phone."""
@@ -266,10 +263,7 @@ def membership(
     """
     model = target if isinstance(target, Target) else Target(target)
     known = attacker or Attacker()
-    if not callable(model.explain):
-        raise InvalidInput(
-            f"explain is {type(model.explain).__name__}; it must be a function explain(points) -> array (points, width)"
-        )
+    check_function("explain", model.explain, "explain(points) -> array (points, width)")
     check_confidence(confidence)
     families = known.families
     people, is_member = _people(members, nonmembers)
@@ -312,12 +306,10 @@ def membership(
 # What is attacked
 
 
-def _people(members: object, nonmembers: object) -> tuple[FloatArray, BoolArray]:
+def _people(members: object, nonmembers: object) -> tuple[Floats, Bools]:
     """All people, and which of them are members."""
-    inside, outside = (
-        finite_rows(points, what, fewest=FEWEST_PEOPLE)
-        for points, what in ((members, "members"), (nonmembers, "nonmembers"))
-    )
+    inside = finite_rows(members, "members", fewest=FEWEST_PEOPLE)
+    outside = finite_rows(nonmembers, "nonmembers", fewest=FEWEST_PEOPLE)
     if inside.shape[1:] != outside.shape[1:]:
         raise InvalidInput(
             f"members have shape {inside.shape} and nonmembers {outside.shape}; both must have the same features"
@@ -327,20 +319,19 @@ def _people(members: object, nonmembers: object) -> tuple[FloatArray, BoolArray]
     return np.concatenate([inside, outside]), np.repeat([True, False], [len(inside), len(outside)])
 
 
-def _labels(labels: tuple[object, object] | None, is_member: BoolArray) -> LabelArray | None:
+def _labels(labels: tuple[object, object] | None, is_member: Bools) -> LabelArray | None:
     if labels is None:
         return None
     if not isinstance(labels, tuple | list) or len(labels) != 2:
         raise InvalidInput("labels must be a pair (labels of members, labels of nonmembers)")
-    inside = int(is_member.sum())
-    sides = ((labels[0], inside, "members"), (labels[1], len(is_member) - inside, "nonmembers"))
-    classes = np.concatenate([class_labels(*side) for side in sides])
+    counts, names = np.bincount(~is_member).tolist(), ("members", "nonmembers")
+    classes = np.concatenate([class_labels(*side) for side in zip(labels, counts, names, strict=True)])
     if len(np.unique(classes)) < 2:
         raise InvalidInput(f"labels hold one class only ({classes[0]}); a classifier of one class has nothing to explain")
     return classes
 
 
-def _shadows(attacker: Attacker, people: FloatArray, labels: LabelArray, members: int) -> Shadows:
+def _shadows(attacker: Attacker, people: Floats, labels: LabelArray, members: int) -> Shadows:
     """Train shadow models on random halves of the audited and the attacker's own people, and ask them about everybody."""
     if attacker.shadow_models < FEWEST_SHADOWS:
         raise InvalidInput(
@@ -361,8 +352,8 @@ def _shadows(attacker: Attacker, people: FloatArray, labels: LabelArray, members
 def _attacks(
     families: Sequence[str],
     target: Target,
-    people: FloatArray,
-    is_member: BoolArray,
+    people: Floats,
+    is_member: Bools,
     seen: Seen,
     shadows: Shadows | None,
     seed: int,
@@ -382,7 +373,7 @@ def _attacks(
 # Every attack measured, and compared with the best that sees predictions alone
 
 
-def _row(attack: Scored, attacks: Sequence[Scored], is_member: BoolArray, confidence: float, seed: int) -> AttackRow:
+def _row(attack: Scored, attacks: Sequence[Scored], is_member: Bools, confidence: float, seed: int) -> AttackRow:
     members, others = attack.sides(is_member)
     rivals = [other for other in attacks if other.source == "prediction" and other.attack == attack.attack]
     rival = max(rivals, key=lambda other: roc.auc_of(*other.sides(is_member)), default=None)
@@ -412,9 +403,7 @@ def _row(attack: Scored, attacks: Sequence[Scored], is_member: BoolArray, confid
     )
 
 
-def _excess_tpr(
-    ours: tuple[FloatArray, FloatArray], theirs: tuple[FloatArray, FloatArray], confidence: float, seed: int
-) -> Interval:
+def _excess_tpr(ours: tuple[Floats, Floats], theirs: tuple[Floats, Floats], confidence: float, seed: int) -> Interval:
     """The difference of members found at 1 %: a bootstrap over people, the same people for both attacks."""
     generator = np.random.default_rng(seed)
 

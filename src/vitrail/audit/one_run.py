@@ -20,10 +20,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import binom
 
 from .. import _checks
+from .._types import Bools, Floats
 from ..accounting import rounded_down, rounded_up
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
@@ -31,8 +31,8 @@ from .mechanism import check_confidence, check_delta, epsilon_at_delta
 from .outcomes import ClaimTest
 
 FEWEST_CANARIES = 20
+# Shares of the canaries that are guessed about when nothing else was asked for.
 SHARES = (0.05, 0.15, 0.4, 1.0)
-"""Shares of the canaries that are guessed about when nothing else was asked for."""
 
 LARGEST_EPSILON = 50.0
 
@@ -46,7 +46,7 @@ class OneRunAudit(ClaimTest):
     epsilon_lower : float
         With the stated confidence the mechanism is not (epsilon, ``delta``)-DP, add-remove, for any epsilon below this.
     claimed_epsilon : float
-        The promise under test; 0 if none was given.
+        The promise under test; NaN if none was given.
     delta, confidence : float
     canaries, guesses, right : int
         How many there were, how many were guessed about, and how many guesses were right, at the size that showed most.
@@ -67,16 +67,6 @@ class OneRunAudit(ClaimTest):
     guesses: int
     right: int
 
-    @property
-    def refuted(self) -> bool:
-        """Whether the claim lies below what was measured."""
-        return 0 < self.claimed_epsilon < self.epsilon_lower
-
-    @property
-    def tightness(self) -> float:
-        """Measured over claimed; NaN where nothing was claimed."""
-        return self.epsilon_lower / self.claimed_epsilon if self.claimed_epsilon else math.nan
-
     def summary(self) -> str:
         """The outcome in a sentence."""
         text = (
@@ -84,7 +74,7 @@ class OneRunAudit(ClaimTest):
             f"for any epsilon below {rounded_down(self.epsilon_lower)} ({self.right} of {self.guesses} guesses about "
             f"{self.canaries} canaries were right)"
         )
-        if not self.claimed_epsilon:
+        if math.isnan(self.claim):
             return f"Measured: {text}."
         return f"{self.verdict_line.capitalize()}: {text}; the claim was epsilon = {rounded_up(self.claimed_epsilon)}."
 
@@ -144,18 +134,11 @@ def one_run(
     alpha = (1 - confidence) / len(sizes)
     right = {size: right_guesses(value, coins, size) for size in sizes}
     epsilon, size = max((epsilon_bound(len(value), size, count, delta, alpha), size) for size, count in right.items())
-    return OneRunAudit(
-        epsilon_lower=epsilon,
-        claimed_epsilon=claimed_epsilon,
-        delta=delta,
-        confidence=confidence,
-        canaries=len(value),
-        guesses=size,
-        right=right[size],
-    )
+    counts = {"canaries": len(value), "guesses": size, "right": right[size]}
+    return OneRunAudit(epsilon_lower=epsilon, claimed_epsilon=claimed_epsilon, delta=delta, confidence=confidence, **counts)
 
 
-def right_guesses(scores: NDArray[np.float64], included: NDArray[np.bool_], guesses: int) -> int:
+def right_guesses(scores: Floats, included: Bools, guesses: int) -> int:
     """Right guesses if the highest half are called in and the lowest half out.
 
     Ties are broken by chance: in the order of the canaries they would tell whatever that order tells about the coins.
@@ -197,7 +180,7 @@ def _claim(claimed: Guarantee | float | None, delta: float | None) -> tuple[floa
         if claimed.neighbours != "add-remove":
             raise InvalidInput("canaries are added or left out; this audit tests promises about adding or removing a row")
         return epsilon_at_delta(claimed, delta)
-    return 0.0 if claimed is None else _checks.positive("claimed", claimed), float(delta or 0.0)
+    return math.nan if claimed is None else _checks.positive("claimed", claimed), float(delta or 0.0)
 
 
 def _sizes(guesses: int | Sequence[int] | None, canaries: int) -> list[int]:

@@ -14,13 +14,14 @@ from scipy.special import ndtr, ndtri
 from ..accounting import JsonValue, rounded_down, rounded_up
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
-from .bounds import clopper_pearson_lower, clopper_pearson_upper
+from .bounds import clopper_pearson
 from .candidates import LOW_BITS
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 Verdict = Literal["refuted", "not refuted"]
+Tradeoff = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 def as_json(value: object) -> JsonValue:
@@ -87,15 +88,28 @@ class ClaimTest(Outcome):
 
     also_in_json = ("verdict", "verdict_line", "refuted", "tightness")
 
+    epsilon_lower: float
+    claimed_epsilon: float
+
+    @property
+    def lower(self) -> float:
+        """The bound that the verdict rests on."""
+        return self.epsilon_lower
+
+    @property
+    def claim(self) -> float:
+        """The number under test; NaN where nothing was claimed."""
+        return self.claimed_epsilon
+
     @property
     def refuted(self) -> bool:
         """Whether the claim lies below what was measured."""
-        raise NotImplementedError
+        return self.lower > self.claim
 
     @property
     def tightness(self) -> float:
         """Measured over claimed: above 1 refutes, far below 1 hints at waste (or at easy neighbours, or few draws)."""
-        raise NotImplementedError
+        return self.lower / self.claim if self.claim else math.inf if self.refuted else 0.0
 
     @property
     def verdict(self) -> Verdict:
@@ -137,13 +151,10 @@ class TestedEvent:
     false_alarms: int
     trials: int
 
-
-@dataclass(frozen=True, slots=True)
-class Tradeoff:
-    """Counts of false alarms and hits among the held-out draws, at thresholds fixed on the training half."""
-
-    false_alarms: tuple[int, ...] = ()
-    hits: tuple[int, ...] = ()
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """Hits, false alarms, trials."""
+        return self.hits, self.false_alarms, self.trials
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,7 +182,8 @@ class Audit(ClaimTest):
     draws : int
         Outputs drawn on either dataset; half of them were held out.
     confidence : float
-    tradeoff : Tradeoff
+    tradeoff : (tuple of int, tuple of int)
+        Counts of false alarms and hits among the held-out draws, at thresholds fixed on the training half.
 
     Examples
     --------
@@ -211,26 +223,19 @@ class Audit(ClaimTest):
         return self.mu_lower if self.tests_mu else self.epsilon_lower
 
     @property
+    def claim(self) -> float:
+        """The mu, or the epsilon, under test."""
+        return self.claimed_mu or self.claimed_epsilon
+
+    @property
     def event(self) -> TestedEvent:
         """The event that the verdict rests on."""
         return self.mu_event if self.tests_mu else self.epsilon_event
 
-    @property
-    def refuted(self) -> bool:
-        """Whether the claim lies below what was measured."""
-        return self.lower > (self.claimed_mu or self.claimed_epsilon)
-
-    @property
-    def tightness(self) -> float:
-        """Measured over claimed: above 1 refutes, far below 1 hints at waste (or at easy neighbours, or few draws)."""
-        claim = self.claimed_mu or self.claimed_epsilon
-        return self.lower / claim if claim else math.inf if self.refuted else 0.0
-
     def summary(self) -> str:
         """The outcome in a sentence."""
-        kind, claim = ("mu", self.claimed_mu) if self.tests_mu else ("epsilon", self.claimed_epsilon)
-        promise = "mu-GDP" if self.tests_mu else f"(epsilon, {rounded_down(self.delta)})-DP"
-        stated = f"{kind} = {rounded_up(claim)}"
+        kind, promise = ("mu", "mu-GDP") if self.tests_mu else ("epsilon", f"(epsilon, {rounded_down(self.delta)})-DP")
+        stated = f"{kind} = {rounded_up(self.claim)}"
         relation = f"the claim was {stated}" if self.refuted else f"{self.tightness:.1%} of the claimed {stated}"
         event = self.event
         text = (
@@ -248,22 +253,19 @@ class Audit(ClaimTest):
     def report(self, path: str | Path) -> Path:
         """Write a page: the verdict, what it rests on, the trade-off of errors. One file, readable on a phone."""
         from ..show import audit_page, write_page
-        from ..show.style import new_figure
 
-        figure = new_figure(5.2, 4.6)
-        self.plot(figure.add_subplot())
-        return write_page(audit_page("mechanism", self.to_json(), figure), path)
+        return write_page(audit_page("mechanism", self.to_json(), self.plot()), path)
 
-    def plot(self, ax: Axes | None = None) -> Axes:
+    def plot(self) -> Figure:
         """Draw the measured trade-off between the two errors, with its band, against what the claim allows.
 
         The band is made of Clopper-Pearson bounds at the audit's confidence, point by point. A sound mechanism's
         curve lies above the claimed one, up to chance.
         """
-        import matplotlib.pyplot as plt
+        from ..show.style import new_figure
 
-        if ax is None:
-            ax = plt.figure(layout="constrained").add_subplot()
+        figure = new_figure(5.2, 4.6)
+        axes = figure.add_subplot()
         grid = np.concatenate([[0.0], ndtr(np.linspace(-5, 5, 400)), [1.0]])
         if self.tests_mu:
             allowed = ndtr(ndtri(1 - grid) - self.claimed_mu)
@@ -272,15 +274,12 @@ class Audit(ClaimTest):
             growth = np.exp(self.claimed_epsilon)
             allowed = np.maximum.reduce([0 * grid, 1 - self.delta - growth * grid, (1 - self.delta - grid) / growth])
             label = f"claimed: epsilon = {rounded_up(self.claimed_epsilon)}, delta = {rounded_down(self.delta)}"
-        ax.plot(grid, allowed, color="black", linewidth=1, label=label)
-        if self.tradeoff.hits:
-            trials, level = self.mu_event.trials, (1 - self.confidence) / 2
-            false_rate = np.array(self.tradeoff.false_alarms) / trials
-            missed = [trials - hits for hits in self.tradeoff.hits]
-            low = [float(clopper_pearson_lower(count, trials, level)) for count in missed]
-            high = [float(clopper_pearson_upper(count, trials, level)) for count in missed]
-            ax.fill_between(false_rate, low, high, alpha=0.3, linewidth=0)
-            ax.plot(false_rate, np.array(missed) / trials, linewidth=1, label=f"measured: {self.mu_event.statistic}")
-        ax.set(xlabel="false alarm rate", ylabel="miss rate", xlim=(0, 1), ylim=(0, 1), title=self.verdict)
-        ax.legend(frameon=False)
-        return ax
+        axes.plot(grid, allowed, color="black", linewidth=1, label=label)
+        trials, level = self.mu_event.trials, (1 - self.confidence) / 2
+        false_rate, missed = np.array(self.tradeoff[0]) / trials, [trials - hits for hits in self.tradeoff[1]]
+        low, high = np.transpose([clopper_pearson(count, trials, level) for count in missed])
+        axes.fill_between(false_rate, low, high, alpha=0.3, linewidth=0)
+        axes.plot(false_rate, np.array(missed) / trials, linewidth=1, label=f"measured: {self.mu_event.statistic}")
+        axes.set(xlabel="false alarm rate", ylabel="miss rate", xlim=(0, 1), ylim=(0, 1), title=self.verdict)
+        axes.legend(frameon=False)
+        return figure

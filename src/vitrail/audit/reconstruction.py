@@ -15,22 +15,23 @@ Strategies, each a way to choose the next query:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from .. import _checks
+from .._types import Floats
 from ..errors import InvalidInput
-from ..progress import Advance, progress
+from ..progress import progress
+from .mechanism import check_function
 from .outcomes import Outcome, Record, chosen_names
 from .roc import Interval, rate
-from .signals import FloatArray
 
 STRATEGIES = ("random", "orthogonal", "H-orthogonal", "walk")
+# Keeps the attacker's draws apart from a caller's who made the data from the same small seed.
 ATTACKERS_STREAM = 1025
-"""Keeps the attacker's draws apart from a caller's who made the data from the same small seed."""
 CONFIDENCE = 0.95
 SMALLEST_NEW_DIRECTION = 1e-8
 
@@ -145,8 +146,7 @@ def reconstruction(
     >>> print(audit.summary())
     H-orthogonal: 40 training rows of 40 (100.0%) recovered in 41 queries.
     """
-    if not callable(example_explainer):
-        raise InvalidInput(f"example_explainer is {type(example_explainer).__name__}; give a function of points")
+    check_function("example_explainer", example_explainer, "of points")
     low, high = _box(domain)
     dimension = len(low)
     _checks.whole("queries", queries)
@@ -163,12 +163,19 @@ def reconstruction(
     rows, shown = [], 0
     with progress("asking for examples", queries * len(wanted)) as advance:
         for strategy in wanted:
-            asker = Asker(example_explainer, dimension)
-            generator = np.random.default_rng((seed, ATTACKERS_STREAM))
-            ask_by(strategy, asker, queries, metric, (low, high), generator, advance)
-            advance(queries - len(asker.counts))
-            shown = asker.shown
-            rows.append(_row(strategy, asker, truth, groups))
+            points = next_points(strategy, (low, high), metric, np.random.default_rng((seed, ATTACKERS_STREAM)))
+            recovered: set[bytes] = set()
+            counts: list[int] = []
+            new: list[Floats] | None = None
+            while len(counts) < queries and (point := points.send(new)) is not None:
+                answer = _shown(example_explainer, point, dimension)
+                new = [row for row in {_key(row): row for row in answer}.values() if _key(row) not in recovered]
+                recovered.update(map(_key, new))
+                counts.append(len(recovered))
+                shown = len(answer)
+                advance(1)
+            advance(queries - len(counts))
+            rows.append(_row(strategy, recovered, counts, truth, groups))
     return ReconstructionAudit(
         rows=tuple(rows),
         dimension=dimension,
@@ -178,7 +185,7 @@ def reconstruction(
     )
 
 
-def _box(domain: int | tuple[object, object]) -> tuple[FloatArray, FloatArray]:
+def _box(domain: int | tuple[object, object]) -> tuple[Floats, Floats]:
     if isinstance(domain, int | np.integer) and domain >= 1:
         return -np.ones(domain), np.ones(domain)
     if isinstance(domain, tuple | list) and len(domain) == 2:
@@ -188,10 +195,12 @@ def _box(domain: int | tuple[object, object]) -> tuple[FloatArray, FloatArray]:
     raise InvalidInput(f"domain is {domain!r}; give the number of features, or two arrays: the least and the largest values")
 
 
-def _row(strategy: str, asker: Asker, truth: FloatArray | None, groups: Sequence[object] | None) -> StrategyRow:
+def _row(
+    strategy: str, recovered: set[bytes], counts: list[int], truth: Floats | None, groups: Sequence[object] | None
+) -> StrategyRow:
     share, by_group = None, {}
     if truth is not None:
-        hit = np.array([_key(row) in asker.recovered for row in truth])
+        hit = np.array([_key(row) in recovered for row in truth])
         share = float(hit.mean())
         names = np.array([str(group) for group in groups or ()])
         for name in np.unique(names):
@@ -199,103 +208,65 @@ def _row(strategy: str, asker: Asker, truth: FloatArray | None, groups: Sequence
             by_group[str(name)] = rate(int(inside.sum()), len(inside), CONFIDENCE)
     return StrategyRow(
         strategy=strategy,
-        queries=len(asker.counts),
-        recovered=len(asker.recovered),
+        queries=len(counts),
+        recovered=len(recovered),
         share=share,
-        over_queries=tuple(asker.counts),
+        over_queries=tuple(counts),
         by_group=by_group,
     )
 
 
-# What to ask next, and what was shown so far
+def _shown(explainer: Callable[..., object], point: Floats, dimension: int) -> Floats:
+    """The rows that are shown for a point: (k, features)."""
+    answer = np.asarray(explainer(point[None, :]), dtype=np.float64)
+    answer = answer[:, None, :] if answer.ndim == 2 else answer
+    if answer.ndim != 3 or len(answer) != 1 or answer.shape[2] != dimension:
+        raise InvalidInput(
+            f"example_explainer returned shape {answer.shape} for one point; it must return (points, k, {dimension})"
+        )
+    if not np.isfinite(answer).all():
+        raise InvalidInput("example_explainer returned NaN or infinity; it must return training rows")
+    return np.asarray(answer[0])
 
 
-class Asker:
-    """Asks, and remembers what was shown."""
-
-    def __init__(self, explainer: Callable[..., object], dimension: int) -> None:
-        self._explainer, self._dimension = explainer, dimension
-        self.recovered: dict[bytes, FloatArray] = {}
-        self.counts: list[int] = []
-        self.shown = 0
-
-    def ask(self, point: FloatArray) -> list[FloatArray]:
-        """Ask about one point; the rows that were not seen before."""
-        answer = np.asarray(self._explainer(point[None, :]), dtype=np.float64)
-        answer = answer[:, None, :] if answer.ndim == 2 else answer
-        if answer.ndim != 3 or len(answer) != 1 or answer.shape[2] != self._dimension:
-            raise InvalidInput(
-                f"example_explainer returned shape {answer.shape} for one point; it must return (points, k, "
-                f"{self._dimension})"
-            )
-        if not np.isfinite(answer).all():
-            raise InvalidInput("example_explainer returned NaN or infinity; it must return training rows")
-        self.shown = answer.shape[1]
-        new = []
-        for row in answer[0]:
-            if _key(row) not in self.recovered:
-                self.recovered[_key(row)] = row
-                new.append(row)
-        self.counts.append(len(self.recovered))
-        return new
-
-
-def _key(row: FloatArray) -> bytes:
+def _key(row: Floats) -> bytes:
     return (row + 0.0).tobytes()  # + 0.0: one zero, not two
 
 
-class Span:
-    """An orthonormal basis of what was seen, grown row by row."""
-
-    def __init__(self, dimension: int) -> None:
-        self._basis = np.zeros((dimension, dimension))
-        self.size = 0
-
-    def outside(self, vector: FloatArray) -> FloatArray:
-        """The part of a vector outside the span; projected twice, against rounding."""
-        basis = self._basis[: self.size]
-        for _ in range(2):
-            vector = vector - (basis @ vector) @ basis
-        return vector
-
-    def add(self, vector: FloatArray) -> None:
-        """Make the span hold one more vector."""
-        rest = self.outside(vector)
-        length = float(np.linalg.norm(rest))
-        if length > SMALLEST_NEW_DIRECTION * max(float(np.linalg.norm(vector)), 1e-300) and self.size < len(self._basis):
-            self._basis[self.size] = rest / length
-            self.size += 1
+# What to ask next
 
 
-def ask_by(
-    strategy: str,
-    asker: Asker,
-    queries: int,
-    metric: FloatArray | None,
-    domain: tuple[FloatArray, FloatArray],
-    generator: np.random.Generator,
-    advance: Advance,
-) -> None:
-    """Ask by one strategy until its queries are used up, or nothing is left to ask."""
-    if strategy in ("random", "walk"):
-        waiting: list[FloatArray] = []
-        for _ in range(queries):
-            point = waiting.pop(0) if waiting else generator.uniform(*domain)
-            shown = asker.ask(point)
-            waiting += shown if strategy == "walk" else []
-            advance(1)
-        return
-    dimension = len(domain[0])
-    span = Span(dimension)
+def next_points(
+    strategy: str, domain: tuple[Floats, Floats], metric: Floats | None, generator: np.random.Generator
+) -> Generator[Floats | None, list[Floats] | None, None]:
+    """What to ask: yields a point, is sent the rows that it showed for the first time; yields None when nothing is left."""
+    waiting: list[Floats] = []
+    while strategy in ("random", "walk"):
+        new = yield waiting.pop(0) if waiting else generator.uniform(*domain)
+        waiting += new or () if strategy == "walk" else ()
+    dimension, size = len(domain[0]), 0
+    basis = np.zeros((dimension, dimension))  # its first ``size`` rows: an orthonormal basis of what was seen
     scale = float(np.linalg.norm(domain[1] - domain[0])) / 2
-    for _ in range(queries):
-        point = span.outside(generator.normal(size=dimension))
+    while size < dimension:
+        point = _outside(basis[:size], generator.normal(size=dimension))
         length = float(np.linalg.norm(point))
-        if span.size >= dimension or length < SMALLEST_NEW_DIRECTION:
-            return  # everything that can be asked about was seen
-        new = asker.ask(point * (scale / length))
-        for row in new:
-            span.add(row if strategy == "orthogonal" or metric is None else metric @ row)
-        advance(1)
+        if length < SMALLEST_NEW_DIRECTION:
+            break
+        new = yield point * (scale / length)
         if not new and strategy == "H-orthogonal":
-            return  # what is left has no influence outside the span: nothing more can be shown
+            break  # what is left has no influence outside the span: nothing more can be shown
+        for row in new or ():
+            vector = row if strategy == "orthogonal" or metric is None else metric @ row
+            rest = _outside(basis[:size], vector)
+            length = float(np.linalg.norm(rest))
+            if length > SMALLEST_NEW_DIRECTION * max(float(np.linalg.norm(vector)), 1e-300) and size < dimension:
+                basis[size] = rest / length
+                size += 1
+    yield None
+
+
+def _outside(basis: Floats, vector: Floats) -> Floats:
+    """The part of a vector outside the span of a basis; projected twice, against rounding."""
+    for _ in range(2):
+        vector = vector - (basis @ vector) @ basis
+    return vector

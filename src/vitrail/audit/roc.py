@@ -17,16 +17,14 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, logit, ndtri
 from scipy.stats import rankdata
 
-from .bounds import clopper_pearson_lower, clopper_pearson_upper, wilson
+from .._types import Floats
+from .bounds import clopper_pearson, wilson
 
-FloatArray = NDArray[np.float64]
-
+# False positive rates at which true positive rates are reported.
 LOW_RATES = (0.01, 0.001)
-"""False positive rates at which true positive rates are reported."""
 
 CURVE_POINTS = 400
 
@@ -45,11 +43,17 @@ class Interval:
     lower: float
     upper: float
 
+    @classmethod
+    def around(cls, value: float, variance: float, confidence: float) -> Interval:
+        """In the normal approximation."""
+        reach = -float(ndtri((1 - confidence) / 2)) * math.sqrt(variance)
+        return cls(value, value - reach, value + reach)
+
     def __str__(self) -> str:
         return f"{self.value:.3f} [{self.lower:.3f}, {self.upper:.3f}]"
 
 
-def auc_of(members: FloatArray, others: FloatArray) -> float:
+def auc_of(members: Floats, others: Floats) -> float:
     """The chance that a member scores higher than a non-member; ties count half.
 
     Examples
@@ -62,25 +66,21 @@ def auc_of(members: FloatArray, others: FloatArray) -> float:
     return float((ranks[: len(members)].sum() / len(members) - (len(members) + 1) / 2) / len(others))
 
 
-def placements(members: FloatArray, others: FloatArray) -> tuple[FloatArray, FloatArray]:
+def placements(members: Floats, others: Floats) -> tuple[Floats, Floats]:
     """For each member the share of others below it, and for each other the share of members above it; ties count half."""
     m, n = len(members), len(others)
     joint = rankdata(np.concatenate([members, others]))
     return (joint[:m] - rankdata(members)) / n, 1 - (joint[m:] - rankdata(others)) / m
 
 
-def area_difference(
-    first: tuple[FloatArray, FloatArray], second: tuple[FloatArray, FloatArray], confidence: float
-) -> Interval:
+def area_difference(first: tuple[Floats, Floats], second: tuple[Floats, Floats], confidence: float) -> Interval:
     """The area of one attack minus that of another on the same people, with DeLong's interval."""
     gained = [ours - theirs for ours, theirs in zip(placements(*first), placements(*second), strict=True)]
-    value = float(gained[0].mean())
     variance = sum(float(side.var(ddof=1)) / len(side) for side in gained)
-    reach = -float(ndtri((1 - confidence) / 2)) * math.sqrt(variance)
-    return Interval(value, value - reach, value + reach)
+    return Interval.around(float(gained[0].mean()), variance, confidence)
 
 
-def area(members: FloatArray, others: FloatArray, confidence: float) -> Interval:
+def area(members: Floats, others: Floats, confidence: float) -> Interval:
     """The area under the ROC curve with DeLong's interval."""
     m, n = len(members), len(others)
     above, below = placements(members, others)
@@ -98,12 +98,10 @@ def area(members: FloatArray, others: FloatArray, confidence: float) -> Interval
 
 def rate(hits: int, trials: int, confidence: float) -> Interval:
     """A share with its Clopper-Pearson interval."""
-    level = (1 - confidence) / 2
-    low, high = clopper_pearson_lower(hits, trials, level), clopper_pearson_upper(hits, trials, level)
-    return Interval(hits / trials, float(low), float(high))
+    return Interval(hits / trials, *clopper_pearson(hits, trials, (1 - confidence) / 2))
 
 
-def bar_at(others: FloatArray, false_positive_rate: float) -> float:
+def bar_at(others: Floats, false_positive_rate: float) -> float:
     """The score that must be exceeded so that at most this share of non-members exceeds it."""
     allowed = math.floor(false_positive_rate * len(others) + 1e-9)
     if allowed >= len(others):
@@ -111,7 +109,7 @@ def bar_at(others: FloatArray, false_positive_rate: float) -> float:
     return float(np.partition(others, len(others) - 1 - allowed)[len(others) - 1 - allowed])
 
 
-def found_at(members: FloatArray, others: FloatArray, false_positive_rate: float, confidence: float) -> Interval:
+def found_at(members: Floats, others: Floats, false_positive_rate: float, confidence: float) -> Interval:
     """The share of members found while at most this share of non-members is accused.
 
     Examples
@@ -123,7 +121,7 @@ def found_at(members: FloatArray, others: FloatArray, false_positive_rate: float
     return rate(int(np.count_nonzero(members > bar_at(others, false_positive_rate))), len(members), confidence)
 
 
-def best_threshold(members: FloatArray, others: FloatArray) -> float:
+def best_threshold(members: Floats, others: Floats) -> float:
     """The threshold (members are at least as high) with the highest balanced accuracy; halfway into the gap."""
     pooled = np.unique(np.concatenate([members, others]))
     member_share = 1 - np.searchsorted(np.sort(members), pooled) / len(members)
@@ -134,7 +132,7 @@ def best_threshold(members: FloatArray, others: FloatArray) -> float:
     return middle if below < middle <= above else above  # no midpoint beside an infinity and between adjacent floats
 
 
-def balanced_accuracy(members: FloatArray, others: FloatArray, threshold: float, confidence: float) -> Interval:
+def balanced_accuracy(members: Floats, others: Floats, threshold: float, confidence: float) -> Interval:
     """The mean of the two shares judged rightly, at a threshold."""
     z = -float(ndtri((1 - confidence) / 2))
     right = members >= threshold, others < threshold
@@ -145,7 +143,7 @@ def balanced_accuracy(members: FloatArray, others: FloatArray, threshold: float,
     return Interval(value, max(value - down, 0.0), min(value + up, 1.0))
 
 
-def curve(members: FloatArray, others: FloatArray) -> tuple[FloatArray, FloatArray]:
+def curve(members: Floats, others: Floats) -> tuple[Floats, Floats]:
     """False and true positive rates over all thresholds, thinned for a picture on logarithmic axes."""
     bars = np.unique(np.concatenate([members, others]))[::-1]
     false = np.searchsorted(np.sort(-others), -bars, side="right") / len(others)

@@ -1,21 +1,19 @@
 """Many small networks of one architecture, trained at once: shadow models for the price of a few.
 
-Weights of all networks lie in one flat buffer, layer by layer as (models, inputs, outputs), so that a step is one batched
-matrix product per layer, and an optimiser's step a handful of passes over one array. Losses are summed over networks, and
-no weight touches two of them: every network gets the gradient that it would get alone, and optimisers that work weight by
-weight (SGD, Adagrad, Adam) take the same steps. What is saved is overhead, which is nearly everything for small networks
-on small batches, and the idle width of a GPU.
+Weights are stacked over networks, layer by layer as (models, inputs, outputs), so that a step is one batched matrix product
+per layer. Losses are summed over networks, and no weight touches two of them: every network gets the gradient that it would
+get alone, and optimisers that work weight by weight (SGD, Adagrad, Adam) take the same steps. What is saved is overhead,
+which is nearly everything for small networks on small batches, and the idle width of a GPU.
 
-Derivatives are written out, three lines per layer: automatic differentiation of the same chain with torch's optimiser takes
-1.5 times as long on a CPU (``tests/audit_attacks`` checks that both agree). Explanations and predictions are computed in
-double precision: a saturated network's gradients are differences of numbers close to 1, and an attacker would see rounding.
+Explanations and predictions are computed in double precision: a saturated network's gradients are differences of numbers
+close to 1, and an attacker would see rounding.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
@@ -23,49 +21,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _checks
+from .._types import Bools, Floats
 from ..errors import InvalidInput
 from ..progress import Advance, progress
-from .signals import BoolArray, FloatArray, LabelArray, class_labels
-from .targets import METHODS, Settings, attributions
+from .signals import LabelArray, class_labels
+from .targets import Adapter, Target, gradient, predictions
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor
     from torch.nn import Module
 
-IndexArray = NDArray[np.int64]
 Optimizer = Literal["adam", "adagrad", "sgd"]
-
-ADAM_DECAYS = (0.9, 0.999)
-TINY = {"adam": 1e-8, "adagrad": 1e-10}
-MEMORIES = {"adam": 2, "adagrad": 1, "sgd": 0}
-ELEMENTS_AT_ONCE = 2**23
-"""Points are predicted in pieces of about so many numbers over all networks."""
-STARTS = 5
-LARGEST_SCORE = 8.0
-"""Standardised features are cut here: one saturated network's outlier would blind an attacker."""
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """What is under attack.
-
-    Parameters
-    ----------
-    explain : callable
-        ``explain(points) -> array (points, width)``, or anything with such an array as ``.values``. See
-        ``vitrail.audit.targets`` for adapters.
-    predict : callable, optional
-        ``predict(points)`` gives class probabilities (points, classes), or (points,) for two classes.
-    counterfactuals : callable, optional
-        ``counterfactuals(points) -> array (points, features)``, NaN where none was found.
-    name : str
-        For reports.
-    """
-
-    explain: Callable[..., object]
-    predict: Callable[..., object] | None = None
-    counterfactuals: Callable[..., object] | None = None
-    name: str = "explainer"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,10 +48,9 @@ class Networks:
     optimizer : {"adam", "adagrad", "sgd"}
     learning_rate, learning_rate_decay, weight_decay : float
         As in torch.optim; ``learning_rate_decay`` is Adagrad's.
-    explain : str
-        The explanation that ``model(i)`` offers; one of ``vitrail.audit.targets.METHODS``.
-    settings : Settings
-        Its numbers.
+    explain : callable
+        The explanation that ``model(i)`` offers: an adapter of ``vitrail.audit.targets`` for torch modules, such as
+        ``integrated_gradients``, or ``functools.partial(smooth_gradient, samples=10)``.
     n_classes : int, optional
         Public; by default read off the labels.
     device : str
@@ -100,7 +65,7 @@ class Networks:
     >>> labels = (points[:, 0] > 0).astype(int)
     >>> halves = [generator.permutation(200)[:100] for _ in range(8)]
     >>> trained = Networks(hidden=(8,), epochs=5).fit(points, labels, halves)
-    >>> trained.predict(points).shape, trained.explain(points, "gradient").shape
+    >>> trained.predict(points).shape, trained.explain(points).shape
     ((8, 200, 2), (8, 200, 5))
     """
 
@@ -112,20 +77,20 @@ class Networks:
     learning_rate: float = 1e-3
     learning_rate_decay: float = 0.0
     weight_decay: float = 0.0
-    explain: str = "gradient"
-    settings: Settings = field(default_factory=Settings)
+    explain: Adapter = gradient
     n_classes: int | None = None
     device: str = "cpu"
     seed: int = 0
 
     def __post_init__(self) -> None:
         _checks.choice("activation", self.activation, ("tanh", "relu"))
-        _checks.choice("optimizer", self.optimizer, tuple(MEMORIES))
-        _checks.choice("explain", self.explain, METHODS)
+        _checks.choice("optimizer", self.optimizer, ("adam", "adagrad", "sgd"))
+        if not callable(self.explain):
+            raise InvalidInput(f"explain is {self.explain!r}; give an adapter, such as vitrail.audit.targets.gradient")
         for name, value in (("epochs", self.epochs), ("batch_size", self.batch_size), *(("hidden", n) for n in self.hidden)):
             _checks.whole(name, value)
 
-    def fit(self, points: object, labels: object, chosen: Sequence[IndexArray], *, weights: object = None) -> Trained:
+    def fit(self, points: object, labels: object, chosen: Sequence[LabelArray], *, weights: object = None) -> Trained:
         """Train one network on each choice of rows; choices must be equally large.
 
         Parameters
@@ -139,7 +104,7 @@ class Networks:
         """
         import torch
 
-        x = np.asarray(points, dtype=np.float32).reshape(len(np.asarray(points)), -1)
+        x = _flat(points).astype(np.float32)
         y = class_labels(labels, len(x), "the shadow models' rows")
         sizes = {len(rows) for rows in chosen}
         if len(sizes) != 1 or sizes == {0}:
@@ -151,69 +116,45 @@ class Networks:
         def tensor(values: NDArray[np.generic]) -> Tensor:
             return torch.as_tensor(values, device=self.device)
 
-        index = tensor(np.stack([np.asarray(rows, dtype=np.int64) for rows in chosen]))
-        n_classes = self.n_classes or int(y.max()) + 1
         generator = torch.Generator(device=self.device).manual_seed(self.seed)
-        start = Weights.glorot(len(chosen), (x.shape[1], *self.hidden, n_classes), self.device, generator)
-        counts = None if weights is None else tensor(np.asarray(weights, dtype=np.float32))
+        widths = (x.shape[1], *self.hidden, self.n_classes or int(y.max()) + 1)
+        matrices = glorot(len(chosen), widths, self.device, generator)
+        index = tensor(np.stack([np.asarray(rows, dtype=np.int64) for rows in chosen]))
+        counts = tensor(np.ones(len(x), dtype=np.float32) if weights is None else np.asarray(weights, dtype=np.float32))
         with progress("training shadow models", self.epochs) as advance:
-            descend(start, tensor(x), tensor(y), counts, index, self, generator, advance)
-        return Trained(tuple(matrix.double() for matrix in start.matrices), self)
-
-    def train_many(self, points: object, labels: object, chosen: Sequence[IndexArray]) -> list[Target]:
-        """What ``vitrail.audit.membership`` asks of its shadow models."""
-        trained = self.fit(points, labels, chosen)
-        return [trained.model(index) for index in range(len(chosen))]
+            descend(matrices, (tensor(x), tensor(y), counts), index, self, generator, advance)
+        doubles = [matrix.detach().double() for matrix in matrices]
+        return Trained(tuple(as_module(doubles, model, self.activation) for model in range(len(chosen))), self)
 
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """Networks that ``Networks.fit`` trained: ``matrices`` are W1, b1, W2, b2, ..., each (models, ., .), in doubles."""
+    """Networks that ``Networks.fit`` trained: torch modules that return logits, in doubles."""
 
-    matrices: tuple[Tensor, ...]
+    modules: tuple[Module, ...]
     recipe: Networks
 
     def __len__(self) -> int:
-        return int(self.matrices[0].shape[0])
+        return len(self.modules)
 
-    def module(self, index: int) -> Module:
-        """One of the networks as a torch module that returns logits."""
-        import torch
-
-        layers = []
-        for weight, bias in zip(self.matrices[::2], self.matrices[1::2], strict=True):
-            linear = torch.nn.Linear(*weight.shape[1:], device="meta")  # without weights of its own
-            linear.weight, linear.bias = torch.nn.Parameter(weight[index].T), torch.nn.Parameter(bias[index, 0])
-            layers += [linear, torch.nn.Tanh() if self.recipe.activation == "tanh" else torch.nn.ReLU()]
-        return torch.nn.Sequential(*layers[:-1])
-
-    def predict(self, points: object) -> FloatArray:
+    def predict(self, points: object) -> Floats:
         """Class probabilities (models, people, classes)."""
-        import torch
+        rows = _flat(points)
+        return np.stack([predictions(module)(rows) for module in self.modules])
 
-        rows = np.asarray(points, dtype=np.float64).reshape(len(np.asarray(points)), -1)
-        piece = max(1, ELEMENTS_AT_ONCE // max(1, len(self) * rows.shape[1]))
-        answers = []
-        for start in range(0, len(rows), piece):
-            entered = torch.as_tensor(rows[start : start + piece], device=self.recipe.device)
-            *_, logits = forward(self.matrices, entered.expand(len(self), *entered.shape), self.recipe.activation)
-            answers.append(torch.softmax(logits, dim=-1).cpu().numpy())
-        return np.concatenate(answers, axis=1)
+    def explain(self, points: object, adapter: Adapter | None = None) -> Floats:
+        """Explanations (models, people, features), by the recipe's adapter or another."""
+        chosen, rows = adapter or self.recipe.explain, _flat(points)
+        return np.stack([chosen(module)(rows) for module in self.modules])
 
-    def explain(self, points: object, method: str | None = None) -> FloatArray:
-        """Explanations (models, people, features)."""
-        rows = np.asarray(points, dtype=np.float64).reshape(len(np.asarray(points)), -1)
-        chosen, settings = self.recipe.explain if method is None else method, self.recipe.settings
-        return np.stack([attributions(self.module(index), chosen, settings, rows) for index in range(len(self))])
-
-    def accuracy(self, points: object, labels: object) -> FloatArray:
+    def accuracy(self, points: object, labels: object) -> Floats:
         """The share of rows that each network classifies rightly."""
         right = self.predict(points).argmax(axis=2) == np.asarray(labels)[None, :]
         return np.asarray(right.mean(axis=1), dtype=np.float64)
 
     def only(self, index: int) -> Trained:
         """One of the networks."""
-        return Trained(tuple(matrix[index : index + 1] for matrix in self.matrices), self.recipe)
+        return Trained(self.modules[index : index + 1], self.recipe)
 
     def model(self, index: int) -> Target:
         """One of the networks as a target of attacks."""
@@ -221,16 +162,24 @@ class Trained:
         return Target(lambda points: alone.explain(points)[0], lambda points: alone.predict(points)[0])
 
 
-def votes(
-    recipe: Networks, known: FloatArray, classes: LabelArray, asked: FloatArray, *, balanced: bool = False
-) -> FloatArray:
+def _flat(points: object) -> Floats:
+    rows = np.asarray(points, dtype=np.float64)
+    return rows.reshape(len(rows), -1)
+
+
+STARTS = 5
+# Standardised features are cut here: one saturated network's outlier would blind an attacker.
+LARGEST_SCORE = 8.0
+
+
+def votes(recipe: Networks, known: Floats, classes: LabelArray, asked: Floats, *, balanced: bool = False) -> Floats:
     """Class probabilities (networks, asked, classes) by networks of several starts; one start alone is noisy on few rows.
 
     Features are standardised on the ``known`` rows. With ``balanced`` every class counts the same, whatever its size.
     """
     centre, scale = known.mean(axis=0), known.std(axis=0)
 
-    def standard(rows: FloatArray) -> FloatArray:
+    def standard(rows: Floats) -> Floats:
         scores = (rows - centre) / np.where(scale > 0, scale, 1.0)
         return np.asarray(np.clip(scores, -LARGEST_SCORE, LARGEST_SCORE), dtype=np.float64)
 
@@ -240,13 +189,23 @@ def votes(
     return trained.predict(standard(asked))
 
 
-def halves(models: int, rows: int, size: int, seed: int) -> tuple[list[IndexArray], BoolArray]:
+def some_of_each(classes: LabelArray, share: float, seed: int) -> Bools:
+    """A random share of every class, as a mask: whom an attacker learns from."""
+    generator = np.random.default_rng(seed)
+    chosen = np.zeros(len(classes), dtype=np.bool_)
+    for value in range(int(classes.max()) + 1):
+        people = generator.permutation(np.flatnonzero(classes == value))
+        chosen[people[: int(share * len(people))]] = True
+    return chosen
+
+
+def halves(models: int, rows: int, size: int, seed: int) -> tuple[list[LabelArray], Bools]:
     """Random choices of ``size`` rows, paired so that every row is in as many as it is out of; and who is in which.
 
     With ``size`` half of the rows, models come in pairs that take complementary halves.
     """
     generator = np.random.default_rng(seed)
-    chosen: list[IndexArray] = []
+    chosen: list[LabelArray] = []
     while len(chosen) < models:
         order = generator.permutation(rows)
         chosen.append(np.sort(order[:size]))
@@ -258,11 +217,11 @@ def halves(models: int, rows: int, size: int, seed: int) -> tuple[list[IndexArra
     return chosen, inside
 
 
-def as_targets(shadow: object, points: FloatArray, labels: LabelArray, chosen: Sequence[IndexArray]) -> list[Target]:
-    """Shadow models by whatever ``shadow`` is: something that trains many at once, or a function that trains one."""
-    many = getattr(shadow, "train_many", None)
-    if many is not None:
-        return list(many(points, labels, chosen))
+def as_targets(shadow: object, points: Floats, labels: LabelArray, chosen: Sequence[LabelArray]) -> list[Target]:
+    """Shadow models by whatever ``shadow`` is: networks, trained at once, or a function that trains one model."""
+    if isinstance(shadow, Networks):
+        trained = shadow.fit(points, labels, chosen)
+        return [trained.model(index) for index in range(len(chosen))]
     if not callable(shadow):
         raise InvalidInput(
             f"shadow is {type(shadow).__name__}; give a function train(points, labels) -> (explain, predict), or "
@@ -286,114 +245,68 @@ def as_targets(shadow: object, points: FloatArray, labels: LabelArray, chosen: S
 # Training, all networks at once
 
 
-@dataclass(slots=True)
-class Weights:
-    """Weights of many networks in one buffer; ``matrices`` are views of it: W1, b1, W2, b2, ..."""
+def glorot(models: int, widths: Sequence[int], device: str, generator: Generator) -> list[Tensor]:
+    """Glorot uniform weights and zero biases: W1, b1, W2, b2, ..., each (models, ., .)."""
+    import torch
 
-    flat: Tensor
-    matrices: list[Tensor]
+    matrices = []
+    for inputs, outputs in pairwise(widths):
+        reach = math.sqrt(6 / (inputs + outputs))
+        weight = torch.zeros((models, inputs, outputs), device=device).uniform_(-reach, reach, generator=generator)
+        matrices += [weight, torch.zeros((models, 1, outputs), device=device)]
+    return matrices
 
-    @classmethod
-    def like(cls, models: int, widths: Sequence[int], device: str) -> Weights:
-        """Zeros."""
-        import torch
 
-        shapes = []
-        for inputs, outputs in pairwise(widths):
-            shapes += [(models, inputs, outputs), (models, 1, outputs)]
-        sizes = [math.prod(shape) for shape in shapes]
-        flat = torch.zeros(sum(sizes), device=device)
-        return cls(flat, [piece.view(shape) for piece, shape in zip(flat.split(sizes), shapes, strict=True)])
+def as_module(matrices: Sequence[Tensor], model: int, activation: str) -> Module:
+    """One of the networks as a torch module that returns logits."""
+    import torch
 
-    @classmethod
-    def glorot(cls, models: int, widths: Sequence[int], device: str, generator: Generator) -> Weights:
-        """Glorot uniform weights and zero biases."""
-        made = cls.like(models, widths, device)
-        for matrix in made.matrices[::2]:
-            reach = math.sqrt(6 / (matrix.shape[1] + matrix.shape[2]))
-            matrix.uniform_(-reach, reach, generator=generator)
-        return made
+    layers: list[Module] = []
+    for weight, bias in zip(matrices[::2], matrices[1::2], strict=True):
+        linear = torch.nn.Linear(*weight.shape[1:], device="meta")  # without weights of its own
+        linear.weight, linear.bias = torch.nn.Parameter(weight[model].T), torch.nn.Parameter(bias[model, 0])
+        layers += [linear, torch.nn.Tanh() if activation == "tanh" else torch.nn.ReLU()]
+    return torch.nn.Sequential(*layers[:-1])
+
+
+def forward(matrices: Sequence[Tensor], points: Tensor, activation: str) -> Tensor:
+    """Logits (models, people, classes) of points (models, people, features)."""
+    import torch
+
+    for layer in range(0, len(matrices), 2):
+        if layer:
+            points = points.tanh() if activation == "tanh" else points.relu()
+        points = torch.baddbmm(matrices[layer + 1], points, matrices[layer])
+    return points
 
 
 def descend(
-    weights: Weights,
-    points: Tensor,
-    classes: Tensor,
-    row_weights: Tensor | None,
+    matrices: Sequence[Tensor],
+    data: tuple[Tensor, Tensor, Tensor],
     index: Tensor,
     how: Networks,
     generator: Generator,
     advance: Advance,
 ) -> None:
-    """Train in place: network i on the rows ``index[i]``, every epoch in an order of its own."""
+    """Train in place: network i on the rows ``index[i]`` of points, classes and row weights, each epoch in its own order."""
     import torch
 
-    models, rows = index.shape
-    widths = [matrix.shape[1] for matrix in weights.matrices[::2]] + [weights.matrices[-1].shape[2]]
-    gradients = Weights.like(models, widths, str(index.device))
-    memory = [torch.zeros_like(weights.flat) for _ in range(MEMORIES[how.optimizer])]
-    taken = 0
-    for _ in range(how.epochs):
-        order = torch.rand((models, rows), generator=generator, device=index.device).argsort(dim=1)
-        shuffled = index.gather(1, order)
-        for first in range(0, rows, how.batch_size):
-            batch = shuffled[:, first : first + how.batch_size].contiguous()
-            flat = batch.view(-1)
-            entered = points.index_select(0, flat).view(models, batch.shape[1], -1)
-            counts = None if row_weights is None else row_weights.index_select(0, flat).view(batch.shape)
-            into_gradients(weights, gradients, entered, classes.index_select(0, flat), counts, how.activation)
-            taken += 1
-            take_step(weights.flat, gradients.flat, memory, taken, how)
-        advance(1)
-
-
-def forward(matrices: Sequence[Tensor], points: Tensor, activation: str) -> list[Tensor]:
-    """Points (models, people, features), the values after every hidden layer, and the logits."""
-    import torch
-
-    values = [points]
-    for layer in range(0, len(matrices), 2):
-        value = torch.bmm(values[-1], matrices[layer]).add_(matrices[layer + 1])
-        if layer + 2 < len(matrices):
-            value = value.tanh_() if activation == "tanh" else value.relu_()
-        values.append(value)
-    return values
-
-
-def into_gradients(
-    weights: Weights, gradients: Weights, points: Tensor, classes: Tensor, counts: Tensor | None, activation: str
-) -> None:
-    """The gradient of every network's mean cross-entropy over its batch; ``classes`` flat over (models, batch)."""
-    import torch
-
-    matrices = weights.matrices
-    values = forward(matrices, points, activation)
-    signal = torch.softmax(values[-1], dim=2)
-    signal.view(-1, signal.shape[2]).scatter_add_(1, classes.view(-1, 1), torch.full_like(signal[..., :1], -1.0).view(-1, 1))
-    signal = signal.div_(points.shape[1]) if counts is None else signal.mul_(counts[:, :, None] / points.shape[1])
-    for layer in range(len(matrices) - 2, -1, -2):
-        before = values[layer // 2]
-        torch.bmm(before.transpose(1, 2), signal, out=gradients.matrices[layer])
-        torch.sum(signal, dim=1, keepdim=True, out=gradients.matrices[layer + 1])
-        if layer:
-            signal = torch.bmm(signal, matrices[layer].transpose(1, 2))
-            signal.mul_(before.square_().neg_().add_(1.0) if activation == "tanh" else before.sign_())
-
-
-def take_step(weights: Tensor, gradient: Tensor, memory: list[Tensor], taken: int, how: Networks) -> None:
-    """One step of the optimiser, in place, as torch.optim defines it."""
-    if how.weight_decay:
-        gradient.add_(weights, alpha=how.weight_decay)
-    rate = how.learning_rate
-    if how.optimizer == "sgd":
-        weights.add_(gradient, alpha=-rate)
-    elif how.optimizer == "adagrad":
-        memory[0].addcmul_(gradient, gradient)
-        scale = memory[0].sqrt().add_(TINY["adagrad"])
-        weights.addcdiv_(gradient, scale, value=-rate / (1 + (taken - 1) * how.learning_rate_decay))
+    points, classes, counts = data
+    for matrix in matrices:
+        matrix.requires_grad_(True)
+    optimizer: torch.optim.Optimizer
+    rates = {"lr": how.learning_rate, "weight_decay": how.weight_decay}
+    if how.optimizer == "adagrad":
+        optimizer = torch.optim.Adagrad(matrices, lr_decay=how.learning_rate_decay, **rates)
     else:
-        first, second = ADAM_DECAYS
-        memory[0].lerp_(gradient, 1 - first)
-        memory[1].mul_(second).addcmul_(gradient, gradient, value=1 - second)
-        scale = memory[1].sqrt().div_(math.sqrt(1 - second**taken)).add_(TINY["adam"])
-        weights.addcdiv_(memory[0], scale, value=-rate / (1 - first**taken))
+        kinds = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}
+        optimizer = kinds[how.optimizer](matrices, fused=True, **rates)
+    for _ in range(how.epochs):
+        order = torch.rand(index.shape, generator=generator, device=index.device).argsort(dim=1)
+        for batch in index.gather(1, order).split(how.batch_size, dim=1):
+            logits = forward(matrices, points[batch], how.activation)
+            losses = torch.nn.functional.cross_entropy(logits.mT, classes[batch], reduction="none")
+            optimizer.zero_grad()
+            (losses * counts[batch]).mean(dim=1).sum().backward()
+            optimizer.step()
+        advance(1)

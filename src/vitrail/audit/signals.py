@@ -16,15 +16,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from .._types import Floats
 from ..errors import InvalidInput
 
-FloatArray = NDArray[np.float64]
 LabelArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 Source = Literal["explanation", "prediction", "counterfactual"]
-
-SMALLEST = 1e-20
-"""Below this a variance, norm or probability counts as this: a saturated network's last bits say nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,25 +30,29 @@ class Signal:
     name: str
     source: Source
     sign: int
-    values: FloatArray
-    normal: FloatArray
+    values: Floats
+    normal: Floats
 
     @property
-    def scores(self) -> FloatArray:
+    def scores(self) -> Floats:
         """Larger for members."""
         return self.sign * self.values
 
 
-def logarithm(values: FloatArray) -> FloatArray:
+# Below this a variance, norm or probability counts as this: a saturated network's last bits say nothing.
+SMALLEST = 1e-20
+
+
+def logarithm(values: Floats) -> Floats:
     """The logarithm of values that may be 0."""
     return np.asarray(np.log(np.maximum(values, SMALLEST)), dtype=np.float64)
 
 
-def _variance(vectors: FloatArray) -> FloatArray:
+def _variance(vectors: Floats) -> Floats:
     return np.asarray(np.square(vectors - vectors.mean(axis=1, keepdims=True)).sum(axis=1), dtype=np.float64)
 
 
-def explanation_signals(vectors: FloatArray) -> list[Signal]:
+def explanation_signals(vectors: Floats) -> list[Signal]:
     """Variance, L1 and L2 norm of every explanation.
 
     Examples
@@ -67,7 +67,7 @@ def explanation_signals(vectors: FloatArray) -> list[Signal]:
     return [Signal(name, "explanation", -1, value, logarithm(value)) for name, value in values.items()]
 
 
-def prediction_signals(probabilities: FloatArray, labels: LabelArray | None) -> list[Signal]:
+def prediction_signals(probabilities: Floats, labels: LabelArray | None) -> list[Signal]:
     """Prediction variance, and with labels the loss; both become log odds where a Gaussian law is wanted."""
     sureness = log_odds(probabilities, probabilities.argmax(axis=1))
     signals = [Signal("prediction variance", "prediction", 1, _variance(probabilities), sureness)]
@@ -78,7 +78,7 @@ def prediction_signals(probabilities: FloatArray, labels: LabelArray | None) -> 
     return signals
 
 
-def log_odds(probabilities: FloatArray, classes: LabelArray) -> FloatArray:
+def log_odds(probabilities: Floats, classes: LabelArray) -> Floats:
     """log p_y - log(sum of the others), which stays exact where p_y rounds to 1."""
     people = np.arange(len(classes))
     others = probabilities.copy()
@@ -86,18 +86,10 @@ def log_odds(probabilities: FloatArray, classes: LabelArray) -> FloatArray:
     return logarithm(probabilities[people, classes]) - logarithm(others.sum(axis=1))
 
 
-def distance_signal(points: FloatArray, counterfactuals: Callable[..., object]) -> Signal:
+def distance_signal(points: Floats, counterfactuals: Callable[..., object]) -> Signal:
     """How far a person is from their counterfactual; farther than everybody else where none was found."""
-    nearest = np.asarray(counterfactuals(points), dtype=np.float64)
-    if nearest.shape != points.shape:
-        raise InvalidInput(
-            f"counterfactuals returned shape {nearest.shape} for points of shape {points.shape}; it must return one point "
-            "each, NaN where there is none"
-        )
-    distance = np.linalg.norm((nearest - points).reshape(len(points), -1), axis=1)
+    distance = np.linalg.norm((nearest_points(counterfactuals, points) - points).reshape(len(points), -1), axis=1)
     known = np.isfinite(distance)
-    if not known.any():
-        raise InvalidInput("counterfactuals found no answer for anybody; there is no distance to attack")
     distance = np.where(known, distance, 2 * distance[known].max() + 1.0)
     return Signal("counterfactual distance", "counterfactual", 1, distance, logarithm(distance))
 
@@ -105,7 +97,7 @@ def distance_signal(points: FloatArray, counterfactuals: Callable[..., object]) 
 # Reading what callers give and what their functions return
 
 
-def finite_rows(values: object, what: str, *, fewest: int = 1, rows: int | None = None) -> FloatArray:
+def finite_rows(values: object, what: str, *, fewest: int = 1, rows: int | None = None) -> Floats:
     """Finite numbers, one row per person: at least ``fewest`` of them, or exactly ``rows``."""
     try:
         array = np.asarray(values, dtype=np.float64)
@@ -127,7 +119,7 @@ def finite_rows(values: object, what: str, *, fewest: int = 1, rows: int | None 
     return array
 
 
-def explained(explain: Callable[..., object], points: FloatArray, what: str) -> FloatArray:
+def explained(explain: Callable[..., object], points: Floats, what: str) -> Floats:
     """Explanations of points as a matrix (points, width)."""
     answer = explain(points)
     values = getattr(answer, "values", answer)  # a Vitrail or shap explanation
@@ -135,7 +127,7 @@ def explained(explain: Callable[..., object], points: FloatArray, what: str) -> 
     return array.reshape(len(points), -1)
 
 
-def predicted(predict: Callable[..., object], points: FloatArray, what: str) -> FloatArray:
+def predicted(predict: Callable[..., object], points: Floats, what: str) -> Floats:
     """Predictions as class probabilities (points, classes); one number per point is the probability of the second class."""
     array = finite_rows(predict(points), f"predictions for {what}", rows=len(points))
     if array.ndim > 2:
@@ -151,6 +143,19 @@ def predicted(predict: Callable[..., object], points: FloatArray, what: str) -> 
             "logits)"
         )
     return np.clip(array, 0.0, 1.0)
+
+
+def nearest_points(counterfactuals: Callable[..., object], points: Floats) -> Floats:
+    """The counterfactual of every point, NaN where there is none; somebody has one."""
+    nearest = np.asarray(counterfactuals(points), dtype=np.float64)
+    if nearest.shape != points.shape:
+        raise InvalidInput(
+            f"counterfactuals returned shape {nearest.shape} for points of shape {points.shape}; it must return one point "
+            "each, NaN where there is none"
+        )
+    if not np.isfinite(nearest.reshape(len(points), -1)).all(axis=1).any():
+        raise InvalidInput("counterfactuals found no answer for anybody; there is nothing to attack with")
+    return nearest
 
 
 def class_labels(labels: object, count: int, what: str) -> LabelArray:

@@ -18,38 +18,51 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import numpy as np
 
 from .. import _checks
+from .._types import Floats
 from ..errors import InvalidInput
-from .signals import FloatArray
 
 if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn import Module
 
 Explained = Literal["probability", "logit"]
+Output: TypeAlias = "Callable[[Tensor, Tensor], Tensor]"
 
-METHODS = (
-    "gradient",
-    "input x gradient",
-    "integrated gradients",
-    "guided backpropagation",
-    "layer relevance",
-    "smooth gradient",
-)
 RELEVANCE_EPSILON = 1e-6
 POINTS_AT_ONCE = 1024
 
 
-class Explain(Protocol):
-    """The protocol: explanations of public points, one row each."""
+# Explanations of public points: ``explain(points) -> array (points, width)``; and what makes one of a torch module.
+Explain: TypeAlias = Callable[..., Floats]
+Adapter: TypeAlias = "Callable[[Module], Explain]"
 
-    def __call__(self, points: object, /) -> FloatArray:
-        """Explanations (points, width)."""
-        ...
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What is under attack.
+
+    Parameters
+    ----------
+    explain : callable
+        ``explain(points) -> array (points, width)``, or anything with such an array as ``.values``. The
+        adapters below make one.
+    predict : callable, optional
+        ``predict(points)`` gives class probabilities (points, classes), or (points,) for two classes.
+    counterfactuals : callable, optional
+        ``counterfactuals(points) -> array (points, features)``, NaN where none was found.
+    name : str
+        For reports.
+    """
+
+    explain: Callable[..., object]
+    predict: Callable[..., object] | None = None
+    counterfactuals: Callable[..., object] | None = None
+    name: str = "explainer"
 
 
 def predictions(module: Module) -> Explain:
@@ -89,12 +102,16 @@ def gradient(module: Module, *, of: Explained = "probability") -> Explain:
     >>> gradient(layer, of="logit")(np.array([[3.0, 1.0], [0.0, 2.0]])).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
-    return _method(module, "gradient", Settings(of=of))
+    return _explaining(module, of, _gradient)
 
 
 def input_x_gradient(module: Module, *, of: Explained = "probability") -> Explain:
     """Each feature times its gradient."""
-    return _method(module, "input x gradient", Settings(of=of))
+
+    def look(output: Output, points: Tensor, classes: Tensor) -> Tensor:
+        return _captum().InputXGradient(output).attribute(points, additional_forward_args=classes)
+
+    return _explaining(module, of, look)
 
 
 def integrated_gradients(
@@ -115,24 +132,42 @@ def integrated_gradients(
     >>> bool(abs(integrated_gradients(module)(x).sum() - gap) < 1e-3)
     True
     """
-    return _method(module, "integrated gradients", Settings(of=of, baseline=baseline, steps=steps))
+    _checks.whole("steps", steps)
+
+    def look(output: Output, points: Tensor, classes: Tensor) -> Tensor:
+        path = {"n_steps": steps, "method": "riemann_middle", "internal_batch_size": len(points)}
+        return _captum().IntegratedGradients(output).attribute(points, baseline, additional_forward_args=classes, **path)
+
+    return _explaining(module, of, look)
 
 
 def smooth_gradient(
     module: Module, *, sigma: float = 0.15, samples: int = 50, of: Explained = "probability", seed: int = 0
 ) -> Explain:
     """The mean gradient at the point plus Gaussian noise."""
-    return _method(module, "smooth gradient", Settings(of=of, sigma=sigma, samples=samples, seed=seed))
+    _checks.whole("samples", samples)
+    _checks.number("sigma", sigma, low=0.0, high=1e100)
+
+    def look(output: Output, points: Tensor, classes: Tensor) -> Tensor:
+        import torch
+
+        tunnel = _captum().NoiseTunnel(_captum().Saliency(output))
+        noise = {"nt_samples": samples, "nt_samples_batch_size": 1, "stdevs": sigma}
+        with torch.random.fork_rng(devices=[points.device] if points.is_cuda else []):
+            torch.manual_seed(seed)
+            return tunnel.attribute(points, abs=False, additional_forward_args=classes, **noise)
+
+    return _explaining(module, of, look)
 
 
 def guided_backpropagation(module: Module, *, of: Explained = "probability") -> Explain:
     """Gradients that only let positive signals back through activation layers (``torch.nn.ReLU`` and its like)."""
-    return _method(module, "guided backpropagation", Settings(of=of))
+    return _explaining(module, of, lambda *asked: _guided(module, lambda: _gradient(*asked)))
 
 
 def layer_relevance(module: Module) -> Explain:
     """Layer-wise relevance propagation (epsilon rule) from the predicted class's logit; for a ``torch.nn.Sequential``."""
-    return _method(module, "layer relevance", Settings())
+    return _explaining(module, "logit", lambda _, points, classes: _relevance(module, points, classes))
 
 
 def captum(attribution: object, **options: object) -> Explain:
@@ -176,7 +211,7 @@ def lime(explainer: object, predict: Callable[..., object], *, width: int, **opt
         raise InvalidInput(f"explainer is {type(explainer).__name__}; give a LimeTabularExplainer")
     options.setdefault("num_features", width)
 
-    def look(points: object, /) -> FloatArray:
+    def look(points: object) -> Floats:
         rows = np.asarray(points, dtype=np.float64)
         vectors = np.zeros((len(rows), width))
         for vector, row in zip(vectors, rows, strict=True):
@@ -200,7 +235,7 @@ def shap(explainer: Callable[..., object]) -> Explain:
     [[5.0, 7.0]]
     """
 
-    def look(points: object, /) -> FloatArray:
+    def look(points: object) -> Floats:
         answer = explainer(points)
         values = np.asarray(getattr(answer, "values", answer), dtype=np.float64)
         if values.ndim == 3:
@@ -223,58 +258,16 @@ def vitrail(explainer: Callable[..., object], **options: object) -> Explain:
     (2, 3)
     """
 
-    def look(points: object, /) -> FloatArray:
+    def look(points: object) -> Floats:
         return np.asarray(getattr(explainer(points, **options), "values"), dtype=np.float64)  # noqa: B009
 
     return look
 
 
-def _method(module: Module, method: str, settings: Settings) -> Explain:
-    return lambda points: attributions(module, method, settings, points)
-
-
 # Backpropagation, by captum
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """The numbers that methods have.
-
-    Parameters
-    ----------
-    of : {"probability", "logit"}
-        What of the predicted class is explained.
-    steps : int
-        Points on the path of integrated gradients.
-    baseline : float
-        Every feature's value at the start of that path.
-    sigma, samples : float, int
-        Noise and repetitions of smooth gradients.
-    seed : int
-        Of that noise.
-    """
-
-    of: Explained = "probability"
-    steps: int = 32
-    baseline: float = 0.0
-    sigma: float = 0.15
-    samples: int = 50
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        _checks.choice("of", self.of, ("probability", "logit"))
-        _checks.whole("steps", self.steps)
-        _checks.whole("samples", self.samples)
-        _checks.number("sigma", self.sigma, low=0.0, high=1e100)
-
-
-def attributions(module: Module, method: str, settings: Settings, points: object) -> FloatArray:
-    """Attributions (points, features), of the class that the module predicts at each point."""
-    _checks.choice("method", method, METHODS)
-    return ask_module(module, lambda some: _attribution(module, method, settings, some), points)
-
-
-def ask_module(module: Module, look: Callable[[Tensor], Tensor], points: object) -> FloatArray:
+def ask_module(module: Module, look: Callable[[Tensor], Tensor], points: object) -> Floats:
     """What ``look`` says of points, as (points, numbers); the module is switched to evaluation while it is asked."""
     import torch
 
@@ -299,49 +292,37 @@ def two_or_more(logits: Tensor) -> Tensor:
     return logits if logits.shape[-1] > 1 else torch.cat([torch.zeros_like(logits), logits], dim=-1)
 
 
-def _attribution(module: Module, method: str, settings: Settings, points: Tensor) -> Tensor:
-    import torch
+def _explaining(module: Module, of: Explained, look: Callable[[Output, Tensor, Tensor], Tensor]) -> Explain:
+    """Explanations of the class that the module predicts at each point; ``look`` asks captum about its output."""
+    _checks.choice("of", of, ("probability", "logit"))
 
-    try:
-        from captum import attr
-    except ImportError as error:
-        raise InvalidInput("captum is not installed; install it with: pip install 'vitrail[torch]'") from error
-
-    with torch.no_grad():
-        classes = two_or_more(module(points)).argmax(dim=-1)
-    points = points.detach().requires_grad_(True)
-
-    def chosen(points: Tensor, classes: Tensor) -> Tensor:
-        outputs = two_or_more(module(points))
-        outputs = torch.softmax(outputs, dim=-1) if settings.of == "probability" else outputs
+    def output(points: Tensor, classes: Tensor) -> Tensor:
+        logits = two_or_more(module(points))
+        outputs = logits.softmax(dim=-1) if of == "probability" else logits
         # captum differentiates outputs one by one. Points do not touch each other, so their sum has the same gradients, at
         # a fifth of the time.
         return outputs.gather(-1, classes[:, None]).sum()[None]
 
-    given: dict[str, Any] = {"additional_forward_args": classes}
+    def explain(points: Tensor) -> Tensor:
+        import torch
 
-    def gradient() -> Tensor:
-        return attr.Saliency(chosen).attribute(points, abs=False, **given)
+        with torch.no_grad():
+            classes = two_or_more(module(points)).argmax(dim=-1)
+        return look(output, points.detach().requires_grad_(True), classes)
 
-    def smooth() -> Tensor:
-        tunnel = attr.NoiseTunnel(attr.Saliency(chosen))
-        noise = {"nt_samples": settings.samples, "nt_samples_batch_size": 1, "stdevs": settings.sigma}
-        with torch.random.fork_rng(devices=[points.device] if points.is_cuda else []):
-            torch.manual_seed(settings.seed)
-            return tunnel.attribute(points, abs=False, **noise, **given)
+    return lambda points: ask_module(module, explain, points)
 
-    path = {"n_steps": settings.steps, "method": "riemann_middle", "internal_batch_size": len(points)}
-    methods: dict[str, Callable[[], Tensor]] = {
-        "gradient": gradient,
-        "input x gradient": lambda: attr.InputXGradient(chosen).attribute(points, **given),
-        "integrated gradients": lambda: attr.IntegratedGradients(chosen).attribute(
-            points, settings.baseline, **path, **given
-        ),
-        "guided backpropagation": lambda: _guided(module, gradient),
-        "layer relevance": lambda: _relevance(module, points, classes),
-        "smooth gradient": smooth,
-    }
-    return methods[method]()
+
+def _captum() -> Any:
+    try:
+        from captum import attr
+    except ImportError as error:
+        raise InvalidInput("captum is not installed; install it with: pip install 'vitrail[torch]'") from error
+    return attr
+
+
+def _gradient(output: Output, points: Tensor, classes: Tensor) -> Tensor:
+    return cast("Tensor", _captum().Saliency(output).attribute(points, abs=False, additional_forward_args=classes))
 
 
 def _is_activation(layer: Module) -> bool:

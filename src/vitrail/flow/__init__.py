@@ -16,8 +16,7 @@ Examples
 'flowchart TD'
 """
 
-from .catalogue import names, of
 from .separators import Cut
-from .stages import Stage, Stages
+from .stages import Stage, Stages, names, of
 
 __all__ = ["Cut", "Stage", "Stages", "names", "of"]

@@ -65,13 +65,16 @@ release something before it may lower it (see ``Stages.minimal``). Test: tests/f
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
+from typing import TypeVar
 
 ROWS = "rows"
 EXPLANATION = "explanation"
 Node = tuple[str, str]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +87,10 @@ class Graph:
 
     def near(self, released: Collection[str]) -> set[str]:
         """Rows, and the stages that rows reach without meeting a released one."""
-        seen = {ROWS}
-        waiting = [ROWS]
-        while waiting:
-            for name in self.after[waiting.pop()]:
-                if name not in seen and name not in released:
-                    seen.add(name)
-                    waiting.append(name)
-        return seen
+        return set(self._from_rows(released))
+
+    def _from_rows(self, released: Collection[str]) -> dict[str, str]:
+        return _reached(ROWS, lambda name: [reader for reader in self.after[name] if reader not in released])
 
     def readers(self, stages: Collection[str]) -> set[str]:
         """N(A): the stages outside ``stages`` that read one of them."""
@@ -99,37 +98,13 @@ class Graph:
 
     def last(self, line: Collection[str]) -> frozenset[str]:
         """The stages of ``line`` from which explanation is reached without meeting the line again."""
-        met = set()
-        seen = {EXPLANATION}
-        waiting = [EXPLANATION]
-        while waiting:
-            name = waiting.pop()
-            if name in line:
-                met.add(name)
-                continue
-            for earlier in self.before[name]:
-                if earlier not in seen:
-                    seen.add(earlier)
-                    waiting.append(earlier)
-        return frozenset(met)
+        reached = _reached(EXPLANATION, lambda name: () if name in line else self.before[name])
+        return frozenset(name for name in reached if name in line)
 
     def leak(self, released: Collection[str]) -> tuple[str, ...] | None:
         """A shortest path from rows to explanation that meets no released stage, if there is one."""
-        came_from: dict[str, str] = {}
-        waiting = deque([ROWS])
-        while waiting:
-            name = waiting.popleft()
-            for reader in self.after[name]:
-                if reader in came_from or reader in released:
-                    continue
-                came_from[reader] = name
-                if reader == EXPLANATION:
-                    path = [EXPLANATION]
-                    while path[-1] != ROWS:
-                        path.append(came_from[path[-1]])
-                    return tuple(reversed(path))
-                waiting.append(reader)
-        return None
+        came_from = self._from_rows(released)
+        return _path(came_from, EXPLANATION) if EXPLANATION in came_from else None
 
     def in_order(self, stages: Collection[str]) -> tuple[str, ...]:
         """The stages in the graph's order."""
@@ -173,18 +148,16 @@ class Cut:
     cost: float
 
 
-def cheapest_cut(graph: Graph, cost: Mapping[str, Fraction]) -> Cut | None:
-    """The separator of least cost among stages that have one; None if they do not separate.
+def cheapest_cut(graph: Graph, cost: Mapping[str, Fraction]) -> Cut:
+    """The separator of least cost among stages that have one.
 
     Parameters
     ----------
     graph : Graph
         The stages.
     cost : mapping of str to Fraction
-        At least 0. Stages without a cost cannot be released.
+        At least 0. Stages without a cost cannot be released; those with one separate.
     """
-    if graph.leak(cost) is not None:
-        return None
     unaffordable = sum(cost.values(), Fraction(1))
     residual: dict[Node, dict[Node, Fraction]] = {}
 
@@ -199,14 +172,8 @@ def cheapest_cut(graph: Graph, cost: Mapping[str, Fraction]) -> Cut | None:
             connect((name, "exit"), (reader, "door"), unaffordable)
 
     source, sink = (ROWS, "exit"), (EXPLANATION, "exit")
-    while True:
-        came_from = _search(residual, source)
-        if sink not in came_from:
-            break
-        path = [sink]
-        while path[-1] != source:
-            path.append(came_from[path[-1]])
-        edges = [(path[i + 1], path[i]) for i in range(len(path) - 1)]
+    while sink in (came_from := _reached(source, lambda node: [end for end, left in residual[node].items() if left > 0])):
+        edges = list(pairwise(_path(came_from, sink)))
         amount = min(residual[start][end] for start, end in edges)
         for start, end in edges:
             residual[start][end] -= amount
@@ -217,14 +184,21 @@ def cheapest_cut(graph: Graph, cost: Mapping[str, Fraction]) -> Cut | None:
     return Cut(stages, float(sum((cost[name] for name in stages), Fraction(0))))
 
 
-def _search(residual: Mapping[Node, Mapping[Node, Fraction]], source: Node) -> dict[Node, Node]:
-    """Where each node that can still take flow was reached from, on shortest paths."""
-    came_from = {source: source}
-    waiting = deque([source])
+def _reached(start: T, following: Callable[[T], Iterable[T]]) -> dict[T, T]:
+    """Where each node that can be reached was reached from, on shortest paths; the start from itself."""
+    came_from = {start: start}
+    waiting = deque([start])
     while waiting:
         node = waiting.popleft()
-        for end, capacity in residual[node].items():
-            if capacity > 0 and end not in came_from:
+        for end in following(node):
+            if end not in came_from:
                 came_from[end] = node
                 waiting.append(end)
     return came_from
+
+
+def _path(came_from: Mapping[T, T], end: T) -> tuple[T, ...]:
+    path = [end]
+    while came_from[path[-1]] != path[-1]:
+        path.append(came_from[path[-1]])
+    return tuple(reversed(path))

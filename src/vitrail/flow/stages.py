@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
+from importlib.resources import files
 from itertools import pairwise
 
 from ..errors import InvalidInput
@@ -25,8 +26,8 @@ LOOKS = {
     "separator": "stroke:#c2410c,stroke-width:3px",
 }
 LEAK = "stroke:#b91c1c,stroke-width:3px"
+# What would end a quoted Mermaid label or start markup in it.
 _ENTITIES = str.maketrans({"#": "#35;", "&": "#amp;", "<": "#lt;", ">": "#gt;", '"': "#quot;"})
-"""What would end a quoted Mermaid label or start markup in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +132,6 @@ class Stages:
         """The stages as declared, without rows."""
         return iter(self.declared)
 
-    def __len__(self) -> int:
-        return len(self.declared)
-
     @cached_property
     def graph(self) -> Graph:
         """Who reads whom, checked."""
@@ -186,12 +184,7 @@ class Stages:
         for that stage's sensitivity (donors drawn from released counts, in permutation importance, halve it).
         """
         given = self._set(released)
-        path = self.graph.leak(given)
-        if path is not None:
-            raise InvalidInput(
-                f"{_names(self.graph.in_order(given))} is no separator: rows reach the explanation by {' -> '.join(path)}; "
-                "release a stage on that path as well"
-            )
+        self._check_separates(given, f"{_names(self.graph.in_order(given))} is", "release a stage on that path as well")
         return self.graph.in_order(self.graph.minimal(given))
 
     def cheapest(self, cost: Mapping[str, float]) -> Cut:
@@ -215,14 +208,8 @@ class Stages:
                     f"the cost of stage {name!r} is {value!r}; it must be a finite number of at least 0; leave away what "
                     "cannot be released"
                 )
-        cut = cheapest_cut(self.graph, {name: Fraction(value) for name, value in cost.items()})
-        if cut is None:
-            path = self.graph.leak(set(cost)) or ()
-            raise InvalidInput(
-                f"the stages with a cost are no separator: rows reach the explanation by {' -> '.join(path)}; give a "
-                "cost to a stage on that path"
-            )
-        return cut
+        self._check_separates(cost, "the stages with a cost are", "give a cost to a stage on that path")
+        return cheapest_cut(self.graph, {name: Fraction(value) for name, value in cost.items()})
 
     def mermaid(self, separator: Iterable[str] | None = None) -> str:
         """The text of a Mermaid flowchart: released stages blue, public ones dashed, a separator orange, a leak red.
@@ -278,6 +265,11 @@ class Stages:
         """What a notebook shows: the diagram where it can draw Mermaid, else the text of the stages."""
         return {"text/vnd.mermaid": self.mermaid(), "text/plain": repr(self)}
 
+    def _check_separates(self, given: Collection[str], which: str, hint: str) -> None:
+        path = self.graph.leak(given)
+        if path is not None:
+            raise InvalidInput(f"{which} no separator: rows reach the explanation by {' -> '.join(path)}; {hint}")
+
     def _set(self, names: Iterable[str] | None) -> Collection[str]:
         if names is None:
             return set(self.released)
@@ -287,7 +279,7 @@ class Stages:
         if ROWS in given:
             raise InvalidInput("rows cannot be released as they are; make private rows a stage after 'rows'")
         for name in sorted(given - set(self.graph.names), key=str):
-            raise InvalidInput(f"there is no stage {name!r}; the stages are {_names(stage.name for stage in self.declared)}")
+            self[name]  # raises, and names the stages
         return given
 
 
@@ -304,14 +296,11 @@ def _checked(stages: Stages) -> Graph:
         for earlier in reads:
             if earlier not in before:
                 raise InvalidInput(f"stage {name!r} is after {earlier!r}, which is no stage; known are {_names(before)}")
-    after: dict[str, list[str]] = {name: [] for name in before}
-    for name, reads in before.items():
-        for earlier in reads:
-            after[earlier].append(name)
+    after = {name: tuple(reader for reader, reads in before.items() if name in reads) for name in before}
     if after[EXPLANATION]:
         raise InvalidInput(f"stage {after[EXPLANATION][0]!r} is after 'explanation', which is the last stage of every graph")
 
-    graph = Graph(_in_topological_order(before), before, {name: tuple(readers) for name, readers in after.items()})
+    graph = Graph(_in_topological_order(before), before, after)
     for name in graph.names:
         if name != EXPLANATION and not after[name]:
             what = "the rows are" if name == ROWS else f"stage {name!r} is"
@@ -331,16 +320,110 @@ def _checked(stages: Stages) -> Graph:
 
 def _in_topological_order(before: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
     """Each stage after those it reads; among those that could come next, the one declared first."""
-    sorter = TopologicalSorter(before)
     try:
-        sorter.prepare()
+        TopologicalSorter(before).prepare()
     except CycleError as error:
         raise InvalidInput(f"the stages run in a circle: {' -> '.join(error.args[1])}; no stage may need itself") from error
-    order: list[str] = []
-    declared, ready = list(before), set[str]()
-    while sorter.is_active():
-        ready.update(sorter.get_ready())
-        order.append(min(ready, key=declared.index))
-        ready.remove(order[-1])
-        sorter.done(order[-1])
+    order: dict[str, None] = {}
+    while len(order) < len(before):
+        ready = (name for name, reads in before.items() if name not in order and order.keys() >= set(reads))
+        order[next(ready)] = None
     return tuple(order)
+
+
+# The catalogue
+
+
+def _read_catalogue() -> dict[str, Stages]:
+    """The graphs of ``catalogue.txt``, which says how it is written, by name."""
+    graphs: dict[str, Stages] = {}
+    for line in files(__package__).joinpath("catalogue.txt").read_text(encoding="utf-8").splitlines():
+        if not line or line.startswith("#"):
+            continue
+        cells = [cell.strip() for cell in line.split("|")]
+        if len(cells) == 1:
+            key, _, title = line.partition(" = ")
+            graphs[key] = Stages(title)
+            continue
+        name, reads, does, released = (*cells, "")[:4]
+        public = reads == "public"
+        after = () if public else reads.split(", ")
+        graphs[key] = graphs[key].stage(name, after=after, does=does, public=public, released=released)
+    return graphs
+
+
+CATALOGUE = _read_catalogue()
+
+DECLARATION = "__vitrail_flow__"
+OUR_PACKAGE = __name__.split(".")[0]
+
+
+def names() -> tuple[str, ...]:
+    """The names in the catalogue.
+
+    Examples
+    --------
+    >>> import vitrail as vt
+    >>> [name for name in vt.flow.names() if name.startswith("Accumulated")]
+    ['AccumulatedEffects']
+    """
+    return tuple(CATALOGUE)
+
+
+def of(explainer: object, variant: str | None = None) -> Stages:
+    """The stages of an explainer, with the released ones marked.
+
+    Parameters
+    ----------
+    explainer : class, instance, function or str
+        What declares ``__vitrail_flow__``: stages, a name in the catalogue, or a function without arguments that returns
+        either. One of ours without it is looked up by its own name; a text is a name in the catalogue.
+    variant : str, optional
+        The way it is used, where there are several: ``of(vt.LocalLinear, "descent")``.
+
+    Returns
+    -------
+    Stages
+
+    Examples
+    --------
+    >>> import vitrail as vt
+    >>> vt.flow.of(vt.LocalLinear).released
+    ('statistics',)
+    >>> vt.flow.of("AccumulatedEffects").minimal()
+    ('marginals', 'sizes', 'sums')
+    """
+    declared = explainer if isinstance(explainer, str) else _declared(explainer)
+    if isinstance(declared, Stages):
+        if variant is not None:
+            raise InvalidInput(f"variant is {variant!r}, but these stages have no variants; leave it away")
+        return declared
+    name = declared if variant is None else f"{declared}/{variant}"
+    if name not in CATALOGUE:
+        raise InvalidInput(f"there are no stages for {name!r}; known are {', '.join(map(repr, CATALOGUE))}")
+    return CATALOGUE[name]
+
+
+def _declared(explainer: object) -> Stages | str:
+    """Stages, or the name of stages in the catalogue."""
+    declared = getattr(explainer, DECLARATION, None)
+    if callable(declared):
+        declared = declared()
+    if isinstance(declared, Stages | str):
+        return declared
+    holder = explainer if hasattr(explainer, "__name__") else type(explainer)
+    name = str(getattr(holder, "__name__", ""))
+    if declared is not None:
+        raise InvalidInput(
+            f"{name}.{DECLARATION} is a {type(declared).__name__}; it must be vitrail.flow.Stages, a name in the catalogue, "
+            "or a function that returns one of them"
+        )
+    # A stranger's class is not what one of ours with that name is.
+    if str(getattr(holder, "__module__", "")).split(".")[0] == OUR_PACKAGE:
+        for known in (name, name.title().replace("_", "")):  # private_rows is PrivateRows
+            if known in CATALOGUE:
+                return known
+    raise InvalidInput(
+        f"{name} publishes no stages; give it a class attribute {DECLARATION} = vitrail.flow.Stages(...), or ask for one of "
+        f"{', '.join(map(repr, CATALOGUE))}"
+    )

@@ -24,7 +24,7 @@ from ..._types import Bools, Floats, Indices
 from ...errors import InvalidInput, ModelError
 from ...model import Model
 from ...schema import Categorical, Column, Level, Numeric, Schema
-from ...schema.values import matcher_of
+from ...schema.reading import Matcher
 
 OPPOSITE = "opposite"
 
@@ -288,7 +288,7 @@ def _interval(name: str, column: Numeric, given: object) -> tuple[float, float]:
 def _permitted_levels(name: str, column: Categorical, given: object) -> Bools:
     if isinstance(given, str) or not isinstance(given, Sequence | Set | np.ndarray) or not len(given):
         raise InvalidInput(f"permitted_range of {name!r} is {given!r}; give a list of levels, {column.allowed}")
-    matcher, permitted = matcher_of(column), np.zeros(len(column.levels), dtype=np.bool_)
+    matcher, permitted = Matcher(column), np.zeros(len(column.levels), dtype=np.bool_)
     for level in given:
         code = matcher.code_of(level)
         if math.isnan(code):
