@@ -343,7 +343,7 @@ class Conversation(Generic[R]):
 
     def rehearse(self, mu: float) -> R:
         """Run the recipe on a few rows that are nobody's: what is wrong with model, shapes or options is said, free."""
-        from .stand_in import stand_in, try_model
+        from .quoted import stand_in, try_model
 
         conversation = self.rehearsal or self
         for model in conversation.models:

@@ -1,17 +1,38 @@
-"""What stands on the pages of a pane: one for the model, one for a person. The templates are in ``show/templates``."""
+"""What stands on the pages of a pane: one for the model, one for a person. The templates are in ``show/templates``.
+
+The histograms that private rows bring along, in the form that curves and pictures use. Post-processing; no vault.
+
+Private rows count fine bins of every column first (``rows.private_rows``), and that release is all that curves need of the
+marginals. A column of real numbers has bins of its own for values at its bounds, which have no width; here they get a
+millionth of the range, so that the edges of a histogram increase. In pictures such narrow bins would be invisible however
+many rows they hold: there they are drawn together with their neighbours.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+from itertools import pairwise
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..accounting import rounded_up
+from ..results import Curve
 from ..results.band_claim import weakest
 from ..results.checks import shown_text
+from ..results.curve import Density
+from ..results.effects import Effects
+from ..results.marginals import Marginals
+from ..results.private_rows import PrivateRows
+from ..results.report import Report
+from ..schema import Column, Numeric
+from ..schema.bins import Bins
 from ..show import Table
 from ..show.pages import Content, fragment_html, report_content
-from .histograms import drawn_marginals
-from .parts import KINDS
+from .manifest import KINDS
 
 if TYPE_CHECKING:
     from .pane import Pane
@@ -78,3 +99,114 @@ def person_content(person: Person) -> Content:
 def _notes(person: Person) -> tuple[str, ...]:
     results = (person, person.explanation, person.counterfactuals)
     return tuple(dict.fromkeys(note for one in results if one is not None for note in one.notes))
+
+
+WIDTH_AT_BOUND = 1e-6
+"""Of the range."""
+NARROW = 0.5
+"""An end bin with less than this share of its neighbour's width is drawn together with it."""
+
+Floats = NDArray[np.float64]
+
+
+def usable_bins(bins: Bins, column: Column) -> Bins:
+    """The bins with edges that increase.
+
+    Examples
+    --------
+    >>> from vitrail.solve.rows.cuts import fine_bins
+    >>> column = Numeric(0, 10)
+    >>> [round(edge, 6) for edge in usable_bins(fine_bins("dose", column, 4), column).edges]
+    [0.0, 1e-05, 5.0, 9.99999, 10.0]
+    """
+    if bins.edges is None or bins.integer or len(bins) < 3 or not isinstance(column, Numeric):
+        return bins
+    low, high = float(column.low), float(column.high)
+    width = WIDTH_AT_BOUND * (high - low)
+    inside = [max(low + width, min(high - width, edge)) for edge in bins.edges[2:-2]]
+    return replace(bins, edges=(low, low + width, *inside, high - width, high))
+
+
+def marginals_of(rows: PrivateRows) -> Marginals:
+    """The histograms of all columns of private rows. Their cost and promise are those of the rows, of which they are a part.
+
+    The histograms alone are one of the rows' releases. But who has them from a pane or a file has the rows as well.
+
+    Examples
+    --------
+    >>> import numpy as np, vitrail as vt
+    >>> schema = vt.Schema({"city": vt.Categorical(["Bern", "Genf"]), "speaks": vt.Categorical(["de", "fr"])})
+    >>> people = {"city": np.repeat(["Bern", "Genf"], 5000), "speaks": np.repeat(["de", "fr"], 5000)}
+    >>> data = vt.PrivateData(people, schema, name="swiss", n_rows_public=10_000, budget=vt.Budget(1, 1e-6))
+    >>> marginals_of(vt.private_rows(data, epsilon=1.0)).shares["city"].round(1).tolist()
+    [0.5, 0.5]
+    """
+    bins = tuple(usable_bins(one, rows.schema[one.name]) for one in rows.bins)
+    counts = {one.name: count for one, count in zip(bins, rows.counts, strict=True)}
+    return Marginals(
+        rows.dataset, bins, MappingProxyType(counts), rows.counts_sigma, rows.n_rows_public, rows.cost, rows.guarantee
+    )
+
+
+def drawn_marginals(found: Marginals) -> Marginals:
+    """The same histograms for pictures: narrow end bins joined to their neighbours.
+
+    The noise of a joined bin is sqrt(2) times that of others. There is one sigma for all, so it is that one: bands of the
+    other bins are drawn wider than they need be.
+    """
+    bins, counts, joined = [], {}, False
+    for one in found.bins:
+        wide, number = _joined(one, np.asarray(found.counts[one.name]))
+        joined |= len(wide) < len(one)
+        bins.append(wide)
+        counts[one.name] = number
+    sigma = found.sigma * (math.sqrt(2) if joined else 1.0)
+    return replace(found, bins=tuple(bins), counts=MappingProxyType(counts), sigma=sigma)
+
+
+def with_drawn_densities(found: Report) -> Report:
+    """The same curves, with the histogram at their foot as it is drawn."""
+    return replace(found, pdp=_redrawn(found.pdp), ale=_redrawn(found.ale))
+
+
+def _redrawn(effects: Effects | None) -> Effects | None:
+    if effects is None:
+        return None
+    return replace(effects, curves=MappingProxyType({name: _visible(curve) for name, curve in effects.curves.items()}))
+
+
+def _visible(curve: Curve) -> Curve:
+    density = curve.density
+    if density is None or density.edges is None:
+        return curve
+    keep = _kept_edges(density.edges)
+    shares = np.add.reduceat(density.shares, np.flatnonzero(keep)[:-1])
+    return replace(curve, density=Density(density.edges[keep], shares))
+
+
+def _joined(bins: Bins, counts: Floats) -> tuple[Bins, Floats]:
+    if bins.edges is None:
+        return bins, counts
+    edges = np.asarray(bins.edges)
+    keep = _kept_edges(edges)
+    if keep.all():
+        return bins, counts
+    starts = np.flatnonzero(keep)
+    labels = [
+        bins.labels[a] if b == a + 1 else _label(edges[a], edges[b], integer=bins.integer)
+        for a, b in pairwise(starts.tolist())
+    ]
+    kept = tuple(edges[keep].tolist())
+    return Bins(bins.name, tuple(labels), kept, bins.integer), np.add.reduceat(counts, starts[:-1])
+
+
+def _kept_edges(edges: Floats) -> NDArray[np.bool_]:
+    widths, keep = np.diff(edges), np.ones(len(edges), dtype=np.bool_)
+    if len(widths) >= 4:
+        keep[1] = widths[0] >= NARROW * widths[1]
+        keep[-2] = widths[-1] >= NARROW * widths[-2]
+    return keep
+
+
+def _label(low: float, high: float, *, integer: bool) -> str:
+    return f"{math.ceil(low)} to {math.floor(high)}" if integer else f"{low:.4g} to {high:.4g}"

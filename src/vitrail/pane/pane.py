@@ -40,10 +40,8 @@ from ..solve.counterfactual.search import PLAUSIBILITY_WEIGHT
 from ..solve.linear.labelled_rows import RowsExplainer, explain_on
 from ..solve.linear.problem import LocalProblem
 from ..solve.linear.weights import polynomial
-from .histograms import marginals_of
-from .manifest import Line, MadeFor, Manifest
-from .models import opened
-from .parts import KINDS, read_part
+from .manifest import KINDS, Line, MadeFor, Manifest, opened, read_part
+from .pages import marginals_of
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -48,11 +48,9 @@ from ..solve.linear.cells import expected_gradient_noise
 from ..solve.linear.coordinates import MOST_COORDINATES, Partition
 from ..solve.linear.weights import polynomial
 from ..vault import PrivateData
-from .histograms import marginals_of, with_drawn_densities
-from .manifest import MOST_FEATURES, Line, Manifest, Part
-from .models import MODEL_FILE, described, onnx_content
+from .manifest import KINDS, MODEL_FILE, MOST_FEATURES, Line, Manifest, Part, described, onnx_content
+from .pages import marginals_of, with_drawn_densities
 from .pane import Pane
-from .parts import KINDS
 
 WEIGHTS = MappingProxyType({"rows": 3.75, "local": 4.25, "pdp": 8.0, "ale": 5.5, "importance": 0.75, "counterfactual": 0.75})
 """Shares of the price (of mu squared) where all parts are bought; see the module docstring."""
