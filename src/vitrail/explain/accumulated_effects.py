@@ -28,28 +28,24 @@ import numpy as np
 
 from .. import _checks
 from .._types import Floats, Indices
-from ..accounting import JsonValue
 from ..errors import InvalidInput
 from ..model import Model
 from ..results.effects import Effects
-from ..results.marginals import Marginals
 from ..schema import Categorical, Level
-from ..solve.curves.assemble import Receipt, effects_of
 from ..solve.curves.local_effects import SIZE_BINS, EffectsPlan, plan_effects
-from ..solve.curves.reference import Reference
 from ..vault import Block, BoundedSum, PrivateData
-from .joint_sum import BlockSpec, Groundwork, Inputs, ask_joint, released_histograms
+from .joint_sum import BlockSpec, Groundwork, JointExplainer, ask_joint, released_histograms
 from .marginals import root_up
-from .partial_dependence import ESTIMATES, PLAIN_NOTE, SMOOTH_NOTE, Estimate
-from .recipe import Ask, Conversation, GlobalExplainer, Recipe, Terms
+from .partial_dependence import ESTIMATES, Estimate, drawn_effects
+from .recipe import Ask, Recipe, Terms
 
-KIND = "accumulated effects"
 CLIPS_SHARE = 0.06
 """Of mu squared, for the histogram that sets the clips of local effects."""
 Orders = Mapping[str, Sequence[Level]]
 
 
-class AccumulatedEffects(GlobalExplainer[Effects]):
+@dataclass(eq=False, repr=False, kw_only=True)
+class AccumulatedEffects(JointExplainer[Effects]):
     """Accumulated local effects: what small steps of a column do to the output, for the rows that are there, added up.
 
     Unlike partial dependence it never looks at combinations of values that no row has. Curves are centred: their mean over
@@ -57,17 +53,13 @@ class AccumulatedEffects(GlobalExplainer[Effects]):
 
     Parameters
     ----------
-    data : PrivateData
-        The rows, their schema and their budget.
-    model : Model
-        What is explained.
     columns : list of str, optional
         Which columns; all of them if not given.
     orders : mapping of str to list, optional
         In which order to step through the levels of categorical columns; as declared if not given.
     estimate : {"smooth", "plain"}
         "smooth" combines the noisy sums with what the public model says about its effects; "plain" divides by counts.
-    marginals, sampling_rate, key
+    data, model, marginals, sampling_rate, key
         As for :class:`PartialDependence`.
 
     Examples
@@ -83,43 +75,30 @@ class AccumulatedEffects(GlobalExplainer[Effects]):
     [-0.2, 0.2]
     """
 
-    def __init__(
-        self,
-        data: PrivateData,
-        model: Model,
-        *,
-        columns: Sequence[str] | None = None,
-        orders: Orders | None = None,
-        estimate: Estimate = "smooth",
-        marginals: Marginals | None = None,
-        sampling_rate: float = 1.0,
-        key: str | None = None,
-    ) -> None:
-        self._inputs = Inputs(data, model, marginals, sampling_rate, key)
-        self._columns, self._orders = self._inputs.columns(columns), checked_orders(data, orders)
-        self._estimate = _checks.choice("estimate", estimate, ESTIMATES)
-        self._label = f"{KIND} of {len(self._columns)} columns"
+    KIND = "accumulated effects"
+    columns: Sequence[str] | None = None
+    orders: Orders | None = None
+    estimate: Estimate = "smooth"
 
-    def __repr__(self) -> str:
-        return f"AccumulatedEffects({self._inputs.model!r})"
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.columns = self._names = self.names_of(self.columns)
+        self.orders = self._orders = checked_orders(self.data, self.orders)
+        self.estimate = _checks.choice("estimate", self.estimate, ESTIMATES)
+        self.label += f" of {len(self._names)} columns"
 
-    def conversation(self) -> Conversation[Effects]:
+    def recipe(self, terms: Terms) -> Recipe[Effects]:
         """Histograms, sizes of effects for the clips, then one joint sum."""
-        orders: dict[str, JsonValue] = {name: list(order) for name, order in self._orders.items()}
-        options: dict[str, JsonValue] = {"columns": list(self._columns), "orders": orders, "estimate": self._estimate}
-        return self._inputs.conversation(self._recipe, KIND, self._label, options)
-
-    def _recipe(self, terms: Terms) -> Recipe[Effects]:
-        ground = yield from released_histograms(self._inputs, terms, focus=self._columns)
-        plan, ground = yield from plan_clipped_effects(ground, self._columns, self._orders)
-        summand = EffectsSummand(self._inputs.model, plan)
-        (measured,), receipt = yield from ask_joint(ground, [summand], [1.0], self._label, self._inputs.sampling_rate)
-        return accumulated_effects(ground.reference, plan, measured, receipt, self._estimate)
+        ground = yield from released_histograms(terms, self.model, self.marginals, focus=self._names)
+        plan, ground = yield from plan_clipped_effects(ground, self._names, self._orders)
+        summand = EffectsSummand(self.model, plan)
+        (measured,), receipt = yield from ask_joint(ground, [summand], [1.0], self.label, self.sampling_rate)
+        return drawn_effects(self.KIND, plan, ground.reference, measured, receipt, self.estimate)
 
 
-def checked_orders(data: PrivateData, orders: Orders | None) -> dict[str, Sequence[Level]]:
+def checked_orders(data: PrivateData, orders: Orders | None) -> dict[str, list[Level]]:
     """Orders of declared categorical columns, each naming every level once."""
-    checked = dict(orders or {})
+    checked = {name: list(order) for name, order in (orders or {}).items()}
     for name, order in checked.items():
         column = data.feature_schema.get(name)
         if not isinstance(column, Categorical):
@@ -140,16 +119,6 @@ def plan_clipped_effects(
     assert release.sigma is not None
     clipped = plan.clipped(release.value.reshape(len(columns), -1), release.sigma, noise)
     return clipped, ground.paid(release, CLIPS_SHARE)
-
-
-def accumulated_effects(
-    reference: Reference, plan: EffectsPlan, measured: tuple[Floats, Floats], receipt: Receipt, estimate: Estimate
-) -> Effects:
-    """Finished curves from the means of the sum and their noise."""
-    plain = estimate == "plain"
-    drawn = plan.drawn(*measured, plain=plain)
-    note = PLAIN_NOTE if plain else SMOOTH_NOTE
-    return effects_of(reference, drawn, receipt, kind=KIND, label="change of model output", notes=(note,))
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,9 +17,10 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
+from typing import ClassVar, Protocol, TypeVar
 
 import numpy as np
 
@@ -30,12 +31,11 @@ from ..errors import InvalidInput
 from ..model import Model
 from ..releases import Release
 from ..results.marginals import Marginals
-from ..schema import Schema
 from ..solve.curves.assemble import Receipt
 from ..solve.curves.reference import Reference
 from ..vault import Block, BoundedSum, PrivateData, SampledSum
 from .marginals import marginals_bins, marginals_question
-from .recipe import Ask, Conversation, Promised, Recipe, Terms, cost_of
+from .recipe import Ask, Conversation, GlobalExplainer, Promised, Recipe, Terms, check_inputs, cost_of
 
 R = TypeVar("R")
 
@@ -125,22 +125,39 @@ class JointSum:
 # --- what explainers with a joint sum share --------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Inputs:
-    """Arguments that explainers with a joint sum have in common, checked."""
+@dataclass(eq=False, repr=False)
+class JointExplainer(GlobalExplainer[R]):
+    """An explainer whose answer comes from one joint sum: the arguments that all of them take.
 
+    A subclass declares its own options as fields, and in ``__post_init__`` checks them and leaves them as JSON values:
+    they are what makes two explainers the same question.
+
+    Parameters
+    ----------
+    data : PrivateData
+        The rows, their schema and their budget.
+    model : Model
+        What is explained.
+    marginals : Marginals, optional
+        Histograms that were paid for before; otherwise some of the price goes there.
+    sampling_rate : float
+        Below 1, each row is looked at with this probability: cheaper for a slow model, noisier.
+    key : str, optional
+        A name for a model or a loss that is a bare function, so that asking again replays the stored releases.
+    """
+
+    KIND: ClassVar[str]
     data: PrivateData
     model: Model
-    marginals: Marginals | None
-    sampling_rate: float
-    key: str | None
+    _: KW_ONLY
+    marginals: Marginals | None = None
+    sampling_rate: float = 1.0
+    key: str | None = None
+    label: str = field(init=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.data, PrivateData):
-            raise InvalidInput(f"data is {type(self.data).__name__}; give the vt.PrivateData that holds the rows")
-        if not isinstance(self.model, Model):
-            raise InvalidInput(f"model is {type(self.model).__name__}; wrap it: vt.Model(your_model)")
-        _checks.fraction("sampling_rate", self.sampling_rate)
+        check_inputs(self.data, self.model)
+        self.label, self.sampling_rate = self.KIND, _checks.fraction("sampling_rate", self.sampling_rate)
         if self.marginals is None:
             return
         if not isinstance(self.marginals, Marginals):
@@ -151,14 +168,12 @@ class Inputs:
                 f"{self.data.neighbours!r} ones; the two cannot be added up"
             )
 
-    @property
-    def schema(self) -> Schema:
-        """The columns that the model sees."""
-        return self.data.feature_schema
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.model!r})"
 
-    def columns(self, columns: Sequence[str] | None) -> tuple[str, ...]:
+    def names_of(self, columns: Sequence[str] | None) -> tuple[str, ...]:
         """Names of declared columns, each once; all of them for None."""
-        return _checks.names("columns", columns, self.schema.names)
+        return _checks.names("columns", columns, self.data.feature_schema.names)
 
     def columns_and_pairs(
         self, columns: Sequence[str | tuple[str, str]] | None
@@ -167,27 +182,35 @@ class Inputs:
         mixed = isinstance(columns, Sequence) and not isinstance(columns, str)
         pairs = [pair for pair in columns or () if isinstance(pair, tuple | list)] if mixed else []
         if not pairs:
-            return self.columns(columns), ()  # type: ignore[arg-type]
+            return self.names_of(columns), ()  # type: ignore[arg-type]
         for pair in pairs:
             if len(pair) != 2:
                 raise InvalidInput(f"columns names {pair!r}; name a column, or a pair of columns such as ('age', 'sex')")
-            self.columns(list(dict.fromkeys(pair)))
+            self.names_of(list(dict.fromkeys(pair)))
             if pair[0] == pair[1]:
                 raise InvalidInput(f"a pair in columns is ({pair[0]!r}, {pair[1]!r}); name two different columns")
         if len({frozenset(pair) for pair in pairs}) < len(pairs):
             raise InvalidInput("columns names a pair twice; name each pair once")
         names = [name for name in columns or () if not isinstance(name, tuple | list)]
-        return self.columns(names) if names else (), tuple((pair[0], pair[1]) for pair in pairs)
+        return self.names_of(names) if names else (), tuple((pair[0], pair[1]) for pair in pairs)
 
-    def conversation(
-        self, recipe: Callable[[Terms], Recipe[R]], kind: str, label: str, options: Mapping[str, JsonValue] | None
-    ) -> Conversation[R]:
-        """The conversation of an explainer whose other public options are ``options``; None where these have no name."""
-        model, identity = self.model.identity(self.schema, self.key), None
+    def conversation(self) -> Conversation[R]:
+        """Histograms, then one joint sum."""
+        model, options = self.model.identity(self.data.feature_schema, self.key), self.options()
+        identity: dict[str, JsonValue] | None = None
         if model is not None and options is not None:
-            identity = {"kind": kind, "version": 1, "model": model, "sampling_rate": self.sampling_rate, **options}
-            identity["marginals"] = None if self.marginals is None else _fingerprint(self.marginals)
-        return Conversation(self.data, recipe, label, identity, models=(self.model,), seen=self.marginals)
+            histograms = None if self.marginals is None else _fingerprint(self.marginals)
+            identity = {"kind": self.KIND, "version": 1, "model": model, "marginals": histograms, **options}
+        return Conversation(self.data, self.recipe, self.label, identity, models=(self.model,), seen=self.marginals)
+
+    def options(self) -> dict[str, JsonValue] | None:
+        """Everything public that makes it this question, besides data, model and histograms; None if that has no name."""
+        named = ("data", "model", "marginals", "key", "label")
+        return {option.name: getattr(self, option.name) for option in fields(self) if option.name not in named}
+
+    @abstractmethod
+    def recipe(self, terms: Terms) -> Recipe[R]:
+        """The questions, and what is made of their answers."""
 
 
 def _fingerprint(marginals: Marginals) -> str:
@@ -226,10 +249,10 @@ class Groundwork:
 
 
 def released_histograms(
-    inputs: Inputs, terms: Terms, share: float = MARGINALS_SHARE, focus: Sequence[str] = ()
+    terms: Terms, model: Model, given: Marginals | None, *, share: float = MARGINALS_SHARE, focus: Sequence[str] = ()
 ) -> Recipe[Groundwork]:
     """Histograms of all columns, and once more, finer, of those in ``focus`` if they are at most half of them."""
-    n_rows, given = terms.n_rows_public, inputs.marginals
+    n_rows = terms.n_rows_public
     wanted: list[tuple[tuple[str, ...] | None, int, float]] = [(None, MARGINALS_BINS, share)]
     if 0 < 2 * len(focus) <= len(terms.schema.names):
         wanted = [(None, MARGINALS_BINS, share * (1 - FOCUS_PART)), (tuple(focus), FOCUS_BINS, share * FOCUS_PART)]
@@ -239,9 +262,8 @@ def released_histograms(
         releases.append((yield Ask(marginals_question(terms.schema, columns, bins), part, label)))
         made.append(Marginals.of_release(releases[-1], marginals_bins(terms.schema, columns, bins), n_rows))
     marginals, *focused = made if given is None else [given]
-    reference = Reference(
-        terms.feature_schema, inputs.model, marginals, float(n_rows), next(iter(focused), None), terms.public_rows
-    )
+    finer = next(iter(focused), None)
+    reference = Reference(terms.feature_schema, model, marginals, float(n_rows), finer, terms.public_rows)
     return Groundwork(terms, reference, (marginals, *focused), tuple(releases), share if releases else 0.0)
 
 

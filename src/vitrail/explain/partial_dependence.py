@@ -23,21 +23,19 @@ import numpy as np
 
 from .. import _checks
 from .._types import Floats
-from ..accounting import JsonValue
 from ..model import Model
 from ..results.effects import Effects
-from ..results.marginals import Marginals
 from ..solve.curves.assemble import Receipt, effects_of
 from ..solve.curves.axes import pair_axis
 from ..solve.curves.dependence import DependencePlan, plan_dependence, split_levels
+from ..solve.curves.local_effects import EffectsPlan
 from ..solve.curves.reference import Reference
-from ..vault import Block, PrivateData
-from .joint_sum import BlockSpec, Inputs, ask_joint, released_histograms
-from .recipe import Conversation, GlobalExplainer, Recipe, Terms
+from ..vault import Block
+from .joint_sum import BlockSpec, JointExplainer, ask_joint, released_histograms
+from .recipe import Recipe, Terms
 
 Estimate = Literal["smooth", "plain"]
 ESTIMATES: tuple[Estimate, ...] = ("smooth", "plain")
-KIND = "partial dependence"
 REFERENCE_SHARE = 0.06
 """Of mu squared, for histograms that make reference rows and nothing else."""
 PAIR_POINTS = 10
@@ -49,15 +47,12 @@ SMOOTH_NOTE = (
 PLAIN_NOTE = "Values are the noisy means themselves; bands show the noise of the release alone."
 
 
-class PartialDependence(GlobalExplainer[Effects]):
+@dataclass(eq=False, repr=False, kw_only=True)
+class PartialDependence(JointExplainer[Effects]):
     """The model's mean output over private rows, with a column set to each of its values.
 
     Parameters
     ----------
-    data : PrivateData
-        The rows, their schema and their budget.
-    model : Model
-        What is explained.
     columns : list of str or of pairs, optional
         Columns, and pairs of columns for surfaces: ``["age", ("age", "sex")]``. All columns, and no pair, if not given.
     resolution : int, optional
@@ -65,12 +60,8 @@ class PartialDependence(GlobalExplainer[Effects]):
         is drawn on a finer grid, along the model's own curves.
     estimate : {"smooth", "plain"}
         "smooth" combines the noisy means with what the public model says about its curves; "plain" shows the noisy means.
-    marginals : Marginals, optional
-        Histograms that were paid for before; otherwise some of the price goes there.
-    sampling_rate : float
-        Below 1, each row is looked at with this probability: cheaper for a slow model, noisier.
-    key : str, optional
-        A name for a model that is a bare function, so that asking again replays the stored release.
+    data, model, marginals, sampling_rate, key
+        As for every explainer with a joint sum (:class:`~vitrail.explain.joint_sum.JointExplainer`).
 
     Examples
     --------
@@ -87,59 +78,44 @@ class PartialDependence(GlobalExplainer[Effects]):
     True
     """
 
-    def __init__(
-        self,
-        data: PrivateData,
-        model: Model,
-        *,
-        columns: Sequence[str | tuple[str, str]] | None = None,
-        resolution: int | None = None,
-        estimate: Estimate = "smooth",
-        marginals: Marginals | None = None,
-        sampling_rate: float = 1.0,
-        key: str | None = None,
-    ) -> None:
-        self._inputs = Inputs(data, model, marginals, sampling_rate, key)
-        self._columns, self._pairs = self._inputs.columns_and_pairs(columns)
-        self._resolution = None if resolution is None else _checks.whole("resolution", resolution, least=2, most=128)
-        self._estimate = _checks.choice("estimate", estimate, ESTIMATES)
-        self._label = f"{KIND} of {len(self._columns)} columns" + (f" and {len(self._pairs)} pairs" if self._pairs else "")
+    KIND = "partial dependence"
+    columns: Sequence[str | tuple[str, str]] | None = None
+    resolution: int | None = None
+    estimate: Estimate = "smooth"
 
-    def __repr__(self) -> str:
-        return f"PartialDependence({self._inputs.model!r})"
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._names, self._pairs = self.columns_and_pairs(self.columns)
+        self.columns = [*self._names, *self._pairs]
+        if self.resolution is not None:
+            self.resolution = _checks.whole("resolution", self.resolution, least=2, most=128)
+        self.estimate = _checks.choice("estimate", self.estimate, ESTIMATES)
+        self.label += f" of {len(self._names)} columns" + (f" and {len(self._pairs)} pairs" if self._pairs else "")
 
-    def conversation(self) -> Conversation[Effects]:
+    def recipe(self, terms: Terms) -> Recipe[Effects]:
         """Histograms, then one joint sum."""
-        pairs: list[JsonValue] = [[first, second] for first, second in self._pairs]
-        options: dict[str, JsonValue] = {
-            "columns": [*self._columns, *pairs],
-            "resolution": self._resolution,
-            "estimate": self._estimate,
-        }
-        return self._inputs.conversation(self._recipe, KIND, self._label, options)
-
-    def _recipe(self, terms: Terms) -> Recipe[Effects]:
-        ground = yield from released_histograms(self._inputs, terms, REFERENCE_SHARE)
-        plan = plan_dependence(
-            ground.reference,
-            self._columns,
-            terms.noise_of_mean(share=1 - ground.spent),
-            pairs=[pair_axis(terms.feature_schema, *pair, self._resolution or PAIR_POINTS) for pair in self._pairs],
-            resolution=self._resolution,
-        )
-        summand = DependenceSummand(self._inputs.model, plan)
-        (measured,), receipt = yield from ask_joint(ground, [summand], [1.0], self._label, self._inputs.sampling_rate)
-        return dependence_effects(ground.reference, plan, measured, receipt, self._estimate)
+        ground = yield from released_histograms(terms, self.model, self.marginals, share=REFERENCE_SHARE)
+        pairs = [pair_axis(terms.feature_schema, *pair, self.resolution or PAIR_POINTS) for pair in self._pairs]
+        noise = terms.noise_of_mean(share=1 - ground.spent)
+        plan = plan_dependence(ground.reference, self._names, noise, pairs=pairs, resolution=self.resolution)
+        summand = DependenceSummand(self.model, plan)
+        (measured,), receipt = yield from ask_joint(ground, [summand], [1.0], self.label, self.sampling_rate)
+        return drawn_effects(self.KIND, plan, ground.reference, measured, receipt, self.estimate)
 
 
-def dependence_effects(
-    reference: Reference, plan: DependencePlan, measured: tuple[Floats, Floats], receipt: Receipt, estimate: Estimate
+def drawn_effects(
+    kind: str,
+    plan: DependencePlan | EffectsPlan,
+    reference: Reference,
+    measured: tuple[Floats, Floats],
+    receipt: Receipt,
+    estimate: Estimate,
 ) -> Effects:
     """Finished curves and surfaces from the means of the sum and their noise."""
     plain = estimate == "plain"
-    drawn = plan.drawn(*measured, plain=plain)
-    note = PLAIN_NOTE if plain else SMOOTH_NOTE
-    return effects_of(reference, drawn, receipt, kind=KIND, label="mean model output", notes=(note,))
+    label = "mean model output" if kind == PartialDependence.KIND else "change of model output"
+    drawn, note = plan.drawn(*measured, plain=plain), PLAIN_NOTE if plain else SMOOTH_NOTE
+    return effects_of(reference, drawn, receipt, kind=kind, label=label, notes=(note,))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,13 +1,12 @@
 """Quotes: what an explainer would cost and how good it would be, and what an accuracy would cost. Free; no row is read.
 
-The recipe is run on a stand-in (``stand_in``), so every explainer has a quote by having a recipe, and a quote shows the very
+The recipe is run on a stand-in, so every explainer has a quote by having a recipe, and a quote shows the very
 result that would be paid for, from rows that are nobody's. Its price is exact. Its bands are an estimate: good when the
 stand-in is drawn from histograms that the analyst has seen, rougher when nothing but the schema is known.
 
-A stand-in for private rows: rows drawn from the schema, or from histograms this analyst has already bought.
-
-It answers a recipe's questions with sums scaled to the declared row count and noise at its real size, so that what comes
-out is a result like the one that would be paid for, from nobody's rows. Nothing here reads a private row.
+*The stand-in*: rows drawn from the schema, or from histograms this analyst has already bought. It answers a recipe's
+questions with sums scaled to the declared row count and noise at its real size, so that what comes out is a result like the
+one that would be paid for, from nobody's rows.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from ..schema import FloatArray, Numeric, Schema
 from ..solve.curves.reference import reference_rows
 from ..vault import PublicRows, Quote
 from .marginals import seen_marginals
-from .recipe import Ask, Conversation, Terms
+from .recipe import Ask, Conversation, Side, Terms
 
 if TYPE_CHECKING:
     from ..results.band_claim import BandClaim
@@ -46,6 +45,14 @@ CLOSE_ENOUGH = 0.02
 """A search for an accuracy stops when the half-width is this much, relatively, below what was asked for."""
 MOST_TRIES = 12
 SMALLEST_MU = 1e-4
+SEED = 22
+"""Of the noise of a stand-in: it hides nothing, and a quote is the same again."""
+BLOCK_ROWS = 256
+N_CORNERS = 3
+"""Probe rows at the beginning that are no draws."""
+MOST_SURROUNDINGS = 8
+"""Draws that each end and each level is put into."""
+MOST_EDGE_ROWS = 2048
 
 
 @dataclass(frozen=True)
@@ -135,8 +142,8 @@ def quote(conversation: Conversation[R], mu: float) -> Quoted[R]:
     terms, units = Terms.of(data, mu), Cost.of_mu(mu)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what there is to warn of is said when it is asked for
-        side = stand_in(terms, STAND_IN_ROWS, seen)
-        results = [conversation.run(terms, units.pico_mu_squared, side.answer) for _ in range(conversation.quote_draws)]
+        answer = stand_in(terms, STAND_IN_ROWS, seen)
+        results = [conversation.run(terms, units.pico_mu_squared, answer) for _ in range(conversation.quote_draws)]
     stands_on = "the schema" if seen is None else "histograms bought before"
     widths: list[float | None] = [getattr(result, "half_width", None) for result in results]
     known = [width for width in widths if width is not None]
@@ -178,45 +185,16 @@ def quote_for(conversation: Conversation[R], half_width: float) -> Quoted[R]:
     return best
 
 
-SEED = 22
-"""Of the noise of a stand-in: it hides nothing, and a quote is the same again."""
-BLOCK_ROWS = 256
-N_CORNERS = 3
-"""Probe rows at the beginning that are no draws."""
-MOST_SURROUNDINGS = 8
-"""Draws that each end and each level is put into."""
-MOST_EDGE_ROWS = 2048
-
-
-@dataclass(frozen=True)
-class StandIn:
-    """Rows that are nobody's, in the place of the vault.
-
-    Attributes
-    ----------
-    rows : PublicRows
-        At most 2 000.
-    terms : Terms
-        The facts of the data that they stand for.
-    noise : Generator
-        Seeded.
-    """
-
-    rows: PublicRows
-    terms: Terms
-    noise: np.random.Generator
-
-    def answer(self, ask: Ask, units: int, mu: float, step: int) -> Release:
-        """What the vault might answer."""
-        terms = self.terms
-        return self.rows.scaled(ask.question, mu=mu, delta=terms.delta, n_rows=terms.n_rows_public, noise=self.noise)
-
-
-def stand_in(terms: Terms, n_rows: int, marginals: Marginals | None = None) -> StandIn:
-    """A stand-in of so many rows: draws over the schema, or from released histograms, column by column."""
+def stand_in(terms: Terms, n_rows: int, marginals: Marginals | None = None) -> Side:
+    """What the vault might answer if it held so many draws over the schema, or from released histograms by column."""
     raw = reference_rows(terms.schema, marginals, n_rows, SEED, by_magnitude=True)
     rows = PublicRows(terms.schema.frame(raw), terms.schema, n_rows, terms.target, terms.neighbours, BLOCK_ROWS)
-    return StandIn(rows, terms, np.random.default_rng(SEED))
+    noise = np.random.default_rng(SEED)
+
+    def answer(ask: Ask, mu: float, step: int) -> Release:
+        return rows.scaled(ask.question, mu=mu, delta=terms.delta, n_rows=terms.n_rows_public, noise=noise)
+
+    return answer
 
 
 def try_model(model: Model, schema: Schema) -> None:
@@ -239,7 +217,8 @@ def try_model(model: Model, schema: Schema) -> None:
         outputs = model.predict_points(schema, rows)
     except Exception as error:
         raise ModelError(
-            f"{model.name} fails on public rows with a column at an end of its range, or at a level: {_words(error)}"
+            f"{model.name} fails on public rows with a column at an end of its range, or at a level: "
+            f"{type(error).__name__}: {error}"
         ) from error
     if not (finite := np.isfinite(outputs)).all():
         raise ModelError(
@@ -270,7 +249,3 @@ def edge_rows(schema: Schema) -> tuple[FloatArray, list[str]]:
     repeated = [edge for edge in edges for _ in range(surroundings)]
     rows[np.arange(len(rows)), [place for place, _, _ in repeated]] = [value for _, value, _ in repeated]
     return rows, [words for _, _, words in repeated]
-
-
-def _words(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"

@@ -223,8 +223,8 @@ def mu_of_units(units: int) -> float:
     return math.sqrt(units / PICO) * (1 - 2e-15)
 
 
-Side: TypeAlias = Callable[[Ask, int, float, int], Release]
-"""Answers an ask, given its units of the ledger, its price mu and its step."""
+Side: TypeAlias = Callable[[Ask, float, int], Release]
+"""Answers an ask, given its price mu and its step."""
 
 
 def drive(recipe: Recipe[R], units: int, answer: Side) -> R:
@@ -233,8 +233,8 @@ def drive(recipe: Recipe[R], units: int, answer: Side) -> R:
     try:
         ask = next(recipe)
         while True:
-            share = split.next(ask.share)
-            ask, step = recipe.send(answer(ask, share, mu_of_units(share), step)), step + 1
+            mu = mu_of_units(split.next(ask.share))
+            ask, step = recipe.send(answer(ask, mu, step)), step + 1
     except StopIteration as stop:
         result: R = stop.value
         return result
@@ -288,7 +288,7 @@ class Conversation(Generic[R]):
         reservation = data.reserve(Cost(units), recipe=name, label=self.label)
         booked = Cost()
 
-        def answer(ask: Ask, units: int, mu: float, step: int) -> Release:
+        def answer(ask: Ask, mu: float, step: int) -> Release:
             nonlocal booked
             release = data.ask_reserved(reservation, ask.question, mu=mu, step=step, label=ask.label or self.label)
             booked += release.cost
@@ -349,7 +349,7 @@ class Conversation(Generic[R]):
         for model in conversation.models:
             try_model(model, self.data.feature_schema)
         terms = replace(Terms.of(self.data, mu), public_rows=REHEARSED_PUBLIC_ROWS)
-        return conversation.run(terms, Cost.of_mu(mu).pico_mu_squared, stand_in(terms, REHEARSAL_ROWS).answer)
+        return conversation.run(terms, Cost.of_mu(mu).pico_mu_squared, stand_in(terms, REHEARSAL_ROWS))
 
     def quote(self, *, epsilon: float | None = None, mu: float | None = None, half_width: float | None = None) -> Quoted[R]:
         """What it would cost and how good it would be: the same result, from nobody's rows. Reads no row, charges nothing.
@@ -375,7 +375,7 @@ class Conversation(Generic[R]):
         """Have the conversation with rows of one's own: the result, and every release it was made of. No ledger."""
         releases: list[Release] = []
 
-        def answer(ask: Ask, units: int, mu: float, step: int) -> Release:
+        def answer(ask: Ask, mu: float, step: int) -> Release:
             releases.append(rows.ask(ask.question, mu=mu, delta=self.data.delta))
             return releases[-1]
 
@@ -405,10 +405,6 @@ class GlobalExplainer(ABC, Generic[R_co]):
     ) -> Quoted[R_co]:
         """What a price buys, or what an accuracy (``half_width``) costs: free, without reading a row."""
         return self.conversation().quote(epsilon=epsilon, mu=mu, half_width=half_width)
-
-    def __vitrail_quote__(self, *, epsilon: float | None, mu: float | None, half_width: float | None) -> Quoted[R_co]:
-        """What ``data.quote(explainer, ...)`` shows."""
-        return self.quote(epsilon=epsilon, mu=mu, half_width=half_width)
 
 
 class LocalExplainer(ABC, Generic[R_co]):
@@ -455,9 +451,16 @@ class LocalExplainer(ABC, Generic[R_co]):
         conversation = replace(self.conversation(chosen), quote_draws=QUOTE_DRAWS)
         return conversation.quote(epsilon=epsilon, mu=mu, half_width=half_width)
 
-    def __vitrail_quote__(self, *, epsilon: float | None, mu: float | None, half_width: float | None) -> Quoted[R_co]:
-        """What ``data.quote(explainer, ...)`` shows."""
-        return self.quote(epsilon=epsilon, mu=mu, half_width=half_width)
+
+def check_inputs(data: object, *models: object) -> None:
+    """Refuse what is neither private data nor a model of ours."""
+    from ..vault import PrivateData
+
+    if not isinstance(data, PrivateData):
+        raise InvalidInput(f"data is {type(data).__name__}; give the vt.PrivateData that holds the rows")
+    for model in models:
+        if not isinstance(model, Model):
+            raise InvalidInput(f"model is {type(model).__name__}; wrap it: vt.Model(your_model)")
 
 
 def points_identity(raw: Floats) -> JsonValue:
