@@ -24,9 +24,9 @@ from ..errors import InvalidInput
 from ..results import Curve
 from ..results.band_claim import TWO_SIDED_95, claim_of
 from ..schema import Level, Numeric, Schema
-from ..vault import GroupedSum, PrivateData
-from .group_task import GroupExplainer, Grouping, Isolation, Retrain, finite, level_text
-from .recipe import Ask, Conversation, GlobalExplainer, Recipe, Terms
+from ..vault import GroupedSum
+from .group_task import OnGroups, finite, level_text
+from .recipe import Ask, Conversation, Recipe, Terms
 
 SMALL_NOISE = 0.02
 """Standard deviation of the noise to aim at, as a share of ``y_range``."""
@@ -35,40 +35,27 @@ MOST_WHOLE_NUMBERS = 40
 MOST_POINTS = 10_000
 
 
-class AnyCurve(GlobalExplainer[Curve]):
+@dataclass(eq=False, repr=False, kw_only=True)
+class AnyCurve(OnGroups[Curve]):
     """The curve that any explainer draws, from private rows.
 
     Parameters
     ----------
-    data : PrivateData
-        The rows.
-    explainer : callable
-        ``explainer(model, X)``, or ``explainer(model, X, y)`` if it takes a third argument. ``X`` is a pandas data frame of
-        one group's rows in original units, without the target, ``y`` the target. It returns ``(x, y)`` arrays of any length,
-        a dictionary, a Series, a frame with a column ``eff`` (as PyALE does), or one number per point of ``x_grid``.
+    data, explainer, model, retrain, groups, isolation, timeout_seconds, key
+        As for every explainer of groups (:class:`~vitrail.explain.group_task.OnGroups`). The explainer returns ``(x, y)``
+        arrays of any length, a dictionary, a Series, a frame with a column ``eff`` (as PyALE does), or one number per point
+        of ``x_grid``. If ``groups`` is not given, as many as make the noise 2 % of ``y_range``.
     x_grid : array, list of levels, or name of a column
         The public grid of the curve. Curves over numbers are interpolated there; of levels, those that a group's curve
         leaves out get ``default``. A column's grid comes from the schema.
     y_range : (float, float)
         Between which every group's curve is clipped. Noise is proportional to its width.
-    model : object, optional
-        What the explainer gets: as it is, or if it is a ``vitrail.Model`` as an object with ``predict(frame)``.
-    retrain : callable, optional
-        Instead of a model: ``retrain(frame)`` trains one on a group's rows, the target included. Then the promise covers
-        the rows that train the models; the curve explains those models, not one that was trained elsewhere.
-    groups : int, optional
-        How many groups. If not given, as many as make the noise 2 % of ``y_range``, while each has about 50 rows at least
-        (200 to train on).
     default : float or array, optional
         The curve of an empty, failing or late group; the middle of ``y_range`` if not given.
     name : str, optional
         What the curve is about; the column if ``x_grid`` names one.
     y_label : str, optional
         What its values are.
-    isolation, timeout_seconds
-        As for :class:`~vitrail.GroupedSum`.
-    key : str, optional
-        A name for the explainer and the model; with it, asking again replays the stored answer, free.
 
     Examples
     --------
@@ -87,58 +74,41 @@ class AnyCurve(GlobalExplainer[Curve]):
     np.True_
     """
 
-    def __init__(
-        self,
-        data: PrivateData,
-        explainer: GroupExplainer,
-        *,
-        x_grid: ArrayLike | str,
-        y_range: tuple[float, float],
-        model: object = None,
-        retrain: Retrain | None = None,
-        groups: int | None = None,
-        default: ArrayLike | None = None,
-        name: str | None = None,
-        y_label: str = "model output",
-        isolation: Isolation = "process",
-        timeout_seconds: float = 60.0,
-        key: str | None = None,
-    ) -> None:
-        if not isinstance(data, PrivateData):
-            raise InvalidInput(f"data is {type(data).__name__}; AnyCurve explains from the rows of a PrivateData")
-        self._low, self._high = _checked_range(y_range)
-        self._grid, axis = grid_of(x_grid, data.schema)
-        self._default = _checked_default(default, self._low, self._high, len(self._grid))
-        self._data, self._name, self._y_label = data, axis if name is None else str(name), str(y_label)
-        reader = CurveReader(self._grid, self._default)
-        self._grouping = Grouping(
-            "AnyCurve", data, explainer, reader, model, retrain, groups, isolation, timeout_seconds, key
-        )
+    x_grid: ArrayLike | str
+    y_range: tuple[float, float]
+    default: ArrayLike | None = None
+    name: str | None = None
+    y_label: str = "model output"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._low, self._high = _checked_range(self.y_range)
+        self._grid, axis = grid_of(self.x_grid, self.data.schema)
+        self._default = _checked_default(self.default, self._low, self._high, len(self._grid))
+        self._name = axis if self.name is None else str(self.name)
 
     def __repr__(self) -> str:
         grid = f"{len(self._grid)} grid points"
-        return f"AnyCurve({self._data!r}, {self._name}, {grid}, y_range=({self._low:g}, {self._high:g}))"
+        return f"AnyCurve({self.data!r}, {self._name}, {grid}, y_range=({self._low:g}, {self._high:g}))"
 
     def conversation(self) -> Conversation[Curve]:
         """One grouped sum, for the whole price."""
         grid: list[JsonValue] = list(self._grid.numbers or map(level_text, self._grid.levels or ()))
-        identity = self._grouping.identity(
-            "any curve", grid=grid, range=[self._low, self._high], default=list(self._default)
-        )
-        return Conversation(self._data, self._recipe, f"any curve: {self._name}", identity, models=self._grouping.models)
+        identity = self.identity("any curve", grid=grid, range=[self._low, self._high], default=list(self._default))
+        return Conversation(self.data, self._recipe, f"any curve: {self._name}", identity, models=self.models)
 
     def _recipe(self, terms: Terms) -> Recipe[Curve]:
-        grid, grouping = self._grid, self._grouping
-        groups = grouping.count(terms, math.sqrt(len(grid)), SMALL_NOISE)
+        grid = self._grid
+        groups = self.count(terms, math.sqrt(len(grid)), SMALL_NOISE)
         question = GroupedSum(
-            grouping.task,
+            self.task(CurveReader(grid, self._default)),
             len(grid),
             low=self._low,
             high=self._high,
             groups=groups,
             default=np.array(self._default),
-            isolation=grouping.isolation,
-            timeout_seconds=grouping.timeout_seconds,
+            isolation=self.isolation,
+            timeout_seconds=self.timeout_seconds,
         )
         release = yield Ask(question, share=1.0)
         assert release.sigma is not None
@@ -150,15 +120,15 @@ class AnyCurve(GlobalExplainer[Curve]):
             kind="any curve",
             x=np.array(grid.numbers) if grid.levels is None else grid.levels,
             y=y,
-            guarantee=grouping.promise(terms, release),
+            guarantee=self.promise(terms, release),
             cost=release.cost,
             band_claim=claim_of("any curve"),
             lower=lower,
             upper=upper,
             std=np.full(len(grid), std),
             x_label=self._name,
-            y_label=self._y_label,
-            notes=grouping.notes(terms, groups),
+            y_label=str(self.y_label),
+            notes=self.notes(terms, groups),
             categorical=grid.levels is not None,
         )
 

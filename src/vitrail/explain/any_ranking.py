@@ -25,34 +25,30 @@ from .._types import Floats
 from ..errors import InvalidInput
 from ..results import Ranking
 from ..results.band_claim import claim_of
-from ..vault import GroupedSum, PrivateData
-from .group_task import GroupExplainer, Grouping, Isolation, Retrain, finite, level_text
-from .recipe import Ask, Conversation, GlobalExplainer, Recipe, Terms
+from ..vault import GroupedSum
+from .group_task import OnGroups, finite, level_text
+from .recipe import Ask, Conversation, Recipe, Terms
 
 SMALL_NOISE = 0.25
 """Standard deviation of the noise of a mean score to aim at, in ranks."""
 MOST_ITEMS = 10_000
 
 
-class AnyRanking(GlobalExplainer[Ranking]):
+@dataclass(eq=False, repr=False, kw_only=True)
+class AnyRanking(OnGroups[Ranking]):
     """The order in which any explainer ranks items, from private rows.
 
     Parameters
     ----------
-    data : PrivateData
-        The rows.
-    ranker : callable
-        ``ranker(model, X)``, or ``ranker(model, X, y)`` if it takes a third argument. ``X`` is a pandas data frame of one
-        group's rows in original units, without the target, ``y`` the target. It returns the items in order, the best
-        first; or a score per item, higher is better: an array in the order of ``items``, a dictionary, a Series, or what
-        sklearn's ``permutation_importance`` returns. Of scores, only the order counts.
+    data, explainer, model, retrain, groups, isolation, timeout_seconds, key
+        As for every explainer of groups (:class:`~vitrail.explain.group_task.OnGroups`). The explainer returns the items in
+        order, the best first; or a score per item, higher is better: an array in the order of ``items``, a dictionary, a
+        Series, or what sklearn's ``permutation_importance`` returns. Of scores, only the order counts. If ``groups`` is not
+        given, as many as make the noise of a mean score a quarter of a rank.
     items : list of str, optional
         What is ranked; the columns without the target if not given.
     top_k : int, optional
         Ask for the first so many items only, and in return get less noise.
-    model, retrain, groups, isolation, timeout_seconds, key
-        As for :class:`~vitrail.AnyCurve`. If ``groups`` is not given, as many as make the noise of a mean score a quarter of
-        a rank, while each has about 50 rows at least (200 to train on).
 
     Examples
     --------
@@ -69,48 +65,31 @@ class AnyRanking(GlobalExplainer[Ranking]):
     ('age', 'dose', 'noise')
     """
 
-    def __init__(
-        self,
-        data: PrivateData,
-        ranker: GroupExplainer,
-        *,
-        items: Iterable[str] | None = None,
-        top_k: int | None = None,
-        model: object = None,
-        retrain: Retrain | None = None,
-        groups: int | None = None,
-        isolation: Isolation = "process",
-        timeout_seconds: float = 60.0,
-        key: str | None = None,
-    ) -> None:
-        if not isinstance(data, PrivateData):
-            raise InvalidInput(f"data is {type(data).__name__}; AnyRanking explains from the rows of a PrivateData")
-        self._data, self._top_k = data, top_k
-        self._items = _checked_items(data.feature_schema.names if items is None else items)
-        self._points = points_of_ranks(len(self._items), top_k)
-        reader = RankingReader(self._items)
-        self._grouping = Grouping(
-            "AnyRanking", data, ranker, reader, model, retrain, groups, isolation, timeout_seconds, key
-        )
+    items: Iterable[str] | None = None
+    top_k: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._items = _checked_items(self.data.feature_schema.names if self.items is None else self.items)
+        self._points = points_of_ranks(len(self._items), self.top_k)
 
     def __repr__(self) -> str:
-        return f"AnyRanking({self._data!r}, {len(self._items)} items)"
+        return f"AnyRanking({self.data!r}, {len(self._items)} items)"
 
     def conversation(self) -> Conversation[Ranking]:
         """One grouped sum, for the whole price."""
-        identity = self._grouping.identity("any ranking", items=list(self._items), top_k=self._top_k)
-        label = f"any ranking of {len(self._items)} items"
-        return Conversation(self._data, self._recipe, label, identity, models=self._grouping.models)
+        identity = self.identity("any ranking", items=list(self._items), top_k=self.top_k)
+        return Conversation(self.data, self._recipe, f"any ranking of {len(self._items)} items", identity, self.models)
 
     def _recipe(self, terms: Terms) -> Recipe[Ranking]:
-        points, n_items, grouping = self._points, len(self._items), self._grouping
-        groups = grouping.count(terms, float(np.linalg.norm(points - points[::-1])), SMALL_NOISE, votes=True)
+        points, n_items = self._points, len(self._items)
+        groups = self.count(terms, float(np.linalg.norm(points - points[::-1])), SMALL_NOISE, votes=True)
         question = GroupedSum(
-            grouping.task,
+            self.task(RankingReader(self._items)),
             n_items,
             groups=groups,
-            isolation=grouping.isolation,
-            timeout_seconds=grouping.timeout_seconds,
+            isolation=self.isolation,
+            timeout_seconds=self.timeout_seconds,
             places=points,
         )
         release = yield Ask(question, share=1.0)
@@ -119,19 +98,19 @@ class AnyRanking(GlobalExplainer[Ranking]):
         ranking = Ranking(
             items=self._items,
             scores=mean - mean.mean() + points.mean(),
-            guarantee=grouping.promise(terms, release),
+            guarantee=self.promise(terms, release),
             cost=release.cost,
             band_claim=claim_of("any ranking"),
             std=np.full(n_items, std * math.sqrt(1 - 1 / n_items)),
             own_std=np.full(n_items, std),
             score_label=f"mean points of a group ({points[0]:g} where it is first)",
             notes=(
-                *grouping.notes(terms, groups),
+                *self.notes(terms, groups),
                 "Confidence in a pair is from the noise law, with nothing known beforehand: that the groups' votes without "
                 "noise would put the two in this order.",
             ),
         )
-        return ranking if self._top_k is None else first_of(ranking, self._top_k)
+        return ranking if self.top_k is None else first_of(ranking, self.top_k)
 
 
 def points_of_ranks(n_items: int, top_k: int | None = None) -> Floats:
