@@ -97,7 +97,7 @@ def explain(
         point,
         desired_class=class_of(desired),
         total_CFs=count,
-        method=chosen,  # type: ignore[arg-type]  # one of METHODS
+        method=chosen,
         bands=bands,
     )
     writers: Writers = {".json": explained.write_json, ".html": explained.to_html}

@@ -15,7 +15,6 @@ import json
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TypedDict, Unpack, overload
 
 import numpy as np
 
@@ -80,25 +79,6 @@ def seen_marginals(data: PrivateData) -> Marginals | None:
     return None if kept is None else Marginals.from_bytes(kept)
 
 
-class MarginalsOptions(TypedDict, total=False):
-    """The options of :func:`marginals`, for its overloads."""
-
-    columns: Sequence[str] | None
-    bins: int
-
-
-@overload
-def marginals(data: PrivateData, **options: Unpack[MarginalsOptions]) -> MarginalsExplainer: ...
-
-
-@overload
-def marginals(data: PrivateData, *, epsilon: float, **options: Unpack[MarginalsOptions]) -> Marginals: ...
-
-
-@overload
-def marginals(data: PrivateData, *, mu: float, **options: Unpack[MarginalsOptions]) -> Marginals: ...
-
-
 def marginals(
     data: PrivateData,
     *,
@@ -106,7 +86,7 @@ def marginals(
     bins: int = 20,
     epsilon: float | None = None,
     mu: float | None = None,
-) -> Marginals | MarginalsExplainer:
+) -> Marginals:
     """Private histograms of the columns of a dataset, the target included, in one question.
 
     Parameters
@@ -117,8 +97,8 @@ def marginals(
         Which columns; all of them if not given. Noise grows with the square root of their number, not with that of bins.
     bins : int
         Into how many intervals a numeric column is cut; whole numbers with at most 100 values get a bin each.
-    epsilon, mu : float, optional
-        The price, in one of the two currencies. Without one, what is returned can be quoted and called.
+    epsilon, mu : float
+        The price, in one of the two currencies; a :class:`MarginalsExplainer` can be quoted first.
 
     Returns
     -------
@@ -141,8 +121,7 @@ def marginals(
     >>> histograms.quantile("age", 0.5)
     40.0
     """
-    explainer = MarginalsExplainer(data, columns=columns, bins=bins)
-    return explainer if epsilon is None and mu is None else explainer(epsilon=epsilon, mu=mu)
+    return MarginalsExplainer(data, columns=columns, bins=bins)(epsilon=epsilon, mu=mu)
 
 
 def marginals_bins(schema: Schema, columns: Sequence[str] | None = None, bins: int = 20) -> tuple[Bins, ...]:

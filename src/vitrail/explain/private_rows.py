@@ -26,7 +26,6 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import combinations
 from types import MappingProxyType
-from typing import TypedDict, Unpack, overload
 
 import numpy as np
 
@@ -92,26 +91,6 @@ class PrivateRowsExplainer(GlobalExplainer[PrivateRows]):
         return Conversation(self._data, self._recipe, f"private rows of {len(cuts)} columns", identity)
 
 
-class RowsOptions(TypedDict, total=False):
-    """The options of :func:`private_rows`, for its overloads."""
-
-    columns: Sequence[str] | None
-    bins: int
-    parents: int | None
-
-
-@overload
-def private_rows(data: PrivateData, **options: Unpack[RowsOptions]) -> PrivateRowsExplainer: ...
-
-
-@overload
-def private_rows(data: PrivateData, *, epsilon: float, **options: Unpack[RowsOptions]) -> PrivateRows: ...
-
-
-@overload
-def private_rows(data: PrivateData, *, mu: float, **options: Unpack[RowsOptions]) -> PrivateRows: ...
-
-
 def private_rows(
     data: PrivateData,
     *,
@@ -120,7 +99,7 @@ def private_rows(
     parents: int | None = None,
     epsilon: float | None = None,
     mu: float | None = None,
-) -> PrivateRows | PrivateRowsExplainer:
+) -> PrivateRows:
     """A private model of the joint distribution of columns, from which rows are sampled without limit.
 
     Parameters
@@ -133,8 +112,8 @@ def private_rows(
         Into how many intervals a numeric column is cut; whole numbers with at most 100 values get a bin each.
     parents : int, optional
         On how many others a column may depend: 1 (a tree), 2 or 3. Chosen from public numbers if not given.
-    epsilon, mu : float, optional
-        The price of all of it, in one of the two currencies. Without one, what is returned can be quoted and called.
+    epsilon, mu : float
+        The price of all of it, in one of the two currencies; a :class:`PrivateRowsExplainer` can be quoted first.
 
     Returns
     -------
@@ -158,8 +137,7 @@ def private_rows(
     >>> round(made.guarantee.epsilon, 3)
     1.0
     """
-    explainer = PrivateRowsExplainer(data, columns=columns, bins=bins, parents=parents)
-    return explainer if epsilon is None and mu is None else explainer(epsilon=epsilon, mu=mu)
+    return PrivateRowsExplainer(data, columns=columns, bins=bins, parents=parents)(epsilon=epsilon, mu=mu)
 
 
 def private_rows_recipe(

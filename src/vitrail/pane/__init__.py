@@ -10,7 +10,7 @@ Examples
 >>> rows = {"age": np.linspace(0, 100, 20_000), "smoker": np.tile(["no", "yes"], 10_000)}
 >>> data = vt.PrivateData(rows, schema, name="patients", n_rows_public=20_000, budget=vt.Budget(1, 1e-6))
 >>> model = vt.Model(lambda x: 0.2 + 0.5 * x[:, 0] + 0.2 * x[:, 2], range=(0, 1), name="risk")
->>> quote = data.quote(vt.release(data, model), epsilon=1.0)
+>>> quote = data.quote(vt.pane.PaneExplainer(data, model), epsilon=1.0)
 >>> quote.fits, quote.result.parts
 (True, ('rows', 'local', 'pdp', 'ale', 'counterfactual'))
 """

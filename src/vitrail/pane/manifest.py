@@ -1,13 +1,8 @@
 """The manifest of a pane: what it is, what it promises, what was paid, and which files belong to which part.
 
 The JSON object is kept as it was read, so that what a later version adds comes through a save unchanged; the dataclasses
-below are what this version understands of it. docs/pane.md documents every field.
-
-The model that a pane is read with: given, opened from an ONNX file, or the one that lies in the pane itself.
-
-What can be in a pane: for each part what it holds, and how accurate that is. No vault, no ledger.
-
-A new kind of part is one :class:`Kind` here and one line in ``writer``. A part that a reader does not know is kept.
+below are what this version understands of it. docs/pane.md documents every field. A new kind of part is one :class:`Kind`
+here and a few lines in ``pane_recipe``; a part that a reader does not know is kept.
 """
 
 from __future__ import annotations

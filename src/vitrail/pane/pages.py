@@ -1,11 +1,9 @@
 """What stands on the pages of a pane: one for the model, one for a person. The templates are in ``show/templates``.
 
-The histograms that private rows bring along, in the form that curves and pictures use. Post-processing; no vault.
-
-Private rows count fine bins of every column first (``rows.private_rows``), and that release is all that curves need of the
-marginals. A column of real numbers has bins of its own for values at its bounds, which have no width; here they get a
-millionth of the range, so that the edges of a histogram increase. In pictures such narrow bins would be invisible however
-many rows they hold: there they are drawn together with their neighbours.
+*Histograms.* Private rows count fine bins of every column first, and that release is all that curves need of the marginals. A
+column of real numbers has bins of its own for values at its bounds, which have no width; here they get a millionth of the
+range, so that the edges of a histogram increase. In pictures such narrow bins would be invisible however many rows they
+hold: there they are drawn together with their neighbours.
 """
 
 from __future__ import annotations
@@ -192,10 +190,11 @@ def _joined(bins: Bins, counts: Floats) -> tuple[Bins, Floats]:
     if keep.all():
         return bins, counts
     starts = np.flatnonzero(keep)
-    labels = [
-        bins.labels[a] if b == a + 1 else _label(edges[a], edges[b], integer=bins.integer)
-        for a, b in pairwise(starts.tolist())
-    ]
+
+    def label(low: float, high: float) -> str:
+        return f"{math.ceil(low)} to {math.floor(high)}" if bins.integer else f"{low:.4g} to {high:.4g}"
+
+    labels = [bins.labels[a] if b == a + 1 else label(edges[a], edges[b]) for a, b in pairwise(starts.tolist())]
     kept = tuple(edges[keep].tolist())
     return Bins(bins.name, tuple(labels), kept, bins.integer), np.add.reduceat(counts, starts[:-1])
 
@@ -206,7 +205,3 @@ def _kept_edges(edges: Floats) -> NDArray[np.bool_]:
         keep[1] = widths[0] >= NARROW * widths[1]
         keep[-2] = widths[-1] >= NARROW * widths[-2]
     return keep
-
-
-def _label(low: float, high: float, *, integer: bool) -> str:
-    return f"{math.ceil(low)} to {math.floor(high)}" if integer else f"{low:.4g} to {high:.4g}"

@@ -15,7 +15,8 @@ from ..results.archive import json_bytes, write_bytes
 from ..results.checks import plain_value
 from ..results.counterfactuals import Counterfactuals
 from ..results.door import Drawn
-from ..show.pages import Content, fragment, page_content
+from ..show.pages import fragment, page_content
+from .pages import person_content
 
 if TYPE_CHECKING:
     from ..guarantee import Guarantee
@@ -116,11 +117,7 @@ class Person(Drawn):
         return self.pane.guarantee
 
 
-@page_content.register
-def _(person: Person) -> Content:
-    from .pages import person_content
-
-    return person_content(person)
+page_content.register(Person, person_content)
 
 
 @fragment.register
@@ -150,11 +147,12 @@ def explained(
     found: Counterfactuals | None = None
     notes: tuple[str, ...] = ()
     if "counterfactual" in parts and pane.model is not None:
-        # A model with other classes than the one that the pane was made with: the rest can still be said.
-        if (other := pane.classes_differ()) is None:
-            found = pane.counterfactual(shown, desired_class=desired_class, total_CFs=total_CFs)
+        try:
+            fitted = pane.counterfactual
+        except InvalidInput as error:  # the model has other classes than the pane's: the rest can still be said
+            notes = (f"No counterfactuals: {error}.",)
         else:
-            notes = (f"No counterfactuals: {other}.",)
+            found = fitted(shown, desired_class=desired_class, total_CFs=total_CFs)
     places: tuple[Place, ...] = ()
     if "pdp" in parts or "ale" in parts:
         effects = pane.effects

@@ -59,7 +59,7 @@ from ...solve.linear.problem import LocalProblem
 from ...solve.linear.tensors import middles, part_shapes
 from ...solve.linear.weights import Weight
 from ...vault import Block, PrivateData, ProductSum
-from ..private_rows import private_rows
+from ..private_rows import PrivateRowsExplainer
 from ..quoted import try_model
 from ..recipe import Ask, Conversation, GlobalExplainer, Recipe, Terms, scaled
 from .options import Cells, Moments, Rows
@@ -144,7 +144,7 @@ def rows_conversation(
     data: PrivateData, problem: LocalProblem, kind: Rows, training: TrainingGuarantee | None, weight: Weight | None
 ) -> Conversation[RowsExplainer]:
     """Private rows, on which every point is explained: their questions depend neither on the model nor on the weight."""
-    paid = private_rows(data, columns=problem.schema.names).conversation()
+    paid = PrivateRowsExplainer(data, columns=problem.schema.names).conversation()
 
     def recipe(terms: Terms) -> Recipe[RowsExplainer]:
         rows = yield from paid.recipe(terms)
