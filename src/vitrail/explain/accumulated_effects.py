@@ -44,7 +44,7 @@ CLIPS_SHARE = 0.06
 Orders = Mapping[str, Sequence[Level]]
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
+@dataclass(eq=False, kw_only=True)
 class AccumulatedEffects(JointExplainer[Effects]):
     """Accumulated local effects: what small steps of a column do to the output, for the rows that are there, added up.
 

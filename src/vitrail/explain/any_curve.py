@@ -35,7 +35,7 @@ MOST_WHOLE_NUMBERS = 40
 MOST_POINTS = 10_000
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
+@dataclass(eq=False, kw_only=True)
 class AnyCurve(OnGroups[Curve]):
     """The curve that any explainer draws, from private rows.
 
@@ -86,10 +86,6 @@ class AnyCurve(OnGroups[Curve]):
         self._grid, axis = grid_of(self.x_grid, self.data.schema)
         self._default = _checked_default(self.default, self._low, self._high, len(self._grid))
         self._name = axis if self.name is None else str(self.name)
-
-    def __repr__(self) -> str:
-        grid = f"{len(self._grid)} grid points"
-        return f"AnyCurve({self.data!r}, {self._name}, {grid}, y_range=({self._low:g}, {self._high:g}))"
 
     def conversation(self) -> Conversation[Curve]:
         """One grouped sum, for the whole price."""

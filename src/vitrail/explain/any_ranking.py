@@ -34,7 +34,7 @@ SMALL_NOISE = 0.25
 MOST_ITEMS = 10_000
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
+@dataclass(eq=False, kw_only=True)
 class AnyRanking(OnGroups[Ranking]):
     """The order in which any explainer ranks items, from private rows.
 
@@ -72,9 +72,6 @@ class AnyRanking(OnGroups[Ranking]):
         super().__post_init__()
         self._items = _checked_items(self.data.feature_schema.names if self.items is None else self.items)
         self._points = points_of_ranks(len(self._items), self.top_k)
-
-    def __repr__(self) -> str:
-        return f"AnyRanking({self.data!r}, {len(self._items)} items)"
 
     def conversation(self) -> Conversation[Ranking]:
         """One grouped sum, for the whole price."""

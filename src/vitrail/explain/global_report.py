@@ -39,7 +39,7 @@ WEIGHTS: Mapping[Part, float] = MappingProxyType({"pdp": 0.35, "ale": 0.45, "imp
 """Of the joint sum. Local effects are the noisiest: a row tells about one step of each column only."""
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
+@dataclass(eq=False, kw_only=True)
 class GlobalReport(JointExplainer[Report]):
     """All global explanations of a model for one price.
 

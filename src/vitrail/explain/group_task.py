@@ -31,7 +31,7 @@ from ..model.contents import sketch
 from ..releases import Release
 from ..schema import Schema
 from ..vault import Block, PrivateData
-from .recipe import GlobalExplainer, Terms, check_inputs
+from .recipe import GlobalExplainer, Terms
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,7 +101,7 @@ class GroupTask:
         return self.read(self.explainer(model, columns))
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False)
 class OnGroups(GlobalExplainer[R]):
     """An explainer of other libraries, run on groups of rows: the arguments that curves and rankings have in common.
 
@@ -137,7 +137,7 @@ class OnGroups(GlobalExplainer[R]):
     key: str | None = None
 
     def __post_init__(self) -> None:
-        check_inputs(self.data)
+        self.check_inputs()
         owner, data = type(self).__name__, self.data
         if not callable(self.explainer):
             raise InvalidInput(f"the explainer of {owner} is {self.explainer!r}; it must be a function explainer(model, X)")

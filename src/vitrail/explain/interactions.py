@@ -49,7 +49,7 @@ NOTE = (
 )
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
+@dataclass(eq=False, kw_only=True)
 class Interactions(JointExplainer[Ranking]):
     """Which pairs of columns act together: Friedman's H squared, from noisy partial dependence.
 

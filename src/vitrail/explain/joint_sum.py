@@ -19,7 +19,7 @@ import json
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, field, fields, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import ClassVar, Protocol, TypeVar
 
 import numpy as np
@@ -35,7 +35,7 @@ from ..solve.curves.assemble import Receipt
 from ..solve.curves.reference import Reference
 from ..vault import Block, BoundedSum, PrivateData, SampledSum
 from .marginals import marginals_bins, marginals_question
-from .recipe import Ask, Conversation, GlobalExplainer, Promised, Recipe, Terms, check_inputs, cost_of
+from .recipe import Ask, Conversation, GlobalExplainer, Promised, Recipe, Terms, cost_of
 
 R = TypeVar("R")
 
@@ -125,7 +125,7 @@ class JointSum:
 # --- what explainers with a joint sum share --------------------------------------------------------------------------
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False)
 class JointExplainer(GlobalExplainer[R]):
     """An explainer whose answer comes from one joint sum: the arguments that all of them take.
 
@@ -153,10 +153,10 @@ class JointExplainer(GlobalExplainer[R]):
     marginals: Marginals | None = None
     sampling_rate: float = 1.0
     key: str | None = None
-    label: str = field(init=False)
+    label: str = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        check_inputs(self.data, self.model)
+        self.check_inputs(self.model)
         self.label, self.sampling_rate = self.KIND, _checks.fraction("sampling_rate", self.sampling_rate)
         if self.marginals is None:
             return
@@ -167,9 +167,6 @@ class JointExplainer(GlobalExplainer[R]):
                 f"marginals has a promise about {theirs!r} neighbours, and {self.data.name!r} is about "
                 f"{self.data.neighbours!r} ones; the two cannot be added up"
             )
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.model!r})"
 
     def names_of(self, columns: Sequence[str] | None) -> tuple[str, ...]:
         """Names of declared columns, each once; all of them for None."""
@@ -205,8 +202,7 @@ class JointExplainer(GlobalExplainer[R]):
 
     def options(self) -> dict[str, JsonValue] | None:
         """Everything public that makes it this question, besides data, model and histograms; None if that has no name."""
-        named = ("data", "model", "marginals", "key", "label")
-        return {option.name: getattr(self, option.name) for option in fields(self) if option.name not in named}
+        return self.options_but("marginals", "label")
 
     @abstractmethod
     def recipe(self, terms: Terms) -> Recipe[R]:

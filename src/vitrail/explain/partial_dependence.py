@@ -47,7 +47,7 @@ SMOOTH_NOTE = (
 PLAIN_NOTE = "Values are the noisy means themselves; bands show the noise of the release alone."
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
+@dataclass(eq=False, kw_only=True)
 class PartialDependence(JointExplainer[Effects]):
     """The model's mean output over private rows, with a column set to each of its values.
 

@@ -66,7 +66,7 @@ SEED = 21
 """Of the reference's targets: they are public, and fixed so that a question is the same again."""
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
+@dataclass(eq=False, kw_only=True)
 class PermutationImportance(JointExplainer[Ranking]):
     """How much the mean loss grows when a column is exchanged for values from its released distribution.
 

@@ -31,7 +31,7 @@ from ..schema import FloatArray, Numeric, Schema
 from ..solve.curves.reference import reference_rows
 from ..vault import PublicRows, Quote
 from .marginals import seen_marginals
-from .recipe import Ask, Conversation, Side, Terms
+from .recipe import N_CORNERS, Ask, Conversation, Side, Terms
 
 if TYPE_CHECKING:
     from ..results.band_claim import BandClaim
@@ -48,8 +48,6 @@ SMALLEST_MU = 1e-4
 SEED = 22
 """Of the noise of a stand-in: it hides nothing, and a quote is the same again."""
 BLOCK_ROWS = 256
-N_CORNERS = 3
-"""Probe rows at the beginning that are no draws."""
 MOST_SURROUNDINGS = 8
 """Draws that each end and each level is put into."""
 MOST_EDGE_ROWS = 2048

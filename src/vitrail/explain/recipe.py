@@ -31,13 +31,13 @@ import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats
 from ..accounting import Basis, Cost, JsonValue, epsilon_of, rounded_up
 from ..accounting.cost import PICO
 from ..errors import InvalidInput, ModelError, VitrailError
@@ -53,13 +53,14 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
-Floats: TypeAlias = NDArray[np.float64]
 
 SLACK = Fraction(1, 10**9)
 """By how much shares may miss 1 through rounding of their decimals."""
 PUBLIC_ROWS = 10**6
 """No limit to how many public rows a recipe asks the model about, beyond its own."""
 REHEARSED_PUBLIC_ROWS = 64
+N_CORNERS = 3
+"""Probe rows of a schema at the beginning that are no draws."""
 QUOTE_DRAWS = 7
 """Bands of a single query point vary from draw to draw more than those of whole curves."""
 REHEARSAL_ROWS = 48
@@ -383,7 +384,28 @@ class Conversation(Generic[R]):
         return result, tuple(releases)
 
 
-class GlobalExplainer(ABC, Generic[R_co]):
+class Explainer(ABC):
+    """What all explainers have in common: dataclasses, whose fields are data, model and options."""
+
+    data: PrivateData
+
+    def check_inputs(self, *models: object) -> None:
+        """Refuse what is neither private data nor a model of ours."""
+        from ..vault import PrivateData
+
+        if not isinstance(self.data, PrivateData):
+            raise InvalidInput(f"data is {type(self.data).__name__}; give the vt.PrivateData that holds the rows")
+        for model in models:
+            if not isinstance(model, Model):
+                raise InvalidInput(f"model is {type(model).__name__}; wrap it: vt.Model(your_model)")
+
+    def options_but(self, *unnamed: str) -> dict[str, JsonValue]:
+        """The fields that are options, by name: what makes it this question. They must be JSON values."""
+        left_out, declared = {"data", "model", "key", *unnamed}, [option.name for option in fields(self)]  # type: ignore[arg-type]
+        return {name: getattr(self, name) for name in declared if name not in left_out}
+
+
+class GlobalExplainer(Explainer, Generic[R_co]):
     """What every explainer of a whole model can do, by having a conversation."""
 
     @abstractmethod
@@ -407,16 +429,29 @@ class GlobalExplainer(ABC, Generic[R_co]):
         return self.conversation().quote(epsilon=epsilon, mu=mu, half_width=half_width)
 
 
-class LocalExplainer(ABC, Generic[R_co]):
+class LocalExplainer(Explainer, Generic[R_co]):
     """What every explainer of public points can do, by having a conversation about them."""
 
     @abstractmethod
     def conversation(self, points: object) -> Conversation[R_co]:
         """What would be said to the vault about these points; whatever is wrong with them is an error."""
 
-    @abstractmethod
-    def public_points(self) -> object:
-        """Points drawn from the schema, for a quote without points."""
+    def read_points(self, points: object, model: Model) -> tuple[Floats, Floats]:
+        """Public points as a raw matrix, and the model's outputs there; an error says what is wrong with either."""
+        schema = self.data.feature_schema
+        raw = schema.read_points(points)
+        if len(raw) == 0:
+            raise InvalidInput("there are no points to explain; give at least one")
+        model.check(schema)
+        try:
+            outputs = model.predict_points(schema, raw)
+        except ModelError:
+            raise
+        except Exception as error:
+            raise ModelError(f"{model.name} fails on the points: {type(error).__name__}: {error}") from error
+        if not np.isfinite(outputs).all():
+            raise ModelError(f"{model.name} returns no finite number at point {int(np.argmin(np.isfinite(outputs)))}")
+        return raw, outputs
 
     def __call__(self, points: object, *, epsilon: float | None = None, mu: float | None = None) -> R_co:
         """Explain these points together, for a price: ``epsilon`` at the account's delta, or ``mu``.
@@ -447,20 +482,11 @@ class LocalExplainer(ABC, Generic[R_co]):
 
         ``points`` are those to be explained; one point drawn from the schema if not given.
         """
-        chosen = self.public_points() if points is None else points
-        conversation = replace(self.conversation(chosen), quote_draws=QUOTE_DRAWS)
+        if points is None:
+            schema = self.data.feature_schema
+            points = schema.frame(schema.probe_rows(N_CORNERS + 1)[N_CORNERS:])
+        conversation = replace(self.conversation(points), quote_draws=QUOTE_DRAWS)
         return conversation.quote(epsilon=epsilon, mu=mu, half_width=half_width)
-
-
-def check_inputs(data: object, *models: object) -> None:
-    """Refuse what is neither private data nor a model of ours."""
-    from ..vault import PrivateData
-
-    if not isinstance(data, PrivateData):
-        raise InvalidInput(f"data is {type(data).__name__}; give the vt.PrivateData that holds the rows")
-    for model in models:
-        if not isinstance(model, Model):
-            raise InvalidInput(f"model is {type(model).__name__}; wrap it: vt.Model(your_model)")
 
 
 def points_identity(raw: Floats) -> JsonValue:

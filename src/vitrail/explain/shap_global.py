@@ -63,7 +63,7 @@ SIZE_NOTE = (
 )
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
+@dataclass(eq=False, kw_only=True)
 class ShapImportance(JointExplainer[Ranking]):
     """The mean size of every column's Shapley value over the private rows.
 
@@ -101,7 +101,7 @@ class ShapImportance(JointExplainer[Ranking]):
         return summand.ranking(*measured, receipt)
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
+@dataclass(eq=False, kw_only=True)
 class ShapDependence(JointExplainer[Effects]):
     """The mean Shapley value of a column, by the value that rows have there.
 

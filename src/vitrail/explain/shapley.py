@@ -28,7 +28,7 @@ of the range for one permutation, 0.55 for two, 0.51 for eight. Test: tests/expl
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from typing import Literal
 
@@ -36,7 +36,6 @@ import numpy as np
 
 from .. import _checks
 from .._types import Floats
-from ..accounting import JsonValue
 from ..errors import InvalidInput
 from ..model import Model
 from ..releases import Release
@@ -62,6 +61,7 @@ FEWEST_PROBE_ROWS = 3
 """The vault's probe has at least these many rows, however small a block is."""
 
 
+@dataclass(eq=False)
 class Shapley(LocalExplainer[Attribution]):
     """Shapley values of a model's outputs, averaged over private background rows.
 
@@ -100,78 +100,49 @@ class Shapley(LocalExplainer[Attribution]):
     ([[0.2, 0.2]], [0.3])
     """
 
-    def __init__(
-        self,
-        data: PrivateData,
-        model: Model,
-        *,
-        clip: float | Literal["auto"] | None = None,
-        sampling_rate: float = 1.0,
-        n_permutations: int = 1,
-        seed: int = 0,
-        key: str | None = None,
-    ) -> None:
-        if not isinstance(data, PrivateData):
-            raise InvalidInput(f"data is {type(data).__name__}; Shapley values are averages over the rows of a PrivateData")
-        if not isinstance(model, Model):
-            raise InvalidInput(f"model is {type(model).__name__}; wrap it: vt.Model(...)")
-        self._data, self._model = data, model
-        self._clip = _checked_clip(clip, model)
-        self._sampling_rate = _checks.fraction("sampling_rate", sampling_rate)
-        self._n_permutations = _checks.whole("n_permutations", n_permutations, most=MOST_PERMUTATIONS)
-        self._seed = _checks.whole("seed", seed, least=0, most=2**63 - 1)
-        self._key = None if key is None else _checks.text("key", key, hint=" that names the model")
-        model.check(data.feature_schema)
-        self._chains = Chains(model, data.feature_schema)
+    data: PrivateData
+    model: Model
+    _: KW_ONLY
+    clip: float | Literal["auto"] | None = None
+    sampling_rate: float = 1.0
+    n_permutations: int = 1
+    seed: int = 0
+    key: str | None = None
 
-    def __repr__(self) -> str:
-        return f"Shapley({self._data!r}, {self._model!r}, clip={self._clip!r}, n_permutations={self._n_permutations})"
-
-    def public_points(self) -> object:
-        """One point drawn from the schema."""
-        schema = self._data.feature_schema
-        return schema.frame(schema.probe_rows(4)[3:])  # after two corners and the middle
+    def __post_init__(self) -> None:
+        self.check_inputs(self.model)
+        self.clip = self._clip = _checked_clip(self.clip, self.model)
+        self.sampling_rate = _checks.fraction("sampling_rate", self.sampling_rate)
+        self.n_permutations = _checks.whole("n_permutations", self.n_permutations, most=MOST_PERMUTATIONS)
+        self.seed = _checks.whole("seed", self.seed, least=0, most=2**63 - 1)
+        if self.key is not None:
+            _checks.text("key", self.key, hint=" that names the model")
+        self.model.check(self.data.feature_schema)
+        self._chains = Chains(self.model, self.data.feature_schema)
 
     def conversation(self, points: object) -> Conversation[Attribution]:
         """One sum for all points, after a histogram of norms where the clip is to be chosen."""
-        schema = self._data.feature_schema
-        self._model.check(schema)
-        raw = schema.read_points(points)
-        if not 1 <= raw.size <= MOST_NUMBERS:
+        raw, outputs = self.read_points(points, self.model)
+        if raw.size > MOST_NUMBERS:
+            n_points, n_columns = raw.shape
             raise InvalidInput(
-                f"points are {len(raw)} of {schema.n_columns} columns; one question answers for at least one point and at "
-                f"most {MOST_NUMBERS // schema.n_columns}"
+                f"points are {n_points} of {n_columns} columns; one question answers for at most {MOST_NUMBERS // n_columns}"
             )
-        outputs = self._model.predict_points(schema, raw)
-        if not np.isfinite(outputs).all():
-            raise InvalidInput(f"{self._model.name} gives no finite output at point {int(np.argmin(np.isfinite(outputs)))}")
         return self._about(raw, outputs)
 
     def _about(self, raw: Floats, outputs: Floats) -> Conversation[Attribution]:
         few = slice(REHEARSED_POINTS)
         less = self._about(raw[few], outputs[few]) if len(raw) > REHEARSED_POINTS else None
         label = f"Shapley values of {len(raw)} point{'s' if len(raw) > 1 else ''}"
-        recipe = partial(self._recipe, raw, outputs)
-        return Conversation(self._data, recipe, label, self._identity(raw), models=(self._model,), rehearsal=less)
-
-    def _identity(self, raw: Floats) -> dict[str, JsonValue] | None:
-        model = self._model.identity(self._data.feature_schema, self._key)
-        if model is None:
-            return None
-        return {
-            "kind": "shapley",
-            "version": VERSION,
-            "model": model,
-            "points": points_identity(raw),
-            "clip": self._clip,
-            "sampling_rate": self._sampling_rate,
-            "n_permutations": self._n_permutations,
-            "seed": self._seed,
-        }
+        model, identity = self.model.identity(self.data.feature_schema, self.key), None
+        if model is not None:
+            facts = {"model": model, "points": points_identity(raw)}
+            identity = {"kind": "shapley", "version": VERSION, **facts, **self.options_but()}
+        return Conversation(self.data, partial(self._recipe, raw, outputs), label, identity, (self.model,), less)
 
     def _recipe(self, raw: Floats, outputs: Floats, terms: Terms) -> Recipe[Attribution]:
-        names, width = terms.feature_schema.names, self._model.width
-        vectors = RowVectors(terms.schema, terms.target, self._chains, raw, outputs, self._n_permutations, self._seed)
+        names, width = terms.feature_schema.names, self.model.width
+        vectors = RowVectors(terms.schema, terms.target, self._chains, raw, outputs, self.n_permutations, self.seed)
         releases: list[Release] = []
         if self._clip == "auto":
             edges = clip_edges(width, len(names))
@@ -183,7 +154,7 @@ class Shapley(LocalExplainer[Attribution]):
         sums = yield Ask(self._sum_question(vectors, scales), 1 - CLIP_SHARE if releases else 1.0)
         releases.append(sums)
         assert sums.sigma is not None
-        solved = reconcile(sums.value, sums.sigma, terms.n_rows_public, scales, self._model.lo + width / 2, outputs)
+        solved = reconcile(sums.value, sums.sigma, terms.n_rows_public, scales, self.model.lo + width / 2, outputs)
         half_width = TWO_SIDED_95 * solved.values_std
         frame = terms.feature_schema.frame(raw)
         return Attribution(
@@ -198,18 +169,18 @@ class Shapley(LocalExplainer[Attribution]):
             band_claim=claim_of("shapley"),
             lower=solved.values - half_width,
             upper=solved.values + half_width,
-            notes=solved.notes(clip, terms.n_rows_public, sampled=self._sampling_rate < 1),
+            notes=solved.notes(clip, terms.n_rows_public, sampled=self.sampling_rate < 1),
         )
 
     def _sum_question(self, vectors: RowVectors, scales: Scales) -> BoundedSum | SampledSum:
-        fn, rate = ClippedVectors(vectors, scales), self._sampling_rate
+        fn, rate = ClippedVectors(vectors, scales), self.sampling_rate
         if rate < 1:
             return SampledSum(fn, scales.size, scales.l2_bound, rate=rate)
         return BoundedSum(fn, scales.size, scales.l2_bound)
 
     def _norms_question(self, vectors: RowVectors, edges: Floats, terms: Terms) -> BoundedSum | SampledSum:
         fn, mu = NormHistogram(vectors, edges), terms.scaled(CLIP_SHARE).mu
-        rate = min(self._sampling_rate, math.sqrt(len(edges)) / (TAIL_ACCURACY * mu * terms.n_rows_public))
+        rate = min(self.sampling_rate, math.sqrt(len(edges)) / (TAIL_ACCURACY * mu * terms.n_rows_public))
         if rate < 1:
             return SampledSum(fn, len(edges), 1.0, rate=rate)
         return BoundedSum(fn, len(edges), 1.0, replace_bound=math.nextafter(math.sqrt(2), 2))

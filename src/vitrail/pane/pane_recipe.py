@@ -35,7 +35,7 @@ from ..explain.global_report import GlobalReport
 from ..explain.global_report import Part as ReportPart
 from ..explain.linear.local_linear import LocalLinear
 from ..explain.private_rows import MOST_COLUMNS, PrivateRowsExplainer
-from ..explain.recipe import Conversation, GlobalExplainer, Recipe, Terms, check_inputs
+from ..explain.recipe import Conversation, GlobalExplainer, Recipe, Terms
 from ..ledger import Statement
 from ..model import Model
 from ..results.archive import MOST_BYTES, digest
@@ -90,7 +90,7 @@ class PaneExplainer(GlobalExplainer[Pane]):
 
     def __post_init__(self) -> None:
         data, model, parts = self.data, self.model, self.parts
-        check_inputs(data, model)
+        self.check_inputs(model)
         if data.feature_schema.n_features > MOST_FEATURES:
             raise InvalidInput(
                 f"the schema has {data.feature_schema.n_features} encoded features, and a pane holds at most {MOST_FEATURES}"

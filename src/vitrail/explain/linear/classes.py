@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 
 import numpy as np
 
@@ -52,18 +52,14 @@ class ClassAttributions(dict[Level, Attribution]):
     """The explanation of every class; promise and price are for all of them together."""
 
     @property
-    def _any(self) -> Attribution:
-        return next(iter(self.values()))
-
-    @property
     def guarantee(self) -> Guarantee:
         """The promise."""
-        return self._any.guarantee
+        return next(iter(self.values())).guarantee
 
     @property
     def cost(self) -> Cost:
         """The price."""
-        return self._any.cost
+        return next(iter(self.values())).cost
 
     @property
     def half_width(self) -> float | None:
@@ -72,6 +68,7 @@ class ClassAttributions(dict[Level, Attribution]):
         return float(np.median([width for width in widths if width is not None])) if None not in widths else None
 
 
+@dataclass(eq=False)
 class LocalClasses(LocalExplainer[ClassAttributions]):
     """Several classes of one model explained at public points, from one release.
 
@@ -102,33 +99,24 @@ class LocalClasses(LocalExplainer[ClassAttributions]):
     True
     """
 
-    def __init__(
-        self,
-        data: PrivateData,
-        models: Sequence[Model],
-        *,
-        method: Statistics | None = None,
-        weight: Weight | Callable[[Floats], Floats] | None = None,
-        view: View | None = None,
-        key: str | None = None,
-    ) -> None:
-        options = Statistics() if method is None else method
+    data: PrivateData
+    models: Sequence[Model]
+    _: KW_ONLY
+    method: Statistics = field(default_factory=Statistics)
+    weight: Weight | Callable[[Floats], Floats] | None = None
+    view: View | None = None
+    key: str | None = None
+
+    def __post_init__(self) -> None:
         self._alone = [
-            LocalLinear(data, model, method=options, weight=weight, view=view, key=key) for model in _checked_models(models)
+            LocalLinear(self.data, model, method=self.method, weight=self.weight, view=self.view, key=self.key)
+            for model in _checked_models(self.models)
         ]
-        self._data, self._options, self._key = data, options, key
         self._problems = [local.problem for local in self._alone]
-        if options.joint_bound is not None:
+        if self.method.joint_bound is not None:
             raise InvalidInput(
                 "joint_bound is for vt.LocalLinear; classes are asked together at the full bound: leave it out"
             )
-
-    def __repr__(self) -> str:
-        return f"LocalClasses({len(self._problems)} classes of {self._data!r})"
-
-    def public_points(self) -> object:
-        """A point drawn from the schema."""
-        return self._alone[0].public_points()
 
     def conversation(self, points: object) -> Conversation[ClassAttributions]:
         """One question, for the whole price."""
@@ -139,14 +127,14 @@ class LocalClasses(LocalExplainer[ClassAttributions]):
 
     def _conversation(self, raw: Floats) -> Conversation[ClassAttributions]:
         check_size(self._problems[0], len(raw))
-        known = [problem.identity(self._key) for problem in self._problems]
+        known = [problem.identity(self.key) for problem in self._problems]
         models: list[JsonValue] = [one["model"] for one in known if one is not None]
         identity: dict[str, JsonValue] | None = None
         if len(models) == len(known):
             identity = {"kind": "local classes", "version": VERSION, **self._problems[0].facts(), "models": models}
             identity["points"] = points_identity(raw)
         return Conversation(
-            self._data,
+            self.data,
             lambda terms: self._recipe(raw, terms),
             f"local explanations of {len(raw)} points, {len(known)} classes",
             identity,
@@ -167,7 +155,7 @@ class LocalClasses(LocalExplainer[ClassAttributions]):
         for rank, problem in enumerate(self._problems):
             cross = sums[:, :, width + rank]
             statistics = LocalStatistics.of_sums(problem, raw, gram, cross, release.sigma, terms.n_rows_public, scales)
-            explanation = explained(problem, raw, statistics, release, self._options, shift=targets.shift)
+            explanation = explained(problem, raw, statistics, release, self.method, shift=targets.shift)
             name = problem.model.output
             classes[rank if name is None else name] = replace(explanation, notes=(*explanation.notes, note))
         return classes

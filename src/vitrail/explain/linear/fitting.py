@@ -41,15 +41,14 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
 from ..._types import Floats, Indices
-from ...accounting import JsonValue, rounded_up
+from ...accounting import JsonValue
 from ...errors import InvalidInput
 from ...guarantee import Guarantee
-from ...results import Attribution
 from ...results.synopsis import Synopsis
 from ...schema import Schema
 from ...solve.linear.cells import choose_columns, choose_scales, explained_shares, pays
@@ -65,41 +64,29 @@ from ..recipe import Ask, Conversation, GlobalExplainer, Recipe, Terms, scaled
 from .options import Cells, Moments, Rows
 
 F = TypeVar("F")
+Training: TypeAlias = tuple[float, float] | None
 VERSION = 2
-TRAINING_NOTE = (
-    "The promise covers the model's training too: its own (epsilon = {epsilon}, delta = {delta}) is added to that of "
-    "the explanation."
-)
 
 
-@dataclass(frozen=True)
-class TrainingGuarantee:
-    """(epsilon, delta) under which a model was trained on the very rows that explain it."""
+def checked_training(given: tuple[float, float] | None) -> Training:
+    """(epsilon, delta) under which a model was trained on the very rows that explain it, if that is given."""
+    if given is None:
+        return None
+    try:
+        epsilon, delta = (float(number) for number in given)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"training_guarantee is {given!r}; it must be a pair (epsilon, delta)") from error
+    if not (0 <= epsilon < float("inf") and 0 <= delta < 1):
+        raise InvalidInput(f"training_guarantee is {given!r}; epsilon must be at least 0 and finite, delta in [0, 1)")
+    return epsilon, delta
 
-    epsilon: float
-    delta: float
 
-    @classmethod
-    def of(cls, given: tuple[float, float]) -> TrainingGuarantee:
-        """The pair, if it is one."""
-        try:
-            epsilon, delta = (float(number) for number in given)
-        except (TypeError, ValueError) as error:
-            raise InvalidInput(f"training_guarantee is {given!r}; it must be a pair (epsilon, delta)") from error
-        if not (0 <= epsilon < float("inf") and 0 <= delta < 1):
-            raise InvalidInput(f"training_guarantee is {given!r}; epsilon must be at least 0 and finite, delta in [0, 1)")
-        return cls(epsilon, delta)
-
-    def added_to(self, promise: Guarantee) -> Guarantee:
-        """The promise for training and explanation together."""
-        epsilon, delta = promise.epsilon + self.epsilon, promise.delta + self.delta
-        return Guarantee(epsilon, delta, 0.0, promise.neighbours, "training-data", promise.basis)
-
-    def added_to_explanation(self, explanation: Attribution) -> Attribution:
-        """The explanation with that promise, and a note that says so."""
-        note = TRAINING_NOTE.format(epsilon=rounded_up(self.epsilon), delta=rounded_up(self.delta))
-        promise = self.added_to(explanation.guarantee)
-        return replace(explanation, guarantee=promise, notes=(*explanation.notes, note))
+def with_training(promise: Guarantee, training: Training) -> Guarantee:
+    """The promise for training and explanation together."""
+    if training is None:
+        return promise
+    epsilon, delta = promise.epsilon + training[0], promise.delta + training[1]
+    return Guarantee(epsilon, delta, 0.0, promise.neighbours, "training-data", promise.basis)
 
 
 @dataclass(frozen=True)
@@ -120,18 +107,14 @@ class Fitting(GlobalExplainer[F]):
 
 
 def synopsis_conversation(
-    data: PrivateData,
-    problem: LocalProblem,
-    kind: Moments | Cells,
-    training: TrainingGuarantee | None,
-    key: str | None,
+    data: PrivateData, problem: LocalProblem, kind: Moments | Cells, training: Training, key: str | None
 ) -> Conversation[Synopsis]:
     """Moments of the rows, from which every point is explained: one question, or a survey and one."""
     columns = () if isinstance(kind, Moments) else None if kind.columns is None else tuple(kind.columns)
 
     def recipe(terms: Terms) -> Recipe[Synopsis]:
         made = yield from cells_recipe(problem, terms) if columns is None else moments_recipe(problem, columns, terms)
-        return made if training is None else replace(made, guarantee=training.added_to(made.guarantee))
+        return replace(made, guarantee=with_training(made.guarantee, training))
 
     known = problem.identity(key)
     cut: JsonValue = None if columns is None else list(columns)
@@ -141,7 +124,7 @@ def synopsis_conversation(
 
 
 def rows_conversation(
-    data: PrivateData, problem: LocalProblem, kind: Rows, training: TrainingGuarantee | None, weight: Weight | None
+    data: PrivateData, problem: LocalProblem, kind: Rows, training: Training, weight: Weight | None
 ) -> Conversation[RowsExplainer]:
     """Private rows, on which every point is explained: their questions depend neither on the model nor on the weight."""
     paid = PrivateRowsExplainer(data, columns=problem.schema.names).conversation()
@@ -150,7 +133,7 @@ def rows_conversation(
         rows = yield from paid.recipe(terms)
         n_sampled = min(kind.n_sampled, terms.public_rows)
         made = explain_on(problem, rows, weight=weight, n_sampled=n_sampled, replicates=kind.replicates, seed=kind.seed)
-        return made if training is None else replace(made, guarantee=training.added_to(made.guarantee))
+        return replace(made, guarantee=with_training(made.guarantee, training))
 
     # Whoever has begun to buy these rows is not rehearsed again, whatever the model: so it is tried here.
     try_model(problem.model, problem.schema)

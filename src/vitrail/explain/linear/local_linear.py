@@ -10,16 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from typing import Literal, TypeAlias, TypeVar, overload
 
-import numpy as np
-
 from ... import _checks
 from ..._types import Floats
-from ...accounting import JsonValue
-from ...errors import InvalidInput, ModelError, SchemaError
+from ...accounting import JsonValue, rounded_up
+from ...errors import InvalidInput, SchemaError
 from ...guarantee import check_neighbours, question_mu
 from ...model import Model
 from ...results import Attribution
@@ -34,15 +32,13 @@ from ...vault import PrivateData
 from ..recipe import Conversation, GlobalExplainer, LocalExplainer, Recipe, Terms, points_identity
 from .adaptive import NOT_KEPT_NOTE, Keeper, Stream, keeper_of, kept_history, stream_explanation
 from .descent import REHEARSED_STEPS, descent_recipe
-from .fitting import Fitting, TrainingGuarantee, rows_conversation, synopsis_conversation
+from .fitting import Fitting, checked_training, rows_conversation, synopsis_conversation, with_training
 from .options import Adaptive, Cells, Descent, FromHistory, Method, MethodName, Moments, Rows, Statistics
 from .statistics import check_size, statistics_recipe
 
 VERSION = 2
 MOST_FEATURES = 1500
 """Beyond it "auto" means descent: statistics take n^2 numbers per point."""
-N_CORNERS = 3
-"""Probe rows at the beginning that are no draws."""
 METHODS: dict[str, Method] = {
     "statistics": Statistics(),
     "descent": Descent(),
@@ -60,6 +56,7 @@ SynopsisKind: TypeAlias = Literal["auto", "moments", "cells"] | Moments | Cells
 RowsKind: TypeAlias = Literal["rows"] | Rows
 
 
+@dataclass(eq=False, repr=False)
 class LocalLinear(LocalExplainer[Attribution]):
     """Local linear explanations of a model from private rows.
 
@@ -106,54 +103,47 @@ class LocalLinear(LocalExplainer[Attribution]):
     'descent'
     """
 
-    def __init__(
-        self,
-        data: PrivateData,
-        model: Model,
-        *,
-        method: MethodName | Statistics | Descent | Adaptive | FromHistory = "auto",
-        weight: Weight | Callable[[Floats], Floats] | None = None,
-        labels: Labels = "soft",
-        intercept: bool = True,
-        view: View | None = None,
-        training_guarantee: tuple[float, float] | None = None,
-        key: str | None = None,
-    ) -> None:
-        if not isinstance(data, PrivateData):
-            raise InvalidInput(f"data is {type(data).__name__}; give the vt.PrivateData that holds the rows")
-        if not isinstance(model, Model):
-            raise InvalidInput(f"model is {type(model).__name__}; wrap it: vt.Model(your_model)")
-        _checks.choice("labels", labels, ("soft", "hard"))
-        _checks.flag("intercept", intercept)
-        if key is not None:
-            _checks.text("key", key, hint=" that names the model")
-        self._data, self._key, self._weight_given = data, key, weight is not None
-        chosen = stable() if weight is None else weight if isinstance(weight, Weight) else custom(weight)
-        schema = data.feature_schema if view is None else _checked_view(view, data)
-        self._problem = LocalProblem(schema, model, chosen, labels, intercept, view)
-        self._gradients = Gradients(self._problem)
-        self._training = None if training_guarantee is None else TrainingGuarantee.of(training_guarantee)
-        self._method = self._chosen_method(method)
+    data: PrivateData
+    model: Model
+    _: KW_ONLY
+    method: MethodName | Statistics | Descent | Adaptive | FromHistory = "auto"
+    weight: Weight | Callable[[Floats], Floats] | None = None
+    labels: Labels = "soft"
+    intercept: bool = True
+    view: View | None = None
+    training_guarantee: tuple[float, float] | None = None
+    key: str | None = None
+    problem: LocalProblem = field(init=False)
+    """The public facts of the explanation: schema, model, weight, labels."""
+
+    def __post_init__(self) -> None:
+        self.check_inputs(self.model)
+        _checks.choice("labels", self.labels, ("soft", "hard"))
+        _checks.flag("intercept", self.intercept)
+        if self.key is not None:
+            _checks.text("key", self.key, hint=" that names the model")
+        given = stable() if self.weight is None else self.weight
+        weight = given if isinstance(given, Weight) else custom(given)
+        schema = self.data.feature_schema if self.view is None else _checked_view(self.view, self.data)
+        self.problem = LocalProblem(schema, self.model, weight, self.labels, self.intercept, self.view)
+        self._gradients = Gradients(self.problem)
+        self._training = checked_training(self.training_guarantee)
+        self._method = self._chosen_method(self.method)
 
     def _chosen_method(self, method: str | Method) -> Method:
         if method == "auto":
-            return Statistics() if self._problem.n_features <= MOST_FEATURES else Descent()
+            return Statistics() if self.problem.n_features <= MOST_FEATURES else Descent()
         chosen = method if isinstance(method, Method) else METHODS[_checks.choice("method", method, ("auto", *METHODS))]
-        if self._problem.view is not None and not isinstance(chosen, Statistics | Descent):
+        if self.view is not None and not isinstance(chosen, Statistics | Descent):
             raise InvalidInput("this method takes no view; leave view= away, or choose 'statistics' or 'descent'")
         if isinstance(chosen, Adaptive | FromHistory) and chosen.history is not None:
-            chosen.history.check(self._problem)
+            chosen.history.check(self.problem)
         return chosen
 
     def __repr__(self) -> str:
-        problem = self._problem
+        problem = self.problem
         level = "with" if problem.intercept else "without"
         return f"LocalLinear({problem.model!r}, weight {problem.weight.name!r}, {problem.labels} labels, {level} intercept)"
-
-    @property
-    def problem(self) -> LocalProblem:
-        """The public facts of the explanation: schema, model, weight, labels."""
-        return self._problem
 
     def __call__(self, points: object, *, epsilon: float | None = None, mu: float | None = None) -> Attribution:
         """Explain public points; all of them together cost ``epsilon``.
@@ -179,7 +169,7 @@ class LocalLinear(LocalExplainer[Attribution]):
         """
         method = self._method
         if isinstance(method, Adaptive):
-            price = question_mu(epsilon, mu, self._data.delta)
+            price = question_mu(epsilon, mu, self.data.delta)
             raw = self.read(points)
             if len(raw) > 1:
                 epsilon, mu = None, price / math.sqrt(len(raw))
@@ -189,7 +179,7 @@ class LocalLinear(LocalExplainer[Attribution]):
         if epsilon is not None or mu is not None:
             raise InvalidInput("method 'history' is free: it uses earlier explanations alone; leave epsilon and mu away")
         raw, given = self.read(points), method.history
-        history = kept_history(self._problem, self._data, self._key) if given is None else given
+        history = kept_history(self.problem, self.data, self.key) if given is None else given
         return self._promised(explain_from(history, raw))
 
     def conversation(self, points: object) -> Conversation[Attribution]:
@@ -198,9 +188,9 @@ class LocalLinear(LocalExplainer[Attribution]):
         facts: dict[str, JsonValue]
         recipe: PointsRecipe[Attribution]
         if isinstance(method, Statistics):
-            check_size(self._problem, len(raw))
+            check_size(self.problem, len(raw))
             facts = {"method": "statistics", "joint_bound": method.joint_bound}
-            recipe = partial(statistics_recipe, self._problem, method)
+            recipe = partial(statistics_recipe, self.problem, method)
         elif isinstance(method, Descent):
             facts = {"method": "descent", "iterations": method.iterations}
             recipe = partial(descent_recipe, self._gradients, method)
@@ -215,20 +205,15 @@ class LocalLinear(LocalExplainer[Attribution]):
 
         return self._talk(raw, facts, promising)
 
-    def public_points(self) -> object:
-        """A point drawn from the schema."""
-        schema = self._problem.row_schema
-        return schema.frame(schema.probe_rows(N_CORNERS + 1)[N_CORNERS:])
-
     def _talk(self, raw: Floats, facts: dict[str, JsonValue], recipe: PointsRecipe[R]) -> Conversation[R]:
         """The conversation about these points; it is rehearsed with two of them and a few steps."""
-        known, models = self._problem.identity(self._key), (self._problem.model,)
+        known, models = self.problem.identity(self.key), (self.problem.model,)
         identity: dict[str, JsonValue] | None = None
         if known is not None:
             identity = {"kind": "local linear", "version": VERSION, **known, **facts, "points": points_identity(raw)}
         label = f"local explanation of {len(raw)} point{'s' if len(raw) > 1 else ''}"
-        few = Conversation(self._data, lambda terms: recipe(raw[:2], terms, REHEARSED_STEPS), label, None, models)
-        return Conversation(self._data, lambda terms: recipe(raw, terms, None), label, identity, models, few)
+        few = Conversation(self.data, lambda terms: recipe(raw[:2], terms, REHEARSED_STEPS), label, None, models)
+        return Conversation(self.data, lambda terms: recipe(raw, terms, None), label, identity, models, few)
 
     # --- a stream of points ------------------------------------------------------------------------------------------
 
@@ -245,7 +230,7 @@ class LocalLinear(LocalExplainer[Attribution]):
             entries.append(past)
             if keeper is not None:
                 keeper.keep(history)
-        promise = history.promise(self._data.delta, check_neighbours(self._data.neighbours))
+        promise = history.promise(self.data.delta, check_neighbours(self.data.neighbours))
         made = self._promised(stream_explanation(history, raw, entries, promise, method))
         kept = keeper is not None or method.history is not None
         return made if kept else replace(made, notes=(*made.notes, NOT_KEPT_NOTE))
@@ -254,8 +239,8 @@ class LocalLinear(LocalExplainer[Attribution]):
         """The history that was given, or else that which the ledger keeps, and where it is kept again."""
         if method.history is not None:
             return method.history, None
-        keeper = keeper_of(self._problem, self._data, self._key)
-        return (History(self._problem), None) if keeper is None else (keeper.load(), keeper)
+        keeper = keeper_of(self.problem, self.data, self.key)
+        return (History(self.problem), None) if keeper is None else (keeper.load(), keeper)
 
     # --- pay once ----------------------------------------------------------------------------------------------------
 
@@ -279,21 +264,20 @@ class LocalLinear(LocalExplainer[Attribution]):
         >>> dear.half_width < cheap.half_width, dear.fits
         (True, True)
         """
-        problem = self._problem
+        problem = self.problem
         if problem.view is not None:
             raise InvalidInput(
                 "fit takes no view: what it releases is about the columns of the rows; leave view= away, or pay per question"
             )
-        sharp = self._weight_given and problem.weight.name != "polynomial"
         if kind == "auto":
-            kind = "cells" if sharp else "moments"
+            kind = "cells" if self.weight is not None and problem.weight.name != "polynomial" else "moments"
         chosen = kind if isinstance(kind, Moments | Cells | Rows) else KINDS[_checks.choice("kind", kind, ("auto", *KINDS))]
         if isinstance(chosen, Rows):
-            weight = problem.weight if self._weight_given else None
-            return Fitting(partial(rows_conversation, self._data, problem, chosen, self._training, weight))
-        if isinstance(chosen, Moments) and not self._weight_given:
+            weight = None if self.weight is None else problem.weight
+            return Fitting(partial(rows_conversation, self.data, problem, chosen, self._training, weight))
+        if isinstance(chosen, Moments) and self.weight is None:
             problem = replace(problem, weight=polynomial())
-        return Fitting(partial(synopsis_conversation, self._data, problem, chosen, self._training, self._key))
+        return Fitting(partial(synopsis_conversation, self.data, problem, chosen, self._training, self.key))
 
     @overload
     def fit(self, *, kind: SynopsisKind = "auto", epsilon: float | None = None, mu: float | None = None) -> Synopsis: ...
@@ -336,24 +320,19 @@ class LocalLinear(LocalExplainer[Attribution]):
 
     def read(self, points: object) -> Floats:
         """Public points as a raw matrix, once points and model have been tried; an error says what is wrong with them."""
-        model, schema = self._problem.model, self._problem.row_schema
-        raw = schema.read_points(points)
-        if len(raw) == 0:
-            raise InvalidInput("there are no points to explain; give at least one")
-        model.check(schema)
-        try:
-            outputs = model.predict_points(schema, raw)
-        except ModelError:
-            raise
-        except Exception as error:
-            raise ModelError(f"{model.name} fails on the points: {type(error).__name__}: {error}") from error
-        if not np.isfinite(outputs).all():
-            raise ModelError(f"{model.name} returns no finite number at point {int(np.argmin(np.isfinite(outputs)))}")
-        return raw
+        return self.read_points(points, self.model)[0]
 
     def _promised(self, explanation: Attribution) -> Attribution:
         """The explanation, and the model's own promise where there is one."""
-        return explanation if self._training is None else self._training.added_to_explanation(explanation)
+        if self._training is None:
+            return explanation
+        epsilon, delta = map(rounded_up, self._training)
+        note = (
+            f"The promise covers the model's training too: its own (epsilon = {epsilon}, delta = {delta}) is added to that "
+            "of the explanation."
+        )
+        promise = with_training(explanation.guarantee, self._training)
+        return replace(explanation, guarantee=promise, notes=(*explanation.notes, note))
 
 
 def _checked_view(view: object, data: PrivateData) -> Schema:
