@@ -37,7 +37,7 @@ from ..vault import Block, BoundedSum, PrivateData
 from .joint_sum import BlockSpec, Groundwork, JointExplainer, ask_joint, released_histograms
 from .marginals import root_up
 from .partial_dependence import ESTIMATES, Estimate, drawn_effects
-from .recipe import Ask, Recipe, Terms
+from .recipe import Ask, Recipe, Terms, sigma_of
 
 CLIPS_SHARE = 0.06
 """Of mu squared, for the histogram that sets the clips of local effects."""
@@ -116,8 +116,7 @@ def plan_clipped_effects(
     noise = terms.noise_of_mean(share=weight * (1 - ground.spent - CLIPS_SHARE)) * math.sqrt(len(columns))
     plan = plan_effects(ground.reference, columns, orders, noise)
     release = yield Ask(size_question(EffectsSummand(model, plan)), CLIPS_SHARE, "sizes of local effects, for the clips")
-    assert release.sigma is not None
-    clipped = plan.clipped(release.value.reshape(len(columns), -1), release.sigma, noise)
+    clipped = plan.clipped(release.value.reshape(len(columns), -1), sigma_of(release), noise)
     return clipped, ground.paid(release, CLIPS_SHARE)
 
 

@@ -26,7 +26,7 @@ from ..results.band_claim import TWO_SIDED_95, claim_of
 from ..schema import Level, Numeric, Schema
 from ..vault import GroupedSum
 from .group_task import OnGroups, finite, level_text
-from .recipe import Ask, Conversation, Recipe, Terms
+from .recipe import Ask, Conversation, Recipe, Terms, sigma_of
 
 SMALL_NOISE = 0.02
 """Standard deviation of the noise to aim at, as a share of ``y_range``."""
@@ -107,8 +107,7 @@ class AnyCurve(OnGroups[Curve]):
             timeout_seconds=self.timeout_seconds,
         )
         release = yield Ask(question, share=1.0)
-        assert release.sigma is not None
-        mean, std = release.parts["mean"], release.sigma / groups
+        mean, std = release.parts["mean"], sigma_of(release) / groups
         # The mean of clipped curves lies in the range; what noise put outside is brought back, bands and all.
         y, lower, upper = (np.clip(mean + shift * TWO_SIDED_95 * std, self._low, self._high) for shift in (0, -1, 1))
         return Curve(

@@ -27,7 +27,7 @@ from ..results import Ranking
 from ..results.band_claim import claim_of
 from ..vault import GroupedSum
 from .group_task import OnGroups, finite, level_text
-from .recipe import Ask, Conversation, Recipe, Terms
+from .recipe import Ask, Conversation, Recipe, Terms, sigma_of
 
 SMALL_NOISE = 0.25
 """Standard deviation of the noise of a mean score to aim at, in ranks."""
@@ -90,8 +90,7 @@ class AnyRanking(OnGroups[Ranking]):
             places=points,
         )
         release = yield Ask(question, share=1.0)
-        assert release.sigma is not None
-        mean, std = release.parts["mean"], release.sigma / groups
+        mean, std = release.parts["mean"], sigma_of(release) / groups
         ranking = Ranking(
             items=self._items,
             scores=mean - mean.mean() + points.mean(),

@@ -35,7 +35,7 @@ from ..solve.curves.assemble import Receipt
 from ..solve.curves.reference import Reference
 from ..vault import Block, BoundedSum, PrivateData, SampledSum
 from .marginals import marginals_bins, marginals_question
-from .recipe import Ask, Conversation, GlobalExplainer, Promised, Recipe, Terms, cost_of
+from .recipe import Ask, Conversation, GlobalExplainer, Promised, Recipe, Terms, cost_of, sigma_of
 
 R = TypeVar("R")
 
@@ -272,6 +272,5 @@ def ask_joint(
     """
     joint = JointSum(tuple(summands), tuple(weights))
     release = yield Ask(joint.question(label, sampling_rate), 1 - ground.spent, label)
-    assert release.sigma is not None
     receipt = Receipt(ground.terms.promise(*ground.used, release), cost_of((*ground.releases, release)))
-    return joint.split(release.value, release.sigma, ground.reference.n_rows), receipt
+    return joint.split(release.value, sigma_of(release), ground.reference.n_rows), receipt

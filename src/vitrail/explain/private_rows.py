@@ -41,11 +41,12 @@ from ..schema.bins import Bins
 from ..solve.rows.consistency import Pair, agreed_shares, shrunken_table, total_of
 from ..solve.rows.cuts import fine_bins, groups_of
 from ..solve.rows.structure import choose_structure, complete_structure, pairs_of
-from ..vault import Block, BoundedSum, PrivateData, ProductSum
+from ..vault import Block, PrivateData, ProductSum
 from .marginals import asked_columns, histogram_question, one_hot, root_up
-from .recipe import Ask, Conversation, GlobalExplainer, Recipe, Terms, cost_of
+from .recipe import Ask, Conversation, GlobalExplainer, Recipe, Terms, cost_of, sigma_of
 
 VERSION = 1
+COUNTS = "private-rows-counts"
 SHARES = (0.2, 0.2, 0.6)
 """Of mu squared: counts, choosing, tables."""
 SHARES_UNCHOSEN = (0.25, 0.75)
@@ -149,9 +150,9 @@ def private_rows_recipe(
     choosing = len(cuts) > most_parents + 1
     shares: tuple[float, ...] = (1.0,) if len(cuts) == 1 else SHARES if choosing else SHARES_UNCHOSEN
 
-    counted = yield Ask(counts_question(cuts), shares[0], f"private rows: counts of {len(cuts)} columns")
+    counted = yield Ask(histogram_question(cuts, COUNTS), shares[0], f"private rows: counts of {len(cuts)} columns")
     counts = np.split(counted.value, np.cumsum([len(cut) for cut in cuts])[:-1])
-    counts_sigma = _sigma(counted)
+    counts_sigma = sigma_of(counted)
     total = total_of(counts, counts_sigma, terms.n_rows_public)
     bin_shares = [nearest_shares(column / total) for column in counts]
     releases = [counted]
@@ -162,7 +163,7 @@ def private_rows_recipe(
         groups = _groups(terms.scaled(shares[1]), cuts, bin_shares, len(every_pair), MOST_GROUPS_CHOOSING)
         label = f"private rows: {len(every_pair)} tables of all pairs, to choose from"
         coarse = yield Ask(tables_question(cuts, groups, every_pair), shares[1], label)
-        tables, sigma = tables_of(coarse, groups, every_pair), _sigma(coarse)
+        tables, sigma = tables_of(coarse, groups, every_pair), sigma_of(coarse)
         agreed = agreed_shares(counts, counts_sigma, tables, sigma, groups, total)
         joints = {(i, j): shrunken_table(table, sigma, agreed[i], agreed[j], total) for (i, j), table in tables.items()}
         links = choose_structure(joints, len(cuts), most_parents)
@@ -172,7 +173,7 @@ def private_rows_recipe(
         groups = _groups(terms.scaled(shares[-1]), cuts, bin_shares, len(pairs), MOST_GROUPS[most_parents])
         label = f"private rows: {len(pairs)} tables of linked columns"
         fine = yield Ask(tables_question(cuts, groups, pairs), shares[-1], label)
-        tables, sigma = tables_of(fine, groups, pairs), _sigma(fine)
+        tables, sigma = tables_of(fine, groups, pairs), sigma_of(fine)
         releases.append(fine)
     return PrivateRows(
         dataset=terms.dataset,
@@ -189,11 +190,6 @@ def private_rows_recipe(
         cost=cost_of(releases),
         guarantee=terms.promise(*releases),
     )
-
-
-def _sigma(release: Release) -> float:
-    assert release.sigma is not None
-    return release.sigma
 
 
 def _groups(terms: Terms, cuts: Sequence[Bins], shares: Sequence[Floats], n_tables: int, most: int) -> list[Indices]:
@@ -222,11 +218,6 @@ def rows_design(
 
 
 # --- questions -------------------------------------------------------------------------------------------------------
-
-
-def counts_question(bins: tuple[Bins, ...]) -> BoundedSum:
-    """The noisy count of every fine bin of every column."""
-    return histogram_question(bins, "private-rows-counts")
 
 
 def tables_question(bins: Sequence[Bins], groups: Sequence[Indices], pairs: Sequence[Pair]) -> ProductSum:

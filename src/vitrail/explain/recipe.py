@@ -178,6 +178,12 @@ class Terms:
         return Guarantee.of(Basis.union(one.guarantee.behind for one in used), self.delta, self.neighbours)
 
 
+def sigma_of(release: Release) -> float:
+    """The standard deviation of the noise on each coordinate of a released sum."""
+    assert release.sigma is not None
+    return release.sigma
+
+
 def cost_of(releases: Sequence[Release]) -> Cost:
     """What these questions cost together."""
     return sum((release.cost for release in releases), Cost())

@@ -46,7 +46,7 @@ from ..solve.shapley.chains import Chains
 from ..solve.shapley.permutations import point_key, ranks_of
 from ..solve.shapley.reconcile import Scales, choose_clip, clip_edges, reconcile
 from ..vault import Block, BoundedSum, PrivateData, SampledSum
-from .recipe import Ask, Conversation, LocalExplainer, Recipe, Terms, cost_of, points_identity
+from .recipe import Ask, Conversation, LocalExplainer, Recipe, Terms, cost_of, points_identity, sigma_of
 
 VERSION = 1
 CLIP_SHARE = 0.1
@@ -153,8 +153,7 @@ class Shapley(LocalExplainer[Attribution]):
         scales = Scales(len(raw), len(names), clip, width)
         sums = yield Ask(self._sum_question(vectors, scales), 1 - CLIP_SHARE if releases else 1.0)
         releases.append(sums)
-        assert sums.sigma is not None
-        solved = reconcile(sums.value, sums.sigma, terms.n_rows_public, scales, self.model.lo + width / 2, outputs)
+        solved = reconcile(sums.value, sigma_of(sums), terms.n_rows_public, scales, self.model.lo + width / 2, outputs)
         half_width = TWO_SIDED_95 * solved.values_std
         frame = terms.feature_schema.frame(raw)
         return Attribution(
@@ -173,13 +172,13 @@ class Shapley(LocalExplainer[Attribution]):
         )
 
     def _sum_question(self, vectors: RowVectors, scales: Scales) -> BoundedSum | SampledSum:
-        fn, rate = ClippedVectors(vectors, scales), self.sampling_rate
+        fn, rate = partial(vectors.clipped, scales), self.sampling_rate
         if rate < 1:
             return SampledSum(fn, scales.size, scales.l2_bound, rate=rate)
         return BoundedSum(fn, scales.size, scales.l2_bound)
 
     def _norms_question(self, vectors: RowVectors, edges: Floats, terms: Terms) -> BoundedSum | SampledSum:
-        fn, mu = NormHistogram(vectors, edges), terms.scaled(CLIP_SHARE).mu
+        fn, mu = partial(vectors.norm_shares, edges), terms.scaled(CLIP_SHARE).mu
         rate = min(self.sampling_rate, math.sqrt(len(edges)) / (TAIL_ACCURACY * mu * terms.n_rows_public))
         if rate < 1:
             return SampledSum(fn, len(edges), 1.0, rate=rate)
@@ -212,11 +211,6 @@ class RowVectors:
     _probed: dict[int, dict[bytes, Floats | None]] = field(default_factory=dict)
     """For each block size the vault's public probe rows, and their vectors once they were computed."""
 
-    @property
-    def model(self) -> Model:
-        """The explained model."""
-        return self.chains.model
-
     def __call__(self, block: Block) -> tuple[Floats, Floats]:
         """(v of shape (rows, Q, n), f(x) of shape (rows,)) of a block.
 
@@ -225,7 +219,7 @@ class RowVectors:
         depend on their row alone is probed for the model itself (by the vault for the rows, in ``Chains`` for the hybrids).
         """
         values = np.ascontiguousarray(block.values)
-        outputs = block.predictions(self.model)
+        outputs = block.predictions(self.chains.model)
         if (probed := self._probed.get(len(values))) is None:
             probed = self._probed.setdefault(len(values), self._probe_rows(len(values)))
         if not all(row.tobytes() in probed for row in values):
@@ -248,25 +242,10 @@ class RowVectors:
             vectors[:, q] = self.chains.contributions(values, outputs, point, float(at_point), ranks)
         return vectors
 
-
-def norms_of(vectors: Floats) -> Floats:
-    """The norm of each (row, point), computed from its row alone in one fixed order."""
-    norms: Floats = np.sqrt(np.einsum("bqn,bqn->bq", vectors, vectors))
-    return norms
-
-
-@dataclass(frozen=True, eq=False)
-class ClippedVectors:
-    """The scaled vector of a row: values clipped, base, clipped share."""
-
-    vectors: RowVectors
-    scales: Scales
-
-    def __call__(self, block: Block) -> Floats:
-        """One vector per row."""
-        vectors, outputs = self.vectors(block)
-        model, scales = self.vectors.model, self.scales
-        norms = norms_of(vectors)
+    def clipped(self, scales: Scales, block: Block) -> Floats:
+        """The scaled vector of every row: values clipped, base, clipped share."""
+        vectors, outputs = self(block)
+        model, norms = self.chains.model, norms_of(vectors)
         over = norms > scales.clip
         shrink = np.where(over, scales.clip / np.where(over, norms, 1.0), 1.0)
         row = np.empty((len(vectors), scales.size))
@@ -275,21 +254,18 @@ class ClippedVectors:
         row[:, -1] = over.sum(axis=1) * (scales.flag / scales.n_points)
         return row
 
-
-@dataclass(frozen=True, eq=False)
-class NormHistogram:
-    """A row's share of the histogram of norms."""
-
-    vectors: RowVectors
-    edges: Floats
-
-    def __call__(self, block: Block) -> Floats:
-        """One row of shares, adding up to 1, per row."""
-        vectors, _ = self.vectors(block)
+    def norm_shares(self, edges: Floats, block: Block) -> Floats:
+        """Every row's share of the histogram of norms: shares that add up to 1."""
+        vectors, _ = self(block)
         norms = norms_of(vectors)
-        bins = np.minimum(np.searchsorted(self.edges, norms), len(self.edges) - 1)
-        shares = np.zeros((len(vectors), len(self.edges)))
+        bins = np.minimum(np.searchsorted(edges, norms), len(edges) - 1)
+        shares = np.zeros((len(vectors), len(edges)))
         for bin_of_row in bins.T:
             shares[np.arange(len(vectors)), bin_of_row] += 1 / norms.shape[1]
         shares[~np.isfinite(norms).all(axis=1)] = np.nan  # the model failed: the row counts zero
         return shares
+
+
+def norms_of(vectors: Floats) -> Floats:
+    """The norm of each (row, point), computed from its row alone in one fixed order."""
+    return np.asarray(np.sqrt(np.einsum("bqn,bqn->bq", vectors, vectors)))

@@ -147,12 +147,7 @@ class _Point:
         return descend(self._gradients, self._centres, zero, self._steps(self._pace(shares, REACH), shares), self._terms)
 
     def _warm(self) -> Recipe[Descended]:
-        gradients, centres, n_rows, shares = (
-            self._gradients,
-            self._centres,
-            self._terms.n_rows_public,
-            self._options.iterations,
-        )
+        gradients, centres, shares = self._gradients, self._centres, self._options.iterations
         zero = np.zeros((1, gradients.size))
         candidates = gradients.project(np.concatenate([np.array([phi for phi, _ in self._starts]), zero]))
         label = f"choice among {len(candidates)} starts of a local explanation"
@@ -163,7 +158,7 @@ class _Point:
         if chosen == len(self._starts):  # nothing known was better than nothing
             needed, reach = shares - 1, REACH
         else:
-            c, (mean, sigma) = gradients.largest_bound, gradients.mean(first, n_rows)
+            c, (mean, sigma) = gradients.largest_bound, gradients.mean(first, self._terms.n_rows_public)
             beta = math.sqrt(max(0.0, float(np.square(mean).sum()) - gradients.size * sigma**2))
             noise = math.sqrt(gradients.size) * sigma
             needed = shares_needed(shares, beta / c, noise / c, enhanced=self._options.enhanced)
@@ -247,22 +242,19 @@ class Keeper:
         entries = list(history)
         for start in range(first * POINTS_PER_PIECE, len(entries), POINTS_PER_PIECE):
             piece = entries[start : start + POINTS_PER_PIECE]
-            self._data.keep(self._piece_name(start // POINTS_PER_PIECE), encode(self._problem, piece))
+            self._data.keep(f"{self._name} {start // POINTS_PER_PIECE}", encode(self._problem, piece))
         self._n_known = len(entries)
 
     def _read(self, piece: int) -> list[Past]:
         """The kept entries from a piece on."""
         entries: list[Past] = []
-        while (content := self._data.kept(self._piece_name(piece))) is not None:
+        while (content := self._data.kept(f"{self._name} {piece}")) is not None:
             read = list(decode(content, self._problem, "kept in the ledger"))
             entries += read
             piece += 1
             if len(read) < POINTS_PER_PIECE:
                 break
         return entries
-
-    def _piece_name(self, piece: int) -> str:
-        return f"{self._name} {piece}"
 
 
 def keeper_of(problem: LocalProblem, data: PrivateData, key: str | None) -> Keeper | None:

@@ -37,7 +37,7 @@ from ...solve.linear.problem import LocalProblem
 from ...solve.linear.statistics import LocalStatistics, scales_of
 from ...solve.linear.weights import Weight
 from ...vault import Block, PrivateData, ProductSum
-from ..recipe import Ask, Conversation, LocalExplainer, Recipe, Terms, points_identity
+from ..recipe import Ask, Conversation, LocalExplainer, Recipe, Terms, points_identity, sigma_of
 from .local_linear import LocalLinear
 from .options import Statistics
 from .statistics import check_size, explained
@@ -144,9 +144,8 @@ class LocalClasses(LocalExplainer[ClassAttributions]):
 
     def _recipe(self, raw: Floats, terms: Terms) -> Recipe[ClassAttributions]:
         release = yield Ask(classes_question(self._problems, raw), 1.0)
-        assert release.sigma is not None
-        targets = ShiftedTargets.of(len(self._problems))
-        scales = scales_of(self._problems[0], label_bound=targets.bound)
+        shift, bound = shift_and_bound(len(self._problems))
+        scales = scales_of(self._problems[0], label_bound=bound)
         sums = np.stack([release.parts[str(point)] for point in range(len(raw))])
         width = sums.shape[1]
         gram = (sums[:, :, :width] + sums[:, :, :width].transpose(0, 2, 1)) / 2
@@ -154,31 +153,23 @@ class LocalClasses(LocalExplainer[ClassAttributions]):
         classes = ClassAttributions()
         for rank, problem in enumerate(self._problems):
             cross = sums[:, :, width + rank]
-            statistics = LocalStatistics.of_sums(problem, raw, gram, cross, release.sigma, terms.n_rows_public, scales)
-            explanation = explained(problem, raw, statistics, release, self.method, shift=targets.shift)
+            statistics = LocalStatistics.of_sums(problem, raw, gram, cross, sigma_of(release), terms.n_rows_public, scales)
+            explanation = explained(problem, raw, statistics, release, self.method, shift=shift)
             name = problem.model.output
             classes[rank if name is None else name] = replace(explanation, notes=(*explanation.notes, note))
         return classes
 
 
-@dataclass(frozen=True)
-class ShiftedTargets:
-    """Targets f_k - shift of K classes, f_k = 2 p_k - 1, and the bound on their length.
+def shift_and_bound(count: int) -> tuple[float, float]:
+    """The shift of targets f_k - shift, f_k = 2 p_k - 1, of so many classes that makes the bound on their length smallest.
 
     Examples
     --------
-    >>> [round(ShiftedTargets.of(count).bound ** 2, 3) for count in (1, 2, 3, 100)]
+    >>> [round(shift_and_bound(count)[1] ** 2, 3) for count in (1, 2, 3, 100)]
     [1.0, 2.0, 2.667, 3.96]
     """
-
-    shift: float
-    bound: float
-
-    @classmethod
-    def of(cls, count: int) -> ShiftedTargets:
-        """The shift that makes the bound smallest."""
-        t = 1 / max(count, 2)
-        return cls(2 * t - 1, 2 * math.sqrt(1 - 2 * t + count * t * t))
+    t = 1 / max(count, 2)
+    return 2 * t - 1, 2 * math.sqrt(1 - 2 * t + count * t * t)
 
 
 def classes_question(problems: Sequence[LocalProblem], raw_points: Floats) -> ProductSum:
@@ -192,15 +183,15 @@ def classes_question(problems: Sequence[LocalProblem], raw_points: Floats) -> Pr
         As ``schema.read_points`` returns them.
     """
     problem, count = problems[0], len(problems)
-    targets = ShiftedTargets.of(count)
-    scales = scales_of(problem, label_bound=targets.bound)
+    shift, bound = shift_and_bound(count)
+    scales = scales_of(problem, label_bound=bound)
     kappa, eta = scales.intercept, scales.label
     points = problem.encode(raw_points)
 
     def rows(block: Block) -> tuple[Floats, ...]:
         x = problem.x(block.features)
         f = np.stack([each.label(block.predictions(each.model)) for each in problems], axis=1)
-        y = eta * (f - targets.shift)
+        y = eta * (f - shift)
         made: list[Floats] = []
         for point in points:
             d = x - point
@@ -216,7 +207,7 @@ def classes_question(problems: Sequence[LocalProblem], raw_points: Floats) -> Pr
         lefts=(size,) * queries,
         rights=(size + count,) * queries,
         left_bounds=(longest,) * queries,
-        right_bounds=(math.hypot(longest, eta * targets.bound) * (1 + 1e-9),) * queries,
+        right_bounds=(math.hypot(longest, eta * bound) * (1 + 1e-9),) * queries,
         l2_bound=math.sqrt(queries) * scales.l2_bound,
     )
 

@@ -81,23 +81,6 @@ class GradientRows:
                     np.multiply(d, (2 * alpha * ((d * phi).sum(axis=1) - f))[:, None], out=target)
 
 
-class MeanRows:
-    """What a row contributes to weighted means: alpha (1, x - z)."""
-
-    def __init__(self, problem: LocalProblem, centres: Floats) -> None:
-        self.problem, self.centres = problem, centres
-
-    def __call__(self, block: Block) -> Floats:
-        """(rows, points * (1 + n_features))."""
-        x = self.problem.x(block.features)
-        made = np.empty((len(x), len(self.centres), x.shape[1] + 1))
-        for point, z in enumerate(self.centres):
-            d, alpha = _weighted(self.problem, x, z)
-            made[:, point, 0] = alpha
-            np.multiply(d, alpha[:, None], out=made[:, point, 1:])
-        return made.reshape(len(x), -1)
-
-
 def _weighted(problem: LocalProblem, x: Floats, z: Floats) -> tuple[Floats, Floats]:
     """x - z and its weight."""
     d = x - z
@@ -118,8 +101,19 @@ def choice_question(gradients: Gradients, centre: Floats, starts: Floats) -> Sel
 
 def means_question(gradients: Gradients, centres: Floats) -> BoundedSum:
     """alpha (1, x - z), for every point of the pass."""
-    size = len(centres) * (gradients.problem.n_features + 1)
-    return BoundedSum(MeanRows(gradients.problem, centres), size, gradients.mean_bound * math.sqrt(len(centres)))
+    problem = gradients.problem
+
+    def rows(block: Block) -> Floats:
+        x = problem.x(block.features)
+        made = np.empty((len(x), len(centres), x.shape[1] + 1))
+        for point, z in enumerate(centres):
+            d, alpha = _weighted(problem, x, z)
+            made[:, point, 0] = alpha
+            np.multiply(d, alpha[:, None], out=made[:, point, 1:])
+        return made.reshape(len(x), -1)
+
+    size = len(centres) * (problem.n_features + 1)
+    return BoundedSum(rows, size, gradients.mean_bound * math.sqrt(len(centres)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -60,7 +60,7 @@ from ...solve.linear.weights import Weight
 from ...vault import Block, PrivateData, ProductSum
 from ..private_rows import PrivateRowsExplainer
 from ..quoted import try_model
-from ..recipe import Ask, Conversation, GlobalExplainer, Recipe, Terms, scaled
+from ..recipe import Ask, Conversation, GlobalExplainer, Recipe, Terms, scaled, sigma_of
 from .options import Cells, Moments, Rows
 
 F = TypeVar("F")
@@ -147,7 +147,6 @@ SURVEY_SHARE = 0.1
 def moments_recipe(problem: LocalProblem, cells: tuple[str, ...], terms: Terms) -> Recipe[Synopsis]:
     """One question, for the whole price; ``cells`` names the categorical columns that rows are cut by."""
     release = yield Ask(moments_question(problem, cells=cells), 1.0)
-    assert release.sigma is not None
     return Synopsis(
         schema=problem.schema,
         weight=problem.weight,
@@ -157,7 +156,7 @@ def moments_recipe(problem: LocalProblem, cells: tuple[str, ...], terms: Terms) 
         cells=cells,
         scales=choose_scales(Partition(problem.schema, cells), problem.weight),
         parts=tuple(release.parts[str(index)] for index in range(len(release.parts))),
-        sigma=release.sigma,
+        sigma=sigma_of(release),
         n_rows_public=terms.n_rows_public,
         guarantee=release.guarantee,
         cost=release.cost,
@@ -172,8 +171,7 @@ def cells_recipe(problem: LocalProblem, terms: Terms) -> Recipe[Synopsis]:
     if not pays(schema, weight, terms.mu, n_rows):
         return (yield from moments_recipe(problem, (), terms))
     survey = yield Ask(survey_question(schema), SURVEY_SHARE, f"survey of {schema.n_columns} columns, to choose cells")
-    assert survey.sigma is not None
-    shares = explained_shares(schema, survey.parts["0"], survey.sigma)
+    shares = explained_shares(schema, survey.parts["0"], sigma_of(survey))
     rest = terms.scaled(1 - SURVEY_SHARE)
     chosen = choose_columns(schema, weight, rest.mu, n_rows, shares)
     made = yield from scaled(moments_recipe(problem, chosen, rest), 1 - SURVEY_SHARE)
