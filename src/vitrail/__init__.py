@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from . import audit, errors, flow, pane, show
     from .accounting import Cost
     from .explain import adapters, linear
-    from .explain.accumulated_effects import AccumulatedEffects
     from .explain.any_curve import AnyCurve
     from .explain.any_ranking import AnyRanking
     from .explain.counterfactual import Counterfactual
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from .explain.linear.classes import LocalClasses
     from .explain.linear.local_linear import LocalLinear
     from .explain.marginals import marginals
-    from .explain.partial_dependence import PartialDependence
+    from .explain.partial_dependence import AccumulatedEffects, PartialDependence
     from .explain.permutation_importance import PermutationImportance
     from .explain.private_rows import private_rows
     from .explain.shap_global import ShapDependence, ShapImportance
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "AccumulatedEffects": "explain.accumulated_effects",
+    "AccumulatedEffects": "explain.partial_dependence",
     "AnyCurve": "explain.any_curve",
     "AnyRanking": "explain.any_ranking",
     "Attribution": "results",

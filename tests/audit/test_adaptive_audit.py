@@ -25,7 +25,7 @@ import pytest
 import vitrail as vt
 from error_rates import CONFIDENCE
 from vitrail.accounting import bounded_range_epsilon_of
-from vitrail.explain.linear.adaptive import Stream
+from vitrail.explain.linear.descent import Stream
 from vitrail.explain.recipe import Terms, drive
 from vitrail.solve.linear.descent import Gradients
 from vitrail.solve.linear.history import History

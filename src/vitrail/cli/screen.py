@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import Console
 
-    from ..pane.person import Person
+    from ..pane.pages import Person
     from ..results.counterfactuals import Counterfactuals
     from ..results.marginals import Marginals
     from ..results.report import Report

@@ -19,16 +19,20 @@ from ..errors import InvalidInput
 from ..results.report import Report
 from ..solve.curves.dependence import plan_dependence
 from ..solve.curves.losses import LossFunction, loss_of
-from .accumulated_effects import (
+from .joint_sum import JointExplainer, Summand, ask_joint, released_histograms
+from .partial_dependence import (
     CLIPS_SHARE,
+    ESTIMATES,
     AccumulatedEffects,
+    DependenceSummand,
     EffectsSummand,
+    Estimate,
     Orders,
+    PartialDependence,
     checked_orders,
+    drawn_effects,
     plan_clipped_effects,
 )
-from .joint_sum import JointExplainer, Summand, ask_joint, released_histograms
-from .partial_dependence import ESTIMATES, DependenceSummand, Estimate, PartialDependence, drawn_effects
 from .permutation_importance import plan_importance
 from .recipe import Recipe, Terms
 from .shap_global import plan_shap_importance

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from ..results.effects import Effects
-    from .person import Person
+    from .pages import Person
 
 T = TypeVar("T")
 Method = Literal["auto", "moments", "rows"]
@@ -366,7 +366,7 @@ class Pane(Drawn):
         >>> [place.column for place in person.places], "Privacy label" in person.to_html()
         (['age', 'height'], True)
         """
-        from .person import explained
+        from .pages import explained
 
         return explained(self, point, desired_class=desired_class, total_CFs=total_CFs, method=method, bands=bands)
 

@@ -11,10 +11,40 @@ where the paper's strong composition is 18 times too noisy. Points that share a 
 all, q points get the noise of mu/sqrt(q). Sums are divided by the public row count (the paper's own m moves with the row).
 *Neighbours*: as the dataset declares; replace-one doubles the sensitivity. Number and lengths of the steps come from public
 numbers, and nothing else stops a descent. Tests: tests/explain/linear/test_descent*.py.
+
+Algorithms 2 and 3 of Patel, Shokri & Zick made sound: a stream of points, each cheaper for what is known already.
+
+The price mu of a point is cut into T equal shares, mu^2/T each. A new point z is explained in four moves:
+
+(a) *Reuse*. A past explanation that was itself computed, of a point within a distance the user sets, is handed on.
+(b) *Choice*, one share. Else a start is chosen by the length of its gradient around z (``Select``, score sensitivity c; the
+    paper's 1/m is c/m in truth, and overspends by 1.5 to 2). Candidates are the nearest past explanations, as in the paper,
+    zero, and (ours) what a ridge regression of past explanations on their points predicts at z, which is free.
+(c) *Beta*, one share. The gradient at the start is released; it is the first step of the descent as well.
+(d) *Descent* at the price of T' <= T shares, the first gradient included (``shares_needed``). beta^2 is |released|^2 - n
+    sigma^2: the noise's own length is public and taken off.
+
+*Why it is private.* Start, T', spend and the moment of refusal are functions of releases and public numbers. The paper's T'
+is a function of the exact gradient: a row that carries it past a whole number is seen with certainty. Costs are chosen on
+the way, so the account must be a filter, as the ledger is; the paper adds up until a bound is crossed. *Bounds*: see
+``descent``. No point costs more than mu: every point is a conversation of its own, whose unused shares are given back.
+
+*What it is worth.* With the paper's candidates alone there is nothing to save at equal loss: past explanations carry their
+own noise along. Regression averages it out. Audit: tests/audit/test_adaptive_audit.py, where the published version is
+caught.
+
+*The history* is made of releases and public points, so keeping it is free (``PrivateData.keep``). It is kept per analyst,
+under a digest of the problem: schema, model, weight, labels, intercept; the dataset, its version and, where there is one,
+the part are in it by way of the vault. It is kept after every point, in pieces of some dozens of points: a long stream does
+not write all of its past again and again. Two runs of one analyst at the same time take in what the other has kept before
+they keep their own; if both keep in the same instant, the points of one may be missing afterwards. The answers that were
+paid for are in the ledger in any case. Test: tests/explain/linear/test_history_kept.py.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -22,16 +52,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..._types import Floats
-from ...accounting import Basis
+from ...accounting import Basis, Cost, JsonValue
 from ...accounting.cost import PICO
 from ...errors import InvalidInput
+from ...guarantee import Guarantee
 from ...releases import Release
 from ...results import Attribution
-from ...solve.linear.descent import INTERCEPT_UNIT, Gradients, pace_of
+from ...solve.linear.descent import INTERCEPT_UNIT, MOST_ITERATIONS, REACH, Gradients, Pace, pace_of, shares_needed
+from ...solve.linear.history import History, Past, decode, encode
 from ...solve.linear.problem import LocalModels, LocalProblem, explanation_of
-from ...vault import Block, BoundedSum, Select
-from ..recipe import Ask, Recipe, Terms, cost_of
-from .options import Descent
+from ...vault import Block, BoundedSum, PrivateData, Select
+from ..recipe import Ask, Recipe, Terms, cost_of, scaled
+from .options import Adaptive, Descent
 
 MEANS_SHARE = 0.1
 """Share of the price that goes to the weighted mean of the rows, where contributions need one."""
@@ -208,3 +240,224 @@ def check_divisible(terms: Terms, share: float) -> None:
         raise InvalidInput(
             "the price is too small to be split over the gradients of a descent; ask for more, or fewer iterations"
         )
+
+
+WARM_REACH = 0.45
+"""In place of REACH where a start is known; both measured on hospital records."""
+POINTS_PER_PIECE = 32
+NOT_KEPT_NOTE = "The history was not kept with the ledger, because the model has no content hash; key= gives it a name."
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Points one after the other, from a history as it is now.
+
+    Attributes
+    ----------
+    gradients : Gradients
+        The problem, and public facts about it.
+    history : History
+        What is known before the first point. It is left as it is.
+    options : Adaptive
+    """
+
+    gradients: Gradients
+    history: History
+    options: Adaptive
+
+    def facts(self) -> dict[str, JsonValue]:
+        """What the questions of a stream depend on, besides its points."""
+        options: list[JsonValue] = [self.options.iterations, self.options.reuse_distance, self.options.candidates]
+        return {"method": self.options.name, "options": options, "history": self.history.digest()}
+
+    def entries_recipe(self, raw: Floats, terms: Terms, most_steps: int | None = None) -> Recipe[list[Past]]:
+        """An entry of the history for every point, each at the same share of the price."""
+        known, entries = self.history.copy(), []
+        share = 1 / len(raw)
+        for point in raw:
+            past = known.neighbour(point, self.options.reuse_distance)
+            if past is None:
+                inner = _Point(self.gradients, point, known, self.options, terms.scaled(share), most_steps)
+                past = yield from scaled(inner.recipe(), share)
+            known.take(past)
+            entries.append(past)
+        return entries
+
+    def recipe(self, raw: Floats, terms: Terms, most_steps: int | None = None) -> Recipe[Attribution]:
+        """The explanation of all points."""
+        entries = yield from self.entries_recipe(raw, terms, most_steps)
+        after = self.history.copy()
+        for past in entries:
+            after.take(past)
+        return stream_explanation(after, raw, entries, after.promise(terms.delta, terms.neighbours), self.options)
+
+
+class _Point:
+    """Moves (b) to (d) for one point; a full descent from zero where nothing is known yet."""
+
+    def __init__(
+        self, gradients: Gradients, raw: Floats, history: History, options: Adaptive, terms: Terms, most_steps: int | None
+    ) -> None:
+        self._raw, self._options, self._terms, self._most_steps = raw, options, terms, most_steps
+        self._gradients, self._centres = gradients, gradients.problem.encode(raw[None])
+        self._means_share = MEANS_SHARE if gradients.problem.intercept else 0.0
+        self._share = (1 - self._means_share) / options.iterations
+        self._starts = history.starts(raw, options.candidates)
+        check_divisible(terms, self._share)
+
+    def recipe(self) -> Recipe[Past]:
+        gradients, releases, mean, mean_std = self._gradients, [], None, 0.0
+        if gradients.problem.intercept:
+            releases.append((yield means_ask(gradients, self._centres, self._means_share)))
+            means, stds = gradients.weighted_means(releases[0], self._centres)
+            mean, mean_std = means[0], float(stds[0])
+        ended = yield from (self._warm() if self._starts else self._cold())
+        releases += ended.releases
+        return Past(
+            np.array(self._raw, dtype=np.float64),
+            ended.phi[0],
+            True,
+            ended.noise_std,
+            mean,
+            mean_std,
+            len(ended.releases) - bool(self._starts),
+            cost_of(releases),
+            bundle(releases),
+        )
+
+    def _cold(self) -> Recipe[Descended]:
+        zero, shares = np.zeros((1, self._gradients.size)), self._options.iterations
+        return descend(self._gradients, self._centres, zero, self._steps(self._pace(shares, REACH), shares), self._terms)
+
+    def _warm(self) -> Recipe[Descended]:
+        gradients, centres, shares = self._gradients, self._centres, self._options.iterations
+        zero = np.zeros((1, gradients.size))
+        candidates = gradients.project(np.concatenate([np.array([phi for phi, _ in self._starts]), zero]))
+        label = f"choice among {len(candidates)} starts of a local explanation"
+        choice = yield Ask(choice_question(gradients, centres[0], candidates), self._share, label)
+        chosen = int(choice.value[0])
+        start, start_std = candidates[chosen][None], [*(std for _, std in self._starts), 0.0][chosen]
+        first = yield Ask(gradient_question(gradients, centres, start), self._share, "gradient 1 of a local explanation")
+        if chosen == len(self._starts):  # nothing known was better than nothing
+            needed, reach = shares - 1, REACH
+        else:
+            c, (mean, sigma) = gradients.largest_bound, gradients.mean(first, self._terms.n_rows_public)
+            beta = math.sqrt(max(0.0, float(np.square(mean).sum()) - gradients.size * sigma**2))
+            noise = math.sqrt(gradients.size) * sigma
+            needed = shares_needed(shares, beta / c, noise / c, enhanced=self._options.enhanced)
+            reach = WARM_REACH * math.sqrt(needed / shares)
+        pace = self._pace(needed - 1, reach)
+        # A step is as long as its price: the first gradient, with its one share, moves phi by that much less.
+        first_size = pace.first_step * pace.iterations / (needed - 1)
+        steps = [(first_size, self._share), *self._steps(pace, needed - 1)]
+        ended = yield from descend(gradients, centres, start, steps, self._terms, first=first)
+        return Descended(ended.phi, math.hypot(start_std, ended.noise_std), (choice, *ended.releases))
+
+    def _pace(self, shares: int, reach: float) -> Pace:
+        """The pace of a descent at the price of so many shares; no step costs less than a share."""
+        most, mu = max(1, min(MOST_ITERATIONS, shares)), self._terms.mu * math.sqrt(shares * self._share)
+        return pace_of(self._gradients, mu, self._terms.n_rows_public, reach=reach, most_iterations=most)
+
+    def _steps(self, pace: Pace, shares: int) -> list[tuple[float, float]]:
+        """(length, share of the price) of every step, when so many shares are divided among them."""
+        return [(float(eta), shares * self._share / pace.iterations) for eta in pace.sizes()[: self._most_steps]]
+
+
+def stream_explanation(
+    history: History, raw: Floats, entries: list[Past], promise: Guarantee, options: Adaptive
+) -> Attribution:
+    """What the entries say. ``promise`` covers the releases of the whole history, on which the explanations rest."""
+    problem = history.problem
+    models = LocalModels(
+        np.array([past.phi for past in entries]),
+        np.array([past.mean for past in entries]) if problem.intercept else None,
+        np.array([past.noise_std for past in entries]),
+        np.array([past.mean_std for past in entries]),
+    )
+    released = [past.gradients for past in entries]
+    notes = (f"{_effort(released)}.", BANDS_NOTE, f"The guarantee covers all {len(history)} points of the history.")
+    cost = sum((past.cost for past in entries), Cost())
+    return explanation_of(problem, raw, models, guarantee=promise, cost=cost, method=options.name, notes=notes)
+
+
+def _effort(released: list[int]) -> str:
+    """How many points were handed on, and how many gradients the others took."""
+    fresh = [count for count in released if count]
+    handed_on = f"{len(released) - len(fresh)} of {len(released)} points were explained by a neighbour, free"
+    if not fresh:
+        return handed_on
+    return f"{handed_on}; the others took {min(fresh)} to {max(fresh)} noisy gradients, {sum(fresh)} in all"
+
+
+class Keeper:
+    """Where the history of one problem is kept, and how much of it is there already.
+
+    Parameters
+    ----------
+    problem : LocalProblem
+        What is explained.
+    data : PrivateData
+        Whose ledger keeps it, for the analyst who asks.
+    identity : mapping
+        What the problem is known by.
+    """
+
+    def __init__(self, problem: LocalProblem, data: PrivateData, identity: dict[str, JsonValue]) -> None:
+        named = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
+        self._problem, self._data, self._name = problem, data, f"history {named}"
+        self._n_known = 0
+
+    def load(self) -> History:
+        """Everything that is kept."""
+        history = History(self._problem)
+        for entry in self._read(0):
+            history.add(entry)
+        self._n_known = len(history)
+        return history
+
+    def keep(self, history: History) -> None:
+        """Keep what is new in ``history``, after what another run has kept in the meantime, which it takes in."""
+        if len(history) == self._n_known:
+            return
+        first = self._n_known // POINTS_PER_PIECE
+        stored = self._read(first)[self._n_known - first * POINTS_PER_PIECE :]
+        history.insert(self._n_known, stored)
+        entries = list(history)
+        for start in range(first * POINTS_PER_PIECE, len(entries), POINTS_PER_PIECE):
+            piece = entries[start : start + POINTS_PER_PIECE]
+            self._data.keep(f"{self._name} {start // POINTS_PER_PIECE}", encode(self._problem, piece))
+        self._n_known = len(entries)
+
+    def _read(self, piece: int) -> list[Past]:
+        """The kept entries from a piece on."""
+        entries: list[Past] = []
+        while (content := self._data.kept(f"{self._name} {piece}")) is not None:
+            read = list(decode(content, self._problem, "kept in the ledger"))
+            entries += read
+            piece += 1
+            if len(read) < POINTS_PER_PIECE:
+                break
+        return entries
+
+
+def keeper_of(problem: LocalProblem, data: PrivateData, key: str | None) -> Keeper | None:
+    """Where the problem's history is kept; None for a model or weight that has no name."""
+    identity = problem.identity(key)
+    return None if identity is None else Keeper(problem, data, identity)
+
+
+def kept_history(problem: LocalProblem, data: PrivateData, key: str | None) -> History:
+    """The history that is kept, or an error that says what to do."""
+    keeper = keeper_of(problem, data, key)
+    if keeper is None:
+        raise InvalidInput(
+            f"method 'history' needs the option history=, or key=: {problem.model.name} has no content hash by which the "
+            "history in the ledger could be found; give the key that its points were explained with"
+        )
+    history = keeper.load()
+    if not len(history):
+        raise InvalidInput(
+            f"the ledger keeps no history of this problem for this analyst on {data.name!r} (schema, model, weight, labels, "
+            "intercept, version and part must be the same); explain some points first, with method='adaptive' for example"
+        )
+    return history

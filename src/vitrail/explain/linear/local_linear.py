@@ -30,8 +30,16 @@ from ...solve.linear.problem import Labels, LocalProblem
 from ...solve.linear.weights import Weight, custom, polynomial, stable
 from ...vault import PrivateData
 from ..recipe import Conversation, GlobalExplainer, LocalExplainer, Recipe, Terms, points_identity
-from .adaptive import NOT_KEPT_NOTE, Keeper, Stream, keeper_of, kept_history, stream_explanation
-from .descent import REHEARSED_STEPS, descent_recipe
+from .descent import (
+    NOT_KEPT_NOTE,
+    REHEARSED_STEPS,
+    Keeper,
+    Stream,
+    descent_recipe,
+    keeper_of,
+    kept_history,
+    stream_explanation,
+)
 from .fitting import Fitting, checked_training, rows_conversation, synopsis_conversation, with_training
 from .options import Adaptive, Cells, Descent, FromHistory, Method, MethodName, Moments, Rows, Statistics
 from .statistics import check_size, statistics_recipe
