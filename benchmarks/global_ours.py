@@ -16,8 +16,8 @@ import numpy as np
 import vitrail as vt
 from global_setup import DELTA, Case
 from vitrail.accounting import Cost, mu_of
+from vitrail.explain.effects import REFERENCE_SHARE, DependenceSummand, EffectsSummand, plan_clipped_effects
 from vitrail.explain.joint_sum import JointSum, released_histograms
-from vitrail.explain.partial_dependence import REFERENCE_SHARE, DependenceSummand, EffectsSummand, plan_clipped_effects
 from vitrail.explain.recipe import Ask, Recipe, Terms, drive
 from vitrail.releases import Release
 from vitrail.solve.curves.dependence import DependencePlan, plan_dependence

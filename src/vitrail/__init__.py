@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from .explain.any_curve import AnyCurve
     from .explain.any_ranking import AnyRanking
     from .explain.counterfactual import Counterfactual
+    from .explain.effects import AccumulatedEffects, PartialDependence
     from .explain.global_report import GlobalReport
     from .explain.interactions import Interactions
     from .explain.linear.classes import LocalClasses
     from .explain.linear.local_linear import LocalLinear
     from .explain.marginals import marginals
-    from .explain.partial_dependence import AccumulatedEffects, PartialDependence
     from .explain.permutation_importance import PermutationImportance
     from .explain.private_rows import private_rows
     from .explain.shap_global import ShapDependence, ShapImportance
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "AccumulatedEffects": "explain.partial_dependence",
+    "AccumulatedEffects": "explain.effects",
     "AnyCurve": "explain.any_curve",
     "AnyRanking": "explain.any_ranking",
     "Attribution": "results",
@@ -72,7 +72,7 @@ _HOMES = {
     "Model": "model",
     "Numeric": "schema",
     "Pane": "pane.pane",
-    "PartialDependence": "explain.partial_dependence",
+    "PartialDependence": "explain.effects",
     "PermutationImportance": "explain.permutation_importance",
     "Picture": "schema",
     "PictureFilters": "maps",

@@ -19,8 +19,7 @@ from ..errors import InvalidInput
 from ..results.report import Report
 from ..solve.curves.dependence import plan_dependence
 from ..solve.curves.losses import LossFunction, loss_of
-from .joint_sum import JointExplainer, Summand, ask_joint, released_histograms
-from .partial_dependence import (
+from .effects import (
     CLIPS_SHARE,
     ESTIMATES,
     AccumulatedEffects,
@@ -33,6 +32,7 @@ from .partial_dependence import (
     drawn_effects,
     plan_clipped_effects,
 )
+from .joint_sum import JointExplainer, Summand, ask_joint, released_histograms
 from .permutation_importance import plan_importance
 from .recipe import Recipe, Terms
 from .shap_global import plan_shap_importance

@@ -5,7 +5,7 @@ import pytest
 
 import vitrail as vt
 from vitrail.errors import BudgetExceeded, InvalidInput, ModelError
-from vitrail.explain.partial_dependence import DependenceSummand, EffectsSummand
+from vitrail.explain.effects import DependenceSummand, EffectsSummand
 from vitrail.solve.curves.axes import fine_axis, pair_axis
 from vitrail.solve.curves.dependence import plan_dependence
 from vitrail.solve.curves.intervals import cut_column
