@@ -104,7 +104,7 @@ def on_rows(case: Case, frame: object, recipe: Recipe[R], mu: float, target: str
     schema = case.schema if target is None else case.vault(target=True).schema
     rows = PublicRows(frame, schema, case.m, target, neighbours="replace-one", block_rows=BLOCK_ROWS)
 
-    def answer(ask: Ask, units: int, mu: float, step: int) -> Release:
+    def answer(ask: Ask, mu: float, step: int) -> Release:
         return rows.ask(ask.question, mu=mu, delta=DELTA)
 
     return drive(recipe, Cost.of_mu(mu).pico_mu_squared, answer)

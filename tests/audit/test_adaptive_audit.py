@@ -69,8 +69,8 @@ class Eavesdropper:
     loss: float = 0.0
     released: list[float] = field(default_factory=list)
 
-    def answer(self, ask, units, mu, step):
-        release = self.answer_of(ask, units, mu, step)
+    def answer(self, ask, mu, step):
+        release = self.answer_of(ask, mu, step)
         if isinstance(ask.question, vt.Select):
             self._choice(ask.question.fn.__self__, int(release.value[0]), mu)
         else:
@@ -123,7 +123,7 @@ def rehearsed(seed):
 def vaulted(rows):
     """The real thing: a new dataset with a ledger of its own."""
     data = vt.PrivateData(rows, SCHEMA, name="rows", n_rows_public=M, budget=vt.Budget(60.0, 1e-6), block_rows=8)
-    return lambda ask, units, mu, step: data.ask(ask.question, mu=mu)
+    return lambda ask, mu, step: data.ask(ask.question, mu=mu)
 
 
 @pytest.mark.parametrize("enhanced", [False, True])

@@ -1,19 +1,19 @@
-"""Partial dependence: the model's mean output with a column set to each of its values, for many columns in one sum.
+"""Curves over columns: partial dependence, surfaces of two columns, and accumulated local effects.
 
-For a row x and an axis j with grid points k let F_jk = f(x with column j set to g_jk). What is wanted is the mean of F_jk
-over the private rows. A row's curve F_j is split into a *shape* F_j - mean_k F_j and a *level* mean_k F_j that all axes have
-nearly in common, and so three kinds of blocks are summed: the shape of each axis, the axes' levels less their mean, and that
-mean. Reference means (public) are subtracted, so that what is left is small; they are added back afterwards. A block's noise
-is proportional to its bound: shapes of single rows are several times smaller than the range suggests, which is where
-accuracy comes from (``solve.curves.dependence`` has the choice of grid points, bounds and shares).
+*Partial dependence* is the model's mean output with a column set to each of its values, for many columns in one sum. For a
+row x and an axis j with grid points k let F_jk = f(x with column j set to g_jk). What is wanted is the mean of F_jk over the
+private rows. A row's curve F_j is split into a *shape* F_j - mean_k F_j and a *level* mean_k F_j that all axes have nearly
+in common, and so three kinds of blocks are summed: the shape of each axis, the axes' levels less their mean, and that mean.
+Reference means (public) are subtracted, so that what is left is small; they are added back afterwards. A block's noise is
+proportional to its bound: shapes of single rows are several times smaller than the range suggests, which is where accuracy
+comes from (``solve.curves.dependence`` has the choice of grid points, bounds and shares).
 
 *Bound*: whatever the plan, a row's blocks have norms at most their bounds by clipping (``joint_sum``), so privacy does not
 rest on anything said above. Without the split the bound would be (R/2) sqrt(number of grid points).
 Tests: tests/explain/effects/test_effects_curves.py; audit: tests/audit/test_global_audit.py.
 
-Accumulated local effects: what a small step of a column does to the output, for the rows that are there, added up.
-
-Column j is cut into intervals (e_{k-1}, e_k]; a row in interval k contributes D = f(x_j = e_k) - f(x_j = e_{k-1}) to that
+*Accumulated local effects*: what a small step of a column does to the output, for the rows that are there, added up. Column
+j is cut into intervals (e_{k-1}, e_k]; a row in interval k contributes D = f(x_j = e_k) - f(x_j = e_{k-1}) to that
 interval alone. The mean of D over the rows of an interval is its *effect*; the curve is the running sum of effects, less its
 mean over the rows. A categorical column is stepped through level by level in a public order; the rows of both levels tell
 about the step between them, so that a rare level does not make its step a guess. Several intervals may be measured at once,

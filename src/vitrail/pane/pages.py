@@ -1,11 +1,9 @@
-"""What stands on the pages of a pane: one for the model, one for a person. The templates are in ``show/templates``.
+"""The pages of a pane: one for the model, one for a person (why, what if, where they stand on each curve). No vault.
 
 *Histograms.* Private rows count fine bins of every column first, and that release is all that curves need. A
 column of real numbers has bins of its own for values at its bounds, which have no width; here they get a millionth of the
 range, so that the edges of a histogram increase. In pictures such narrow bins would be invisible however many rows they
 hold: there they are drawn together with their neighbours.
-
-All that a pane knows about one person: why, what if, and where they stand on each curve. No vault, no ledger.
 """
 
 from __future__ import annotations

@@ -39,14 +39,13 @@ from ..solve.linear.labelled_rows import RowsExplainer, explain_on
 from ..solve.linear.problem import LocalProblem
 from ..solve.linear.weights import polynomial
 from .manifest import KINDS, Line, Manifest, opened, read_part
-from .pages import marginals_of, pane_content, pane_fragment
+from .pages import Person, explained, marginals_of, pane_content, pane_fragment
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
     from ..results.effects import Effects
-    from .pages import Person
 
 T = TypeVar("T")
 Method = Literal["auto", "moments", "rows"]
@@ -366,8 +365,6 @@ class Pane(Drawn):
         >>> [place.column for place in person.places], "Privacy label" in person.to_html()
         (['age', 'height'], True)
         """
-        from .pages import explained
-
         return explained(self, point, desired_class=desired_class, total_CFs=total_CFs, method=method, bands=bands)
 
 

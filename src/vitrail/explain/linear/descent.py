@@ -1,10 +1,11 @@
-"""Algorithm 1 of Patel, Shokri & Zick made sound: descent along noisy gradients, for problems too wide for n^2 numbers.
+"""The three algorithms of Patel, Shokri & Zick made sound.
 
-*Gradient.* A row contributes 2 alpha r u, once for every point z that shares the pass: points * size numbers, each point's
-no longer than ``Gradients.bounds`` (the proof stands in ``solve.linear.descent``); several points make one longer vector,
-and their norms add in squares. *Choice.* The start whose summed gradient is shortest: ``Select(score="small-norm")`` with
-the largest of those bounds. *Means.* A row contributes alpha u, u = (1, x - z), |alpha u| <= sup alpha |u|; the ratio of the
-two parts is the weighted mean of x - z. The vault clips to the bounds, so a wrong one would cost accuracy, never privacy.
+*Algorithm 1*: descent along noisy gradients, for problems too wide for n^2 numbers. *Gradient.* A row contributes 2 alpha r
+u, once for every point z that shares the pass: points * size numbers, each point's no longer than ``Gradients.bounds`` (the
+proof stands in ``solve.linear.descent``); several points make one longer vector, and their norms add in squares. *Choice.*
+The start whose summed gradient is shortest: ``Select(score="small-norm")`` with the largest of those bounds. *Means.* A row
+contributes alpha u, u = (1, x - z), |alpha u| <= sup alpha |u|; the ratio of the two parts is the weighted mean of x - z.
+The vault clips to the bounds, so a wrong one would cost accuracy, never privacy.
 
 *Cost.* The T gradients of a descent are chosen adaptively; at mu^2/T each they cost mu together, exactly (the GDP filter),
 where the paper's strong composition is 18 times too noisy. Points that share a pass share its price: at the same price for
@@ -12,9 +13,8 @@ all, q points get the noise of mu/sqrt(q). Sums are divided by the public row co
 *Neighbours*: as the dataset declares; replace-one doubles the sensitivity. Number and lengths of the steps come from public
 numbers, and nothing else stops a descent. Tests: tests/explain/linear/test_descent*.py.
 
-Algorithms 2 and 3 of Patel, Shokri & Zick made sound: a stream of points, each cheaper for what is known already.
-
-The price mu of a point is cut into T equal shares, mu^2/T each. A new point z is explained in four moves:
+*Algorithms 2 and 3*: a stream of points, each cheaper for what is known already. The price mu of a point is cut into T equal
+shares, mu^2/T each. A new point z is explained in four moves:
 
 (a) *Reuse*. A past explanation that was itself computed, of a point within a distance the user sets, is handed on.
 (b) *Choice*, one share. Else a start is chosen by the length of its gradient around z (``Select``, score sensitivity c; the
@@ -26,8 +26,8 @@ The price mu of a point is cut into T equal shares, mu^2/T each. A new point z i
 
 *Why it is private.* Start, T', spend and the moment of refusal are functions of releases and public numbers. The paper's T'
 is a function of the exact gradient: a row that carries it past a whole number is seen with certainty. Costs are chosen on
-the way, so the account must be a filter, as the ledger is; the paper adds up until a bound is crossed. *Bounds*: see
-``descent``. No point costs more than mu: every point is a conversation of its own, whose unused shares are given back.
+the way, so the account must be a filter, as the ledger is; the paper adds up until a bound is crossed. No point costs more
+than mu: every point is a conversation of its own, whose unused shares are given back.
 
 *What it is worth.* With the paper's candidates alone there is nothing to save at equal loss: past explanations carry their
 own noise along. Regression averages it out. Audit: tests/audit/test_adaptive_audit.py, where the published version is
