@@ -216,7 +216,7 @@ class Rehearsal:
         return drive(recipe(terms), Cost.of_mu(mu).pico_mu_squared, self.answer)
 
     def answer(self, ask: Ask, mu: float, step: int) -> Release:
-        question = ask.question
+        question, units = ask.question, Cost.of_mu(mu).pico_mu_squared
         if isinstance(question, Select):
             return self._choice(question.fn.__self__, units, mu)  # type: ignore[attr-defined]
         rows: GradientRows = question.fn  # type: ignore[attr-defined]

@@ -153,11 +153,8 @@ class GlobalReport(JointExplainer[Report]):
 def _checked_parts(parts: Sequence[Part] | None, *, has_target: bool) -> tuple[Part, ...]:
     if parts is None:
         return ("pdp", "ale", "importance") if has_target else ("pdp", "ale")
-    if isinstance(parts, str) or not isinstance(parts, Sequence) or not parts:
-        raise InvalidInput(f"parts is {parts!r}; give a list of {', '.join(map(repr, PARTS))}")
-    for name in parts:
-        _checks.choice("parts", name, PARTS)
-    return tuple(name for name in PARTS if name in parts)
+    named = _checks.names("parts", parts, PARTS, "part")
+    return tuple(name for name in PARTS if name in named)
 
 
 def _checked_weights(weights: Mapping[Part, float] | None, parts: tuple[Part, ...]) -> dict[Part, float]:

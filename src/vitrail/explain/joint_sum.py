@@ -18,9 +18,9 @@ import hashlib
 import json
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import ClassVar, Protocol, TypeVar
+from typing import ClassVar, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -38,6 +38,7 @@ from .marginals import marginals_bins, marginals_question
 from .recipe import Ask, Conversation, GlobalExplainer, Promised, Recipe, Terms, cost_of, sigma_of
 
 R = TypeVar("R")
+RowFunction: TypeAlias = Callable[[Block], Floats]
 
 MARGINALS_SHARE = 0.12
 """Of mu squared: the histogram of all columns needs little, and everything else leans on it."""
@@ -110,16 +111,22 @@ class JointSum:
 
     def question(self, label: str, sampling_rate: float = 1.0) -> BoundedSum | SampledSum:
         """The sum to ask for."""
-        size = sum(spec.size for spec, _ in self.scaled)
-        if sampling_rate < 1:
-            return SampledSum(self, size, ROUNDING, rate=sampling_rate, label=label)
-        return BoundedSum(self, size, ROUNDING, label=label)
+        return sum_question(self, sum(spec.size for spec, _ in self.scaled), ROUNDING, sampling_rate, label=label)
 
     def split(self, value: Floats, sigma: float, n_rows: float) -> list[tuple[Floats, Floats]]:
         """By summand: means over rows in its own units, and the standard deviation of the noise on each of them."""
         units = np.concatenate([np.full(spec.size, spec.bound / math.sqrt(share) / n_rows) for spec, share in self.scaled])
         ends = np.cumsum([sum(spec.size for spec in summand.blocks) for summand in self.summands])[:-1]
         return list(zip(np.split(value * units, ends), np.split(sigma * units, ends), strict=True))
+
+
+def sum_question(
+    fn: RowFunction, size: int, l2_bound: float, rate: float, *, replace_bound: float | None = None, label: str | None = None
+) -> BoundedSum | SampledSum:
+    """The sum over all rows, or over a sample of them where the rate is below 1."""
+    if rate < 1:
+        return SampledSum(fn, size, l2_bound, rate=rate, label=label)
+    return BoundedSum(fn, size, l2_bound, replace_bound=replace_bound, label=label)
 
 
 # --- what explainers with a joint sum share --------------------------------------------------------------------------

@@ -45,7 +45,8 @@ from ..schema import Schema
 from ..solve.shapley.chains import Chains
 from ..solve.shapley.permutations import point_key, ranks_of
 from ..solve.shapley.reconcile import Scales, choose_clip, clip_edges, reconcile
-from ..vault import Block, BoundedSum, PrivateData, SampledSum
+from ..vault import Block, PrivateData
+from .joint_sum import sum_question
 from .recipe import Ask, Conversation, LocalExplainer, Recipe, Terms, cost_of, points_identity, sigma_of
 
 VERSION = 1
@@ -146,12 +147,17 @@ class Shapley(LocalExplainer[Attribution]):
         releases: list[Release] = []
         if self._clip == "auto":
             edges = clip_edges(width, len(names))
-            releases.append((yield Ask(self._norms_question(vectors, edges, terms), CLIP_SHARE, "norms of Shapley values")))
+            enough = math.sqrt(len(edges)) / (TAIL_ACCURACY * terms.scaled(CLIP_SHARE).mu * terms.n_rows_public)
+            fn, rate = partial(vectors.norm_shares, edges), min(self.sampling_rate, enough)
+            question = sum_question(fn, len(edges), 1.0, rate, replace_bound=math.nextafter(math.sqrt(2), 2))
+            releases.append((yield Ask(question, CLIP_SHARE, "norms of Shapley values")))
             clip = choose_clip(releases[0].value, edges, terms.n_rows_public)
         else:
             clip = self._clip
         scales = Scales(len(raw), len(names), clip, width)
-        sums = yield Ask(self._sum_question(vectors, scales), 1 - CLIP_SHARE if releases else 1.0)
+        fn, rate = partial(vectors.clipped, scales), self.sampling_rate
+        question = sum_question(fn, scales.size, scales.l2_bound, rate)
+        sums = yield Ask(question, 1 - CLIP_SHARE if releases else 1.0)
         releases.append(sums)
         solved = reconcile(sums.value, sigma_of(sums), terms.n_rows_public, scales, self.model.lo + width / 2, outputs)
         half_width = TWO_SIDED_95 * solved.values_std
@@ -170,19 +176,6 @@ class Shapley(LocalExplainer[Attribution]):
             upper=solved.values + half_width,
             notes=solved.notes(clip, terms.n_rows_public, sampled=self.sampling_rate < 1),
         )
-
-    def _sum_question(self, vectors: RowVectors, scales: Scales) -> BoundedSum | SampledSum:
-        fn, rate = partial(vectors.clipped, scales), self.sampling_rate
-        if rate < 1:
-            return SampledSum(fn, scales.size, scales.l2_bound, rate=rate)
-        return BoundedSum(fn, scales.size, scales.l2_bound)
-
-    def _norms_question(self, vectors: RowVectors, edges: Floats, terms: Terms) -> BoundedSum | SampledSum:
-        fn, mu = partial(vectors.norm_shares, edges), terms.scaled(CLIP_SHARE).mu
-        rate = min(self.sampling_rate, math.sqrt(len(edges)) / (TAIL_ACCURACY * mu * terms.n_rows_public))
-        if rate < 1:
-            return SampledSum(fn, len(edges), 1.0, rate=rate)
-        return BoundedSum(fn, len(edges), 1.0, replace_bound=math.nextafter(math.sqrt(2), 2))
 
 
 def _checked_clip(clip: object, model: Model) -> float | Literal["auto"]:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from .._types import Floats
 from ..accounting import JsonValue, rounded_up
 from ..errors import InvalidInput
 from ..results import Attribution, Curve
@@ -41,6 +42,13 @@ if TYPE_CHECKING:
     from ..guarantee import Guarantee
     from ..schema import Level
     from .pane import Method, Pane
+
+
+FORMAT = "vitrail-person/1"
+WIDTH_AT_BOUND = 1e-6
+"""Of the range."""
+NARROW = 0.5
+"""An end bin with less than this share of its neighbour's width is drawn together with it."""
 
 
 def inside_table(pane: Pane) -> Table:
@@ -103,14 +111,6 @@ def person_content(person: Person) -> Content:
 def _notes(person: Person) -> tuple[str, ...]:
     results = (person, person.explanation, person.counterfactuals)
     return tuple(dict.fromkeys(note for one in results if one is not None for note in one.notes))
-
-
-WIDTH_AT_BOUND = 1e-6
-"""Of the range."""
-NARROW = 0.5
-"""An end bin with less than this share of its neighbour's width is drawn together with it."""
-
-Floats = NDArray[np.float64]
 
 
 def usable_bins(bins: Bins, column: Column) -> Bins:
@@ -211,9 +211,6 @@ def _kept_edges(edges: Floats) -> NDArray[np.bool_]:
         keep[1] = widths[0] >= NARROW * widths[1]
         keep[-2] = widths[-1] >= NARROW * widths[-2]
     return keep
-
-
-FORMAT = "vitrail-person/1"
 
 
 @dataclass(frozen=True, eq=False)

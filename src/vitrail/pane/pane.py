@@ -306,14 +306,8 @@ class Pane(Drawn):
 
     def _sharp(self, replicates: int) -> RowsExplainer:
         if replicates not in self._sharp_with:
-            more = self._sharp_with.get(REPLICATES)
-            if replicates == 0 and more is not None:
-                self._sharp_with[0] = replace(more, samples=more.samples[:1])
-            else:
-                problem = LocalProblem(self.schema, self._needed_model("method 'rows'"), polynomial())
-                self._sharp_with[replicates] = explain_on(
-                    problem, self.private_rows, n_sampled=SAMPLED, replicates=replicates
-                )
+            problem, rows = LocalProblem(self.schema, self._needed_model("method 'rows'"), polynomial()), self.private_rows
+            self._sharp_with[replicates] = explain_on(problem, rows, n_sampled=SAMPLED, replicates=replicates)
         return self._sharp_with[replicates]
 
     def _needed_model(self, what: str) -> Model:

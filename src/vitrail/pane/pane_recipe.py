@@ -44,7 +44,6 @@ from ..results.codec import to_files
 from ..results.private_rows import PrivateRows
 from ..results.report import Report
 from ..results.synopsis import Synopsis
-from ..schema.reading import did_you_mean
 from ..solve.linear.cells import expected_gradient_noise
 from ..solve.linear.coordinates import MOST_COORDINATES, Partition
 from ..solve.linear.weights import polynomial
@@ -58,7 +57,6 @@ WEIGHTS = MappingProxyType({"rows": 3.75, "local": 4.25, "pdp": 8.0, "ale": 5.5,
 PARTS = tuple(WEIGHTS)
 CURVES: tuple[ReportPart, ...] = ("pdp", "ale", "importance")
 """Bought together, as one joint sum."""
-EFFECTS = ("pdp", "ale")
 ROW_BINS = 100
 ROWS_FROM = 100.0
 """Value of n_rows_public * mu from which private rows are worth their share."""
@@ -319,14 +317,8 @@ def release(
 
 def _checked_parts(parts: object, data: PrivateData) -> tuple[str, ...]:
     known = (*PARTS, "effects")
-    if isinstance(parts, str) or not isinstance(parts, Sequence) or not parts:
-        raise InvalidInput(f"parts is {parts!r}; give 'all', or a list of {', '.join(map(repr, known))}")
-    for name in parts:
-        if name not in known:
-            raise InvalidInput(
-                f"parts names {name!r}; there are {', '.join(map(repr, known))}.{did_you_mean(str(name), known)}"
-            )
-    chosen = {one for name in parts for one in (EFFECTS if name == "effects" else (name,))}
+    named = _checks.names("parts", parts, known, "part")
+    chosen = {one for name in named for one in (("pdp", "ale") if name == "effects" else (name,))}
     if "importance" in chosen and data.target is None:
         raise InvalidInput(
             "permutation importance needs a target: give PrivateData target=, or leave 'importance' out of parts"

@@ -38,9 +38,8 @@ from ...solve.linear.statistics import LocalStatistics, scales_of
 from ...solve.linear.weights import Weight
 from ...vault import Block, PrivateData, ProductSum
 from ..recipe import Ask, Conversation, LocalExplainer, Recipe, Terms, points_identity, sigma_of
-from .local_linear import LocalLinear
+from .local_linear import LocalLinear, check_size, explained
 from .options import Statistics
-from .statistics import check_size, explained
 
 VERSION = 2
 SUM_TOLERANCE = 1e-6

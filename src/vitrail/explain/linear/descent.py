@@ -48,6 +48,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -72,7 +73,13 @@ MOST_NUMBERS = 8192
 REHEARSED_STEPS = 2
 """Steps of a descent that is rehearsed: the others ask the same question at another phi."""
 BANDS_NOTE = "Bands cover the noise of the releases, not how far the descent still was from the optimum."
+WARM_REACH = 0.45
+"""In place of REACH where a start is known; both measured on hospital records."""
+POINTS_PER_PIECE = 32
+NOT_KEPT_NOTE = "The history was not kept with the ledger, because the model has no content hash; key= gives it a name."
 _ROWS_IN_CACHE = 256
+Steps: TypeAlias = Sequence[tuple[float, float]]
+"""Length and share of the price of every step."""
 
 
 class GradientRows:
@@ -158,15 +165,9 @@ class Descended:
 
 
 def descend(
-    gradients: Gradients,
-    centres: Floats,
-    start: Floats,
-    steps: Sequence[tuple[float, float]],
-    terms: Terms,
-    *,
-    first: Release | None = None,
+    gradients: Gradients, centres: Floats, start: Floats, steps: Steps, terms: Terms, *, first: Release | None = None
 ) -> Recipe[Descended]:
-    """Projected descent from ``start`` (points, size), for the (length, share) of every step; ``first`` may be at hand.
+    """Projected descent from ``start`` (points, size); the release of the ``first`` step may be at hand.
 
     The noise of a step is only ever shrunk afterwards: I - 2 eta A is a contraction for eta <= 1/L, and so is projection.
     """
@@ -197,31 +198,23 @@ def descent_recipe(
     step_share = (1 - means_share) / pace.iterations
     smallest_batch = (len(centres) - 1) % at_once + 1
     check_divisible(terms, step_share * smallest_batch / len(centres))
-    phis, phi_stds, means, means_stds = [], [], [], []
-    releases: list[Release] = []
+    ends, means, releases = [], [], list[Release]()
     for start in range(0, len(centres), at_once):
         batch = centres[start : start + at_once]
         share = len(batch) / len(centres)
         if problem.intercept:
             releases.append((yield means_ask(gradients, batch, means_share * share)))
-            mean, std = gradients.weighted_means(releases[-1], batch)
-            means.append(mean)
-            means_stds.append(std)
+            means.append(gradients.weighted_means(releases[-1], batch))
         steps = [(float(eta), step_share * share) for eta in pace.sizes()[:most_steps]]
         ended = yield from descend(gradients, batch, np.zeros((len(batch), gradients.size)), steps, terms)
-        phis.append(ended.phi)
-        phi_stds.append(np.full(len(batch), ended.noise_std))
+        ends.append((ended.phi, np.full(len(batch), ended.noise_std)))
         releases += ended.releases
-    banded = LocalModels(
-        np.concatenate(phis),
-        np.concatenate(means) if means else None,
-        np.concatenate(phi_stds),
-        np.concatenate(means_stds) if means else None,
-    )
+    phi, phi_stds = map(np.concatenate, zip(*ends, strict=True))
+    mean, mean_stds = map(np.concatenate, zip(*means, strict=True)) if means else (None, None)
     return explanation_of(
         problem,
         raw,
-        banded,
+        LocalModels(phi, mean, phi_stds, mean_stds),
         guarantee=replace(terms.promise(*releases), basis=bundle(releases)),
         cost=cost_of(releases),
         method="descent",
@@ -242,10 +235,7 @@ def check_divisible(terms: Terms, share: float) -> None:
         )
 
 
-WARM_REACH = 0.45
-"""In place of REACH where a start is known; both measured on hospital records."""
-POINTS_PER_PIECE = 32
-NOT_KEPT_NOTE = "The history was not kept with the ledger, because the model has no content hash; key= gives it a name."
+# --- a stream of points ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,15 @@ One door to several ways of computing it. *Pay per question*: ``statistics`` (th
 points), ``descent`` (where features are so many that their square hurts), ``adaptive`` and ``enhanced`` (each point from
 what earlier ones released), ``history`` (from earlier ones alone, free). *Pay once*: :meth:`LocalLinear.fit`. Everything
 that can be wrong with points, model and options is found on public input, before anything is charged.
+
+Sufficient statistics: one release from which the local linear models of a batch of points are solved.
+
+*What a row contributes.* For each point z, with d = x - z and alpha its weight, the matrix alpha u u^T and the vector
+alpha y u, where u = d and y = eta f, or u = (kappa, d) with an intercept (kappa and eta: ``solve.linear.statistics``). In
+the isometric embedding its norm is alpha |u| sqrt(|u|^2 + y^2) <= sup_d alpha(d) sqrt((kappa^2 + d^2)(kappa^2 + d^2 +
+eta^2)), d up to the schema's largest distance; the vault lowers the weight of a row that exceeds it. Q points: sqrt(Q) times
+that, or ``joint_bound``. *Cost*: (bound/sigma)^2, once for the batch. *Neighbours*: as the dataset declares. No iteration,
+hence no sqrt(T). Test: tests/explain/linear/test_statistics.py.
 """
 
 from __future__ import annotations
@@ -14,22 +23,26 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from typing import Literal, TypeAlias, TypeVar, overload
 
+import numpy as np
+
 from ... import _checks
 from ..._types import Floats
 from ...accounting import JsonValue, rounded_up
 from ...errors import InvalidInput, SchemaError
 from ...guarantee import check_neighbours, question_mu
 from ...model import Model
+from ...releases import Release
 from ...results import Attribution
 from ...results.synopsis import Synopsis
 from ...schema import Numeric, Schema, View
 from ...solve.linear.descent import Gradients
 from ...solve.linear.history import History, Past, explain_from
 from ...solve.linear.labelled_rows import RowsExplainer
-from ...solve.linear.problem import Labels, LocalProblem
+from ...solve.linear.problem import Labels, LocalModels, LocalProblem, explanation_of
+from ...solve.linear.statistics import LocalStatistics, Scales, radius_of, scales_of
 from ...solve.linear.weights import Weight, custom, polynomial, stable
-from ...vault import PrivateData
-from ..recipe import Conversation, GlobalExplainer, LocalExplainer, Recipe, Terms, points_identity
+from ...vault import Block, GramSum, PrivateData
+from ..recipe import Ask, Conversation, GlobalExplainer, LocalExplainer, Recipe, Terms, points_identity
 from .descent import (
     NOT_KEPT_NOTE,
     REHEARSED_STEPS,
@@ -42,11 +55,13 @@ from .descent import (
 )
 from .fitting import Fitting, checked_training, rows_conversation, synopsis_conversation, with_training
 from .options import Adaptive, Cells, Descent, FromHistory, Method, MethodName, Moments, Rows, Statistics
-from .statistics import check_size, statistics_recipe
 
 VERSION = 2
 MOST_FEATURES = 1500
 """Beyond it "auto" means descent: statistics take n^2 numbers per point."""
+MOST_NUMBERS = 2 * 10**8
+BANDS_NOTE = "Bands are drawn from the noise of the release; sampling error is not in them, nor rows the vault clipped."
+SPARSE_NOTE = "Only the {count} strongest columns of the released statistics were used; bands take that choice as given."
 METHODS: dict[str, Method] = {
     "statistics": Statistics(),
     "descent": Descent(),
@@ -360,3 +375,100 @@ def _checked_view(view: object, data: PrivateData) -> Schema:
 
 def _first(schema: Schema) -> str:
     return f"{schema.n_columns} columns ({', '.join(map(repr, schema.names[:3]))}, ...)"
+
+
+# --- statistics ------------------------------------------------------------------------------------------------------
+
+
+def statistics_question(
+    problem: LocalProblem, raw_points: Floats, *, scales: Scales | None = None, joint_bound: float | None = None
+) -> GramSum:
+    """The one question behind a batch of explanations.
+
+    Parameters
+    ----------
+    problem : LocalProblem
+    raw_points : array (points, n_columns)
+        As ``schema.read_points`` returns them.
+    scales : Scales, optional
+        Those of ``scales_of`` if not given.
+    joint_bound : float, optional
+        A smaller bound on what a row says about all points together; rows near many of them then count less.
+    """
+    scales = scales_of(problem) if scales is None else scales
+    kappa, eta = scales.intercept, scales.label
+    points = problem.encode(raw_points)
+    centres = np.concatenate((np.zeros((len(points), 1)), points), axis=1) if kappa else points
+
+    def rows(block: Block) -> tuple[Floats, Floats]:
+        x, f = problem.x(block.features), problem.label(block.predictions(problem.model))
+        u = np.concatenate((np.full((len(x), 1), kappa), x), axis=1) if kappa else x
+        return u, eta * f
+
+    def weight(distances: Floats) -> Floats:
+        return problem.weight(np.sqrt(np.maximum(distances**2 - kappa**2, 0.0)))
+
+    return GramSum(
+        rows,
+        size=centres.shape[1],
+        l2_bound=scales.l2_bound,
+        row_norm=math.sqrt(1 + kappa**2) * (1 + 1e-12),
+        cross=True,
+        y_bound=eta,
+        centres=centres,
+        weight=weight,
+        joint_bound=joint_bound,
+    )
+
+
+def statistics_recipe(
+    problem: LocalProblem, options: Statistics, raw: Floats, terms: Terms, most_steps: int | None = None
+) -> Recipe[Attribution]:
+    """One question, for the whole price; it has no steps."""
+    scales = scales_of(problem)
+    release = yield Ask(statistics_question(problem, raw, scales=scales, joint_bound=options.joint_bound), 1.0)
+    statistics = LocalStatistics.of_release(problem, raw, release, terms.n_rows_public, scales)
+    return explained(problem, raw, statistics, release, options)
+
+
+def explained(
+    problem: LocalProblem,
+    raw: Floats,
+    statistics: LocalStatistics,
+    release: Release,
+    options: Statistics,
+    *,
+    shift: float = 0.0,
+) -> Attribution:
+    """The explanation that released statistics make; ``shift`` was taken off f before they were, and is added again."""
+    radius = options.radius or radius_of(problem, statistics.noise, statistics.structure.size)
+    fit, columns, notes = statistics.solve(radius), None, [BANDS_NOTE] if options.bands else []
+    if options.max_features is not None and options.max_features < problem.schema.n_columns:
+        columns = statistics.strongest(fit, options.max_features)
+        fit = statistics.solve(radius, columns)
+        notes.append(SPARSE_NOTE.format(count=options.max_features))
+    slopes = statistics.features(fit.slopes)
+    phi = np.concatenate((fit.intercepts[:, None] + shift, slopes), axis=1) if problem.intercept else slopes
+    explanation = explanation_of(
+        problem,
+        raw,
+        LocalModels(phi, None if fit.means is None else statistics.features(fit.means)),
+        guarantee=release.guarantee,
+        cost=release.cost,
+        method="statistics",
+        notes=tuple(notes),
+    )
+    if not options.bands:
+        return explanation
+    half = statistics.half_widths(fit, radius, columns=columns, draws=options.draws) * problem.model.width / 2
+    return replace(explanation, lower=explanation.values - half, upper=explanation.values + half)
+
+
+def check_size(problem: LocalProblem, n_points: int) -> None:
+    """Refuse more statistics than a machine holds."""
+    numbers = n_points * (problem.n_features + 1) ** 2
+    if numbers > MOST_NUMBERS:
+        raise InvalidInput(
+            f"{n_points} points with {problem.n_features} features need {numbers:.2g} numbers at once; {MOST_NUMBERS:.0e} "
+            "is the limit; explain fewer points at a time, use method='descent', or pay once with fit()"
+        )
