@@ -24,9 +24,8 @@ from ..errors import InvalidInput
 from ..results import Curve
 from ..results.band_claim import TWO_SIDED_95, claim_of
 from ..schema import Level, Numeric, Schema
-from ..vault import GroupedSum
-from .group_task import OnGroups, finite, level_text
-from .recipe import Ask, Conversation, Recipe, Terms, sigma_of
+from .group_task import OnGroups, finite, level_text, numbers
+from .recipe import Conversation, Recipe, Terms
 
 SMALL_NOISE = 0.02
 """Standard deviation of the noise to aim at, as a share of ``y_range``."""
@@ -96,18 +95,8 @@ class AnyCurve(OnGroups[Curve]):
     def _recipe(self, terms: Terms) -> Recipe[Curve]:
         grid = self._grid
         groups = self.count(terms, math.sqrt(len(grid)), SMALL_NOISE)
-        question = GroupedSum(
-            self.task(CurveReader(grid, self._default)),
-            len(grid),
-            low=self._low,
-            high=self._high,
-            groups=groups,
-            default=np.array(self._default),
-            isolation=self.isolation,
-            timeout_seconds=self.timeout_seconds,
-        )
-        release = yield Ask(question, share=1.0)
-        mean, std = release.parts["mean"], sigma_of(release) / groups
+        reader, limits = CurveReader(grid, self._default), {"low": self._low, "high": self._high}
+        mean, std, release = yield from self.ask(reader, len(grid), groups, default=np.array(self._default), **limits)
         # The mean of clipped curves lies in the range; what noise put outside is brought back, bands and all.
         y, lower, upper = (np.clip(mean + shift * TWO_SIDED_95 * std, self._low, self._high) for shift in (0, -1, 1))
         return Curve(
@@ -163,13 +152,10 @@ def grid_of(x_grid: object, schema: Schema) -> tuple[CurveGrid, str]:
         if len({level_text(level) for level in levels}) < len(levels):
             raise InvalidInput("x_grid names a level twice; every level must be different")
         return CurveGrid(None, levels), "level"
-    try:
-        numbers = points.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput("x_grid holds something that is neither a number nor a text") from error
-    if not np.isfinite(numbers).all() or (np.diff(numbers) <= 0).any():
+    grid = numbers(points, "x_grid holds something that is neither a number nor a text")
+    if not np.isfinite(grid).all() or (np.diff(grid) <= 0).any():
         raise InvalidInput("x_grid must be finite and increase from point to point")
-    return CurveGrid(tuple(numbers.tolist()), None), "x"
+    return CurveGrid(tuple(grid.tolist()), None), "x"
 
 
 def _checked_range(y_range: object) -> tuple[float, float]:
@@ -187,13 +173,13 @@ def _checked_range(y_range: object) -> tuple[float, float]:
 
 
 def _checked_default(default: ArrayLike | None, low: float, high: float, size: int) -> tuple[float, ...]:
-    try:
-        values = np.broadcast_to(np.asarray((low + high) / 2 if default is None else default, dtype=np.float64), (size,))
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(f"default is neither a number nor an array of length {size}") from error
+    wrong = f"default is neither a number nor an array of length {size}"
+    values = numbers((low + high) / 2 if default is None else default, wrong)
+    if values.shape not in ((), (size,)):
+        raise InvalidInput(wrong)
     if not ((values >= low) & (values <= high)).all():  # a NaN fails both
         raise InvalidInput(f"default must lie inside y_range ({low:g}, {high:g})")
-    return tuple(values.tolist())
+    return tuple(np.broadcast_to(values, (size,)).tolist())
 
 
 # --- what an explainer may return ------------------------------------------------------------------------------------
@@ -225,11 +211,9 @@ class CurveReader:
         return self._of_numbers(x, y) if self.grid.numbers is not None else self._of_levels(x, y)
 
     def _of_numbers(self, x: Sequence[object], y: Floats) -> Floats:
-        try:
-            points = finite(np.asarray(x, dtype=np.float64), "explainer")
-        except (TypeError, ValueError) as error:
-            raise InvalidInput("the explainer returned points that are no numbers, while x_grid holds numbers") from error
-        points, index = np.unique(points, return_inverse=True)  # sorted; a point that was named twice gets its mean
+        given = numbers(x, "the explainer returned points that are no numbers, while x_grid holds numbers")
+        # Sorted; a point that was named twice gets its mean.
+        points, index = np.unique(finite(given, "explainer"), return_inverse=True)
         return np.interp(self.grid.numbers or (), points, np.bincount(index, y) / np.bincount(index))
 
     def _of_levels(self, x: Sequence[object], y: Floats) -> Floats:
@@ -265,10 +249,7 @@ def _x_and_y(returned: object) -> tuple[Sequence[object] | None, Floats]:
 
 
 def _numbers(values: object) -> Floats:
-    try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(f"the explainer returned {type(values).__name__}, which is no array of numbers") from error
+    return numbers(values, f"the explainer returned {type(values).__name__}, which is no array of numbers")
 
 
 def _shape(numbers: Floats) -> str:

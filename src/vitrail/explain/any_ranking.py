@@ -25,9 +25,8 @@ from .._types import Floats
 from ..errors import InvalidInput
 from ..results import Ranking
 from ..results.band_claim import claim_of
-from ..vault import GroupedSum
-from .group_task import OnGroups, finite, level_text
-from .recipe import Ask, Conversation, Recipe, Terms, sigma_of
+from .group_task import OnGroups, finite, level_text, numbers
+from .recipe import Conversation, Recipe, Terms
 
 SMALL_NOISE = 0.25
 """Standard deviation of the noise of a mean score to aim at, in ranks."""
@@ -81,16 +80,7 @@ class AnyRanking(OnGroups[Ranking]):
     def _recipe(self, terms: Terms) -> Recipe[Ranking]:
         points, n_items = self._points, len(self._items)
         groups = self.count(terms, float(np.linalg.norm(points - points[::-1])), SMALL_NOISE, votes=True)
-        question = GroupedSum(
-            self.task(RankingReader(self._items)),
-            n_items,
-            groups=groups,
-            isolation=self.isolation,
-            timeout_seconds=self.timeout_seconds,
-            places=points,
-        )
-        release = yield Ask(question, share=1.0)
-        mean, std = release.parts["mean"], sigma_of(release) / groups
+        mean, std, release = yield from self.ask(RankingReader(self._items), n_items, groups, places=points)
         ranking = Ranking(
             items=self._items,
             scores=mean - mean.mean() + points.mean(),
@@ -193,10 +183,7 @@ class RankingReader:
             missing = next(item for index, item in enumerate(self.items) if index not in indices)
             raise InvalidInput(f"the ranker returned no score for item {missing!r}")
         scores = np.empty(len(self.items))
-        try:
-            scores[indices] = np.asarray(list(values), dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise InvalidInput("the ranker returned scores that are no numbers") from error
+        scores[indices] = numbers(list(values), "the ranker returned scores that are no numbers")
         return finite(scores, "ranker")
 
     def _indices(self, names: Iterable[object]) -> list[int]:

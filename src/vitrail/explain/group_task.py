@@ -17,7 +17,7 @@ import inspect
 import math
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -30,8 +30,8 @@ from ..model import Model
 from ..model.contents import sketch
 from ..releases import Release
 from ..schema import Schema
-from ..vault import Block, PrivateData
-from .recipe import GlobalExplainer, Terms
+from ..vault import Block, GroupedSum, PrivateData
+from .recipe import Ask, GlobalExplainer, Recipe, Terms, sigma_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,6 +47,8 @@ GroupExplainer: TypeAlias = Callable[..., object]
 """``explainer(model, X)``, or ``explainer(model, X, y)`` where it asks for a third argument: the target."""
 Retrain: TypeAlias = Callable[["pd.DataFrame"], object]
 Isolation: TypeAlias = Literal["process", "none"]
+GroupMean: TypeAlias = tuple[Floats, float, Release]
+"""The mean over groups, the standard deviation of the noise on it, and the release."""
 
 
 class FrameModel:
@@ -167,12 +169,15 @@ class OnGroups(GlobalExplainer[R]):
         """The model, where it is one of ours, to be tried before a charge."""
         return (self.model,) if isinstance(self.model, Model) else ()
 
-    def task(self, read: Callable[[object], Floats]) -> GroupTask:
-        """The function of the grouped sum; ``read`` turns what the explainer returns into numbers."""
+    def ask(self, read: Callable[[object], Floats], size: int, groups: int, **limits: Any) -> Recipe[GroupMean]:
+        """Ask all groups, for the whole price; ``read`` makes numbers of what the explainer returns, ``limits`` clip them."""
         ours, schema = self.model, self.data.feature_schema
         model = FrameModel(ours, schema) if isinstance(ours, Model) else ours
         wants_target = _required_arguments(self.explainer) >= 3
-        return GroupTask(self.explainer, model, self.retrain, self.data.target, wants_target, read)
+        task = GroupTask(self.explainer, model, self.retrain, self.data.target, wants_target, read)
+        run: dict[str, Any] = {"isolation": self.isolation, "timeout_seconds": self.timeout_seconds}
+        release = yield Ask(GroupedSum(task, size, groups=groups, **run, **limits), share=1.0)
+        return release.parts["mean"], sigma_of(release) / groups, release
 
     def count(self, terms: Terms, distance: float, small_noise: float, *, votes: bool = False) -> int:
         """How many groups there will be at this price."""
@@ -259,6 +264,14 @@ def level_text(level: object) -> str:
     """A level or an item as text, the same for 1 and 1.0."""
     value = level.item() if isinstance(level, np.generic) else level
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def numbers(values: object, otherwise: str) -> Floats:
+    """An array of numbers, or the sentence ``otherwise``."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(otherwise) from error
 
 
 def finite(numbers: Floats, who: str) -> Floats:
