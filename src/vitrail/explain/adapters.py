@@ -64,9 +64,7 @@ def from_partial_dependence(
     return explain
 
 
-def from_permutation_importance(
-    **options: object,
-) -> Callable[[object, pd.DataFrame, pd.Series], Mapping[str, float]]:
+def from_permutation_importance(**options: object) -> Callable[[object, pd.DataFrame, pd.Series], Mapping[str, float]]:
     """``sklearn.inspection.permutation_importance`` of all columns, for ``AnyRanking``.
 
     Parameters

@@ -192,11 +192,7 @@ class PairsSummand:
 
 
 def blocks_of(
-    rows: Floats,
-    outputs: Floats,
-    grids: dict[str, Grid],
-    pairs: Sequence[tuple[str, str]],
-    ask: Callable[[Floats], Floats],
+    rows: Floats, outputs: Floats, grids: dict[str, Grid], pairs: Sequence[tuple[str, str]], ask: Callable[[Floats], Floats]
 ) -> list[Floats]:
     """D of every column (rows, grid points), then I of every pair (rows, grid points of j times grid points of k).
 

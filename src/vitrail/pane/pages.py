@@ -313,15 +313,7 @@ def _(person: Person) -> str:
     return "".join(fragment(one) for one in results if one is not None)
 
 
-def explained(
-    pane: Pane,
-    point: object,
-    *,
-    desired_class: Level,
-    total_CFs: int,
-    method: Method,
-    bands: bool,
-) -> Person:
+def explained(pane: Pane, point: object, *, desired_class: Level, total_CFs: int, method: Method, bands: bool) -> Person:
     """Everything about one point."""
     raw = pane.schema.read_points(point)
     if len(raw) != 1:

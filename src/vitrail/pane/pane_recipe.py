@@ -258,12 +258,7 @@ class PaneOptions(TypedDict, total=False):
 
 
 def release(
-    data: PrivateData,
-    model: Model,
-    *,
-    epsilon: float | None = None,
-    mu: float | None = None,
-    **options: Unpack[PaneOptions],
+    data: PrivateData, model: Model, *, epsilon: float | None = None, mu: float | None = None, **options: Unpack[PaneOptions]
 ) -> Pane:
     """Pay once for everything that explains a model, as one file that may be published.
 
