@@ -48,23 +48,15 @@ from ..model import Model
 from ..releases import Release
 from ..results.class_picture import By, ClassPicture, block_weights
 from ..schema.bins import Bins
-from ..solve.counterfactual.autoencoder import (
-    MOST_FEATURES,
-    ROW_CELLS,
-    TRAINING_STEPS,
-    UNITS,
-    AnyCode,
-    Layer,
-    NetworkCode,
-    first_code,
-)
+from ..solve.counterfactual import autoencoder
+from ..solve.counterfactual.autoencoder import TRAINING_STEPS, AnyCode, Layer, NetworkCode, first_code
 from ..solve.counterfactual.classes import Classes
 from ..solve.counterfactual.codes import IdentityCode, code_of
 from ..solve.counterfactual.fitted import FittedCounterfactual
 from ..solve.rows.cuts import fine_bins
 from ..vault import Block, BoundedSum, GramSum, PrivateData, ProductSum
 from .private_rows import MOST_COLUMNS, private_rows_recipe
-from .recipe import Ask, Conversation, GlobalExplainer, Recipe, Terms, cost_of, scaled
+from .recipe import Ask, Conversation, Given, GlobalExplainer, Recipe, Terms, cost_of, scaled
 
 Latent = Literal["auto", "none", "linear", "sigmoid", "network"]
 
@@ -118,7 +110,9 @@ def moments_question(features: int, scale: float) -> GramSum:
 
 def _grid_rows(scale: float) -> Callable[[Block], Floats]:
     """z of a block: features cut to length ``scale``, on the grid (rounded down: no row gets longer)."""
-    return lambda block: np.asarray(np.floor(shortened(block.features, scale) * scale * ROW_CELLS) / ROW_CELLS)
+    return lambda block: np.asarray(
+        np.floor(shortened(block.features, scale) * scale * autoencoder.ROW_CELLS) / autoencoder.ROW_CELLS
+    )
 
 
 def mean_question(features: int, scale: float) -> BoundedSum:
@@ -147,7 +141,7 @@ def step_question(code: NetworkCode, step: int, before: Release | None = None) -
 
 
 def training(
-    terms: Terms, features: int, scale: float, n_steps: int = TRAINING_STEPS, units: int = UNITS
+    terms: Terms, features: int, scale: float, n_steps: int = TRAINING_STEPS, units: int = autoencoder.UNITS
 ) -> Recipe[tuple[NetworkCode, list[Release]]]:
     """Train a network: the mean row, then one question a step."""
     n, releases = terms.n_rows_public, [(yield Ask(mean_question(features, scale), MEAN_SHARE))]
@@ -303,7 +297,7 @@ class Counterfactual(GlobalExplainer[ClassPicture]):
         bins = tuple(fine_bins(name, column, CLASS_BINS) for name, column in self._schema.items())
         self._bins = bins if len(self._classes) * sum(map(len, bins)) <= MOST_CLASS_BINS else ()
 
-    def fit(self, *, epsilon: float | None = None, mu: float | None = None) -> FittedCounterfactual:
+    def fit(self, *, epsilon: Given = None, mu: Given = None) -> FittedCounterfactual:
         """Pay for the picture of the classes; what is returned explains any number of people, free.
 
         Fitting again at the same price replays the stored releases, free (models that are bare functions need ``key=``).
@@ -383,7 +377,7 @@ def _latent(latent: Latent, features: int) -> Latent:
     choice("latent", latent, get_args(Latent))
     if latent == "auto":
         return "linear" if NO_CODE_BELOW < features <= MOST_MOMENTS else "none"
-    most = {"none": features, "network": MOST_FEATURES}.get(latent, MOST_MOMENTS)
+    most = {"none": features, "network": autoencoder.MOST_FEATURES}.get(latent, MOST_MOMENTS)
     if features > most:
         raise InvalidInput(
             f"latent is {latent!r}, and the rows have {features} features; it takes at most {most}, use latent='none'"

@@ -53,7 +53,7 @@ from ..solve.curves.dependence import DependencePlan, plan_dependence, split_lev
 from ..solve.curves.local_effects import SIZE_BINS, EffectsPlan, plan_effects
 from ..solve.curves.reference import Reference
 from ..vault import Block, BoundedSum, PrivateData
-from .joint_sum import BlockSpec, Groundwork, JointExplainer, ask_joint, released_histograms
+from .joint_sum import BlockSpec, Groundwork, JointExplainer, Measured, ask_joint, released_histograms
 from .marginals import root_up
 from .recipe import Ask, Recipe, Terms, sigma_of
 
@@ -123,21 +123,18 @@ class PartialDependence(JointExplainer[Effects]):
         plan = plan_dependence(ground.reference, self._names, noise, pairs=pairs, resolution=self.resolution)
         summand = DependenceSummand(self.model, plan)
         (measured,), receipt = yield from ask_joint(ground, [summand], [1.0], self.label, self.sampling_rate)
-        return drawn_effects(self.KIND, plan, ground.reference, measured, receipt, self.estimate)
+        return drawn_effects(plan, ground.reference, measured, receipt, self.estimate)
 
 
 def drawn_effects(
-    kind: str,
-    plan: DependencePlan | EffectsPlan,
-    reference: Reference,
-    measured: tuple[Floats, Floats],
-    receipt: Receipt,
-    estimate: Estimate,
+    plan: DependencePlan | EffectsPlan, reference: Reference, measured: Measured, receipt: Receipt, estimate: Estimate
 ) -> Effects:
     """Finished curves and surfaces from the means of the sum and their noise."""
     plain = estimate == "plain"
-    label = "mean model output" if kind == PartialDependence.KIND else "change of model output"
     drawn, note = plan.drawn(*measured, plain=plain), PLAIN_NOTE if plain else SMOOTH_NOTE
+    kind, label = PartialDependence.KIND, "mean model output"
+    if isinstance(plan, EffectsPlan):
+        kind, label = AccumulatedEffects.KIND, "change of model output"
     return effects_of(reference, drawn, receipt, kind=kind, label=label, notes=(note,))
 
 
@@ -238,7 +235,7 @@ class AccumulatedEffects(JointExplainer[Effects]):
         plan, ground = yield from plan_clipped_effects(ground, self._names, self._orders)
         summand = EffectsSummand(self.model, plan)
         (measured,), receipt = yield from ask_joint(ground, [summand], [1.0], self.label, self.sampling_rate)
-        return drawn_effects(self.KIND, plan, ground.reference, measured, receipt, self.estimate)
+        return drawn_effects(plan, ground.reference, measured, receipt, self.estimate)
 
 
 def checked_orders(data: PrivateData, orders: Orders | None) -> dict[str, list[Level]]:

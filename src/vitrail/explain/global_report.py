@@ -19,19 +19,8 @@ from ..errors import InvalidInput
 from ..results.report import Report
 from ..solve.curves.dependence import plan_dependence
 from ..solve.curves.losses import LossFunction, loss_of
-from .effects import (
-    CLIPS_SHARE,
-    ESTIMATES,
-    AccumulatedEffects,
-    DependenceSummand,
-    EffectsSummand,
-    Estimate,
-    Orders,
-    PartialDependence,
-    checked_orders,
-    drawn_effects,
-    plan_clipped_effects,
-)
+from . import effects
+from .effects import Estimate, Orders, drawn_effects
 from .joint_sum import JointExplainer, Summand, ask_joint, released_histograms
 from .permutation_importance import plan_importance
 from .recipe import Recipe, Terms
@@ -99,8 +88,8 @@ class GlobalReport(JointExplainer[Report]):
         self._loss = None
         if "importance" in self.parts:
             self._loss = loss_of(self.loss, self.loss_bound, self.model, data.schema, data.target, None)
-        self.orders = self._orders = checked_orders(data, self.orders)
-        self.estimate = _checks.choice("estimate", self.estimate, ESTIMATES)
+        self.orders = self._orders = effects.checked_orders(data, self.orders)
+        self.estimate = _checks.choice("estimate", self.estimate, effects.ESTIMATES)
         self.label = f"{', '.join(self.parts)} of {len(self._names)} columns"
 
     def options(self) -> dict[str, JsonValue] | None:
@@ -115,12 +104,12 @@ class GlobalReport(JointExplainer[Report]):
         shares = {"marginals": ground.spent}
         summands: dict[str, Summand] = {}
         if "ale" in weights:
-            effects, ground = yield from plan_clipped_effects(ground, names, self._orders, weights["ale"])
-            summands["ale"], shares["clips"] = EffectsSummand(model, effects), CLIPS_SHARE
+            steps, ground = yield from effects.plan_clipped_effects(ground, names, self._orders, weights["ale"])
+            summands["ale"], shares["clips"] = effects.EffectsSummand(model, steps), effects.CLIPS_SHARE
         reference, rest = ground.reference, 1 - ground.spent
         if "pdp" in weights:
             dependence = plan_dependence(reference, names, terms.noise_of_mean(share=rest * weights["pdp"]))
-            summands["pdp"] = DependenceSummand(model, dependence)
+            summands["pdp"] = effects.DependenceSummand(model, dependence)
         if self._loss is not None:
             summands["importance"] = importance = plan_importance(reference, names, self._loss)
         if "shap" in weights:
@@ -129,19 +118,14 @@ class GlobalReport(JointExplainer[Report]):
             ground, [summands[part] for part in weights], list(weights.values()), self.label, self.sampling_rate
         )
         of = dict(zip(weights, measured, strict=True))
-        pdp = ale = None
-        if "pdp" in of:
-            pdp = drawn_effects(PartialDependence.KIND, dependence, reference, of["pdp"], receipt, self.estimate)
-        if "ale" in of:
-            ale = drawn_effects(AccumulatedEffects.KIND, effects, reference, of["ale"], receipt, self.estimate)
         shares |= {part: rest * weight for part, weight in weights.items()}
         return Report(
             dataset=terms.dataset,
             model=model.name,
             n_rows_public=terms.n_rows_public,
             marginals=reference.marginals,
-            pdp=pdp,
-            ale=ale,
+            pdp=drawn_effects(dependence, reference, of["pdp"], receipt, self.estimate) if "pdp" in of else None,
+            ale=drawn_effects(steps, reference, of["ale"], receipt, self.estimate) if "ale" in of else None,
             importance=importance.ranking(*of["importance"], receipt) if "importance" in of else None,
             shap=shap.ranking(*of["shap"], receipt) if "shap" in of else None,
             shares=MappingProxyType({name: round(share, 6) for name, share in shares.items()}),

@@ -170,7 +170,7 @@ class OnGroups(GlobalExplainer[R]):
         return (self.model,) if isinstance(self.model, Model) else ()
 
     def ask(self, read: Callable[[object], Floats], size: int, groups: int, **limits: Any) -> Recipe[GroupMean]:
-        """Ask all groups, for the whole price; ``read`` makes numbers of what the explainer returns, ``limits`` clip them."""
+        """Ask all groups, for the whole price; ``read`` makes numbers of what it returns, ``limits`` clip them."""
         ours, schema = self.model, self.data.feature_schema
         model = FrameModel(ours, schema) if isinstance(ours, Model) else ours
         wants_target = _required_arguments(self.explainer) >= 3

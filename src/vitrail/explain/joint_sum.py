@@ -15,7 +15,6 @@ plan from them and the public model, and end with ``ask_joint`` for all of the p
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
@@ -39,6 +38,8 @@ from .recipe import Ask, Conversation, GlobalExplainer, Promised, Recipe, Terms,
 
 R = TypeVar("R")
 RowFunction: TypeAlias = Callable[[Block], Floats]
+Measured: TypeAlias = tuple[Floats, Floats]
+"""Means over rows, and the standard deviation of the noise on each of them."""
 
 MARGINALS_SHARE = 0.12
 """Of mu squared: the histogram of all columns needs little, and everything else leans on it."""
@@ -113,7 +114,7 @@ class JointSum:
         """The sum to ask for."""
         return sum_question(self, sum(spec.size for spec, _ in self.scaled), ROUNDING, sampling_rate, label=label)
 
-    def split(self, value: Floats, sigma: float, n_rows: float) -> list[tuple[Floats, Floats]]:
+    def split(self, value: Floats, sigma: float, n_rows: float) -> list[Measured]:
         """By summand: means over rows in its own units, and the standard deviation of the noise on each of them."""
         units = np.concatenate([np.full(spec.size, spec.bound / math.sqrt(share) / n_rows) for spec, share in self.scaled])
         ends = np.cumsum([sum(spec.size for spec in summand.blocks) for summand in self.summands])[:-1]
@@ -203,7 +204,7 @@ class JointExplainer(GlobalExplainer[R]):
         model, options = self.model.identity(self.data.feature_schema, self.key), self.options()
         identity: dict[str, JsonValue] | None = None
         if model is not None and options is not None:
-            histograms = None if self.marginals is None else _fingerprint(self.marginals)
+            histograms = None if self.marginals is None else hashlib.sha256(self.marginals.to_bytes()).hexdigest()
             identity = {"kind": self.KIND, "version": 1, "model": model, "marginals": histograms, **options}
         return Conversation(self.data, self.recipe, self.label, identity, models=(self.model,), seen=self.marginals)
 
@@ -214,11 +215,6 @@ class JointExplainer(GlobalExplainer[R]):
     @abstractmethod
     def recipe(self, terms: Terms) -> Recipe[R]:
         """The questions, and what is made of their answers."""
-
-
-def _fingerprint(marginals: Marginals) -> str:
-    content = [[bins.to_json(), marginals.counts[bins.name].tolist()] for bins in marginals.bins]
-    return hashlib.sha256(json.dumps([content, marginals.sigma, marginals.n_rows_public]).encode()).hexdigest()
 
 
 @dataclass(frozen=True, eq=False)
@@ -272,7 +268,7 @@ def released_histograms(
 
 def ask_joint(
     ground: Groundwork, summands: Sequence[Summand], weights: Sequence[float], label: str, sampling_rate: float
-) -> Recipe[tuple[list[tuple[Floats, Floats]], Receipt]]:
+) -> Recipe[tuple[list[Measured], Receipt]]:
     """Ask for all summands in one question, for all that is left of the price.
 
     Returns by summand its means and the noise on them, and the receipt of everything that was used.

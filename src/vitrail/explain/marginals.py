@@ -26,7 +26,7 @@ from ..results.marginals import Marginals
 from ..schema import Schema
 from ..schema.bins import Bins, bins_of
 from ..vault import Block, BoundedSum, PrivateData
-from .recipe import Ask, Conversation, GlobalExplainer, Recipe, Terms
+from .recipe import Ask, Conversation, Given, GlobalExplainer, Recipe, Terms
 
 VERSION = 1
 SEEN = "marginals"
@@ -65,7 +65,7 @@ class MarginalsExplainer(GlobalExplainer[Marginals]):
         release = yield Ask(histogram_question(self._bins, "marginals"), share=1.0)
         return Marginals.of_release(release, self._bins, terms.n_rows_public)
 
-    def __call__(self, *, epsilon: float | None = None, mu: float | None = None) -> Marginals:
+    def __call__(self, *, epsilon: Given = None, mu: Given = None) -> Marginals:
         """Buy the histograms; quotes of other explainers stand on them from then on."""
         bought = super().__call__(epsilon=epsilon, mu=mu)
         if set(bought.columns) >= set(self._data.feature_schema.names):
@@ -80,12 +80,7 @@ def seen_marginals(data: PrivateData) -> Marginals | None:
 
 
 def marginals(
-    data: PrivateData,
-    *,
-    columns: Sequence[str] | None = None,
-    bins: int = 20,
-    epsilon: float | None = None,
-    mu: float | None = None,
+    data: PrivateData, *, columns: Sequence[str] | None = None, bins: int = 20, epsilon: Given = None, mu: Given = None
 ) -> Marginals:
     """Private histograms of the columns of a dataset, the target included, in one question.
 

@@ -43,7 +43,7 @@ from ..solve.rows.cuts import fine_bins, groups_of
 from ..solve.rows.structure import choose_structure, complete_structure, pairs_of
 from ..vault import Block, PrivateData, ProductSum
 from .marginals import asked_columns, histogram_question, one_hot, root_up
-from .recipe import Ask, Conversation, GlobalExplainer, Recipe, Terms, cost_of, sigma_of
+from .recipe import Ask, Conversation, Given, GlobalExplainer, Recipe, Terms, cost_of, sigma_of
 
 VERSION = 1
 COUNTS = "private-rows-counts"
@@ -98,8 +98,8 @@ def private_rows(
     columns: Sequence[str] | None = None,
     bins: int = 100,
     parents: int | None = None,
-    epsilon: float | None = None,
-    mu: float | None = None,
+    epsilon: Given = None,
+    mu: Given = None,
 ) -> PrivateRows:
     """A private model of the joint distribution of columns, from which rows are sampled without limit.
 

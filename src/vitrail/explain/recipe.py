@@ -96,6 +96,8 @@ class Promised(Protocol):
 
 
 Recipe: TypeAlias = Generator[Ask, Release, R]
+Given: TypeAlias = float | None
+"""A price or an accuracy: one of several is given."""
 
 
 def scaled(inner: Recipe[R], share: float, label: str = "") -> Recipe[R]:
@@ -283,7 +285,7 @@ class Conversation(Generic[R]):
 
     # --- the vault ---------------------------------------------------------------------------------------------------
 
-    def explain(self, *, epsilon: float | None = None, mu: float | None = None) -> R:
+    def explain(self, *, epsilon: Given = None, mu: Given = None) -> R:
         """Have the conversation with the vault: rehearse, reserve the price, ask, give back what was not booked."""
         data, price = self.data, question_mu(epsilon, mu, self.data.delta)
         units = math.floor(Fraction(price) ** 2 * PICO) if mu is not None else Cost.of_mu(price).pico_mu_squared
@@ -358,7 +360,7 @@ class Conversation(Generic[R]):
         terms = replace(Terms.of(self.data, mu), public_rows=REHEARSED_PUBLIC_ROWS)
         return conversation.run(terms, Cost.of_mu(mu).pico_mu_squared, stand_in(terms, REHEARSAL_ROWS))
 
-    def quote(self, *, epsilon: float | None = None, mu: float | None = None, half_width: float | None = None) -> Quoted[R]:
+    def quote(self, *, epsilon: Given = None, mu: Given = None, half_width: Given = None) -> Quoted[R]:
         """What it would cost and how good it would be: the same result, from nobody's rows. Reads no row, charges nothing.
 
         Parameters
@@ -418,7 +420,7 @@ class GlobalExplainer(Explainer, Generic[R_co]):
     def conversation(self) -> Conversation[R_co]:
         """What would be said to the vault."""
 
-    def __call__(self, *, epsilon: float | None = None, mu: float | None = None) -> R_co:
+    def __call__(self, *, epsilon: Given = None, mu: Given = None) -> R_co:
         """Explain, for a price: ``epsilon`` at the account's delta, or ``mu``.
 
         Raises
@@ -428,9 +430,7 @@ class GlobalExplainer(Explainer, Generic[R_co]):
         """
         return self.conversation().explain(epsilon=epsilon, mu=mu)
 
-    def quote(
-        self, *, epsilon: float | None = None, mu: float | None = None, half_width: float | None = None
-    ) -> Quoted[R_co]:
+    def quote(self, *, epsilon: Given = None, mu: Given = None, half_width: Given = None) -> Quoted[R_co]:
         """What a price buys, or what an accuracy (``half_width``) costs: free, without reading a row."""
         return self.conversation().quote(epsilon=epsilon, mu=mu, half_width=half_width)
 
@@ -459,7 +459,7 @@ class LocalExplainer(Explainer, Generic[R_co]):
             raise ModelError(f"{model.name} returns no finite number at point {int(np.argmin(np.isfinite(outputs)))}")
         return raw, outputs
 
-    def __call__(self, points: object, *, epsilon: float | None = None, mu: float | None = None) -> R_co:
+    def __call__(self, points: object, *, epsilon: Given = None, mu: Given = None) -> R_co:
         """Explain these points together, for a price: ``epsilon`` at the account's delta, or ``mu``.
 
         Parameters
@@ -477,12 +477,7 @@ class LocalExplainer(Explainer, Generic[R_co]):
         return self.conversation(points).explain(epsilon=epsilon, mu=mu)
 
     def quote(
-        self,
-        points: object = None,
-        *,
-        epsilon: float | None = None,
-        mu: float | None = None,
-        half_width: float | None = None,
+        self, points: object = None, *, epsilon: Given = None, mu: Given = None, half_width: Given = None
     ) -> Quoted[R_co]:
         """What a price buys, or what an accuracy (``half_width``) costs: free, without reading a row.
 

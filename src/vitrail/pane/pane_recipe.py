@@ -35,7 +35,7 @@ from ..explain.global_report import GlobalReport
 from ..explain.global_report import Part as ReportPart
 from ..explain.linear.local_linear import LocalLinear
 from ..explain.private_rows import MOST_COLUMNS, PrivateRowsExplainer
-from ..explain.recipe import Conversation, GlobalExplainer, Recipe, Terms
+from ..explain.recipe import Conversation, Given, GlobalExplainer, Recipe, Terms
 from ..ledger import Statement
 from ..model import Model
 from ..results.archive import MOST_BYTES, digest
@@ -192,7 +192,7 @@ class PaneExplainer(GlobalExplainer[Pane]):
         """The picture of the classes, without rows of its own: the pane's are lent to it."""
         return Counterfactual(self.data, self.model, threshold=self._threshold, rows=False, key=self.key)
 
-    def __call__(self, *, epsilon: float | None = None, mu: float | None = None) -> Pane:
+    def __call__(self, *, epsilon: Given = None, mu: Given = None) -> Pane:
         """Pay for the pane, all parts or none; the same again is free."""
         last = max((entry.seq for entry in self.data.budget.entries), default=0)
         made = super().__call__(epsilon=epsilon, mu=mu)
@@ -258,7 +258,7 @@ class PaneOptions(TypedDict, total=False):
 
 
 def release(
-    data: PrivateData, model: Model, *, epsilon: float | None = None, mu: float | None = None, **options: Unpack[PaneOptions]
+    data: PrivateData, model: Model, *, epsilon: Given = None, mu: Given = None, **options: Unpack[PaneOptions]
 ) -> Pane:
     """Pay once for everything that explains a model, as one file that may be published.
 

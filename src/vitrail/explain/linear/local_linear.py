@@ -42,17 +42,8 @@ from ...solve.linear.problem import Labels, LocalModels, LocalProblem, explanati
 from ...solve.linear.statistics import LocalStatistics, Scales, radius_of, scales_of
 from ...solve.linear.weights import Weight, custom, polynomial, stable
 from ...vault import Block, GramSum, PrivateData
-from ..recipe import Ask, Conversation, GlobalExplainer, LocalExplainer, Recipe, Terms, points_identity
-from .descent import (
-    NOT_KEPT_NOTE,
-    REHEARSED_STEPS,
-    Keeper,
-    Stream,
-    descent_recipe,
-    keeper_of,
-    kept_history,
-    stream_explanation,
-)
+from ..recipe import Ask, Conversation, Given, GlobalExplainer, LocalExplainer, Recipe, Terms, points_identity
+from . import descent
 from .fitting import Fitting, checked_training, rows_conversation, synopsis_conversation, with_training
 from .options import Adaptive, Cells, Descent, FromHistory, Method, MethodName, Moments, Rows, Statistics
 
@@ -168,7 +159,7 @@ class LocalLinear(LocalExplainer[Attribution]):
         level = "with" if problem.intercept else "without"
         return f"LocalLinear({problem.model!r}, weight {problem.weight.name!r}, {problem.labels} labels, {level} intercept)"
 
-    def __call__(self, points: object, *, epsilon: float | None = None, mu: float | None = None) -> Attribution:
+    def __call__(self, points: object, *, epsilon: Given = None, mu: Given = None) -> Attribution:
         """Explain public points; all of them together cost ``epsilon``.
 
         Parameters
@@ -202,7 +193,7 @@ class LocalLinear(LocalExplainer[Attribution]):
         if epsilon is not None or mu is not None:
             raise InvalidInput("method 'history' is free: it uses earlier explanations alone; leave epsilon and mu away")
         raw, given = self.read(points), method.history
-        history = kept_history(self.problem, self.data, self.key) if given is None else given
+        history = descent.kept_history(self.problem, self.data, self.key) if given is None else given
         return self._promised(explain_from(history, raw))
 
     def conversation(self, points: object) -> Conversation[Attribution]:
@@ -216,9 +207,9 @@ class LocalLinear(LocalExplainer[Attribution]):
             recipe = partial(statistics_recipe, self.problem, method)
         elif isinstance(method, Descent):
             facts = {"method": "descent", "iterations": method.iterations}
-            recipe = partial(descent_recipe, self._gradients, method)
+            recipe = partial(descent.descent_recipe, self._gradients, method)
         elif isinstance(method, Adaptive):
-            stream = Stream(self._gradients, self._history(method)[0].copy(), method)
+            stream = descent.Stream(self._gradients, self._history(method)[0].copy(), method)
             facts, recipe = stream.facts(), stream.recipe
         else:
             raise InvalidInput("method 'history' is free and asks nothing about the rows: call it, without epsilon and mu")
@@ -235,7 +226,7 @@ class LocalLinear(LocalExplainer[Attribution]):
         if known is not None:
             identity = {"kind": "local linear", "version": VERSION, **known, **facts, "points": points_identity(raw)}
         label = f"local explanation of {len(raw)} point{'s' if len(raw) > 1 else ''}"
-        few = Conversation(self.data, lambda terms: recipe(raw[:2], terms, REHEARSED_STEPS), label, None, models)
+        few = Conversation(self.data, lambda terms: recipe(raw[:2], terms, descent.REHEARSED_STEPS), label, None, models)
         return Conversation(self.data, lambda terms: recipe(raw, terms, None), label, identity, models, few)
 
     # --- a stream of points ------------------------------------------------------------------------------------------
@@ -247,22 +238,22 @@ class LocalLinear(LocalExplainer[Attribution]):
         for point in raw:
             past = history.neighbour(point, method.reuse_distance)  # asks nothing: free even where nothing is left
             if past is None:
-                stream = Stream(self._gradients, history, method)
+                stream = descent.Stream(self._gradients, history, method)
                 (past,) = self._talk(point[None], stream.facts(), stream.entries_recipe).explain(epsilon=epsilon, mu=mu)
             history.take(past)
             entries.append(past)
             if keeper is not None:
                 keeper.keep(history)
         promise = history.promise(self.data.delta, check_neighbours(self.data.neighbours))
-        made = self._promised(stream_explanation(history, raw, entries, promise, method))
+        made = self._promised(descent.stream_explanation(history, raw, entries, promise, method))
         kept = keeper is not None or method.history is not None
-        return made if kept else replace(made, notes=(*made.notes, NOT_KEPT_NOTE))
+        return made if kept else replace(made, notes=(*made.notes, descent.NOT_KEPT_NOTE))
 
-    def _history(self, method: Adaptive) -> tuple[History, Keeper | None]:
+    def _history(self, method: Adaptive) -> tuple[History, descent.Keeper | None]:
         """The history that was given, or else that which the ledger keeps, and where it is kept again."""
         if method.history is not None:
             return method.history, None
-        keeper = keeper_of(self.problem, self.data, self.key)
+        keeper = descent.keeper_of(self.problem, self.data, self.key)
         return (History(self.problem), None) if keeper is None else (keeper.load(), keeper)
 
     # --- pay once ----------------------------------------------------------------------------------------------------
@@ -303,13 +294,13 @@ class LocalLinear(LocalExplainer[Attribution]):
         return Fitting(partial(synopsis_conversation, self.data, problem, chosen, self._training, self.key))
 
     @overload
-    def fit(self, *, kind: SynopsisKind = "auto", epsilon: float | None = None, mu: float | None = None) -> Synopsis: ...
+    def fit(self, *, kind: SynopsisKind = "auto", epsilon: Given = None, mu: Given = None) -> Synopsis: ...
 
     @overload
-    def fit(self, *, kind: RowsKind, epsilon: float | None = None, mu: float | None = None) -> RowsExplainer: ...
+    def fit(self, *, kind: RowsKind, epsilon: Given = None, mu: Given = None) -> RowsExplainer: ...
 
     def fit(
-        self, *, kind: SynopsisKind | RowsKind = "auto", epsilon: float | None = None, mu: float | None = None
+        self, *, kind: SynopsisKind | RowsKind = "auto", epsilon: Given = None, mu: Given = None
     ) -> Synopsis | RowsExplainer:
         """Release once what explains any point afterwards, free.
 
