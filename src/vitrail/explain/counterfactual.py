@@ -31,7 +31,6 @@ tests/audit/test_counterfactual_audit.py.
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
@@ -56,7 +55,7 @@ from ..solve.counterfactual.fitted import FittedCounterfactual
 from ..solve.rows.cuts import fine_bins
 from ..vault import Block, BoundedSum, GramSum, PrivateData, ProductSum
 from .private_rows import MOST_COLUMNS, private_rows_recipe
-from .recipe import Ask, Conversation, Given, GlobalExplainer, Recipe, Terms, cost_of, scaled
+from .recipe import Ask, Conversation, Given, GlobalExplainer, Recipe, Terms, cost_of, key_of, scaled
 
 Latent = Literal["auto", "none", "linear", "sigmoid", "network"]
 
@@ -202,17 +201,12 @@ class ClassSums:
 
     def question(self) -> BoundedSum:
         """The sum to ask for."""
-        return BoundedSum(
-            self,
-            size=self.n_classes * self.width,
-            l2_bound=HAIR,
-            replace_bound=math.sqrt(2.0) * HAIR,
-            label=f"counterfactuals: prototypes of {self.n_classes} classes",
-        )
+        label, apart = f"counterfactuals: prototypes of {self.n_classes} classes", math.sqrt(2.0) * HAIR
+        return BoundedSum(self, self.n_classes * self.width, l2_bound=HAIR, replace_bound=apart, label=label)
 
 
 def _key(kind: str, *facts: JsonValue) -> str:
-    return json.dumps({"kind": f"counterfactual-{kind}", "version": VERSION, "facts": list(facts)}, sort_keys=True)
+    return key_of(f"counterfactual-{kind}", VERSION, facts=list(facts))
 
 
 # --- the explainer -------------------------------------------------------------------------------------------------------

@@ -315,10 +315,5 @@ class EffectsSummand:
 def size_question(summand: EffectsSummand) -> BoundedSum:
     """The histograms of sizes, by column."""
     columns = len(summand.plan.columns)
-    return BoundedSum(
-        summand.size_bins,
-        columns * SIZE_BINS,
-        root_up(columns),
-        replace_bound=root_up(2 * columns),
-        label="sizes of effects",
-    )
+    bound, apart = root_up(columns), root_up(2 * columns)
+    return BoundedSum(summand.size_bins, columns * SIZE_BINS, bound, replace_bound=apart, label="sizes of effects")

@@ -194,16 +194,8 @@ class OnGroups(GlobalExplainer[R]):
             return None
         ours = isinstance(self.model, Model)
         known = self.model.identity(self.data.feature_schema, self.key) if ours else sketch(self.model)  # type: ignore[attr-defined]
-        return {
-            "kind": kind,
-            "version": VERSION,
-            "key": self.key,
-            "model": known,
-            "functions": self._functions,
-            "groups": self.groups,
-            "isolation": self.isolation,
-            **options,
-        }
+        named: dict[str, JsonValue] = {"kind": kind, "version": VERSION, "key": self.key, "model": known}
+        return {**named, "functions": self._functions, "groups": self.groups, "isolation": self.isolation, **options}
 
     def promise(self, terms: Terms, release: Release) -> Guarantee:
         """With ``retrain`` the models are functions of the rows too, so the promise covers those who trained them."""

@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -168,13 +169,8 @@ class PairsSummand:
 
     def contributions(self, block: Block) -> Floats:
         """All blocks of every row, less their public offsets."""
-        blocks = blocks_of(
-            block.values,
-            block.predictions(self.model),
-            self.grids,
-            self.pairs,
-            lambda altered: block.outputs(self.model, altered),
-        )
+        outputs, ask = block.predictions(self.model), partial(block.outputs, self.model)
+        blocks = blocks_of(block.values, outputs, self.grids, self.pairs, ask)
         return np.concatenate([numbers - offset for numbers, offset in zip(blocks, self.offsets, strict=True)], axis=1)
 
     def strengths(self, means: Floats, stds: Floats) -> list[Strength]:

@@ -11,7 +11,6 @@ root, and every row would be clipped. Test: tests/explain/test_marginals_bound.p
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from fractions import Fraction
@@ -26,7 +25,7 @@ from ..results.marginals import Marginals
 from ..schema import Schema
 from ..schema.bins import Bins, bins_of
 from ..vault import Block, BoundedSum, PrivateData
-from .recipe import Ask, Conversation, Given, GlobalExplainer, Recipe, Terms
+from .recipe import Ask, Conversation, Given, GlobalExplainer, Recipe, Terms, key_of
 
 VERSION = 1
 SEEN = "marginals"
@@ -54,12 +53,9 @@ class MarginalsExplainer(GlobalExplainer[Marginals]):
 
     def conversation(self) -> Conversation[Marginals]:
         """One question, for the whole price."""
-        identity: dict[str, JsonValue] = {
-            "kind": "marginals",
-            "version": VERSION,
-            "bins": [cut.to_json() for cut in self._bins],
-        }
-        return Conversation(self._data, self._recipe, f"marginals of {len(self._bins)} columns", identity)
+        cuts: list[JsonValue] = [cut.to_json() for cut in self._bins]
+        identity: dict[str, JsonValue] = {"kind": "marginals", "version": VERSION, "bins": cuts}
+        return Conversation(self._data, self._recipe, f"marginals of {len(cuts)} columns", identity)
 
     def _recipe(self, terms: Terms) -> Recipe[Marginals]:
         release = yield Ask(histogram_question(self._bins, "marginals"), share=1.0)
@@ -159,15 +155,9 @@ def histogram_question(bins: tuple[Bins, ...], kind: str) -> BoundedSum:
     def one_hot_of_all(block: Block) -> Floats:
         return np.concatenate([one_hot(cut.index(block.column(cut.name)), len(cut)) for cut in bins], axis=1)
 
-    identity = {"kind": kind, "version": VERSION, "bins": [cut.to_json() for cut in bins]}
-    return BoundedSum(
-        one_hot_of_all,
-        size=sum(map(len, bins)),
-        l2_bound=root_up(len(bins)),
-        replace_bound=root_up(2 * len(bins)),
-        key=json.dumps(identity, sort_keys=True),
-        label=f"{kind} of {len(bins)} columns",
-    )
+    key, label = key_of(kind, VERSION, bins=[cut.to_json() for cut in bins]), f"{kind} of {len(bins)} columns"
+    bound, apart = root_up(len(bins)), root_up(2 * len(bins))
+    return BoundedSum(one_hot_of_all, sum(map(len, bins)), bound, replace_bound=apart, key=key, label=label)
 
 
 def one_hot(index: Indices, size: int) -> Floats:

@@ -34,6 +34,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -183,9 +184,8 @@ class ImportanceSummand:
     def contributions(self, block: Block) -> Floats:
         """(rows, d + 2): differences over their sizes, base loss, flag."""
         target = self.loss.numbers(block.target)
-        differences, base = self.differences(
-            block.values, target, block.predictions(self.model), lambda altered: block.outputs(self.model, altered)
-        )
+        outputs, ask = block.predictions(self.model), partial(block.outputs, self.model)
+        differences, base = self.differences(block.values, target, outputs, ask)
         over = np.sqrt((differences**2).sum(axis=1)) > self.clip
         return np.concatenate([differences, (base - self.loss.largest / 2)[:, None], over[:, None]], axis=1)
 

@@ -20,7 +20,6 @@ Test: tests/explain/test_private_rows_bound.py.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from functools import partial
@@ -43,7 +42,7 @@ from ..solve.rows.cuts import fine_bins, groups_of
 from ..solve.rows.structure import choose_structure, complete_structure, pairs_of
 from ..vault import Block, PrivateData, ProductSum
 from .marginals import asked_columns, histogram_question, one_hot, root_up
-from .recipe import Ask, Conversation, Given, GlobalExplainer, Recipe, Terms, cost_of, sigma_of
+from .recipe import Ask, Conversation, Given, GlobalExplainer, Recipe, Terms, cost_of, key_of, sigma_of
 
 VERSION = 1
 COUNTS = "private-rows-counts"
@@ -234,19 +233,13 @@ def tables_question(bins: Sequence[Bins], groups: Sequence[Indices], pairs: Sequ
         sides = ((made[first], np.concatenate([made[j] for j in seconds], axis=1)) for first, seconds in stars)
         return tuple(side for both in sides for side in both)
 
-    identity = {
-        "kind": "private-rows-tables",
-        "version": VERSION,
-        "bins": [cut.to_json() for cut in bins],
-        "groups": [group.tolist() for group in groups],
-        "pairs": [list(pair) for pair in pairs],
-    }
+    facts: dict[str, JsonValue] = {"groups": [group.tolist() for group in groups], "pairs": [list(pair) for pair in pairs]}
     return ProductSum(
         one_hots,
         lefts=tuple(sizes[first] for first, _ in stars),
         rights=tuple(sum(sizes[j] for j in seconds) for _, seconds in stars),
         right_bounds=tuple(root_up(len(seconds)) for _, seconds in stars),
-        key=json.dumps(identity, sort_keys=True),
+        key=key_of("private-rows-tables", VERSION, bins=[cut.to_json() for cut in bins], **facts),
     )
 
 

@@ -490,6 +490,11 @@ class LocalExplainer(Explainer, Generic[R_co]):
         return conversation.quote(epsilon=epsilon, mu=mu, half_width=half_width)
 
 
+def key_of(kind: str, version: int, **facts: JsonValue) -> str:
+    """The key of a question that is about no model: other recipes at the same price use the same answer."""
+    return json.dumps({"kind": kind, "version": version, **facts}, sort_keys=True)
+
+
 def points_identity(raw: Floats) -> JsonValue:
     """Public points as a small JSON value: shape and hash."""
     content = np.ascontiguousarray(raw, dtype="<f8")

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from .._types import Floats
 from ..accounting import JsonValue, rounded_up
-from ..errors import InvalidInput
 from ..results import Attribution, Curve
 from ..results.archive import json_bytes, write_bytes
 from ..results.band_claim import weakest
@@ -41,7 +40,7 @@ from .manifest import KINDS
 if TYPE_CHECKING:
     from ..guarantee import Guarantee
     from ..schema import Level
-    from .pane import Method, Pane
+    from .pane import Pane
 
 
 FORMAT = "vitrail-person/1"
@@ -313,39 +312,8 @@ def _(person: Person) -> str:
     return "".join(fragment(one) for one in results if one is not None)
 
 
-def explained(pane: Pane, point: object, *, desired_class: Level, total_CFs: int, method: Method, bands: bool) -> Person:
-    """Everything about one point."""
-    raw = pane.schema.read_points(point)
-    if len(raw) != 1:
-        raise InvalidInput(f"{len(raw)} points were given; a page is about one person, give one (pane.local takes many)")
-    shown = {name: values.tolist()[0] for name, values in pane.schema.frame(raw).items()}
-    parts = pane.parts
-    explanation = None
-    if "local" in parts or ("rows" in parts and pane.model is not None):
-        explanation = pane.local(shown, method=method, bands=bands)
-    found: Counterfactuals | None = None
-    notes: tuple[str, ...] = ()
-    if "counterfactual" in parts and pane.model is not None:
-        try:
-            fitted = pane.counterfactual
-        except InvalidInput as error:  # the model has other classes than the pane's: the rest can still be said
-            notes = (f"No counterfactuals: {error}.",)
-        else:
-            found = fitted(shown, desired_class=desired_class, total_CFs=total_CFs)
-    places: tuple[Place, ...] = ()
-    if "pdp" in parts or "ale" in parts:
-        effects = pane.effects
-        order = effects if explanation is None else [one.column for one in explanation.top(len(pane.schema.names))]
-        places = tuple(_place(effects[name], shown[name]) for name in order if name in effects)
-    if explanation is None and found is None and not places:
-        raise InvalidInput(
-            f"this pane says nothing about single people without its model; it has {', '.join(map(repr, parts))}. Load it "
-            "with model="
-        )
-    return Person(shown, explanation, found, places, pane, notes)
-
-
-def _place(curve: Curve, value: Level) -> Place:
+def place_on(curve: Curve, value: Level) -> Place:
+    """Where somebody with this value stands."""
     half = None
     if curve.lower is not None and curve.upper is not None:
         wide = curve.half_widths

@@ -39,7 +39,7 @@ from ..solve.linear.labelled_rows import RowsExplainer, explain_on
 from ..solve.linear.problem import LocalProblem
 from ..solve.linear.weights import polynomial
 from .manifest import KINDS, Line, Manifest, opened, read_part
-from .pages import Person, explained, marginals_of, pane_content, pane_fragment
+from .pages import Person, Place, marginals_of, pane_content, pane_fragment, place_on
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -359,7 +359,32 @@ class Pane(Drawn):
         >>> [place.column for place in person.places], "Privacy label" in person.to_html()
         (['age', 'height'], True)
         """
-        return explained(self, point, desired_class=desired_class, total_CFs=total_CFs, method=method, bands=bands)
+        raw, parts = self.schema.read_points(point), self.parts
+        if len(raw) != 1:
+            raise InvalidInput(f"{len(raw)} points were given; a page is about one person, give one (pane.local takes many)")
+        shown = {name: values.tolist()[0] for name, values in self.schema.frame(raw).items()}
+        explanation = changes = None
+        if "local" in parts or ("rows" in parts and self.model is not None):
+            explanation = self.local(shown, method=method, bands=bands)
+        notes: tuple[str, ...] = ()
+        if "counterfactual" in parts and self.model is not None:
+            try:
+                fitted = self.counterfactual
+            except InvalidInput as error:  # the model has other classes than the pane's: the rest can still be said
+                notes = (f"No counterfactuals: {error}.",)
+            else:
+                changes = fitted(shown, desired_class=desired_class, total_CFs=total_CFs)
+        places: tuple[Place, ...] = ()
+        if "pdp" in parts or "ale" in parts:
+            effects = self.effects
+            order = effects if explanation is None else [share.column for share in explanation.top(len(shown))]
+            places = tuple(place_on(effects[name], shown[name]) for name in order if name in effects)
+        if explanation is None and changes is None and not places:
+            raise InvalidInput(
+                f"this pane says nothing about single people without its model; it has {', '.join(map(repr, parts))}. Load "
+                "it with model="
+            )
+        return Person(shown, explanation, changes, places, self, notes)
 
 
 page_content.register(Pane, pane_content)

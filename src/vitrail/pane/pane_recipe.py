@@ -145,15 +145,9 @@ class PaneExplainer(GlobalExplainer[Pane]):
     def conversation(self) -> Conversation[Pane]:
         """The recipes of all parts, one after the other."""
         model = self.model.identity(self.data.feature_schema, self.key)
-        identity: dict[str, JsonValue] = {
-            "kind": "pane",
-            "version": 2,
-            "model": model,
-            "parts": None if self._asked is None else list(self._asked),
-            "weights": dict(self._weights),
-            "threshold": self._threshold,
-            "loss": [str(self.loss), self.loss_bound],
-        }
+        identity: dict[str, JsonValue] = {"kind": "pane", "version": 2, "model": model, "threshold": self._threshold}
+        identity |= {"parts": None if self._asked is None else list(self._asked), "weights": dict(self._weights)}
+        identity["loss"] = [str(self.loss), self.loss_bound]
         label = f"a pane of {self.model.name}"
         return Conversation(self.data, self._recipe, label, None if model is None else identity, (self.model,))
 

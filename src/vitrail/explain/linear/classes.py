@@ -23,6 +23,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
@@ -38,6 +39,7 @@ from ...solve.linear.statistics import LocalStatistics, scales_of
 from ...solve.linear.weights import Weight
 from ...vault import Block, PrivateData, ProductSum
 from ..recipe import Ask, Conversation, LocalExplainer, Recipe, Terms, points_identity, sigma_of
+from .descent import weighted
 from .local_linear import LocalLinear, check_size, explained
 from .options import Statistics
 
@@ -132,14 +134,9 @@ class LocalClasses(LocalExplainer[ClassAttributions]):
         if len(models) == len(known):
             identity = {"kind": "local classes", "version": VERSION, **self._problems[0].facts(), "models": models}
             identity["points"] = points_identity(raw)
-        return Conversation(
-            self.data,
-            lambda terms: self._recipe(raw, terms),
-            f"local explanations of {len(raw)} points, {len(known)} classes",
-            identity,
-            tuple(problem.model for problem in self._problems),
-            rehearsal=self._conversation(raw[:2]) if len(raw) > 2 else None,
-        )
+        label = f"local explanations of {len(raw)} points, {len(known)} classes"
+        few = self._conversation(raw[:2]) if len(raw) > 2 else None
+        return Conversation(self.data, partial(self._recipe, raw), label, identity, tuple(self.models), few)
 
     def _recipe(self, raw: Floats, terms: Terms) -> Recipe[ClassAttributions]:
         release = yield Ask(classes_question(self._problems, raw), 1.0)
@@ -193,8 +190,7 @@ def classes_question(problems: Sequence[LocalProblem], raw_points: Floats) -> Pr
         y = eta * (f - shift)
         made: list[Floats] = []
         for point in points:
-            d = x - point
-            alpha = np.clip(problem.weight(np.sqrt(np.einsum("ij,ij->i", d, d))), 0.0, 1.0)
+            d, alpha = weighted(problem, x, point)
             u = np.concatenate((np.full((len(d), 1), kappa), d), axis=1)
             made += [u * alpha[:, None], np.concatenate((u, y), axis=1)]
         return tuple(made)

@@ -109,7 +109,7 @@ class GradientRows:
 
     def _fill(self, made: Floats, x: Floats, f: Floats) -> None:
         for point, z in enumerate(self.centres):
-            d, alpha = _weighted(self.problem, x, z)
+            d, alpha = weighted(self.problem, x, z)
             for candidate, phi in enumerate(self.phi[point]):
                 target = made[:, point, candidate]
                 if self.problem.intercept:
@@ -120,7 +120,7 @@ class GradientRows:
                     np.multiply(d, (2 * alpha * ((d * phi).sum(axis=1) - f))[:, None], out=target)
 
 
-def _weighted(problem: LocalProblem, x: Floats, z: Floats) -> tuple[Floats, Floats]:
+def weighted(problem: LocalProblem, x: Floats, z: Floats) -> tuple[Floats, Floats]:
     """x - z and its weight."""
     d = x - z
     return d, np.clip(problem.weight(np.sqrt(np.einsum("ij,ij->i", d, d))), 0.0, 1.0)
@@ -146,7 +146,7 @@ def means_question(gradients: Gradients, centres: Floats) -> BoundedSum:
         x = problem.x(block.features)
         made = np.empty((len(x), len(centres), x.shape[1] + 1))
         for point, z in enumerate(centres):
-            d, alpha = _weighted(problem, x, z)
+            d, alpha = weighted(problem, x, z)
             made[:, point, 0] = alpha
             np.multiply(d, alpha[:, None], out=made[:, point, 1:])
         return made.reshape(len(x), -1)
@@ -303,17 +303,9 @@ class _Point:
             mean, mean_std = means[0], float(stds[0])
         ended = yield from (self._warm() if self._starts else self._cold())
         releases += ended.releases
-        return Past(
-            np.array(self._raw, dtype=np.float64),
-            ended.phi[0],
-            True,
-            ended.noise_std,
-            mean,
-            mean_std,
-            len(ended.releases) - bool(self._starts),
-            cost_of(releases),
-            bundle(releases),
-        )
+        raw, taken = np.array(self._raw, dtype=np.float64), len(ended.releases) - bool(self._starts)
+        paid = cost_of(releases), bundle(releases)
+        return Past(raw, ended.phi[0], True, ended.noise_std, mean, mean_std, taken, *paid)
 
     def _cold(self) -> Recipe[Descended]:
         zero, shares = np.zeros((1, self._gradients.size)), self._options.iterations

@@ -428,7 +428,6 @@ def explained(
     statistics: LocalStatistics,
     release: Release,
     options: Statistics,
-    *,
     shift: float = 0.0,
 ) -> Attribution:
     """The explanation that released statistics make; ``shift`` was taken off f before they were, and is added again."""
