@@ -34,7 +34,7 @@ from ..solve.curves.assemble import Receipt
 from ..solve.curves.reference import Reference
 from ..vault import Block, BoundedSum, PrivateData, SampledSum
 from .marginals import marginals_bins, marginals_question
-from .recipe import Ask, Conversation, GlobalExplainer, Promised, Recipe, Terms, cost_of, sigma_of
+from .recipe import Ask, Conversation, GlobalExplainer, Recipe, Terms, cost_of, sigma_of
 
 R = TypeVar("R")
 RowFunction: TypeAlias = Callable[[Block], Floats]
@@ -227,24 +227,20 @@ class Groundwork:
         Of the recipe.
     reference : Reference
         Released histograms, schema and model.
-    used : tuple
-        Everything released that the result will rest on, given marginals included.
     releases : tuple of Release
-        Those of them that this recipe asked for.
+        What this recipe asked for. The result rests on them and, where they were given, on the histograms.
     spent : float
         Their share of mu squared.
     """
 
     terms: Terms
     reference: Reference
-    used: tuple[Promised, ...]
     releases: tuple[Release, ...]
     spent: float
 
     def paid(self, release: Release, share: float) -> Groundwork:
         """The same after another question."""
-        used, releases = (*self.used, release), (*self.releases, release)
-        return replace(self, used=used, releases=releases, spent=self.spent + share)
+        return replace(self, releases=(*self.releases, release), spent=self.spent + share)
 
 
 def released_histograms(
@@ -263,7 +259,7 @@ def released_histograms(
     marginals, *focused = made if given is None else [given]
     finer = next(iter(focused), None)
     reference = Reference(terms.feature_schema, model, marginals, float(n_rows), finer, terms.public_rows)
-    return Groundwork(terms, reference, (marginals, *focused), tuple(releases), share if releases else 0.0)
+    return Groundwork(terms, reference, tuple(releases), share if releases else 0.0)
 
 
 def ask_joint(
@@ -275,5 +271,6 @@ def ask_joint(
     """
     joint = JointSum(tuple(summands), tuple(weights))
     release = yield Ask(joint.question(label, sampling_rate), 1 - ground.spent, label)
-    receipt = Receipt(ground.terms.promise(*ground.used, release), cost_of((*ground.releases, release)))
+    releases = (*ground.releases, release)
+    receipt = Receipt(ground.terms.promise(ground.reference.marginals, *releases), cost_of(releases))
     return joint.split(release.value, sigma_of(release), ground.reference.n_rows), receipt

@@ -438,13 +438,15 @@ class GlobalExplainer(Explainer, Generic[R_co]):
 class LocalExplainer(Explainer, Generic[R_co]):
     """What every explainer of public points can do, by having a conversation about them."""
 
+    model: Model
+
     @abstractmethod
     def conversation(self, points: object) -> Conversation[R_co]:
         """What would be said to the vault about these points; whatever is wrong with them is an error."""
 
-    def read_points(self, points: object, model: Model) -> tuple[Floats, Floats]:
+    def read_points(self, points: object) -> tuple[Floats, Floats]:
         """Public points as a raw matrix, and the model's outputs there; an error says what is wrong with either."""
-        schema = self.data.feature_schema
+        model, schema = self.model, self.data.feature_schema
         raw = schema.read_points(points)
         if len(raw) == 0:
             raise InvalidInput("there are no points to explain; give at least one")

@@ -123,7 +123,7 @@ class Shapley(LocalExplainer[Attribution]):
 
     def conversation(self, points: object) -> Conversation[Attribution]:
         """One sum for all points, after a histogram of norms where the clip is to be chosen."""
-        raw, outputs = self.read_points(points, self.model)
+        raw, outputs = self.read_points(points)
         if raw.size > MOST_NUMBERS:
             n_points, n_columns = raw.shape
             raise InvalidInput(

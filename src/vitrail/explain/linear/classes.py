@@ -122,7 +122,7 @@ class LocalClasses(LocalExplainer[ClassAttributions]):
     def conversation(self, points: object) -> Conversation[ClassAttributions]:
         """One question, for the whole price."""
         for local in self._alone:
-            raw = local.read(points)  # the same for every class; each model is tried at the points
+            raw, _ = local.read_points(points)  # the same for every class; each model is tried at the points
         _check_sums(self._problems)
         return self._conversation(raw)
 

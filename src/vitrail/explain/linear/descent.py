@@ -211,15 +211,9 @@ def descent_recipe(
         releases += ended.releases
     phi, phi_stds = map(np.concatenate, zip(*ends, strict=True))
     mean, mean_stds = map(np.concatenate, zip(*means, strict=True)) if means else (None, None)
-    return explanation_of(
-        problem,
-        raw,
-        LocalModels(phi, mean, phi_stds, mean_stds),
-        guarantee=replace(terms.promise(*releases), basis=bundle(releases)),
-        cost=cost_of(releases),
-        method="descent",
-        notes=(f"Found by {pace.iterations} noisy gradients per point.", BANDS_NOTE),
-    )
+    models, promise = LocalModels(phi, mean, phi_stds, mean_stds), replace(terms.promise(*releases), basis=bundle(releases))
+    notes = (f"Found by {pace.iterations} noisy gradients per point.", BANDS_NOTE)
+    return explanation_of(problem, raw, models, guarantee=promise, cost=cost_of(releases), method="descent", notes=notes)
 
 
 def bundle(releases: Sequence[Release]) -> Basis:
@@ -414,11 +408,8 @@ class Keeper:
         """The kept entries from a piece on."""
         entries: list[Past] = []
         while (content := self._data.kept(f"{self._name} {piece}")) is not None:
-            read = list(decode(content, self._problem, "kept in the ledger"))
-            entries += read
+            entries += decode(content, self._problem, "kept in the ledger")
             piece += 1
-            if len(read) < POINTS_PER_PIECE:
-                break
         return entries
 
 

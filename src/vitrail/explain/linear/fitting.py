@@ -4,11 +4,10 @@
 model under (epsilon_f, delta_f)-differential privacy, basic composition adds that: epsilons and deltas add, and the promise
 is about training data too. Test: tests/explain/linear/test_local.py.
 
-Moments of all rows, or of every cell of a partition: one release from which the statistics of every point follow.
-
-*What a row contributes.* With y, u_c, h of ``coordinates`` and f in [-1, 1], the products listed in ``tensors``, each kind
-times a public scale s: s_M0, s_F0 f, ..., s_M1 y, s_F1 f y, ..., s_M2 u_c (x) u_d, ..., s_T u_b (x) u_c (x) u_d, over
-columns b < c < d.
+*Moments* of all rows, or of every cell of a partition: one release from which the statistics of every point follow. *What a
+row contributes.* With y, u_c, h of ``coordinates`` and f in [-1, 1], the products listed in ``tensors``, each kind times a
+public scale s: s_M0, s_F0 f, ..., s_M1 y, s_F1 f y, ..., s_M2 u_c (x) u_d, ..., s_T u_b (x) u_c (x) u_d, over columns b < c
+< d.
 
 *Bound.* |u_c|^2 <= rho_c^2, equal for a categorical column, so with the elementary symmetric polynomials e_k of all rho_c^2
 the squared norm is at most
@@ -37,7 +36,6 @@ sex or by marital status, 1.2e-5 by both (K = 10), 3.6e-5 by occupation (K = 10)
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -60,12 +58,13 @@ from ...solve.linear.weights import Weight
 from ...vault import Block, PrivateData, ProductSum
 from ..private_rows import PrivateRowsExplainer
 from ..quoted import try_model
-from ..recipe import Ask, Conversation, GlobalExplainer, Recipe, Terms, scaled, sigma_of
+from ..recipe import Ask, Conversation, GlobalExplainer, Recipe, Terms, key_of, scaled, sigma_of
 from .options import Cells, Moments, Rows
 
 F = TypeVar("F")
 Training: TypeAlias = tuple[float, float] | None
-VERSION = 2
+VERSION, SURVEY_VERSION = 2, 1
+SURVEY_SHARE = 0.1
 
 
 def checked_training(given: tuple[float, float] | None) -> Training:
@@ -138,10 +137,6 @@ def rows_conversation(
     # Whoever has begun to buy these rows is not rehearsed again, whatever the model: so it is tried here.
     try_model(problem.model, problem.schema)
     return Conversation(data, recipe, paid.label, paid.identity, (problem.model,))
-
-
-VERSION = 1
-SURVEY_SHARE = 0.1
 
 
 def moments_recipe(problem: LocalProblem, cells: tuple[str, ...], terms: Terms) -> Recipe[Synopsis]:
@@ -223,7 +218,7 @@ def survey_question(schema: Schema) -> ProductSum:
         u = np.column_stack([np.ones(len(y)), y])
         return u, u
 
-    key = json.dumps({"kind": "survey", "version": VERSION})
+    key = key_of("survey", SURVEY_VERSION)
     return ProductSum(rows, lefts=(size,), rights=(size,), left_bounds=(bound,), right_bounds=(bound,), key=key)
 
 

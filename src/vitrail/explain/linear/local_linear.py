@@ -184,7 +184,7 @@ class LocalLinear(LocalExplainer[Attribution]):
         method = self._method
         if isinstance(method, Adaptive):
             price = question_mu(epsilon, mu, self.data.delta)
-            raw = self.read(points)
+            raw, _ = self.read_points(points)
             if len(raw) > 1:
                 epsilon, mu = None, price / math.sqrt(len(raw))
             return self._stream(raw, method, epsilon, mu)
@@ -192,13 +192,13 @@ class LocalLinear(LocalExplainer[Attribution]):
             return super().__call__(points, epsilon=epsilon, mu=mu)
         if epsilon is not None or mu is not None:
             raise InvalidInput("method 'history' is free: it uses earlier explanations alone; leave epsilon and mu away")
-        raw, given = self.read(points), method.history
+        (raw, _), given = self.read_points(points), method.history
         history = descent.kept_history(self.problem, self.data, self.key) if given is None else given
         return self._promised(explain_from(history, raw))
 
     def conversation(self, points: object) -> Conversation[Attribution]:
         """What would be said to the vault about these points; whatever is wrong with them is an error."""
-        raw, method = self.read(points), self._method
+        (raw, _), method = self.read_points(points), self._method
         facts: dict[str, JsonValue]
         recipe: PointsRecipe[Attribution]
         if isinstance(method, Statistics):
@@ -332,10 +332,6 @@ class LocalLinear(LocalExplainer[Attribution]):
 
     # --- checks ------------------------------------------------------------------------------------------------------
 
-    def read(self, points: object) -> Floats:
-        """Public points as a raw matrix, once points and model have been tried; an error says what is wrong with them."""
-        return self.read_points(points, self.model)[0]
-
     def _promised(self, explanation: Attribution) -> Attribution:
         """The explanation, and the model's own promise where there is one."""
         if self._training is None:
@@ -439,15 +435,9 @@ def explained(
         notes.append(SPARSE_NOTE.format(count=options.max_features))
     slopes = statistics.features(fit.slopes)
     phi = np.concatenate((fit.intercepts[:, None] + shift, slopes), axis=1) if problem.intercept else slopes
-    explanation = explanation_of(
-        problem,
-        raw,
-        LocalModels(phi, None if fit.means is None else statistics.features(fit.means)),
-        guarantee=release.guarantee,
-        cost=release.cost,
-        method="statistics",
-        notes=tuple(notes),
-    )
+    models = LocalModels(phi, None if fit.means is None else statistics.features(fit.means))
+    promise, cost = release.guarantee, release.cost
+    explanation = explanation_of(problem, raw, models, guarantee=promise, cost=cost, method="statistics", notes=tuple(notes))
     if not options.bands:
         return explanation
     half = statistics.half_widths(fit, radius, columns=columns, draws=options.draws) * problem.model.width / 2
