@@ -118,20 +118,12 @@ def first_of(ranking: Ranking, k: int) -> Ranking:
     best = ranking.order[: k + 1]
     sure = ranking.confidence_in(best[k - 1], best[k])
     kept = [ranking.items.index(item) for item in best[:k]]
-    assert ranking.std is not None
-    assert ranking.own_std is not None
-    return replace(
-        ranking,
-        items=best[:k],
-        scores=ranking.scores[kept],
-        std=ranking.std[kept],
-        own_std=ranking.own_std[kept],
-        notes=(
-            *ranking.notes,
-            f"Of {len(ranking)} items, the next is {best[k]!r}; {best[k - 1]!r} is truly above it with a confidence of "
-            f"{100 * sure:.0f} %.",
-        ),
+    scores, std, own_std = (np.asarray(values)[kept] for values in (ranking.scores, ranking.std, ranking.own_std))
+    note = (
+        f"Of {len(ranking)} items, the next is {best[k]!r}; {best[k - 1]!r} is truly above it with a confidence of "
+        f"{100 * sure:.0f} %."
     )
+    return replace(ranking, items=best[:k], scores=scores, std=std, own_std=own_std, notes=(*ranking.notes, note))
 
 
 def _checked_items(items: object) -> tuple[str, ...]:

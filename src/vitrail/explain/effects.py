@@ -35,7 +35,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -259,7 +259,7 @@ def plan_clipped_effects(
     plan = plan_effects(ground.reference, columns, orders, noise)
     release = yield Ask(size_question(EffectsSummand(model, plan)), CLIPS_SHARE, "sizes of local effects, for the clips")
     clipped = plan.clipped(release.value.reshape(len(columns), -1), sigma_of(release), noise)
-    return clipped, ground.paid(release, CLIPS_SHARE)
+    return clipped, replace(ground, releases=(*ground.releases, release), spent=ground.spent + CLIPS_SHARE)
 
 
 @dataclass(frozen=True, eq=False)

@@ -77,9 +77,7 @@ class FrameModel:
         """The model's outputs, clipped to its declared range."""
         return self.model.predict(self.schema, self.schema.complete(self.schema.read(frame))[0])
 
-    def __call__(self, frame: object) -> Floats:
-        """The same as :meth:`predict`."""
-        return self.predict(frame)
+    __call__ = predict
 
 
 @dataclass(frozen=True)

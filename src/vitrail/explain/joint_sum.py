@@ -18,7 +18,7 @@ import hashlib
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field
 from typing import ClassVar, Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -237,10 +237,6 @@ class Groundwork:
     reference: Reference
     releases: tuple[Release, ...]
     spent: float
-
-    def paid(self, release: Release, share: float) -> Groundwork:
-        """The same after another question."""
-        return replace(self, releases=(*self.releases, release), spent=self.spent + share)
 
 
 def released_histograms(

@@ -48,9 +48,6 @@ class MarginalsExplainer(GlobalExplainer[Marginals]):
     def __init__(self, data: PrivateData, *, columns: Sequence[str] | None = None, bins: int = 20) -> None:
         self._data, self._bins = data, marginals_bins(data.schema, columns, bins)
 
-    def __repr__(self) -> str:
-        return f"Marginals of {len(self._bins)} columns of {self._data!r}, not bought yet: call it with epsilon="
-
     def conversation(self) -> Conversation[Marginals]:
         """One question, for the whole price."""
         cuts: list[JsonValue] = [cut.to_json() for cut in self._bins]

@@ -81,9 +81,6 @@ class PrivateRowsExplainer(GlobalExplainer[PrivateRows]):
         self._schema, self._bins = rows_design(data.schema, columns, bins, parents)
         self._recipe = partial(private_rows_recipe, columns=self._schema.names, bins=bins, parents=parents)
 
-    def __repr__(self) -> str:
-        return f"Private rows of {len(self._bins)} columns of {self._data!r}, not bought yet: call it with epsilon="
-
     def conversation(self) -> Conversation[PrivateRows]:
         """Counts, coarse tables to choose from, tables."""
         cuts: list[JsonValue] = [cut.to_json() for cut in self._bins]

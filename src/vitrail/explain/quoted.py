@@ -124,12 +124,8 @@ class Quoted(Generic[R_co]):
         """The quote as plain JSON values."""
         claim: BandClaim | None = getattr(self.result, "band_claim", None)
         widths: dict[str, JsonValue] = {part: width for part, (width, _) in self.half_widths.items() if part}
-        fields: dict[str, JsonValue] = {
-            "price": self.price.to_json(),
-            "half_width": self.half_width,
-            "band_claim": None if claim is None else claim.value,
-            "stands_on": self.stands_on,
-        }
+        fields: dict[str, JsonValue] = {"price": self.price.to_json(), "half_width": self.half_width}
+        fields |= {"band_claim": None if claim is None else claim.value, "stands_on": self.stands_on}
         return fields | ({"half_widths": widths} if widths else {})
 
 

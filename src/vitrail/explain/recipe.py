@@ -416,6 +416,9 @@ class Explainer(ABC):
 class GlobalExplainer(Explainer, Generic[R_co]):
     """What every explainer of a whole model can do, by having a conversation."""
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.conversation().label}, not bought yet: call it with epsilon=>"
+
     @abstractmethod
     def conversation(self) -> Conversation[R_co]:
         """What would be said to the vault."""

@@ -208,16 +208,9 @@ MODEL_FILE = "model/model.onnx"
 
 def described(model: Model, content: bytes | None) -> MadeFor:
     """What a manifest says about a model, and the file of it that the pane holds."""
-    return MadeFor(
-        name=model.name,
-        digest=model.digest(),
-        output=model.output,
-        range=(model.lo, model.hi),
-        inputs=model.inputs,
-        column=model.column,
-        embedded=None if content is None else MODEL_FILE,
-        sha256=None if content is None else digest(content),
-    )
+    file, sha256 = (None, None) if content is None else (MODEL_FILE, digest(content))
+    known, limits = model.digest(), (model.lo, model.hi)
+    return MadeFor(model.name, known, model.output, limits, model.inputs, model.column, embedded=file, sha256=sha256)
 
 
 def onnx_content(model: Model) -> bytes:

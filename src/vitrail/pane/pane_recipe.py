@@ -107,9 +107,6 @@ class PaneExplainer(GlobalExplainer[Pane]):
         if self._asked is not None and "local" in self._asked:
             Partition(data.feature_schema, ()).whole.check_size()
 
-    def __repr__(self) -> str:
-        return f"A pane of {self.model!r} from {self.data!r}, not bought yet: call it with epsilon="
-
     # --- shares ------------------------------------------------------------------------------------------------------
 
     def shares(self, mu: float) -> dict[str, float]:
@@ -226,12 +223,9 @@ class PaneExplainer(GlobalExplainer[Pane]):
 
 def _ledger_lines(statement: Statement, last: int, cost: Cost) -> tuple[Line, ...]:
     """The ledger's lines of this release, charges of replayed answers included; none if somebody else asked meanwhile."""
-    seen: set[int] = set()
-    for entry in statement.entries:
-        if entry.seq > last and entry.kind == "charged":
-            seen.add(entry.seq)
-        elif entry.seq > last and entry.kind == "replayed" and isinstance(of := entry.body.get("of"), int):
-            seen.add(of)
+    recent = [entry for entry in statement.entries if entry.seq > last]
+    seen = {entry.seq for entry in recent if entry.kind == "charged"}
+    seen |= {of for entry in recent if entry.kind == "replayed" and isinstance(of := entry.body.get("of"), int)}
     costs = {entry.seq: entry.cost for entry in statement.entries if entry.seq in seen}
     if sum(costs.values(), Cost()) != cost:
         return ()

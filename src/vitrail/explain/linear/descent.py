@@ -344,12 +344,10 @@ def stream_explanation(
 ) -> Attribution:
     """What the entries say. ``promise`` covers the releases of the whole history, on which the explanations rest."""
     problem = history.problem
-    models = LocalModels(
-        np.array([past.phi for past in entries]),
-        np.array([past.mean for past in entries]) if problem.intercept else None,
-        np.array([past.noise_std for past in entries]),
-        np.array([past.mean_std for past in entries]),
-    )
+    columns = zip(*((past.phi, past.noise_std, past.mean_std) for past in entries), strict=True)
+    phi, noise_std, mean_std = map(np.array, columns)
+    mean = np.array([past.mean for past in entries]) if problem.intercept else None
+    models = LocalModels(phi, mean, noise_std, mean_std)
     released = [past.gradients for past in entries]
     notes = (f"{_effort(released)}.", BANDS_NOTE, f"The guarantee covers all {len(history)} points of the history.")
     cost = sum((past.cost for past in entries), Cost())

@@ -5,14 +5,13 @@ points), ``descent`` (where features are so many that their square hurts), ``ada
 what earlier ones released), ``history`` (from earlier ones alone, free). *Pay once*: :meth:`LocalLinear.fit`. Everything
 that can be wrong with points, model and options is found on public input, before anything is charged.
 
-Sufficient statistics: one release from which the local linear models of a batch of points are solved.
-
-*What a row contributes.* For each point z, with d = x - z and alpha its weight, the matrix alpha u u^T and the vector
-alpha y u, where u = d and y = eta f, or u = (kappa, d) with an intercept (kappa and eta: ``solve.linear.statistics``). In
-the isometric embedding its norm is alpha |u| sqrt(|u|^2 + y^2) <= sup_d alpha(d) sqrt((kappa^2 + d^2)(kappa^2 + d^2 +
-eta^2)), d up to the schema's largest distance; the vault lowers the weight of a row that exceeds it. Q points: sqrt(Q) times
-that, or ``joint_bound``. *Cost*: (bound/sigma)^2, once for the batch. *Neighbours*: as the dataset declares. No iteration,
-hence no sqrt(T). Test: tests/explain/linear/test_statistics.py.
+*Statistics*: one release from which the local linear models of a batch of points are solved. *What a row contributes.* For
+each point z, with d = x - z and alpha its weight, the matrix alpha u u^T and the vector alpha y u, where u = d and y = eta
+f, or u = (kappa, d) with an intercept (kappa and eta: ``solve.linear.statistics``). In the isometric embedding its norm is
+alpha |u| sqrt(|u|^2 + y^2) <= sup_d alpha(d) sqrt((kappa^2 + d^2)(kappa^2 + d^2 + eta^2)), d up to the schema's largest
+distance; the vault lowers the weight of a row that exceeds it. Q points: sqrt(Q) times that, or ``joint_bound``. *Cost*:
+(bound/sigma)^2, once for the batch. *Neighbours*: as the dataset declares. No iteration, hence no sqrt(T). Test:
+tests/explain/linear/test_statistics.py.
 """
 
 from __future__ import annotations
@@ -53,13 +52,8 @@ MOST_FEATURES = 1500
 MOST_NUMBERS = 2 * 10**8
 BANDS_NOTE = "Bands are drawn from the noise of the release; sampling error is not in them, nor rows the vault clipped."
 SPARSE_NOTE = "Only the {count} strongest columns of the released statistics were used; bands take that choice as given."
-METHODS: dict[str, Method] = {
-    "statistics": Statistics(),
-    "descent": Descent(),
-    "adaptive": Adaptive(),
-    "enhanced": Adaptive(enhanced=True),
-    "history": FromHistory(),
-}
+METHODS: dict[str, Method] = {"statistics": Statistics(), "descent": Descent(), "adaptive": Adaptive()}
+METHODS |= {"enhanced": Adaptive(enhanced=True), "history": FromHistory()}
 KINDS: dict[str, Moments | Cells | Rows] = {"moments": Moments(), "cells": Cells(), "rows": Rows()}
 
 
