@@ -16,6 +16,7 @@ from pathlib import Path
 import audit_tables
 import counterfactual_tables
 import global_tables
+import house_tables
 import local_tables
 import locally_linear_tables
 import pane_tables
@@ -29,6 +30,7 @@ MAKERS = (
     audit_tables,
     counterfactual_tables,
     global_tables,
+    house_tables,
     local_tables,
     locally_linear_tables,
     pane_tables,
