@@ -54,7 +54,6 @@ from ..vault import Block
 from .joint_sum import BlockSpec, JointExplainer, ask_joint, released_histograms
 from .recipe import Recipe, Terms
 
-KIND = "permutation importance"
 ENOUGH_DONORS = 50_000
 MOST_REPEATS, MOST_OWN_REPEATS = 8, 1000
 MANY_CLIPPED = 0.2
@@ -104,7 +103,7 @@ class PermutationImportance(JointExplainer[Ranking]):
     (('age', 'sex'), True)
     """
 
-    KIND = KIND
+    KIND = "permutation importance"
     columns: Sequence[str] | None = None
     loss: str | LossFunction = "squared"
     loss_bound: float | None = None
@@ -223,7 +222,9 @@ class ImportanceSummand:
                 "So many clipped rows make importances too small; a larger clip= avoids it, at the price of more noise."
             )
         label, scores = f"increase of the mean {loss.name} loss", self.scores(means)
-        return ranking_of(self.names, scores, self.scores(stds), receipt, kind=KIND, label=label, notes=tuple(notes))
+        return ranking_of(
+            self.names, scores, self.scores(stds), receipt, kind=PermutationImportance.KIND, label=label, notes=tuple(notes)
+        )
 
 
 def _expected(donor: Donor, rows: Floats, targets: Floats, loss: Loss, ask: Callable[[Floats], Floats]) -> Floats:

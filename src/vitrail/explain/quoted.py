@@ -139,8 +139,7 @@ def quote(conversation: Conversation[R], mu: float) -> Quoted[R]:
         answer = stand_in(terms, STAND_IN_ROWS, seen)
         results = [conversation.run(terms, units.pico_mu_squared, answer) for _ in range(conversation.quote_draws)]
     stands_on = "the schema" if seen is None else "histograms bought before"
-    widths: list[float | None] = [getattr(result, "half_width", None) for result in results]
-    known = [width for width in widths if width is not None]
+    known = [width for result in results if (width := getattr(result, "half_width", None)) is not None]
     return Quoted(data.price_tag(units), results[0], stands_on, median(known) if known else None)
 
 

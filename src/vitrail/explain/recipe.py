@@ -363,12 +363,7 @@ class Conversation(Generic[R]):
     def quote(self, *, epsilon: Given = None, mu: Given = None, half_width: Given = None) -> Quoted[R]:
         """What it would cost and how good it would be: the same result, from nobody's rows. Reads no row, charges nothing.
 
-        Parameters
-        ----------
-        epsilon, mu : float, optional
-            The price.
-        half_width : float, optional
-            Instead of a price: the accuracy. The price is then searched for.
+        ``epsilon`` or ``mu`` is the price; ``half_width`` instead is the accuracy, and its price is searched for.
         """
         from .quoted import quote, quote_for
 
@@ -472,12 +467,7 @@ class LocalExplainer(Explainer, Generic[R_co]):
         points : dictionary, data frame, array
             One public point or several, in the schema's columns. What does not fit the schema is an error.
         epsilon, mu : float
-            The price of all of them together.
-
-        Raises
-        ------
-        BudgetExceeded
-            If the account or the analyst's cap cannot pay for all of it. Nothing was charged.
+            The price of all of them together. One that does not fit is refused, and nothing is charged.
         """
         return self.conversation(points).explain(epsilon=epsilon, mu=mu)
 

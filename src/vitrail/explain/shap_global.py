@@ -48,7 +48,6 @@ from ..vault import Block
 from .joint_sum import BlockSpec, JointExplainer, ask_joint, released_histograms
 from .recipe import Recipe, Terms
 
-IMPORTANCE = "SHAP importance"
 CHAINS, MOST_CHAINS = 8, 512
 BACKGROUND_ROWS, BACKGROUND_SEED = 512, 30
 MOST_PREDICTIONS = 200_000
@@ -86,7 +85,7 @@ class ShapImportance(JointExplainer[Ranking]):
     (('age', 'dose'), True)
     """
 
-    KIND = IMPORTANCE
+    KIND = "SHAP importance"
     chains: int = CHAINS
 
     def __post_init__(self) -> None:
@@ -218,7 +217,7 @@ class ShapImportanceSummand:
     def ranking(self, means: Floats, stds: Floats, receipt: Receipt) -> Ranking:
         """The finished ranking from the means of the sum and their noise."""
         label, notes = "mean size of the Shapley value", (NOTE, SIZE_NOTE)
-        return ranking_of(self.names, means + self.offset, stds, receipt, kind=IMPORTANCE, label=label, notes=notes)
+        return ranking_of(self.names, means + self.offset, stds, receipt, kind=ShapImportance.KIND, label=label, notes=notes)
 
 
 def plan_shap_importance(reference: Reference, chains: int = CHAINS) -> ShapImportanceSummand:

@@ -155,8 +155,7 @@ class Shapley(LocalExplainer[Attribution]):
         else:
             clip = self._clip
         scales = Scales(len(raw), len(names), clip, width)
-        fn, rate = partial(vectors.clipped, scales), self.sampling_rate
-        question = sum_question(fn, scales.size, scales.l2_bound, rate)
+        question = sum_question(partial(vectors.clipped, scales), scales.size, scales.l2_bound, self.sampling_rate)
         sums = yield Ask(question, 1 - CLIP_SHARE if releases else 1.0)
         releases.append(sums)
         solved = reconcile(sums.value, sigma_of(sums), terms.n_rows_public, scales, self.model.lo + width / 2, outputs)
