@@ -91,7 +91,7 @@ def pane_content(pane: Pane) -> Content:
 def person_content(person: Person) -> Content:
     """The page of a person."""
     pane, e = person.pane, person.explanation
-    asked_model = pane.model is not None and e is not None
+    asked_model, said = pane.model is not None and e is not None, (person, e, person.counterfactuals)
     content: dict[str, object] = {
         "label_lines": label_lines(pane),
         "dataset": pane.dataset,
@@ -102,14 +102,9 @@ def person_content(person: Person) -> Content:
         "kinds": " and ".join(sorted({place.curve.kind for place in person.places})),
         "curves_claim": weakest(place.curve.band_claim for place in person.places) if person.places else None,
         "person": Table(("column", "value"), tuple((name, shown_text(value)) for name, value in person.point.items())),
-        "notes": _notes(person),
+        "notes": tuple(dict.fromkeys(note for result in said if result is not None for note in result.notes)),
     }
     return "person.html", content
-
-
-def _notes(person: Person) -> tuple[str, ...]:
-    results = (person, person.explanation, person.counterfactuals)
-    return tuple(dict.fromkeys(note for one in results if one is not None for note in one.notes))
 
 
 def usable_bins(bins: Bins, column: Column) -> Bins:
