@@ -16,9 +16,8 @@ import numpy as np
 import vitrail as vt
 from global_setup import DELTA, Case
 from vitrail.accounting import Cost, mu_of
-from vitrail.explain.accumulated_effects import EffectsSummand, plan_clipped_effects
-from vitrail.explain.joint_sum import Inputs, JointSum, released_histograms
-from vitrail.explain.partial_dependence import REFERENCE_SHARE, DependenceSummand
+from vitrail.explain.effects import REFERENCE_SHARE, DependenceSummand, EffectsSummand, plan_clipped_effects
+from vitrail.explain.joint_sum import JointSum, released_histograms
 from vitrail.explain.recipe import Ask, Recipe, Terms, drive
 from vitrail.releases import Release
 from vitrail.solve.curves.dependence import DependencePlan, plan_dependence
@@ -76,18 +75,18 @@ def drawn(
 ) -> Iterator[dict[str, Drawn]]:
     """Independent releases of the curves of these columns, all for one epsilon. ``kind``: "pdp" or "ale"."""
     total = mu_of(epsilon, DELTA)
-    inputs, terms = Inputs(case.private, case.model, None, 1.0, None), Terms.of(case.private, total)
+    terms = Terms.of(case.private, total)
     frame = case.given.data.frame
     plan: DependencePlan | EffectsPlan
     summand: DependenceSummand | EffectsSummand
     for _ in range(marginal_draws):
         if kind == "pdp":
-            ground = on_rows(case, frame, released_histograms(inputs, terms, REFERENCE_SHARE), total)
+            ground = on_rows(case, frame, released_histograms(terms, case.model, None, share=REFERENCE_SHARE), total)
             noise = terms.noise_of_mean(share=1 - ground.spent)
             plan = plan_dependence(ground.reference, features, noise, resolution=resolution)
             summand = DependenceSummand(case.model, plan)
         else:
-            ground = on_rows(case, frame, released_histograms(inputs, terms, focus=tuple(features)), total)
+            ground = on_rows(case, frame, released_histograms(terms, case.model, None, focus=tuple(features)), total)
             plan, ground = on_rows(case, frame, plan_clipped_effects(ground, tuple(features), {}), total)
             summand = EffectsSummand(case.model, plan)
         joint = JointSum((summand,), (1.0,))
@@ -105,7 +104,7 @@ def on_rows(case: Case, frame: object, recipe: Recipe[R], mu: float, target: str
     schema = case.schema if target is None else case.vault(target=True).schema
     rows = PublicRows(frame, schema, case.m, target, neighbours="replace-one", block_rows=BLOCK_ROWS)
 
-    def answer(ask: Ask, units: int, mu: float, step: int) -> Release:
+    def answer(ask: Ask, mu: float, step: int) -> Release:
         return rows.ask(ask.question, mu=mu, delta=DELTA)
 
     return drive(recipe, Cost.of_mu(mu).pico_mu_squared, answer)

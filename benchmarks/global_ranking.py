@@ -18,7 +18,7 @@ from global_ours import BLOCK_ROWS, on_rows
 from global_setup import DELTA, Bench, Case, Part
 from papers import tailoring_published as published
 from vitrail.accounting import mu_of
-from vitrail.explain.joint_sum import Inputs, JointSum, released_histograms
+from vitrail.explain.joint_sum import JointSum, released_histograms
 from vitrail.explain.permutation_importance import plan_importance
 from vitrail.explain.recipe import Terms
 from vitrail.solve.curves.importance import loss_of
@@ -132,10 +132,10 @@ def ours(case: Case, epsilon: float) -> np.ndarray:
     model, found = case.model, []
     data, total = case.vault(target=True), mu_of(epsilon, DELTA)
     loss = loss_of("squared", None, model, data.schema, data.target, None)
-    inputs, terms = Inputs(data, model, None, 1.0, None), Terms.of(data, total)
+    terms = Terms.of(data, total)
     frame = case.given.data.frame.assign(target=case.given.target)
     for _ in range(case.scale.marginal_draws):
-        ground = on_rows(case, frame, released_histograms(inputs, terms), total, "target")
+        ground = on_rows(case, frame, released_histograms(terms, model, None), total, "target")
         summand = plan_importance(ground.reference, case.names, loss)
         joint, mu = JointSum((summand,), (1.0,)), total * math.sqrt(1 - ground.spent)
         question = joint.question("importance")

@@ -15,8 +15,8 @@ import exact
 from local_draws import drawn_statistics, rehearsed
 from local_setup import DELTA, Bench, Case, Part, fitted
 from vitrail.accounting import mu_of
-from vitrail.explain.linear.moments import moments_question
-from vitrail.explain.linear.statistics import statistics_question
+from vitrail.explain.linear.fitting import moments_question
+from vitrail.explain.linear.local_linear import statistics_question
 from vitrail.solve.linear.problem import Labels, LocalProblem
 from vitrail.solve.linear.statistics import radius_of
 from vitrail.solve.linear.weights import Weight, polynomial, stable

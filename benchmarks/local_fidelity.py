@@ -15,7 +15,7 @@ import vitrail as vt
 from local_draws import drawn_statistics
 from local_setup import DELTA, Bench, Case, Part, fitted
 from vitrail.accounting import mu_of
-from vitrail.explain.linear.statistics import statistics_question
+from vitrail.explain.linear.local_linear import statistics_question
 from vitrail.solve.linear.labelled_rows import explain_on
 from vitrail.solve.linear.problem import LocalProblem
 from vitrail.solve.linear.statistics import radius_of

@@ -20,8 +20,8 @@ from local_setup import DELTA, Bench, Case, Part, fitted
 from papers.patel_published import algorithm_1
 from peers import synthetic as peer
 from vitrail.accounting import mu_of
-from vitrail.explain.linear.moments import moments_question
-from vitrail.explain.linear.statistics import statistics_question
+from vitrail.explain.linear.fitting import moments_question
+from vitrail.explain.linear.local_linear import statistics_question
 from vitrail.solve.linear.problem import LocalProblem
 from vitrail.solve.linear.statistics import LocalStatistics
 from vitrail.solve.linear.weights import Weight, polynomial, stable

@@ -20,8 +20,7 @@ from local_setup import Case
 from papers.patel_published import Rehearsal
 from vitrail.accounting import Cost
 from vitrail.explain.linear import Adaptive
-from vitrail.explain.linear.adaptive import Stream
-from vitrail.explain.linear.descent import Descended, descend
+from vitrail.explain.linear.descent import Descended, Stream, descend
 from vitrail.explain.recipe import Recipe, Terms, cost_of
 from vitrail.solve.linear.descent import Gradients, History, Past, step_sizes
 from vitrail.solve.linear.problem import LocalProblem

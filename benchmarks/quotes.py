@@ -27,6 +27,7 @@ import datasets
 import vitrail as vt
 from datasets import data_folder
 from running import Benchmark, Figure, Part, options_of, run
+from vitrail.explain.marginals import MarginalsExplainer
 
 DELTA = 1e-6
 EPSILONS = (0.3, 1.0)
@@ -79,7 +80,7 @@ def subject(folder: Path, name: str) -> Subject:
 
 
 EXPLAINERS: dict[str, Callable[[vt.PrivateData, vt.Model], Any]] = {
-    "marginals": lambda data, model: vt.marginals(data),
+    "marginals": lambda data, model: MarginalsExplainer(data),
     "local statistics": vt.LocalLinear,
     "shapley": vt.Shapley,
     "partial dependence": vt.PartialDependence,

@@ -199,7 +199,7 @@ def main() -> None:
     console.print(f"{data}\nBudget epsilon 1 at delta 1e-6, bill in {ledger}")
 
     step(3, "What would a pane cost, and how good would it be? The price tag is free")
-    console.print(f"[dim]{data.quote(vt.release(data, model), epsilon=0.9)}[/dim]")
+    console.print(f"[dim]{data.quote(vt.pane.PaneExplainer(data, model), epsilon=0.9)}[/dim]")
 
     step(4, "It buys the pane: who they are, what matters, what each column does, why and what if for anybody, epsilon 0.9")
     pane = vt.release(data, model, epsilon=0.9)

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 import vitrail as vt
+from vitrail.explain.marginals import MarginalsExplainer
+from vitrail.explain.private_rows import PrivateRowsExplainer
 from vitrail.explain.recipe import Conversation, GlobalExplainer, Recipe, Terms
 
 N_ROWS = 3000
@@ -143,11 +145,11 @@ def classes(data: vt.PrivateData, model: vt.Model) -> AtPoints:
 
 TABLE: list[Row] = [
     # marginals and private rows
-    Row("marginals", lambda data, model: vt.marginals(data)),
-    Row("private rows", lambda data, model: vt.private_rows(data), bands=False, questions=3),
+    Row("marginals", lambda data, model: MarginalsExplainer(data)),
+    Row("private rows", lambda data, model: PrivateRowsExplainer(data), bands=False, questions=3),
     Row(
         "private rows of two columns",
-        lambda data, model: vt.private_rows(data, columns=["age", "rich"]),
+        lambda data, model: PrivateRowsExplainer(data, columns=["age", "rich"]),
         bands=False,
         questions=2,
     ),
@@ -192,7 +194,7 @@ TABLE: list[Row] = [
         questions=2,
     ),
     # the pane
-    Row("pane", lambda data, model: vt.release(data, model, key="table"), epsilon=3.0, questions=None),
+    Row("pane", lambda data, model: vt.pane.PaneExplainer(data, model, key="table"), epsilon=3.0, questions=None),
     # local linear
     Row("local statistics", lambda data, model: vt.LocalLinear(data, model, key="table"), POINTS),
     Row(

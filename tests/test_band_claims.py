@@ -179,7 +179,7 @@ WORDS = re.compile(r"95(?:[\s\xa0]|\\u00a0)*(?:%|per ?cent)|nominal(?:ly)?\b", r
 def test_no_room_words_the_claim_by_itself() -> None:
     files = [path for room in ROOMS for path in sorted((SOURCES / room).rglob("*")) if path.suffix in (".py", ".html")]
     assert SOURCES / "show" / "templates" / "report.html" in files
-    files += [SOURCES / "explain" / f"{name}.py" for name in ("accumulated_effects", "permutation_importance", "joint_sum")]
+    files += [SOURCES / "explain" / f"{name}.py" for name in ("effects", "permutation_importance", "joint_sum")]
     assert len(files) > 50
     found = [str(path.relative_to(SOURCES)) for path in files if WORDS.search(path.read_text(encoding="utf-8"))]
     assert found == ["results/band_claim.py"]

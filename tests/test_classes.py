@@ -10,8 +10,8 @@ from sklearn.linear_model import LogisticRegression
 
 import vitrail as vt
 from vitrail.errors import InvalidInput, ModelError, SchemaError
-from vitrail.explain.linear.classes import ShiftedTargets, classes_question
-from vitrail.explain.linear.statistics import statistics_question
+from vitrail.explain.linear.classes import classes_question, shift_and_bound
+from vitrail.explain.linear.local_linear import statistics_question
 from vitrail.solve.linear.problem import LocalProblem
 from vitrail.solve.linear.statistics import scales_of
 from vitrail.solve.linear.weights import exponential, polynomial, stable
@@ -50,24 +50,24 @@ def test_targets_are_never_longer_than_the_bound(count: int, seed: int, sharp: f
     generator = np.random.default_rng(seed)
     likely = generator.dirichlet(np.full(count + 1, sharp), size=50)[:, :count]  # a class may be left out
     corners = np.concatenate((np.eye(count), np.zeros((1, count))))
-    labels = ShiftedTargets.of(count)
-    lengths = np.linalg.norm(2 * np.concatenate((likely, corners)) - 1 - labels.shift, axis=1)
-    assert lengths.max() <= labels.bound * (1 + 1e-12)
-    assert lengths[50:-1].max() == pytest.approx(labels.bound)
+    shift, bound = shift_and_bound(count)
+    lengths = np.linalg.norm(2 * np.concatenate((likely, corners)) - 1 - shift, axis=1)
+    assert lengths.max() <= bound * (1 + 1e-12)
+    assert lengths[50:-1].max() == pytest.approx(bound)
 
 
 @pytest.mark.parametrize("weight", [stable(), polynomial(), exponential(0.2)], ids=lambda weight: weight.name)
 def test_no_row_says_more_than_the_question_declares(weight: object) -> None:
     problems = [LocalProblem(SCHEMA, model, weight) for model in models()]
-    labels = ShiftedTargets.of(3)
-    scales = scales_of(problems[0], label_bound=labels.bound)
+    _, bound = shift_and_bound(3)
+    scales = scales_of(problems[0], label_bound=bound)
     raw = np.concatenate([SCHEMA.probe_rows(400), SCHEMA.read(rows(400))])
     points = SCHEMA.probe_rows(5)
     x, z = problems[0].encode(raw), problems[0].encode(points)
     d = x[:, None] - z[None]
     u = np.sqrt(scales.intercept**2 + np.square(d).sum(axis=2))
     # The worst labels there are, not only those that this model gives.
-    norms = weight(np.linalg.norm(d, axis=2)) * u * np.sqrt(u**2 + (scales.label * labels.bound) ** 2)
+    norms = weight(np.linalg.norm(d, axis=2)) * u * np.sqrt(u**2 + (scales.label * bound) ** 2)
     assert norms.max() <= scales.l2_bound
     question = classes_question(problems, points)
     assert np.linalg.norm(norms, axis=1).max() <= question.l2_bound
@@ -118,7 +118,7 @@ def test_together_is_cheaper_than_one_by_one(count: int, gain: float) -> None:
     data = data_of(100)
     problems = [LocalProblem(SCHEMA, model, stable()) for model in models(count)]
     raw = SCHEMA.read_points(POINT)
-    joint, single = scales_of(problems[0], label_bound=ShiftedTargets.of(count).bound), scales_of(problems[0])
+    joint, single = scales_of(problems[0], label_bound=shift_and_bound(count)[1]), scales_of(problems[0])
     together = data.quote(classes_question(problems, raw), mu=0.2)
     alone = data.quote(statistics_question(problems[0], raw), mu=0.2 / math.sqrt(count))
     # Noise on the slope's gradient to first order, as the module ``statistics`` states it.

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import vitrail as vt
 from vitrail.errors import InvalidInput, SchemaError
-from vitrail.explain.linear.statistics import statistics_question
+from vitrail.explain.linear.local_linear import statistics_question
 from vitrail.schema import View
 from vitrail.solve.linear.problem import LocalProblem
 from vitrail.solve.linear.statistics import scales_of

@@ -146,7 +146,7 @@ def codes(bench: Bench) -> Part:
                 code, _ = drive(
                     training(Terms.of(vault, mu), 784, CLIP),
                     Cost.of_mu(mu).pico_mu_squared,
-                    lambda ask, units, price, step, v=vault: v.ask(ask.question, mu=price),  # type: ignore[misc]
+                    lambda ask, price, step, v=vault: v.ask(ask.question, mu=price),  # type: ignore[misc]
                 )
             else:
                 release = vault.ask(moments_question(784, CLIP), epsilon=epsilon)

@@ -15,7 +15,7 @@ from local_stream import Third, non_adaptive, per_query_statistics, protocol, th
 from papers.patel_cases import problem_of
 from papers.patel_loss import published_phis
 from vitrail.accounting import mu_of
-from vitrail.explain.linear.moments import moments_question
+from vitrail.explain.linear.fitting import moments_question
 from vitrail.solve.linear.descent import Gradients
 from vitrail.solve.linear.problem import LocalProblem
 from vitrail.solve.linear.statistics import LocalStatistics, scales_of

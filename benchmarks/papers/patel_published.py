@@ -215,8 +215,8 @@ class Rehearsal:
         terms = Terms("rehearsal", schema, None, self.n_rows_public, "add-remove", DELTA, mu)
         return drive(recipe(terms), Cost.of_mu(mu).pico_mu_squared, self.answer)
 
-    def answer(self, ask: Ask, units: int, mu: float, step: int) -> Release:
-        question = ask.question
+    def answer(self, ask: Ask, mu: float, step: int) -> Release:
+        question, units = ask.question, Cost.of_mu(mu).pico_mu_squared
         if isinstance(question, Select):
             return self._choice(question.fn.__self__, units, mu)  # type: ignore[attr-defined]
         rows: GradientRows = question.fn  # type: ignore[attr-defined]

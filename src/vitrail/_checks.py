@@ -104,8 +104,8 @@ def function(name: str, value: object, *, of: str = "") -> None:
         raise InvalidInput(f"{_name(name, of)} is {value!r}; it must be a function of a block of rows")
 
 
-def names(name: str, value: object, known: Iterable[str]) -> tuple[str, ...]:
-    """Names of declared columns, each once; all of them for None.
+def names(name: str, value: object, known: Iterable[str], noun: str = "column") -> tuple[str, ...]:
+    """Names of declared columns (or of what ``noun`` says), each once; all of them for None.
 
     Examples
     --------
@@ -120,13 +120,13 @@ def names(name: str, value: object, known: Iterable[str]) -> tuple[str, ...]:
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise InvalidInput(f"{name} is {value!r}; give a list of names, such as [{declared[0]!r}]")
     if not value:
-        raise InvalidInput(f"{name} is empty; name at least one column, or leave it out for all of them")
+        raise InvalidInput(f"{name} is empty; name at least one {noun}, or leave it out for all of them")
     for column in value:
         if column not in declared:
             hint = did_you_mean(column, declared)
             raise InvalidInput(f"{name} names {column!r}, which is none of {', '.join(declared)}{hint and '.' + hint}")
         if list(value).count(column) > 1:
-            raise InvalidInput(f"{name} names {column!r} twice; name each column once")
+            raise InvalidInput(f"{name} names {column!r} twice; name each {noun} once")
     return tuple(value)
 
 

@@ -12,6 +12,7 @@ from error_rates import CONFIDENCE
 from explainer_table import SCHEMA, TABLE, model, rows
 from vitrail.errors import InvalidInput
 from vitrail.explain import recipe
+from vitrail.explain.marginals import MarginalsExplainer
 from vitrail.explain.recipe import Ask, Conversation
 from vitrail.vault.questions import bounded_sum
 
@@ -46,7 +47,7 @@ def test_a_whole_explainer_keeps_its_promise(row):
 
 @pytest.mark.usefixtures("planted_noise")
 def test_a_person_is_told_as_well_as_was_paid_for():
-    found = audited(vt.marginals(data(), bins=4))
+    found = audited(MarginalsExplainer(data(), bins=4))
     assert found.tightness > 0.6, str(found)
 
 

@@ -16,10 +16,9 @@ import pytest
 
 import vitrail as vt
 from error_rates import CONFIDENCE, planted_noise
-from vitrail.explain.accumulated_effects import EffectsSummand
+from vitrail.explain.effects import DependenceSummand, EffectsSummand
 from vitrail.explain.interactions import plan_pairs
 from vitrail.explain.joint_sum import JointSum
-from vitrail.explain.partial_dependence import DependenceSummand
 from vitrail.explain.permutation_importance import plan_importance
 from vitrail.explain.shap_global import plan_shap_dependence, plan_shap_importance
 from vitrail.solve.curves.dependence import plan_dependence

@@ -146,7 +146,7 @@ def test_nothing_is_charged_for_a_mistake() -> None:
         with pytest.raises(InvalidInput):
             vt.marginals(data, epsilon=0.1, **wrong)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="give the question a price"):
-        vt.marginals(data)()
+        vt.marginals(data)
     with pytest.raises(BudgetExceeded):
         vt.marginals(data, epsilon=1.1)
     assert data.budget.n_questions == 0

@@ -8,7 +8,7 @@ import pytest
 import vitrail as vt
 from vitrail.accounting import Cost, epsilon_of, rounded_up
 from vitrail.errors import ModelError
-from vitrail.explain.stand_in import MOST_EDGE_ROWS, edge_rows, try_model
+from vitrail.explain.quoted import MOST_EDGE_ROWS, edge_rows, try_model
 
 ROWS = 400
 SCHEMA = vt.Schema(

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import vitrail as vt
 from error_rates import CONFIDENCE, planted_noise
-from vitrail.explain.private_rows import counts_question, stars_of, tables_question
+from vitrail.explain.marginals import histogram_question
+from vitrail.explain.private_rows import COUNTS, stars_of, tables_question
 from vitrail.solve.private_tables import fine_bins, groups_of
 from vitrail.vault import rehearse
 
@@ -49,7 +50,7 @@ def alone(question: object, rows: dict[str, list[object]], row: int) -> np.ndarr
 @settings(max_examples=25, deadline=None)
 @given(rows=some_rows)
 def test_a_row_is_one_cell_of_every_table_and_one_bin_of_every_column(rows: dict[str, list[object]]) -> None:
-    for question, ones in ((counts_question(BINS), 5), (tables_question(BINS, GROUPS, PAIRS), len(PAIRS))):
+    for question, ones in ((histogram_question(BINS, COUNTS), 5), (tables_question(BINS, GROUPS, PAIRS), len(PAIRS))):
         first, second = alone(question, rows, 0), alone(question, rows, 1)
         assert set(np.unique(first)) <= {0.0, 1.0}
         assert first.sum() == ones  # so the squared norm is exactly that
@@ -63,7 +64,7 @@ def test_the_stated_bounds_hold_exactly_and_are_tight(pairs: list[tuple[int, int
     assert Fraction(question.l2_bound) ** 2 >= len(pairs)
     assert question.l2_bound == pytest.approx(math.sqrt(len(pairs)), rel=1e-11)
     assert sum(len(seconds) for _, seconds in stars_of(pairs)) == len(pairs)
-    counts = counts_question(BINS)
+    counts = histogram_question(BINS, COUNTS)
     assert counts.replace_bound is not None
     assert Fraction(counts.l2_bound) ** 2 >= 5
     assert Fraction(counts.replace_bound) ** 2 >= 10
@@ -78,7 +79,7 @@ def test_rows_are_counted_whole_not_clipped() -> None:
         "pay": np.full(n, 0),
         "job": np.full(n, "c"),
     }
-    for question, ones in ((counts_question(BINS), 5), (tables_question(BINS, GROUPS, PAIRS), len(PAIRS))):
+    for question, ones in ((histogram_question(BINS, COUNTS), 5), (tables_question(BINS, GROUPS, PAIRS), len(PAIRS))):
         counted = rehearse(question, rows, SCHEMA, mu=100.0, n_rows_public=n, draws=1, block_rows=4096)[0]
         full = counted[counted > n / 2]
         assert len(full) == ones
@@ -87,7 +88,7 @@ def test_rows_are_counted_whole_not_clipped() -> None:
 
 @pytest.mark.parametrize("which", ["counts", "tables"])
 def test_an_audit_at_the_bound_does_not_refute_the_price(which: str) -> None:
-    question = counts_question(BINS) if which == "counts" else tables_question(BINS, GROUPS, PAIRS)
+    question = histogram_question(BINS, COUNTS) if which == "counts" else tables_question(BINS, GROUPS, PAIRS)
     mu = 1.0
     row = {"age": [3], "weight": [0.5], "sex": ["Male"], "pay": [7], "job": ["c"]}
     nobody: dict[str, list[object]] = {name: [] for name in row}

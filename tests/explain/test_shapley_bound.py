@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import vitrail as vt
-from vitrail.explain.shapley import ClippedVectors, NormHistogram, RowVectors, norms_of
+from vitrail.explain.shapley import RowVectors, norms_of
 from vitrail.solve.coalitions import Chains, Scales, clip_edges, point_key, ranks_of
 from vitrail.vault.rows.block import Block
 from vitrail.vault.rows.predictions import Predictions
@@ -198,7 +199,7 @@ def test_no_row_is_longer_than_stated(rows, points, clip, n_permutations):
     points = np.column_stack([points, [0, 1, 2]]).astype(float)
     unclipped = vectors_of(wild, points, n_permutations)
     scales = Scales(3, 3, clip, 4.0)
-    vectors = ClippedVectors(unclipped, scales)(block_of(rows))
+    vectors = unclipped.clipped(scales, block_of(rows))
     assert vectors.shape == (8, scales.size)
     before = norms_of(unclipped(block_of(rows))[0])
     after = norms_of(vectors[:, :-2].reshape(8, 3, 3))
@@ -213,13 +214,13 @@ def test_the_bound_is_reached():
     """Clipped at every point, with an output at the end of the range: no smaller bound would do."""
     unclipped = vectors_of(lambda x: 4 * x[:, 0] - 2, np.array([[1.0, 0.0, 0.0], [1.0, 1.0, 1.0]]))
     scales = Scales(2, 3, 1.5, 4.0)
-    row = ClippedVectors(unclipped, scales)(block_of(np.array([[0.0, 0.0, 0.0]])))
+    row = unclipped.clipped(scales, block_of(np.array([[0.0, 0.0, 0.0]])))
     assert math.isclose(np.linalg.norm(row), scales.l2_bound, rel_tol=1e-11)
 
 
 def test_a_row_has_the_same_bits_in_any_company():
     points = np.array([[0.9, 0.2, 2.0], [0.1, 0.5, 0.0]])
-    fn = ClippedVectors(vectors_of(entangled, points, 2), Scales(2, 3, 0.3, 4.0))
+    fn = partial(vectors_of(entangled, points, 2).clipped, Scales(2, 3, 0.3, 4.0))
     rows = some_rows(32)
     together = fn(block_of(rows))
     for place in (0, 5, 31):
@@ -254,12 +255,12 @@ def test_the_histogram_of_norms_gets_one_from_every_row():
     """A total of 1 in shares of 1/Q: norm at most 1, and two rows at most sqrt(2) apart."""
     points = np.array([[0.9, 0.2, 2.0], [0.1, 0.5, 0.0], [0.0, 1.0, 1.0]])
     edges = clip_edges(4.0, 3)
-    counted = NormHistogram(vectors_of(wild, points), edges)(block_of(some_rows(64)))
+    counted = vectors_of(wild, points).norm_shares(edges, block_of(some_rows(64)))
     np.testing.assert_allclose(counted.sum(axis=1), 1.0, rtol=1e-12)
     assert (counted >= 0).all()
     assert (np.linalg.norm(counted, axis=1) <= 1 + 1e-12).all()
     assert (np.linalg.norm(counted[:, None] - counted, axis=2) <= math.sqrt(2) + 1e-12).all()
-    same_and_far = NormHistogram(vectors_of(wild, POINT[None]), edges)(block_of(np.array([POINT, [0.1, 0.2, 2.0]])))
+    same_and_far = vectors_of(wild, POINT[None]).norm_shares(edges, block_of(np.array([POINT, [0.1, 0.2, 2.0]])))
     assert math.isclose(np.linalg.norm(same_and_far[0] - same_and_far[1]), math.sqrt(2))  # no smaller bound would do
     norms = norms_of(vectors_of(wild, points)(block_of(some_rows(64)))[0])
     above = (norms > edges[-2]).mean()

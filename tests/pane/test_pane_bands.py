@@ -59,6 +59,6 @@ def test_the_claims_are_in_the_file(made):
 
 def test_a_quote_says_what_its_bands_would_claim(made):
     data = opened()
-    accuracy = data.quote(vt.release(data, made.model), epsilon=1.0).result.accuracy()["global report"]
+    accuracy = data.quote(vt.pane.PaneExplainer(data, made.model), epsilon=1.0).result.accuracy()["global report"]
     assert accuracy.count("(not calibrated)") == 2
     assert accuracy.count("(95 %)") == 1

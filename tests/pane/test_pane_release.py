@@ -144,7 +144,7 @@ def test_what_is_noise_alone_is_left_out_and_leaves_its_share():
 
 def test_a_quote_tells_the_price_and_what_it_buys_and_charges_nothing():
     data = opened(budget=1.0)
-    explainer = vt.release(data, MODEL)
+    explainer = PaneExplainer(data, MODEL)
     assert "not bought yet" in repr(explainer)
     quote = data.quote(explainer, epsilon=1.0)
     assert quote.fits

@@ -176,7 +176,7 @@ def ask(
 
     def local(rows: PrivateData, name: MethodName = "auto") -> LocalLinear:
         explainer = LocalLinear(rows, chosen, method=name, weight=distance, key=model.key)
-        explainer.read(points)  # what is wrong with them is said, also where the method does not ask about points
+        explainer.read_points(points)  # what is wrong with them is said, also where the method does not ask about points
         return explainer
 
     def pay(explainer: Callable[[PrivateData], GlobalExplainer[B]], answer: Callable[[B], Attribution]) -> None:

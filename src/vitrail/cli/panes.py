@@ -93,7 +93,7 @@ def explain(
         point,
         desired_class=class_of(desired),
         total_CFs=count,
-        method=chosen,  # type: ignore[arg-type]  # one of METHODS
+        method=chosen,
         bands=bands,
     )
     give(output, "the explanation", explained.to_json(), lambda: print_person(explained), {".html": explained.to_html})

@@ -24,7 +24,7 @@ from ..results.counterfactuals import Counterfactuals
 from ..results.marginals import Marginals
 from ..results.report import Report
 from ..show.attributions import HALF_BAR, MOST_POINTS, bar_numbers, bars_of, caution_of, sentence_of
-from ..show.rankings import ranking_table
+from ..show.curves import ranking_table
 from ..show.tables import aligned_numbers, printable
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ..accounting import JsonValue
+    from ..pane.pages import Person
     from ..pane.pane import Pane
-    from ..pane.person import Person
     from .declarations import OutputOptions
 
 

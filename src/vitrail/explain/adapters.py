@@ -14,10 +14,10 @@ Examples
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from .._types import Floats
 from ..errors import InvalidInput
@@ -28,12 +28,7 @@ if TYPE_CHECKING:
 
 
 def from_partial_dependence(
-    feature: str,
-    *,
-    grid_resolution: int = 100,
-    percentiles: tuple[float, float] = (0.05, 0.95),
-    custom_values: Mapping[str, ArrayLike] | None = None,
-    response_method: Literal["auto", "predict_proba", "decision_function"] = "auto",
+    feature: str, **options: object
 ) -> Callable[[object, pd.DataFrame], tuple[NDArray[np.generic], Floats]]:
     """``sklearn.inspection.partial_dependence`` of one column, for ``AnyCurve``.
 
@@ -41,9 +36,9 @@ def from_partial_dependence(
     ----------
     feature : str
         The column.
-    grid_resolution, percentiles, custom_values, response_method
-        As for ``partial_dependence``. Without ``custom_values``, such as ``{"age": [20, 40, 60]}``, the grid is that of the
-        group's own rows, and interpolated on the public one.
+    **options
+        As for ``partial_dependence``: ``grid_resolution``, ``percentiles``, ``response_method``. Without ``custom_values``,
+        such as ``{"age": [20, 40, 60]}``, the grid is that of the group's own rows, and interpolated on the public one.
 
     Examples
     --------
@@ -59,39 +54,23 @@ def from_partial_dependence(
     def explain(model: object, X: pd.DataFrame) -> tuple[NDArray[np.generic], Floats]:
         from sklearn.inspection import partial_dependence
 
-        grid: dict[str, Any] = {"grid_resolution": grid_resolution, "percentiles": percentiles}
-        if custom_values is not None:  # older versions of scikit-learn do not know the word
-            grid["custom_values"] = dict(custom_values)
         # Whole numbers on a grid of fractions would be cut off by newer versions of scikit-learn.
         X = X.astype({name: np.float64 for name in X.columns if X[name].dtype.kind in "iu"})
         categorical = [name for name in X.columns if X[name].dtype.kind not in "biuf"]
-        average = partial_dependence(
-            _estimator(model),
-            X,
-            [feature],
-            kind="average",
-            categorical_features=categorical or None,
-            response_method=response_method,
-            **grid,
-        )
+        given = {"kind": "average", "categorical_features": categorical or None, **options}
+        average = partial_dependence(_estimator(model), X, [feature], **given)
         return average["grid_values"][0], np.asarray(average["average"], dtype=np.float64)[0]
 
     return explain
 
 
-def from_permutation_importance(
-    *,
-    n_repeats: int = 5,
-    scoring: str | Callable[..., float] | None = None,
-    max_samples: float = 1.0,
-    random_state: int | None = None,
-) -> Callable[[object, pd.DataFrame, pd.Series], Mapping[str, float]]:
+def from_permutation_importance(**options: object) -> Callable[[object, pd.DataFrame, pd.Series], Mapping[str, float]]:
     """``sklearn.inspection.permutation_importance`` of all columns, for ``AnyRanking``.
 
     Parameters
     ----------
-    n_repeats, scoring, max_samples, random_state
-        As for ``permutation_importance``, such as ``scoring="neg_log_loss"``.
+    **options
+        As for ``permutation_importance``, such as ``n_repeats=3`` or ``scoring="neg_log_loss"``.
 
     Examples
     --------
@@ -107,15 +86,7 @@ def from_permutation_importance(
     def rank(model: object, X: pd.DataFrame, y: pd.Series) -> Mapping[str, float]:
         from sklearn.inspection import permutation_importance
 
-        importances = permutation_importance(
-            _estimator(model),
-            X,
-            y,
-            n_repeats=n_repeats,
-            scoring=scoring,
-            max_samples=max_samples,
-            random_state=random_state,
-        )
+        importances = permutation_importance(_estimator(model), X, y, **options)
         return dict(zip(X.columns, importances.importances_mean.tolist(), strict=True))
 
     return rank

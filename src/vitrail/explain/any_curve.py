@@ -24,9 +24,8 @@ from ..errors import InvalidInput
 from ..results import Curve
 from ..results.band_claim import TWO_SIDED_95, claim_of
 from ..schema import Level, Numeric, Schema
-from ..vault import GroupedSum, PrivateData
-from .group_task import GroupExplainer, Grouping, Isolation, Retrain, finite, level_text
-from .recipe import Ask, Conversation, GlobalExplainer, Recipe, Terms
+from .group_task import OnGroups, finite, level_text, numbers
+from .recipe import Conversation, Recipe, Terms
 
 SMALL_NOISE = 0.02
 """Standard deviation of the noise to aim at, as a share of ``y_range``."""
@@ -35,40 +34,27 @@ MOST_WHOLE_NUMBERS = 40
 MOST_POINTS = 10_000
 
 
-class AnyCurve(GlobalExplainer[Curve]):
+@dataclass(eq=False, kw_only=True)
+class AnyCurve(OnGroups[Curve]):
     """The curve that any explainer draws, from private rows.
 
     Parameters
     ----------
-    data : PrivateData
-        The rows.
-    explainer : callable
-        ``explainer(model, X)``, or ``explainer(model, X, y)`` if it takes a third argument. ``X`` is a pandas data frame of
-        one group's rows in original units, without the target, ``y`` the target. It returns ``(x, y)`` arrays of any length,
-        a dictionary, a Series, a frame with a column ``eff`` (as PyALE does), or one number per point of ``x_grid``.
+    data, explainer, model, retrain, groups, isolation, timeout_seconds, key
+        As for every explainer of groups (:class:`~vitrail.explain.group_task.OnGroups`). The explainer returns ``(x, y)``
+        arrays of any length, a dictionary, a Series, a frame with a column ``eff`` (as PyALE does), or one number per point
+        of ``x_grid``. If ``groups`` is not given, as many as make the noise 2 % of ``y_range``.
     x_grid : array, list of levels, or name of a column
         The public grid of the curve. Curves over numbers are interpolated there; of levels, those that a group's curve
         leaves out get ``default``. A column's grid comes from the schema.
     y_range : (float, float)
         Between which every group's curve is clipped. Noise is proportional to its width.
-    model : object, optional
-        What the explainer gets: as it is, or if it is a ``vitrail.Model`` as an object with ``predict(frame)``.
-    retrain : callable, optional
-        Instead of a model: ``retrain(frame)`` trains one on a group's rows, the target included. Then the promise covers
-        the rows that train the models; the curve explains those models, not one that was trained elsewhere.
-    groups : int, optional
-        How many groups. If not given, as many as make the noise 2 % of ``y_range``, while each has about 50 rows at least
-        (200 to train on).
     default : float or array, optional
         The curve of an empty, failing or late group; the middle of ``y_range`` if not given.
     name : str, optional
         What the curve is about; the column if ``x_grid`` names one.
     y_label : str, optional
         What its values are.
-    isolation, timeout_seconds
-        As for :class:`~vitrail.GroupedSum`.
-    key : str, optional
-        A name for the explainer and the model; with it, asking again replays the stored answer, free.
 
     Examples
     --------
@@ -87,62 +73,30 @@ class AnyCurve(GlobalExplainer[Curve]):
     np.True_
     """
 
-    def __init__(
-        self,
-        data: PrivateData,
-        explainer: GroupExplainer,
-        *,
-        x_grid: ArrayLike | str,
-        y_range: tuple[float, float],
-        model: object = None,
-        retrain: Retrain | None = None,
-        groups: int | None = None,
-        default: ArrayLike | None = None,
-        name: str | None = None,
-        y_label: str = "model output",
-        isolation: Isolation = "process",
-        timeout_seconds: float = 60.0,
-        key: str | None = None,
-    ) -> None:
-        if not isinstance(data, PrivateData):
-            raise InvalidInput(f"data is {type(data).__name__}; AnyCurve explains from the rows of a PrivateData")
-        self._low, self._high = _checked_range(y_range)
-        self._grid, axis = grid_of(x_grid, data.schema)
-        self._default = _checked_default(default, self._low, self._high, len(self._grid))
-        self._data, self._name, self._y_label = data, axis if name is None else str(name), str(y_label)
-        reader = CurveReader(self._grid, self._default)
-        self._grouping = Grouping(
-            "AnyCurve", data, explainer, reader, model, retrain, groups, isolation, timeout_seconds, key
-        )
+    x_grid: ArrayLike | str
+    y_range: tuple[float, float]
+    default: ArrayLike | None = None
+    name: str | None = None
+    y_label: str = "model output"
 
-    def __repr__(self) -> str:
-        grid = f"{len(self._grid)} grid points"
-        return f"AnyCurve({self._data!r}, {self._name}, {grid}, y_range=({self._low:g}, {self._high:g}))"
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._low, self._high = _checked_range(self.y_range)
+        self._grid, axis = grid_of(self.x_grid, self.data.schema)
+        self._default = _checked_default(self.default, self._low, self._high, len(self._grid))
+        self._name = axis if self.name is None else str(self.name)
 
     def conversation(self) -> Conversation[Curve]:
         """One grouped sum, for the whole price."""
         grid: list[JsonValue] = list(self._grid.numbers or map(level_text, self._grid.levels or ()))
-        identity = self._grouping.identity(
-            "any curve", grid=grid, range=[self._low, self._high], default=list(self._default)
-        )
-        return Conversation(self._data, self._recipe, f"any curve: {self._name}", identity, models=self._grouping.models)
+        identity = self.identity("any curve", grid=grid, range=[self._low, self._high], default=list(self._default))
+        return Conversation(self.data, self._recipe, f"any curve: {self._name}", identity, models=self.models)
 
     def _recipe(self, terms: Terms) -> Recipe[Curve]:
-        grid, grouping = self._grid, self._grouping
-        groups = grouping.count(terms, math.sqrt(len(grid)), SMALL_NOISE)
-        question = GroupedSum(
-            grouping.task,
-            len(grid),
-            low=self._low,
-            high=self._high,
-            groups=groups,
-            default=np.array(self._default),
-            isolation=grouping.isolation,
-            timeout_seconds=grouping.timeout_seconds,
-        )
-        release = yield Ask(question, share=1.0)
-        assert release.sigma is not None
-        mean, std = release.parts["mean"], release.sigma / groups
+        grid = self._grid
+        groups = self.count(terms, math.sqrt(len(grid)), SMALL_NOISE)
+        reader, limits = CurveReader(grid, self._default), {"low": self._low, "high": self._high}
+        mean, std, release = yield from self.ask(reader, len(grid), groups, default=np.array(self._default), **limits)
         # The mean of clipped curves lies in the range; what noise put outside is brought back, bands and all.
         y, lower, upper = (np.clip(mean + shift * TWO_SIDED_95 * std, self._low, self._high) for shift in (0, -1, 1))
         return Curve(
@@ -150,15 +104,15 @@ class AnyCurve(GlobalExplainer[Curve]):
             kind="any curve",
             x=np.array(grid.numbers) if grid.levels is None else grid.levels,
             y=y,
-            guarantee=grouping.promise(terms, release),
+            guarantee=self.promise(terms, release),
             cost=release.cost,
             band_claim=claim_of("any curve"),
             lower=lower,
             upper=upper,
             std=np.full(len(grid), std),
             x_label=self._name,
-            y_label=self._y_label,
-            notes=grouping.notes(terms, groups),
+            y_label=str(self.y_label),
+            notes=self.notes(terms, groups),
             categorical=grid.levels is not None,
         )
 
@@ -198,13 +152,10 @@ def grid_of(x_grid: object, schema: Schema) -> tuple[CurveGrid, str]:
         if len({level_text(level) for level in levels}) < len(levels):
             raise InvalidInput("x_grid names a level twice; every level must be different")
         return CurveGrid(None, levels), "level"
-    try:
-        numbers = points.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput("x_grid holds something that is neither a number nor a text") from error
-    if not np.isfinite(numbers).all() or (np.diff(numbers) <= 0).any():
+    grid = numbers(points, "x_grid holds something that is neither a number nor a text")
+    if not np.isfinite(grid).all() or (np.diff(grid) <= 0).any():
         raise InvalidInput("x_grid must be finite and increase from point to point")
-    return CurveGrid(tuple(numbers.tolist()), None), "x"
+    return CurveGrid(tuple(grid.tolist()), None), "x"
 
 
 def _checked_range(y_range: object) -> tuple[float, float]:
@@ -222,13 +173,13 @@ def _checked_range(y_range: object) -> tuple[float, float]:
 
 
 def _checked_default(default: ArrayLike | None, low: float, high: float, size: int) -> tuple[float, ...]:
-    try:
-        values = np.broadcast_to(np.asarray((low + high) / 2 if default is None else default, dtype=np.float64), (size,))
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(f"default is neither a number nor an array of length {size}") from error
+    wrong = f"default is neither a number nor an array of length {size}"
+    values = numbers((low + high) / 2 if default is None else default, wrong)
+    if values.shape not in ((), (size,)):
+        raise InvalidInput(wrong)
     if not ((values >= low) & (values <= high)).all():  # a NaN fails both
         raise InvalidInput(f"default must lie inside y_range ({low:g}, {high:g})")
-    return tuple(values.tolist())
+    return tuple(np.broadcast_to(values, (size,)).tolist())
 
 
 # --- what an explainer may return ------------------------------------------------------------------------------------
@@ -260,11 +211,9 @@ class CurveReader:
         return self._of_numbers(x, y) if self.grid.numbers is not None else self._of_levels(x, y)
 
     def _of_numbers(self, x: Sequence[object], y: Floats) -> Floats:
-        try:
-            points = finite(np.asarray(x, dtype=np.float64), "explainer")
-        except (TypeError, ValueError) as error:
-            raise InvalidInput("the explainer returned points that are no numbers, while x_grid holds numbers") from error
-        points, index = np.unique(points, return_inverse=True)  # sorted; a point that was named twice gets its mean
+        given = numbers(x, "the explainer returned points that are no numbers, while x_grid holds numbers")
+        # Sorted; a point that was named twice gets its mean.
+        points, index = np.unique(finite(given, "explainer"), return_inverse=True)
         return np.interp(self.grid.numbers or (), points, np.bincount(index, y) / np.bincount(index))
 
     def _of_levels(self, x: Sequence[object], y: Floats) -> Floats:
@@ -300,10 +249,7 @@ def _x_and_y(returned: object) -> tuple[Sequence[object] | None, Floats]:
 
 
 def _numbers(values: object) -> Floats:
-    try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(f"the explainer returned {type(values).__name__}, which is no array of numbers") from error
+    return numbers(values, f"the explainer returned {type(values).__name__}, which is no array of numbers")
 
 
 def _shape(numbers: Floats) -> str:

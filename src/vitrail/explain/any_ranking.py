@@ -25,34 +25,29 @@ from .._types import Floats
 from ..errors import InvalidInput
 from ..results import Ranking
 from ..results.band_claim import claim_of
-from ..vault import GroupedSum, PrivateData
-from .group_task import GroupExplainer, Grouping, Isolation, Retrain, finite, level_text
-from .recipe import Ask, Conversation, GlobalExplainer, Recipe, Terms
+from .group_task import OnGroups, finite, level_text, numbers
+from .recipe import Conversation, Recipe, Terms
 
 SMALL_NOISE = 0.25
 """Standard deviation of the noise of a mean score to aim at, in ranks."""
 MOST_ITEMS = 10_000
 
 
-class AnyRanking(GlobalExplainer[Ranking]):
+@dataclass(eq=False, kw_only=True)
+class AnyRanking(OnGroups[Ranking]):
     """The order in which any explainer ranks items, from private rows.
 
     Parameters
     ----------
-    data : PrivateData
-        The rows.
-    ranker : callable
-        ``ranker(model, X)``, or ``ranker(model, X, y)`` if it takes a third argument. ``X`` is a pandas data frame of one
-        group's rows in original units, without the target, ``y`` the target. It returns the items in order, the best
-        first; or a score per item, higher is better: an array in the order of ``items``, a dictionary, a Series, or what
-        sklearn's ``permutation_importance`` returns. Of scores, only the order counts.
+    data, explainer, model, retrain, groups, isolation, timeout_seconds, key
+        As for every explainer of groups (:class:`~vitrail.explain.group_task.OnGroups`). The explainer returns the items in
+        order, the best first; or a score per item, higher is better: an array in the order of ``items``, a dictionary, a
+        Series, or what sklearn's ``permutation_importance`` returns. Of scores, only the order counts. If ``groups`` is not
+        given, as many as make the noise of a mean score a quarter of a rank.
     items : list of str, optional
         What is ranked; the columns without the target if not given.
     top_k : int, optional
         Ask for the first so many items only, and in return get less noise.
-    model, retrain, groups, isolation, timeout_seconds, key
-        As for :class:`~vitrail.AnyCurve`. If ``groups`` is not given, as many as make the noise of a mean score a quarter of
-        a rank, while each has about 50 rows at least (200 to train on).
 
     Examples
     --------
@@ -69,69 +64,39 @@ class AnyRanking(GlobalExplainer[Ranking]):
     ('age', 'dose', 'noise')
     """
 
-    def __init__(
-        self,
-        data: PrivateData,
-        ranker: GroupExplainer,
-        *,
-        items: Iterable[str] | None = None,
-        top_k: int | None = None,
-        model: object = None,
-        retrain: Retrain | None = None,
-        groups: int | None = None,
-        isolation: Isolation = "process",
-        timeout_seconds: float = 60.0,
-        key: str | None = None,
-    ) -> None:
-        if not isinstance(data, PrivateData):
-            raise InvalidInput(f"data is {type(data).__name__}; AnyRanking explains from the rows of a PrivateData")
-        self._data, self._top_k = data, top_k
-        self._items = _checked_items(data.feature_schema.names if items is None else items)
-        self._points = points_of_ranks(len(self._items), top_k)
-        reader = RankingReader(self._items)
-        self._grouping = Grouping(
-            "AnyRanking", data, ranker, reader, model, retrain, groups, isolation, timeout_seconds, key
-        )
+    items: Iterable[str] | None = None
+    top_k: int | None = None
 
-    def __repr__(self) -> str:
-        return f"AnyRanking({self._data!r}, {len(self._items)} items)"
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._items = _checked_items(self.data.feature_schema.names if self.items is None else self.items)
+        self._points = points_of_ranks(len(self._items), self.top_k)
 
     def conversation(self) -> Conversation[Ranking]:
         """One grouped sum, for the whole price."""
-        identity = self._grouping.identity("any ranking", items=list(self._items), top_k=self._top_k)
-        label = f"any ranking of {len(self._items)} items"
-        return Conversation(self._data, self._recipe, label, identity, models=self._grouping.models)
+        identity = self.identity("any ranking", items=list(self._items), top_k=self.top_k)
+        return Conversation(self.data, self._recipe, f"any ranking of {len(self._items)} items", identity, self.models)
 
     def _recipe(self, terms: Terms) -> Recipe[Ranking]:
-        points, n_items, grouping = self._points, len(self._items), self._grouping
-        groups = grouping.count(terms, float(np.linalg.norm(points - points[::-1])), SMALL_NOISE, votes=True)
-        question = GroupedSum(
-            grouping.task,
-            n_items,
-            groups=groups,
-            isolation=grouping.isolation,
-            timeout_seconds=grouping.timeout_seconds,
-            rank_points=points,
-        )
-        release = yield Ask(question, share=1.0)
-        assert release.sigma is not None
-        mean, std = release.parts["mean"], release.sigma / groups
+        points, n_items = self._points, len(self._items)
+        groups = self.count(terms, float(np.linalg.norm(points - points[::-1])), SMALL_NOISE, votes=True)
+        mean, std, release = yield from self.ask(RankingReader(self._items), n_items, groups, rank_points=points)
         ranking = Ranking(
             items=self._items,
             scores=mean - mean.mean() + points.mean(),
-            guarantee=grouping.promise(terms, release),
+            guarantee=self.promise(terms, release),
             cost=release.cost,
             band_claim=claim_of("any ranking"),
             std=np.full(n_items, std * math.sqrt(1 - 1 / n_items)),
             own_std=np.full(n_items, std),
             score_label=f"mean points of a group ({points[0]:g} where it is first)",
             notes=(
-                *grouping.notes(terms, groups),
+                *self.notes(terms, groups),
                 "Confidence in a pair is from the noise law, with nothing known beforehand: that the groups' votes without "
                 "noise would put the two in this order.",
             ),
         )
-        return ranking if self._top_k is None else first_of(ranking, self._top_k)
+        return ranking if self.top_k is None else first_of(ranking, self.top_k)
 
 
 def points_of_ranks(n_items: int, top_k: int | None = None) -> Floats:
@@ -153,20 +118,12 @@ def first_of(ranking: Ranking, k: int) -> Ranking:
     best = ranking.order[: k + 1]
     sure = ranking.confidence_in(best[k - 1], best[k])
     kept = [ranking.items.index(item) for item in best[:k]]
-    assert ranking.std is not None
-    assert ranking.own_std is not None
-    return replace(
-        ranking,
-        items=best[:k],
-        scores=ranking.scores[kept],
-        std=ranking.std[kept],
-        own_std=ranking.own_std[kept],
-        notes=(
-            *ranking.notes,
-            f"Of {len(ranking)} items, the next is {best[k]!r}; {best[k - 1]!r} is truly above it with a confidence of "
-            f"{100 * sure:.0f} %.",
-        ),
+    scores, std, own_std = (np.asarray(values)[kept] for values in (ranking.scores, ranking.std, ranking.own_std))
+    note = (
+        f"Of {len(ranking)} items, the next is {best[k]!r}; {best[k - 1]!r} is truly above it with a confidence of "
+        f"{100 * sure:.0f} %."
     )
+    return replace(ranking, items=best[:k], scores=scores, std=std, own_std=own_std, notes=(*ranking.notes, note))
 
 
 def _checked_items(items: object) -> tuple[str, ...]:
@@ -218,10 +175,7 @@ class RankingReader:
             missing = next(item for index, item in enumerate(self.items) if index not in indices)
             raise InvalidInput(f"the ranker returned no score for item {missing!r}")
         scores = np.empty(len(self.items))
-        try:
-            scores[indices] = np.asarray(list(values), dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise InvalidInput("the ranker returned scores that are no numbers") from error
+        scores[indices] = numbers(list(values), "the ranker returned scores that are no numbers")
         return finite(scores, "ranker")
 
     def _indices(self, names: Iterable[object]) -> list[int]:

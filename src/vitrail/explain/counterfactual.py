@@ -31,10 +31,9 @@ tests/audit/test_counterfactual_audit.py.
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Literal, get_args
 
@@ -48,24 +47,14 @@ from ..model import Model
 from ..releases import Release
 from ..results.class_picture import By, ClassPicture, block_weights
 from ..schema.bins import Bins
-from ..solve.counterfactual.classes import Classes, listed
-from ..solve.counterfactual.codes import (
-    MOST_FEATURES,
-    ROW_CELLS,
-    TRAINING_STEPS,
-    UNITS,
-    AnyCode,
-    IdentityCode,
-    Layer,
-    NetworkCode,
-    code_of,
-    first_code,
-)
+from ..solve.counterfactual import codes
+from ..solve.counterfactual.classes import Classes
+from ..solve.counterfactual.codes import TRAINING_STEPS, AnyCode, IdentityCode, Layer, NetworkCode, code_of, first_code
 from ..solve.counterfactual.fitted import FittedCounterfactual
 from ..solve.private_tables import fine_bins
 from ..vault import Block, BoundedSum, GramSum, PrivateData, ProductSum
 from .private_rows import MOST_COLUMNS, private_rows_recipe
-from .recipe import Ask, Conversation, GlobalExplainer, Recipe, Terms, cost_of, scaled
+from .recipe import Ask, Conversation, Given, GlobalExplainer, Recipe, Terms, cost_of, key_of, scaled
 
 Latent = Literal["auto", "none", "linear", "sigmoid", "network"]
 
@@ -119,7 +108,7 @@ def moments_question(features: int, scale: float) -> GramSum:
 
 def _grid_rows(scale: float) -> Callable[[Block], Floats]:
     """z of a block: features cut to length ``scale``, on the grid (rounded down: no row gets longer)."""
-    return lambda block: np.asarray(np.floor(shortened(block.features, scale) * scale * ROW_CELLS) / ROW_CELLS)
+    return lambda block: np.asarray(np.floor(shortened(block.features, scale) * scale * codes.ROW_CELLS) / codes.ROW_CELLS)
 
 
 def mean_question(features: int, scale: float) -> BoundedSum:
@@ -148,7 +137,7 @@ def step_question(code: NetworkCode, step: int, before: Release | None = None) -
 
 
 def training(
-    terms: Terms, features: int, scale: float, n_steps: int = TRAINING_STEPS, units: int = UNITS
+    terms: Terms, features: int, scale: float, n_steps: int = TRAINING_STEPS, units: int = codes.UNITS
 ) -> Recipe[tuple[NetworkCode, list[Release]]]:
     """Train a network: the mean row, then one question a step."""
     n, releases = terms.n_rows_public, [(yield Ask(mean_question(features, scale), MEAN_SHARE))]
@@ -209,22 +198,18 @@ class ClassSums:
 
     def question(self) -> BoundedSum:
         """The sum to ask for."""
-        return BoundedSum(
-            self,
-            size=self.n_classes * self.width,
-            l2_bound=HAIR,
-            replace_bound=math.sqrt(2.0) * HAIR,
-            label=f"counterfactuals: prototypes of {self.n_classes} classes",
-        )
+        label, apart = f"counterfactuals: prototypes of {self.n_classes} classes", math.sqrt(2.0) * HAIR
+        return BoundedSum(self, self.n_classes * self.width, l2_bound=HAIR, replace_bound=apart, label=label)
 
 
 def _key(kind: str, *facts: JsonValue) -> str:
-    return json.dumps({"kind": f"counterfactual-{kind}", "version": VERSION, "facts": list(facts)}, sort_keys=True)
+    return key_of(f"counterfactual-{kind}", VERSION, facts=list(facts))
 
 
 # --- the explainer -------------------------------------------------------------------------------------------------------
 
 
+@dataclass(eq=False)
 class Counterfactual(GlobalExplainer[ClassPicture]):
     """What would have changed the model's answer: private counterfactuals for any number of people, paid once.
 
@@ -271,47 +256,39 @@ class Counterfactual(GlobalExplainer[ClassPicture]):
     0.5
     """
 
-    def __init__(
-        self,
-        data: PrivateData,
-        model: Model | Sequence[Model],
-        *,
-        threshold: float = 0.5,
-        by: By = "predictions",
-        latent: Latent = "auto",
-        rows: bool | Literal["auto"] = "auto",
-        clip: float | None = None,
-        key: str | None = None,
-    ) -> None:
-        if not isinstance(data, PrivateData):
-            raise InvalidInput(f"data is {type(data).__name__}; give vt.PrivateData, or load: vt.FittedCounterfactual.load")
-        if not isinstance(rows, bool) and rows != "auto":
-            raise InvalidInput(f"rows is {rows!r}; choose True, False or 'auto'")
-        self._data, self._schema, self._rows, self._key = data, data.feature_schema, rows, key
+    data: PrivateData
+    model: Model | Sequence[Model]
+    _: KW_ONLY
+    threshold: float = 0.5
+    by: By = "predictions"
+    latent: Latent = "auto"
+    rows: bool | Literal["auto"] = "auto"
+    clip: float | None = None
+    key: str | None = None
+
+    def __post_init__(self) -> None:
+        self.check_inputs()
+        if not isinstance(self.rows, bool) and self.rows != "auto":
+            raise InvalidInput(f"rows is {self.rows!r}; choose True, False or 'auto'")
+        self._schema = self.data.feature_schema
         n_columns = self._schema.n_columns
         self._can_have_rows = 2 <= n_columns <= MOST_COLUMNS
-        if rows is True and not self._can_have_rows:
+        if self.rows is True and not self._can_have_rows:
             raise InvalidInput(f"rows is True, but private rows have 2 to {MOST_COLUMNS} columns, not {n_columns}")
-        self._model, self._classes = model, Classes.of(model, threshold)
+        self._classes = Classes.of(self.model, self.threshold)
         for class_model in self._classes.models:
             class_model.check(self._schema)
-        self._by: By = choice("by", by, get_args(By))
-        self._levels = self._label_classes() if by == "labels" else None
-        self._latent = _latent(latent, self._schema.n_features)
-        self._scale = min(math.inf if clip is None else positive("clip", clip), math.sqrt(n_columns))
+        self.by, self._levels = choice("by", self.by, get_args(By)), None
+        if self.by == "labels":
+            if (target := self.data.target) is None:
+                raise InvalidInput("by='labels' needs data with a target=; use by='predictions', the model's classes")
+            self._levels = self._classes.levels_of(target, self.data.schema[target])
+        self.latent = _latent(self.latent, self._schema.n_features)
+        self._scale = min(math.inf if self.clip is None else positive("clip", self.clip), math.sqrt(n_columns))
         bins = tuple(fine_bins(name, column, CLASS_BINS) for name, column in self._schema.items())
         self._bins = bins if len(self._classes) * sum(map(len, bins)) <= MOST_CLASS_BINS else ()
 
-    def __repr__(self) -> str:
-        return f"Counterfactual({self._classes.name}, classes {listed(self._classes.labels, 6)}, not fitted)"
-
-    def _label_classes(self) -> Indices:
-        target = self._data.target
-        if target is None:
-            raise InvalidInput("by='labels' needs data with a target=; use by='predictions', the model's classes")
-        return self._classes.levels_of(target, self._data.schema[target])
-
-    def fit(self, *, epsilon: float | None = None, mu: float | None = None) -> FittedCounterfactual:
+    def fit(self, *, epsilon: Given = None, mu: Given = None) -> FittedCounterfactual:
         """Pay for the picture of the classes; what is returned explains any number of people, free.
 
         Fitting again at the same price replays the stored releases, free (models that are bare functions need ``key=``).
@@ -321,26 +298,18 @@ class Counterfactual(GlobalExplainer[ClassPicture]):
         BudgetExceeded
             If the account or the analyst's cap cannot pay for all of it. Nothing was charged.
         """
-        return FittedCounterfactual(self(epsilon=epsilon, mu=mu), self._model)
+        return FittedCounterfactual(self(epsilon=epsilon, mu=mu), self.model)
 
     def conversation(self) -> Conversation[ClassPicture]:
         """A code of the rows, the classes in it, private rows."""
-        models: list[JsonValue] = [model.identity(self._schema, self._key) for model in self._classes.models]
-        identity: dict[str, JsonValue] = {
-            "kind": "counterfactual",
-            "version": VERSION,
-            "by": self._by,
-            "latent": self._latent,
-            "rows": self._rows,
-            "scale": self._scale,
-            "threshold": self._classes.threshold,
-            # Labels say the class without the model, so any model has the same picture of them.
-            "classes": models if self._levels is None else self._levels.tolist(),
-            "key": self._key,
-        }
+        models: list[JsonValue] = [model.identity(self._schema, self.key) for model in self._classes.models]
+        # Labels say the class without the model, so any model has the same picture of them.
+        classes = models if self._levels is None else self._levels.tolist()
+        named: dict[str, JsonValue] = {"scale": self._scale, "threshold": self._classes.threshold, "key": self.key}
+        identity = {"kind": "counterfactual", "version": VERSION, "classes": classes, **self.options_but("clip"), **named}
         known = self._levels is not None or None not in models
         label = f"counterfactuals of {self._classes.name}"
-        talk = Conversation(self._data, self._recipe, label, identity if known else None, models=self._classes.models)
+        talk = Conversation(self.data, self._recipe, label, identity if known else None, models=self._classes.models)
         return replace(talk, rehearsal=replace(talk, recipe=partial(self._recipe, n_steps=REHEARSED_STEPS)))
 
     def class_sums(self, code: AnyCode) -> ClassSums:
@@ -356,8 +325,8 @@ class Counterfactual(GlobalExplainer[ClassPicture]):
 
     def _shares(self, terms: Terms) -> dict[str, float]:
         """The share of each question, of those that are asked: a function of public numbers."""
-        with_rows = self._rows is True or (self._rows == "auto" and terms.n_rows_public * terms.mu >= ROWS_FROM)
-        of_code = {"none": [], "network": ["network"]}.get(self._latent, ["moments"])
+        with_rows = self.rows is True or (self.rows == "auto" and terms.n_rows_public * terms.mu >= ROWS_FROM)
+        of_code = {"none": [], "network": ["network"]}.get(self.latent, ["moments"])
         asked = [*of_code, "classes", *(["rows"] if with_rows and self._can_have_rows else [])]
         return {name: SHARES[name] / sum(SHARES[each] for each in asked) for name in asked}
 
@@ -369,7 +338,7 @@ class Counterfactual(GlobalExplainer[ClassPicture]):
             code, releases = yield from scaled(training(terms.scaled(share), features, self._scale, n_steps), share)
         if share := shares.get("moments"):
             release = yield Ask(moments_question(features, self._scale), share)
-            code = code_of(self._latent, release.value, release.sigma or 0.0, terms.n_rows_public)
+            code = code_of(self.latent, release.value, release.sigma or 0.0, terms.n_rows_public)
             releases = [release]
         sums = self.class_sums(code)
         release = yield Ask(sums.question(), shares["classes"])
@@ -382,7 +351,7 @@ class Counterfactual(GlobalExplainer[ClassPicture]):
             schema=self._schema,
             labels=self._classes.labels,
             threshold=self._classes.threshold,
-            by=self._by,
+            by=self.by,
             models=tuple(model.digest() for model in self._classes.models),
             scale=self._scale,
             code=code,
@@ -401,7 +370,7 @@ def _latent(latent: Latent, features: int) -> Latent:
     choice("latent", latent, get_args(Latent))
     if latent == "auto":
         return "linear" if NO_CODE_BELOW < features <= MOST_MOMENTS else "none"
-    most = {"none": features, "network": MOST_FEATURES}.get(latent, MOST_MOMENTS)
+    most = {"none": features, "network": codes.MOST_FEATURES}.get(latent, MOST_MOMENTS)
     if features > most:
         raise InvalidInput(
             f"latent is {latent!r}, and the rows have {features} features; it takes at most {most}, use latent='none'"

@@ -16,9 +16,8 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -31,12 +30,13 @@ from ..model import Model
 from ..model.contents import sketch
 from ..releases import Release
 from ..schema import Schema
-from ..vault import Block, PrivateData
-from .recipe import Terms
+from ..vault import Block, GroupedSum, PrivateData
+from .recipe import Ask, GlobalExplainer, Recipe, Terms, sigma_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
+R = TypeVar("R")
 VERSION = 1
 FEWEST_ROWS = 50
 FEWEST_ROWS_TO_TRAIN = 200
@@ -47,6 +47,8 @@ GroupExplainer: TypeAlias = Callable[..., object]
 """``explainer(model, X)``, or ``explainer(model, X, y)`` where it asks for a third argument: the target."""
 Retrain: TypeAlias = Callable[["pd.DataFrame"], object]
 Isolation: TypeAlias = Literal["process", "none"]
+GroupMean: TypeAlias = tuple[Floats, float, Release]
+"""The mean over groups, the standard deviation of the noise on it, and the release."""
 
 
 class FrameModel:
@@ -75,9 +77,7 @@ class FrameModel:
         """The model's outputs, clipped to its declared range."""
         return self.model.predict(self.schema, self.schema.complete(self.schema.read(frame))[0])
 
-    def __call__(self, frame: object) -> Floats:
-        """The same as :meth:`predict`."""
-        return self.predict(frame)
+    __call__ = predict
 
 
 @dataclass(frozen=True)
@@ -101,34 +101,44 @@ class GroupTask:
         return self.read(self.explainer(model, columns))
 
 
-@dataclass(frozen=True, eq=False)
-class Grouping:
-    """An explainer of groups with its options, checked.
+@dataclass(eq=False)
+class OnGroups(GlobalExplainer[R]):
+    """An explainer of other libraries, run on groups of rows: the arguments that curves and rankings have in common.
 
     Parameters
     ----------
-    owner : str
-        Whose options these are, for messages.
-    data, explainer, model, retrain, groups, isolation, timeout_seconds, key
-        As for :class:`~vitrail.AnyCurve`.
-    read : callable
-        Turns what the explainer returns into numbers.
+    data : PrivateData
+        The rows.
+    explainer : callable
+        ``explainer(model, X)``, or ``explainer(model, X, y)`` if it takes a third argument. ``X`` is a pandas data frame of
+        one group's rows in original units, without the target, ``y`` the target.
+    model : object, optional
+        What the explainer gets: as it is, or if it is a ``vitrail.Model`` as an object with ``predict(frame)``.
+    retrain : callable, optional
+        Instead of a model: ``retrain(frame)`` trains one on a group's rows, the target included. Then the promise covers
+        the rows that train the models; those models are explained, not one that was trained elsewhere.
+    groups : int, optional
+        How many groups. If not given, as many as make the noise small, while each has about 50 rows at least (200 to
+        train on).
+    isolation, timeout_seconds
+        As for :class:`~vitrail.GroupedSum`.
+    key : str, optional
+        A name for the explainer and the model; with it, asking again replays the stored answer, free.
     """
 
-    owner: str
     data: PrivateData
     explainer: GroupExplainer
-    read: Callable[[object], Floats]
-    model: object
-    retrain: Retrain | None
-    groups: int | None
-    isolation: Isolation
-    timeout_seconds: float
-    key: str | None
-    _functions: str = field(init=False)
+    _: KW_ONLY
+    model: object = None
+    retrain: Retrain | None = None
+    groups: int | None = None
+    isolation: Isolation = "process"
+    timeout_seconds: float = 60.0
+    key: str | None = None
 
     def __post_init__(self) -> None:
-        owner, data = self.owner, self.data
+        self.check_inputs()
+        owner, data = type(self).__name__, self.data
         if not callable(self.explainer):
             raise InvalidInput(f"the explainer of {owner} is {self.explainer!r}; it must be a function explainer(model, X)")
         if self.retrain is not None and self.model is not None:
@@ -143,34 +153,34 @@ class Grouping:
                 "PrivateData target="
             )
         if self.groups is not None:
-            _checks.whole("groups", self.groups, least=2, most=max(2, data.n_rows_public), of=owner)
+            self.groups = _checks.whole("groups", self.groups, least=2, most=max(2, data.n_rows_public), of=owner)
         _checks.choice("isolation", self.isolation, ("process", "none"), of=owner)
         _checks.positive("timeout_seconds", self.timeout_seconds, of=owner)
         if self.key is not None:
             _checks.text("key", self.key, hint=" that names the explainer and the model")
         for model in self.models:
             model.check(data.feature_schema)
-        object.__setattr__(self, "_functions", sketch((self.explainer, self.retrain)))  # as they are now
+        self._functions = sketch((self.explainer, self.retrain))  # as they are now
 
     @property
     def models(self) -> tuple[Model, ...]:
         """The model, where it is one of ours, to be tried before a charge."""
         return (self.model,) if isinstance(self.model, Model) else ()
 
-    @cached_property
-    def task(self) -> GroupTask:
-        """The function of the grouped sum."""
+    def ask(self, read: Callable[[object], Floats], size: int, groups: int, **limits: Any) -> Recipe[GroupMean]:
+        """Ask all groups, for the whole price; ``read`` makes numbers of what it returns, ``limits`` clip them."""
         ours, schema = self.model, self.data.feature_schema
         model = FrameModel(ours, schema) if isinstance(ours, Model) else ours
         wants_target = _required_arguments(self.explainer) >= 3
-        return GroupTask(self.explainer, model, self.retrain, self.data.target, wants_target, self.read)
+        task = GroupTask(self.explainer, model, self.retrain, self.data.target, wants_target, read)
+        run: dict[str, Any] = {"isolation": self.isolation, "timeout_seconds": self.timeout_seconds}
+        release = yield Ask(GroupedSum(task, size, groups=groups, **run, **limits), share=1.0)
+        return release.parts["mean"], sigma_of(release) / groups, release
 
     def count(self, terms: Terms, distance: float, small_noise: float, *, votes: bool = False) -> int:
         """How many groups there will be at this price."""
-        if self.groups is not None:
-            return int(self.groups)
-        trains = self.retrain is not None
-        return choose_groups(terms.n_rows_public, distance, small_noise, terms.mu, trains=trains, votes=votes)
+        trains, n_rows = self.retrain is not None, terms.n_rows_public
+        return self.groups or choose_groups(n_rows, distance, small_noise, terms.mu, trains=trains, votes=votes)
 
     def identity(self, kind: str, **options: JsonValue) -> dict[str, JsonValue] | None:
         """What makes two conversations the same, where the caller gave a name for what cannot be compared.
@@ -182,16 +192,8 @@ class Grouping:
             return None
         ours = isinstance(self.model, Model)
         known = self.model.identity(self.data.feature_schema, self.key) if ours else sketch(self.model)  # type: ignore[attr-defined]
-        return {
-            "kind": kind,
-            "version": VERSION,
-            "key": self.key,
-            "model": known,
-            "functions": self._functions,
-            "groups": self.groups,
-            "isolation": self.isolation,
-            **options,
-        }
+        named: dict[str, JsonValue] = {"kind": kind, "version": VERSION, "key": self.key, "model": known}
+        return {**named, "functions": self._functions, "groups": self.groups, "isolation": self.isolation, **options}
 
     def promise(self, terms: Terms, release: Release) -> Guarantee:
         """With ``retrain`` the models are functions of the rows too, so the promise covers those who trained them."""
@@ -252,6 +254,14 @@ def level_text(level: object) -> str:
     """A level or an item as text, the same for 1 and 1.0."""
     value = level.item() if isinstance(level, np.generic) else level
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def numbers(values: object, otherwise: str) -> Floats:
+    """An array of numbers, or the sentence ``otherwise``."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(otherwise) from error
 
 
 def finite(numbers: Floats, who: str) -> Floats:

@@ -21,25 +21,23 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 
 import numpy as np
 
 from .. import _checks
 from .._types import Floats
-from ..accounting import JsonValue
 from ..errors import InvalidInput
 from ..model import Model
 from ..results import Ranking
-from ..results.marginals import Marginals
 from ..solve.curves.assemble import ranking_of
 from ..solve.curves.dependence import Grid, Strength, grid_of, strength
 from ..solve.curves.reference import Reference
-from ..vault import Block, PrivateData
-from .joint_sum import BlockSpec, Inputs, ask_joint, released_histograms
-from .recipe import Conversation, GlobalExplainer, Recipe, Terms
+from ..vault import Block
+from .joint_sum import BlockSpec, JointExplainer, ask_joint, released_histograms
+from .recipe import Recipe, Terms
 
-KIND = "interactions"
 MOST_PREDICTIONS, FEWEST_ROWS, MOST_ROWS = 400_000, 40, 400
 ROOM = 1.5
 """Bounds exceed the largest norm among reference rows by this factor: trained rows differ from rows never seen."""
@@ -52,22 +50,19 @@ NOTE = (
 )
 
 
-class Interactions(GlobalExplainer[Ranking]):
+@dataclass(eq=False, kw_only=True)
+class Interactions(JointExplainer[Ranking]):
     """Which pairs of columns act together: Friedman's H squared, from noisy partial dependence.
 
     Parameters
     ----------
-    data : PrivateData
-        The rows.
-    model : Model
-        What is explained.
     columns : list of str or of pairs, optional
         Columns, of whose pairs the most promising are measured (all columns if not given); or the pairs themselves.
     n_pairs : int
         How many pairs to measure, where pairs are not named: those that look strongest on public rows.
     grid : int
         How many values of a column to look at; a pair takes grid x grid predictions per row.
-    marginals, sampling_rate, key
+    data, model, marginals, sampling_rate, key
         As for :class:`PartialDependence`.
 
     Examples
@@ -83,50 +78,35 @@ class Interactions(GlobalExplainer[Ranking]):
     ('age x dose', True)
     """
 
-    def __init__(
-        self,
-        data: PrivateData,
-        model: Model,
-        *,
-        columns: Sequence[str] | Sequence[tuple[str, str]] | None = None,
-        n_pairs: int = 10,
-        grid: int = 5,
-        marginals: Marginals | None = None,
-        sampling_rate: float = 1.0,
-        key: str | None = None,
-    ) -> None:
-        self._inputs = Inputs(data, model, marginals, sampling_rate, key)
-        self._names, self._pairs = self._inputs.columns_and_pairs(columns)
+    KIND = "interactions"
+    columns: Sequence[str] | Sequence[tuple[str, str]] | None = None
+    n_pairs: int = 10
+    grid: int = 5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._names, self._pairs = self.columns_and_pairs(self.columns)
+        self.columns = self._pairs or self._names
         if self._pairs and self._names:
             raise InvalidInput(
                 f"columns names {self._names[0]!r} among pairs; give columns, or pairs such as ('age', 'sex')"
             )
         if not self._pairs and len(self._names) < 2:
             raise InvalidInput(f"columns names {len(self._names)} column; interactions need at least two")
-        self._n_pairs, self._grid = (
-            _checks.whole("n_pairs", n_pairs, most=1000),
-            _checks.whole("grid", grid, least=2, most=30),
-        )
+        self.n_pairs = _checks.whole("n_pairs", self.n_pairs, most=1000)
+        self.grid = _checks.whole("grid", self.grid, least=2, most=30)
 
-    def __repr__(self) -> str:
-        return f"Interactions({self._inputs.model!r})"
-
-    def conversation(self) -> Conversation[Ranking]:
+    def recipe(self, terms: Terms) -> Recipe[Ranking]:
         """Histograms, then one joint sum."""
-        pairs: list[JsonValue] = [[first, second] for first, second in self._pairs]
-        options: dict[str, JsonValue] = {"columns": [*self._names, *pairs], "n_pairs": self._n_pairs, "grid": self._grid}
-        return self._inputs.conversation(self._recipe, KIND, KIND, options)
-
-    def _recipe(self, terms: Terms) -> Recipe[Ranking]:
-        ground = yield from released_histograms(self._inputs, terms)
-        pairs, most = self._pairs or tuple(combinations(self._names, 2)), None if self._pairs else self._n_pairs
+        ground = yield from released_histograms(terms, self.model, self.marginals)
+        pairs, most = self._pairs or tuple(combinations(self._names, 2)), None if self._pairs else self.n_pairs
         noise = terms.noise_of_mean(share=1 - ground.spent)
-        summand = plan_pairs(ground.reference, pairs, self._grid, most, noise)
-        label = f"{KIND} of {len(summand.pairs)} pairs"
-        (measured,), receipt = yield from ask_joint(ground, [summand], [1.0], label, self._inputs.sampling_rate)
+        summand = plan_pairs(ground.reference, pairs, self.grid, most, noise)
+        label = f"{self.KIND} of {len(summand.pairs)} pairs"
+        (measured,), receipt = yield from ask_joint(ground, [summand], [1.0], label, self.sampling_rate)
         h_squared, stds, _, _ = np.array(summand.strengths(*measured)).T
         names = (f"{first} x {second}" for first, second in summand.pairs)
-        return ranking_of(names, h_squared, stds, receipt, kind=KIND, label="H squared", notes=(NOTE,))
+        return ranking_of(names, h_squared, stds, receipt, kind=self.KIND, label="H squared", notes=(NOTE,))
 
 
 def plan_pairs(
@@ -189,13 +169,8 @@ class PairsSummand:
 
     def contributions(self, block: Block) -> Floats:
         """All blocks of every row, less their public offsets."""
-        blocks = blocks_of(
-            block.values,
-            block.predictions(self.model),
-            self.grids,
-            self.pairs,
-            lambda altered: block.outputs(self.model, altered),
-        )
+        outputs, ask = block.predictions(self.model), partial(block.outputs, self.model)
+        blocks = blocks_of(block.values, outputs, self.grids, self.pairs, ask)
         return np.concatenate([numbers - offset for numbers, offset in zip(blocks, self.offsets, strict=True)], axis=1)
 
     def strengths(self, means: Floats, stds: Floats) -> list[Strength]:
@@ -213,11 +188,7 @@ class PairsSummand:
 
 
 def blocks_of(
-    rows: Floats,
-    outputs: Floats,
-    grids: dict[str, Grid],
-    pairs: Sequence[tuple[str, str]],
-    ask: Callable[[Floats], Floats],
+    rows: Floats, outputs: Floats, grids: dict[str, Grid], pairs: Sequence[tuple[str, str]], ask: Callable[[Floats], Floats]
 ) -> list[Floats]:
     """D of every column (rows, grid points), then I of every pair (rows, grid points of j times grid points of k).
 

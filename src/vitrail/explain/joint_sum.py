@@ -15,11 +15,11 @@ plan from them and the public model, and end with ``ask_joint`` for all of the p
 from __future__ import annotations
 
 import hashlib
-import json
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from typing import ClassVar, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -30,14 +30,16 @@ from ..errors import InvalidInput
 from ..model import Model
 from ..releases import Release
 from ..results.marginals import Marginals
-from ..schema import Schema
 from ..solve.curves.assemble import Receipt
 from ..solve.curves.reference import Reference
 from ..vault import Block, BoundedSum, PrivateData
 from .marginals import marginals_bins, marginals_question
-from .recipe import Ask, Conversation, Promised, Recipe, Terms, cost_of
+from .recipe import Ask, Conversation, GlobalExplainer, Recipe, Terms, cost_of, sigma_of
 
 R = TypeVar("R")
+RowFunction: TypeAlias = Callable[[Block], Floats]
+Measured: TypeAlias = tuple[Floats, Floats]
+"""Means over rows, and the standard deviation of the noise on each of them."""
 
 MARGINALS_SHARE = 0.12
 """Of mu squared: the histogram of all columns needs little, and everything else leans on it."""
@@ -110,35 +112,60 @@ class JointSum:
 
     def question(self, label: str, sampling_rate: float = 1.0) -> BoundedSum:
         """The sum to ask for."""
-        size = sum(spec.size for spec, _ in self.scaled)
-        return BoundedSum(self, size, ROUNDING, rate=sampling_rate if sampling_rate < 1 else None, label=label)
+        return sum_question(self, sum(spec.size for spec, _ in self.scaled), ROUNDING, sampling_rate, label=label)
 
-    def split(self, value: Floats, sigma: float, n_rows: float) -> list[tuple[Floats, Floats]]:
+    def split(self, value: Floats, sigma: float, n_rows: float) -> list[Measured]:
         """By summand: means over rows in its own units, and the standard deviation of the noise on each of them."""
         units = np.concatenate([np.full(spec.size, spec.bound / math.sqrt(share) / n_rows) for spec, share in self.scaled])
         ends = np.cumsum([sum(spec.size for spec in summand.blocks) for summand in self.summands])[:-1]
         return list(zip(np.split(value * units, ends), np.split(sigma * units, ends), strict=True))
 
 
+def sum_question(
+    fn: RowFunction, size: int, l2_bound: float, rate: float, *, replace_bound: float | None = None, label: str | None = None
+) -> BoundedSum:
+    """The sum over all rows, or over a sample of them where the rate is below 1."""
+    if rate < 1:
+        return BoundedSum(fn, size, l2_bound, rate=rate, label=label)
+    return BoundedSum(fn, size, l2_bound, replace_bound=replace_bound, label=label)
+
+
 # --- what explainers with a joint sum share --------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Inputs:
-    """Arguments that explainers with a joint sum have in common, checked."""
+@dataclass(eq=False)
+class JointExplainer(GlobalExplainer[R]):
+    """An explainer whose answer comes from one joint sum: the arguments that all of them take.
 
+    A subclass declares its own options as fields, and in ``__post_init__`` checks them and leaves them as JSON values:
+    they are what makes two explainers the same question.
+
+    Parameters
+    ----------
+    data : PrivateData
+        The rows, their schema and their budget.
+    model : Model
+        What is explained.
+    marginals : Marginals, optional
+        Histograms that were paid for before; otherwise some of the price goes there.
+    sampling_rate : float
+        Below 1, each row is looked at with this probability: cheaper for a slow model, noisier.
+    key : str, optional
+        A name for a model or a loss that is a bare function, so that asking again replays the stored releases.
+    """
+
+    KIND: ClassVar[str]
     data: PrivateData
     model: Model
-    marginals: Marginals | None
-    sampling_rate: float
-    key: str | None
+    _: KW_ONLY
+    marginals: Marginals | None = None
+    sampling_rate: float = 1.0
+    key: str | None = None
+    label: str = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.data, PrivateData):
-            raise InvalidInput(f"data is {type(self.data).__name__}; give the vt.PrivateData that holds the rows")
-        if not isinstance(self.model, Model):
-            raise InvalidInput(f"model is {type(self.model).__name__}; wrap it: vt.Model(your_model)")
-        _checks.fraction("sampling_rate", self.sampling_rate)
+        self.check_inputs(self.model)
+        self.label, self.sampling_rate = self.KIND, _checks.fraction("sampling_rate", self.sampling_rate)
         if self.marginals is None:
             return
         if not isinstance(self.marginals, Marginals):
@@ -149,14 +176,9 @@ class Inputs:
                 f"{self.data.neighbours!r} ones; the two cannot be added up"
             )
 
-    @property
-    def schema(self) -> Schema:
-        """The columns that the model sees."""
-        return self.data.feature_schema
-
-    def columns(self, columns: Sequence[str] | None) -> tuple[str, ...]:
+    def names_of(self, columns: Sequence[str] | None) -> tuple[str, ...]:
         """Names of declared columns, each once; all of them for None."""
-        return _checks.names("columns", columns, self.schema.names)
+        return _checks.names("columns", columns, self.data.feature_schema.names)
 
     def columns_and_pairs(
         self, columns: Sequence[str | tuple[str, str]] | None
@@ -165,32 +187,34 @@ class Inputs:
         mixed = isinstance(columns, Sequence) and not isinstance(columns, str)
         pairs = [pair for pair in columns or () if isinstance(pair, tuple | list)] if mixed else []
         if not pairs:
-            return self.columns(columns), ()  # type: ignore[arg-type]
+            return self.names_of(columns), ()  # type: ignore[arg-type]
         for pair in pairs:
             if len(pair) != 2:
                 raise InvalidInput(f"columns names {pair!r}; name a column, or a pair of columns such as ('age', 'sex')")
-            self.columns(list(dict.fromkeys(pair)))
+            self.names_of(list(dict.fromkeys(pair)))
             if pair[0] == pair[1]:
                 raise InvalidInput(f"a pair in columns is ({pair[0]!r}, {pair[1]!r}); name two different columns")
         if len({frozenset(pair) for pair in pairs}) < len(pairs):
             raise InvalidInput("columns names a pair twice; name each pair once")
         names = [name for name in columns or () if not isinstance(name, tuple | list)]
-        return self.columns(names) if names else (), tuple((pair[0], pair[1]) for pair in pairs)
+        return self.names_of(names) if names else (), tuple((pair[0], pair[1]) for pair in pairs)
 
-    def conversation(
-        self, recipe: Callable[[Terms], Recipe[R]], kind: str, label: str, options: Mapping[str, JsonValue] | None
-    ) -> Conversation[R]:
-        """The conversation of an explainer whose other public options are ``options``; None where these have no name."""
-        model, identity = self.model.identity(self.schema, self.key), None
+    def conversation(self) -> Conversation[R]:
+        """Histograms, then one joint sum."""
+        model, options = self.model.identity(self.data.feature_schema, self.key), self.options()
+        identity: dict[str, JsonValue] | None = None
         if model is not None and options is not None:
-            identity = {"kind": kind, "version": 1, "model": model, "sampling_rate": self.sampling_rate, **options}
-            identity["marginals"] = None if self.marginals is None else _fingerprint(self.marginals)
-        return Conversation(self.data, recipe, label, identity, models=(self.model,), seen=self.marginals)
+            histograms = None if self.marginals is None else hashlib.sha256(self.marginals.to_bytes()).hexdigest()
+            identity = {"kind": self.KIND, "version": 1, "model": model, "marginals": histograms, **options}
+        return Conversation(self.data, self.recipe, self.label, identity, models=(self.model,), seen=self.marginals)
 
+    def options(self) -> dict[str, JsonValue] | None:
+        """Everything public that makes it this question, besides data, model and histograms; None if that has no name."""
+        return self.options_but("marginals", "label")
 
-def _fingerprint(marginals: Marginals) -> str:
-    content = [[bins.to_json(), marginals.counts[bins.name].tolist()] for bins in marginals.bins]
-    return hashlib.sha256(json.dumps([content, marginals.sigma, marginals.n_rows_public]).encode()).hexdigest()
+    @abstractmethod
+    def recipe(self, terms: Terms) -> Recipe[R]:
+        """The questions, and what is made of their answers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,31 +227,23 @@ class Groundwork:
         Of the recipe.
     reference : Reference
         Released histograms, schema and model.
-    used : tuple
-        Everything released that the result will rest on, given marginals included.
     releases : tuple of Release
-        Those of them that this recipe asked for.
+        What this recipe asked for. The result rests on them and, where they were given, on the histograms.
     spent : float
         Their share of mu squared.
     """
 
     terms: Terms
     reference: Reference
-    used: tuple[Promised, ...]
     releases: tuple[Release, ...]
     spent: float
 
-    def paid(self, release: Release, share: float) -> Groundwork:
-        """The same after another question."""
-        used, releases = (*self.used, release), (*self.releases, release)
-        return replace(self, used=used, releases=releases, spent=self.spent + share)
-
 
 def released_histograms(
-    inputs: Inputs, terms: Terms, share: float = MARGINALS_SHARE, focus: Sequence[str] = ()
+    terms: Terms, model: Model, given: Marginals | None, *, share: float = MARGINALS_SHARE, focus: Sequence[str] = ()
 ) -> Recipe[Groundwork]:
     """Histograms of all columns, and once more, finer, of those in ``focus`` if they are at most half of them."""
-    n_rows, given = terms.n_rows_public, inputs.marginals
+    n_rows = terms.n_rows_public
     wanted: list[tuple[tuple[str, ...] | None, int, float]] = [(None, MARGINALS_BINS, share)]
     if 0 < 2 * len(focus) <= len(terms.schema.names):
         wanted = [(None, MARGINALS_BINS, share * (1 - FOCUS_PART)), (tuple(focus), FOCUS_BINS, share * FOCUS_PART)]
@@ -237,21 +253,20 @@ def released_histograms(
         releases.append((yield Ask(marginals_question(terms.schema, columns, bins), part, label)))
         made.append(Marginals.of_release(releases[-1], marginals_bins(terms.schema, columns, bins), n_rows))
     marginals, *focused = made if given is None else [given]
-    reference = Reference(
-        terms.feature_schema, inputs.model, marginals, float(n_rows), next(iter(focused), None), terms.public_rows
-    )
-    return Groundwork(terms, reference, (marginals, *focused), tuple(releases), share if releases else 0.0)
+    finer = next(iter(focused), None)
+    reference = Reference(terms.feature_schema, model, marginals, float(n_rows), finer, terms.public_rows)
+    return Groundwork(terms, reference, tuple(releases), share if releases else 0.0)
 
 
 def ask_joint(
     ground: Groundwork, summands: Sequence[Summand], weights: Sequence[float], label: str, sampling_rate: float
-) -> Recipe[tuple[list[tuple[Floats, Floats]], Receipt]]:
+) -> Recipe[tuple[list[Measured], Receipt]]:
     """Ask for all summands in one question, for all that is left of the price.
 
     Returns by summand its means and the noise on them, and the receipt of everything that was used.
     """
     joint = JointSum(tuple(summands), tuple(weights))
     release = yield Ask(joint.question(label, sampling_rate), 1 - ground.spent, label)
-    assert release.sigma is not None
-    receipt = Receipt(ground.terms.promise(*ground.used, release), cost_of((*ground.releases, release)))
-    return joint.split(release.value, release.sigma, ground.reference.n_rows), receipt
+    releases = (*ground.releases, release)
+    receipt = Receipt(ground.terms.promise(ground.reference.marginals, *releases), cost_of(releases))
+    return joint.split(release.value, sigma_of(release), ground.reference.n_rows), receipt

@@ -11,11 +11,9 @@ root, and every row would be clipped. Test: tests/explain/test_marginals_bound.p
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TypedDict, Unpack, overload
 
 import numpy as np
 
@@ -27,7 +25,7 @@ from ..results.marginals import Marginals
 from ..schema import Schema
 from ..schema.bins import Bins, bins_of
 from ..vault import Block, BoundedSum, PrivateData
-from .recipe import Ask, Conversation, GlobalExplainer, Recipe, Terms
+from .recipe import Ask, Conversation, Given, GlobalExplainer, Recipe, Terms, key_of
 
 VERSION = 1
 SEEN = "marginals"
@@ -50,23 +48,17 @@ class MarginalsExplainer(GlobalExplainer[Marginals]):
     def __init__(self, data: PrivateData, *, columns: Sequence[str] | None = None, bins: int = 20) -> None:
         self._data, self._bins = data, marginals_bins(data.schema, columns, bins)
 
-    def __repr__(self) -> str:
-        return f"Marginals of {len(self._bins)} columns of {self._data!r}, not bought yet: call it with epsilon="
-
     def conversation(self) -> Conversation[Marginals]:
         """One question, for the whole price."""
-        identity: dict[str, JsonValue] = {
-            "kind": "marginals",
-            "version": VERSION,
-            "bins": [cut.to_json() for cut in self._bins],
-        }
-        return Conversation(self._data, self._recipe, f"marginals of {len(self._bins)} columns", identity)
+        cuts: list[JsonValue] = [cut.to_json() for cut in self._bins]
+        identity: dict[str, JsonValue] = {"kind": "marginals", "version": VERSION, "bins": cuts}
+        return Conversation(self._data, self._recipe, f"marginals of {len(cuts)} columns", identity)
 
     def _recipe(self, terms: Terms) -> Recipe[Marginals]:
         release = yield Ask(histogram_question(self._bins, "marginals"), share=1.0)
         return Marginals.of_release(release, self._bins, terms.n_rows_public)
 
-    def __call__(self, *, epsilon: float | None = None, mu: float | None = None) -> Marginals:
+    def __call__(self, *, epsilon: Given = None, mu: Given = None) -> Marginals:
         """Buy the histograms; quotes of other explainers stand on them from then on."""
         bought = super().__call__(epsilon=epsilon, mu=mu)
         if set(bought.columns) >= set(self._data.feature_schema.names):
@@ -80,33 +72,9 @@ def seen_marginals(data: PrivateData) -> Marginals | None:
     return None if kept is None else Marginals.from_bytes(kept)
 
 
-class MarginalsOptions(TypedDict, total=False):
-    """The options of :func:`marginals`, for its overloads."""
-
-    columns: Sequence[str] | None
-    bins: int
-
-
-@overload
-def marginals(data: PrivateData, **options: Unpack[MarginalsOptions]) -> MarginalsExplainer: ...
-
-
-@overload
-def marginals(data: PrivateData, *, epsilon: float, **options: Unpack[MarginalsOptions]) -> Marginals: ...
-
-
-@overload
-def marginals(data: PrivateData, *, mu: float, **options: Unpack[MarginalsOptions]) -> Marginals: ...
-
-
 def marginals(
-    data: PrivateData,
-    *,
-    columns: Sequence[str] | None = None,
-    bins: int = 20,
-    epsilon: float | None = None,
-    mu: float | None = None,
-) -> Marginals | MarginalsExplainer:
+    data: PrivateData, *, columns: Sequence[str] | None = None, bins: int = 20, epsilon: Given = None, mu: Given = None
+) -> Marginals:
     """Private histograms of the columns of a dataset, the target included, in one question.
 
     Parameters
@@ -117,8 +85,8 @@ def marginals(
         Which columns; all of them if not given. Noise grows with the square root of their number, not with that of bins.
     bins : int
         Into how many intervals a numeric column is cut; whole numbers with at most 100 values get a bin each.
-    epsilon, mu : float, optional
-        The price, in one of the two currencies. Without one, what is returned can be quoted and called.
+    epsilon, mu : float
+        The price, in one of the two currencies; a :class:`MarginalsExplainer` can be quoted first.
 
     Returns
     -------
@@ -141,8 +109,7 @@ def marginals(
     >>> histograms.quantile("age", 0.5)
     40.0
     """
-    explainer = MarginalsExplainer(data, columns=columns, bins=bins)
-    return explainer if epsilon is None and mu is None else explainer(epsilon=epsilon, mu=mu)
+    return MarginalsExplainer(data, columns=columns, bins=bins)(epsilon=epsilon, mu=mu)
 
 
 def marginals_bins(schema: Schema, columns: Sequence[str] | None = None, bins: int = 20) -> tuple[Bins, ...]:
@@ -185,15 +152,9 @@ def histogram_question(bins: tuple[Bins, ...], kind: str) -> BoundedSum:
     def one_hot_of_all(block: Block) -> Floats:
         return np.concatenate([one_hot(cut.index(block.column(cut.name)), len(cut)) for cut in bins], axis=1)
 
-    identity = {"kind": kind, "version": VERSION, "bins": [cut.to_json() for cut in bins]}
-    return BoundedSum(
-        one_hot_of_all,
-        size=sum(map(len, bins)),
-        l2_bound=root_up(len(bins)),
-        replace_bound=root_up(2 * len(bins)),
-        key=json.dumps(identity, sort_keys=True),
-        label=f"{kind} of {len(bins)} columns",
-    )
+    key, label = key_of(kind, VERSION, bins=[cut.to_json() for cut in bins]), f"{kind} of {len(bins)} columns"
+    bound, apart = root_up(len(bins)), root_up(2 * len(bins))
+    return BoundedSum(one_hot_of_all, sum(map(len, bins)), bound, replace_bound=apart, key=key, label=label)
 
 
 def one_hot(index: Indices, size: int) -> Floats:

@@ -34,6 +34,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -44,16 +45,14 @@ from ..errors import ModelError
 from ..model import Model
 from ..results import Ranking
 from ..results.band_claim import TWO_SIDED_95
-from ..results.marginals import Marginals
 from ..schema import Level
 from ..solve.curves.assemble import Receipt, ranking_of
 from ..solve.curves.importance import Donor, Loss, LossFunction, loss_of
 from ..solve.curves.reference import Reference
-from ..vault import Block, PrivateData
-from .joint_sum import BlockSpec, Inputs, ask_joint, released_histograms
-from .recipe import Conversation, GlobalExplainer, Recipe, Terms
+from ..vault import Block
+from .joint_sum import BlockSpec, JointExplainer, ask_joint, released_histograms
+from .recipe import Recipe, Terms
 
-KIND = "permutation importance"
 ENOUGH_DONORS = 50_000
 MOST_REPEATS, MOST_OWN_REPEATS = 8, 1000
 MANY_CLIPPED = 0.2
@@ -66,15 +65,12 @@ SEED = 21
 """Of the reference's targets: they are public, and fixed so that a question is the same again."""
 
 
-class PermutationImportance(GlobalExplainer[Ranking]):
+@dataclass(eq=False, kw_only=True)
+class PermutationImportance(JointExplainer[Ranking]):
     """How much the mean loss grows when a column is exchanged for values from its released distribution.
 
     Parameters
     ----------
-    data : PrivateData
-        The rows, with a target.
-    model : Model
-        What is explained.
     columns : list of str, optional
         Which columns; all of them if not given.
     loss : {"squared", "absolute", "zero-one", "log"} or callable
@@ -89,12 +85,8 @@ class PermutationImportance(GlobalExplainer[Ranking]):
         public rows; the result's notes say about how many rows were clipped.
     positive : level, optional
         Which level of a categorical target counts as 1, where the model does not say so itself.
-    marginals : Marginals, optional
-        Histograms that were paid for before; otherwise some of the price goes there.
-    sampling_rate : float
-        Below 1, each row is looked at with this probability: cheaper for a slow model, noisier.
-    key : str, optional
-        A name for a model or a loss that is a bare function, so that asking again replays the stored release.
+    data, model, marginals, sampling_rate, key
+        As for :class:`PartialDependence`; the data must have a target.
 
     Examples
     --------
@@ -110,42 +102,35 @@ class PermutationImportance(GlobalExplainer[Ranking]):
     (('age', 'sex'), True)
     """
 
-    def __init__(
-        self,
-        data: PrivateData,
-        model: Model,
-        *,
-        columns: Sequence[str] | None = None,
-        loss: str | LossFunction = "squared",
-        loss_bound: float | None = None,
-        n_repeats: int | None = None,
-        clip: float | None = None,
-        positive: Level | None = None,
-        marginals: Marginals | None = None,
-        sampling_rate: float = 1.0,
-        key: str | None = None,
-    ) -> None:
-        self._inputs = Inputs(data, model, marginals, sampling_rate, key)
-        self._columns = self._inputs.columns(columns)
-        self._loss = loss_of(loss, loss_bound, model, data.schema, data.target, positive)
-        self._repeats = None if n_repeats is None else _checks.whole("n_repeats", n_repeats, most=MOST_OWN_REPEATS)
-        self._clip = None if clip is None else _checks.positive("clip", clip)
-        self._label = f"{KIND} of {len(self._columns)} columns"
+    KIND = "permutation importance"
+    columns: Sequence[str] | None = None
+    loss: str | LossFunction = "squared"
+    loss_bound: float | None = None
+    n_repeats: int | None = None
+    clip: float | None = None
+    positive: Level | None = None
 
-    def __repr__(self) -> str:
-        return f"PermutationImportance({self._inputs.model!r}, loss={self._loss.name!r})"
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        data = self.data
+        self.columns = self._names = self.names_of(self.columns)
+        self._loss = loss_of(self.loss, self.loss_bound, self.model, data.schema, data.target, self.positive)
+        if self.n_repeats is not None:
+            self.n_repeats = _checks.whole("n_repeats", self.n_repeats, most=MOST_OWN_REPEATS)
+        self.clip = None if self.clip is None else _checks.positive("clip", self.clip)
+        self.label += f" of {len(self._names)} columns"
 
-    def conversation(self) -> Conversation[Ranking]:
+    def options(self) -> dict[str, JsonValue] | None:
+        """With the loss as it is known by, its bound and the positive level included."""
+        loss = self._loss.identity(self.key)
+        unnamed = dict.fromkeys(("loss_bound", "positive"))
+        return None if loss is None else {**(super().options() or {}), **unnamed, "loss": loss}
+
+    def recipe(self, terms: Terms) -> Recipe[Ranking]:
         """Histograms, then one joint sum."""
-        options: dict[str, JsonValue] | None = None
-        if (loss := self._loss.identity(self._inputs.key)) is not None:
-            options = {"columns": list(self._columns), "loss": loss, "n_repeats": self._repeats, "clip": self._clip}
-        return self._inputs.conversation(self._recipe, KIND, self._label, options)
-
-    def _recipe(self, terms: Terms) -> Recipe[Ranking]:
-        ground = yield from released_histograms(self._inputs, terms)
-        summand = plan_importance(ground.reference, self._columns, self._loss, self._repeats, self._clip)
-        (measured,), receipt = yield from ask_joint(ground, [summand], [1.0], self._label, self._inputs.sampling_rate)
+        ground = yield from released_histograms(terms, self.model, self.marginals)
+        summand = plan_importance(ground.reference, self._names, self._loss, self.n_repeats, self.clip)
+        (measured,), receipt = yield from ask_joint(ground, [summand], [1.0], self.label, self.sampling_rate)
         return summand.ranking(*measured, receipt)
 
 
@@ -197,9 +182,8 @@ class ImportanceSummand:
     def contributions(self, block: Block) -> Floats:
         """(rows, d + 2): differences over their sizes, base loss, flag."""
         target = self.loss.numbers(block.target)
-        differences, base = self.differences(
-            block.values, target, block.predictions(self.model), lambda altered: block.outputs(self.model, altered)
-        )
+        outputs, ask = block.predictions(self.model), partial(block.outputs, self.model)
+        differences, base = self.differences(block.values, target, outputs, ask)
         over = np.sqrt((differences**2).sum(axis=1)) > self.clip
         return np.concatenate([differences, (base - self.loss.largest / 2)[:, None], over[:, None]], axis=1)
 
@@ -237,7 +221,9 @@ class ImportanceSummand:
                 "So many clipped rows make importances too small; a larger clip= avoids it, at the price of more noise."
             )
         label, scores = f"increase of the mean {loss.name} loss", self.scores(means)
-        return ranking_of(self.names, scores, self.scores(stds), receipt, kind=KIND, label=label, notes=tuple(notes))
+        return ranking_of(
+            self.names, scores, self.scores(stds), receipt, kind=PermutationImportance.KIND, label=label, notes=tuple(notes)
+        )
 
 
 def _expected(donor: Donor, rows: Floats, targets: Floats, loss: Loss, ask: Callable[[Floats], Floats]) -> Floats:

@@ -2,7 +2,7 @@
 
 Three questions, each planned from the answers before it: counts of every fine bin of every column (a fifth of mu squared);
 coarse tables of all pairs of columns, only to choose which belong together (a fifth); finer tables of the chosen pairs
-(three fifths). The model of the joint distribution (``private_tables``) and every row sampled from it are post-processing.
+(three fifths). The model of the joint distribution (``solve.rows``) and every row sampled from it are post-processing.
 Shares of the price, numbers of groups and of parents are fixed here, from public numbers. They were chosen on Adult, where
 the error of local explanations hardly moved when shares or group sizes were halved or doubled.
 
@@ -20,13 +20,11 @@ Test: tests/explain/test_private_rows_bound.py.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from functools import partial
 from itertools import combinations
 from types import MappingProxyType
-from typing import TypedDict, Unpack, overload
 
 import numpy as np
 
@@ -50,11 +48,12 @@ from ..solve.private_tables import (
     shrunken_table,
     total_of,
 )
-from ..vault import Block, BoundedSum, PrivateData, ProductSum
+from ..vault import Block, PrivateData, ProductSum
 from .marginals import asked_columns, histogram_question, one_hot, root_up
-from .recipe import Ask, Conversation, GlobalExplainer, Recipe, Terms, cost_of
+from .recipe import Ask, Conversation, Given, GlobalExplainer, Recipe, Terms, cost_of, key_of, sigma_of
 
 VERSION = 1
+COUNTS = "private-rows-counts"
 SHARES = (0.2, 0.2, 0.6)
 """Of mu squared: counts, choosing, tables."""
 SHARES_UNCHOSEN = (0.25, 0.75)
@@ -90,34 +89,11 @@ class PrivateRowsExplainer(GlobalExplainer[PrivateRows]):
         self._schema, self._bins = rows_design(data.schema, columns, bins, parents)
         self._recipe = partial(private_rows_recipe, columns=self._schema.names, bins=bins, parents=parents)
 
-    def __repr__(self) -> str:
-        return f"Private rows of {len(self._bins)} columns of {self._data!r}, not bought yet: call it with epsilon="
-
     def conversation(self) -> Conversation[PrivateRows]:
         """Counts, coarse tables to choose from, tables."""
         cuts: list[JsonValue] = [cut.to_json() for cut in self._bins]
         identity: dict[str, JsonValue] = {"kind": "private rows", "version": VERSION, "bins": cuts, "parents": self._parents}
         return Conversation(self._data, self._recipe, f"private rows of {len(cuts)} columns", identity)
-
-
-class RowsOptions(TypedDict, total=False):
-    """The options of :func:`private_rows`, for its overloads."""
-
-    columns: Sequence[str] | None
-    bins: int
-    parents: int | None
-
-
-@overload
-def private_rows(data: PrivateData, **options: Unpack[RowsOptions]) -> PrivateRowsExplainer: ...
-
-
-@overload
-def private_rows(data: PrivateData, *, epsilon: float, **options: Unpack[RowsOptions]) -> PrivateRows: ...
-
-
-@overload
-def private_rows(data: PrivateData, *, mu: float, **options: Unpack[RowsOptions]) -> PrivateRows: ...
 
 
 def private_rows(
@@ -126,9 +102,9 @@ def private_rows(
     columns: Sequence[str] | None = None,
     bins: int = 100,
     parents: int | None = None,
-    epsilon: float | None = None,
-    mu: float | None = None,
-) -> PrivateRows | PrivateRowsExplainer:
+    epsilon: Given = None,
+    mu: Given = None,
+) -> PrivateRows:
     """A private model of the joint distribution of columns, from which rows are sampled without limit.
 
     Parameters
@@ -141,8 +117,8 @@ def private_rows(
         Into how many intervals a numeric column is cut; whole numbers with at most 100 values get a bin each.
     parents : int, optional
         On how many others a column may depend: 1 (a tree), 2 or 3. Chosen from public numbers if not given.
-    epsilon, mu : float, optional
-        The price of all of it, in one of the two currencies. Without one, what is returned can be quoted and called.
+    epsilon, mu : float
+        The price of all of it, in one of the two currencies; a :class:`PrivateRowsExplainer` can be quoted first.
 
     Returns
     -------
@@ -166,8 +142,7 @@ def private_rows(
     >>> round(made.guarantee.epsilon, 3)
     1.0
     """
-    explainer = PrivateRowsExplainer(data, columns=columns, bins=bins, parents=parents)
-    return explainer if epsilon is None and mu is None else explainer(epsilon=epsilon, mu=mu)
+    return PrivateRowsExplainer(data, columns=columns, bins=bins, parents=parents)(epsilon=epsilon, mu=mu)
 
 
 def private_rows_recipe(
@@ -179,9 +154,9 @@ def private_rows_recipe(
     choosing = len(cuts) > most_parents + 1
     shares: tuple[float, ...] = (1.0,) if len(cuts) == 1 else SHARES if choosing else SHARES_UNCHOSEN
 
-    counted = yield Ask(counts_question(cuts), shares[0], f"private rows: counts of {len(cuts)} columns")
+    counted = yield Ask(histogram_question(cuts, COUNTS), shares[0], f"private rows: counts of {len(cuts)} columns")
     counts = np.split(counted.value, np.cumsum([len(cut) for cut in cuts])[:-1])
-    counts_sigma = _sigma(counted)
+    counts_sigma = sigma_of(counted)
     total = total_of(counts, counts_sigma, terms.n_rows_public)
     bin_shares = [nearest_shares(column / total) for column in counts]
     releases = [counted]
@@ -192,7 +167,7 @@ def private_rows_recipe(
         groups = _groups(terms.scaled(shares[1]), cuts, bin_shares, len(every_pair), MOST_GROUPS_CHOOSING)
         label = f"private rows: {len(every_pair)} tables of all pairs, to choose from"
         coarse = yield Ask(tables_question(cuts, groups, every_pair), shares[1], label)
-        tables, sigma = tables_of(coarse, groups, every_pair), _sigma(coarse)
+        tables, sigma = tables_of(coarse, groups, every_pair), sigma_of(coarse)
         agreed = agreed_shares(counts, counts_sigma, tables, sigma, groups, total)
         joints = {(i, j): shrunken_table(table, sigma, agreed[i], agreed[j], total) for (i, j), table in tables.items()}
         links = choose_structure(joints, len(cuts), most_parents)
@@ -202,7 +177,7 @@ def private_rows_recipe(
         groups = _groups(terms.scaled(shares[-1]), cuts, bin_shares, len(pairs), MOST_GROUPS[most_parents])
         label = f"private rows: {len(pairs)} tables of linked columns"
         fine = yield Ask(tables_question(cuts, groups, pairs), shares[-1], label)
-        tables, sigma = tables_of(fine, groups, pairs), _sigma(fine)
+        tables, sigma = tables_of(fine, groups, pairs), sigma_of(fine)
         releases.append(fine)
     return PrivateRows(
         dataset=terms.dataset,
@@ -219,11 +194,6 @@ def private_rows_recipe(
         cost=cost_of(releases),
         guarantee=terms.promise(*releases),
     )
-
-
-def _sigma(release: Release) -> float:
-    assert release.sigma is not None
-    return release.sigma
 
 
 def _groups(terms: Terms, cuts: Sequence[Bins], shares: Sequence[Floats], n_tables: int, most: int) -> list[Indices]:
@@ -254,11 +224,6 @@ def rows_design(
 # --- questions -------------------------------------------------------------------------------------------------------
 
 
-def counts_question(bins: tuple[Bins, ...]) -> BoundedSum:
-    """The noisy count of every fine bin of every column."""
-    return histogram_question(bins, "private-rows-counts")
-
-
 def tables_question(bins: Sequence[Bins], groups: Sequence[Indices], pairs: Sequence[Pair]) -> ProductSum:
     """The noisy tables of some pairs of columns, by groups of their bins.
 
@@ -273,19 +238,13 @@ def tables_question(bins: Sequence[Bins], groups: Sequence[Indices], pairs: Sequ
         sides = ((made[first], np.concatenate([made[j] for j in seconds], axis=1)) for first, seconds in stars)
         return tuple(side for both in sides for side in both)
 
-    identity = {
-        "kind": "private-rows-tables",
-        "version": VERSION,
-        "bins": [cut.to_json() for cut in bins],
-        "groups": [group.tolist() for group in groups],
-        "pairs": [list(pair) for pair in pairs],
-    }
+    facts: dict[str, JsonValue] = {"groups": [group.tolist() for group in groups], "pairs": [list(pair) for pair in pairs]}
     return ProductSum(
         one_hots,
         lefts=tuple(sizes[first] for first, _ in stars),
         rights=tuple(sum(sizes[j] for j in seconds) for _, seconds in stars),
         right_bounds=tuple(root_up(len(seconds)) for _, seconds in stars),
-        key=json.dumps(identity, sort_keys=True),
+        key=key_of("private-rows-tables", VERSION, bins=[cut.to_json() for cut in bins], **facts),
     )
 
 

@@ -1,8 +1,12 @@
 """Quotes: what an explainer would cost and how good it would be, and what an accuracy would cost. Free; no row is read.
 
-The recipe is run on a stand-in (``stand_in``), so every explainer has a quote by having a recipe, and a quote shows the very
+The recipe is run on a stand-in, so every explainer has a quote by having a recipe, and a quote shows the very
 result that would be paid for, from rows that are nobody's. Its price is exact. Its bands are an estimate: good when the
 stand-in is drawn from histograms that the analyst has seen, rougher when nothing but the schema is known.
+
+*The stand-in*: rows drawn from the schema, or from histograms this analyst has already bought. It answers a recipe's
+questions with sums scaled to the declared row count and noise at its real size, so that what comes out is a result like the
+one that would be paid for, from nobody's rows.
 """
 
 from __future__ import annotations
@@ -14,17 +18,24 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+import numpy as np
+
 from ..accounting import Cost, JsonValue, epsilon_of, rounded_up
 from ..accounting.gdp import LARGEST_MU
-from ..errors import InvalidInput
+from ..errors import InvalidInput, ModelError
+from ..model import Model
 from ..progress import progress
-from ..vault import Quote
+from ..releases import Release
+from ..results.marginals import Marginals
+from ..schema import FloatArray, Numeric, Schema
+from ..solve.curves.reference import reference_rows
+from ..vault import PublicRows, Quote
 from .marginals import seen_marginals
-from .recipe import Conversation, Terms
-from .stand_in import stand_in
+from .recipe import N_CORNERS, Ask, Conversation, Side, Terms
 
 if TYPE_CHECKING:
     from ..results.band_claim import BandClaim
+
 
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
@@ -34,6 +45,12 @@ CLOSE_ENOUGH = 0.02
 """A search for an accuracy stops when the half-width is this much, relatively, below what was asked for."""
 MOST_TRIES = 12
 SMALLEST_MU = 1e-4
+SEED = 22
+"""Of the noise of a stand-in: it hides nothing, and a quote is the same again."""
+BLOCK_ROWS = 256
+MOST_SURROUNDINGS = 8
+"""Draws that each end and each level is put into."""
+MOST_EDGE_ROWS = 2048
 
 
 @dataclass(frozen=True)
@@ -107,12 +124,8 @@ class Quoted(Generic[R_co]):
         """The quote as plain JSON values."""
         claim: BandClaim | None = getattr(self.result, "band_claim", None)
         widths: dict[str, JsonValue] = {part: width for part, (width, _) in self.half_widths.items() if part}
-        fields: dict[str, JsonValue] = {
-            "price": self.price.to_json(),
-            "half_width": self.half_width,
-            "band_claim": None if claim is None else claim.value,
-            "stands_on": self.stands_on,
-        }
+        fields: dict[str, JsonValue] = {"price": self.price.to_json(), "half_width": self.half_width}
+        fields |= {"band_claim": None if claim is None else claim.value, "stands_on": self.stands_on}
         return fields | ({"half_widths": widths} if widths else {})
 
 
@@ -123,11 +136,10 @@ def quote(conversation: Conversation[R], mu: float) -> Quoted[R]:
     terms, units = Terms.of(data, mu), Cost.of_mu(mu)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what there is to warn of is said when it is asked for
-        side = stand_in(terms, STAND_IN_ROWS, seen)
-        results = [conversation.run(terms, units.pico_mu_squared, side.answer) for _ in range(conversation.quote_draws)]
+        answer = stand_in(terms, STAND_IN_ROWS, seen)
+        results = [conversation.run(terms, units.pico_mu_squared, answer) for _ in range(conversation.quote_draws)]
     stands_on = "the schema" if seen is None else "histograms bought before"
-    widths: list[float | None] = [getattr(result, "half_width", None) for result in results]
-    known = [width for width in widths if width is not None]
+    known = [width for result in results if (width := getattr(result, "half_width", None)) is not None]
     return Quoted(data.price_tag(units), results[0], stands_on, median(known) if known else None)
 
 
@@ -164,3 +176,69 @@ def quote_for(conversation: Conversation[R], half_width: float) -> Quoted[R]:
             "than noise. Ask for wider ones, or for fewer columns or points at once"
         )
     return best
+
+
+def stand_in(terms: Terms, n_rows: int, marginals: Marginals | None = None) -> Side:
+    """What the vault might answer if it held so many draws over the schema, or from released histograms by column."""
+    raw = reference_rows(terms.schema, marginals, n_rows, SEED, by_magnitude=True)
+    rows = PublicRows(terms.schema.frame(raw), terms.schema, n_rows, terms.target, terms.neighbours, BLOCK_ROWS)
+    noise = np.random.default_rng(SEED)
+
+    def answer(ask: Ask, mu: float, step: int) -> Release:
+        return rows.scaled(ask.question, mu=mu, delta=terms.delta, n_rows=terms.n_rows_public, noise=noise)
+
+    return answer
+
+
+def try_model(model: Model, schema: Schema) -> None:
+    """Raise ``ModelError`` if the model fails on public rows inside the schema. Free; to be called before the first charge.
+
+    Examples
+    --------
+    >>> import numpy as np, vitrail as vt
+    >>> schema = vt.Schema({"age": vt.Numeric(0, 100), "smoker": vt.Categorical(["no", "yes"])})
+    >>> try_model(vt.Model(lambda x: x[:, 0], range=(0, 1), name="risk"), schema)
+    >>> gap = vt.Model(lambda x: np.where((x[:, 0] == 0) & (x[:, 2] == 1), np.nan, 0.5), range=(0, 1), name="gap")
+    >>> try_model(gap, schema)
+    Traceback (most recent call last):
+        ...
+    vitrail.errors.ModelError: gap returns no finite number on a public row with 'age' at 0; it must inside the schema
+    """
+    model.check(schema)
+    rows, names = edge_rows(schema)
+    try:
+        outputs = model.predict_points(schema, rows)
+    except Exception as error:
+        raise ModelError(
+            f"{model.name} fails on public rows with a column at an end of its range, or at a level: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+    if not (finite := np.isfinite(outputs)).all():
+        raise ModelError(
+            f"{model.name} returns no finite number on a public row with {names[int(np.argmin(finite))]}; it must inside "
+            "the schema"
+        )
+
+
+def edge_rows(schema: Schema) -> tuple[FloatArray, list[str]]:
+    """Public draws with one column set to an end or a level, and in words to which.
+
+    Examples
+    --------
+    >>> import vitrail as vt
+    >>> rows, names = edge_rows(vt.Schema({"age": vt.Numeric(0, 100), "smoker": vt.Categorical(["no", "yes"])}))
+    >>> rows.shape, names[0], names[-1]
+    ((32, 2), "'age' at 0", "'smoker' at 'yes'")
+    """
+    edges: list[tuple[int, float, str]] = []
+    for place, (name, column) in enumerate(schema.items()):
+        if isinstance(column, Numeric):
+            edges += [(place, end, f"{name!r} at {end:g}") for end in (column.low, column.high)]
+        else:
+            edges += [(place, float(index), f"{name!r} at {level!r}") for index, level in enumerate(column.levels)]
+    edges = edges[:: -(-len(edges) // MOST_EDGE_ROWS)]
+    surroundings = min(MOST_SURROUNDINGS, MOST_EDGE_ROWS // len(edges))
+    rows = np.tile(schema.probe_rows(N_CORNERS + surroundings)[N_CORNERS:], (len(edges), 1))
+    repeated = [edge for edge in edges for _ in range(surroundings)]
+    rows[np.arange(len(rows)), [place for place, _, _ in repeated]] = [value for _, value, _ in repeated]
+    return rows, [words for _, _, words in repeated]

@@ -31,13 +31,13 @@ import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats
 from ..accounting import Basis, Cost, JsonValue, epsilon_of, rounded_up
 from ..accounting.cost import PICO
 from ..errors import InvalidInput, ModelError, VitrailError
@@ -53,13 +53,14 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
-Floats: TypeAlias = NDArray[np.float64]
 
 SLACK = Fraction(1, 10**9)
 """By how much shares may miss 1 through rounding of their decimals."""
 PUBLIC_ROWS = 10**6
 """No limit to how many public rows a recipe asks the model about, beyond its own."""
 REHEARSED_PUBLIC_ROWS = 64
+N_CORNERS = 3
+"""Probe rows of a schema at the beginning that are no draws."""
 QUOTE_DRAWS = 7
 """Bands of a single query point vary from draw to draw more than those of whole curves."""
 REHEARSAL_ROWS = 48
@@ -95,6 +96,8 @@ class Promised(Protocol):
 
 
 Recipe: TypeAlias = Generator[Ask, Release, R]
+Given: TypeAlias = float | None
+"""A price or an accuracy: one of several is given."""
 
 
 def scaled(inner: Recipe[R], share: float, label: str = "") -> Recipe[R]:
@@ -177,6 +180,12 @@ class Terms:
         return Guarantee.of(Basis.union(one.guarantee.behind for one in used), self.delta, self.neighbours)
 
 
+def sigma_of(release: Release) -> float:
+    """The standard deviation of the noise on each coordinate of a released sum."""
+    assert release.sigma is not None
+    return release.sigma
+
+
 def cost_of(releases: Sequence[Release]) -> Cost:
     """What these questions cost together."""
     return sum((release.cost for release in releases), Cost())
@@ -223,8 +232,8 @@ def mu_of_units(units: int) -> float:
     return math.sqrt(units / PICO) * (1 - 2e-15)
 
 
-Side: TypeAlias = Callable[[Ask, int, float, int], Release]
-"""Answers an ask, given its units of the ledger, its price mu and its step."""
+Side: TypeAlias = Callable[[Ask, float, int], Release]
+"""Answers an ask, given its price mu and its step."""
 
 
 def drive(recipe: Recipe[R], units: int, answer: Side) -> R:
@@ -233,8 +242,8 @@ def drive(recipe: Recipe[R], units: int, answer: Side) -> R:
     try:
         ask = next(recipe)
         while True:
-            share = split.next(ask.share)
-            ask, step = recipe.send(answer(ask, share, mu_of_units(share), step)), step + 1
+            mu = mu_of_units(split.next(ask.share))
+            ask, step = recipe.send(answer(ask, mu, step)), step + 1
     except StopIteration as stop:
         result: R = stop.value
         return result
@@ -276,7 +285,7 @@ class Conversation(Generic[R]):
 
     # --- the vault ---------------------------------------------------------------------------------------------------
 
-    def explain(self, *, epsilon: float | None = None, mu: float | None = None) -> R:
+    def explain(self, *, epsilon: Given = None, mu: Given = None) -> R:
         """Have the conversation with the vault: rehearse, reserve the price, ask, give back what was not booked."""
         data, price = self.data, question_mu(epsilon, mu, self.data.delta)
         units = math.floor(Fraction(price) ** 2 * PICO) if mu is not None else Cost.of_mu(price).pico_mu_squared
@@ -288,7 +297,7 @@ class Conversation(Generic[R]):
         reservation = data.reserve(Cost(units), recipe=name, label=self.label)
         booked = Cost()
 
-        def answer(ask: Ask, units: int, mu: float, step: int) -> Release:
+        def answer(ask: Ask, mu: float, step: int) -> Release:
             nonlocal booked
             label, booked_now = ask.label or self.label, Cost(units)
             release = data.ask_reserved(reservation, ask.question, mu=mu, booked=booked_now, step=step, label=label)
@@ -344,23 +353,18 @@ class Conversation(Generic[R]):
 
     def rehearse(self, mu: float) -> R:
         """Run the recipe on a few rows that are nobody's: what is wrong with model, shapes or options is said, free."""
-        from .stand_in import stand_in, try_model
+        from .quoted import stand_in, try_model
 
         conversation = self.rehearsal or self
         for model in conversation.models:
             try_model(model, self.data.feature_schema)
         terms = replace(Terms.of(self.data, mu), public_rows=REHEARSED_PUBLIC_ROWS)
-        return conversation.run(terms, Cost.of_mu(mu).pico_mu_squared, stand_in(terms, REHEARSAL_ROWS).answer)
+        return conversation.run(terms, Cost.of_mu(mu).pico_mu_squared, stand_in(terms, REHEARSAL_ROWS))
 
-    def quote(self, *, epsilon: float | None = None, mu: float | None = None, half_width: float | None = None) -> Quoted[R]:
+    def quote(self, *, epsilon: Given = None, mu: Given = None, half_width: Given = None) -> Quoted[R]:
         """What it would cost and how good it would be: the same result, from nobody's rows. Reads no row, charges nothing.
 
-        Parameters
-        ----------
-        epsilon, mu : float, optional
-            The price.
-        half_width : float, optional
-            Instead of a price: the accuracy. The price is then searched for.
+        ``epsilon`` or ``mu`` is the price; ``half_width`` instead is the accuracy, and its price is searched for.
         """
         from .quoted import quote, quote_for
 
@@ -376,7 +380,7 @@ class Conversation(Generic[R]):
         """Have the conversation with rows of one's own: the result, and every release it was made of. No ledger."""
         releases: list[Release] = []
 
-        def answer(ask: Ask, units: int, mu: float, step: int) -> Release:
+        def answer(ask: Ask, mu: float, step: int) -> Release:
             releases.append(rows.ask(ask.question, mu=mu, delta=self.data.delta))
             return releases[-1]
 
@@ -384,14 +388,38 @@ class Conversation(Generic[R]):
         return result, tuple(releases)
 
 
-class GlobalExplainer(ABC, Generic[R_co]):
+class Explainer(ABC):
+    """What all explainers have in common: dataclasses, whose fields are data, model and options."""
+
+    data: PrivateData
+
+    def check_inputs(self, *models: object) -> None:
+        """Refuse what is neither private data nor a model of ours."""
+        from ..vault import PrivateData
+
+        if not isinstance(self.data, PrivateData):
+            raise InvalidInput(f"data is {type(self.data).__name__}; give the vt.PrivateData that holds the rows")
+        for model in models:
+            if not isinstance(model, Model):
+                raise InvalidInput(f"model is {type(model).__name__}; wrap it: vt.Model(your_model)")
+
+    def options_but(self, *unnamed: str) -> dict[str, JsonValue]:
+        """The fields that are options, by name: what makes it this question. They must be JSON values."""
+        left_out, declared = {"data", "model", "key", *unnamed}, [option.name for option in fields(self)]  # type: ignore[arg-type]
+        return {name: getattr(self, name) for name in declared if name not in left_out}
+
+
+class GlobalExplainer(Explainer, Generic[R_co]):
     """What every explainer of a whole model can do, by having a conversation."""
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.conversation().label}, not bought yet: call it with epsilon=>"
 
     @abstractmethod
     def conversation(self) -> Conversation[R_co]:
         """What would be said to the vault."""
 
-    def __call__(self, *, epsilon: float | None = None, mu: float | None = None) -> R_co:
+    def __call__(self, *, epsilon: Given = None, mu: Given = None) -> R_co:
         """Explain, for a price: ``epsilon`` at the account's delta, or ``mu``.
 
         Raises
@@ -401,29 +429,38 @@ class GlobalExplainer(ABC, Generic[R_co]):
         """
         return self.conversation().explain(epsilon=epsilon, mu=mu)
 
-    def quote(
-        self, *, epsilon: float | None = None, mu: float | None = None, half_width: float | None = None
-    ) -> Quoted[R_co]:
+    def quote(self, *, epsilon: Given = None, mu: Given = None, half_width: Given = None) -> Quoted[R_co]:
         """What a price buys, or what an accuracy (``half_width``) costs: free, without reading a row."""
         return self.conversation().quote(epsilon=epsilon, mu=mu, half_width=half_width)
 
-    def __vitrail_quote__(self, *, epsilon: float | None, mu: float | None, half_width: float | None) -> Quoted[R_co]:
-        """What ``data.quote(explainer, ...)`` shows."""
-        return self.quote(epsilon=epsilon, mu=mu, half_width=half_width)
 
-
-class LocalExplainer(ABC, Generic[R_co]):
+class LocalExplainer(Explainer, Generic[R_co]):
     """What every explainer of public points can do, by having a conversation about them."""
+
+    model: Model
 
     @abstractmethod
     def conversation(self, points: object) -> Conversation[R_co]:
         """What would be said to the vault about these points; whatever is wrong with them is an error."""
 
-    @abstractmethod
-    def public_points(self) -> object:
-        """Points drawn from the schema, for a quote without points."""
+    def read_points(self, points: object) -> tuple[Floats, Floats]:
+        """Public points as a raw matrix, and the model's outputs there; an error says what is wrong with either."""
+        model, schema = self.model, self.data.feature_schema
+        raw = schema.read_points(points)
+        if len(raw) == 0:
+            raise InvalidInput("there are no points to explain; give at least one")
+        model.check(schema)
+        try:
+            outputs = model.predict_points(schema, raw)
+        except ModelError:
+            raise
+        except Exception as error:
+            raise ModelError(f"{model.name} fails on the points: {type(error).__name__}: {error}") from error
+        if not np.isfinite(outputs).all():
+            raise ModelError(f"{model.name} returns no finite number at point {int(np.argmin(np.isfinite(outputs)))}")
+        return raw, outputs
 
-    def __call__(self, points: object, *, epsilon: float | None = None, mu: float | None = None) -> R_co:
+    def __call__(self, points: object, *, epsilon: Given = None, mu: Given = None) -> R_co:
         """Explain these points together, for a price: ``epsilon`` at the account's delta, or ``mu``.
 
         Parameters
@@ -431,34 +468,27 @@ class LocalExplainer(ABC, Generic[R_co]):
         points : dictionary, data frame, array
             One public point or several, in the schema's columns. What does not fit the schema is an error.
         epsilon, mu : float
-            The price of all of them together.
-
-        Raises
-        ------
-        BudgetExceeded
-            If the account or the analyst's cap cannot pay for all of it. Nothing was charged.
+            The price of all of them together. One that does not fit is refused, and nothing is charged.
         """
         return self.conversation(points).explain(epsilon=epsilon, mu=mu)
 
     def quote(
-        self,
-        points: object = None,
-        *,
-        epsilon: float | None = None,
-        mu: float | None = None,
-        half_width: float | None = None,
+        self, points: object = None, *, epsilon: Given = None, mu: Given = None, half_width: Given = None
     ) -> Quoted[R_co]:
         """What a price buys, or what an accuracy (``half_width``) costs: free, without reading a row.
 
         ``points`` are those to be explained; one point drawn from the schema if not given.
         """
-        chosen = self.public_points() if points is None else points
-        conversation = replace(self.conversation(chosen), quote_draws=QUOTE_DRAWS)
+        if points is None:
+            schema = self.data.feature_schema
+            points = schema.frame(schema.probe_rows(N_CORNERS + 1)[N_CORNERS:])
+        conversation = replace(self.conversation(points), quote_draws=QUOTE_DRAWS)
         return conversation.quote(epsilon=epsilon, mu=mu, half_width=half_width)
 
-    def __vitrail_quote__(self, *, epsilon: float | None, mu: float | None, half_width: float | None) -> Quoted[R_co]:
-        """What ``data.quote(explainer, ...)`` shows."""
-        return self.quote(epsilon=epsilon, mu=mu, half_width=half_width)
+
+def key_of(kind: str, version: int, **facts: JsonValue) -> str:
+    """The key of a question that is about no model: other recipes at the same price use the same answer."""
+    return json.dumps({"kind": kind, "version": version, **facts}, sort_keys=True)
 
 
 def points_identity(raw: Floats) -> JsonValue:

@@ -32,7 +32,6 @@ import numpy as np
 
 from .. import _checks
 from .._types import Floats, Indices
-from ..accounting import JsonValue
 from ..model import Model
 from ..results import Ranking
 from ..results.effects import Effects
@@ -43,11 +42,10 @@ from ..solve.coalitions import ranks_of, row_hashes
 from ..solve.curves.assemble import Drawn, Receipt, effects_of, ranking_of
 from ..solve.curves.local_effects import cut_column
 from ..solve.curves.reference import Axis, Reference, smoothed_marginal
-from ..vault import Block, PrivateData
-from .joint_sum import BlockSpec, Inputs, ask_joint, released_histograms
-from .recipe import Conversation, GlobalExplainer, Recipe, Terms
+from ..vault import Block
+from .joint_sum import BlockSpec, JointExplainer, ask_joint, released_histograms
+from .recipe import Recipe, Terms
 
-IMPORTANCE, DEPENDENCE = "SHAP importance", "SHAP dependence"
 CHAINS, MOST_CHAINS = 8, 512
 BACKGROUND_ROWS, BACKGROUND_SEED = 512, 30
 MOST_PREDICTIONS = 200_000
@@ -62,18 +60,15 @@ SIZE_NOTE = (
 )
 
 
-class ShapImportance(GlobalExplainer[Ranking]):
+@dataclass(eq=False, kw_only=True)
+class ShapImportance(JointExplainer[Ranking]):
     """The mean size of every column's Shapley value over the private rows.
 
     Parameters
     ----------
-    data : PrivateData
-        The rows.
-    model : Model
-        What is explained.
     chains : int
         How many background rows each private row is compared with; predictions per row are this times the columns.
-    marginals, sampling_rate, key
+    data, model, marginals, sampling_rate, key
         As for :class:`PartialDependence`.
 
     Examples
@@ -88,34 +83,23 @@ class ShapImportance(GlobalExplainer[Ranking]):
     (('age', 'dose'), True)
     """
 
-    def __init__(
-        self,
-        data: PrivateData,
-        model: Model,
-        *,
-        chains: int = CHAINS,
-        marginals: Marginals | None = None,
-        sampling_rate: float = 1.0,
-        key: str | None = None,
-    ) -> None:
-        self._inputs = Inputs(data, model, marginals, sampling_rate, key)
-        self._chains = _checks.whole("chains", chains, most=MOST_CHAINS)
+    KIND = "SHAP importance"
+    chains: int = CHAINS
 
-    def __repr__(self) -> str:
-        return f"ShapImportance({self._inputs.model!r})"
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.chains = _checks.whole("chains", self.chains, most=MOST_CHAINS)
 
-    def conversation(self) -> Conversation[Ranking]:
+    def recipe(self, terms: Terms) -> Recipe[Ranking]:
         """Histograms, then one sum."""
-        return self._inputs.conversation(self._recipe, IMPORTANCE, IMPORTANCE, {"chains": self._chains})
-
-    def _recipe(self, terms: Terms) -> Recipe[Ranking]:
-        ground = yield from released_histograms(self._inputs, terms)
-        summand = plan_shap_importance(ground.reference, self._chains)
-        (measured,), receipt = yield from ask_joint(ground, [summand], [1.0], IMPORTANCE, self._inputs.sampling_rate)
+        ground = yield from released_histograms(terms, self.model, self.marginals)
+        summand = plan_shap_importance(ground.reference, self.chains)
+        (measured,), receipt = yield from ask_joint(ground, [summand], [1.0], self.label, self.sampling_rate)
         return summand.ranking(*measured, receipt)
 
 
-class ShapDependence(GlobalExplainer[Effects]):
+@dataclass(eq=False, kw_only=True)
+class ShapDependence(JointExplainer[Effects]):
     """The mean Shapley value of a column, by the value that rows have there.
 
     Parameters
@@ -138,35 +122,23 @@ class ShapDependence(GlobalExplainer[Effects]):
     (('no', 'yes'), [-0.2, 0.2])
     """
 
-    def __init__(
-        self,
-        data: PrivateData,
-        model: Model,
-        *,
-        columns: Sequence[str] | None = None,
-        chains: int = CHAINS,
-        marginals: Marginals | None = None,
-        sampling_rate: float = 1.0,
-        key: str | None = None,
-    ) -> None:
-        self._inputs = Inputs(data, model, marginals, sampling_rate, key)
-        self._columns, self._chains = self._inputs.columns(columns), _checks.whole("chains", chains, most=MOST_CHAINS)
-        self._label = f"{DEPENDENCE} of {len(self._columns)} columns"
+    KIND = "SHAP dependence"
+    columns: Sequence[str] | None = None
+    chains: int = CHAINS
 
-    def __repr__(self) -> str:
-        return f"ShapDependence({self._inputs.model!r})"
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.columns = self._names = self.names_of(self.columns)
+        self.chains = _checks.whole("chains", self.chains, most=MOST_CHAINS)
+        self.label += f" of {len(self._names)} columns"
 
-    def conversation(self) -> Conversation[Effects]:
+    def recipe(self, terms: Terms) -> Recipe[Effects]:
         """Histograms, then one joint sum."""
-        options: dict[str, JsonValue] = {"columns": list(self._columns), "chains": self._chains}
-        return self._inputs.conversation(self._recipe, DEPENDENCE, self._label, options)
-
-    def _recipe(self, terms: Terms) -> Recipe[Effects]:
-        ground = yield from released_histograms(self._inputs, terms)
-        summand = plan_shap_dependence(ground.reference, self._columns, self._chains)
-        (measured,), receipt = yield from ask_joint(ground, [summand], [1.0], self._label, self._inputs.sampling_rate)
+        ground = yield from released_histograms(terms, self.model, self.marginals)
+        summand = plan_shap_dependence(ground.reference, self._names, self.chains)
+        (measured,), receipt = yield from ask_joint(ground, [summand], [1.0], self.label, self.sampling_rate)
         drawn = summand.drawn(*measured, ground.reference.n_rows)
-        return effects_of(ground.reference, drawn, receipt, kind=DEPENDENCE, label="mean Shapley value", notes=(NOTE,))
+        return effects_of(ground.reference, drawn, receipt, kind=self.KIND, label="mean Shapley value", notes=(NOTE,))
 
 
 # --- the Shapley vector of a row -------------------------------------------------------------------------------------
@@ -243,7 +215,7 @@ class ShapImportanceSummand:
     def ranking(self, means: Floats, stds: Floats, receipt: Receipt) -> Ranking:
         """The finished ranking from the means of the sum and their noise."""
         label, notes = "mean size of the Shapley value", (NOTE, SIZE_NOTE)
-        return ranking_of(self.names, means + self.offset, stds, receipt, kind=IMPORTANCE, label=label, notes=notes)
+        return ranking_of(self.names, means + self.offset, stds, receipt, kind=ShapImportance.KIND, label=label, notes=notes)
 
 
 def plan_shap_importance(reference: Reference, chains: int = CHAINS) -> ShapImportanceSummand:

@@ -28,7 +28,7 @@ of the range for one permutation, 0.55 for two, 0.51 for eight. Test: tests/expl
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from typing import Literal
 
@@ -36,7 +36,6 @@ import numpy as np
 
 from .. import _checks
 from .._types import Floats
-from ..accounting import JsonValue
 from ..errors import InvalidInput
 from ..model import Model
 from ..releases import Release
@@ -44,8 +43,9 @@ from ..results import Attribution
 from ..results.band_claim import TWO_SIDED_95, claim_of
 from ..schema import Schema
 from ..solve.coalitions import Chains, Scales, choose_clip, clip_edges, point_key, ranks_of, reconcile
-from ..vault import Block, BoundedSum, PrivateData
-from .recipe import Ask, Conversation, LocalExplainer, Recipe, Terms, cost_of, points_identity
+from ..vault import Block, PrivateData
+from .joint_sum import sum_question
+from .recipe import Ask, Conversation, LocalExplainer, Recipe, Terms, cost_of, points_identity, sigma_of
 
 VERSION = 1
 CLIP_SHARE = 0.1
@@ -60,6 +60,7 @@ FEWEST_PROBE_ROWS = 3
 """The vault's probe has at least these many rows, however small a block is."""
 
 
+@dataclass(eq=False)
 class Shapley(LocalExplainer[Attribution]):
     """Shapley values of a model's outputs, averaged over private background rows.
 
@@ -98,90 +99,64 @@ class Shapley(LocalExplainer[Attribution]):
     ([[0.2, 0.2]], [0.3])
     """
 
-    def __init__(
-        self,
-        data: PrivateData,
-        model: Model,
-        *,
-        clip: float | Literal["auto"] | None = None,
-        sampling_rate: float = 1.0,
-        n_permutations: int = 1,
-        seed: int = 0,
-        key: str | None = None,
-    ) -> None:
-        if not isinstance(data, PrivateData):
-            raise InvalidInput(f"data is {type(data).__name__}; Shapley values are averages over the rows of a PrivateData")
-        if not isinstance(model, Model):
-            raise InvalidInput(f"model is {type(model).__name__}; wrap it: vt.Model(...)")
-        self._data, self._model = data, model
-        self._clip = _checked_clip(clip, model)
-        self._sampling_rate = _checks.fraction("sampling_rate", sampling_rate)
-        self._n_permutations = _checks.whole("n_permutations", n_permutations, most=MOST_PERMUTATIONS)
-        self._seed = _checks.whole("seed", seed, least=0, most=2**63 - 1)
-        self._key = None if key is None else _checks.text("key", key, hint=" that names the model")
-        model.check(data.feature_schema)
-        self._chains = Chains(model, data.feature_schema)
+    data: PrivateData
+    model: Model
+    _: KW_ONLY
+    clip: float | Literal["auto"] | None = None
+    sampling_rate: float = 1.0
+    n_permutations: int = 1
+    seed: int = 0
+    key: str | None = None
 
-    def __repr__(self) -> str:
-        return f"Shapley({self._data!r}, {self._model!r}, clip={self._clip!r}, n_permutations={self._n_permutations})"
-
-    def public_points(self) -> object:
-        """One point drawn from the schema."""
-        schema = self._data.feature_schema
-        return schema.frame(schema.probe_rows(4)[3:])  # after two corners and the middle
+    def __post_init__(self) -> None:
+        self.check_inputs(self.model)
+        self.clip = self._clip = _checked_clip(self.clip, self.model)
+        self.sampling_rate = _checks.fraction("sampling_rate", self.sampling_rate)
+        self.n_permutations = _checks.whole("n_permutations", self.n_permutations, most=MOST_PERMUTATIONS)
+        self.seed = _checks.whole("seed", self.seed, least=0, most=2**63 - 1)
+        if self.key is not None:
+            _checks.text("key", self.key, hint=" that names the model")
+        self.model.check(self.data.feature_schema)
+        self._chains = Chains(self.model, self.data.feature_schema)
 
     def conversation(self, points: object) -> Conversation[Attribution]:
         """One sum for all points, after a histogram of norms where the clip is to be chosen."""
-        schema = self._data.feature_schema
-        self._model.check(schema)
-        raw = schema.read_points(points)
-        if not 1 <= raw.size <= MOST_NUMBERS:
+        raw, outputs = self.read_points(points)
+        if raw.size > MOST_NUMBERS:
+            n_points, n_columns = raw.shape
             raise InvalidInput(
-                f"points are {len(raw)} of {schema.n_columns} columns; one question answers for at least one point and at "
-                f"most {MOST_NUMBERS // schema.n_columns}"
+                f"points are {n_points} of {n_columns} columns; one question answers for at most {MOST_NUMBERS // n_columns}"
             )
-        outputs = self._model.predict_points(schema, raw)
-        if not np.isfinite(outputs).all():
-            raise InvalidInput(f"{self._model.name} gives no finite output at point {int(np.argmin(np.isfinite(outputs)))}")
         return self._about(raw, outputs)
 
     def _about(self, raw: Floats, outputs: Floats) -> Conversation[Attribution]:
         few = slice(REHEARSED_POINTS)
         less = self._about(raw[few], outputs[few]) if len(raw) > REHEARSED_POINTS else None
         label = f"Shapley values of {len(raw)} point{'s' if len(raw) > 1 else ''}"
-        recipe = partial(self._recipe, raw, outputs)
-        return Conversation(self._data, recipe, label, self._identity(raw), models=(self._model,), rehearsal=less)
-
-    def _identity(self, raw: Floats) -> dict[str, JsonValue] | None:
-        model = self._model.identity(self._data.feature_schema, self._key)
-        if model is None:
-            return None
-        return {
-            "kind": "shapley",
-            "version": VERSION,
-            "model": model,
-            "points": points_identity(raw),
-            "clip": self._clip,
-            "sampling_rate": self._sampling_rate,
-            "n_permutations": self._n_permutations,
-            "seed": self._seed,
-        }
+        model, identity = self.model.identity(self.data.feature_schema, self.key), None
+        if model is not None:
+            facts = {"model": model, "points": points_identity(raw)}
+            identity = {"kind": "shapley", "version": VERSION, **facts, **self.options_but()}
+        return Conversation(self.data, partial(self._recipe, raw, outputs), label, identity, (self.model,), less)
 
     def _recipe(self, raw: Floats, outputs: Floats, terms: Terms) -> Recipe[Attribution]:
-        names, width = terms.feature_schema.names, self._model.width
-        vectors = RowVectors(terms.schema, terms.target, self._chains, raw, outputs, self._n_permutations, self._seed)
+        names, width = terms.feature_schema.names, self.model.width
+        vectors = RowVectors(terms.schema, terms.target, self._chains, raw, outputs, self.n_permutations, self.seed)
         releases: list[Release] = []
         if self._clip == "auto":
             edges = clip_edges(width, len(names))
-            releases.append((yield Ask(self._norms_question(vectors, edges, terms), CLIP_SHARE, "norms of Shapley values")))
+            enough = math.sqrt(len(edges)) / (TAIL_ACCURACY * terms.scaled(CLIP_SHARE).mu * terms.n_rows_public)
+            fn, rate = partial(vectors.norm_shares, edges), min(self.sampling_rate, enough)
+            question = sum_question(fn, len(edges), 1.0, rate, replace_bound=math.nextafter(math.sqrt(2), 2))
+            releases.append((yield Ask(question, CLIP_SHARE, "norms of Shapley values")))
             clip = choose_clip(releases[0].value, edges, terms.n_rows_public)
         else:
             clip = self._clip
         scales = Scales(len(raw), len(names), clip, width)
-        sums = yield Ask(self._sum_question(vectors, scales), 1 - CLIP_SHARE if releases else 1.0)
+        question = sum_question(partial(vectors.clipped, scales), scales.size, scales.l2_bound, self.sampling_rate)
+        sums = yield Ask(question, 1 - CLIP_SHARE if releases else 1.0)
         releases.append(sums)
-        assert sums.sigma is not None
-        solved = reconcile(sums.value, sums.sigma, terms.n_rows_public, scales, self._model.lo + width / 2, outputs)
+        solved = reconcile(sums.value, sigma_of(sums), terms.n_rows_public, scales, self.model.lo + width / 2, outputs)
         half_width = TWO_SIDED_95 * solved.values_std
         frame = terms.feature_schema.frame(raw)
         return Attribution(
@@ -196,19 +171,8 @@ class Shapley(LocalExplainer[Attribution]):
             band_claim=claim_of("shapley"),
             lower=solved.values - half_width,
             upper=solved.values + half_width,
-            notes=solved.notes(clip, terms.n_rows_public, sampled=self._sampling_rate < 1),
+            notes=solved.notes(clip, terms.n_rows_public, sampled=self.sampling_rate < 1),
         )
-
-    def _sum_question(self, vectors: RowVectors, scales: Scales) -> BoundedSum:
-        rate = self._sampling_rate if self._sampling_rate < 1 else None
-        return BoundedSum(ClippedVectors(vectors, scales), scales.size, scales.l2_bound, rate=rate)
-
-    def _norms_question(self, vectors: RowVectors, edges: Floats, terms: Terms) -> BoundedSum:
-        fn, mu = NormHistogram(vectors, edges), terms.scaled(CLIP_SHARE).mu
-        rate = min(self._sampling_rate, math.sqrt(len(edges)) / (TAIL_ACCURACY * mu * terms.n_rows_public))
-        if rate < 1:
-            return BoundedSum(fn, len(edges), 1.0, rate=rate)
-        return BoundedSum(fn, len(edges), 1.0, replace_bound=math.nextafter(math.sqrt(2), 2))
 
 
 def _checked_clip(clip: object, model: Model) -> float | Literal["auto"]:
@@ -237,11 +201,6 @@ class RowVectors:
     _probed: dict[int, dict[bytes, Floats | None]] = field(default_factory=dict)
     """For each block size the vault's public probe rows, and their vectors once they were computed."""
 
-    @property
-    def model(self) -> Model:
-        """The explained model."""
-        return self.chains.model
-
     def __call__(self, block: Block) -> tuple[Floats, Floats]:
         """(v of shape (rows, Q, n), f(x) of shape (rows,)) of a block.
 
@@ -250,7 +209,7 @@ class RowVectors:
         depend on their row alone is probed for the model itself (by the vault for the rows, in ``Chains`` for the hybrids).
         """
         values = np.ascontiguousarray(block.values)
-        outputs = block.predictions(self.model)
+        outputs = block.predictions(self.chains.model)
         if (probed := self._probed.get(len(values))) is None:
             probed = self._probed.setdefault(len(values), self._probe_rows(len(values)))
         if not all(row.tobytes() in probed for row in values):
@@ -273,25 +232,10 @@ class RowVectors:
             vectors[:, q] = self.chains.contributions(values, outputs, point, float(at_point), ranks)
         return vectors
 
-
-def norms_of(vectors: Floats) -> Floats:
-    """The norm of each (row, point), computed from its row alone in one fixed order."""
-    norms: Floats = np.sqrt(np.einsum("bqn,bqn->bq", vectors, vectors))
-    return norms
-
-
-@dataclass(frozen=True, eq=False)
-class ClippedVectors:
-    """The scaled vector of a row: values clipped, base, clipped share."""
-
-    vectors: RowVectors
-    scales: Scales
-
-    def __call__(self, block: Block) -> Floats:
-        """One vector per row."""
-        vectors, outputs = self.vectors(block)
-        model, scales = self.vectors.model, self.scales
-        norms = norms_of(vectors)
+    def clipped(self, scales: Scales, block: Block) -> Floats:
+        """The scaled vector of every row: values clipped, base, clipped share."""
+        vectors, outputs = self(block)
+        model, norms = self.chains.model, norms_of(vectors)
         over = norms > scales.clip
         shrink = np.where(over, scales.clip / np.where(over, norms, 1.0), 1.0)
         row = np.empty((len(vectors), scales.size))
@@ -300,21 +244,18 @@ class ClippedVectors:
         row[:, -1] = over.sum(axis=1) * (scales.flag / scales.n_points)
         return row
 
-
-@dataclass(frozen=True, eq=False)
-class NormHistogram:
-    """A row's share of the histogram of norms."""
-
-    vectors: RowVectors
-    edges: Floats
-
-    def __call__(self, block: Block) -> Floats:
-        """One row of shares, adding up to 1, per row."""
-        vectors, _ = self.vectors(block)
+    def norm_shares(self, edges: Floats, block: Block) -> Floats:
+        """Every row's share of the histogram of norms: shares that add up to 1."""
+        vectors, _ = self(block)
         norms = norms_of(vectors)
-        bins = np.minimum(np.searchsorted(self.edges, norms), len(self.edges) - 1)
-        shares = np.zeros((len(vectors), len(self.edges)))
+        bins = np.minimum(np.searchsorted(edges, norms), len(edges) - 1)
+        shares = np.zeros((len(vectors), len(edges)))
         for bin_of_row in bins.T:
             shares[np.arange(len(vectors)), bin_of_row] += 1 / norms.shape[1]
         shares[~np.isfinite(norms).all(axis=1)] = np.nan  # the model failed: the row counts zero
         return shares
+
+
+def norms_of(vectors: Floats) -> Floats:
+    """The norm of each (row, point), computed from its row alone in one fixed order."""
+    return np.asarray(np.sqrt(np.einsum("bqn,bqn->bq", vectors, vectors)))

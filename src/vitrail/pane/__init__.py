@@ -1,7 +1,7 @@
 """The pane: one file of releases that explains a model for ever, on any machine, without the data.
 
 The owner pays once (:func:`release`); whoever has the file explains anybody (:class:`Pane`). Reading imports neither the
-vault nor the ledger: each name below is imported when it is first used.
+vault nor the ledger: what buys is imported when it is first used.
 
 Examples
 --------
@@ -10,7 +10,7 @@ Examples
 >>> rows = {"age": np.linspace(0, 100, 20_000), "smoker": np.tile(["no", "yes"], 10_000)}
 >>> data = vt.PrivateData(rows, schema, name="patients", n_rows_public=20_000, budget=vt.Budget(1, 1e-6))
 >>> model = vt.Model(lambda x: 0.2 + 0.5 * x[:, 0] + 0.2 * x[:, 2], range=(0, 1), name="risk")
->>> quote = data.quote(vt.release(data, model), epsilon=1.0)
+>>> quote = data.quote(vt.pane.PaneExplainer(data, model), epsilon=1.0)
 >>> quote.fits, quote.result.parts
 (True, ('rows', 'local', 'pdp', 'ale', 'counterfactual'))
 """
@@ -20,27 +20,17 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from .pane import Pane
-    from .pane_recipe import PaneExplainer, release
-    from .person import Person
+from .pages import Person
+from .pane import Pane
 
-_HOMES = {
-    "Pane": "pane",
-    "PaneExplainer": "pane_recipe",
-    "Person": "person",
-    "release": "pane_recipe",
-}
+if TYPE_CHECKING:
+    from .pane_recipe import PaneExplainer, release
 
 __all__ = ["Pane", "PaneExplainer", "Person", "release"]
 
 
 def __getattr__(name: str) -> object:
-    """Import a public name when it is first used."""
-    if name in _HOMES:
-        return getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    """Import what buys a pane when it is first used."""
+    if name in __all__:
+        return getattr(import_module(".pane_recipe", __name__), name)
     raise AttributeError(f"module 'vitrail.pane' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

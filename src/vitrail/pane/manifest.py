@@ -1,23 +1,38 @@
 """The manifest of a pane: what it is, what it promises, what was paid, and which files belong to which part.
 
 The JSON object is kept as it was read, so that what a later version adds comes through a save unchanged; the dataclasses
-below are what this version understands of it. docs/pane.md documents every field.
+below are what this version understands of it. docs/pane.md documents every field. A new kind of part is one :class:`Kind`
+here and a few lines in ``pane_recipe``; a part that a reader does not know is kept.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from types import MappingProxyType
+from typing import Any
+
+import numpy as np
 
 from ..accounting import Cost, JsonValue
-from ..errors import DamagedFile, InvalidInput
+from ..errors import DamagedFile, InvalidInput, ModelError
 from ..guarantee import Guarantee
+from ..model import Model
+from ..model.model import INPUTS
+from ..model.predictors import OnnxPredictor
 from ..results import codec
-from ..results.archive import check_files, check_format
+from ..results.archive import check_files, check_format, digest
+from ..results.band_claim import TWO_SIDED_95, weakest
+from ..results.base import Stored
 from ..results.checks import plain_value
+from ..results.class_picture import ClassPicture
+from ..results.private_rows import PrivateRows
+from ..results.report import Report
+from ..results.synopsis import Synopsis
 from ..schema import Level, Schema
 
 FORMAT = "vitrail-pane/2"
@@ -185,3 +200,139 @@ def _check(field_name: str, pattern: re.Pattern[str], *values: str) -> None:
     for value in values:
         if not pattern.fullmatch(value):
             raise InvalidInput(f"{field_name!r} holds {value[:60]!r}, which is not of the form {pattern.pattern}")
+
+
+EMBEDDED = "embedded"
+MODEL_FILE = "model/model.onnx"
+
+
+def described(model: Model, content: bytes | None) -> MadeFor:
+    """What a manifest says about a model, and the file of it that the pane holds."""
+    file, sha256 = (None, None) if content is None else (MODEL_FILE, digest(content))
+    known, limits = model.digest(), (model.lo, model.hi)
+    return MadeFor(model.name, known, model.output, limits, model.inputs, model.column, embedded=file, sha256=sha256)
+
+
+def onnx_content(model: Model) -> bytes:
+    """The bytes of an ONNX model; other models are not written into files, because only code could read them back."""
+    predictor = model.predictor
+    if not isinstance(predictor, OnnxPredictor):
+        raise ModelError(
+            f"embed_model is True, and {model.name} is no ONNX model; export it to ONNX first, or leave the model out: "
+            "who has the model can give it to Pane.load"
+        )
+    return predictor.wrapped
+
+
+def opened(given: object, manifest: Manifest, files: Mapping[str, bytes], what: str) -> Model:
+    """The model that a caller gave, in whatever form, once it is known to work on the pane's columns."""
+    made_for, schema = manifest.model, manifest.feature_schema
+    if isinstance(given, Model):
+        model = given
+    elif given == EMBEDDED:
+        if made_for.embedded is None:
+            raise InvalidInput(f"{what} holds no model; give the one that it was made with: model=vt.Model(...)")
+        model = _onnx(files[made_for.embedded], made_for)
+    elif isinstance(given, str | Path):
+        path = Path(given)
+        if path.suffix.lower() != ".onnx":
+            raise InvalidInput(f"model is {str(given)!r}; give a vt.Model, the path of an .onnx file, or {EMBEDDED!r}")
+        try:
+            model = _onnx(path.read_bytes(), made_for)
+        except OSError as error:
+            raise InvalidInput(f"the model {str(given)!r} cannot be read: {error.strerror}") from error
+    else:
+        raise InvalidInput(f"model is {type(given).__name__}; wrap it: vt.Model(your_model)")
+    model.check(schema)
+    _compare(model, made_for, what)
+    return model
+
+
+def _onnx(content: bytes, made_for: MadeFor) -> Model:
+    """An ONNX model read as the pane says: the same output, range and inputs give the same digest."""
+    inputs = next((known for known in INPUTS if known == made_for.inputs), None)
+    if inputs is None:
+        raise DamagedFile(f"the manifest says that the model takes {made_for.inputs!r}; there are {', '.join(INPUTS)}")
+    output: Level | None = made_for.column
+    return Model(content, output=output, range=made_for.range, inputs=inputs, name=made_for.name)
+
+
+def _compare(model: Model, made_for: MadeFor, what: str) -> None:
+    mine = model.digest()
+    if made_for.digest is None or mine == made_for.digest:
+        return
+    known = "is another model" if mine is not None else "has no content that could be compared with it"
+    warnings.warn(
+        f"{what} was made with {made_for.name!r} (content {made_for.digest[:12]}), and {model.name!r} {known}: curves, "
+        "importance and the local synopsis are about the former. Private rows are about no model, and serve both.",
+        UserWarning,
+        stacklevel=4,
+    )
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of part: its title, what it holds, and a sentence on how accurate that is."""
+
+    title: str
+    holds: type[Stored]
+    accuracy: Callable[[Any], str]
+
+
+def read_part(name: str, manifest: Manifest, files: Mapping[str, bytes], what: str) -> Any:
+    """The part of a pane with this name, if it is about the pane's rows and columns."""
+    described = f"the part {name!r} of {what}"
+    inside = {file.removeprefix(f"{name}/"): files[file] for file in manifest.parts[name].files}
+    part: Any = KINDS[name].holds.from_files(inside, described)
+    try:
+        if part.n_rows_public != manifest.n_rows_public:
+            raise InvalidInput("it is about another number of rows than the pane")
+        if isinstance(part, Report):
+            for column in {*(part.pdp or ()), *(part.ale or ()), *(part.importance or ())}:
+                manifest.feature_schema.column_index(column)
+        elif part.schema.digest() != manifest.feature_schema.digest():
+            raise InvalidInput("it is about other columns than the pane")
+    except InvalidInput as error:
+        raise DamagedFile(f"{described} cannot be read: {error}") from error
+    return part
+
+
+def _rows_accuracy(rows: PrivateRows) -> str:
+    on_bin, on_cell = (100 * sigma / rows.n_rows_public for sigma in (rows.counts_sigma, rows.tables_sigma))
+    return (
+        f"{len(rows.columns)} columns, {len(rows.noisy_tables)} tables; noise (one std) of {on_bin:.2g} % of "
+        f"all rows on a bin, {on_cell:.2g} % on a cell"
+    )
+
+
+def _synopsis_accuracy(synopsis: Synopsis) -> str:
+    noise = synopsis.sigma / synopsis.scales["F1"] / synopsis.n_rows_public
+    return f"{sum(part.size for part in synopsis.parts)} moments; noise of {noise:.2g} on a mean of outputs times a feature"
+
+
+def _report_accuracy(report: Report) -> str:
+    said = []
+    for name, effects in (("partial dependence", report.pdp), ("accumulated effects", report.ale)):
+        widths = [TWO_SIDED_95 * float(np.median(one.std)) for one in (effects or {}).values() if one.std is not None]
+        if effects is not None and widths:
+            mark = weakest(one.band_claim for one in effects.values()).mark
+            said.append(f"{name} of {len(effects)} columns ± {float(np.median(widths)):.2g} ({mark})")
+    if report.importance is not None:
+        table = report.importance.frame()
+        width = float(np.median(table["upper"].astype(float) - table["lower"].astype(float))) / 2
+        said.append(f"importance of {len(report.importance)} columns ± {width:.2g} ({report.importance.band_claim.mark})")
+    return "; ".join(said) + "; half-widths of bands, medians"
+
+
+def _picture_accuracy(picture: ClassPicture) -> str:
+    known = [str(label) for label, seen in zip(picture.labels, picture.known, strict=True) if seen]
+    rows = "with" if picture.rows is not None else "without"
+    return f"classes that stand out of the noise: {', '.join(known) or 'none'}; {rows} private rows to look near"
+
+
+KINDS: Mapping[str, Kind] = {
+    "rows": Kind("private rows", PrivateRows, _rows_accuracy),
+    "local": Kind("local synopsis", Synopsis, _synopsis_accuracy),
+    "global": Kind("global report", Report, _report_accuracy),
+    "counterfactual": Kind("picture of the classes", ClassPicture, _picture_accuracy),
+}

@@ -1,21 +1,53 @@
-"""What stands on the pages of a pane: one for the model, one for a person. The templates are in ``show/templates``."""
+"""The pages of a pane: one for the model, one for a person (why, what if, where they stand on each curve). No vault.
+
+*Histograms.* Private rows count fine bins of every column first, and that release is all that curves need. A
+column of real numbers has bins of its own for values at its bounds, which have no width; here they get a millionth of the
+range, so that the edges of a histogram increase. In pictures such narrow bins would be invisible however many rows they
+hold: there they are drawn together with their neighbours.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from ..accounting import rounded_up
+import numpy as np
+from numpy.typing import NDArray
+
+from .._types import Floats
+from ..accounting import JsonValue, rounded_up
+from ..results import Attribution, Curve
+from ..results.archive import json_bytes, write_bytes
 from ..results.band_claim import weakest
-from ..results.checks import shown_text
+from ..results.base import Drawn
+from ..results.checks import plain_value, shown_text
+from ..results.counterfactuals import Counterfactuals
+from ..results.curve import Density
+from ..results.effects import Effects
+from ..results.marginals import Marginals
+from ..results.private_rows import PrivateRows
+from ..results.report import Report
+from ..schema import Column, Numeric
+from ..schema.bins import Bins
 from ..show import Table
-from ..show.pages import Content, fragment_html, report_content
-from .histograms import drawn_marginals
-from .parts import KINDS
+from ..show.pages import Content, fragment, fragment_html, page_content, report_content
+from .manifest import KINDS
 
 if TYPE_CHECKING:
+    from ..guarantee import Guarantee
+    from ..schema import Level
     from .pane import Pane
-    from .person import Person
+
+
+FORMAT = "vitrail-person/1"
+WIDTH_AT_BOUND = 1e-6
+"""Of the range."""
+NARROW = 0.5
+"""An end bin with less than this share of its neighbour's width is drawn together with it."""
 
 
 def inside_table(pane: Pane) -> Table:
@@ -59,7 +91,7 @@ def pane_content(pane: Pane) -> Content:
 def person_content(person: Person) -> Content:
     """The page of a person."""
     pane, e = person.pane, person.explanation
-    asked_model = pane.model is not None and e is not None
+    asked_model, said = pane.model is not None and e is not None, (person, e, person.counterfactuals)
     content: dict[str, object] = {
         "label_lines": label_lines(pane),
         "dataset": pane.dataset,
@@ -70,11 +102,218 @@ def person_content(person: Person) -> Content:
         "kinds": " and ".join(sorted({place.curve.kind for place in person.places})),
         "curves_claim": weakest(place.curve.band_claim for place in person.places) if person.places else None,
         "person": Table(("column", "value"), tuple((name, shown_text(value)) for name, value in person.point.items())),
-        "notes": _notes(person),
+        "notes": tuple(dict.fromkeys(note for result in said if result is not None for note in result.notes)),
     }
     return "person.html", content
 
 
-def _notes(person: Person) -> tuple[str, ...]:
-    results = (person, person.explanation, person.counterfactuals)
-    return tuple(dict.fromkeys(note for one in results if one is not None for note in one.notes))
+def usable_bins(bins: Bins, column: Column) -> Bins:
+    """The bins with edges that increase.
+
+    Examples
+    --------
+    >>> from vitrail.solve.private_tables import fine_bins
+    >>> column = Numeric(0, 10)
+    >>> [round(edge, 6) for edge in usable_bins(fine_bins("dose", column, 4), column).edges]
+    [0.0, 1e-05, 5.0, 9.99999, 10.0]
+    """
+    if bins.edges is None or bins.integer or len(bins) < 3 or not isinstance(column, Numeric):
+        return bins
+    low, high = float(column.low), float(column.high)
+    width = WIDTH_AT_BOUND * (high - low)
+    inside = [max(low + width, min(high - width, edge)) for edge in bins.edges[2:-2]]
+    return replace(bins, edges=(low, low + width, *inside, high - width, high))
+
+
+def marginals_of(rows: PrivateRows) -> Marginals:
+    """The histograms of all columns of private rows. Their cost and promise are those of the rows, of which they are a part.
+
+    The histograms alone are one of the rows' releases. But who has them from a pane or a file has the rows as well.
+
+    Examples
+    --------
+    >>> import numpy as np, vitrail as vt
+    >>> schema = vt.Schema({"city": vt.Categorical(["Bern", "Genf"]), "speaks": vt.Categorical(["de", "fr"])})
+    >>> people = {"city": np.repeat(["Bern", "Genf"], 5000), "speaks": np.repeat(["de", "fr"], 5000)}
+    >>> data = vt.PrivateData(people, schema, name="swiss", n_rows_public=10_000, budget=vt.Budget(1, 1e-6))
+    >>> marginals_of(vt.private_rows(data, epsilon=1.0)).shares["city"].round(1).tolist()
+    [0.5, 0.5]
+    """
+    bins = tuple(usable_bins(one, rows.schema[one.name]) for one in rows.bins)
+    counts = {one.name: count for one, count in zip(bins, rows.counts, strict=True)}
+    return Marginals(
+        rows.dataset, bins, MappingProxyType(counts), rows.counts_sigma, rows.n_rows_public, rows.cost, rows.guarantee
+    )
+
+
+def drawn_marginals(found: Marginals) -> Marginals:
+    """The same histograms for pictures: narrow end bins joined to their neighbours.
+
+    The noise of a joined bin is sqrt(2) times that of others. There is one sigma for all, so it is that one: bands of the
+    other bins are drawn wider than they need be.
+    """
+    bins, counts, joined = [], {}, False
+    for one in found.bins:
+        wide, number = _joined(one, np.asarray(found.counts[one.name]))
+        joined |= len(wide) < len(one)
+        bins.append(wide)
+        counts[one.name] = number
+    sigma = found.sigma * (math.sqrt(2) if joined else 1.0)
+    return replace(found, bins=tuple(bins), counts=MappingProxyType(counts), sigma=sigma)
+
+
+def with_drawn_densities(found: Report) -> Report:
+    """The same curves, with the histogram at their foot as it is drawn."""
+    return replace(found, pdp=_redrawn(found.pdp), ale=_redrawn(found.ale))
+
+
+def _redrawn(effects: Effects | None) -> Effects | None:
+    if effects is None:
+        return None
+    return replace(effects, curves=MappingProxyType({name: _visible(curve) for name, curve in effects.curves.items()}))
+
+
+def _visible(curve: Curve) -> Curve:
+    density = curve.density
+    if density is None or density.edges is None:
+        return curve
+    keep = _kept_edges(density.edges)
+    shares = np.add.reduceat(density.shares, np.flatnonzero(keep)[:-1])
+    return replace(curve, density=Density(density.edges[keep], shares))
+
+
+def _joined(bins: Bins, counts: Floats) -> tuple[Bins, Floats]:
+    if bins.edges is None:
+        return bins, counts
+    edges = np.asarray(bins.edges)
+    keep = _kept_edges(edges)
+    if keep.all():
+        return bins, counts
+    starts = np.flatnonzero(keep)
+
+    def label(low: float, high: float) -> str:
+        return f"{math.ceil(low)} to {math.floor(high)}" if bins.integer else f"{low:.4g} to {high:.4g}"
+
+    labels = [bins.labels[a] if b == a + 1 else label(edges[a], edges[b]) for a, b in pairwise(starts.tolist())]
+    kept = tuple(edges[keep].tolist())
+    return Bins(bins.name, tuple(labels), kept, bins.integer), np.add.reduceat(counts, starts[:-1])
+
+
+def _kept_edges(edges: Floats) -> NDArray[np.bool_]:
+    widths, keep = np.diff(edges), np.ones(len(edges), dtype=np.bool_)
+    if len(widths) >= 4:
+        keep[1] = widths[0] >= NARROW * widths[1]
+        keep[-2] = widths[-1] >= NARROW * widths[-2]
+    return keep
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """Where somebody stands on a curve.
+
+    Attributes
+    ----------
+    column : str
+        The column.
+    value : str, int, float or bool
+        What they have there.
+    curve : Curve
+        The curve.
+    output : float
+        The curve at that value.
+    half_width : float or None
+        Of its noise band there; ``curve.band_claim`` says how often that holds.
+    """
+
+    column: str
+    value: Level
+    curve: Curve
+    output: float
+    half_width: float | None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Person(Drawn):
+    """One person, explained from a pane.
+
+    Attributes
+    ----------
+    point : dict
+        What they have in each column.
+    explanation : Attribution or None
+        What each column contributes; None where the pane has nothing local.
+    counterfactuals : Counterfactuals or None
+        What would change the model's answer; None without that part, or without a model.
+    places : tuple of Place
+        Where they stand on each curve, the largest contribution first.
+    pane : Pane
+        What it was computed from.
+    notes : tuple of str
+        What could not be said, and why.
+    """
+
+    point: dict[str, Level]
+    explanation: Attribution | None
+    counterfactuals: Counterfactuals | None
+    places: tuple[Place, ...]
+    pane: Pane
+    notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        what = {"contributions": self.explanation, "counterfactuals": self.counterfactuals, "places": self.places}
+        return f"Person({', '.join(name for name, part in what.items() if part)}; {self.pane!r})"
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """All of it as plain JSON values."""
+        places: list[JsonValue] = [
+            {
+                "column": one.column,
+                "value": plain_value(one.value),
+                "kind": one.curve.kind,
+                "output": one.output,
+                "half_width": one.half_width,
+                "band_claim": one.curve.band_claim.value,
+            }
+            for one in self.places
+        ]
+        return {
+            "format": FORMAT,
+            "dataset": self.pane.dataset,
+            "model": self.pane.made_for.name,
+            "guarantee": self.pane.guarantee.to_json(),
+            "point": {name: plain_value(value) for name, value in self.point.items()},
+            "explanation": None if self.explanation is None else self.explanation.to_json(),
+            "counterfactuals": None if self.counterfactuals is None else self.counterfactuals.to_json(),
+            "places": places,
+            "notes": list(self.notes),
+        }
+
+    def write_json(self, path: str | Path) -> Path:
+        """Write ``to_json`` as text; returns where."""
+        return write_bytes(path, json_bytes(self.to_json()))
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The promise of the pane that it was computed from."""
+        return self.pane.guarantee
+
+
+page_content.register(Person, person_content)
+
+
+@fragment.register
+def _(person: Person) -> str:
+    results = (person.explanation, person.counterfactuals)
+    return "".join(fragment(one) for one in results if one is not None)
+
+
+def place_on(curve: Curve, value: Level) -> Place:
+    """Where somebody with this value stands."""
+    half = None
+    if curve.lower is not None and curve.upper is not None:
+        wide = curve.half_widths
+        if curve.categorical:
+            half = float(wide[list(curve.x).index(value)])
+        else:
+            half = float(np.interp(float(value), np.asarray(curve.x), wide))
+    return Place(curve.label, value, curve, float(curve(value)), half)

@@ -14,12 +14,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..accounting import Cost
+from .. import _checks
 from ..errors import InvalidInput
 from ..guarantee import Guarantee
 from ..model import Model
@@ -30,29 +30,25 @@ from ..results.marginals import Marginals
 from ..results.private_rows import PrivateRows
 from ..results.report import Report
 from ..results.synopsis import Synopsis
-from ..schema import Level, Schema
-from ..show.pages import Content, fragment, page_content
-from ..solve.counterfactual.classes import OPPOSITE, Columns, Ranges
+from ..schema import Level
+from ..show.pages import fragment, page_content
+from ..solve.counterfactual.classes import OPPOSITE
 from ..solve.counterfactual.fitted import FittedCounterfactual
-from ..solve.counterfactual.search import PLAUSIBILITY_WEIGHT
 from ..solve.linear.labelled_rows import RowsExplainer, explain_on
 from ..solve.linear.problem import LocalProblem
 from ..solve.linear.weights import polynomial
-from .histograms import marginals_of
-from .manifest import Line, MadeFor, Manifest
-from .models import opened
-from .parts import KINDS, read_part
+from .manifest import KINDS, Line, Manifest, opened, read_part
+from .pages import Person, Place, marginals_of, pane_content, pane_fragment, place_on
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from ..results.counterfactuals import Counterfactuals
     from ..results.effects import Effects
-    from .person import Person
 
+T = TypeVar("T")
 Method = Literal["auto", "moments", "rows"]
-METHODS = ("auto", "moments", "rows")
+METHODS: tuple[Method, ...] = ("auto", "moments", "rows")
 SAMPLED = 20_000
 """Private rows that a sharp kernel works on."""
 REPLICATES = 5
@@ -65,6 +61,19 @@ class Pane(Drawn):
     """Releases that explain a model for ever, without the data.
 
     Made by :func:`vitrail.release` or :meth:`load`. The parts are read when they are first used.
+
+    Attributes
+    ----------
+    manifest : Manifest
+        What the file says about itself.
+    model : Model or None
+        The model that it explains with, if one was given; ``made_for`` is what is known of the one that it was made with.
+    dataset, n_rows_public, schema
+        Whose rows, the declared row count, and the columns that the model reads: what a point has.
+    guarantee, cost, bill
+        The promise for everything in it and everything ever computed from it, what was charged once, and the questions.
+    created, tool : str
+        The day of its last charge; what made it.
 
     Examples
     --------
@@ -85,8 +94,13 @@ class Pane(Drawn):
     [[True]]
     """
 
+    guarantee: Guarantee
+
     def __init__(self, manifest: Manifest, files: Mapping[str, bytes], model: Model | None = None) -> None:
-        self._manifest, self._files, self._model = manifest, dict(files), model
+        self.manifest, self._files, self.model = manifest, dict(files), model
+        self.dataset, self.schema, self.made_for = manifest.dataset, manifest.feature_schema, manifest.model
+        self.guarantee, self.cost, self.bill = manifest.guarantee, manifest.cost, manifest.bill
+        self.n_rows_public, self.created, self.tool = manifest.n_rows_public, manifest.created, manifest.tool
         self._read: dict[str, Any] = {}
         self._sharp_with: dict[int, RowsExplainer] = {}
 
@@ -124,16 +138,16 @@ class Pane(Drawn):
 
     def with_model(self, model: Model | str | Path) -> Pane:
         """The same pane with a model to explain with."""
-        return Pane(self._manifest, self._files, opened(model, self._manifest, self._files, "the pane"))
+        return Pane(self.manifest, self._files, opened(model, self.manifest, self._files, "the pane"))
 
     def with_bill(self, lines: tuple[Line, ...]) -> Pane:
         """The same pane with the ledger's own lines on its bill."""
-        bill = replace(self._manifest, bill=lines, created=max(line.date for line in lines))
-        return Pane(Manifest.read(bill.to_fields(), self._files, "the pane"), self._files, self._model)
+        bill = replace(self.manifest, bill=lines, created=max(line.date for line in lines))
+        return Pane(Manifest.read(bill.to_fields(), self._files, "the pane"), self._files, self.model)
 
     def to_bytes(self) -> bytes:
         """The file; the same pane gives the same bytes. Parts that this version does not know are in it unchanged."""
-        return archive.pack(self._manifest.fields, self._files)
+        return archive.pack(self.manifest.fields, self._files)
 
     def save(self, path: str | Path) -> Path:
         """Write the file; returns where."""
@@ -142,90 +156,36 @@ class Pane(Drawn):
     # --- what it is --------------------------------------------------------------------------------------------------
 
     @property
-    def dataset(self) -> str:
-        """Whose rows it was made from."""
-        return self._manifest.dataset
-
-    @property
-    def schema(self) -> Schema:
-        """The columns that the model reads: what a point has."""
-        return self._manifest.feature_schema
-
-    @property
-    def n_rows_public(self) -> int:
-        """The declared row count."""
-        return self._manifest.n_rows_public
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """The promise for everything in the pane, and everything ever computed from it."""
-        return self._manifest.guarantee
-
-    @property
-    def cost(self) -> Cost:
-        """What was charged for it, once."""
-        return self._manifest.cost
-
-    @property
-    def bill(self) -> tuple[Line, ...]:
-        """The questions that were paid for."""
-        return self._manifest.bill
-
-    @property
-    def made_for(self) -> MadeFor:
-        """The model that it was made with: name, digest, output, range."""
-        return self._manifest.model
-
-    @property
-    def model(self) -> Model | None:
-        """The model that it explains with, if one was given."""
-        return self._model
-
-    @property
-    def created(self) -> str:
-        """The day of its last charge."""
-        return self._manifest.created
-
-    @property
-    def tool(self) -> str:
-        """What made it."""
-        return self._manifest.tool
-
-    @property
     def parts(self) -> tuple[str, ...]:
         """What there is: rows, local, pdp, ale, importance, counterfactual, and parts of a later version by their names."""
-        found: list[str] = []
-        for name in self._manifest.parts:
-            if name == "global":
-                report = self._part("global")
-                found += [one for one in ("pdp", "ale", "importance") if getattr(report, one) is not None]
-            else:
-                found.append(name)
-        return tuple(found)
+        names: list[str] = []
+        for name in self.manifest.parts:
+            curves = ("pdp", "ale", "importance") if name == "global" else ()
+            names += [curve for curve in curves if getattr(self.report, curve) is not None] if curves else [name]
+        return tuple(names)
 
     @property
     def unknown_parts(self) -> tuple[str, ...]:
         """Parts that this version of Vitrail cannot read. They are kept when the pane is saved."""
-        return tuple(name for name in self._manifest.parts if name not in self._known)
+        return tuple(name for name in self.manifest.parts if name not in self._known)
 
     @property
     def _known(self) -> tuple[str, ...]:
-        return tuple(n for n, part in self._manifest.parts.items() if n in KINDS and part.format == KINDS[n].holds.FORMAT)
+        return tuple(n for n, part in self.manifest.parts.items() if n in KINDS and part.format == KINDS[n].holds.FORMAT)
 
     def accuracy(self) -> dict[str, str]:
         """For each part, under its title, how accurate it is: a sentence from what was released."""
-        found = {name: self._picture if name == "counterfactual" else self._part(name) for name in self._known}
-        return {KINDS[name].title: KINDS[name].accuracy(part) for name, part in found.items()}
+        parts = {name: self._picture if name == "counterfactual" else self._part(name) for name in self._known}
+        return {KINDS[name].title: KINDS[name].accuracy(part) for name, part in parts.items()}
 
     def shares(self) -> dict[str, float]:
         """Each part's share of the price, of mu squared."""
-        return {name: part.share for name, part in self._manifest.parts.items()}
+        return {name: part.share for name, part in self.manifest.parts.items()}
 
     def __repr__(self) -> str:
         known = ", ".join(name for name in self.parts if name not in self.unknown_parts)
         unknown = f"; not readable by this version: {', '.join(self.unknown_parts)}" if self.unknown_parts else ""
-        promise = self.guarantee.brief
-        return f"Pane({self.dataset!r}, {self.made_for.name}: {known}{unknown}; {promise})"
+        return f"Pane({self.dataset!r}, {self.made_for.name}: {known}{unknown}; {self.guarantee.brief})"
 
     def frame(self) -> Frame:
         """Curves and importance as columns of one length, or the histograms where there are none."""
@@ -243,70 +203,64 @@ class Pane(Drawn):
     # --- releases ----------------------------------------------------------------------------------------------------
 
     def _part(self, name: str) -> Any:
-        if name not in self._known:
+        if name in self._known and name not in self._read:
+            self._read[name] = read_part(name, self.manifest, self._files, "the pane")
+        return self._released(name, self._read.get(name))
+
+    def _released(self, name: str, part: T | None) -> T:
+        if part is None:
             have = ", ".join(map(repr, self.parts))
             raise InvalidInput(f"this pane has no part {name!r}; it has {have}. Its owner chose what to release")
-        if name not in self._read:
-            self._read[name] = read_part(name, self._manifest, self._files, "the pane")
-        return self._read[name]
+        return part
 
     @property
     def synopsis(self) -> Synopsis:
         """The released moments, with the pane's model."""
         made: Synopsis = self._part("local")
-        return replace(made, model=self._model)
+        return replace(made, model=self.model)
 
     @property
     def private_rows(self) -> PrivateRows:
         """The released tables that rows are sampled from."""
-        found: PrivateRows = self._part("rows")
-        return found
+        rows: PrivateRows = self._part("rows")
+        return rows
 
     @property
     def report(self) -> Report:
         """Curves and importance together."""
-        found: Report = self._part("global")
-        return found
+        report: Report = self._part("global")
+        return report
 
     @property
     def marginals(self) -> Marginals:
         """Histograms of the columns."""
-        return self.report.marginals if "global" in self._manifest.parts else marginals_of(self.private_rows)
+        return self.report.marginals if "global" in self.manifest.parts else marginals_of(self.private_rows)
 
     @property
     def pdp(self) -> Effects:
         """Partial dependence, by column."""
-        return self._effects("pdp", self.report.pdp)
+        return self._released("pdp", self.report.pdp)
 
     @property
     def ale(self) -> Effects:
         """Accumulated effects, by column."""
-        return self._effects("ale", self.report.ale)
+        return self._released("ale", self.report.ale)
 
     @property
     def effects(self) -> Effects:
         """Curves by column: partial dependence, or accumulated effects where there is none."""
-        return self._effects("pdp", self.report.pdp if self.report.pdp is not None else self.report.ale)
+        return self._released("pdp", self.report.pdp if self.report.pdp is not None else self.report.ale)
 
     @property
     def importance(self) -> Ranking:
         """Columns by permutation importance."""
-        if self.report.importance is None:
-            raise InvalidInput(f"this pane has no part 'importance'; it has {', '.join(map(repr, self.parts))}")
-        return self.report.importance
-
-    def _effects(self, name: str, found: Effects | None) -> Effects:
-        if found is None:
-            raise InvalidInput(f"this pane has no part {name!r}; it has {', '.join(map(repr, self.parts))}")
-        return found
+        return self._released("importance", self.report.importance)
 
     @property
     def _picture(self) -> ClassPicture:
         picture: ClassPicture = self._part("counterfactual")
-        if "rows" in self._manifest.parts and picture.rows is None:
-            # It searches near rows that another part released: its promise is that of both.
-            return replace(picture, rows=self.private_rows, guarantee=self.guarantee, cost=self.cost)
-        return picture
+        rows = self.private_rows if picture.rows is None and "rows" in self.manifest.parts else picture.rows
+        return replace(picture, rows=rows, guarantee=self.guarantee, cost=self.cost)
 
     # --- explanations ------------------------------------------------------------------------------------------------
 
@@ -327,80 +281,43 @@ class Pane(Drawn):
         -------
         Attribution
         """
-        if method not in METHODS:
-            raise InvalidInput(f"method is {method!r}; choose one of {', '.join(map(repr, METHODS))}")
-        if method == "auto":
-            method = self._local_method()
-        if method == "rows":
-            return self._promised(self._sharp(REPLICATES if bands else 0)(points))
-        found = self._promised(self.synopsis(points, bands=bands))
-        return found if bands else replace(found, notes=(*found.notes, NO_BANDS))
-
-    def _promised(self, found: Attribution) -> Attribution:
-        """With the promise of the whole pane, rather than that of the part: who has the one has the other."""
-        return replace(found, guarantee=self.guarantee, cost=self.cost)
+        chosen = _checks.choice("method", method, METHODS)
+        if chosen == "auto":
+            chosen = self._local_method()
+        if chosen == "rows":
+            explanation = self._sharp(REPLICATES if bands else 0)(points)
+        else:
+            explanation = self.synopsis(points, bands=bands)
+            if not bands:
+                explanation = replace(explanation, notes=(*explanation.notes, NO_BANDS))
+        # With the promise of the whole pane, rather than that of the part: who has the one has the other.
+        return replace(explanation, guarantee=self.guarantee, cost=self.cost)
 
     def _local_method(self) -> Method:
-        parts = self._manifest.parts
+        parts = self.manifest.parts
         if "rows" not in parts:
             return "moments"
         if "local" not in parts:
             return "rows"
         rows = self.private_rows
         stands_out = rows.n_rows_public / 4 >= CELL_OVER_NOISE * rows.tables_sigma
-        return "rows" if self._model is not None and stands_out else "moments"
+        return "rows" if self.model is not None and stands_out else "moments"
 
     def _sharp(self, replicates: int) -> RowsExplainer:
         if replicates not in self._sharp_with:
-            more = self._sharp_with.get(REPLICATES)
-            if replicates == 0 and more is not None:
-                self._sharp_with[0] = replace(more, samples=more.samples[:1])
-            else:
-                problem = LocalProblem(self.schema, self._needed_model("method 'rows'"), polynomial())
-                self._sharp_with[replicates] = explain_on(
-                    problem, self.private_rows, n_sampled=SAMPLED, replicates=replicates
-                )
+            problem, rows = LocalProblem(self.schema, self._needed_model("method 'rows'"), polynomial()), self.private_rows
+            self._sharp_with[replicates] = explain_on(problem, rows, n_sampled=SAMPLED, replicates=replicates)
         return self._sharp_with[replicates]
 
     def _needed_model(self, what: str) -> Model:
-        if self._model is None:
+        if self.model is None:
             raise InvalidInput(f"{what} asks the model, and none was given: Pane.load(path, model=vt.Model(...))")
-        return self._model
-
-    def counterfactual(
-        self,
-        points: object,
-        *,
-        desired_class: Level = OPPOSITE,
-        total_CFs: int = 1,
-        features_to_vary: Columns = "all",
-        permitted_range: Ranges = None,
-        plausibility_weight: float = PLAUSIBILITY_WEIGHT,
-        seed: int = 0,
-    ) -> Counterfactuals:
-        """What would have led the model to another class; options as for :class:`vitrail.FittedCounterfactual`. Free."""
-        found = self._counterfactual(
-            points,
-            desired_class=desired_class,
-            total_CFs=total_CFs,
-            features_to_vary=features_to_vary,
-            permitted_range=permitted_range,
-            plausibility_weight=plausibility_weight,
-            seed=seed,
-        )
-        return replace(found, guarantee=self.guarantee, cost=self.cost)
+        return self.model
 
     @cached_property
-    def _counterfactual(self) -> FittedCounterfactual:
+    def counterfactual(self) -> FittedCounterfactual:
+        """What would have led the model to another class: ``pane.counterfactual(points, desired_class=1)``. Free."""
         return FittedCounterfactual(self._picture, self._needed_model("a counterfactual"))
-
-    def classes_differ(self) -> str | None:
-        """Why counterfactuals cannot be had with a model that the pane was not made with; None if they can."""
-        try:
-            self._counterfactual  # noqa: B018 - made here, used later
-        except InvalidInput as error:
-            return str(error)
-        return None
 
     def rows(self, n: int, seed: int | None = 0) -> pd.DataFrame:
         """``n`` rows sampled from the private tables, in original units and levels. Free, and any number of them."""
@@ -441,20 +358,33 @@ class Pane(Drawn):
         >>> [place.column for place in person.places], "Privacy label" in person.to_html()
         (['age', 'height'], True)
         """
-        from .person import explained
+        raw, parts = self.schema.read_points(point), self.parts
+        if len(raw) != 1:
+            raise InvalidInput(f"{len(raw)} points were given; a page is about one person, give one (pane.local takes many)")
+        shown = {name: values.tolist()[0] for name, values in self.schema.frame(raw).items()}
+        explanation = changes = None
+        if "local" in parts or ("rows" in parts and self.model is not None):
+            explanation = self.local(shown, method=method, bands=bands)
+        notes: tuple[str, ...] = ()
+        if "counterfactual" in parts and self.model is not None:
+            try:
+                fitted = self.counterfactual
+            except InvalidInput as error:  # the model has other classes than the pane's: the rest can still be said
+                notes = (f"No counterfactuals: {error}.",)
+            else:
+                changes = fitted(shown, desired_class=desired_class, total_CFs=total_CFs)
+        places: tuple[Place, ...] = ()
+        if "pdp" in parts or "ale" in parts:
+            effects = self.effects
+            order = effects if explanation is None else [share.column for share in explanation.top(len(shown))]
+            places = tuple(place_on(effects[name], shown[name]) for name in order if name in effects)
+        if explanation is None and changes is None and not places:
+            raise InvalidInput(
+                f"this pane says nothing about single people without its model; it has {', '.join(map(repr, parts))}. Load "
+                "it with model="
+            )
+        return Person(shown, explanation, changes, places, self, notes)
 
-        return explained(self, point, desired_class=desired_class, total_CFs=total_CFs, method=method, bands=bands)
 
-
-@page_content.register
-def _(pane: Pane) -> Content:
-    from .pages import pane_content
-
-    return pane_content(pane)
-
-
-@fragment.register
-def _(pane: Pane) -> str:
-    from .pages import pane_fragment
-
-    return pane_fragment(pane)
+page_content.register(Pane, pane_content)
+fragment.register(Pane, pane_fragment)

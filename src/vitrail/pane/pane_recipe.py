@@ -22,20 +22,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from datetime import UTC, datetime
 from importlib import metadata
 from types import MappingProxyType
-from typing import Literal, overload
+from typing import Literal, TypedDict, Unpack
 
-from .._checks import did_you_mean
+from .. import _checks
 from ..accounting import Cost, JsonValue, epsilon_of
 from ..errors import InvalidInput
 from ..explain.counterfactual import Counterfactual
 from ..explain.global_report import GlobalReport
+from ..explain.global_report import Part as ReportPart
 from ..explain.linear.local_linear import LocalLinear
 from ..explain.private_rows import MOST_COLUMNS, PrivateRowsExplainer
-from ..explain.recipe import Conversation, GlobalExplainer, Recipe, Terms
+from ..explain.recipe import Conversation, Given, GlobalExplainer, Recipe, Terms
 from ..ledger import Statement
 from ..model import Model
 from ..results.archive import MOST_BYTES, digest
@@ -48,18 +49,15 @@ from ..solve.linear.cells import expected_gradient_noise
 from ..solve.linear.coordinates import MOST_COORDINATES, Partition
 from ..solve.linear.weights import polynomial
 from ..vault import PrivateData
-from .histograms import marginals_of, with_drawn_densities
-from .manifest import MOST_FEATURES, Line, Manifest, Part
-from .models import MODEL_FILE, described, onnx_content
+from .manifest import KINDS, MODEL_FILE, MOST_FEATURES, Line, Manifest, Part, described, onnx_content
+from .pages import marginals_of, with_drawn_densities
 from .pane import Pane
-from .parts import KINDS
 
 WEIGHTS = MappingProxyType({"rows": 3.75, "local": 4.25, "pdp": 8.0, "ale": 5.5, "importance": 0.75, "counterfactual": 0.75})
 """Shares of the price (of mu squared) where all parts are bought; see the module docstring."""
 PARTS = tuple(WEIGHTS)
-CURVES = ("pdp", "ale", "importance")
+CURVES: tuple[ReportPart, ...] = ("pdp", "ale", "importance")
 """Bought together, as one joint sum."""
-EFFECTS = ("pdp", "ale")
 ROW_BINS = 100
 ROWS_FROM = 100.0
 """Value of n_rows_public * mu from which private rows are worth their share."""
@@ -68,6 +66,7 @@ PartName = Literal["rows", "local", "pdp", "ale", "effects", "importance", "coun
 Bought = PrivateRows | Synopsis | Report | ClassPicture
 
 
+@dataclass(eq=False, repr=False)
 class PaneExplainer(GlobalExplainer[Pane]):
     """A pane before it is paid for: what :func:`release` buys, to be quoted or called.
 
@@ -77,45 +76,37 @@ class PaneExplainer(GlobalExplainer[Pane]):
         As for :func:`release`.
     """
 
-    def __init__(
-        self,
-        data: PrivateData,
-        model: Model,
-        *,
-        parts: Literal["all"] | Sequence[PartName] = "all",
-        weights: Mapping[str, float] | None = None,
-        threshold: float | None = None,
-        loss: str = "squared",
-        loss_bound: float | None = None,
-        embed_model: bool = False,
-        key: str | None = None,
-    ) -> None:
-        if not isinstance(data, PrivateData):
-            raise InvalidInput(f"data is {type(data).__name__}; give the vt.PrivateData that holds the rows")
-        if not isinstance(model, Model):
-            raise InvalidInput(f"model is {type(model).__name__}; wrap it: vt.Model(your_model)")
+    data: PrivateData
+    model: Model
+    _: KW_ONLY
+    parts: Literal["all"] | Sequence[PartName] = "all"
+    weights: Mapping[str, float] | None = None
+    threshold: float | None = None
+    loss: str = "squared"
+    loss_bound: float | None = None
+    embed_model: bool = False
+    key: str | None = None
+
+    def __post_init__(self) -> None:
+        data, model, parts = self.data, self.model, self.parts
+        self.check_inputs(model)
         if data.feature_schema.n_features > MOST_FEATURES:
             raise InvalidInput(
                 f"the schema has {data.feature_schema.n_features} encoded features, and a pane holds at most {MOST_FEATURES}"
             )
-        self._data, self._model, self._key = data, model, key
-        self._threshold = (model.lo + model.hi) / 2 if threshold is None else threshold
-        self._loss, self._loss_bound = loss, loss_bound
+        self._threshold = (model.lo + model.hi) / 2 if self.threshold is None else self.threshold
         self._asked = None if isinstance(parts, str) and parts == "all" else _checked_parts(parts, data)
-        self._weights = _checked_weights(weights, self._asked)
-        self._content = onnx_content(model) if embed_model else None
+        self._weights = _checked_weights(self.weights, self._asked)
+        self._content = onnx_content(model) if self.embed_model else None
         if self._content is not None and len(self._content) > MOST_BYTES // 2:
             raise InvalidInput(f"the model has {len(self._content) >> 20} MiB, too much for a pane; leave embed_model out")
         possible = PARTS if self._asked is None else self._asked
-        if curves := [part for part in possible if part in CURVES and (part != "importance" or data.target is not None)]:
+        if curves := [part for part in CURVES if part in possible and (part != "importance" or data.target is not None)]:
             self._report(dict.fromkeys(curves, 1.0), None)
         if "counterfactual" in possible:
             self._counterfactual()
         if self._asked is not None and "local" in self._asked:
             Partition(data.feature_schema, ()).whole.check_size()
-
-    def __repr__(self) -> str:
-        return f"A pane of {self._model!r} from {self._data!r}, not bought yet: call it with epsilon="
 
     # --- shares ------------------------------------------------------------------------------------------------------
 
@@ -128,7 +119,7 @@ class PaneExplainer(GlobalExplainer[Pane]):
         """What is bought at this price."""
         if self._asked is not None:
             return self._asked
-        possible, data, schema = list(PARTS), self._data, self._data.feature_schema
+        possible, data, schema = list(PARTS), self.data, self.data.feature_schema
         if data.target is None:
             possible.remove("importance")
         if not 2 <= schema.n_columns <= MOST_COLUMNS:
@@ -151,31 +142,25 @@ class PaneExplainer(GlobalExplainer[Pane]):
 
     def conversation(self) -> Conversation[Pane]:
         """The recipes of all parts, one after the other."""
-        model = self._model.identity(self._data.feature_schema, self._key)
-        identity: dict[str, JsonValue] = {
-            "kind": "pane",
-            "version": 2,
-            "model": model,
-            "parts": None if self._asked is None else list(self._asked),
-            "weights": dict(self._weights),
-            "threshold": self._threshold,
-            "loss": [str(self._loss), self._loss_bound],
-        }
-        label = f"a pane of {self._model.name}"
-        return Conversation(self._data, self._recipe, label, None if model is None else identity, (self._model,))
+        model = self.model.identity(self.data.feature_schema, self.key)
+        identity: dict[str, JsonValue] = {"kind": "pane", "version": 2, "model": model, "threshold": self._threshold}
+        identity |= {"parts": None if self._asked is None else list(self._asked), "weights": dict(self._weights)}
+        identity["loss"] = [str(self.loss), self.loss_bound]
+        label = f"a pane of {self.model.name}"
+        return Conversation(self.data, self._recipe, label, None if model is None else identity, (self.model,))
 
     def _recipe(self, terms: Terms) -> Recipe[Pane]:
         shares = self.shares(terms.mu)
         bought: dict[str, Bought] = {}
         if share := shares.get("local"):
-            fitting = LocalLinear(self._data, self._model, key=self._key).fitting("moments")
+            fitting = LocalLinear(self.data, self.model, key=self.key).fitting("moments")
             bought["local"] = yield from fitting.conversation().inside(terms, share)
         rows = None
         if share := shares.get("rows"):
             columns = terms.feature_schema.names
-            explainer = PrivateRowsExplainer(self._data, columns=columns, bins=ROW_BINS)
+            explainer = PrivateRowsExplainer(self.data, columns=columns, bins=ROW_BINS)
             rows = bought["rows"] = yield from explainer.conversation().inside(terms, share)
-        if curves := {name: share for name, share in shares.items() if name in CURVES}:
+        if curves := {name: shares[name] for name in CURVES if name in shares}:
             together = sum(curves.values())
             report = yield from self._report(curves, rows).conversation().inside(terms, together)
             bought["global"] = report if rows is None else with_drawn_densities(report)
@@ -183,31 +168,27 @@ class PaneExplainer(GlobalExplainer[Pane]):
             bought["counterfactual"] = yield from self._counterfactual().conversation().inside(terms, share)
         return self._pane(terms, {name: bought[name] for name in KINDS if name in bought})
 
-    def _report(self, weights: Mapping[str, float], rows: PrivateRows | None) -> GlobalReport:
-        parts: dict[Literal["pdp", "ale", "importance", "shap"], float] = {}
-        for name in ("pdp", "ale", "importance"):
-            if name in weights:
-                parts[name] = weights[name]
+    def _report(self, weights: Mapping[ReportPart, float], rows: PrivateRows | None) -> GlobalReport:
         return GlobalReport(
-            self._data,
-            self._model,
-            parts=list(parts),
-            weights=parts,
-            loss=self._loss,
-            loss_bound=self._loss_bound,
+            self.data,
+            self.model,
+            parts=list(weights),
+            weights=weights,
+            loss=self.loss,
+            loss_bound=self.loss_bound,
             marginals=None if rows is None else marginals_of(rows),
-            key=self._key,
+            key=self.key,
         )
 
     def _counterfactual(self) -> Counterfactual:
         """The picture of the classes, without rows of its own: the pane's are lent to it."""
-        return Counterfactual(self._data, self._model, threshold=self._threshold, rows=False, key=self._key)
+        return Counterfactual(self.data, self.model, threshold=self._threshold, rows=False, key=self.key)
 
-    def __call__(self, *, epsilon: float | None = None, mu: float | None = None) -> Pane:
+    def __call__(self, *, epsilon: Given = None, mu: Given = None) -> Pane:
         """Pay for the pane, all parts or none; the same again is free."""
-        last = max((entry.seq for entry in self._data.budget.entries), default=0)
+        last = max((entry.seq for entry in self.data.budget.entries), default=0)
         made = super().__call__(epsilon=epsilon, mu=mu)
-        lines = _ledger_lines(self._data.budget, last, made.cost)
+        lines = _ledger_lines(self.data.budget, last, made.cost)
         return made if not lines else made.with_bill(lines)
 
     # --- the file ----------------------------------------------------------------------------------------------------
@@ -229,7 +210,7 @@ class PaneExplainer(GlobalExplainer[Pane]):
             n_rows_public=terms.n_rows_public,
             target=terms.target,
             schema=terms.schema,
-            model=described(self._model, self._content),
+            model=described(self.model, self._content),
             guarantee=terms.promise(*bought.values()),
             cost=cost,
             bill=tuple(
@@ -238,17 +219,14 @@ class PaneExplainer(GlobalExplainer[Pane]):
             ),
             parts=parts,
         )
-        return Pane(Manifest.read(manifest.to_fields(), files, "the pane"), files, self._model)
+        return Pane(Manifest.read(manifest.to_fields(), files, "the pane"), files, self.model)
 
 
 def _ledger_lines(statement: Statement, last: int, cost: Cost) -> tuple[Line, ...]:
     """The ledger's lines of this release, charges of replayed answers included; none if somebody else asked meanwhile."""
-    seen: set[int] = set()
-    for entry in statement.entries:
-        if entry.seq > last and entry.kind == "charged":
-            seen.add(entry.seq)
-        elif entry.seq > last and entry.kind == "replayed" and isinstance(of := entry.body.get("of"), int):
-            seen.add(of)
+    recent = [entry for entry in statement.entries if entry.seq > last]
+    seen = {entry.seq for entry in recent if entry.kind == "charged"}
+    seen |= {of for entry in recent if entry.kind == "replayed" and isinstance(of := entry.body.get("of"), int)}
     costs = {entry.seq: entry.cost for entry in statement.entries if entry.seq in seen}
     if sum(costs.values(), Cost()) != cost:
         return ()
@@ -263,71 +241,21 @@ def _tool() -> str:
         return "vitrail"
 
 
-@overload
-def release(
-    data: PrivateData,
-    model: Model,
-    *,
-    parts: Literal["all"] | Sequence[PartName] = "all",
-    weights: Mapping[str, float] | None = None,
-    threshold: float | None = None,
-    loss: str = "squared",
-    loss_bound: float | None = None,
-    embed_model: bool = False,
-    key: str | None = None,
-    epsilon: None = None,
-    mu: None = None,
-) -> PaneExplainer: ...
+class PaneOptions(TypedDict, total=False):
+    """What :func:`release` takes besides data, model and price."""
 
-
-@overload
-def release(
-    data: PrivateData,
-    model: Model,
-    *,
-    parts: Literal["all"] | Sequence[PartName] = "all",
-    weights: Mapping[str, float] | None = None,
-    threshold: float | None = None,
-    loss: str = "squared",
-    loss_bound: float | None = None,
-    embed_model: bool = False,
-    key: str | None = None,
-    epsilon: float,
-    mu: None = None,
-) -> Pane: ...
-
-
-@overload
-def release(
-    data: PrivateData,
-    model: Model,
-    *,
-    parts: Literal["all"] | Sequence[PartName] = "all",
-    weights: Mapping[str, float] | None = None,
-    threshold: float | None = None,
-    loss: str = "squared",
-    loss_bound: float | None = None,
-    embed_model: bool = False,
-    key: str | None = None,
-    epsilon: None = None,
-    mu: float,
-) -> Pane: ...
+    parts: Literal["all"] | Sequence[PartName]
+    weights: Mapping[str, float] | None
+    threshold: float | None
+    loss: str
+    loss_bound: float | None
+    embed_model: bool
+    key: str | None
 
 
 def release(
-    data: PrivateData,
-    model: Model,
-    *,
-    parts: Literal["all"] | Sequence[PartName] = "all",
-    weights: Mapping[str, float] | None = None,
-    threshold: float | None = None,
-    loss: str = "squared",
-    loss_bound: float | None = None,
-    embed_model: bool = False,
-    key: str | None = None,
-    epsilon: float | None = None,
-    mu: float | None = None,
-) -> Pane | PaneExplainer:
+    data: PrivateData, model: Model, *, epsilon: Given = None, mu: Given = None, **options: Unpack[PaneOptions]
+) -> Pane:
     """Pay once for everything that explains a model, as one file that may be published.
 
     Parameters
@@ -348,8 +276,9 @@ def release(
         Write the model into the file. For ONNX models only, which can be read without running code.
     key : str, optional
         A name for a model that is a bare function, so that releasing again replays the stored releases.
-    epsilon, mu : float, optional
-        The price of all of it, in one of the two currencies. Without one, what is returned can be quoted and called.
+    epsilon, mu : float
+        The price of all of it, in one of the two currencies; ``data.quote(vt.pane.PaneExplainer(data, model), epsilon=1)``
+        says beforehand what it would buy.
 
     Returns
     -------
@@ -374,30 +303,13 @@ def release(
     >>> vt.Pane.from_bytes(pane.to_bytes()).local({"age": 80, "smoker": "yes"}).method  # no model at hand
     'synopsis'
     """
-    explainer = PaneExplainer(
-        data,
-        model,
-        parts=parts,
-        weights=weights,
-        threshold=threshold,
-        loss=loss,
-        loss_bound=loss_bound,
-        embed_model=embed_model,
-        key=key,
-    )
-    return explainer if epsilon is None and mu is None else explainer(epsilon=epsilon, mu=mu)
+    return PaneExplainer(data, model, **options)(epsilon=epsilon, mu=mu)
 
 
 def _checked_parts(parts: object, data: PrivateData) -> tuple[str, ...]:
     known = (*PARTS, "effects")
-    if isinstance(parts, str) or not isinstance(parts, Sequence) or not parts:
-        raise InvalidInput(f"parts is {parts!r}; give 'all', or a list of {', '.join(map(repr, known))}")
-    for name in parts:
-        if name not in known:
-            raise InvalidInput(
-                f"parts names {name!r}; there are {', '.join(map(repr, known))}.{did_you_mean(str(name), known)}"
-            )
-    chosen = {one for name in parts for one in (EFFECTS if name == "effects" else (name,))}
+    named = _checks.names("parts", parts, known, "part")
+    chosen = {one for name in named for one in (("pdp", "ale") if name == "effects" else (name,))}
     if "importance" in chosen and data.target is None:
         raise InvalidInput(
             "permutation importance needs a target: give PrivateData target=, or leave 'importance' out of parts"
@@ -416,8 +328,7 @@ def _checked_weights(weights: Mapping[str, float] | None, asked: tuple[str, ...]
     for name, weight in weights.items():
         if name not in PARTS:
             raise InvalidInput(f"weights names {name!r}; there are {', '.join(map(repr, PARTS))}")
-        if isinstance(weight, bool) or not isinstance(weight, int | float) or not 1e-6 <= weight <= 1e6:
-            raise InvalidInput(f"the weight of {name!r} is {weight!r}; it must be a positive number")
+        _checks.positive(repr(name), weight, of="weights")
         if asked is not None and name not in asked:
             raise InvalidInput(f"weights names {name!r}, which is not among the parts: {', '.join(map(repr, asked))}")
     return {**WEIGHTS, **{name: float(weight) for name, weight in weights.items()}}

@@ -49,7 +49,7 @@ from .base import Stored
 from .checks import Floats, frozen_numbers, plain_rows
 
 SCALES = {"M0", "F0", "H0", "G0", "h", "fh", "hh", "E", "M1", "F1", "H1", "G1", "M2", "F2", "H2", "T"}
-"""The kinds of products that are released (``explain.linear.moments``)."""
+"""The kinds of products that are released (``explain.linear.fitting``)."""
 RADIUS_SCALE = 0.6
 """See ``Synopsis.default_radius``."""
 AT_ONCE = 256

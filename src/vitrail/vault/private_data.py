@@ -271,7 +271,7 @@ class PrivateData:
         epsilon 2 at delta 1e-06 (mu 0.448...). Noise: ... It does not fit: the largest question ... is epsilon 1.
         """
         if isinstance(question, Priced):
-            return question.__vitrail_quote__(epsilon=epsilon, mu=mu, half_width=half_width)
+            return question.quote(epsilon=epsilon, mu=mu, half_width=half_width)
         if half_width is not None:
             raise InvalidInput("half_width= is for explainers, which have bands; give a question epsilon= or mu=")
         plan = self.__plan(question, epsilon, mu)

@@ -121,7 +121,7 @@ def trained(rows, scale, mu, **options):
     terms = Terms("rows", SCHEMA, None, len(rows), "add-remove", 1e-6, mu)
     recipe = training(terms, FEATURES, scale, **options)
     return drive(
-        recipe, Cost.of_mu(mu).pico_mu_squared, lambda ask, _, price, step: public.ask(ask.question, mu=price, delta=1e-6)
+        recipe, Cost.of_mu(mu).pico_mu_squared, lambda ask, price, step: public.ask(ask.question, mu=price, delta=1e-6)
     )
 
 

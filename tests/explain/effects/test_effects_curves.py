@@ -5,8 +5,7 @@ import pytest
 
 import vitrail as vt
 from vitrail.errors import BudgetExceeded, InvalidInput, ModelError
-from vitrail.explain.accumulated_effects import EffectsSummand
-from vitrail.explain.partial_dependence import DependenceSummand
+from vitrail.explain.effects import DependenceSummand, EffectsSummand
 from vitrail.solve.curves.dependence import plan_dependence
 from vitrail.solve.curves.local_effects import cut_column, plan_effects
 from vitrail.solve.curves.reference import Reference, fine_axis, pair_axis, reference_rows

@@ -7,7 +7,7 @@ import pytest
 
 import vitrail as vt
 from vitrail.accounting import Cost
-from vitrail.explain.partial_dependence import product_by_row
+from vitrail.explain.effects import product_by_row
 from vitrail.guarantee import Guarantee
 from vitrail.results.marginals import Marginals
 from vitrail.schema.bins import bins_of

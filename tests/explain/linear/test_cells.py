@@ -8,7 +8,7 @@ import pytest
 import vitrail as vt
 from vitrail.accounting import Cost
 from vitrail.errors import BudgetExceeded, InvalidInput, ModelError
-from vitrail.explain.linear import moments
+from vitrail.explain.linear import fitting as moments
 from vitrail.results.synopsis import Synopsis
 from vitrail.solve.linear import cells
 from vitrail.solve.linear.coordinates import Coordinates, Partition

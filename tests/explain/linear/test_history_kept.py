@@ -9,7 +9,7 @@ import pytest
 
 import vitrail as vt
 from vitrail.errors import BudgetExceeded, InvalidInput
-from vitrail.explain.linear import adaptive
+from vitrail.explain.linear import descent as adaptive
 from vitrail.ledger import open_ledger
 from vitrail.solve.linear.descent import History
 from vitrail.solve.linear.weights import exponential

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import vitrail as vt
 from error_rates import CONFIDENCE, planted_noise
-from vitrail.explain.linear import moments
+from vitrail.explain.linear import fitting as moments
 from vitrail.solve.linear.cells import _costs_and_norms, choose_scales
 from vitrail.solve.linear.coordinates import Partition
 from vitrail.solve.linear.problem import LocalProblem

@@ -5,7 +5,7 @@ import pytest
 
 import vitrail as vt
 from vitrail.accounting import Cost
-from vitrail.explain.linear import moments
+from vitrail.explain.linear import fitting as moments
 from vitrail.guarantee import Guarantee
 from vitrail.results.synopsis import Synopsis
 from vitrail.solve.linear.cells import choose_scales

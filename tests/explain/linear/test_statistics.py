@@ -9,7 +9,7 @@ import pytest
 import vitrail as vt
 from error_rates import CONFIDENCE, normal_bound, planted_noise
 from vitrail import audit
-from vitrail.explain.linear.statistics import statistics_question
+from vitrail.explain.linear.local_linear import statistics_question
 from vitrail.solve.linear.problem import LocalProblem
 from vitrail.solve.linear.statistics import LocalStatistics, Scales, Structure, radius_of, scales_of
 from vitrail.solve.linear.weights import custom, exponential, stable

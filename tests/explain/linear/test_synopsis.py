@@ -11,7 +11,7 @@ import vitrail as vt
 from error_rates import planted_noise
 from quadratic_loss import excess_loss
 from vitrail.errors import BudgetExceeded, InvalidInput, SchemaError
-from vitrail.explain.linear import moments
+from vitrail.explain.linear import fitting as moments
 from vitrail.results.synopsis import Synopsis
 from vitrail.solve.linear.problem import LocalProblem
 from vitrail.solve.linear.weights import custom, exponential, polynomial

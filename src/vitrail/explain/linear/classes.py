@@ -22,7 +22,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
@@ -37,10 +38,10 @@ from ...solve.linear.problem import LocalProblem
 from ...solve.linear.statistics import LocalStatistics, scales_of
 from ...solve.linear.weights import Weight
 from ...vault import Block, PrivateData, ProductSum
-from ..recipe import Ask, Conversation, LocalExplainer, Recipe, Terms, points_identity
-from .local_linear import LocalLinear
+from ..recipe import Ask, Conversation, LocalExplainer, Recipe, Terms, points_identity, sigma_of
+from .descent import weighted
+from .local_linear import LocalLinear, check_size, explained
 from .options import Statistics
-from .statistics import check_size, explained
 
 VERSION = 2
 SUM_TOLERANCE = 1e-6
@@ -52,18 +53,14 @@ class ClassAttributions(dict[Level, Attribution]):
     """The explanation of every class; promise and price are for all of them together."""
 
     @property
-    def _any(self) -> Attribution:
-        return next(iter(self.values()))
-
-    @property
     def guarantee(self) -> Guarantee:
         """The promise."""
-        return self._any.guarantee
+        return next(iter(self.values())).guarantee
 
     @property
     def cost(self) -> Cost:
         """The price."""
-        return self._any.cost
+        return next(iter(self.values())).cost
 
     @property
     def half_width(self) -> float | None:
@@ -72,6 +69,7 @@ class ClassAttributions(dict[Level, Attribution]):
         return float(np.median([width for width in widths if width is not None])) if None not in widths else None
 
 
+@dataclass(eq=False)
 class LocalClasses(LocalExplainer[ClassAttributions]):
     """Several classes of one model explained at public points, from one release.
 
@@ -102,63 +100,48 @@ class LocalClasses(LocalExplainer[ClassAttributions]):
     True
     """
 
-    def __init__(
-        self,
-        data: PrivateData,
-        models: Sequence[Model],
-        *,
-        method: Statistics | None = None,
-        weight: Weight | Callable[[Floats], Floats] | None = None,
-        view: View | None = None,
-        key: str | None = None,
-    ) -> None:
-        options = Statistics() if method is None else method
+    data: PrivateData
+    models: Sequence[Model]
+    _: KW_ONLY
+    method: Statistics = field(default_factory=Statistics)
+    weight: Weight | Callable[[Floats], Floats] | None = None
+    view: View | None = None
+    key: str | None = None
+
+    def __post_init__(self) -> None:
         self._alone = [
-            LocalLinear(data, model, method=options, weight=weight, view=view, key=key) for model in _checked_models(models)
+            LocalLinear(self.data, model, method=self.method, weight=self.weight, view=self.view, key=self.key)
+            for model in _checked_models(self.models)
         ]
-        self._data, self._options, self._key = data, options, key
         self._problems = [local.problem for local in self._alone]
-        if options.joint_bound is not None:
+        if self.method.joint_bound is not None:
             raise InvalidInput(
                 "joint_bound is for vt.LocalLinear; classes are asked together at the full bound: leave it out"
             )
 
-    def __repr__(self) -> str:
-        return f"LocalClasses({len(self._problems)} classes of {self._data!r})"
-
-    def public_points(self) -> object:
-        """A point drawn from the schema."""
-        return self._alone[0].public_points()
-
     def conversation(self, points: object) -> Conversation[ClassAttributions]:
         """One question, for the whole price."""
         for local in self._alone:
-            raw = local.read(points)  # the same for every class; each model is tried at the points
+            raw, _ = local.read_points(points)  # the same for every class; each model is tried at the points
         _check_sums(self._problems)
         return self._conversation(raw)
 
     def _conversation(self, raw: Floats) -> Conversation[ClassAttributions]:
         check_size(self._problems[0], len(raw))
-        known = [problem.identity(self._key) for problem in self._problems]
+        known = [problem.identity(self.key) for problem in self._problems]
         models: list[JsonValue] = [one["model"] for one in known if one is not None]
         identity: dict[str, JsonValue] | None = None
         if len(models) == len(known):
             identity = {"kind": "local classes", "version": VERSION, **self._problems[0].facts(), "models": models}
             identity["points"] = points_identity(raw)
-        return Conversation(
-            self._data,
-            lambda terms: self._recipe(raw, terms),
-            f"local explanations of {len(raw)} points, {len(known)} classes",
-            identity,
-            tuple(problem.model for problem in self._problems),
-            rehearsal=self._conversation(raw[:2]) if len(raw) > 2 else None,
-        )
+        label = f"local explanations of {len(raw)} points, {len(known)} classes"
+        few = self._conversation(raw[:2]) if len(raw) > 2 else None
+        return Conversation(self.data, partial(self._recipe, raw), label, identity, tuple(self.models), few)
 
     def _recipe(self, raw: Floats, terms: Terms) -> Recipe[ClassAttributions]:
         release = yield Ask(classes_question(self._problems, raw), 1.0)
-        assert release.sigma is not None
-        targets = ShiftedTargets.of(len(self._problems))
-        scales = scales_of(self._problems[0], label_bound=targets.bound)
+        shift, bound = shift_and_bound(len(self._problems))
+        scales = scales_of(self._problems[0], label_bound=bound)
         sums = np.stack([release.parts[str(point)] for point in range(len(raw))])
         width = sums.shape[1]
         gram = (sums[:, :, :width] + sums[:, :, :width].transpose(0, 2, 1)) / 2
@@ -166,31 +149,23 @@ class LocalClasses(LocalExplainer[ClassAttributions]):
         classes = ClassAttributions()
         for rank, problem in enumerate(self._problems):
             cross = sums[:, :, width + rank]
-            statistics = LocalStatistics.of_sums(problem, raw, gram, cross, release.sigma, terms.n_rows_public, scales)
-            explanation = explained(problem, raw, statistics, release, self._options, shift=targets.shift)
+            statistics = LocalStatistics.of_sums(problem, raw, gram, cross, sigma_of(release), terms.n_rows_public, scales)
+            explanation = explained(problem, raw, statistics, release, self.method, shift=shift)
             name = problem.model.output
             classes[rank if name is None else name] = replace(explanation, notes=(*explanation.notes, note))
         return classes
 
 
-@dataclass(frozen=True)
-class ShiftedTargets:
-    """Targets f_k - shift of K classes, f_k = 2 p_k - 1, and the bound on their length.
+def shift_and_bound(count: int) -> tuple[float, float]:
+    """The shift of targets f_k - shift, f_k = 2 p_k - 1, of so many classes that makes the bound on their length smallest.
 
     Examples
     --------
-    >>> [round(ShiftedTargets.of(count).bound ** 2, 3) for count in (1, 2, 3, 100)]
+    >>> [round(shift_and_bound(count)[1] ** 2, 3) for count in (1, 2, 3, 100)]
     [1.0, 2.0, 2.667, 3.96]
     """
-
-    shift: float
-    bound: float
-
-    @classmethod
-    def of(cls, count: int) -> ShiftedTargets:
-        """The shift that makes the bound smallest."""
-        t = 1 / max(count, 2)
-        return cls(2 * t - 1, 2 * math.sqrt(1 - 2 * t + count * t * t))
+    t = 1 / max(count, 2)
+    return 2 * t - 1, 2 * math.sqrt(1 - 2 * t + count * t * t)
 
 
 def classes_question(problems: Sequence[LocalProblem], raw_points: Floats) -> ProductSum:
@@ -204,19 +179,18 @@ def classes_question(problems: Sequence[LocalProblem], raw_points: Floats) -> Pr
         As ``schema.read_points`` returns them.
     """
     problem, count = problems[0], len(problems)
-    targets = ShiftedTargets.of(count)
-    scales = scales_of(problem, label_bound=targets.bound)
+    shift, bound = shift_and_bound(count)
+    scales = scales_of(problem, label_bound=bound)
     kappa, eta = scales.intercept, scales.label
     points = problem.encode(raw_points)
 
     def rows(block: Block) -> tuple[Floats, ...]:
         x = problem.x(block.features)
         f = np.stack([each.label(block.predictions(each.model)) for each in problems], axis=1)
-        y = eta * (f - targets.shift)
+        y = eta * (f - shift)
         made: list[Floats] = []
         for point in points:
-            d = x - point
-            alpha = np.clip(problem.weight(np.sqrt(np.einsum("ij,ij->i", d, d))), 0.0, 1.0)
+            d, alpha = weighted(problem, x, point)
             u = np.concatenate((np.full((len(d), 1), kappa), d), axis=1)
             made += [u * alpha[:, None], np.concatenate((u, y), axis=1)]
         return tuple(made)
@@ -228,7 +202,7 @@ def classes_question(problems: Sequence[LocalProblem], raw_points: Floats) -> Pr
         lefts=(size,) * queries,
         rights=(size + count,) * queries,
         left_bounds=(longest,) * queries,
-        right_bounds=(math.hypot(longest, eta * targets.bound) * (1 + 1e-9),) * queries,
+        right_bounds=(math.hypot(longest, eta * bound) * (1 + 1e-9),) * queries,
         l2_bound=math.sqrt(queries) * scales.l2_bound,
     )
 

@@ -1,37 +1,80 @@
-"""Algorithm 1 of Patel, Shokri & Zick made sound: descent along noisy gradients, for problems too wide for n^2 numbers.
+"""The three algorithms of Patel, Shokri & Zick made sound.
 
-*Gradient.* A row contributes 2 alpha r u, once for every point z that shares the pass: points * size numbers, each point's
-no longer than ``Gradients.bounds`` (the proof stands in ``solve.linear.descent``); several points make one longer vector,
-and their norms add in squares. *Choice.* The start whose summed gradient is shortest: ``Select(score="small-norm")`` with
-the largest of those bounds. *Means.* A row contributes alpha u, u = (1, x - z), |alpha u| <= sup alpha |u|; the ratio of the
-two parts is the weighted mean of x - z. The vault clips to the bounds, so a wrong one would cost accuracy, never privacy.
+*Algorithm 1*: descent along noisy gradients, for problems too wide for n^2 numbers. *Gradient.* A row contributes 2 alpha r
+u, once for every point z that shares the pass: points * size numbers, each point's no longer than ``Gradients.bounds`` (the
+proof stands in ``solve.linear.descent``); several points make one longer vector, and their norms add in squares. *Choice.*
+The start whose summed gradient is shortest: ``Select(score="small-norm")`` with the largest of those bounds. *Means.* A row
+contributes alpha u, u = (1, x - z), |alpha u| <= sup alpha |u|; the ratio of the two parts is the weighted mean of x - z.
+The vault clips to the bounds, so a wrong one would cost accuracy, never privacy.
 
 *Cost.* The T gradients of a descent are chosen adaptively; at mu^2/T each they cost mu together, exactly (the GDP filter),
 where the paper's strong composition is 18 times too noisy. Points that share a pass share its price: at the same price for
 all, q points get the noise of mu/sqrt(q). Sums are divided by the public row count (the paper's own m moves with the row).
 *Neighbours*: as the dataset declares; replace-one doubles the sensitivity. Number and lengths of the steps come from public
 numbers, and nothing else stops a descent. Tests: tests/explain/linear/test_descent*.py.
+
+*Algorithms 2 and 3*: a stream of points, each cheaper for what is known already. The price mu of a point is cut into T equal
+shares, mu^2/T each. A new point z is explained in four moves:
+
+(a) *Reuse*. A past explanation that was itself computed, of a point within a distance the user sets, is handed on.
+(b) *Choice*, one share. Else a start is chosen by the length of its gradient around z (``Select``, score sensitivity c; the
+    paper's 1/m is c/m in truth, and overspends by 1.5 to 2). Candidates are the nearest past explanations, as in the paper,
+    zero, and (ours) what a ridge regression of past explanations on their points predicts at z, which is free.
+(c) *Beta*, one share. The gradient at the start is released; it is the first step of the descent as well.
+(d) *Descent* at the price of T' <= T shares, the first gradient included (``shares_needed``). beta^2 is |released|^2 - n
+    sigma^2: the noise's own length is public and taken off.
+
+*Why it is private.* Start, T', spend and the moment of refusal are functions of releases and public numbers. The paper's T'
+is a function of the exact gradient: a row that carries it past a whole number is seen with certainty. Costs are chosen on
+the way, so the account must be a filter, as the ledger is; the paper adds up until a bound is crossed. No point costs more
+than mu: every point is a conversation of its own, whose unused shares are given back.
+
+*What it is worth.* With the paper's candidates alone there is nothing to save at equal loss: past explanations carry their
+own noise along. Regression averages it out. Audit: tests/audit/test_adaptive_audit.py, where the published version is
+caught.
+
+*The history* is made of releases and public points, so keeping it is free (``PrivateData.keep``). It is kept per analyst,
+under a digest of the problem: schema, model, weight, labels, intercept; the dataset, its version and, where there is one,
+the part are in it by way of the vault. It is kept after every point, in pieces of some dozens of points: a long stream does
+not write all of its past again and again. Two runs of one analyst at the same time take in what the other has kept before
+they keep their own; if both keep in the same instant, the points of one may be missing afterwards. The answers that were
+paid for are in the ledger in any case. Test: tests/explain/linear/test_history_kept.py.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 
 from ..._types import Floats
-from ...accounting import Basis
+from ...accounting import Basis, Cost, JsonValue
 from ...accounting.cost import PICO
 from ...errors import InvalidInput
+from ...guarantee import Guarantee
 from ...releases import Release
 from ...results import Attribution
-from ...solve.linear.descent import INTERCEPT_UNIT, Gradients, step_sizes
+from ...solve.linear.descent import (
+    INTERCEPT_UNIT,
+    MOST_ITERATIONS,
+    REACH,
+    Gradients,
+    History,
+    Past,
+    decode,
+    encode,
+    shares_needed,
+    step_sizes,
+)
 from ...solve.linear.problem import LocalModels, LocalProblem, explanation_of
-from ...vault import Block, BoundedSum, Select
-from ..recipe import Ask, Recipe, Terms, cost_of
-from .options import Descent
+from ...vault import Block, BoundedSum, PrivateData, Select
+from ..recipe import Ask, Recipe, Terms, cost_of, scaled
+from .options import Adaptive, Descent
 
 MEANS_SHARE = 0.1
 """Share of the price that goes to the weighted mean of the rows, where contributions need one."""
@@ -40,7 +83,13 @@ MOST_NUMBERS = 8192
 REHEARSED_STEPS = 2
 """Steps of a descent that is rehearsed: the others ask the same question at another phi."""
 BANDS_NOTE = "Bands cover the noise of the releases, not how far the descent still was from the optimum."
+WARM_REACH = 0.45
+"""In place of REACH where a start is known; both measured on hospital records."""
+POINTS_PER_PIECE = 32
+NOT_KEPT_NOTE = "The history was not kept with the ledger, because the model has no content hash; key= gives it a name."
 _ROWS_IN_CACHE = 256
+Steps: TypeAlias = Sequence[tuple[float, float]]
+"""Length and share of the price of every step."""
 
 
 class GradientRows:
@@ -70,7 +119,7 @@ class GradientRows:
 
     def _fill(self, made: Floats, x: Floats, f: Floats) -> None:
         for point, z in enumerate(self.centres):
-            d, alpha = _weighted(self.problem, x, z)
+            d, alpha = weighted(self.problem, x, z)
             for candidate, phi in enumerate(self.phi[point]):
                 target = made[:, point, candidate]
                 if self.problem.intercept:
@@ -81,24 +130,7 @@ class GradientRows:
                     np.multiply(d, (2 * alpha * ((d * phi).sum(axis=1) - f))[:, None], out=target)
 
 
-class MeanRows:
-    """What a row contributes to weighted means: alpha (1, x - z)."""
-
-    def __init__(self, problem: LocalProblem, centres: Floats) -> None:
-        self.problem, self.centres = problem, centres
-
-    def __call__(self, block: Block) -> Floats:
-        """(rows, points * (1 + n_features))."""
-        x = self.problem.x(block.features)
-        made = np.empty((len(x), len(self.centres), x.shape[1] + 1))
-        for point, z in enumerate(self.centres):
-            d, alpha = _weighted(self.problem, x, z)
-            made[:, point, 0] = alpha
-            np.multiply(d, alpha[:, None], out=made[:, point, 1:])
-        return made.reshape(len(x), -1)
-
-
-def _weighted(problem: LocalProblem, x: Floats, z: Floats) -> tuple[Floats, Floats]:
+def weighted(problem: LocalProblem, x: Floats, z: Floats) -> tuple[Floats, Floats]:
     """x - z and its weight."""
     d = x - z
     return d, np.clip(problem.weight(np.sqrt(np.einsum("ij,ij->i", d, d))), 0.0, 1.0)
@@ -118,8 +150,19 @@ def choice_question(gradients: Gradients, centre: Floats, starts: Floats) -> Sel
 
 def means_question(gradients: Gradients, centres: Floats) -> BoundedSum:
     """alpha (1, x - z), for every point of the pass."""
-    size = len(centres) * (gradients.problem.n_features + 1)
-    return BoundedSum(MeanRows(gradients.problem, centres), size, gradients.mean_bound * math.sqrt(len(centres)))
+    problem = gradients.problem
+
+    def rows(block: Block) -> Floats:
+        x = problem.x(block.features)
+        made = np.empty((len(x), len(centres), x.shape[1] + 1))
+        for point, z in enumerate(centres):
+            d, alpha = weighted(problem, x, z)
+            made[:, point, 0] = alpha
+            np.multiply(d, alpha[:, None], out=made[:, point, 1:])
+        return made.reshape(len(x), -1)
+
+    size = len(centres) * (problem.n_features + 1)
+    return BoundedSum(rows, size, gradients.mean_bound * math.sqrt(len(centres)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,15 +175,9 @@ class Descended:
 
 
 def descend(
-    gradients: Gradients,
-    centres: Floats,
-    start: Floats,
-    steps: Sequence[tuple[float, float]],
-    terms: Terms,
-    *,
-    first: Release | None = None,
+    gradients: Gradients, centres: Floats, start: Floats, steps: Steps, terms: Terms, *, first: Release | None = None
 ) -> Recipe[Descended]:
-    """Projected descent from ``start`` (points, size), for the (length, share) of every step; ``first`` may be at hand.
+    """Projected descent from ``start`` (points, size); the release of the ``first`` step may be at hand.
 
     The noise of a step is only ever shrunk afterwards: I - 2 eta A is a contraction for eta <= 1/L, and so is projection.
     """
@@ -171,36 +208,22 @@ def descent_recipe(
     step_share = (1 - means_share) / len(sizes)
     smallest_batch = (len(centres) - 1) % at_once + 1
     check_divisible(terms, step_share * smallest_batch / len(centres))
-    phis, phi_stds, means, means_stds = [], [], [], []
-    releases: list[Release] = []
+    ends, means, releases = [], [], list[Release]()
     for start in range(0, len(centres), at_once):
         batch = centres[start : start + at_once]
         share = len(batch) / len(centres)
         if problem.intercept:
             releases.append((yield means_ask(gradients, batch, means_share * share)))
-            mean, std = gradients.weighted_means(releases[-1], batch)
-            means.append(mean)
-            means_stds.append(std)
+            means.append(gradients.weighted_means(releases[-1], batch))
         steps = [(float(eta), step_share * share) for eta in sizes[:most_steps]]
         ended = yield from descend(gradients, batch, np.zeros((len(batch), gradients.size)), steps, terms)
-        phis.append(ended.phi)
-        phi_stds.append(np.full(len(batch), ended.noise_std))
+        ends.append((ended.phi, np.full(len(batch), ended.noise_std)))
         releases += ended.releases
-    banded = LocalModels(
-        np.concatenate(phis),
-        np.concatenate(means) if means else None,
-        np.concatenate(phi_stds),
-        np.concatenate(means_stds) if means else None,
-    )
-    return explanation_of(
-        problem,
-        raw,
-        banded,
-        guarantee=replace(terms.promise(*releases), basis=bundle(releases)),
-        cost=cost_of(releases),
-        method="descent",
-        notes=(f"Found by {len(sizes)} noisy gradients per point.", BANDS_NOTE),
-    )
+    phi, phi_stds = map(np.concatenate, zip(*ends, strict=True))
+    mean, mean_stds = map(np.concatenate, zip(*means, strict=True)) if means else (None, None)
+    models, promise = LocalModels(phi, mean, phi_stds, mean_stds), replace(terms.promise(*releases), basis=bundle(releases))
+    notes = (f"Found by {len(sizes)} noisy gradients per point.", BANDS_NOTE)
+    return explanation_of(problem, raw, models, guarantee=promise, cost=cost_of(releases), method="descent", notes=notes)
 
 
 def bundle(releases: Sequence[Release]) -> Basis:
@@ -214,3 +237,208 @@ def check_divisible(terms: Terms, share: float) -> None:
         raise InvalidInput(
             "the price is too small to be split over the gradients of a descent; ask for more, or fewer iterations"
         )
+
+
+# --- a stream of points ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Points one after the other, from a history as it is now.
+
+    Attributes
+    ----------
+    gradients : Gradients
+        The problem, and public facts about it.
+    history : History
+        What is known before the first point. It is left as it is.
+    options : Adaptive
+    """
+
+    gradients: Gradients
+    history: History
+    options: Adaptive
+
+    def facts(self) -> dict[str, JsonValue]:
+        """What the questions of a stream depend on, besides its points."""
+        options: list[JsonValue] = [self.options.iterations, self.options.reuse_distance, self.options.candidates]
+        return {"method": self.options.name, "options": options, "history": self.history.digest()}
+
+    def entries_recipe(self, raw: Floats, terms: Terms, most_steps: int | None = None) -> Recipe[list[Past]]:
+        """An entry of the history for every point, each at the same share of the price."""
+        known, entries = self.history.copy(), []
+        share = 1 / len(raw)
+        for point in raw:
+            past = known.neighbour(point, self.options.reuse_distance)
+            if past is None:
+                inner = _Point(self.gradients, point, known, self.options, terms.scaled(share), most_steps)
+                past = yield from scaled(inner.recipe(), share)
+            known.take(past)
+            entries.append(past)
+        return entries
+
+    def recipe(self, raw: Floats, terms: Terms, most_steps: int | None = None) -> Recipe[Attribution]:
+        """The explanation of all points."""
+        entries = yield from self.entries_recipe(raw, terms, most_steps)
+        after = self.history.copy()
+        for past in entries:
+            after.take(past)
+        return stream_explanation(after, raw, entries, after.promise(terms.delta, terms.neighbours), self.options)
+
+
+class _Point:
+    """Moves (b) to (d) for one point; a full descent from zero where nothing is known yet."""
+
+    def __init__(
+        self, gradients: Gradients, raw: Floats, history: History, options: Adaptive, terms: Terms, most_steps: int | None
+    ) -> None:
+        self._raw, self._options, self._terms, self._most_steps = raw, options, terms, most_steps
+        self._gradients, self._centres = gradients, gradients.problem.encode(raw[None])
+        self._means_share = MEANS_SHARE if gradients.problem.intercept else 0.0
+        self._share = (1 - self._means_share) / options.iterations
+        self._starts = history.starts(raw, options.candidates)
+        check_divisible(terms, self._share)
+
+    def recipe(self) -> Recipe[Past]:
+        gradients, releases, mean, mean_std = self._gradients, [], None, 0.0
+        if gradients.problem.intercept:
+            releases.append((yield means_ask(gradients, self._centres, self._means_share)))
+            means, stds = gradients.weighted_means(releases[0], self._centres)
+            mean, mean_std = means[0], float(stds[0])
+        ended = yield from (self._warm() if self._starts else self._cold())
+        releases += ended.releases
+        raw, taken = np.array(self._raw, dtype=np.float64), len(ended.releases) - bool(self._starts)
+        paid = cost_of(releases), bundle(releases)
+        return Past(raw, ended.phi[0], True, ended.noise_std, mean, mean_std, taken, *paid)
+
+    def _cold(self) -> Recipe[Descended]:
+        zero, shares = np.zeros((1, self._gradients.size)), self._options.iterations
+        return descend(self._gradients, self._centres, zero, self._steps(self._sizes(shares, REACH), shares), self._terms)
+
+    def _warm(self) -> Recipe[Descended]:
+        gradients, centres, shares = self._gradients, self._centres, self._options.iterations
+        zero = np.zeros((1, gradients.size))
+        candidates = gradients.project(np.concatenate([np.array([phi for phi, _ in self._starts]), zero]))
+        label = f"choice among {len(candidates)} starts of a local explanation"
+        choice = yield Ask(choice_question(gradients, centres[0], candidates), self._share, label)
+        chosen = int(choice.value[0])
+        start, start_std = candidates[chosen][None], [*(std for _, std in self._starts), 0.0][chosen]
+        first = yield Ask(gradient_question(gradients, centres, start), self._share, "gradient 1 of a local explanation")
+        if chosen == len(self._starts):  # nothing known was better than nothing
+            needed, reach = shares - 1, REACH
+        else:
+            c, (mean, sigma) = gradients.largest_bound, gradients.mean(first, self._terms.n_rows_public)
+            beta = math.sqrt(max(0.0, float(np.square(mean).sum()) - gradients.size * sigma**2))
+            noise = math.sqrt(gradients.size) * sigma
+            needed = shares_needed(shares, beta / c, noise / c, enhanced=self._options.enhanced)
+            reach = WARM_REACH * math.sqrt(needed / shares)
+        sizes = self._sizes(needed - 1, reach)
+        # A step is as long as its price: the first gradient, with its one share, moves phi by that much less.
+        first_size = float(sizes[0]) * len(sizes) / (needed - 1)
+        steps = [(first_size, self._share), *self._steps(sizes, needed - 1)]
+        ended = yield from descend(gradients, centres, start, steps, self._terms, first=first)
+        return Descended(ended.phi, math.hypot(start_std, ended.noise_std), (choice, *ended.releases))
+
+    def _sizes(self, shares: int, reach: float) -> Floats:
+        """The steps of a descent at the price of so many shares; no step costs less than a share."""
+        most, mu = max(1, min(MOST_ITERATIONS, shares)), self._terms.mu * math.sqrt(shares * self._share)
+        return step_sizes(self._gradients, mu, self._terms.n_rows_public, reach=reach, most_iterations=most)
+
+    def _steps(self, sizes: Floats, shares: int) -> list[tuple[float, float]]:
+        """(length, share of the price) of every step, when so many shares are divided among them."""
+        return [(float(eta), shares * self._share / len(sizes)) for eta in sizes[: self._most_steps]]
+
+
+def stream_explanation(
+    history: History, raw: Floats, entries: list[Past], promise: Guarantee, options: Adaptive
+) -> Attribution:
+    """What the entries say. ``promise`` covers the releases of the whole history, on which the explanations rest."""
+    problem = history.problem
+    columns = zip(*((past.phi, past.noise_std, past.mean_std) for past in entries), strict=True)
+    phi, noise_std, mean_std = map(np.array, columns)
+    mean = np.array([past.mean for past in entries]) if problem.intercept else None
+    models = LocalModels(phi, mean, noise_std, mean_std)
+    released = [past.gradients for past in entries]
+    notes = (f"{_effort(released)}.", BANDS_NOTE, f"The guarantee covers all {len(history)} points of the history.")
+    cost = sum((past.cost for past in entries), Cost())
+    return explanation_of(problem, raw, models, guarantee=promise, cost=cost, method=options.name, notes=notes)
+
+
+def _effort(released: list[int]) -> str:
+    """How many points were handed on, and how many gradients the others took."""
+    fresh = [count for count in released if count]
+    handed_on = f"{len(released) - len(fresh)} of {len(released)} points were explained by a neighbour, free"
+    if not fresh:
+        return handed_on
+    return f"{handed_on}; the others took {min(fresh)} to {max(fresh)} noisy gradients, {sum(fresh)} in all"
+
+
+class Keeper:
+    """Where the history of one problem is kept, and how much of it is there already.
+
+    Parameters
+    ----------
+    problem : LocalProblem
+        What is explained.
+    data : PrivateData
+        Whose ledger keeps it, for the analyst who asks.
+    identity : mapping
+        What the problem is known by.
+    """
+
+    def __init__(self, problem: LocalProblem, data: PrivateData, identity: dict[str, JsonValue]) -> None:
+        named = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
+        self._problem, self._data, self._name = problem, data, f"history {named}"
+        self._n_known = 0
+
+    def load(self) -> History:
+        """Everything that is kept."""
+        history = History(self._problem)
+        for entry in self._read(0):
+            history.add(entry)
+        self._n_known = len(history)
+        return history
+
+    def keep(self, history: History) -> None:
+        """Keep what is new in ``history``, after what another run has kept in the meantime, which it takes in."""
+        if len(history) == self._n_known:
+            return
+        first = self._n_known // POINTS_PER_PIECE
+        stored = self._read(first)[self._n_known - first * POINTS_PER_PIECE :]
+        history.insert(self._n_known, stored)
+        entries = list(history)
+        for start in range(first * POINTS_PER_PIECE, len(entries), POINTS_PER_PIECE):
+            piece = entries[start : start + POINTS_PER_PIECE]
+            self._data.keep(f"{self._name} {start // POINTS_PER_PIECE}", encode(self._problem, piece))
+        self._n_known = len(entries)
+
+    def _read(self, piece: int) -> list[Past]:
+        """The kept entries from a piece on."""
+        entries: list[Past] = []
+        while (content := self._data.kept(f"{self._name} {piece}")) is not None:
+            entries += decode(content, self._problem, "kept in the ledger")
+            piece += 1
+        return entries
+
+
+def keeper_of(problem: LocalProblem, data: PrivateData, key: str | None) -> Keeper | None:
+    """Where the problem's history is kept; None for a model or weight that has no name."""
+    identity = problem.identity(key)
+    return None if identity is None else Keeper(problem, data, identity)
+
+
+def kept_history(problem: LocalProblem, data: PrivateData, key: str | None) -> History:
+    """The history that is kept, or an error that says what to do."""
+    keeper = keeper_of(problem, data, key)
+    if keeper is None:
+        raise InvalidInput(
+            f"method 'history' needs the option history=, or key=: {problem.model.name} has no content hash by which the "
+            "history in the ledger could be found; give the key that its points were explained with"
+        )
+    history = keeper.load()
+    if not len(history):
+        raise InvalidInput(
+            f"the ledger keeps no history of this problem for this analyst on {data.name!r} (schema, model, weight, labels, "
+            "intercept, version and part must be the same); explain some points first, with method='adaptive' for example"
+        )
+    return history

@@ -4,13 +4,21 @@ One door to several ways of computing it. *Pay per question*: ``statistics`` (th
 points), ``descent`` (where features are so many that their square hurts), ``adaptive`` and ``enhanced`` (each point from
 what earlier ones released), ``history`` (from earlier ones alone, free). *Pay once*: :meth:`LocalLinear.fit`. Everything
 that can be wrong with points, model and options is found on public input, before anything is charged.
+
+*Statistics*: one release from which the local linear models of a batch of points are solved. *What a row contributes.* For
+each point z, with d = x - z and alpha its weight, the matrix alpha u u^T and the vector alpha y u, where u = d and y = eta
+f, or u = (kappa, d) with an intercept (kappa and eta: ``solve.linear.statistics``). In the isometric embedding its norm is
+alpha |u| sqrt(|u|^2 + y^2) <= sup_d alpha(d) sqrt((kappa^2 + d^2)(kappa^2 + d^2 + eta^2)), d up to the schema's largest
+distance; the vault lowers the weight of a row that exceeds it. Q points: sqrt(Q) times that, or ``joint_bound``. *Cost*:
+(bound/sigma)^2, once for the batch. *Neighbours*: as the dataset declares. No iteration, hence no sqrt(T). Test:
+tests/explain/linear/test_statistics.py.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from typing import Literal, TypeAlias, TypeVar, overload
 
@@ -18,37 +26,33 @@ import numpy as np
 
 from ... import _checks
 from ..._types import Floats
-from ...accounting import JsonValue
-from ...errors import InvalidInput, ModelError, SchemaError
+from ...accounting import JsonValue, rounded_up
+from ...errors import InvalidInput, SchemaError
 from ...guarantee import check_neighbours, question_mu
 from ...model import Model
+from ...releases import Release
 from ...results import Attribution
 from ...results.synopsis import Synopsis
 from ...schema import Numeric, Schema, View
 from ...solve.linear.descent import Gradients, History, Past
 from ...solve.linear.labelled_rows import RowsExplainer, explain_from
-from ...solve.linear.problem import Labels, LocalProblem
+from ...solve.linear.problem import Labels, LocalModels, LocalProblem, explanation_of
+from ...solve.linear.statistics import LocalStatistics, Scales, radius_of, scales_of
 from ...solve.linear.weights import Weight, custom, polynomial, stable
-from ...vault import PrivateData
-from ..recipe import Conversation, GlobalExplainer, LocalExplainer, Recipe, Terms, points_identity
-from .adaptive import NOT_KEPT_NOTE, Keeper, Stream, keeper_of, kept_history, stream_explanation
-from .descent import REHEARSED_STEPS, descent_recipe
-from .fitting import Fitting, TrainingGuarantee, rows_conversation, synopsis_conversation
+from ...vault import Block, GramSum, PrivateData
+from ..recipe import Ask, Conversation, Given, GlobalExplainer, LocalExplainer, Recipe, Terms, points_identity
+from . import descent
+from .fitting import Fitting, checked_training, rows_conversation, synopsis_conversation, with_training
 from .options import Adaptive, Cells, Descent, FromHistory, Method, MethodName, Moments, Rows, Statistics
-from .statistics import check_size, statistics_recipe
 
 VERSION = 2
 MOST_FEATURES = 1500
 """Beyond it "auto" means descent: statistics take n^2 numbers per point."""
-N_CORNERS = 3
-"""Probe rows at the beginning that are no draws."""
-METHODS: dict[str, Method] = {
-    "statistics": Statistics(),
-    "descent": Descent(),
-    "adaptive": Adaptive(),
-    "enhanced": Adaptive(enhanced=True),
-    "history": FromHistory(),
-}
+MOST_NUMBERS = 2 * 10**8
+BANDS_NOTE = "Bands are drawn from the noise of the release; sampling error is not in them, nor rows the vault clipped."
+SPARSE_NOTE = "Only the {count} strongest columns of the released statistics were used; bands take that choice as given."
+METHODS: dict[str, Method] = {"statistics": Statistics(), "descent": Descent(), "adaptive": Adaptive()}
+METHODS |= {"enhanced": Adaptive(enhanced=True), "history": FromHistory()}
 KINDS: dict[str, Moments | Cells | Rows] = {"moments": Moments(), "cells": Cells(), "rows": Rows()}
 
 
@@ -59,6 +63,7 @@ SynopsisKind: TypeAlias = Literal["auto", "moments", "cells"] | Moments | Cells
 RowsKind: TypeAlias = Literal["rows"] | Rows
 
 
+@dataclass(eq=False, repr=False)
 class LocalLinear(LocalExplainer[Attribution]):
     """Local linear explanations of a model from private rows.
 
@@ -105,56 +110,49 @@ class LocalLinear(LocalExplainer[Attribution]):
     'descent'
     """
 
-    def __init__(
-        self,
-        data: PrivateData,
-        model: Model,
-        *,
-        method: MethodName | Statistics | Descent | Adaptive | FromHistory = "auto",
-        weight: Weight | Callable[[Floats], Floats] | None = None,
-        labels: Labels = "soft",
-        intercept: bool = True,
-        view: View | None = None,
-        training_guarantee: tuple[float, float] | None = None,
-        key: str | None = None,
-    ) -> None:
-        if not isinstance(data, PrivateData):
-            raise InvalidInput(f"data is {type(data).__name__}; give the vt.PrivateData that holds the rows")
-        if not isinstance(model, Model):
-            raise InvalidInput(f"model is {type(model).__name__}; wrap it: vt.Model(your_model)")
-        _checks.choice("labels", labels, ("soft", "hard"))
-        _checks.flag("intercept", intercept)
-        if key is not None:
-            _checks.text("key", key, hint=" that names the model")
-        self._data, self._key, self._weight_given = data, key, weight is not None
-        chosen = stable() if weight is None else weight if isinstance(weight, Weight) else custom(weight)
-        schema = data.feature_schema if view is None else _checked_view(view, data)
-        self._problem = LocalProblem(schema, model, chosen, labels, intercept, view)
-        self._gradients = Gradients(self._problem)
-        self._training = None if training_guarantee is None else TrainingGuarantee.of(training_guarantee)
-        self._method = self._chosen_method(method)
+    data: PrivateData
+    model: Model
+    _: KW_ONLY
+    method: MethodName | Statistics | Descent | Adaptive | FromHistory = "auto"
+    weight: Weight | Callable[[Floats], Floats] | None = None
+    labels: Labels = "soft"
+    intercept: bool = True
+    view: View | None = None
+    training_guarantee: tuple[float, float] | None = None
+    key: str | None = None
+    problem: LocalProblem = field(init=False)
+    """The public facts of the explanation: schema, model, weight, labels."""
+
+    def __post_init__(self) -> None:
+        self.check_inputs(self.model)
+        _checks.choice("labels", self.labels, ("soft", "hard"))
+        _checks.flag("intercept", self.intercept)
+        if self.key is not None:
+            _checks.text("key", self.key, hint=" that names the model")
+        given = stable() if self.weight is None else self.weight
+        weight = given if isinstance(given, Weight) else custom(given)
+        schema = self.data.feature_schema if self.view is None else _checked_view(self.view, self.data)
+        self.problem = LocalProblem(schema, self.model, weight, self.labels, self.intercept, self.view)
+        self._gradients = Gradients(self.problem)
+        self._training = checked_training(self.training_guarantee)
+        self._method = self._chosen_method(self.method)
 
     def _chosen_method(self, method: str | Method) -> Method:
         if method == "auto":
-            return Statistics() if self._problem.n_features <= MOST_FEATURES else Descent()
+            return Statistics() if self.problem.n_features <= MOST_FEATURES else Descent()
         chosen = method if isinstance(method, Method) else METHODS[_checks.choice("method", method, ("auto", *METHODS))]
-        if self._problem.view is not None and not isinstance(chosen, Statistics | Descent):
+        if self.view is not None and not isinstance(chosen, Statistics | Descent):
             raise InvalidInput("this method takes no view; leave view= away, or choose 'statistics' or 'descent'")
         if isinstance(chosen, Adaptive | FromHistory) and chosen.history is not None:
-            chosen.history.check(self._problem)
+            chosen.history.check(self.problem)
         return chosen
 
     def __repr__(self) -> str:
-        problem = self._problem
+        problem = self.problem
         level = "with" if problem.intercept else "without"
         return f"LocalLinear({problem.model!r}, weight {problem.weight.name!r}, {problem.labels} labels, {level} intercept)"
 
-    @property
-    def problem(self) -> LocalProblem:
-        """The public facts of the explanation: schema, model, weight, labels."""
-        return self._problem
-
-    def __call__(self, points: object, *, epsilon: float | None = None, mu: float | None = None) -> Attribution:
+    def __call__(self, points: object, *, epsilon: Given = None, mu: Given = None) -> Attribution:
         """Explain public points; all of them together cost ``epsilon``.
 
         Parameters
@@ -178,8 +176,8 @@ class LocalLinear(LocalExplainer[Attribution]):
         """
         method = self._method
         if isinstance(method, Adaptive):
-            price = question_mu(epsilon, mu, self._data.delta)
-            raw = self.read(points)
+            price = question_mu(epsilon, mu, self.data.delta)
+            raw, _ = self.read_points(points)
             if len(raw) > 1:
                 epsilon, mu = None, price / math.sqrt(len(raw))
             return self._stream(raw, method, epsilon, mu)
@@ -187,24 +185,24 @@ class LocalLinear(LocalExplainer[Attribution]):
             return super().__call__(points, epsilon=epsilon, mu=mu)
         if epsilon is not None or mu is not None:
             raise InvalidInput("method 'history' is free: it uses earlier explanations alone; leave epsilon and mu away")
-        raw, given = self.read(points), method.history
-        history = kept_history(self._problem, self._data, self._key) if given is None else given
+        (raw, _), given = self.read_points(points), method.history
+        history = descent.kept_history(self.problem, self.data, self.key) if given is None else given
         return self._promised(explain_from(history, raw))
 
     def conversation(self, points: object) -> Conversation[Attribution]:
         """What would be said to the vault about these points; whatever is wrong with them is an error."""
-        raw, method = self.read(points), self._method
+        (raw, _), method = self.read_points(points), self._method
         facts: dict[str, JsonValue]
         recipe: PointsRecipe[Attribution]
         if isinstance(method, Statistics):
-            check_size(self._problem, len(raw))
+            check_size(self.problem, len(raw))
             facts = {"method": "statistics", "joint_bound": method.joint_bound}
-            recipe = partial(statistics_recipe, self._problem, method)
+            recipe = partial(statistics_recipe, self.problem, method)
         elif isinstance(method, Descent):
             facts = {"method": "descent", "iterations": method.iterations}
-            recipe = partial(descent_recipe, self._gradients, method)
+            recipe = partial(descent.descent_recipe, self._gradients, method)
         elif isinstance(method, Adaptive):
-            stream = Stream(self._gradients, self._history(method)[0].copy(), method)
+            stream = descent.Stream(self._gradients, self._history(method)[0].copy(), method)
             facts, recipe = stream.facts(), stream.recipe
         else:
             raise InvalidInput("method 'history' is free and asks nothing about the rows: call it, without epsilon and mu")
@@ -214,20 +212,15 @@ class LocalLinear(LocalExplainer[Attribution]):
 
         return self._talk(raw, facts, promising)
 
-    def public_points(self) -> object:
-        """A point drawn from the schema."""
-        schema = self._problem.row_schema
-        return schema.frame(schema.probe_rows(N_CORNERS + 1)[N_CORNERS:])
-
     def _talk(self, raw: Floats, facts: dict[str, JsonValue], recipe: PointsRecipe[R]) -> Conversation[R]:
         """The conversation about these points; it is rehearsed with two of them and a few steps."""
-        known, models = self._problem.identity(self._key), (self._problem.model,)
+        known, models = self.problem.identity(self.key), (self.problem.model,)
         identity: dict[str, JsonValue] | None = None
         if known is not None:
             identity = {"kind": "local linear", "version": VERSION, **known, **facts, "points": points_identity(raw)}
         label = f"local explanation of {len(raw)} point{'s' if len(raw) > 1 else ''}"
-        few = Conversation(self._data, lambda terms: recipe(raw[:2], terms, REHEARSED_STEPS), label, None, models)
-        return Conversation(self._data, lambda terms: recipe(raw, terms, None), label, identity, models, few)
+        few = Conversation(self.data, lambda terms: recipe(raw[:2], terms, descent.REHEARSED_STEPS), label, None, models)
+        return Conversation(self.data, lambda terms: recipe(raw, terms, None), label, identity, models, few)
 
     # --- a stream of points ------------------------------------------------------------------------------------------
 
@@ -238,23 +231,23 @@ class LocalLinear(LocalExplainer[Attribution]):
         for point in raw:
             past = history.neighbour(point, method.reuse_distance)  # asks nothing: free even where nothing is left
             if past is None:
-                stream = Stream(self._gradients, history, method)
+                stream = descent.Stream(self._gradients, history, method)
                 (past,) = self._talk(point[None], stream.facts(), stream.entries_recipe).explain(epsilon=epsilon, mu=mu)
             history.take(past)
             entries.append(past)
             if keeper is not None:
                 keeper.keep(history)
-        promise = history.promise(self._data.delta, check_neighbours(self._data.neighbours))
-        made = self._promised(stream_explanation(history, raw, entries, promise, method))
+        promise = history.promise(self.data.delta, check_neighbours(self.data.neighbours))
+        made = self._promised(descent.stream_explanation(history, raw, entries, promise, method))
         kept = keeper is not None or method.history is not None
-        return made if kept else replace(made, notes=(*made.notes, NOT_KEPT_NOTE))
+        return made if kept else replace(made, notes=(*made.notes, descent.NOT_KEPT_NOTE))
 
-    def _history(self, method: Adaptive) -> tuple[History, Keeper | None]:
+    def _history(self, method: Adaptive) -> tuple[History, descent.Keeper | None]:
         """The history that was given, or else that which the ledger keeps, and where it is kept again."""
         if method.history is not None:
             return method.history, None
-        keeper = keeper_of(self._problem, self._data, self._key)
-        return (History(self._problem), None) if keeper is None else (keeper.load(), keeper)
+        keeper = descent.keeper_of(self.problem, self.data, self.key)
+        return (History(self.problem), None) if keeper is None else (keeper.load(), keeper)
 
     # --- pay once ----------------------------------------------------------------------------------------------------
 
@@ -278,30 +271,29 @@ class LocalLinear(LocalExplainer[Attribution]):
         >>> dear.half_width < cheap.half_width, dear.fits
         (True, True)
         """
-        problem = self._problem
+        problem = self.problem
         if problem.view is not None:
             raise InvalidInput(
                 "fit takes no view: what it releases is about the columns of the rows; leave view= away, or pay per question"
             )
-        sharp = self._weight_given and problem.weight.name != "polynomial"
         if kind == "auto":
-            kind = "cells" if sharp else "moments"
+            kind = "cells" if self.weight is not None and problem.weight.name != "polynomial" else "moments"
         chosen = kind if isinstance(kind, Moments | Cells | Rows) else KINDS[_checks.choice("kind", kind, ("auto", *KINDS))]
         if isinstance(chosen, Rows):
-            weight = problem.weight if self._weight_given else None
-            return Fitting(partial(rows_conversation, self._data, problem, chosen, self._training, weight))
-        if isinstance(chosen, Moments) and not self._weight_given:
+            weight = None if self.weight is None else problem.weight
+            return Fitting(partial(rows_conversation, self.data, problem, chosen, self._training, weight))
+        if isinstance(chosen, Moments) and self.weight is None:
             problem = replace(problem, weight=polynomial())
-        return Fitting(partial(synopsis_conversation, self._data, problem, chosen, self._training, self._key))
+        return Fitting(partial(synopsis_conversation, self.data, problem, chosen, self._training, self.key))
 
     @overload
-    def fit(self, *, kind: SynopsisKind = "auto", epsilon: float | None = None, mu: float | None = None) -> Synopsis: ...
+    def fit(self, *, kind: SynopsisKind = "auto", epsilon: Given = None, mu: Given = None) -> Synopsis: ...
 
     @overload
-    def fit(self, *, kind: RowsKind, epsilon: float | None = None, mu: float | None = None) -> RowsExplainer: ...
+    def fit(self, *, kind: RowsKind, epsilon: Given = None, mu: Given = None) -> RowsExplainer: ...
 
     def fit(
-        self, *, kind: SynopsisKind | RowsKind = "auto", epsilon: float | None = None, mu: float | None = None
+        self, *, kind: SynopsisKind | RowsKind = "auto", epsilon: Given = None, mu: Given = None
     ) -> Synopsis | RowsExplainer:
         """Release once what explains any point afterwards, free.
 
@@ -333,26 +325,17 @@ class LocalLinear(LocalExplainer[Attribution]):
 
     # --- checks ------------------------------------------------------------------------------------------------------
 
-    def read(self, points: object) -> Floats:
-        """Public points as a raw matrix, once points and model have been tried; an error says what is wrong with them."""
-        model, schema = self._problem.model, self._problem.row_schema
-        raw = schema.read_points(points)
-        if len(raw) == 0:
-            raise InvalidInput("there are no points to explain; give at least one")
-        model.check(schema)
-        try:
-            outputs = model.predict_points(schema, raw)
-        except ModelError:
-            raise
-        except Exception as error:
-            raise ModelError(f"{model.name} fails on the points: {type(error).__name__}: {error}") from error
-        if not np.isfinite(outputs).all():
-            raise ModelError(f"{model.name} returns no finite number at point {int(np.argmin(np.isfinite(outputs)))}")
-        return raw
-
     def _promised(self, explanation: Attribution) -> Attribution:
         """The explanation, and the model's own promise where there is one."""
-        return explanation if self._training is None else self._training.added_to_explanation(explanation)
+        if self._training is None:
+            return explanation
+        epsilon, delta = map(rounded_up, self._training)
+        note = (
+            f"The promise covers the model's training too: its own (epsilon = {epsilon}, delta = {delta}) is added to that "
+            "of the explanation."
+        )
+        promise = with_training(explanation.guarantee, self._training)
+        return replace(explanation, guarantee=promise, notes=(*explanation.notes, note))
 
 
 def _checked_view(view: object, data: PrivateData) -> Schema:
@@ -372,3 +355,93 @@ def _checked_view(view: object, data: PrivateData) -> Schema:
 
 def _first(schema: Schema) -> str:
     return f"{schema.n_columns} columns ({', '.join(map(repr, schema.names[:3]))}, ...)"
+
+
+# --- statistics ------------------------------------------------------------------------------------------------------
+
+
+def statistics_question(
+    problem: LocalProblem, raw_points: Floats, *, scales: Scales | None = None, joint_bound: float | None = None
+) -> GramSum:
+    """The one question behind a batch of explanations.
+
+    Parameters
+    ----------
+    problem : LocalProblem
+    raw_points : array (points, n_columns)
+        As ``schema.read_points`` returns them.
+    scales : Scales, optional
+        Those of ``scales_of`` if not given.
+    joint_bound : float, optional
+        A smaller bound on what a row says about all points together; rows near many of them then count less.
+    """
+    scales = scales_of(problem) if scales is None else scales
+    kappa, eta = scales.intercept, scales.label
+    points = problem.encode(raw_points)
+    centres = np.concatenate((np.zeros((len(points), 1)), points), axis=1) if kappa else points
+
+    def rows(block: Block) -> tuple[Floats, Floats]:
+        x, f = problem.x(block.features), problem.label(block.predictions(problem.model))
+        u = np.concatenate((np.full((len(x), 1), kappa), x), axis=1) if kappa else x
+        return u, eta * f
+
+    def weight(distances: Floats) -> Floats:
+        return problem.weight(np.sqrt(np.maximum(distances**2 - kappa**2, 0.0)))
+
+    return GramSum(
+        rows,
+        size=centres.shape[1],
+        l2_bound=scales.l2_bound,
+        row_norm=math.sqrt(1 + kappa**2) * (1 + 1e-12),
+        cross=True,
+        y_bound=eta,
+        centres=centres,
+        weight=weight,
+        joint_bound=joint_bound,
+    )
+
+
+def statistics_recipe(
+    problem: LocalProblem, options: Statistics, raw: Floats, terms: Terms, most_steps: int | None = None
+) -> Recipe[Attribution]:
+    """One question, for the whole price; it has no steps."""
+    scales = scales_of(problem)
+    release = yield Ask(statistics_question(problem, raw, scales=scales, joint_bound=options.joint_bound), 1.0)
+    statistics = LocalStatistics.of_release(problem, raw, release, terms.n_rows_public, scales)
+    return explained(problem, raw, statistics, release, options)
+
+
+def explained(
+    problem: LocalProblem,
+    raw: Floats,
+    statistics: LocalStatistics,
+    release: Release,
+    options: Statistics,
+    shift: float = 0.0,
+) -> Attribution:
+    """The explanation that released statistics make; ``shift`` was taken off f before they were, and is added again."""
+    radius = options.radius or radius_of(problem, statistics.noise, statistics.structure.coordinates.size)
+    fit, columns, notes = statistics.solve(radius), None, [BANDS_NOTE] if options.bands else []
+    if options.max_features is not None and options.max_features < problem.schema.n_columns:
+        columns = statistics.strongest(fit, options.max_features)
+        fit = statistics.solve(radius, columns)
+        notes.append(SPARSE_NOTE.format(count=options.max_features))
+    slopes = statistics.features(fit.slopes)
+    phi = np.concatenate((fit.intercepts[:, None] + shift, slopes), axis=1) if problem.intercept else slopes
+    models = LocalModels(phi, None if fit.means is None else statistics.features(fit.means))
+    promise, cost = release.guarantee, release.cost
+    explanation = explanation_of(problem, raw, models, guarantee=promise, cost=cost, method="statistics", notes=tuple(notes))
+    if not options.bands:
+        return explanation
+    half = statistics.half_widths(fit, radius, columns=columns, draws=options.draws) * problem.model.width / 2
+    return replace(explanation, lower=explanation.values - half, upper=explanation.values + half)
+
+
+def check_size(problem: LocalProblem, n_points: int) -> None:
+    """Refuse more statistics than a machine holds."""
+    numbers = n_points * (problem.n_features + 1) ** 2
+    if numbers > MOST_NUMBERS:
+        raise InvalidInput(
+            f"{n_points} points with {problem.n_features} features need {numbers:.2g} numbers at once; {MOST_NUMBERS:.0e} "
+            "is the limit; explain fewer points at a time, use method='descent', or pay once with fit()"
+        )

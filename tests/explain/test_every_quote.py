@@ -1,0 +1,44 @@
+"""Every explainer's quote: free, about the result that would be paid for, and the other way round."""
+
+from __future__ import annotations
+
+import pytest
+
+from every_explainer import EVERY, explained
+from explainer_table import SCHEMA, Row, model, private
+from vitrail.accounting import Cost
+from vitrail.explain import quoted, recipe
+from vitrail.guarantee import question_mu
+
+
+@EVERY
+def test_a_quote_is_free_and_shows_the_same_kind_of_result(row: Row) -> None:
+    data = private({name: [] for name in SCHEMA})
+    before = len(data.budget.entries)
+    explainer = row.make(data, model())
+    quote = data.quote(explainer, epsilon=row.epsilon)
+    assert len(data.budget.entries) == before
+    assert quote.fits
+    assert not data.quote(explainer, epsilon=19_000.0).fits
+    price = Cost.of_mu(question_mu(row.epsilon, None, data.delta))
+    assert quote.price.cost == price
+    if row.bands:
+        real = explained(row, private())
+        assert type(real) is type(quote.result)
+        assert 1 / 3 < quote.half_width / real.half_width < 3
+
+
+@EVERY
+def test_an_accuracy_has_a_price(row: Row, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not row.bands:
+        pytest.skip("this explainer has no bands")
+    # The search is tested here, over many quotes: few stand-in rows and one draw each. The test above has them all.
+    monkeypatch.setattr(quoted, "STAND_IN_ROWS", 200)
+    monkeypatch.setattr(recipe, "QUOTE_DRAWS", 1)
+    data = private({name: [] for name in SCHEMA})
+    explainer = row.make(data, model())
+    wanted = 1.3 * data.quote(explainer, epsilon=row.epsilon).half_width
+    quote = data.quote(explainer, half_width=wanted)
+    assert quote.half_width <= wanted
+    assert quote.epsilon < row.epsilon
+    assert data.budget.spent == Cost()
