@@ -171,7 +171,7 @@ class Marginals(Result, stored_as="marginals/1"):
 
         Where a bin holds one whole number, that number; within a wider bin values are taken as evenly spread.
         """
-        _checks.number("q", q, low=0, high=1, hint=": a share of the rows, such as 0.5 for the median")
+        _checks.number("q", q, low=0, high=1, hint=": a share between 0 and 1, such as 0.5 for the median")
         bins = self.bins_of(name)
         middles, shares = bins.midpoints, self.shares[name]
         assert bins.edges is not None
