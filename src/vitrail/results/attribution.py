@@ -235,27 +235,23 @@ class Attribution(Banded, stored_as="attribution/1", of="values"):
             "output": np.repeat(self.outputs, width),
         }
 
-    def to_shap(self, *, escape_dollars: bool = False) -> shap.Explanation:
+    def to_shap(self) -> shap.Explanation:
         """The explanation as shap knows it, for ``shap.plots``; noise bands are its bounds.
 
         Columns of texts are numbered in ``data``, which serves to colour dots; ``display_data`` has what the points have.
-        ``escape_dollars`` keeps matplotlib from reading names as formulas.
         """
         try:
             import shap
         except ImportError as error:
             raise InvalidInput("shap is not installed; install it with: pip install 'vitrail[shap]'") from error
 
-        def text(value: object) -> object:
-            return value.replace("$", r"\$") if escape_dollars and isinstance(value, str) else value
-
         given = [[point[name] for name in self.columns] for point in self.points]
         return shap.Explanation(
             values=self.values.copy(),
             base_values=self.base_values.copy(),
             data=np.column_stack([_numbered(column) for column in zip(*given, strict=True)]),
-            display_data=np.array([[text(value) for value in row] for row in given], dtype=object),
-            feature_names=[str(text(name)) for name in self.columns],
+            display_data=np.array(given, dtype=object),
+            feature_names=list(self.columns),
             # shap draws a bound as a distance from the value, and cannot draw a negative one.
             lower_bounds=None if self.lower is None else np.minimum(self.lower, self.values),
             upper_bounds=None if self.upper is None else np.maximum(self.upper, self.values),

@@ -153,17 +153,6 @@ class PrivateRows(Result, stored_as="private-rows/1"):
         pairs = [(parent, link.child) for link in self.links for parent in link.parents]
         return MappingProxyType({(self.columns[i], self.columns[j]): self._network.table(i, j) for i, j in pairs})
 
-    def group_labels(self, name: str) -> tuple[str, ...]:
-        """What each group of a column holds, in words."""
-        place = self.schema.column_index(name)
-        bins, groups = self.bins[place], self.groups[place]
-        members = [[label for label, g in zip(bins.labels, groups, strict=True) if g == k] for k in range(groups.max() + 1)]
-        if bins.edges is None:
-            return tuple(some[0] if len(some) == 1 else f"{len(some)} other levels" for some in members)
-        return tuple(
-            some[0] if len(some) == 1 else f"{some[0].split(' to ')[0]} to {some[-1].split(' to ')[-1]}" for some in members
-        )
-
     @cached_property
     def _network(self) -> Network:
         sigma, total = self.tables_sigma, self.total

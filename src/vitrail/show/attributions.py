@@ -7,13 +7,11 @@ bar have no band, because the noise of one column may go with that of another.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import _checks
 from .._types import Axes, Figure, Floats
@@ -166,24 +164,6 @@ def _draw_steps(axes: Axes, bars: Sequence[Bar], base: float) -> None:
     axes.set_xlim(min(ends) - 0.04 * span, max(ends) + 0.14 * span)
 
 
-def _shap_waterfall(at_point: Attribution, max_columns: int) -> Figure:
-    """shap's waterfall of one point, in a figure that pyplot has forgotten again."""
-    given = at_point.to_shap(escape_dollars=True)[0]
-    import matplotlib
-    import matplotlib.pyplot as plt
-    import shap
-
-    interactive = plt.isinteractive()
-    figure = plt.figure(facecolor="white")  # a new one: shap draws into the current figure, which may be the caller's
-    try:
-        shap.plots.waterfall(given, max_display=max_columns, show=False)
-        figure.set_layout_engine("constrained")
-    finally:
-        plt.close(figure)
-        matplotlib.interactive(interactive)
-    return figure
-
-
 # --- what a result offers ------------------------------------------------------------------------------------------------
 
 
@@ -277,25 +257,19 @@ class AttributionPlots:
         self._put_footnote(figure, "contribution to the model's output, from base value to prediction")
         return figure
 
-    def waterfall(
-        self, point: int = 0, *, max_columns: int = MOST_COLUMNS, style: Literal["auto", "shap", "vitrail"] = "vitrail"
-    ) -> Figure:
+    def waterfall(self, point: int = 0, *, max_columns: int = MOST_COLUMNS) -> Figure:
         """Steps from the base value (below) to the prediction (above), the largest on top, with a band at each step's end.
 
-        The band is that of the step alone: it does not add up over the steps below it.
+        The band is that of the step alone: it does not add up over the steps below it. For shap's own waterfall:
+        ``shap.plots.waterfall(e.to_shap()[0])``.
 
         Parameters
         ----------
         point, max_columns : int
             As for ``bar``; the first step takes all other columns together.
-        style : {"auto", "shap", "vitrail"}
-            Who draws it; ``"auto"``: shap where it is installed.
         """
-        _checks.choice("style", style, ("auto", "shap", "vitrail"))
         at_point = self.result[point]
         bars = bars_of(at_point, max_columns)
-        if style == "shap" or (style == "auto" and find_spec("shap") is not None):
-            return _shap_waterfall(at_point, max_columns)
         figure, axes = new_axes(6.4, 1.25 + 0.32 * len(bars), "x")
         _draw_steps(axes, bars, float(at_point.base_values[0]))
         for value in (at_point.base_values[0], at_point.predictions[0]):
@@ -329,31 +303,18 @@ class AttributionPlots:
         at_point = self.result[point]
         return highlighted_text(at_point, words, absent, sentence_of(at_point))
 
-    def text_figure(self, words: str | Sequence[str] | None = None, *, point: int = 0, absent: int = 4) -> Figure:
-        """What ``text`` shows, as a matplotlib figure."""
-        return self.text(words, point=point, absent=absent).figure()
-
-    def image(
-        self,
-        shape: tuple[int, int] | Picture = (28, 28),
-        *,
-        image: Floats | None = None,
-        superpixels: NDArray[np.integer] | Mapping[str, Sequence[int]] | None = None,
-        point: int = 0,
-    ) -> Figure:
+    def image(self, shape: tuple[int, int] | Picture = (28, 28), *, image: Floats | None = None, point: int = 0) -> Figure:
         """A heat map over the picture that the point is, with colours centred at zero.
 
         Parameters
         ----------
         shape : (int, int) or Picture
-            Height and width; or the :class:`~vitrail.Picture` that made the rows, which knows the regions too.
+            Height and width, where every column is a pixel, line by line; or the :class:`~vitrail.Picture` that the
+            explanation was made with, which knows the regions too.
         image : array, optional
             The picture underneath. If not given, the point itself: its pixels, or the means of a Picture's regions.
-        superpixels : array of int of that shape, or mapping, optional
-            The number of the column that each pixel belongs to (-1 for none), or the pixels of each column by name,
-            counted line by line. If not given, every column is a pixel, line by line.
         point : int
             Which point.
         """
         at_point = self.result[point]
-        return image_figure(at_point, shape, image=image, superpixels=superpixels, title=sentence_of(at_point))
+        return image_figure(at_point, shape, image=image, title=sentence_of(at_point))
