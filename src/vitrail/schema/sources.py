@@ -256,16 +256,11 @@ def coded(codes: Indices, categories: Source) -> Source:
 def source_of_arrow(array: pa.Array | pa.ChunkedArray) -> Source:
     """An Arrow column as a plain one."""
     kind = array.type
-    if isinstance(kind, pa.ExtensionType):
-        if kind.extension_name != "arrow.bool8":
-            return Refused(kind.extension_name, len(array))
-        array = _map_chunks(array, lambda chunk: chunk.storage)
-        return Coded(_codes(array), [False, True])
     if pa.types.is_run_end_encoded(kind):
-        return source_of_arrow(_map_chunks(array, pa.compute.run_end_decode))
+        return source_of_arrow(pa.compute.run_end_decode(array))
     if pa.types.is_dictionary(kind):
         whole = _one_chunk(array.unify_dictionaries() if isinstance(array, pa.ChunkedArray) else array)
-        return coded(_codes(whole.indices), source_of_arrow(whole.dictionary)) if whole is not None else Coded.of_values([])
+        return coded(_codes(whole.indices), source_of_arrow(whole.dictionary))
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return _texts(array)
     if pa.types.is_null(kind):
@@ -282,15 +277,11 @@ def source_of_arrow(array: pa.Array | pa.ChunkedArray) -> Source:
 def _texts(array: pa.Array | pa.ChunkedArray) -> Coded:
     # Bytes, because dictionaries of texts would be checked when they are turned into Python's.
     whole = _one_chunk(array.cast(pa.large_binary()).dictionary_encode())
-    if whole is None:
-        return Coded.of_values([])
     return Coded(_codes(whole.indices), [_decoded(text) for text in whole.dictionary.to_pylist()])
 
 
 def _one_chunk(array: pa.Array | pa.ChunkedArray) -> Any:
-    """The array in one piece; None where it has no chunk at all."""
-    whole = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
-    return None if isinstance(whole, pa.ChunkedArray) else whole
+    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
 
 def _decoded(text: bytes) -> str | bytes:
@@ -308,10 +299,3 @@ def _codes(array: pa.Array | pa.ChunkedArray) -> NDArray[np.intp]:
 def _floats(array: pa.Array | pa.ChunkedArray) -> NDArray[np.float64]:
     floats = array.cast(pa.float64(), safe=False)
     return np.asarray(floats.to_numpy(**({} if isinstance(floats, pa.ChunkedArray) else {"zero_copy_only": False})))
-
-
-def _map_chunks(array: pa.Array | pa.ChunkedArray, change: Any) -> pa.Array | pa.ChunkedArray:
-    if isinstance(array, pa.ChunkedArray):
-        chunks = [change(chunk) for chunk in array.chunks]
-        return pa.chunked_array(chunks) if chunks else pa.nulls(0)
-    return change(array)

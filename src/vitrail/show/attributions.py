@@ -19,7 +19,7 @@ from ..errors import InvalidInput
 from ..results import Attribution
 from ..schema import Picture
 from .images import image_figure
-from .style import INK, LOWERS, PALE, RAISES, SOFT, name_rows, new_axes, new_figure, put_footnote, put_title, quiet
+from .style import INK, LOWERS, PALE, RAISES, SOFT, name_rows, new_axes, put_footnote, put_title, quiet, small_multiples
 from .tables import Table, aligned_numbers, printable, shortened
 from .words import HighlightedText, highlighted_text
 
@@ -247,11 +247,8 @@ class AttributionPlots:
         columns = [e.columns[j] for j in np.argsort(-sizes, kind="stable")]
         drawn = [bars_of(at_point, max_columns, columns) for at_point in explained]
         limits = bar_limits([bar for bars in drawn for bar in bars])
-        across = min(_checks.whole("across", across), len(chosen))
-        down = -(-len(chosen) // across)
-        figure = new_figure(4.1 * across, (0.95 + 0.24 * len(drawn[0])) * down)
-        for i, (point, at_point, bars) in enumerate(zip(chosen, explained, drawn, strict=True)):
-            axes = figure.add_subplot(down, across, i + 1)
+        figure, panels = small_multiples([0.95 + 0.24 * len(bars) for bars in drawn], across, 4.1)
+        for axes, point, at_point, bars in zip(panels, chosen, explained, drawn, strict=True):
             draw_bars(axes, bars, limits)
             put_title(axes, f"point {point % len(e)}\n{sentence_of(at_point, short=True)}", 90)
         self._put_footnote(figure, "contribution to the model's output, from base value to prediction")
