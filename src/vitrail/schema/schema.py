@@ -98,8 +98,8 @@ class Schema(Mapping[str, Column]):
         """
         if isinstance(public_frame, np.ndarray) and public_frame.dtype.names is None:
             raise SchemaError("public_frame is an array without column names; give a data frame or a dictionary of columns")
-        found = hushed(lambda: sources_of(public_frame, (), ()))
-        return cls({name: infer_column(name, source, max_levels) for name, source in found.items()})
+        sources = hushed(lambda: sources_of(public_frame, (), ()))
+        return cls({name: infer_column(name, source, max_levels) for name, source in sources.items()})
 
     # --- the mapping -------------------------------------------------------------------------------------------------
 

@@ -57,15 +57,15 @@ def sources_of(frame: object, names: Sequence[str], number_like: Sequence[bool])
         Every column found, declared or not, all of one length.
     """
     if isinstance(frame, np.ndarray):
-        found = _of_array(frame, names, number_like)
+        sources = _of_array(frame, names, number_like)
     elif isinstance(frame, Mapping):
-        found = {str(name): source_of_column(column) for name, column in frame.items()}
+        sources = {str(name): source_of_column(column) for name, column in frame.items()}
     else:
         data_frame = _eager_frame(frame)
-        found = {name: _of_series(data_frame[name]) for name in data_frame.columns}
-    if len({len(source) for source in found.values()}) > 1:
+        sources = {name: _of_series(data_frame[name]) for name in data_frame.columns}
+    if len({len(source) for source in sources.values()}) > 1:
         raise SchemaError("the columns have different lengths; give every column one value per row")
-    return found
+    return sources
 
 
 def _eager_frame(frame: object) -> Frame:
@@ -139,15 +139,15 @@ def _of_series(series: Series) -> Source:
     if getattr(native, "dtype", None) == np.dtype(object):  # pandas: narwhals would guess a dtype from the values
         return _one_by_one(native, native.to_list)
     if series.implementation.is_pandas_like():
-        found = attempt(lambda: _of_pandas(native), None)
+        source = attempt(lambda: _of_pandas(native), None)
     elif series.dtype == nw.Object:  # Polars would give Arrow the addresses of the objects
-        found = None
+        source = None
     else:
-        found = attempt(lambda: source_of_arrow(native if isinstance(native, pa.ChunkedArray) else series.to_arrow()), None)
+        source = attempt(lambda: source_of_arrow(native if isinstance(native, pa.ChunkedArray) else series.to_arrow()), None)
     dtype = series.dtype
-    if isinstance(found, Refused) or dtype.is_temporal() or dtype in (nw.List, nw.Array, nw.Struct, nw.Binary):
-        return Refused(found.dtype if isinstance(found, Refused) and dtype == nw.Unknown else str(dtype), len(series))
-    return _one_by_one(series, series.to_list) if found is None else found
+    if isinstance(source, Refused) or dtype.is_temporal() or dtype in (nw.List, nw.Array, nw.Struct, nw.Binary):
+        return Refused(source.dtype if isinstance(source, Refused) and dtype == nw.Unknown else str(dtype), len(series))
+    return _one_by_one(series, series.to_list) if source is None else source
 
 
 def _of_pandas(series: Any) -> Source | None:
@@ -176,8 +176,8 @@ def _one_by_one(holder: Any, all_at_once: Callable[[], list[object]]) -> Coded:
     """The values as Python objects; one that cannot become one is missing, and the others are what they are."""
     values = attempt(all_at_once, None)
     if values is None:
-        by_place = getattr(holder, "iloc", holder)
-        values = [attempt(lambda row=row: by_place[row], None) for row in range(len(holder))]  # type: ignore[misc]
+        by_position = getattr(holder, "iloc", holder)
+        values = [attempt(lambda row=row: by_position[row], None) for row in range(len(holder))]  # type: ignore[misc]
     return Coded.of_values(values)
 
 
@@ -249,7 +249,7 @@ def coded(codes: Indices, categories: Source) -> Source:
     """Codes and what they stand for; a code that stands for nothing is missing."""
     if isinstance(categories, Refused):
         return Refused(categories.dtype, len(codes))
-    meanings = [categories.value(place) for place in range(len(categories))]
+    meanings = [categories.value(code) for code in range(len(categories))]
     return Coded(np.where((codes >= 0) & (codes < len(meanings)), codes, -1).astype(np.intp, copy=False), meanings)
 
 
