@@ -17,13 +17,14 @@ from numbers import Real
 from typing import cast
 
 import numpy as np
+from narwhals.dependencies import is_pandas_series
 
 from .. import nothing_escapes
 from .._checks import did_you_mean, not_among
 from ..errors import SchemaError
 from .columns import Categorical, Column, Numeric
 from .layout import FloatArray, Layout
-from .sources import Coded, Numbers, Refused, Source, is_pandas_row, is_scalar, sources_of
+from .sources import Coded, Numbers, Refused, Source, is_scalar, sources_of
 
 ROWS_PER_STRIP = 4096
 """Columns are laid into rows strip by strip, so that a strip stays in the processor's cache."""
@@ -71,16 +72,15 @@ def read_public(names: Sequence[str], layout: Layout, points: object) -> FloatAr
 
 
 def _point_sources(names: Sequence[str], layout: Layout, points: object) -> dict[str, Source]:
-    number_like = [can_match_numbers(column) for column in layout.columns]
-    if is_pandas_row(points):
-        points = cast(Mapping[str, object], points.to_dict())  # type: ignore[attr-defined]
+    if is_pandas_series(points):  # one labelled row
+        points = cast(Mapping[str, object], points.to_dict())
     if isinstance(points, np.ndarray) and points.ndim == 1 and points.dtype.names is None:
         points = points[None, :]
     if isinstance(points, Mapping) and points and all(is_scalar(value) for value in points.values()):
         return {str(name): Coded.of_values([_unwrap(value)]) for name, value in points.items()}
     if isinstance(points, list | tuple):
         return _of_records(names, points)
-    return sources_of(points, names, number_like)
+    return sources_of(points, names, [can_match_numbers(column) for column in layout.columns])
 
 
 def _unwrap(value: object) -> object:

@@ -19,7 +19,6 @@ other values by a bit. Which branch is taken depends on the column's type alone.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
@@ -179,12 +178,6 @@ def _one_by_one(holder: Any, all_at_once: Callable[[], list[object]]) -> Coded:
         by_position = getattr(holder, "iloc", holder)
         values = [attempt(lambda row=row: by_position[row], None) for row in range(len(holder))]  # type: ignore[misc]
     return Coded.of_values(values)
-
-
-def is_pandas_row(value: object) -> bool:
-    """Whether this is a pandas Series, which may stand for one labelled row."""
-    pandas = sys.modules.get("pandas")
-    return pandas is not None and isinstance(value, pandas.Series)
 
 
 def is_scalar(value: object) -> bool:
