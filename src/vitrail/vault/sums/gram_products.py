@@ -33,7 +33,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
-from array_api_compat import array_namespace
 from numpy.typing import NDArray
 
 from ..._types import Bools, Floats
@@ -41,7 +40,7 @@ from ...errors import InvalidInput
 from ...nothing_escapes import attempt
 from ..rows.block import Arrays, among_fillers, salvaged
 from ..rows.row_function import RowPass
-from .grid import FLOAT_SLACK, Array, Grid, clip_rows, exact_products, power_of_two_below, rounded, squared_norms, to_grid
+from .grid import FLOAT_SLACK, Grid, clip_rows, exact_products, power_of_two_below, squared_norms, to_grid
 
 if TYPE_CHECKING:
     from ..questions.gram_sum import GramSum
@@ -133,11 +132,10 @@ class SharedProduct:
         weights *= 2.0**WEIGHT_BITS
         return np.floor(weights, out=weights)
 
-    def _columns(self, u: Array, y: Array | None) -> Array:
+    def _columns(self, u: Floats, y: Floats | None) -> Floats:
         """V for one block of rows: integers on the grid 2**-UNIT_BITS."""
-        xp = array_namespace(u)
         n, start = self.question.size, 0
-        columns = xp.empty((u.shape[0], self.n_columns), dtype=u.dtype)
+        columns = np.empty((len(u), self.n_columns))
         scaled = u * 2.0**-UNIT_BITS
         for i in range(n):
             columns[:, start : start + n - i] = scaled[:, i : i + 1] * u[:, i:]
@@ -147,7 +145,7 @@ class SharedProduct:
         if y is not None:
             columns[:, start + n + 1 : start + 2 * n + 1] = scaled * y[:, None]
             columns[:, start + 2 * n + 1] = y
-        return rounded(columns)
+        return np.rint(columns, out=columns)
 
     def _around(self, totals: NDArray[np.object_], centres: NDArray[np.object_]) -> NDArray[np.object_]:
         """Sums around each centre, (queries, pairs [+ n]), in cells of 2**-(2 UNIT_BITS + WEIGHT_BITS).
@@ -167,9 +165,9 @@ class SharedProduct:
         return np.concatenate((gram, yu_sums * lift - centres * y_sums[:, None]), axis=1)
 
 
-def squared_distances(u: Array, centres: Array) -> Array:
+def squared_distances(u: Floats, centres: Floats) -> Floats:
     """|u - z|^2 for every row and centre, (rows, queries), exact integers."""
-    squares = u @ centres.T
+    squares: Floats = u @ centres.T
     squares *= -2.0
     squares += squared_norms(u)[:, None]
     squares += squared_norms(centres)
@@ -242,23 +240,19 @@ class DirectProducts:
         weights[~counted] = 0.0
         return np.sqrt(weights, out=weights)
 
-    def _one_product(self, d: Array, y: Array, roots: Array, counted: Array) -> Array:
-        """(v, t)^T v of one query, exact integers; written for arrays of any namespace."""
-        xp = array_namespace(d)
-        v = rounded(d * (roots / self.v_step)[:, None])
-        t = rounded(y * (roots / self.t_step)) if self.question.cross else None
+    def _one_product(self, d: Floats, y: Floats, roots: Floats, counted: Bools) -> Floats:
+        """(v, t)^T v of one query, exact integers."""
+        v = np.rint(d * (roots / self.v_step)[:, None])
+        t = np.rint(y * (roots / self.t_step)) if self.question.cross else np.zeros(len(v))
         keep = counted & self._obeys(v, t)
-        if not bool(xp.all(keep)):
-            v = xp.where(keep[:, None], v, xp.zeros_like(v))
-            t = None if t is None else xp.where(keep, t, xp.zeros_like(t))
-        left = v if t is None else xp.concat((v, t[:, None]), axis=1)
-        return left.T @ v
+        v[~keep], t[~keep] = 0.0, 0.0
+        left = np.concatenate((v, t[:, None]), axis=1) if self.question.cross else v
+        return np.asarray(left.T @ v)
 
-    def _obeys(self, v: Array, t: Array | None) -> Array:
+    def _obeys(self, v: Floats, t: Floats) -> Bools:
         """Whether the integers of each row obey the bound; False for what is not finite. Squares stay below 2**53: exact."""
         v2 = squared_norms(v) * self.gram_cell
-        t2 = 0.0 if t is None else (t * self.t_step) ** 2
-        return v2 * (v2 + t2) <= self.question.l2_bound**2 * FLOAT_SLACK**0.25
+        return v2 * (v2 + (t * self.t_step) ** 2) <= self.question.l2_bound**2 * FLOAT_SLACK**0.25
 
 
 def weights_at(weight: Callable[[Floats], Floats], distances: Floats) -> Floats:
