@@ -321,13 +321,11 @@ class LocallyLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         target : class, optional
             Whose score to explain; the predicted class of each point by default.
         """
-        check_is_fitted(self)
         features, shown = self._features(self._one_or_more(x))
         return local_explanation(self, features, shown, self._class_number(target))
 
     def active_maps(self, x: object, *, target: object = None, top: int = 3) -> list[list[ActiveMap]]:
         """The maps that decide, with their weights: for each point its ``top`` maps, heaviest first."""
-        check_is_fitted(self)
         features, _ = self._features(self._one_or_more(x))
         return active_maps(self, features, self._class_number(target), top)
 

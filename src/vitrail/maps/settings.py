@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from .._checks import choice, number, positive, whole
+from .._checks import positive, whole
 from .._types import Floats
 from ..errors import InvalidInput
 from ..guarantee import check_epsilon_delta
@@ -91,11 +91,6 @@ class PictureFilters:
         if not 0 < self.even <= 1 or not math.isfinite(self.tilt):
             raise InvalidInput(f"even is {self.even!r} and tilt {self.tilt!r}; even must lie in (0, 1] and tilt be a number")
 
-    @property
-    def n_copies(self) -> int:
-        """How many pictures stand for one in training."""
-        return 1 + self.shifts + self.mirror
-
     def matrices(self) -> NDArray[np.float32]:
         """From pixels to inputs: shape (size ** 2, copies, pixels); copy 0 is the picture as it is."""
         height, width = self.shape
@@ -108,7 +103,7 @@ class PictureFilters:
         copies = [pictures, *(_moved(pictures, *way) for way in _WAYS[self.shifts])]
         if self.mirror:
             copies.append(pictures[:, :, ::-1])
-        return np.stack(copies, axis=1).reshape(self.size**2, self.n_copies, -1).astype(np.float32)
+        return np.stack(copies, axis=1).reshape(self.size**2, len(copies), -1).astype(np.float32)
 
 
 def _waves(length: int, size: int) -> Floats:
@@ -151,13 +146,6 @@ def check_settings(model: LocallyLinearClassifier) -> None:
         whole(name, given[name], most=10**12)
     for name in given.keys() & {"clip", "learning_rate", "start", "row_length", "epochs"}:
         positive(name, given[name])
-    for name in ("beta", "decay"):
-        number(name, given[name], low=0, high=1e100)
-    if not 0 <= model.momentum < 1 or not 0 < model.average <= 1:
-        raise InvalidInput(
-            f"momentum is {model.momentum!r} and average {model.average!r}; they must lie in [0, 1) and (0, 1]"
-        )
-    choice("schedule", model.schedule, ("cosine", "steps"))
     if model.steps is not None and model.epochs is not None:
         raise InvalidInput("steps and epochs are both given; they say the same thing, give one")
     if model.filters is not None and model.projection is not None:
@@ -197,13 +185,13 @@ def plan_training(
         epsilon=float(model.epsilon),
         delta=model.delta,
         expected_rows=rate * n_rows_public,
-        beta=float(model.beta),
+        beta=model.beta,
         clip=float(model.clip) if private else math.inf,
-        learning_rate=float(model.learning_rate),
-        decay=float(model.decay),
-        average=float(model.average),
-        start=float(model.start),
-        momentum=float(model.momentum),
+        learning_rate=model.learning_rate,
+        decay=model.decay,
+        average=model.average,
+        start=model.start,
+        momentum=model.momentum,
         schedule=model.schedule,
         filters=filters,
         projections=None if model.projection is None else random_projections(model.n_maps, model.projection, n_features),

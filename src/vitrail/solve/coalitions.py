@@ -289,8 +289,8 @@ class Reconciled:
     ----------
     values : array (points, columns)
     base : float
-    values_std, base_std : float
-        Standard deviation of the noise in each.
+    values_std : float
+        Standard deviation of the noise in each value.
     gaps : array (points,)
         By how much the released numbers failed to add up, in standard deviations of the noise in that gap.
     clipped_share : float
@@ -300,7 +300,6 @@ class Reconciled:
     values: Floats
     base: float
     values_std: float
-    base_std: float
     gaps: Floats
     clipped_share: float
     clipped_std: float
@@ -354,12 +353,10 @@ def reconcile(
     others = outputs - values.sum(axis=1)
     weight_base, weight_other = 1 / t**2, 1 / (n * s**2)
     best = (base * weight_base + others.sum() * weight_other) / (weight_base + len(others) * weight_other)
-    values_std, base_std = noise_of(scales, sigma, n_rows_public)
     return Reconciled(
         values=values + ((others - best) / n)[:, None],
         base=float(best),
-        values_std=values_std,
-        base_std=base_std,
+        values_std=noise_of(scales, sigma, n_rows_public)[0],
         gaps=(others - base) / math.sqrt(n * s**2 + t**2),
         clipped_share=float(np.clip(averages[-1] / scales.flag, 0.0, 1.0)),
         clipped_std=s / scales.flag,

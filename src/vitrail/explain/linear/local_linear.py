@@ -40,7 +40,7 @@ from ...solve.linear.problem import Labels, LocalModels, LocalProblem, explanati
 from ...solve.linear.statistics import LocalStatistics, Scales, radius_of, scales_of
 from ...solve.linear.weights import Weight, custom, polynomial, stable
 from ...vault import Block, GramSum, PrivateData
-from ..recipe import Ask, Conversation, Given, GlobalExplainer, LocalExplainer, Recipe, Terms, points_identity
+from ..recipe import Ask, Conversation, Given, GlobalExplainer, LocalExplainer, Recipe, Terms, points_identity, sigma_of
 from . import descent
 from .fitting import Fitting, checked_training, rows_conversation, synopsis_conversation, with_training
 from .options import Adaptive, Cells, Descent, FromHistory, Method, MethodName, Moments, Rows, Statistics
@@ -407,7 +407,8 @@ def statistics_recipe(
     """One question, for the whole price; it has no steps."""
     scales = scales_of(problem)
     release = yield Ask(statistics_question(problem, raw, scales=scales, joint_bound=options.joint_bound), 1.0)
-    statistics = LocalStatistics.of_release(problem, raw, release, terms.n_rows_public, scales)
+    gram, cross = release.parts["gram"], release.parts["cross"]
+    statistics = LocalStatistics.of_sums(problem, raw, gram, cross, sigma_of(release), terms.n_rows_public, scales)
     return explained(problem, raw, statistics, release, options)
 
 

@@ -53,7 +53,6 @@ from scipy.linalg import block_diag
 
 from ..._types import Bools, Floats, Indices
 from ...errors import InvalidInput
-from ...releases import Release
 from ...schema import Schema
 from .coordinates import Coordinates
 from .least_squares import one_blas_thread, solve_affine, solve_in_ball
@@ -173,15 +172,6 @@ class LocalStatistics:
     noise: float
     levels: Indices
     active: Floats
-
-    @classmethod
-    def of_release(
-        cls, problem: LocalProblem, raw_points: Floats, release: Release, n_rows_public: int, scales: Scales | None = None
-    ) -> LocalStatistics:
-        """What a release of ``statistics_question`` says."""
-        assert release.sigma is not None
-        gram, cross = release.parts["gram"], release.parts["cross"]
-        return cls.of_sums(problem, raw_points, gram, cross, release.sigma, n_rows_public, scales)
 
     @classmethod
     def of_sums(

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -196,7 +196,7 @@ class GroupedSum(Question):
     def runner(self, setting: Setting) -> AbstractContextManager[Callable[[Floats], Floats | None]]:
         """What runs one group and returns its result; None, or whatever it raises, when it fails."""
         call = _group_call(self.fn, setting)
-        return nullcontext(call) if self.isolation == "none" else GroupServer(call, self.timeout_seconds)
+        return nullcontext(call) if self.isolation == "none" else closing(GroupServer(call, self.timeout_seconds))
 
     def plan(self, mu: float, setting: Setting) -> GroupedSumPlan:
         """Fix sigma and the grid."""

@@ -5,7 +5,7 @@ everybody else's contribution and no bound on a single row would bound the sum. 
 
 - every call has one constant shape, padded with a public row;
 - when a block raises, it is halved in blocks of that same shape, each row at its place, until only the failing rows are left
-  (``block.in_halves``), and they count zero;
+  (``block.salvaged``), and they count zero;
 - before anything is charged the function is probed on public rows: block = permuted block = each row among fillers,
   in every bit. A function that fails this is run on one row at a time (again a constant shape); one that does not
   even give the same answer twice is refused. What the probe cannot show is a stated assumption: the owner approves

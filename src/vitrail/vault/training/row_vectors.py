@@ -266,10 +266,7 @@ class RunRows:
         vectors = xp.round(vectors / unit[None, :, None, None])
         squares = xp.sum(vectors * vectors, axis=3)  # (G, rows, copies), exact
         if copies == 1:
-            lengths, gram = (
-                squares[:, :, 0].T,
-                xp.zeros((count, 0, 0), dtype=xp.float64, device=array_api_compat.device(features)),
-            )
+            lengths, gram = squares[:, :, 0].T, vectors[0, :, :0, :0]
         else:
             lengths, gram = squares[0], xp.matmul(vectors[0], xp.matrix_transpose(vectors[0]))
         return TrainingRows(xp.astype(vectors, xp.int16), unit, lengths, gram, labels, xp.astype(counted, xp.float64))
