@@ -276,8 +276,7 @@ class LocallyLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         return scaled_to_length(scaled_by(self._bounds, checked), self.row_length_), shown
 
     def _scores(self, X: object) -> MapScores:
-        features = self._features(X)[0]
-        return weighed(self, features)
+        return weighed(self, self._features(X)[0])
 
     def decision_function(self, X: object) -> Floats:
         """Scores f of the classes (rows, classes); for two classes their difference (rows,)."""
@@ -296,6 +295,7 @@ class LocallyLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
     # --- explaining ----------------------------------------------------------------------------------------------------
 
     def _one_or_more(self, x: object) -> object:
+        check_is_fitted(self)
         if self.schema_ is None and not hasattr(x, "columns") and np.ndim(x) == 1:  # type: ignore[arg-type]
             return np.asarray(x)[None, :]
         return x

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import ndimage
 
 from .._checks import positive, whole
 from .._types import Floats
@@ -100,7 +101,8 @@ class PictureFilters:
         scale *= math.sqrt(self.size**2 / float((scale**2).sum()))
         scale[0, 0] *= self.even
         pictures = np.einsum("ay,bx,ab->abyx", down, right, scale).reshape(self.size**2, height, width)
-        copies = [pictures, *(_moved(pictures, *way) for way in _WAYS[self.shifts])]
+        # Shifted by whole pixels, with zeros behind.
+        copies = [pictures, *(ndimage.shift(pictures, (0, -y, -x), order=0) for y, x in _WAYS[self.shifts])]
         if self.mirror:
             copies.append(pictures[:, :, ::-1])
         return np.stack(copies, axis=1).reshape(self.size**2, len(copies), -1).astype(np.float32)
@@ -111,16 +113,6 @@ def _waves(length: int, size: int) -> Floats:
     places = (np.arange(length) + 0.5) / length
     lengths = np.where(np.arange(size) > 0, math.sqrt(2), 1.0)[:, None]
     return np.asarray(np.cos(np.pi * np.outer(np.arange(size), places)) * lengths / math.sqrt(length))
-
-
-def _moved(pictures: Floats, down: int, right: int) -> Floats:
-    """Filters that see a picture as if it had been moved; what leaves the frame is lost, what enters is black."""
-    height, width = pictures.shape[1:]
-    moved = np.zeros_like(pictures)
-    seen = slice(max(0, down), height + min(0, down)), slice(max(0, right), width + min(0, right))
-    from_ = slice(max(0, -down), height + min(0, -down)), slice(max(0, -right), width + min(0, -right))
-    moved[:, from_[0], from_[1]] = pictures[:, seen[0], seen[1]]
-    return moved
 
 
 DEFAULT_STEPS = 400
@@ -247,17 +239,12 @@ def scaled_to_length(features: Floats, row_length: float | None) -> Floats:
 
 def classes_of(declared: Sequence[object] | None, labels: NDArray[np.generic]) -> NDArray[np.generic]:
     """The classes, in order: declared, or those that occur."""
-    if declared is None:
-        occurring = np.unique(labels)
-        if len(occurring) < 2:
-            raise InvalidInput(
-                "y has one class only; a classifier needs two or more classes. If there are others that happen not to "
-                "occur, declare them: classes=[...]"
-            )
-        return occurring
-    known = np.unique(np.asarray(declared))
+    known = np.unique(labels if declared is None else np.asarray(declared))
     if len(known) < 2:
-        raise InvalidInput("classes declares one class only; a classifier needs two or more")
+        raise InvalidInput(
+            f"{'y has' if declared is None else 'classes declares'} one class only; a classifier needs two or more classes. "
+            "If there are others that happen not to occur, declare them: classes=[...]"
+        )
     strange = ~np.isin(labels, known)
     if strange.any():
         raise InvalidInput(f"y holds {labels[strange][0]!r}, which is none of the declared classes {known.tolist()!r}")

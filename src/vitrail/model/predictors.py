@@ -24,7 +24,6 @@ on public rows when the model is first used; if they do not, or the forest is of
 from __future__ import annotations
 
 import copy
-import hashlib
 import importlib
 import sys
 from abc import ABC, abstractmethod
@@ -224,10 +223,6 @@ class OnnxPredictor(Predictor):
             classes = list(result[0])
             return np.array([[row[label] for label in classes] for row in result], dtype=np.float64)
         return result
-
-    def content(self) -> str | None:
-        """A hash of the file."""
-        return hashlib.sha256(self.wrapped).hexdigest()
 
 
 def _onnx_array(values: NDArray[np.generic], kind: str) -> NDArray[np.generic]:

@@ -156,8 +156,7 @@ class Chains:
         # Where nothing changes, the output is that of the last change before.
         last = np.maximum.accumulate(np.where(changes, steps + 1, 0), axis=2)
         along[..., 1:] = np.take_along_axis(along, last, axis=2)
-        added: Floats = np.take_along_axis(np.diff(along, axis=2), ranks, axis=2).sum(axis=0) / n_permutations
-        return added
+        return np.asarray(np.take_along_axis(np.diff(along, axis=2), ranks, axis=2).sum(axis=0) / n_permutations)
 
     def _fill_packed(
         self, along: Floats, values: Floats, point: Floats, ranks: Indices, needed: Bools, call_rows: int
@@ -372,8 +371,7 @@ def clip_edges(width: float, n_columns: int) -> Floats:
     array([0.031, 2.   ])
     """
     largest = math.ceil(math.log2(n_columns))
-    edges: Floats = width * 2.0 ** (np.arange(SMALLEST_EXPONENT, largest + 1) / 2)
-    return edges
+    return np.asarray(width * 2.0 ** (np.arange(SMALLEST_EXPONENT, largest + 1) / 2))
 
 
 def choose_clip(counts: Floats, edges: Floats, n_rows_public: int) -> float:

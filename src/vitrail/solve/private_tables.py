@@ -369,8 +369,7 @@ def fit_network(
         joints.append(((child, *link.parents), joint))
     opened = []
     for group, shares in zip(groups, bin_shares, strict=True):
-        members = np.zeros((int(group.max()) + 1, len(group)))
-        members[group, np.arange(len(group))] = 1.0
+        members = (group == np.arange(group.max() + 1)[:, None]).astype(np.float64)
         evenly = members / members.sum(axis=1, keepdims=True)
         opened.append(_normalised(members * shares, evenly))
     sizes = tuple(len(shares) for shares in group_shares)

@@ -175,7 +175,13 @@ class RowPass:
     predictions: Predictions
 
     def fold(
-        self, function: RowFunction, reduce: Reduce[Partial], add: Callable[[Partial], None], *, block_rows: int, label: str
+        self,
+        function: RowFunction,
+        reduce: Reduce[Partial],
+        add: Callable[[Partial], object],
+        *,
+        block_rows: int,
+        label: str,
     ) -> None:
         """Evaluate ``function`` on every block, reduce each result to a partial, and ``add`` the partials in order.
 
@@ -205,11 +211,7 @@ class RowPass:
     ) -> Whole:
         """The sum of all partials, of one shape."""
         total = np.zeros(shape, dtype=np.int64)
-
-        def add(partial: Whole) -> None:
-            np.add(total, partial, out=total)
-
-        self.fold(function, reduce, add, block_rows=block_rows, label=label)
+        self.fold(function, reduce, total.__iadd__, block_rows=block_rows, label=label)
         return total
 
     def _jobs(self, block_rows: int) -> Iterator[_Piece]:

@@ -30,6 +30,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -85,15 +86,12 @@ class SharedProduct:
         if question.centres is not None:
             centres = np.asarray(to_grid(question.centres, self.unit_grid))
 
-        def products(arrays: Arrays, valid: Bools) -> list[Floats]:
-            return [self._product(arrays, valid, centres)]
-
-        shapes = [(question.queries, self.n_columns)]
+        shapes, products = [(question.queries, self.n_columns)], partial(self._products, centres)
         (total,) = exact_products(rows, question.row_function(), products, shapes, block_rows, SHARED_ROWS)
         whole_centres = np.broadcast_to(centres, (question.queries, question.size)).astype(np.int64).astype(np.object_)
         return self._around(total, whole_centres)
 
-    def _product(self, arrays: Arrays, valid: Bools, centres: Floats) -> Floats:
+    def _products(self, centres: Floats, arrays: Arrays, valid: Bools) -> list[Floats]:
         u, y, row_weights = arrays
         counted = valid & ~np.isnan(y[:, 0])
         if not np.isfinite(u.sum()):  # cheap to rule out; a row that is not finite counts zero
@@ -106,8 +104,7 @@ class SharedProduct:
         weights = self._integer_weights(squared_distances(u_cells, centres), y_cells, row_weights)
         if not counted.all():
             weights[~counted] = 0.0
-        product: Floats = weights.T @ self._columns(u_cells, y_cells)
-        return product
+        return [weights.T @ self._columns(u_cells, y_cells)]
 
     def _integer_weights(self, squares: Floats, y_cells: Floats | None, row_weights: Floats) -> Floats:
         """Weights in cells, (rows, queries), for which every row's contribution obeys both bounds.
@@ -126,7 +123,6 @@ class SharedProduct:
         weights = np.minimum(weights, question.l2_bound * FLOAT_SLACK / norms)
         if weights.shape[1] < question.queries:
             weights = np.repeat(weights, question.queries, axis=1)
-        assert question.joint_bound is not None
         if question.joint_bound < math.sqrt(question.queries) * question.l2_bound * FLOAT_SLACK:
             weights = weights * joint_factors(weights, norms, question.joint_bound)
         weights *= 2.0**WEIGHT_BITS
@@ -194,7 +190,6 @@ class DirectProducts:
         longest = math.sqrt(question.l2_bound + (question.y_bound**2 if question.cross else 0.0))
         slack = v_error * longest + math.sqrt(question.l2_bound) * both_error + v_error * both_error
         self.inner_bound = (question.l2_bound - slack) * FLOAT_SLACK
-        assert question.joint_bound is not None
         self.joint_inner_bound = question.joint_bound - math.sqrt(question.queries) * (question.l2_bound - self.inner_bound)
         if self.inner_bound <= 0.5 * question.l2_bound or self.joint_inner_bound <= 0:
             raise InvalidInput(
@@ -252,7 +247,7 @@ class DirectProducts:
     def _obeys(self, v: Floats, t: Floats) -> Bools:
         """Whether the integers of each row obey the bound; False for what is not finite. Squares stay below 2**53: exact."""
         v2 = squared_norms(v) * self.gram_cell
-        return v2 * (v2 + (t * self.t_step) ** 2) <= self.question.l2_bound**2 * FLOAT_SLACK**0.25
+        return np.asarray(v2 * (v2 + (t * self.t_step) ** 2) <= self.question.l2_bound**2 * FLOAT_SLACK**0.25)
 
 
 def weights_at(weight: Callable[[Floats], Floats], distances: Floats) -> Floats:

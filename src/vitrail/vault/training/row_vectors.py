@@ -66,8 +66,6 @@ def bits_left(width: int, *taken: int) -> int:
 def summed(values: Array, axis: int, xp: Any) -> Array:
     """The sum along ``axis``, in an order that depends on nothing but the length of that axis."""
     parts = xp.moveaxis(values, axis, 0)
-    if parts.shape[0] == 0:
-        return xp.sum(parts, axis=0)
     odd = None
     while parts.shape[0] > 1:
         half = parts.shape[0] // 2

@@ -241,10 +241,7 @@ def private_draws(
             yield StepDraws(entering(), rounded_gaussian(sigma_cells, size))
         return
 
-    def bits() -> tuple[NDArray[np.int64] | None, bytes]:
-        return entering(), os.urandom(8 * size)
-
-    drawn = in_order(lambda _: bits(), iter(range(steps)), threads=2, ahead=STEPS_AHEAD)
+    drawn = in_order(lambda _: (entering(), os.urandom(8 * size)), iter(range(steps)), threads=2, ahead=STEPS_AHEAD)
     while some := list(islice(drawn, STEPS_AT_ONCE)):
         words = np.frombuffer(b"".join(word for _, word in some), np.int64).copy()
         noise = rounded_gaussian_from(words, sigma_cells, device).reshape(len(some), size)
