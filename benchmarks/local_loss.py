@@ -126,7 +126,7 @@ def released_phi(judge: Judge, place: int, epsilon: float) -> np.ndarray:
     case, problem = judge.case, judge.problem
     raw = case.data.raw[judge.of[place : place + 1]]
     release = case.private.ask(statistics_question(problem, raw), epsilon=epsilon)
-    found = LocalStatistics.of_release(problem, raw, release, case.m)
+    found = LocalStatistics.of_sums(problem, raw, release.parts["gram"], release.parts["cross"], release.sigma, case.m)
     return found.features(found.solve(1.0).slopes)
 
 

@@ -95,7 +95,7 @@ def non_adaptive(gradients: Gradients, third: Third, mu: float, rng: np.random.G
     for centre in third.centres:
 
         def recipe(terms: Terms, z: np.ndarray = centre) -> Recipe[Descended]:
-            return descend(gradients, z[None], np.zeros((1, gradients.size)), steps, terms)
+            return descend(gradients, z[None], np.zeros((1, gradients.problem.size)), steps, terms)
 
         ended = rehearsal.run(recipe, mu)
         phis.append(ended.phi[0])

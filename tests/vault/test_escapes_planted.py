@@ -191,8 +191,12 @@ def test_a_failing_block_given_up_whole_is_heard_in_the_result(monkeypatch, walk
     def heard():
         return vt.audit.escapes(lambda values: exact(values, walk, question), VALUES, {"odd": WITH_ODD}).found
 
+    def given_up(rows, call, row_shapes):
+        whole = call(slice(0, rows))
+        return tuple(np.full((rows, *shape), np.nan) for shape in row_shapes) if whole is None else whole
+
     assert heard() == ()
-    monkeypatch.setattr("vitrail.vault.rows.block.in_halves", lambda rows, passes: None)
+    monkeypatch.setattr("vitrail.vault.rows.row_function.salvaged", given_up)
     assert [escape.channel for escape in heard()] == ["result"]
 
 

@@ -3,11 +3,9 @@
 import math
 from fractions import Fraction
 
-import array_api_strict
 import numpy as np
 import pytest
-import torch
-from hypothesis import assume, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
@@ -175,45 +173,3 @@ def test_a_chosen_grid_is_fine_enough_and_never_finer_than_its_check(l2_bound, s
     pinned = ratio > 2**29
     assert pinned or n_rows_public * Fraction(grid.step) <= Fraction(sigma) / 10
     assert sigma / grid.step <= 2.0**45
-
-
-# Other array libraries
-
-
-def strict(array):
-    return array_api_strict.asarray(array)
-
-
-NAMESPACES = {"strict": (strict, np.asarray), "torch": (torch.from_numpy, torch.Tensor.numpy)}
-
-
-@pytest.mark.parametrize("library", NAMESPACES)
-@settings(max_examples=100, deadline=None)
-@given(case=grids_and_rows())
-def test_other_array_libraries_obey_the_same_bound(library, case):
-    grid, rows = case
-    make, back = NAMESPACES[library]
-    cells = back(to_grid(make(rows.copy()), grid))
-    limit = (Fraction(grid.l2_bound) / Fraction(grid.step)) ** 2
-    for row, found in zip(rows, cells, strict=True):
-        v = whole(found)
-        assert sum(x * x for x in v) <= limit
-        if np.isfinite(row).all():
-            assert distance_to_projection(row, v, grid) <= grid.displacement
-        else:
-            assert not any(v)
-
-
-@pytest.mark.parametrize("library", NAMESPACES)
-@settings(max_examples=100, deadline=None)
-@given(case=grids_and_rows())
-def test_other_array_libraries_give_the_same_bits_where_squares_add_up_exactly(library, case):
-    grid, rows = case
-    rows = np.where(np.isfinite(rows), rows, 0.0)
-    _, exponents = np.frexp(rows)
-    with np.errstate(over="ignore"):
-        short = np.ldexp(np.rint(np.ldexp(rows, 20 - exponents)), exponents - 20)  # 20 bits: squares have 40
-    span = np.where(short != 0, exponents, 0)
-    assume(np.ptp(span) <= 5 and np.abs(span).max() < 400)
-    make, back = NAMESPACES[library]
-    assert np.array_equal(back(to_grid(make(short.copy()), grid)), to_grid(short, grid))

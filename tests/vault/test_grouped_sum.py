@@ -5,6 +5,7 @@ import random
 import sys
 import threading
 import time
+from contextlib import closing
 from fractions import Fraction
 
 import cloudpickle
@@ -78,7 +79,7 @@ def test_a_failing_or_empty_group_says_the_default(walk, capfd):
 def test_a_group_failing_in_its_process_says_the_default(walk, capfd):
     call = _group_call(lambda group: fails_in_every_way(group), walk(rows([0.0]), UNIT).setting)
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    with GroupServer(call, 20.0) as server:
+    with closing(GroupServer(call, 20.0)) as server:
         for way in (*range(len(OUTCOMES)), 98, 99):
             said = server(np.array([[way / 100]]))
             assert said is None or said.shape != (2,) or not np.isfinite(said).all()
@@ -154,7 +155,7 @@ def test_every_group_draws_from_seeds_of_its_own():
     def fn(raw):
         return np.array([random.random(), np.random.random(), np.random.default_rng().random()])  # noqa: NPY002
 
-    with GroupServer(fn, 20.0) as server:
+    with closing(GroupServer(fn, 20.0)) as server:
         said = np.array([server(np.zeros((1, 1))) for _ in range(4)])
     assert len(np.unique(said)) == 12
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import vitrail as vt
-from vitrail.vault.rows.block import in_halves
+from vitrail.vault.rows.block import salvaged
 from vitrail.vault.rows.row_function import RowFunction, evaluate
 
 TABLE = np.random.default_rng(3).uniform(-0.5, 0.5, size=1000)
@@ -25,16 +25,18 @@ def test_halving_finds_exactly_the_failing_rows_within_the_stated_number_of_call
     rows, bad = case
     found, calls = np.zeros(rows, dtype=bool), []
 
-    def passes(part):
+    def call(part):
         calls.append(part)
-        fine = not any(part.start <= row < part.stop for row in bad)
-        if fine:
-            assert not found[part].any(), "no row is taken twice"
-            found[part] = True
-        return fine
+        if any(part.start <= row < part.stop for row in bad):
+            return None
+        assert not found[part].any(), "no row is taken twice"
+        found[part] = True
+        return (np.arange(rows, dtype=np.float64),)
 
-    in_halves(rows, passes)
+    (values,) = salvaged(rows, call, [()])
+    np.testing.assert_array_equal(values, np.where(found, np.arange(rows), np.nan))
     assert set(np.flatnonzero(~found)) == bad
+    assert calls.pop(0) == slice(0, rows)
     assert len(calls) <= most_calls(rows, len(bad))
 
 

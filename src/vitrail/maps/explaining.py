@@ -43,8 +43,6 @@ def weighed(model: LocallyLinearClassifier, features: Floats) -> MapScores:
         map_scores(features[start : start + at_once], model.maps_, model.biases_, model.beta_)
         for start in range(0, len(features), at_once)
     ]
-    if len(blocks) == 1:
-        return blocks[0]
     return MapScores(
         *(np.concatenate([getattr(block, name) for block in blocks]) for name in ("responses", "shares", "scores"))
     )

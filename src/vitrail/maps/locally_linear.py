@@ -276,8 +276,7 @@ class LocallyLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         return scaled_to_length(scaled_by(self._bounds, checked), self.row_length_), shown
 
     def _scores(self, X: object) -> MapScores:
-        features = self._features(X)[0]
-        return weighed(self, features)
+        return weighed(self, self._features(X)[0])
 
     def decision_function(self, X: object) -> Floats:
         """Scores f of the classes (rows, classes); for two classes their difference (rows,)."""
@@ -296,6 +295,7 @@ class LocallyLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
     # --- explaining ----------------------------------------------------------------------------------------------------
 
     def _one_or_more(self, x: object) -> object:
+        check_is_fitted(self)
         if self.schema_ is None and not hasattr(x, "columns") and np.ndim(x) == 1:  # type: ignore[arg-type]
             return np.asarray(x)[None, :]
         return x
@@ -321,13 +321,11 @@ class LocallyLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         target : class, optional
             Whose score to explain; the predicted class of each point by default.
         """
-        check_is_fitted(self)
         features, shown = self._features(self._one_or_more(x))
         return local_explanation(self, features, shown, self._class_number(target))
 
     def active_maps(self, x: object, *, target: object = None, top: int = 3) -> list[list[ActiveMap]]:
         """The maps that decide, with their weights: for each point its ``top`` maps, heaviest first."""
-        check_is_fitted(self)
         features, _ = self._features(self._one_or_more(x))
         return active_maps(self, features, self._class_number(target), top)
 

@@ -30,8 +30,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import ndimage
 
-from .._checks import choice, number, positive, whole
+from .._checks import positive, whole
 from .._types import Floats
 from ..errors import InvalidInput
 from ..guarantee import check_epsilon_delta
@@ -91,11 +92,6 @@ class PictureFilters:
         if not 0 < self.even <= 1 or not math.isfinite(self.tilt):
             raise InvalidInput(f"even is {self.even!r} and tilt {self.tilt!r}; even must lie in (0, 1] and tilt be a number")
 
-    @property
-    def n_copies(self) -> int:
-        """How many pictures stand for one in training."""
-        return 1 + self.shifts + self.mirror
-
     def matrices(self) -> NDArray[np.float32]:
         """From pixels to inputs: shape (size ** 2, copies, pixels); copy 0 is the picture as it is."""
         height, width = self.shape
@@ -105,10 +101,11 @@ class PictureFilters:
         scale *= math.sqrt(self.size**2 / float((scale**2).sum()))
         scale[0, 0] *= self.even
         pictures = np.einsum("ay,bx,ab->abyx", down, right, scale).reshape(self.size**2, height, width)
-        copies = [pictures, *(_moved(pictures, *way) for way in _WAYS[self.shifts])]
+        # Shifted by whole pixels, with zeros behind.
+        copies = [pictures, *(ndimage.shift(pictures, (0, -y, -x), order=0) for y, x in _WAYS[self.shifts])]
         if self.mirror:
             copies.append(pictures[:, :, ::-1])
-        return np.stack(copies, axis=1).reshape(self.size**2, self.n_copies, -1).astype(np.float32)
+        return np.stack(copies, axis=1).reshape(self.size**2, len(copies), -1).astype(np.float32)
 
 
 def _waves(length: int, size: int) -> Floats:
@@ -116,16 +113,6 @@ def _waves(length: int, size: int) -> Floats:
     places = (np.arange(length) + 0.5) / length
     lengths = np.where(np.arange(size) > 0, math.sqrt(2), 1.0)[:, None]
     return np.asarray(np.cos(np.pi * np.outer(np.arange(size), places)) * lengths / math.sqrt(length))
-
-
-def _moved(pictures: Floats, down: int, right: int) -> Floats:
-    """Filters that see a picture as if it had been moved; what leaves the frame is lost, what enters is black."""
-    height, width = pictures.shape[1:]
-    moved = np.zeros_like(pictures)
-    seen = slice(max(0, down), height + min(0, down)), slice(max(0, right), width + min(0, right))
-    from_ = slice(max(0, -down), height + min(0, -down)), slice(max(0, -right), width + min(0, -right))
-    moved[:, from_[0], from_[1]] = pictures[:, seen[0], seen[1]]
-    return moved
 
 
 DEFAULT_STEPS = 400
@@ -151,13 +138,6 @@ def check_settings(model: LocallyLinearClassifier) -> None:
         whole(name, given[name], most=10**12)
     for name in given.keys() & {"clip", "learning_rate", "start", "row_length", "epochs"}:
         positive(name, given[name])
-    for name in ("beta", "decay"):
-        number(name, given[name], low=0, high=1e100)
-    if not 0 <= model.momentum < 1 or not 0 < model.average <= 1:
-        raise InvalidInput(
-            f"momentum is {model.momentum!r} and average {model.average!r}; they must lie in [0, 1) and (0, 1]"
-        )
-    choice("schedule", model.schedule, ("cosine", "steps"))
     if model.steps is not None and model.epochs is not None:
         raise InvalidInput("steps and epochs are both given; they say the same thing, give one")
     if model.filters is not None and model.projection is not None:
@@ -197,13 +177,13 @@ def plan_training(
         epsilon=float(model.epsilon),
         delta=model.delta,
         expected_rows=rate * n_rows_public,
-        beta=float(model.beta),
+        beta=model.beta,
         clip=float(model.clip) if private else math.inf,
-        learning_rate=float(model.learning_rate),
-        decay=float(model.decay),
-        average=float(model.average),
-        start=float(model.start),
-        momentum=float(model.momentum),
+        learning_rate=model.learning_rate,
+        decay=model.decay,
+        average=model.average,
+        start=model.start,
+        momentum=model.momentum,
         schedule=model.schedule,
         filters=filters,
         projections=None if model.projection is None else random_projections(model.n_maps, model.projection, n_features),
@@ -259,17 +239,12 @@ def scaled_to_length(features: Floats, row_length: float | None) -> Floats:
 
 def classes_of(declared: Sequence[object] | None, labels: NDArray[np.generic]) -> NDArray[np.generic]:
     """The classes, in order: declared, or those that occur."""
-    if declared is None:
-        occurring = np.unique(labels)
-        if len(occurring) < 2:
-            raise InvalidInput(
-                "y has one class only; a classifier needs two or more classes. If there are others that happen not to "
-                "occur, declare them: classes=[...]"
-            )
-        return occurring
-    known = np.unique(np.asarray(declared))
+    known = np.unique(labels if declared is None else np.asarray(declared))
     if len(known) < 2:
-        raise InvalidInput("classes declares one class only; a classifier needs two or more")
+        raise InvalidInput(
+            f"{'y has' if declared is None else 'classes declares'} one class only; a classifier needs two or more classes. "
+            "If there are others that happen not to occur, declare them: classes=[...]"
+        )
     strange = ~np.isin(labels, known)
     if strange.any():
         raise InvalidInput(f"y holds {labels[strange][0]!r}, which is none of the declared classes {known.tolist()!r}")

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from decimal import ROUND_FLOOR, Decimal
 
 import numpy as np
@@ -24,25 +24,13 @@ from sklearn.base import clone
 from ..accounting import Cost, rounded_down, rounded_up
 from ..errors import BudgetExceeded, InvalidInput
 from ..guarantee import Guarantee
-from ..vault import JUDGING_SHARE, MapChoice, PrivateData, check_device, choose_run, noise_for
+from ..vault import JUDGING_SHARE, MapChoice, MapTraining, PrivateData, check_device, choose_run, noise_for
 from .explaining import TrainingGuarantee
 from .locally_linear import LocallyLinearClassifier
 from .settings import check_settings, classes_of, plan_training
 
-_FIXED = (
-    "epsilon",
-    "delta",
-    "steps",
-    "epochs",
-    "batch_size",
-    "random_state",
-    "n_rows_public",
-    "classes",
-    "bounds",
-    "schema",
-    "device",
-    "progress",
-)
+_TUNABLE = {"projection", *(known.name for known in fields(MapTraining))} - {"epsilon", "delta", "steps"}
+"""What candidates may differ in: what one run is told, and no price depends on."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +110,10 @@ def tune_locally_linear(
     _check(model, candidates, share)
     epsilons, deltas = _split(model.epsilon, share, 12), _split(model.delta, share, 30)
     looks, last = zip(epsilons, deltas, strict=True)
-    tried, finals = ([_priced(model, settings, price) for settings in candidates] for price in (looks, last))
+    tried, finals = (
+        [clone(model).set_params(**settings, epsilon=epsilon, delta=delta) for settings in candidates]
+        for epsilon, delta in (looks, last)
+    )
     winner = _chosen_in_the_vault(tried, finals, X) if isinstance(X, PrivateData) else _chosen_on_arrays(tried, X, y)
     final = finals[winner].fit(X, y)
     run = final.guarantee_
@@ -130,15 +121,6 @@ def tune_locally_linear(
     facts = (*run.taken_as_public, f"the {len(candidates)} candidate settings, whose comparison is part of the price")
     final.guarantee_ = TrainingGuarantee(promise, facts, run.noise_multiplier, run.sampling_rate, run.steps)
     return TunedMaps(final, dict(candidates[winner]), final.guarantee_)
-
-
-def _priced(
-    model: LocallyLinearClassifier, settings: Mapping[str, object], price: tuple[float, float]
-) -> LocallyLinearClassifier:
-    """A candidate at this (epsilon, delta)."""
-    made: LocallyLinearClassifier = clone(model)
-    made.set_params(**settings, epsilon=price[0], delta=price[1])
-    return made
 
 
 def _chosen_on_arrays(tried: Sequence[LocallyLinearClassifier], X: object, y: object) -> int:
@@ -220,12 +202,8 @@ def _check(model: LocallyLinearClassifier, candidates: Sequence[Mapping[str, obj
     check_device(model.device)
     if len(candidates) < 2:
         raise InvalidInput(f"there are {len(candidates)} candidates; give two or more to choose from")
-    for candidate in candidates:
-        fixed = [name for name in candidate if name in _FIXED]
-        if fixed:
-            raise InvalidInput(f"a candidate sets {fixed[0]!r}, which is the same for all candidates; set it on the model")
-        unknown = [name for name in candidate if name not in model.get_params(deep=False)]
-        if unknown:
-            raise InvalidInput(f"a candidate sets {unknown[0]!r}, which is no setting of a LocallyLinearClassifier")
+    tunable = sorted(_TUNABLE & model.get_params(deep=False).keys())
+    for name in (name for candidate in candidates for name in candidate if name not in tunable):
+        raise InvalidInput(f"a candidate sets {name!r}; candidates differ in {', '.join(tunable)} alone")
     if not 0 < share < 1:
         raise InvalidInput(f"share is {share!r}; it must lie strictly between 0 and 1")

@@ -19,7 +19,8 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from ..errors import InvalidInput, ModelError
+from .. import _checks
+from ..errors import ModelError
 from ..schema import FloatArray, Level, Numeric, Schema
 from .predictors import EstimatorPredictor, ModelInput, OnnxPredictor, Predictor, TorchPredictor, predictor_of
 from .purity import adds_up_leaves, is_row_wise, leaves_add_up
@@ -323,10 +324,9 @@ class Model:
         >>> one.identity(schema) is None, one.identity(schema, "score") == other.identity(schema, "score")
         (True, False)
         """
-        if key is not None and (not isinstance(key, str) or not key):
-            raise InvalidInput(f"key is {key!r}; it must be a non-empty text that names the model")
         if key is None:
             return self.digest()
+        _checks.text("key", key, hint=" that names the model")
         return hashlib.sha256(json.dumps(["vitrail key 1", self.fingerprint(schema), key]).encode()).hexdigest()
 
     def _hashed(self, *content: str) -> str:

@@ -24,7 +24,6 @@ on public rows when the model is first used; if they do not, or the forest is of
 from __future__ import annotations
 
 import copy
-import hashlib
 import importlib
 import sys
 from abc import ABC, abstractmethod
@@ -225,10 +224,6 @@ class OnnxPredictor(Predictor):
             return np.array([[row[label] for label in classes] for row in result], dtype=np.float64)
         return result
 
-    def content(self) -> str | None:
-        """A hash of the file."""
-        return hashlib.sha256(self.wrapped).hexdigest()
-
 
 def _onnx_array(values: NDArray[np.generic], kind: str) -> NDArray[np.generic]:
     dtypes: dict[str, type] = {"tensor(double)": np.float64, "tensor(int64)": np.int64, "tensor(bool)": np.bool_}
@@ -324,11 +319,8 @@ def _inner(value: Any, depth: int) -> Any:
 def trees_of(estimator: Any) -> tuple[Any, ...] | None:
     """The trees of a fitted forest with one output, or None."""
     trees = getattr(estimator, "estimators_", None)
-    if not adds_up_leaves(estimator) or not isinstance(trees, list) or not trees:
-        return None
-    if getattr(estimator, "n_outputs_", None) != 1:
-        return None
-    return tuple(trees)
+    is_forest = adds_up_leaves(estimator) and isinstance(trees, list) and getattr(estimator, "n_outputs_", None) == 1
+    return tuple(trees) if is_forest and trees else None
 
 
 def mean_of_trees(trees: tuple[Any, ...], rows: FloatArray, *, probabilities: bool) -> FloatArray:
@@ -336,16 +328,8 @@ def mean_of_trees(trees: tuple[Any, ...], rows: FloatArray, *, probabilities: bo
     numbers = np.ascontiguousarray(rows, dtype=np.float32)  # as trees compare them
     if not np.isfinite(numbers).all():
         raise ValueError("the forest was given a value that is no finite 32-bit number")
-    total: FloatArray | None = None
-    for tree in trees:
-        leaves = tree.tree_.predict(numbers)  # shares of classes, or means, of each row's leaf
-        leaves = leaves[:, : tree.n_classes_] if probabilities else leaves.reshape(len(numbers))
-        if total is None:
-            total = np.zeros(np.shape(leaves), dtype=np.float64)
-        total += leaves
-    assert total is not None
-    total /= len(trees)
-    return total
+    mean = np.asarray(sum(tree.tree_.predict(numbers) for tree in trees) / len(trees))  # of shares of classes, or of means
+    return mean if probabilities else mean.reshape(len(numbers))
 
 
 def agrees(trees: tuple[Any, ...], estimator: Any, rows: FloatArray, *, probabilities: bool) -> bool:

@@ -156,8 +156,7 @@ class Chains:
         # Where nothing changes, the output is that of the last change before.
         last = np.maximum.accumulate(np.where(changes, steps + 1, 0), axis=2)
         along[..., 1:] = np.take_along_axis(along, last, axis=2)
-        added: Floats = np.take_along_axis(np.diff(along, axis=2), ranks, axis=2).sum(axis=0) / n_permutations
-        return added
+        return np.asarray(np.take_along_axis(np.diff(along, axis=2), ranks, axis=2).sum(axis=0) / n_permutations)
 
     def _fill_packed(
         self, along: Floats, values: Floats, point: Floats, ranks: Indices, needed: Bools, call_rows: int
@@ -289,8 +288,8 @@ class Reconciled:
     ----------
     values : array (points, columns)
     base : float
-    values_std, base_std : float
-        Standard deviation of the noise in each.
+    values_std : float
+        Standard deviation of the noise in each value.
     gaps : array (points,)
         By how much the released numbers failed to add up, in standard deviations of the noise in that gap.
     clipped_share : float
@@ -300,7 +299,6 @@ class Reconciled:
     values: Floats
     base: float
     values_std: float
-    base_std: float
     gaps: Floats
     clipped_share: float
     clipped_std: float
@@ -354,12 +352,10 @@ def reconcile(
     others = outputs - values.sum(axis=1)
     weight_base, weight_other = 1 / t**2, 1 / (n * s**2)
     best = (base * weight_base + others.sum() * weight_other) / (weight_base + len(others) * weight_other)
-    values_std, base_std = noise_of(scales, sigma, n_rows_public)
     return Reconciled(
         values=values + ((others - best) / n)[:, None],
         base=float(best),
-        values_std=values_std,
-        base_std=base_std,
+        values_std=noise_of(scales, sigma, n_rows_public)[0],
         gaps=(others - base) / math.sqrt(n * s**2 + t**2),
         clipped_share=float(np.clip(averages[-1] / scales.flag, 0.0, 1.0)),
         clipped_std=s / scales.flag,
@@ -375,8 +371,7 @@ def clip_edges(width: float, n_columns: int) -> Floats:
     array([0.031, 2.   ])
     """
     largest = math.ceil(math.log2(n_columns))
-    edges: Floats = width * 2.0 ** (np.arange(SMALLEST_EXPONENT, largest + 1) / 2)
-    return edges
+    return np.asarray(width * 2.0 ** (np.arange(SMALLEST_EXPONENT, largest + 1) / 2))
 
 
 def choose_clip(counts: Floats, edges: Floats, n_rows_public: int) -> float:

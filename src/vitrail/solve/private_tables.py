@@ -271,19 +271,21 @@ def pairs_of(links: tuple[Link, ...]) -> list[Pair]:
     return sorted((min(link.child, parent), max(link.child, parent)) for link in links for parent in link.parents)
 
 
+def _either_way(tables: Mapping[Pair, Floats], first: int, second: int) -> Floats:
+    """The table of two columns, kept for the pair (i, j), i < j, with ``first`` along its rows."""
+    return tables[first, second] if first < second else tables[second, first].T
+
+
 def _gains(joints: Mapping[Pair, Floats]) -> Callable[[int, tuple[int, ...]], float]:
     """What a column is expected to share with some parents, in nats."""
-
-    def joint(first: int, second: int) -> Floats:
-        return joints[first, second] if first < second else joints[second, first].T
 
     @cache
     def gain(child: int, parents: tuple[int, ...]) -> float:
         if len(parents) == 1:
-            shared = mutual_information(joint(child, parents[0]))
+            shared = mutual_information(_either_way(joints, child, parents[0]))
         elif len(parents) == 2:
-            of_parents = joint(*parents)
-            with_a, with_b = (joint(child, parent) for parent in parents)
+            of_parents = _either_way(joints, *parents)
+            with_a, with_b = (_either_way(joints, child, parent) for parent in parents)
             start = np.broadcast_to(of_parents, (len(with_a), *of_parents.shape)).copy()
             raked = rake(start, [((0, 1), with_a), ((0, 2), with_b), ((1, 2), of_parents)], rounds=8)
             shared = mutual_information(raked.reshape(len(raked), -1))
@@ -348,10 +350,6 @@ def fit_network(
     group_shares, bin_shares : list of array
         The agreed distribution of every column over its groups, and the one over its bins that opens them.
     """
-
-    def table_of(first: int, second: int) -> Floats:
-        return tables[first, second] if first < second else tables[second, first].T
-
     joints: list[tuple[tuple[int, ...], Floats]] = []
     conditionals = []
     for link in links:
@@ -362,15 +360,16 @@ def fit_network(
         else:
             of_parents = _margin(joints, link.parents)
             start = np.broadcast_to(of_parents, (len(group_shares[child]), *of_parents.shape)).copy()
-            margins: list[Margin] = [((0, i + 1), table_of(child, parent)) for i, parent in enumerate(link.parents)]
+            margins: list[Margin] = [
+                ((0, i + 1), _either_way(tables, child, parent)) for i, parent in enumerate(link.parents)
+            ]
             margins.append((tuple(range(1, start.ndim)), of_parents))
             joint = rake(start, margins, CLIQUE_ROUNDS)
             conditionals.append(_normalised(joint.reshape(len(joint), -1).T, group_shares[child]))
         joints.append(((child, *link.parents), joint))
     opened = []
     for group, shares in zip(groups, bin_shares, strict=True):
-        members = np.zeros((int(group.max()) + 1, len(group)))
-        members[group, np.arange(len(group))] = 1.0
+        members = (group == np.arange(group.max() + 1)[:, None]).astype(np.float64)
         evenly = members / members.sum(axis=1, keepdims=True)
         opened.append(_normalised(members * shares, evenly))
     sizes = tuple(len(shares) for shares in group_shares)

@@ -64,17 +64,14 @@ class Quote:
     part: str | None = None
 
     def __str__(self) -> str:
-        noise = (
-            ""
-            if self.sigma is None
-            else (
+        noise = ""
+        if self.sigma is not None:
+            noise = (
                 f" Noise: {self.sigma:.4g} on the sum, {self.sigma_per_row:.3g} on a mean over the declared rows (one std)."
             )
-        )
         if self.part is not None:
-            adding = (
-                f"mu {rounded_up(self.adds.mu)}" if self.adds != Cost() else "nothing, another part being dearer so far,"
-            )
+            free = "nothing, another part being dearer so far,"
+            adding = free if self.adds == Cost() else f"mu {rounded_up(self.adds.mu)}"
             noise += f" It goes to {self.part}, and adds {adding} to what the account has spent."
         verdict = "It fits" if self.fits else "It does not fit"
         return (

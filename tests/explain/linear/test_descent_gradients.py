@@ -54,7 +54,7 @@ def test_the_bound_on_the_sphere_is_the_papers_constant(weight):
     gradients = Gradients(problem_of(weight))
     paper = weight.gradient_constant(gradients.problem.largest_distance, 1.0)
     assert gradients.largest_bound == pytest.approx(paper, rel=1e-6)
-    assert gradients.bounds(np.zeros((1, gradients.size)))[0] < gradients.largest_bound
+    assert gradients.bounds(np.zeros((1, gradients.problem.size)))[0] < gradients.largest_bound
 
 
 @pytest.mark.parametrize("intercept", [False, True])
@@ -64,7 +64,7 @@ def test_no_row_exceeds_its_bound(weight, intercept):
     gradients = Gradients(problem)
     generator = np.random.default_rng(3)
     centres = problem.encode(SCHEMA.read_points(random_rows(30, seed=1)))
-    phi = gradients.project(generator.normal(size=(30, gradients.size)) * generator.uniform(0, 2, (30, 1)))
+    phi = gradients.project(generator.normal(size=(30, gradients.problem.size)) * generator.uniform(0, 2, (30, 1)))
     longest = np.linalg.norm(exact_gradients(problem, random_rows(400), centres, phi), axis=2).max(axis=0)
     assert (longest <= gradients.bounds(phi)).all()
 
@@ -84,7 +84,7 @@ def test_the_vault_sums_the_gradients_of_all_points_in_one_pass(intercept):
     problem = problem_of(intercept=intercept, labels="soft")
     gradients = Gradients(problem)
     centres = problem.encode(SCHEMA.read_points(random_rows(3, seed=2)))
-    phi = gradients.project(np.random.default_rng(0).normal(size=(3, gradients.size)))
+    phi = gradients.project(np.random.default_rng(0).normal(size=(3, gradients.problem.size)))
     rows = random_rows(200)
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # a function that is not row-wise would be run one row at a time, with a warning
@@ -104,7 +104,7 @@ def test_the_choice_prefers_short_gradients():
     problem = problem_of(labels="soft")
     gradients = Gradients(problem)
     centre = problem.encode(SCHEMA.read_points(random_rows(1, seed=2)))[0]
-    starts = gradients.project(np.random.default_rng(1).normal(size=(6, gradients.size)))
+    starts = gradients.project(np.random.default_rng(1).normal(size=(6, gradients.problem.size)))
     rows = random_rows(300)
     lengths = [np.linalg.norm(exact_gradients(problem, rows, centre[None], one[None]).sum(axis=0)) for one in starts]
     question = choice_question(gradients, centre, starts)
@@ -129,7 +129,7 @@ def test_weighted_means_are_released_with_an_intercept():
 
 def test_projection_keeps_phi_inside_and_on_a_grid():
     gradients = Gradients(problem_of(intercept=True))
-    phi = gradients.project(np.full((2, gradients.size), 9.0))
+    phi = gradients.project(np.full((2, gradients.problem.size), 9.0))
     assert np.linalg.norm(phi[:, 1:], axis=1) == pytest.approx(gradients.radius)
     assert (phi[:, 0] == 2.0).all()
     assert (gradients.project(phi) == phi).all()

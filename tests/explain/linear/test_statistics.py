@@ -68,7 +68,7 @@ def test_with_little_noise_the_release_is_the_sum(intercept, count):
     within = normal_bound(of=2 * (gram.size + cross.size))
     assert np.abs(release.parts["gram"] - gram).max() < within * release.sigma
     assert np.abs(release.parts["cross"] - cross).max() < within * release.sigma
-    statistics = LocalStatistics.of_release(problem, points, release, 1500)
+    statistics = LocalStatistics.of_sums(problem, points, release.parts["gram"], release.parts["cross"], release.sigma, 1500)
     exact = LocalStatistics.of_sums(problem, points, gram, cross, release.sigma, 1500)
     tolerance = within * statistics.noise / (scales.intercept**2 if intercept else 1.0) / scales.label
     assert np.abs(statistics.a - exact.a).max() < tolerance

@@ -145,7 +145,7 @@ def gradient_question(gradients: Gradients, centres: Floats, phi: Floats) -> Bou
 def choice_question(gradients: Gradients, centre: Floats, starts: Floats) -> Select:
     """The start (candidates, size) with the shortest summed gradient around one centre."""
     rows = GradientRows(gradients.problem, centre[None], starts[None])
-    return Select(rows.candidates, len(starts), float(gradients.bounds(starts).max()), "small-norm", gradients.size)
+    return Select(rows.candidates, len(starts), float(gradients.bounds(starts).max()), "small-norm", gradients.problem.size)
 
 
 def means_question(gradients: Gradients, centres: Floats) -> BoundedSum:
@@ -203,7 +203,7 @@ def descent_recipe(
     """Gradients of all points at once, as far as they fit a pass; a tenth for their means, where there is an intercept."""
     problem, centres = gradients.problem, gradients.problem.encode(raw)
     sizes = step_sizes(gradients, terms.mu / math.sqrt(len(centres)), terms.n_rows_public, options.iterations)
-    at_once = max(1, MOST_NUMBERS // gradients.size)
+    at_once = max(1, MOST_NUMBERS // gradients.problem.size)
     means_share = MEANS_SHARE if problem.intercept else 0.0
     step_share = (1 - means_share) / len(sizes)
     smallest_batch = (len(centres) - 1) % at_once + 1
@@ -216,7 +216,7 @@ def descent_recipe(
             releases.append((yield means_ask(gradients, batch, means_share * share)))
             means.append(gradients.weighted_means(releases[-1], batch))
         steps = [(float(eta), step_share * share) for eta in sizes[:most_steps]]
-        ended = yield from descend(gradients, batch, np.zeros((len(batch), gradients.size)), steps, terms)
+        ended = yield from descend(gradients, batch, np.zeros((len(batch), gradients.problem.size)), steps, terms)
         ends.append((ended.phi, np.full(len(batch), ended.noise_std)))
         releases += ended.releases
     phi, phi_stds = map(np.concatenate, zip(*ends, strict=True))
@@ -266,7 +266,7 @@ class Stream:
 
     def entries_recipe(self, raw: Floats, terms: Terms, most_steps: int | None = None) -> Recipe[list[Past]]:
         """An entry of the history for every point, each at the same share of the price."""
-        known, entries = self.history.copy(), []
+        known, entries = History(self.history.problem, self.history), []
         share = 1 / len(raw)
         for point in raw:
             past = known.neighbour(point, self.options.reuse_distance)
@@ -280,10 +280,12 @@ class Stream:
     def recipe(self, raw: Floats, terms: Terms, most_steps: int | None = None) -> Recipe[Attribution]:
         """The explanation of all points."""
         entries = yield from self.entries_recipe(raw, terms, most_steps)
-        after = self.history.copy()
+        after = History(self.history.problem, self.history)
         for past in entries:
             after.take(past)
-        return stream_explanation(after, raw, entries, after.promise(terms.delta, terms.neighbours), self.options)
+        return stream_explanation(
+            after, raw, entries, Guarantee.of(after.basis, terms.delta, terms.neighbours), self.options
+        )
 
 
 class _Point:
@@ -312,12 +314,12 @@ class _Point:
         return Past(raw, ended.phi[0], True, ended.noise_std, mean, mean_std, taken, *paid)
 
     def _cold(self) -> Recipe[Descended]:
-        zero, shares = np.zeros((1, self._gradients.size)), self._options.iterations
+        zero, shares = np.zeros((1, self._gradients.problem.size)), self._options.iterations
         return descend(self._gradients, self._centres, zero, self._steps(self._sizes(shares, REACH), shares), self._terms)
 
     def _warm(self) -> Recipe[Descended]:
         gradients, centres, shares = self._gradients, self._centres, self._options.iterations
-        zero = np.zeros((1, gradients.size))
+        zero = np.zeros((1, gradients.problem.size))
         candidates = gradients.project(np.concatenate([np.array([phi for phi, _ in self._starts]), zero]))
         label = f"choice among {len(candidates)} starts of a local explanation"
         choice = yield Ask(choice_question(gradients, centres[0], candidates), self._share, label)
@@ -328,8 +330,8 @@ class _Point:
             needed, reach = shares - 1, REACH
         else:
             c, (mean, sigma) = gradients.largest_bound, gradients.mean(first, self._terms.n_rows_public)
-            beta = math.sqrt(max(0.0, float(np.square(mean).sum()) - gradients.size * sigma**2))
-            noise = math.sqrt(gradients.size) * sigma
+            beta = math.sqrt(max(0.0, float(np.square(mean).sum()) - gradients.problem.size * sigma**2))
+            noise = math.sqrt(gradients.problem.size) * sigma
             needed = shares_needed(shares, beta / c, noise / c, enhanced=self._options.enhanced)
             reach = WARM_REACH * math.sqrt(needed / shares)
         sizes = self._sizes(needed - 1, reach)
@@ -393,9 +395,7 @@ class Keeper:
 
     def load(self) -> History:
         """Everything that is kept."""
-        history = History(self._problem)
-        for entry in self._read(0):
-            history.add(entry)
+        history = History(self._problem, self._read(0))
         self._n_known = len(history)
         return history
 

@@ -28,7 +28,7 @@ from ... import _checks
 from ..._types import Floats
 from ...accounting import JsonValue, rounded_up
 from ...errors import InvalidInput, SchemaError
-from ...guarantee import check_neighbours, question_mu
+from ...guarantee import Guarantee, check_neighbours, question_mu
 from ...model import Model
 from ...releases import Release
 from ...results import Attribution
@@ -40,7 +40,7 @@ from ...solve.linear.problem import Labels, LocalModels, LocalProblem, explanati
 from ...solve.linear.statistics import LocalStatistics, Scales, radius_of, scales_of
 from ...solve.linear.weights import Weight, custom, polynomial, stable
 from ...vault import Block, GramSum, PrivateData
-from ..recipe import Ask, Conversation, Given, GlobalExplainer, LocalExplainer, Recipe, Terms, points_identity
+from ..recipe import Ask, Conversation, Given, GlobalExplainer, LocalExplainer, Recipe, Terms, points_identity, sigma_of
 from . import descent
 from .fitting import Fitting, checked_training, rows_conversation, synopsis_conversation, with_training
 from .options import Adaptive, Cells, Descent, FromHistory, Method, MethodName, Moments, Rows, Statistics
@@ -202,7 +202,7 @@ class LocalLinear(LocalExplainer[Attribution]):
             facts = {"method": "descent", "iterations": method.iterations}
             recipe = partial(descent.descent_recipe, self._gradients, method)
         elif isinstance(method, Adaptive):
-            stream = descent.Stream(self._gradients, self._history(method)[0].copy(), method)
+            stream = descent.Stream(self._gradients, History(self.problem, self._history(method)[0]), method)
             facts, recipe = stream.facts(), stream.recipe
         else:
             raise InvalidInput("method 'history' is free and asks nothing about the rows: call it, without epsilon and mu")
@@ -237,7 +237,7 @@ class LocalLinear(LocalExplainer[Attribution]):
             entries.append(past)
             if keeper is not None:
                 keeper.keep(history)
-        promise = history.promise(self.data.delta, check_neighbours(self.data.neighbours))
+        promise = Guarantee.of(history.basis, self.data.delta, check_neighbours(self.data.neighbours))
         made = self._promised(descent.stream_explanation(history, raw, entries, promise, method))
         kept = keeper is not None or method.history is not None
         return made if kept else replace(made, notes=(*made.notes, descent.NOT_KEPT_NOTE))
@@ -361,7 +361,7 @@ def _first(schema: Schema) -> str:
 
 
 def statistics_question(
-    problem: LocalProblem, raw_points: Floats, *, scales: Scales | None = None, joint_bound: float | None = None
+    problem: LocalProblem, raw_points: Floats, *, scales: Scales | None = None, joint_bound: float = math.inf
 ) -> GramSum:
     """The one question behind a batch of explanations.
 
@@ -406,8 +406,9 @@ def statistics_recipe(
 ) -> Recipe[Attribution]:
     """One question, for the whole price; it has no steps."""
     scales = scales_of(problem)
-    release = yield Ask(statistics_question(problem, raw, scales=scales, joint_bound=options.joint_bound), 1.0)
-    statistics = LocalStatistics.of_release(problem, raw, release, terms.n_rows_public, scales)
+    release = yield Ask(statistics_question(problem, raw, scales=scales, joint_bound=options.joint_bound or math.inf), 1.0)
+    gram, cross = release.parts["gram"], release.parts["cross"]
+    statistics = LocalStatistics.of_sums(problem, raw, gram, cross, sigma_of(release), terms.n_rows_public, scales)
     return explained(problem, raw, statistics, release, options)
 
 

@@ -113,7 +113,7 @@ class DependencePlan:
         values, noise = self.measurements(means, stds)
         if plain:
             deviations = np.split(np.sqrt(np.diag(noise)), np.cumsum([len(value) for value in values])[:-1])
-            return [Drawn(*parts) for parts in zip(self.measured, values, deviations, strict=True)]
+            return list(map(Drawn, self.measured, values, deviations))
         sizes = [len(axis) for axis in self.axes]
         starts = np.cumsum(sizes) - sizes
         where = np.concatenate([start + chosen for start, chosen in zip(starts, self.points, strict=True)])
@@ -128,10 +128,7 @@ class DependencePlan:
             expected_scale=EXPECTED_SCALE,
         )
         cut = starts[1:]
-        return [
-            Drawn(*parts)
-            for parts in zip(self.axes, np.split(posterior.mean, cut), np.split(posterior.std, cut), strict=True)
-        ]
+        return list(map(Drawn, self.axes, np.split(posterior.mean, cut), np.split(posterior.std, cut)))
 
 
 def plan_dependence(

@@ -110,8 +110,7 @@ def left_open(prior: Prior, scale: float, measure: Floats, noise: Floats) -> Flo
     across = scale * prior.covariance @ measure.T
     between = measure @ across + noise
     between += (1e-12 * np.trace(between) / len(between) + 1e-300) * np.eye(len(between))
-    left: Floats = scale * prior.covariance - across @ scipy.linalg.solve(between, across.T, assume_a="pos")
-    return left
+    return np.asarray(scale * prior.covariance - across @ scipy.linalg.solve(between, across.T, assume_a="pos"))
 
 
 def most_likely_scale(spectrum: Floats, residual: Floats, expected: float) -> float:

@@ -296,11 +296,8 @@ class EffectsPlan:
         intervals = self.columns[index]
         counts = intervals.gathered @ np.maximum(intervals.counts, 1.0) / self.n_rows / self.sizes[index]
         spread = intervals.spread
-        return Drawn(
-            intervals.axis,
-            spread @ (self.offsets[index] + means / counts),
-            np.sqrt(spread**2 @ (stds / counts) ** 2),
-        )
+        values, noise = spread @ (self.offsets[index] + means / counts), np.sqrt(spread**2 @ (stds / counts) ** 2)
+        return Drawn(intervals.axis, values, noise)
 
     def _smooth(self, index: int, means: Floats, stds: Floats) -> Drawn:
         intervals, curve, n_rows = self.columns[index], self.curves[index], self.n_rows

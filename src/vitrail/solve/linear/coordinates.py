@@ -215,11 +215,6 @@ class Partition:
         return np.array([index for span in spans for index in range(span.start, span.stop)], dtype=np.intp)
 
     @cached_property
-    def rest_indices(self) -> Indices:
-        """Coordinate indices of the uncut columns."""
-        return np.setdiff1d(np.arange(self.whole.size), self.fixed_indices)
-
-    @cached_property
     def fixed(self) -> Floats:
         """The coordinates of the cut columns in every cell (cells, coordinates)."""
         chosen = np.unravel_index(np.arange(self.count), self.levels) if self.columns else ()

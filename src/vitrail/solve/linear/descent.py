@@ -28,7 +28,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -38,7 +38,6 @@ import numpy as np
 from ..._types import Floats
 from ...accounting import NOTHING, Basis, Cost, rounded_up
 from ...errors import InvalidInput
-from ...guarantee import Guarantee, Neighbours
 from ...releases import Release
 from ...results.archive import read_bytes, write_bytes
 from ...results.base import Stored
@@ -79,11 +78,6 @@ class Gradients:
         """Of the ball that holds the slope: 1 without an intercept, as in the paper."""
         return AFFINE_RADIUS if self.problem.intercept else 1.0
 
-    @property
-    def size(self) -> int:
-        """Length of phi."""
-        return self.problem.size
-
     @cached_property
     def _alpha(self) -> tuple[Floats, Floats]:
         """Distances d on a fine public grid, and their weights."""
@@ -114,7 +108,7 @@ class Gradients:
     @cached_property
     def largest_bound(self) -> float:
         """The bound on the edge of the ball, with an intercept as large as labels are."""
-        edge = np.zeros((1, self.size))
+        edge = np.zeros((1, self.problem.size))
         edge[0, 0], edge[0, -1] = (1.0 if self.problem.intercept else 0.0), self.radius
         return float(self.bounds(edge)[0])
 
@@ -139,7 +133,7 @@ class Gradients:
         The entry of the intercept comes first, made smaller to be a step of the same length as the others.
         """
         assert release.sigma is not None
-        mean = release.value.reshape(-1, self.size) / n_rows_public
+        mean = release.value.reshape(-1, self.problem.size) / n_rows_public
         if self.problem.intercept:
             mean[:, 0] *= INTERCEPT_UNIT
         return mean, release.sigma / n_rows_public
@@ -164,7 +158,7 @@ def step_sizes(
 ) -> Floats:
     """How long each step of one point is whose gradients cost ``mu`` together: they shrink linearly to zero."""
     noise = gradients.largest_bound / (mu * n_rows_public)
-    length = reach * gradients.radius / (math.sqrt(gradients.size) * noise)
+    length = reach * gradients.radius / (math.sqrt(gradients.problem.size) * noise)
     if iterations is None:
         iterations = min(max(FEWEST_ITERATIONS, math.ceil(2 * length * gradients.curvature)), most_iterations)
     first = min(2 * length / iterations, 1 / gradients.curvature)
@@ -256,9 +250,11 @@ class History:
     (0, Cost(pico_mu_squared=0, pico_epsilon=0, quecto_delta=0))
     """
 
-    def __init__(self, problem: LocalProblem) -> None:
+    def __init__(self, problem: LocalProblem, entries: Iterable[Past] = ()) -> None:
         self.problem = problem
         self._entries: list[Past] = []
+        for entry in entries:
+            self.add(entry)
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -302,12 +298,6 @@ class History:
     def insert(self, index: int, entries: list[Past]) -> None:
         """Put entries of another history of the same problem before the one at ``index``."""
         self._entries[index:index] = entries
-
-    def copy(self) -> History:
-        """Another one with the same entries, which grows on its own."""
-        other = History(self.problem)
-        other._entries = list(self._entries)
-        return other
 
     def take(self, entry: Past) -> None:
         """Put an entry at the end, unless it is a neighbour's for a point that is here already: one for it is enough."""
@@ -360,10 +350,6 @@ class History:
         """The same affine function around a centre that lies ``shift`` further; a centred model is taken as it is."""
         return np.append(phi[0] + phi[1:] @ shift, phi[1:]) if self.problem.intercept else phi
 
-    def promise(self, delta: float, neighbours: Neighbours) -> Guarantee:
-        """The promise for all that was released for it."""
-        return Guarantee.of(self.basis, delta, neighbours)
-
     def check(self, problem: LocalProblem) -> None:
         """Refuse a problem that this history is not about."""
         _check_digest(_digest(self.problem), problem, "the history")
@@ -385,11 +371,9 @@ def encode(problem: LocalProblem, entries: list[Past]) -> bytes:
 
 def decode(content: bytes, problem: LocalProblem, where: str) -> History:
     """What ``encode`` wrote about the same problem; ``where`` it was found is for errors."""
-    stored, history = HistoryFile.from_bytes(content, what=f"the history {where}"), History(problem)
+    stored = HistoryFile.from_bytes(content, what=f"the history {where}")
     _check_digest(stored.problem, problem, f"the history {where}")
-    for entry in stored.entries:
-        history.add(entry)
-    return history
+    return History(problem, stored.entries)
 
 
 def _digest(problem: LocalProblem) -> str:

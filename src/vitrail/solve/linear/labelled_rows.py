@@ -105,15 +105,9 @@ class RowsExplainer:
         models = [LocalModels(*solve_at(self.problem, z, sample, self.ridge)) for sample in self.samples]
         first, *others = (
             explanation_of(
-                self.problem,
-                raw,
-                fitted,
-                guarantee=self.guarantee,
-                cost=self.cost,
-                method="private-rows",
-                notes=notes,
+                self.problem, raw, fit, guarantee=self.guarantee, cost=self.cost, method="private-rows", notes=notes
             )
-            for fitted in models
+            for fit in models
         )
         if not others:
             return first
@@ -296,17 +290,10 @@ def explain_from(history: History, raw_points: Floats) -> Attribution:
     past = history.raw_points
     x, f = problem.encode(past), problem.at(past)
     fitted = [_fit(problem, x - z, f) for z in problem.encode(raw)]
-    return explanation_of(
-        problem,
-        raw,
-        LocalModels(np.array([phi for phi, _ in fitted]), np.array([mean for _, mean in fitted])),
-        guarantee=Guarantee.of(Basis(), 0.0),  # no release is used: the points and the model are public
-        cost=Cost(),
-        method="history",
-        notes=(
-            f"Fitted on {len(history)} points that were explained before, labelled by the model; no private row was used.",
-        ),
-    )
+    models = LocalModels(np.array([phi for phi, _ in fitted]), np.array([mean for _, mean in fitted]))
+    promise = Guarantee.of(Basis(), 0.0)  # no release is used: the points and the model are public
+    note = f"Fitted on {len(history)} points that were explained before, labelled by the model; no private row was used."
+    return explanation_of(problem, raw, models, guarantee=promise, cost=Cost(), method="history", notes=(note,))
 
 
 def _fit(problem: LocalProblem, d: Floats, f: Floats) -> tuple[Floats, Floats]:

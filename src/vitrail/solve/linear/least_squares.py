@@ -17,7 +17,7 @@ Everything here is public or released already, and nothing here knows where A an
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -167,14 +167,11 @@ def one_blas_thread() -> AbstractContextManager[object]:
     Eigenvalues of a hundred-row matrix take a millisecond on one thread; several threads spend longer meeting each other,
     and up to sixty times longer on a machine that is busy with other things.
     """
-    controller = _controller()
-    return nullcontext() if controller is None else controller.limit(limits=1, user_api="blas")
+    limit: AbstractContextManager[object] = _controller().limit(limits=1, user_api="blas")
+    return limit
 
 
 @cache
 def _controller() -> Any:
     """Looking for the loaded libraries takes milliseconds, so it is done once."""
-    try:
-        return import_module("threadpoolctl").ThreadpoolController()
-    except ImportError:
-        return None
+    return import_module("threadpoolctl").ThreadpoolController()

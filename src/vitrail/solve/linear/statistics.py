@@ -47,13 +47,13 @@ import hashlib
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 
 import numpy as np
 from scipy.linalg import block_diag
 
 from ..._types import Bools, Floats, Indices
 from ...errors import InvalidInput
-from ...releases import Release
 from ...schema import Schema
 from .coordinates import Coordinates
 from .least_squares import one_blas_thread, solve_affine, solve_in_ball
@@ -113,17 +113,15 @@ def scales_of(problem: LocalProblem, *, label_bound: float = 1.0) -> Scales:
     n, weight, largest = problem.n_features, problem.weight, problem.largest_distance
     labels = np.geomspace(0.25, 1.5, 19) / label_bound
     intercepts = np.geomspace(0.1, 1.0, 17) if problem.intercept else np.zeros(1)
-    best, lowest = None, math.inf
-    for kappa in intercepts:
-        for eta in labels:
-            bounded = Scales.bounded(float(kappa), float(eta) * label_bound, weight, largest)
-            scales = Scales(float(kappa), float(eta), bounded.l2_bound)
-            noise = n * (1 / eta**2 + 0.5)
-            if kappa:
-                noise += n / (6 * kappa**2) + 0.5 * (0.5 / kappa**2 + 1 / (kappa * eta) ** 2 + 1 / (3 * kappa**4))
-            if scales.l2_bound**2 * noise < lowest:
-                best, lowest = scales, scales.l2_bound**2 * noise
-    if best is None or best.l2_bound <= 0:
+    tried: list[tuple[float, Scales]] = []
+    for kappa, eta in product(intercepts.tolist(), labels.tolist()):
+        bounded = Scales.bounded(kappa, eta * label_bound, weight, largest)
+        noise = n * (1 / eta**2 + 0.5)
+        if kappa:
+            noise += n / (6 * kappa**2) + 0.5 * (0.5 / kappa**2 + 1 / (kappa * eta) ** 2 + 1 / (3 * kappa**4))
+        tried.append((bounded.l2_bound**2 * noise, replace(bounded, label=eta)))
+    best = min(tried, key=lambda pair: pair[0])[1]
+    if not best.l2_bound > 0:
         raise InvalidInput(f"the weight {problem.weight.name!r} is zero at every distance the schema allows")
     return best
 
@@ -173,15 +171,6 @@ class LocalStatistics:
     noise: float
     levels: Indices
     active: Floats
-
-    @classmethod
-    def of_release(
-        cls, problem: LocalProblem, raw_points: Floats, release: Release, n_rows_public: int, scales: Scales | None = None
-    ) -> LocalStatistics:
-        """What a release of ``statistics_question`` says."""
-        assert release.sigma is not None
-        gram, cross = release.parts["gram"], release.parts["cross"]
-        return cls.of_sums(problem, raw_points, gram, cross, release.sigma, n_rows_public, scales)
 
     @classmethod
     def of_sums(
@@ -312,11 +301,8 @@ class Structure:
 
     def reduce(self, gram: Floats, cross: Floats, levels: Indices) -> tuple[Floats, Floats]:
         """Noisy statistics (queries, n, n) and (queries, n) of (kappa, d), projected, in reduced coordinates."""
-        basis, rows, (a, b) = (
-            block_diag(np.eye(self.offset), self.coordinates.embedding),
-            np.arange(len(gram)),
-            self._inner_products,
-        )
+        basis = block_diag(np.eye(self.offset), self.coordinates.embedding)
+        rows, (a, b) = np.arange(len(gram)), self._inner_products
         with one_blas_thread():
             reduced = basis.T @ gram @ basis
         for column, features in self._categorical:

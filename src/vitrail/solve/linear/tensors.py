@@ -28,7 +28,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import permutations
 
 import numpy as np
@@ -145,12 +144,6 @@ class MomentTensors:
         cubes = _cubes(coordinates, blocks, totals, vectors, matrices[0])
         return cls(coordinates, totals, float(h_parts[2].sum()), vectors, matrices, cubes)
 
-    @cached_property
-    def flat_cubes(self) -> Floats:
-        """T as a matrix (n, n^2), for contraction."""
-        n = self.coordinates.size
-        return self.cubes.reshape(n, n * n)
-
     def statistics(self, w: Floats, away: Floats, weight: Weight, largest: float) -> WeightedSums:
         """Weighted sums around every point; ``away`` is the part of d^2 that these coordinates do not see."""
         n = self.coordinates.size
@@ -164,8 +157,7 @@ class MomentTensors:
         spread = np.sqrt(np.clip(square / count - mean**2, SMALLEST_SPREAD**2, (largest**2 / 2) ** 2))
         middle = zero + np.clip(mean, -zero, largest**2 - zero)
         level, slope = _line(np.clip(middle[:, None] + spread[:, None] * NODES, 0.0, largest**2), zero, weight)
-        second = (-2 * slope[:, None] * w) @ self.flat_cubes
-        second = second.reshape(len(w), n, n)
+        second = ((-2 * slope[:, None] * w) @ self.cubes.reshape(n, n * n)).reshape(len(w), n, n)
         second += level[:, None, None] * m2
         second += slope[:, None, None] * h2
         first = level[:, None] * m1 + slope[:, None] * (h1 - 2 * w @ m2)
@@ -210,10 +202,11 @@ def over_cells(
 
     In a cell the cut columns are constant, delta away from the point: products with them are delta times lower sums.
     """
-    rest, fixed = cells.rest_indices, cells.fixed_indices
+    fixed = cells.fixed_indices
     if not len(fixed):
         return moments[0].statistics(w, np.zeros(len(w)), weight, largest)
     n = cells.whole.size
+    rest = np.setdiff1d(np.arange(n), fixed)
     total, labels = np.zeros(len(w)), np.zeros(len(w))
     mean, cross, gram = np.zeros((len(w), n)), np.zeros((len(w), n)), np.zeros((len(w), n, n))
     for part, coordinates in zip(moments, cells.fixed, strict=True):

@@ -95,10 +95,7 @@ def upper_tail_enclosure(numerator: int, denominator: int, bits: int) -> tuple[i
     while term or k <= y_floor:
         k += 1
         term = (term * y >> precision) // k
-        if k & 1:
-            total -= term // (2 * k + 1)
-        else:
-            total += term // (2 * k + 1)
+        total += (-1) ** k * (term // (2 * k + 1))
     middle = numerator * total * inverse_root_two_pi(precision) // (denominator << precision)
     error = (numerator // denominator + 1) * ((k + 1) * ((1 << y_bits) + 1) + 4) + 2
     half = 1 << (precision - 1)

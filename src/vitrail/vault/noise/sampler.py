@@ -186,8 +186,7 @@ def uniform_below(n: int, size: int) -> NDArray[np.int64]:
     >>> bool((uniform_below(6, 1000) < 6).all())
     True
     """
-    n = _checks.whole("n", n, most=1 << 63)
-    return _uniform_below(n, _checked_size(size), os.urandom)
+    return _uniform_below(_checks.whole("n", n, most=1 << 63), _checked_size(size), os.urandom)
 
 
 def _uniform_below(n: int, size: int, random_bytes: RandomBytes) -> NDArray[np.int64]:

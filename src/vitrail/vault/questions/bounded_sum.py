@@ -120,12 +120,11 @@ class BoundedSumPlan(SumPlan[BoundedSum]):
 
     def exact_cells(self, rows: RowPass, block_rows: int, draws: int = 1) -> NDArray[np.int64]:
         """Of all rows; or each draw takes a sample of its own, and rows that are not in it are never looked at."""
-        if self.question.rate is None:
-            return exact_sum(rows, self.question.row_function(), self.grid, block_rows)
-        if draws > 1:
-            return self._many_samples(rows, block_rows, draws)
-        sampled = replace(rows, source=_Sample(rows.source, self.question.rate))
-        return exact_sum(sampled, self.question.row_function(), self.grid, block_rows)
+        if self.question.rate is not None:
+            if draws > 1:
+                return self._many_samples(rows, block_rows, draws)
+            rows = replace(rows, source=_Sample(rows.source, self.question.rate))
+        return exact_sum(rows, self.question.row_function(), self.grid, block_rows)
 
     def _many_samples(self, rows: RowPass, block_rows: int, draws: int) -> NDArray[np.int64]:
         """For rehearsals: what a row contributes does not depend on the draw, so all rows are looked at, once."""

@@ -93,7 +93,7 @@ class GramSum(RowQuestion):
     weight: Callable[[Floats], Floats] | None = None
     row_weights: Callable[[Block], Floats] | None = None
     queries: int = 1
-    joint_bound: float | None = None
+    joint_bound: float = math.inf
     key: str | None = None
     label: str | None = None
 
@@ -106,7 +106,7 @@ class GramSum(RowQuestion):
             queries = self._check_centres(queries)
         object.__setattr__(self, "queries", queries)
         whole = math.sqrt(queries) * self.l2_bound
-        joint = whole if self.joint_bound is None else _checks.positive("joint_bound", self.joint_bound, of="a GramSum")
+        joint = whole if self.joint_bound == math.inf else _checks.positive("joint_bound", self.joint_bound, of="a GramSum")
         object.__setattr__(self, "joint_bound", min(joint, whole))
         object.__setattr__(self, "l2_bound", min(self.l2_bound, joint))
 
@@ -147,7 +147,6 @@ class GramSum(RowQuestion):
 
     def plan(self, mu: float, setting: Setting) -> GramSumPlan:
         """Fix sigma and the coarse grid."""
-        assert self.joint_bound is not None
         step, rounding = coarse_step(self.joint_bound, self.queries * (self.size**2 + self.size))
         sensitivity = setting.sensitivity_factor * self.joint_bound + rounding
         products = SharedProduct(self) if self.queries >= SHARED_FROM_QUERIES else DirectProducts(self)

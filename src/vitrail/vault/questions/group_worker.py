@@ -27,7 +27,6 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.connection import Connection
-from types import TracebackType
 
 import numpy as np
 
@@ -83,7 +82,7 @@ class GroupServer:
     def __call__(self, raw: Floats) -> Floats | None:
         """The function's result for one group, or None when it failed or took too long."""
         if self._lost:
-            self._end()
+            self.close()
             self._start()
         self._lost = True  # until the whole answer is here: after half of one, the next group would get the other half
         try:
@@ -94,13 +93,8 @@ class GroupServer:
         self._lost = False
         return np.frombuffer(answer, dtype=np.float64) if answer else None
 
-    def __enter__(self) -> GroupServer:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._end()
-
-    def _end(self) -> None:
+    def close(self) -> None:
+        """End the process, and wait until it is gone."""
         if self._lost:
             self._process.kill()
         self._to.close()

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -40,6 +40,7 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.stats import rankdata
 
 from ... import _checks
 from ..._types import Floats
@@ -48,7 +49,7 @@ from ...model import Model
 from ...nothing_escapes import attempt, hushed, stop_if_interrupted
 from ...progress import progress
 from ..noise.sampler import uniform_below
-from ..rows.block import Block, Predict
+from ..rows.block import Block
 from ..rows.predictions import Predictions
 from ..rows.row_function import RowPass, counted_rows
 from ..setting import Setting
@@ -166,12 +167,8 @@ class GroupedSum(Question):
         """Run ``fn`` on one public group of the expected size."""
         rows = max(2, min(LARGEST_PUBLIC_GROUP, setting.n_rows_public // self.groups))
 
-        def admit_and_predict(model: Model, values: Floats) -> Floats:
-            predictions.admit(model)
-            return model.predict(setting.feature_schema, values)
-
         try:
-            result = _group_call(self.fn, setting, admit_and_predict)(setting.schema.probe_rows(rows))
+            result = _group_call(self.fn, setting, predictions.admit)(setting.schema.probe_rows(rows))
         except VitrailError:
             raise
         except Exception as error:
@@ -196,7 +193,7 @@ class GroupedSum(Question):
     def runner(self, setting: Setting) -> AbstractContextManager[Callable[[Floats], Floats | None]]:
         """What runs one group and returns its result; None, or whatever it raises, when it fails."""
         call = _group_call(self.fn, setting)
-        return nullcontext(call) if self.isolation == "none" else GroupServer(call, self.timeout_seconds)
+        return nullcontext(call) if self.isolation == "none" else closing(GroupServer(call, self.timeout_seconds))
 
     def plan(self, mu: float, setting: Setting) -> GroupedSumPlan:
         """Fix sigma and the grid."""
@@ -223,8 +220,7 @@ class GroupedSumPlan(SumPlan[GroupedSum]):
 
     @cached_property
     def _middle(self) -> Floats:
-        middle: Floats = (np.asarray(self.question.low) + np.asarray(self.question.high)) / 2
-        return middle
+        return np.asarray((np.asarray(self.question.low) + np.asarray(self.question.high)) / 2)
 
     def answers(self, rows: RowPass, block_rows: int, draws: int) -> Floats:
         """Noise first; then each draw assigns the rows to groups anew."""
@@ -267,12 +263,16 @@ class GroupedSumPlan(SumPlan[GroupedSum]):
         return Answer(flat, {"sum": flat, "mean": flat / self.question.groups})
 
 
-def _group_call(fn: Callable[[Block], ArrayLike], setting: Setting, predict: Predict | None = None) -> GroupCall:
-    def predict_plainly(model: Model, values: Floats) -> Floats:
+def _group_call(
+    fn: Callable[[Block], ArrayLike], setting: Setting, admit: Callable[[Model], None] | None = None
+) -> GroupCall:
+    def predict(model: Model, values: Floats) -> Floats:
+        if admit is not None:
+            admit(model)
         return model.predict(setting.feature_schema, values)
 
     def call(raw: Floats) -> Floats:
-        return np.atleast_1d(np.asarray(fn(Block(raw, setting, predict or predict_plainly)), dtype=np.float64))
+        return np.atleast_1d(np.asarray(fn(Block(raw, setting, predict)), dtype=np.float64))
 
     return call
 
@@ -311,18 +311,7 @@ def points_of(scores: Floats, rank_points: Floats) -> Floats:
     array([[0. , 2. , 1. ],
            [1.5, 1.5, 0. ]])
     """
-    order = np.argsort(-scores, axis=-1, kind="stable")
-    falling = np.take_along_axis(scores, order, axis=-1)
-    rank = np.arange(scores.shape[-1])
-    starts = np.ones(scores.shape, dtype=np.bool_)
-    starts[..., 1:] = falling[..., 1:] != falling[..., :-1]
-    ends = np.ones(scores.shape, dtype=np.bool_)
-    ends[..., :-1] = starts[..., 1:]
-    first = np.maximum.accumulate(np.where(starts, rank, 0), axis=-1)
-    last = np.minimum.accumulate(np.where(ends, rank, scores.shape[-1])[..., ::-1], axis=-1)[..., ::-1]
+    first, last = (rankdata(-scores, method, axis=-1).astype(np.intp) - 1 for method in ("min", "max"))
     before = np.concatenate([[0.0], np.cumsum(rank_points)])
     # A score of its own gets its rank's points as they are: the difference of two running sums would round them.
-    shared = np.where(first == last, rank_points, (before[last + 1] - before[first]) / (last + 1 - first))
-    points = np.empty_like(scores, dtype=np.float64)
-    np.put_along_axis(points, order, shared, axis=-1)
-    return points
+    return np.where(first == last, rank_points[first], (before[last + 1] - before[first]) / (last + 1 - first))

@@ -89,7 +89,7 @@ class ProductSum(RowQuestion):
     rights: tuple[int, ...]
     left_bounds: tuple[float, ...] = ()
     right_bounds: tuple[float, ...] = ()
-    l2_bound: float | None = None
+    l2_bound: float = math.inf
     key: str | None = None
     label: str | None = None
 
@@ -107,13 +107,8 @@ class ProductSum(RowQuestion):
                 raise InvalidInput(f"{name} of {what} has {len(bounds)} entries; {count} are expected, one per block")
             object.__setattr__(self, name, tuple(_checks.positive(name, bound, of=what) for bound in bounds))
         whole = math.sqrt(sum((a * r) ** 2 for a, r in zip(self.left_bounds, self.right_bounds, strict=True)))
-        wanted = math.inf if self.l2_bound is None else _checks.positive("l2_bound", self.l2_bound, of=what)
+        wanted = math.inf if self.l2_bound == math.inf else _checks.positive("l2_bound", self.l2_bound, of=what)
         object.__setattr__(self, "l2_bound", min(whole * (1 + 1e-12), wanted))
-
-    @property
-    def width(self) -> int:
-        """How many numbers are released."""
-        return sum(a * r for a, r in zip(self.lefts, self.rights, strict=True))
 
     def row_function(self) -> RowFunction:
         """``fn``, with the shapes it must return."""
@@ -122,10 +117,10 @@ class ProductSum(RowQuestion):
 
     def plan(self, mu: float, setting: Setting) -> ProductSumPlan:
         """Fix sigma and the coarse grid."""
-        assert self.l2_bound is not None
-        step, rounding = coarse_step(self.l2_bound, self.width)
+        width = sum(a * r for a, r in zip(self.lefts, self.rights, strict=True))
+        step, rounding = coarse_step(self.l2_bound, width)
         sensitivity = setting.sensitivity_factor * self.l2_bound + rounding
-        return ProductSumPlan(self, self.width, sensitivity, sigma_for(sensitivity, mu), step)
+        return ProductSumPlan(self, width, sensitivity, sigma_for(sensitivity, mu), step)
 
 
 @dataclass(frozen=True)
@@ -171,7 +166,6 @@ class ProductSumPlan(SumPlan[ProductSum]):
         squares = np.zeros(len(lefts[0]))
         for left, right, (left_grid, right_grid) in zip(lefts, rights, self.grids, strict=True):
             squares += squared_norms(left) * squared_norms(right) * (left_grid.step * right_grid.step) ** 2
-        assert self.question.l2_bound is not None
         inner = self.question.l2_bound * FLOAT_SLACK
         norms = np.sqrt(squares)
         # 2**-42 covers the rounding of this norm; the default bound is larger than what vectors at their bounds can reach.

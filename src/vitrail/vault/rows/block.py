@@ -150,52 +150,33 @@ def _one_way_at_a_time(predict: Predict) -> Predict:
     return outputs
 
 
-def in_halves(rows: int, passes: Callable[[slice], bool]) -> None:
-    """Halve a block of which the whole failed until every part passed or is one row.
-
-    Parameters
-    ----------
-    rows : int
-        The number of rows in the block.
-    passes : callable
-        Calls whatever failed with only these rows of the block, keeps the result, and says whether there was one.
-
-    Examples
-    --------
-    >>> asked = []
-    >>> def passes(part):
-    ...     asked.append((part.start, part.stop))
-    ...     return not part.start <= 5 < part.stop
-    >>> in_halves(8, passes)
-    >>> asked
-    [(0, 4), (4, 8), (4, 6), (6, 8), (4, 5), (5, 6)]
-    """
-    failed = [(0, rows)]
-    while failed:
-        start, stop = failed.pop()
-        if stop - start < 2:
-            continue
-        middle = (start + stop) // 2
-        failed += [part for part in ((start, middle), (middle, stop)) if not passes(slice(*part))]
-
-
 def salvaged(rows: int, call: Callable[[slice], Arrays | None], row_shapes: Iterable[tuple[int, ...]]) -> Arrays:
     """What ``call`` returns for a whole block; where that fails, what it returns in halves, and NaN for failing rows.
 
-    ``call`` runs with only these rows of the block, at their places, and returns None when it fails.
+    ``call`` runs with only these rows of the block, at their places, and returns None when it fails. A part that fails is
+    halved until every part passed or is one row.
+
+    Examples
+    --------
+    >>> def call(part):
+    ...     return None if part.start <= 2 < part.stop else (np.arange(4.0),)
+    >>> salvaged(4, call, [()])
+    (array([ 0.,  1., nan,  3.]),)
     """
     whole = call(slice(0, rows))
     if whole is not None:
         return whole
-    results = tuple(np.full((rows, *shape), np.nan) for shape in row_shapes)
-
-    def passes(part: slice) -> bool:
-        returned = call(part)
-        for result, values in zip(results, returned or (), strict=False):
-            result[part] = values[part]
-        return returned is not None
-
-    in_halves(rows, passes)
+    results, failed = tuple(np.full((rows, *shape), np.nan) for shape in row_shapes), [(0, rows)]
+    while failed:
+        start, stop = failed.pop()
+        middle = (start + stop) // 2
+        for half in ((start, middle), (middle, stop)) if stop - start > 1 else ():
+            part = slice(*half)
+            if (returned := call(part)) is None:
+                failed.append(half)
+                continue
+            for result, values in zip(results, returned, strict=True):
+                result[part] = values[part]
     return results
 
 

@@ -5,7 +5,7 @@ everybody else's contribution and no bound on a single row would bound the sum. 
 
 - every call has one constant shape, padded with a public row;
 - when a block raises, it is halved in blocks of that same shape, each row at its place, until only the failing rows are left
-  (``block.in_halves``), and they count zero;
+  (``block.salvaged``), and they count zero;
 - before anything is charged the function is probed on public rows: block = permuted block = each row among fillers,
   in every bit. A function that fails this is run on one row at a time (again a constant shape); one that does not
   even give the same answer twice is refused. What the probe cannot show is a stated assumption: the owner approves
@@ -175,7 +175,13 @@ class RowPass:
     predictions: Predictions
 
     def fold(
-        self, function: RowFunction, reduce: Reduce[Partial], add: Callable[[Partial], None], *, block_rows: int, label: str
+        self,
+        function: RowFunction,
+        reduce: Reduce[Partial],
+        add: Callable[[Partial], object],
+        *,
+        block_rows: int,
+        label: str,
     ) -> None:
         """Evaluate ``function`` on every block, reduce each result to a partial, and ``add`` the partials in order.
 
@@ -205,11 +211,7 @@ class RowPass:
     ) -> Whole:
         """The sum of all partials, of one shape."""
         total = np.zeros(shape, dtype=np.int64)
-
-        def add(partial: Whole) -> None:
-            np.add(total, partial, out=total)
-
-        self.fold(function, reduce, add, block_rows=block_rows, label=label)
+        self.fold(function, reduce, total.__iadd__, block_rows=block_rows, label=label)
         return total
 
     def _jobs(self, block_rows: int) -> Iterator[_Piece]:

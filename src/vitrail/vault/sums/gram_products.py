@@ -30,10 +30,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-from array_api_compat import array_namespace
 from numpy.typing import NDArray
 
 from ..._types import Bools, Floats
@@ -41,7 +41,7 @@ from ...errors import InvalidInput
 from ...nothing_escapes import attempt
 from ..rows.block import Arrays, among_fillers, salvaged
 from ..rows.row_function import RowPass
-from .grid import FLOAT_SLACK, Array, Grid, clip_rows, exact_products, power_of_two_below, rounded, squared_norms, to_grid
+from .grid import FLOAT_SLACK, Grid, clip_rows, exact_products, power_of_two_below, squared_norms, to_grid
 
 if TYPE_CHECKING:
     from ..questions.gram_sum import GramSum
@@ -86,15 +86,12 @@ class SharedProduct:
         if question.centres is not None:
             centres = np.asarray(to_grid(question.centres, self.unit_grid))
 
-        def products(arrays: Arrays, valid: Bools) -> list[Floats]:
-            return [self._product(arrays, valid, centres)]
-
-        shapes = [(question.queries, self.n_columns)]
+        shapes, products = [(question.queries, self.n_columns)], partial(self._products, centres)
         (total,) = exact_products(rows, question.row_function(), products, shapes, block_rows, SHARED_ROWS)
         whole_centres = np.broadcast_to(centres, (question.queries, question.size)).astype(np.int64).astype(np.object_)
         return self._around(total, whole_centres)
 
-    def _product(self, arrays: Arrays, valid: Bools, centres: Floats) -> Floats:
+    def _products(self, centres: Floats, arrays: Arrays, valid: Bools) -> list[Floats]:
         u, y, row_weights = arrays
         counted = valid & ~np.isnan(y[:, 0])
         if not np.isfinite(u.sum()):  # cheap to rule out; a row that is not finite counts zero
@@ -107,8 +104,7 @@ class SharedProduct:
         weights = self._integer_weights(squared_distances(u_cells, centres), y_cells, row_weights)
         if not counted.all():
             weights[~counted] = 0.0
-        product: Floats = weights.T @ self._columns(u_cells, y_cells)
-        return product
+        return [weights.T @ self._columns(u_cells, y_cells)]
 
     def _integer_weights(self, squares: Floats, y_cells: Floats | None, row_weights: Floats) -> Floats:
         """Weights in cells, (rows, queries), for which every row's contribution obeys both bounds.
@@ -127,17 +123,15 @@ class SharedProduct:
         weights = np.minimum(weights, question.l2_bound * FLOAT_SLACK / norms)
         if weights.shape[1] < question.queries:
             weights = np.repeat(weights, question.queries, axis=1)
-        assert question.joint_bound is not None
         if question.joint_bound < math.sqrt(question.queries) * question.l2_bound * FLOAT_SLACK:
             weights = weights * joint_factors(weights, norms, question.joint_bound)
         weights *= 2.0**WEIGHT_BITS
         return np.floor(weights, out=weights)
 
-    def _columns(self, u: Array, y: Array | None) -> Array:
+    def _columns(self, u: Floats, y: Floats | None) -> Floats:
         """V for one block of rows: integers on the grid 2**-UNIT_BITS."""
-        xp = array_namespace(u)
         n, start = self.question.size, 0
-        columns = xp.empty((u.shape[0], self.n_columns), dtype=u.dtype)
+        columns = np.empty((len(u), self.n_columns))
         scaled = u * 2.0**-UNIT_BITS
         for i in range(n):
             columns[:, start : start + n - i] = scaled[:, i : i + 1] * u[:, i:]
@@ -147,7 +141,7 @@ class SharedProduct:
         if y is not None:
             columns[:, start + n + 1 : start + 2 * n + 1] = scaled * y[:, None]
             columns[:, start + 2 * n + 1] = y
-        return rounded(columns)
+        return np.rint(columns, out=columns)
 
     def _around(self, totals: NDArray[np.object_], centres: NDArray[np.object_]) -> NDArray[np.object_]:
         """Sums around each centre, (queries, pairs [+ n]), in cells of 2**-(2 UNIT_BITS + WEIGHT_BITS).
@@ -167,9 +161,9 @@ class SharedProduct:
         return np.concatenate((gram, yu_sums * lift - centres * y_sums[:, None]), axis=1)
 
 
-def squared_distances(u: Array, centres: Array) -> Array:
+def squared_distances(u: Floats, centres: Floats) -> Floats:
     """|u - z|^2 for every row and centre, (rows, queries), exact integers."""
-    squares = u @ centres.T
+    squares: Floats = u @ centres.T
     squares *= -2.0
     squares += squared_norms(u)[:, None]
     squares += squared_norms(centres)
@@ -196,7 +190,6 @@ class DirectProducts:
         longest = math.sqrt(question.l2_bound + (question.y_bound**2 if question.cross else 0.0))
         slack = v_error * longest + math.sqrt(question.l2_bound) * both_error + v_error * both_error
         self.inner_bound = (question.l2_bound - slack) * FLOAT_SLACK
-        assert question.joint_bound is not None
         self.joint_inner_bound = question.joint_bound - math.sqrt(question.queries) * (question.l2_bound - self.inner_bound)
         if self.inner_bound <= 0.5 * question.l2_bound or self.joint_inner_bound <= 0:
             raise InvalidInput(
@@ -242,23 +235,19 @@ class DirectProducts:
         weights[~counted] = 0.0
         return np.sqrt(weights, out=weights)
 
-    def _one_product(self, d: Array, y: Array, roots: Array, counted: Array) -> Array:
-        """(v, t)^T v of one query, exact integers; written for arrays of any namespace."""
-        xp = array_namespace(d)
-        v = rounded(d * (roots / self.v_step)[:, None])
-        t = rounded(y * (roots / self.t_step)) if self.question.cross else None
+    def _one_product(self, d: Floats, y: Floats, roots: Floats, counted: Bools) -> Floats:
+        """(v, t)^T v of one query, exact integers."""
+        v = np.rint(d * (roots / self.v_step)[:, None])
+        t = np.rint(y * (roots / self.t_step)) if self.question.cross else np.zeros(len(v))
         keep = counted & self._obeys(v, t)
-        if not bool(xp.all(keep)):
-            v = xp.where(keep[:, None], v, xp.zeros_like(v))
-            t = None if t is None else xp.where(keep, t, xp.zeros_like(t))
-        left = v if t is None else xp.concat((v, t[:, None]), axis=1)
-        return left.T @ v
+        v[~keep], t[~keep] = 0.0, 0.0
+        left = np.concatenate((v, t[:, None]), axis=1) if self.question.cross else v
+        return np.asarray(left.T @ v)
 
-    def _obeys(self, v: Array, t: Array | None) -> Array:
+    def _obeys(self, v: Floats, t: Floats) -> Bools:
         """Whether the integers of each row obey the bound; False for what is not finite. Squares stay below 2**53: exact."""
         v2 = squared_norms(v) * self.gram_cell
-        t2 = 0.0 if t is None else (t * self.t_step) ** 2
-        return v2 * (v2 + t2) <= self.question.l2_bound**2 * FLOAT_SLACK**0.25
+        return np.asarray(v2 * (v2 + (t * self.t_step) ** 2) <= self.question.l2_bound**2 * FLOAT_SLACK**0.25)
 
 
 def weights_at(weight: Callable[[Floats], Floats], distances: Floats) -> Floats:

@@ -22,10 +22,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, is_numpy_array
 from numpy.typing import NDArray
 
 from ..._types import Bools, Floats
@@ -38,9 +36,6 @@ FLOAT_SLACK = 1 - 2.0**-40
 FLOAT_CHECK_BITS = 26
 LARGEST_BITS = 31
 _SUB_BLOCK_ELEMENTS = 48 * 1024  # keeps the temporaries of one step inside the second-level cache
-
-Array = Any
-"""An array of any namespace that follows the array API standard (NumPy here; torch or CuPy where plugged in)."""
 
 
 @dataclass(frozen=True)
@@ -85,22 +80,15 @@ def power_of_two_below(value: float) -> float:
     return math.ldexp(1.0, math.frexp(value)[1] - 1)
 
 
-def squared_norms(rows: Array) -> Array:
+def squared_norms(rows: Floats) -> Floats:
     """v.v of every row, each computed from its row alone in one fixed order.
 
     ``einsum`` runs NumPy's own loop over each row; a BLAS dot product may split long rows over threads.
     """
-    if is_numpy_array(rows):
-        return np.einsum("ij,ij->i", rows, rows)
-    return array_namespace(rows).vecdot(rows, rows)
+    return np.asarray(np.einsum("ij,ij->i", rows, rows))
 
 
-def rounded(fresh: Array) -> Array:
-    """To the nearest integers, in place where that is possible: give it an array that nobody else holds."""
-    return np.rint(fresh, out=fresh) if is_numpy_array(fresh) else array_namespace(fresh).round(fresh)
-
-
-def to_grid(contributions: Array, grid: Grid) -> Array:
+def to_grid(contributions: Floats, grid: Grid) -> Floats:
     """Clip rows to ``grid.l2_bound`` and round them to integers, held in float64, whose norms obey the limit exactly.
 
     Parameters
@@ -113,51 +101,41 @@ def to_grid(contributions: Array, grid: Grid) -> Array:
     -------
     array (rows, size) of integers in float64
     """
-    xp = array_namespace(contributions)
-    to_cells = 1.0 / grid.step
     with np.errstate(all="ignore"):
         norms_squared = squared_norms(contributions)
-        shrink = grid.inner_norm / xp.sqrt(norms_squared)
-        scale = xp.where(norms_squared <= grid.l2_bound * grid.l2_bound, to_cells, shrink)
-        cells = contributions * scale[:, None]
-        cells = rounded(cells)
+        shrink = grid.inner_norm / np.sqrt(norms_squared)
+        scale = np.where(norms_squared <= grid.l2_bound * grid.l2_bound, 1.0 / grid.step, shrink)
+        cells: Floats = contributions * scale[:, None]
+        np.rint(cells, out=cells)
         # a squared norm that overflowed says nothing about the direction: such rows are clipped the careful way too
-        broken = ~(_within_limit(cells, grid) & xp.isfinite(norms_squared))
-    if bool(xp.any(broken)):
-        if is_numpy_array(cells):
-            cells[broken] = _repaired(contributions[broken], grid)
-        else:  # the standard has no assignment through a mask along one axis
-            cells = xp.where(broken[:, None], _repaired(contributions, grid), cells)
+        broken = ~(_within_limit(cells, grid) & np.isfinite(norms_squared))
+    if broken.any():
+        cells[broken] = _repaired(contributions[broken], grid)
     return cells
 
 
-def _within_limit(cells: Array, grid: Grid) -> Array:
+def _within_limit(cells: Floats, grid: Grid) -> Bools:
     """Whether each row's integers obey the limit; False for anything that is not finite."""
     squares = squared_norms(cells)
     if grid.checked_in_floats:
         return squares <= float(grid.limit_squared)
     # int64 cannot overflow below 2**63; rows far outside (or not finite) are refused on the float sum first.
-    xp = array_namespace(cells)
     plausible = squares < 2.0**62.9
-    whole = xp.astype(xp.where(plausible[:, None], cells, xp.zeros_like(cells)), xp.int64)
-    exact = np.einsum("ij,ij->i", whole, whole) if is_numpy_array(whole) else xp.sum(whole * whole, axis=1)
-    return plausible & (exact <= grid.limit_squared)
+    whole = np.where(plausible[:, None], cells, 0.0).astype(np.int64)
+    return np.asarray(plausible & (np.einsum("ij,ij->i", whole, whole) <= grid.limit_squared))
 
 
-def _repaired(contributions: Array, grid: Grid) -> Array:
+def _repaired(contributions: Floats, grid: Grid) -> Floats:
     """The few rows for which plain arithmetic overflowed, or rounding carried past the limit: scaled and rounded again."""
-    xp = array_namespace(contributions)
-    finite = xp.all(xp.isfinite(contributions), axis=1)
-    rows = xp.where(finite[:, None], contributions, xp.zeros_like(contributions))
-    largest = xp.max(xp.abs(rows), axis=1)
+    rows = np.where(np.isfinite(contributions).all(axis=1, keepdims=True), contributions, 0.0)
+    largest = np.abs(rows).max(axis=1)
     with np.errstate(all="ignore"):
-        unit = xp.where((largest > 0)[:, None], rows / largest[:, None], xp.zeros_like(rows))
-        unit = xp.where(xp.isfinite(unit), unit, xp.zeros_like(unit))  # a subnormal largest entry can overflow here
-        norm = xp.sqrt(squared_norms(unit))
-        scale = xp.where(norm > 0, xp.minimum(largest / grid.step, grid.inner_norm / norm), xp.zeros_like(norm))
-        cells = xp.round(unit * scale[:, None])
-    keep = _within_limit(cells, grid)
-    return xp.where(keep[:, None], cells, xp.zeros_like(cells))
+        unit = rows / largest[:, None]
+        unit = np.where(np.isfinite(unit), unit, 0.0)  # a row of zeros; and a subnormal largest entry can overflow here
+        norm = np.sqrt(squared_norms(unit))
+        scale = np.where(norm > 0, np.minimum(largest / grid.step, grid.inner_norm / norm), 0.0)
+        cells = np.rint(unit * scale[:, None])
+    return np.where(_within_limit(cells, grid)[:, None], cells, 0.0)
 
 
 def clip_rows(rows: Floats, bound: float) -> tuple[Floats, Bools]:

@@ -110,9 +110,9 @@ class MapTraining:
             _checks.whole(name, getattr(self, name), most=most, of=what)
         for name, (low, high) in _RANGES.items():
             if name != "row_length" or self.row_length is not None:
-                _checks.number(name, getattr(self, name), low=low, high=high, of=what)
-        _checks.fraction("sampling_rate", self.sampling_rate, of=what)
-        _checks.fraction("average", self.average, of=what)
+                object.__setattr__(self, name, _checks.number(name, getattr(self, name), low=low, high=high, of=what))
+        for name in ("sampling_rate", "average"):
+            object.__setattr__(self, name, _checks.fraction(name, getattr(self, name), of=what))
         _checks.choice("schedule", self.schedule, ("cosine", "steps"), of=what)
         if not self.epsilon > 0 or not 0 <= self.delta < 1:
             raise InvalidInput(

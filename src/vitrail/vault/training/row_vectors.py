@@ -66,8 +66,6 @@ def bits_left(width: int, *taken: int) -> int:
 def summed(values: Array, axis: int, xp: Any) -> Array:
     """The sum along ``axis``, in an order that depends on nothing but the length of that axis."""
     parts = xp.moveaxis(values, axis, 0)
-    if parts.shape[0] == 0:
-        return xp.sum(parts, axis=0)
     odd = None
     while parts.shape[0] > 1:
         half = parts.shape[0] // 2
@@ -266,10 +264,7 @@ class RunRows:
         vectors = xp.round(vectors / unit[None, :, None, None])
         squares = xp.sum(vectors * vectors, axis=3)  # (G, rows, copies), exact
         if copies == 1:
-            lengths, gram = (
-                squares[:, :, 0].T,
-                xp.zeros((count, 0, 0), dtype=xp.float64, device=array_api_compat.device(features)),
-            )
+            lengths, gram = squares[:, :, 0].T, vectors[0, :, :0, :0]
         else:
             lengths, gram = squares[0], xp.matmul(vectors[0], xp.matrix_transpose(vectors[0]))
         return TrainingRows(xp.astype(vectors, xp.int16), unit, lengths, gram, labels, xp.astype(counted, xp.float64))

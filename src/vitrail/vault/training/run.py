@@ -33,6 +33,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
+import operator
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -126,7 +127,7 @@ class _Run:
                 mean = mean + (weights - mean) / (step - averaged_from + 1)
             if advance is not None:
                 advance(1)
-        return np.asarray(mean.cpu() if hasattr(mean, "cpu") else mean, dtype=np.float64)
+        return _on_host(mean)
 
     def draws(self, size: int, generator: np.random.Generator) -> Iterator[StepDraws]:
         """What the steps draw; none of it depends on the rows' values."""
@@ -194,6 +195,10 @@ def _schedule(name: str, progress: float) -> float:
     return float(0.8 ** math.floor(4 * progress))  # "steps": a fifth less after every quarter of the run
 
 
+def _on_host(array: Array) -> Floats:
+    return np.asarray(array.cpu() if hasattr(array, "cpu") else array, dtype=np.float64)
+
+
 def _like(xp: Any, numbers: NDArray[Any], like: Array) -> Array:
     return xp.asarray(numbers, device=array_api_compat.device(like))
 
@@ -236,10 +241,7 @@ def private_draws(
             yield StepDraws(entering(), rounded_gaussian(sigma_cells, size))
         return
 
-    def bits() -> tuple[NDArray[np.int64] | None, bytes]:
-        return entering(), os.urandom(8 * size)
-
-    drawn = in_order(lambda _: bits(), iter(range(steps)), threads=2, ahead=STEPS_AHEAD)
+    drawn = in_order(lambda _: (entering(), os.urandom(8 * size)), iter(range(steps)), threads=2, ahead=STEPS_AHEAD)
     while some := list(islice(drawn, STEPS_AT_ONCE)):
         words = np.frombuffer(b"".join(word for _, word in some), np.int64).copy()
         noise = rounded_gaussian_from(words, sigma_cells, device).reshape(len(some), size)
@@ -248,13 +250,16 @@ def private_draws(
 
 def on_device(features: NDArray[np.float32], labels: NDArray[np.int64], device: str) -> tuple[Array, Array]:
     """The rows where the work shall be done; see :func:`check_device`."""
-    device = check_device(device)
+    return _placed(check_device(device), features, labels)
+
+
+def _placed(device: str, first: NDArray[Any], second: NDArray[Any]) -> tuple[Array, Array]:
     if device == "cpu":
-        return features, labels
+        return first, second
     import torch
 
     where = "cpu" if device == "torch" else device
-    return torch.from_numpy(features).to(where), torch.from_numpy(labels).to(where)
+    return torch.from_numpy(first).to(where), torch.from_numpy(second).to(where)
 
 
 def check_device(device: object) -> str:
@@ -303,15 +308,8 @@ def check_products_are_exact(device: str) -> None:
     """
     left, right = _spread_integers((96, 512)), _spread_integers((512, 80))
     left[:8], right[:, :8] = 2**22, 2**22
-    factors = left.astype(np.float64), right.astype(np.float64)
-    if device == "cpu":
-        product = factors[0] @ factors[1]
-    else:
-        import torch
-
-        where = "cpu" if device == "torch" else device
-        product = torch.matmul(*(torch.from_numpy(factor).to(where) for factor in factors)).cpu().numpy()
-    if not np.array_equal(product, (left @ right).astype(np.float64)):
+    product = operator.matmul(*_placed(device, left.astype(np.float64), right.astype(np.float64)))
+    if not np.array_equal(_on_host(product), (left @ right).astype(np.float64)):
         raise InvalidInput(
             f"matrix products on device {device!r} are not exact in 64-bit floats, which private training counts on; "
             "switch off the emulation of float64, or use device='cpu'. Nothing was charged"
