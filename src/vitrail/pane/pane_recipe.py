@@ -68,12 +68,24 @@ Bought = PrivateRows | Synopsis | Report | ClassPicture
 
 @dataclass(eq=False, repr=False)
 class PaneExplainer(GlobalExplainer[Pane]):
-    """A pane before it is paid for: what :func:`release` buys, to be quoted or called.
+    """A pane before it is paid for, to be quoted or called.
+
+    ``vt.release(data, model, epsilon=e)`` is ``vt.PaneExplainer(data, model)(epsilon=e)``.
 
     Parameters
     ----------
     data, model, parts, weights, threshold, loss, loss_bound, embed_model, key
         As for :func:`release`.
+
+    Examples
+    --------
+    >>> import vitrail as vt
+    >>> schema, nobody = vt.Schema({"age": vt.Numeric(0, 100), "hours": vt.Numeric(0, 80)}), {"age": [], "hours": []}
+    >>> data = vt.PrivateData(nobody, schema, name="staff", n_rows_public=20_000, budget=vt.Budget(1, 1e-6))
+    >>> model = vt.Model(lambda x: 0.2 + 0.5 * x[:, 0], range=(0, 1), name="risk")
+    >>> quote = data.quote(vt.PaneExplainer(data, model, parts=["rows", "pdp"]), epsilon=1.0)
+    >>> quote.fits, quote.result.parts, data.budget.spent_epsilon
+    (True, ('rows', 'pdp'), 0.0)
     """
 
     data: PrivateData
