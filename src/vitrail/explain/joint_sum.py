@@ -125,9 +125,8 @@ def sum_question(
     fn: RowFunction, size: int, l2_bound: float, rate: float, *, replace_bound: float | None = None, label: str | None = None
 ) -> BoundedSum:
     """The sum over all rows, or over a sample of them where the rate is below 1."""
-    if rate < 1:
-        return BoundedSum(fn, size, l2_bound, rate=rate, label=label)
-    return BoundedSum(fn, size, l2_bound, replace_bound=replace_bound, label=label)
+    bounds = {"rate": rate} if rate < 1 else {"replace_bound": replace_bound}
+    return BoundedSum(fn, size, l2_bound, label=label, **bounds)
 
 
 # --- what explainers with a joint sum share --------------------------------------------------------------------------

@@ -22,7 +22,7 @@ import numpy as np
 
 from ..accounting import Cost, JsonValue, epsilon_of, rounded_up
 from ..accounting.gdp import LARGEST_MU
-from ..errors import InvalidInput, ModelError
+from ..errors import InvalidInput
 from ..model import Model
 from ..progress import progress
 from ..releases import Release
@@ -31,7 +31,7 @@ from ..schema import FloatArray, Numeric, Schema
 from ..solve.curves.reference import reference_rows
 from ..vault import PublicRows, Quote
 from .marginals import seen_marginals
-from .recipe import N_CORNERS, Ask, Conversation, Side, Terms, mu_of_units
+from .recipe import N_CORNERS, Ask, Conversation, Side, Terms, mu_of_units, public_outputs
 
 if TYPE_CHECKING:
     from ..results.band_claim import BandClaim
@@ -207,18 +207,8 @@ def try_model(model: Model, schema: Schema) -> None:
     """
     model.check(schema)
     rows, names = edge_rows(schema)
-    try:
-        outputs = model.predict_points(schema, rows)
-    except Exception as error:
-        raise ModelError(
-            f"{model.name} fails on public rows with a column at an end of its range, or at a level: "
-            f"{type(error).__name__}: {error}"
-        ) from error
-    if not (finite := np.isfinite(outputs)).all():
-        raise ModelError(
-            f"{model.name} returns no finite number on a public row with {names[int(np.argmin(finite))]}; it must inside "
-            "the schema"
-        )
+    what = "public rows with a column at an end of its range, or at a level"
+    public_outputs(model, schema, rows, what, lambda row: f"a public row with {names[row]}")
 
 
 def edge_rows(schema: Schema) -> tuple[FloatArray, list[str]]:

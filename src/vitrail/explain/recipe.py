@@ -37,6 +37,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
+from .. import _checks
 from .._types import Floats
 from ..accounting import Basis, Cost, JsonValue, epsilon_of, rounded_up
 from ..accounting.cost import PICO
@@ -401,6 +402,8 @@ class Explainer(ABC):
         for model in models:
             if not isinstance(model, Model):
                 raise InvalidInput(f"model is {type(model).__name__}; wrap it: vt.Model(your_model)")
+        if (key := getattr(self, "key", None)) is not None:
+            _checks.text("key", key, hint=" that names the model")
 
     def options_but(self, *unnamed: str) -> dict[str, JsonValue]:
         """The fields that are options, by name: what makes it this question. They must be JSON values."""
@@ -449,15 +452,7 @@ class LocalExplainer(Explainer, Generic[R_co]):
         if len(raw) == 0:
             raise InvalidInput("there are no points to explain; give at least one")
         model.check(schema)
-        try:
-            outputs = model.predict_points(schema, raw)
-        except ModelError:
-            raise
-        except Exception as error:
-            raise ModelError(f"{model.name} fails on the points: {type(error).__name__}: {error}") from error
-        if not np.isfinite(outputs).all():
-            raise ModelError(f"{model.name} returns no finite number at point {int(np.argmin(np.isfinite(outputs)))}")
-        return raw, outputs
+        return raw, public_outputs(model, schema, raw, "the points", "point {}".format)
 
     def __call__(self, points: object, *, epsilon: Given = None, mu: Given = None) -> R_co:
         """Explain these points together, for a price: ``epsilon`` at the account's delta, or ``mu``.
@@ -483,6 +478,21 @@ class LocalExplainer(Explainer, Generic[R_co]):
             points = schema.frame(schema.probe_rows(N_CORNERS + 1)[N_CORNERS:])
         conversation = replace(self.conversation(points), quote_draws=QUOTE_DRAWS)
         return conversation.quote(epsilon=epsilon, mu=mu, half_width=half_width)
+
+
+def public_outputs(model: Model, schema: Schema, raw: Floats, what: str, name_of: Callable[[int], str]) -> Floats:
+    """The outputs of a model on public rows (``what``), or an error that says where it fails."""
+    try:
+        outputs = model.predict_points(schema, raw)
+    except ModelError:
+        raise
+    except Exception as error:
+        raise ModelError(f"{model.name} fails on {what}: {type(error).__name__}: {error}") from error
+    if not (finite := np.isfinite(outputs)).all():
+        raise ModelError(
+            f"{model.name} returns no finite number at {name_of(int(np.argmin(finite)))}; it must inside the schema"
+        )
+    return outputs
 
 
 def key_of(kind: str, version: int, **facts: JsonValue) -> str:

@@ -114,8 +114,6 @@ class Shapley(LocalExplainer[Attribution]):
         self.sampling_rate = _checks.fraction("sampling_rate", self.sampling_rate)
         self.n_permutations = _checks.whole("n_permutations", self.n_permutations, most=MOST_PERMUTATIONS)
         self.seed = _checks.whole("seed", self.seed, least=0, most=2**63 - 1)
-        if self.key is not None:
-            _checks.text("key", self.key, hint=" that names the model")
         self.model.check(self.data.feature_schema)
         self._chains = Chains(self.model, self.data.feature_schema)
 

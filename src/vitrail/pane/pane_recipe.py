@@ -24,11 +24,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from datetime import UTC, datetime
-from importlib import metadata
 from types import MappingProxyType
 from typing import Literal, TypedDict, Unpack
 
-from .. import _checks
+from .. import __version__, _checks
 from ..accounting import Cost, JsonValue, epsilon_of
 from ..errors import InvalidInput
 from ..explain.counterfactual import Counterfactual
@@ -216,7 +215,7 @@ class PaneExplainer(GlobalExplainer[Pane]):
             share = round(part.cost.pico_mu_squared / cost.pico_mu_squared, 6)
             parts[name] = Part(part.FORMAT, share, {file: digest(content) for file, content in made.items()})
         manifest = Manifest(
-            tool=_tool(),
+            tool=f"vitrail {__version__}",
             created=day,
             dataset=terms.dataset,
             n_rows_public=terms.n_rows_public,
@@ -244,13 +243,6 @@ def _ledger_lines(statement: Statement, last: int, cost: Cost) -> tuple[Line, ..
         return ()
     told = {line.seq: line for line in statement.bill().lines if line.seq in seen and line.paid}
     return tuple(Line(seq, line.time_utc[:10], line.what, costs[seq], line.epsilon) for seq, line in sorted(told.items()))
-
-
-def _tool() -> str:
-    try:
-        return f"vitrail {metadata.version('vitrail')}"
-    except metadata.PackageNotFoundError:  # run from a folder of sources
-        return "vitrail"
 
 
 class PaneOptions(TypedDict, total=False):

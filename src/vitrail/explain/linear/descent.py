@@ -264,8 +264,8 @@ class Stream:
         options: list[JsonValue] = [self.options.iterations, self.options.reuse_distance, self.options.candidates]
         return {"method": self.options.name, "options": options, "history": self.history.digest()}
 
-    def entries_recipe(self, raw: Floats, terms: Terms, most_steps: int | None = None) -> Recipe[list[Past]]:
-        """An entry of the history for every point, each at the same share of the price."""
+    def entries_recipe(self, raw: Floats, terms: Terms, most_steps: int | None = None) -> Recipe[tuple[History, list[Past]]]:
+        """The history afterwards, and its entry for every point, each at the same share of the price."""
         known, entries = self.history.copy(), []
         share = 1 / len(raw)
         for point in raw:
@@ -275,14 +275,11 @@ class Stream:
                 past = yield from scaled(inner.recipe(), share)
             known.take(past)
             entries.append(past)
-        return entries
+        return known, entries
 
     def recipe(self, raw: Floats, terms: Terms, most_steps: int | None = None) -> Recipe[Attribution]:
         """The explanation of all points."""
-        entries = yield from self.entries_recipe(raw, terms, most_steps)
-        after = self.history.copy()
-        for past in entries:
-            after.take(past)
+        after, entries = yield from self.entries_recipe(raw, terms, most_steps)
         return stream_explanation(after, raw, entries, after.promise(terms.delta, terms.neighbours), self.options)
 
 

@@ -127,8 +127,6 @@ class LocalLinear(LocalExplainer[Attribution]):
         self.check_inputs(self.model)
         _checks.choice("labels", self.labels, ("soft", "hard"))
         _checks.flag("intercept", self.intercept)
-        if self.key is not None:
-            _checks.text("key", self.key, hint=" that names the model")
         given = stable() if self.weight is None else self.weight
         weight = given if isinstance(given, Weight) else custom(given)
         schema = self.data.feature_schema if self.view is None else _checked_view(self.view, self.data)
@@ -232,7 +230,8 @@ class LocalLinear(LocalExplainer[Attribution]):
             past = history.neighbour(point, method.reuse_distance)  # asks nothing: free even where nothing is left
             if past is None:
                 stream = descent.Stream(self._gradients, history, method)
-                (past,) = self._talk(point[None], stream.facts(), stream.entries_recipe).explain(epsilon=epsilon, mu=mu)
+                talk = self._talk(point[None], stream.facts(), stream.entries_recipe)
+                _, (past,) = talk.explain(epsilon=epsilon, mu=mu)
             history.take(past)
             entries.append(past)
             if keeper is not None:
