@@ -134,9 +134,6 @@ class Trained:
     modules: tuple[Module, ...]
     recipe: Networks
 
-    def __len__(self) -> int:
-        return len(self.modules)
-
     def predict(self, points: object) -> Floats:
         """Class probabilities (models, people, classes)."""
         rows = _flat(points)

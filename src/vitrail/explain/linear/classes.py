@@ -80,7 +80,7 @@ class LocalClasses(LocalExplainer[ClassAttributions]):
     models : list of Model
         The classes: probabilities of one and the same model, such as ``[vt.Model(forest, output=k) for k in (0, 1, 2)]``.
     method : Statistics, optional
-        As for ``LocalLinear``, without ``joint_bound``.
+        As for ``LocalLinear``.
     weight, view, key : optional
         As for ``LocalLinear``.
 
@@ -114,10 +114,6 @@ class LocalClasses(LocalExplainer[ClassAttributions]):
             for model in _checked_models(self.models)
         ]
         self._problems = [local.problem for local in self._alone]
-        if self.method.joint_bound is not None:
-            raise InvalidInput(
-                "joint_bound is for vt.LocalLinear; classes are asked together at the full bound: leave it out"
-            )
 
     def conversation(self, points: object) -> Conversation[ClassAttributions]:
         """One question, for the whole price."""

@@ -9,7 +9,7 @@ that can be wrong with points, model and options is found on public input, befor
 each point z, with d = x - z and alpha its weight, the matrix alpha u u^T and the vector alpha y u, where u = d and y = eta
 f, or u = (kappa, d) with an intercept (kappa and eta: ``solve.linear.statistics``). In the isometric embedding its norm is
 alpha |u| sqrt(|u|^2 + y^2) <= sup_d alpha(d) sqrt((kappa^2 + d^2)(kappa^2 + d^2 + eta^2)), d up to the schema's largest
-distance; the vault lowers the weight of a row that exceeds it. Q points: sqrt(Q) times that, or ``joint_bound``. *Cost*:
+distance; the vault lowers the weight of a row that exceeds it. Q points: sqrt(Q) times that. *Cost*:
 (bound/sigma)^2, once for the batch. *Neighbours*: as the dataset declares. No iteration, hence no sqrt(T). Test:
 tests/explain/linear/test_statistics.py.
 """
@@ -194,7 +194,7 @@ class LocalLinear(LocalExplainer[Attribution]):
         recipe: PointsRecipe[Attribution]
         if isinstance(method, Statistics):
             check_size(self.problem, len(raw))
-            facts = {"method": "statistics", "joint_bound": method.joint_bound}
+            facts = {"method": "statistics"}
             recipe = partial(statistics_recipe, self.problem, method)
         elif isinstance(method, Descent):
             facts = {"method": "descent", "iterations": method.iterations}
@@ -359,9 +359,7 @@ def _first(schema: Schema) -> str:
 # --- statistics ------------------------------------------------------------------------------------------------------
 
 
-def statistics_question(
-    problem: LocalProblem, raw_points: Floats, *, scales: Scales | None = None, joint_bound: float | None = None
-) -> GramSum:
+def statistics_question(problem: LocalProblem, raw_points: Floats, scales: Scales | None = None) -> GramSum:
     """The one question behind a batch of explanations.
 
     Parameters
@@ -371,8 +369,6 @@ def statistics_question(
         As ``schema.read_points`` returns them.
     scales : Scales, optional
         Those of ``scales_of`` if not given.
-    joint_bound : float, optional
-        A smaller bound on what a row says about all points together; rows near many of them then count less.
     """
     scales = scales_of(problem) if scales is None else scales
     kappa, eta = scales.intercept, scales.label
@@ -396,7 +392,6 @@ def statistics_question(
         y_bound=eta,
         centres=centres,
         weight=weight,
-        joint_bound=joint_bound,
     )
 
 
@@ -405,7 +400,7 @@ def statistics_recipe(
 ) -> Recipe[Attribution]:
     """One question, for the whole price; it has no steps."""
     scales = scales_of(problem)
-    release = yield Ask(statistics_question(problem, raw, scales=scales, joint_bound=options.joint_bound), 1.0)
+    release = yield Ask(statistics_question(problem, raw, scales), 1.0)
     statistics = LocalStatistics.of_release(problem, raw, release, terms.n_rows_public, scales)
     return explained(problem, raw, statistics, release, options)
 
