@@ -268,8 +268,8 @@ class Conversation(Generic[R]):
         model. None where the model has no name of its own: asking again is then new.
     models : tuple of Model
         Public models that the recipe asks: tried on public rows before the first charge.
-    rehearsal : Conversation, optional
-        The same about less (a few of the points), to be rehearsed in its place.
+    rehearsal : callable, optional
+        The same recipe about less (a few of the points), to be rehearsed in its place.
     """
 
     data: PrivateData
@@ -277,7 +277,7 @@ class Conversation(Generic[R]):
     label: str
     identity: Mapping[str, JsonValue] | None
     models: tuple[Model, ...] = ()
-    rehearsal: Conversation[R] | None = None
+    rehearsal: Callable[[Terms], Recipe[R]] | None = None
     seen: Marginals | None = field(default=None, repr=False)
     """Released histograms that a quote may stand on; those that this analyst has bought if None."""
     quote_draws: int = 1
@@ -355,11 +355,11 @@ class Conversation(Generic[R]):
         """Run the recipe on a few rows that are nobody's: what is wrong with model, shapes or options is said, free."""
         from .quoted import stand_in, try_model
 
-        conversation = self.rehearsal or self
-        for model in conversation.models:
+        for model in self.models:
             try_model(model, self.data.feature_schema)
         terms = replace(Terms.of(self.data, mu), public_rows=REHEARSED_PUBLIC_ROWS)
-        return conversation.run(terms, Cost.of_mu(mu).pico_mu_squared, stand_in(terms, REHEARSAL_ROWS))
+        rehearsed = replace(self, recipe=self.rehearsal or self.recipe)
+        return rehearsed.run(terms, Cost.of_mu(mu).pico_mu_squared, stand_in(terms, REHEARSAL_ROWS))
 
     def quote(self, *, epsilon: Given = None, mu: Given = None, half_width: Given = None) -> Quoted[R]:
         """What it would cost and how good it would be: the same result, from nobody's rows. Reads no row, charges nothing.

@@ -125,17 +125,13 @@ class Shapley(LocalExplainer[Attribution]):
             raise InvalidInput(
                 f"points are {n_points} of {n_columns} columns; one question answers for at most {MOST_NUMBERS // n_columns}"
             )
-        return self._about(raw, outputs)
-
-    def _about(self, raw: Floats, outputs: Floats) -> Conversation[Attribution]:
-        few = slice(REHEARSED_POINTS)
-        less = self._about(raw[few], outputs[few]) if len(raw) > REHEARSED_POINTS else None
         label = f"Shapley values of {len(raw)} point{'s' if len(raw) > 1 else ''}"
         model, identity = self.model.identity(self.data.feature_schema, self.key), None
         if model is not None:
             facts = {"model": model, "points": points_identity(raw)}
             identity = {"kind": "shapley", "version": VERSION, **facts, **self.options_but()}
-        return Conversation(self.data, partial(self._recipe, raw, outputs), label, identity, (self.model,), less)
+        recipe, few = (partial(self._recipe, raw[:n], outputs[:n]) for n in (len(raw), REHEARSED_POINTS))
+        return Conversation(self.data, recipe, label, identity, (self.model,), rehearsal=few)
 
     def _recipe(self, raw: Floats, outputs: Floats, terms: Terms) -> Recipe[Attribution]:
         names, width = terms.feature_schema.names, self.model.width

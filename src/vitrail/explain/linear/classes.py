@@ -120,9 +120,6 @@ class LocalClasses(LocalExplainer[ClassAttributions]):
         for local in self._alone:
             raw, _ = local.read_points(points)  # the same for every class; each model is tried at the points
         _check_sums(self._problems)
-        return self._conversation(raw)
-
-    def _conversation(self, raw: Floats) -> Conversation[ClassAttributions]:
         check_size(self._problems[0], len(raw))
         known = [problem.identity(self.key) for problem in self._problems]
         models: list[JsonValue] = [one["model"] for one in known if one is not None]
@@ -131,8 +128,8 @@ class LocalClasses(LocalExplainer[ClassAttributions]):
             identity = {"kind": "local classes", "version": VERSION, **self._problems[0].facts(), "models": models}
             identity["points"] = points_identity(raw)
         label = f"local explanations of {len(raw)} points, {len(known)} classes"
-        few = self._conversation(raw[:2]) if len(raw) > 2 else None
-        return Conversation(self.data, partial(self._recipe, raw), label, identity, tuple(self.models), few)
+        recipe, few = (partial(self._recipe, raw[:n]) for n in (len(raw), 2))
+        return Conversation(self.data, recipe, label, identity, tuple(self.models), rehearsal=few)
 
     def _recipe(self, raw: Floats, terms: Terms) -> Recipe[ClassAttributions]:
         release = yield Ask(classes_question(self._problems, raw), 1.0)

@@ -217,7 +217,10 @@ class LocalLinear(LocalExplainer[Attribution]):
         if known is not None:
             identity = {"kind": "local linear", "version": VERSION, **known, **facts, "points": points_identity(raw)}
         label = f"local explanation of {len(raw)} point{'s' if len(raw) > 1 else ''}"
-        few = Conversation(self.data, lambda terms: recipe(raw[:2], terms, descent.REHEARSED_STEPS), label, None, models)
+
+        def few(terms: Terms) -> Recipe[R]:
+            return recipe(raw[:2], terms, descent.REHEARSED_STEPS)
+
         return Conversation(self.data, lambda terms: recipe(raw, terms, None), label, identity, models, few)
 
     # --- a stream of points ------------------------------------------------------------------------------------------
