@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 
+from .. import _checks
 from ..accounting import Cost, JsonValue, epsilon_of, rounded_up
 from ..accounting.gdp import LARGEST_MU
 from ..errors import InvalidInput
@@ -148,8 +149,7 @@ def quote_for(conversation: Conversation[R], half_width: float) -> Quoted[R]:
 
     Half-widths fall about as 1/mu, so the search steps on a logarithmic scale from the last two prices.
     """
-    if isinstance(half_width, bool) or not isinstance(half_width, int | float) or not 0 < half_width < math.inf:
-        raise InvalidInput(f"half_width is {half_width!r}; it must be a positive number in the units of the bands")
+    _checks.positive("half_width", half_width)
     low, high = SMALLEST_MU, LARGEST_MU
     mu, best = 0.3, None
     with progress("looking for the price", MOST_TRIES) as advance:

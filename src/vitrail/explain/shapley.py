@@ -126,10 +126,9 @@ class Shapley(LocalExplainer[Attribution]):
                 f"points are {n_points} of {n_columns} columns; one question answers for at most {MOST_NUMBERS // n_columns}"
             )
         label = f"Shapley values of {len(raw)} point{'s' if len(raw) > 1 else ''}"
-        model, identity = self.model.identity(self.data.feature_schema, self.key), None
-        if model is not None:
-            facts = {"model": model, "points": points_identity(raw)}
-            identity = {"kind": "shapley", "version": VERSION, **facts, **self.options_but()}
+        model = self.model.identity(self.data.feature_schema, self.key)
+        facts = {"model": model, "points": points_identity(raw), **self.options_but()}
+        identity = None if model is None else {"kind": "shapley", "version": VERSION, **facts}
         recipe, few = (partial(self._recipe, raw[:n], outputs[:n]) for n in (len(raw), REHEARSED_POINTS))
         return Conversation(self.data, recipe, label, identity, (self.model,), rehearsal=few)
 

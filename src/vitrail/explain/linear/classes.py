@@ -123,13 +123,11 @@ class LocalClasses(LocalExplainer[ClassAttributions]):
         check_size(self._problems[0], len(raw))
         known = [problem.identity(self.key) for problem in self._problems]
         models: list[JsonValue] = [one["model"] for one in known if one is not None]
-        identity: dict[str, JsonValue] | None = None
-        if len(models) == len(known):
-            identity = {"kind": "local classes", "version": VERSION, **self._problems[0].facts(), "models": models}
-            identity["points"] = points_identity(raw)
+        identity = {"kind": "local classes", "version": VERSION, **self._problems[0].facts(), "models": models}
+        identity["points"] = points_identity(raw)
         label = f"local explanations of {len(raw)} points, {len(known)} classes"
         recipe, few = (partial(self._recipe, raw[:n]) for n in (len(raw), 2))
-        return Conversation(self.data, recipe, label, identity, tuple(self.models), rehearsal=few)
+        return Conversation(self.data, recipe, label, identity if all(known) else None, tuple(self.models), few)
 
     def _recipe(self, raw: Floats, terms: Terms) -> Recipe[ClassAttributions]:
         release = yield Ask(classes_question(self._problems, raw), 1.0)

@@ -213,15 +213,16 @@ class LocalLinear(LocalExplainer[Attribution]):
     def _talk(self, raw: Floats, facts: dict[str, JsonValue], recipe: PointsRecipe[R]) -> Conversation[R]:
         """The conversation about these points; it is rehearsed with two of them and a few steps."""
         known, models = self.problem.identity(self.key), (self.problem.model,)
-        identity: dict[str, JsonValue] | None = None
-        if known is not None:
-            identity = {"kind": "local linear", "version": VERSION, **known, **facts, "points": points_identity(raw)}
+        facts = {"kind": "local linear", "version": VERSION, **facts, "points": points_identity(raw)}
+        identity = None if known is None else {**known, **facts}
         label = f"local explanation of {len(raw)} point{'s' if len(raw) > 1 else ''}"
 
         def few(terms: Terms) -> Recipe[R]:
             return recipe(raw[:2], terms, descent.REHEARSED_STEPS)
 
-        return Conversation(self.data, lambda terms: recipe(raw, terms, None), label, identity, models, few)
+        return Conversation(
+            self.data, lambda terms: recipe(raw, terms, None), label, known and {**known, **facts}, models, few
+        )
 
     # --- a stream of points ------------------------------------------------------------------------------------------
 
