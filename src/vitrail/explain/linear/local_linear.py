@@ -220,9 +220,7 @@ class LocalLinear(LocalExplainer[Attribution]):
         def few(terms: Terms) -> Recipe[R]:
             return recipe(raw[:2], terms, descent.REHEARSED_STEPS)
 
-        return Conversation(
-            self.data, lambda terms: recipe(raw, terms, None), label, known and {**known, **facts}, models, few
-        )
+        return Conversation(self.data, lambda terms: recipe(raw, terms, None), label, identity, models, few)
 
     # --- a stream of points ------------------------------------------------------------------------------------------
 
