@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -23,7 +23,7 @@ import numpy as np
 from .. import _checks
 from ..accounting import Cost, JsonValue, epsilon_of, rounded_up
 from ..accounting.gdp import LARGEST_MU
-from ..errors import InvalidInput
+from ..errors import InvalidInput, ModelError
 from ..model import Model
 from ..progress import progress
 from ..releases import Release
@@ -32,7 +32,7 @@ from ..schema import FloatArray, Numeric, Schema
 from ..solve.curves.reference import reference_rows
 from ..vault import PublicRows, Quote
 from .marginals import seen_marginals
-from .recipe import N_CORNERS, Ask, Conversation, Side, Terms, mu_of_units, public_outputs
+from .recipe import N_CORNERS, Ask, Conversation, Side, Terms, mu_of_units
 
 if TYPE_CHECKING:
     from ..results.band_claim import BandClaim
@@ -191,6 +191,20 @@ def stand_in(terms: Terms, n_rows: int, marginals: Marginals | None = None) -> S
     return answer
 
 
+def public_outputs(model: Model, schema: Schema, raw: FloatArray, what: str, where_is: Callable[[int], str]) -> FloatArray:
+    """The outputs of a model on public rows (``what``), or an error that says where it fails."""
+    try:
+        outputs = model.predict_points(schema, raw)
+    except ModelError:
+        raise
+    except Exception as error:
+        raise ModelError(f"{model.name} fails on {what}: {type(error).__name__}: {error}") from error
+    if not (finite := np.isfinite(outputs)).all():
+        where = where_is(int(np.argmin(finite)))
+        raise ModelError(f"{model.name} returns no finite number {where}; it must inside the schema")
+    return outputs
+
+
 def try_model(model: Model, schema: Schema) -> None:
     """Raise ``ModelError`` if the model fails on public rows inside the schema. Free; to be called before the first charge.
 
@@ -208,7 +222,7 @@ def try_model(model: Model, schema: Schema) -> None:
     model.check(schema)
     rows, names = edge_rows(schema)
     what = "public rows with a column at an end of its range, or at a level"
-    public_outputs(model, schema, rows, what, lambda row: f"a public row with {names[row]}")
+    public_outputs(model, schema, rows, what, lambda row: f"on a public row with {names[row]}")
 
 
 def edge_rows(schema: Schema) -> tuple[FloatArray, list[str]]:

@@ -171,10 +171,10 @@ class Terms:
         """The terms of a recipe inside this one, for ``share`` of mu squared."""
         return replace(self, mu=self.mu * math.sqrt(share))
 
-    def noise_of_mean(self, bound: float = 1.0, share: float = 1.0) -> float:
-        """Noise standard deviation of the mean over rows of a quantity of L2 bound ``bound``, bought for ``share``."""
+    def noise_of_mean(self, share: float = 1.0) -> float:
+        """Noise standard deviation of the mean over rows of a quantity of L2 bound 1, bought for ``share``."""
         factor = 2 if self.neighbours == "replace-one" else 1
-        return factor * bound / (self.mu * math.sqrt(share)) / self.n_rows_public
+        return factor / (self.mu * math.sqrt(share)) / self.n_rows_public
 
     def promise(self, *used: Promised) -> Guarantee:
         """The promise for what all these reveal together, each release behind them counted once."""
@@ -447,12 +447,14 @@ class LocalExplainer(Explainer, Generic[R_co]):
 
     def read_points(self, points: object) -> tuple[Floats, Floats]:
         """Public points as a raw matrix, and the model's outputs there; an error says what is wrong with either."""
+        from .quoted import public_outputs
+
         model, schema = self.model, self.data.feature_schema
         raw = schema.read_points(points)
         if len(raw) == 0:
             raise InvalidInput("there are no points to explain; give at least one")
         model.check(schema)
-        return raw, public_outputs(model, schema, raw, "the points", "point {}".format)
+        return raw, public_outputs(model, schema, raw, "the points", "at point {}".format)
 
     def __call__(self, points: object, *, epsilon: Given = None, mu: Given = None) -> R_co:
         """Explain these points together, for a price: ``epsilon`` at the account's delta, or ``mu``.
@@ -478,21 +480,6 @@ class LocalExplainer(Explainer, Generic[R_co]):
             points = schema.frame(schema.probe_rows(N_CORNERS + 1)[N_CORNERS:])
         conversation = replace(self.conversation(points), quote_draws=QUOTE_DRAWS)
         return conversation.quote(epsilon=epsilon, mu=mu, half_width=half_width)
-
-
-def public_outputs(model: Model, schema: Schema, raw: Floats, what: str, name_of: Callable[[int], str]) -> Floats:
-    """The outputs of a model on public rows (``what``), or an error that says where it fails."""
-    try:
-        outputs = model.predict_points(schema, raw)
-    except ModelError:
-        raise
-    except Exception as error:
-        raise ModelError(f"{model.name} fails on {what}: {type(error).__name__}: {error}") from error
-    if not (finite := np.isfinite(outputs)).all():
-        raise ModelError(
-            f"{model.name} returns no finite number at {name_of(int(np.argmin(finite)))}; it must inside the schema"
-        )
-    return outputs
 
 
 def key_of(kind: str, version: int, **facts: JsonValue) -> str:
