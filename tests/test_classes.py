@@ -188,6 +188,4 @@ def test_what_makes_no_sense_is_refused_before_anything_is_charged() -> None:
     for given_models, point, error, message in cases:
         with pytest.raises(error, match=message):
             vt.LocalClasses(data, given_models)(point, epsilon=1.0)
-    with pytest.raises(InvalidInput, match="joint_bound"):
-        vt.LocalClasses(data, three, method=vt.linear.Statistics(joint_bound=1.0))
     assert data.budget.spent_epsilon == 0

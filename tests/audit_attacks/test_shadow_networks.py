@@ -71,7 +71,7 @@ def trained():
 
 def test_networks_learn(trained):
     networks, points, labels = trained
-    assert len(networks) == 2
+    assert len(networks.modules) == 2
     assert networks.accuracy(points[:60], labels[:60])[0] > 0.75
     assert networks.predict(points).sum(axis=2) == pytest.approx(1.0)
 

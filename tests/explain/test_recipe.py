@@ -405,7 +405,7 @@ def test_the_rehearsal_may_be_about_less() -> None:
 
         return asks
 
-    assert talk(data, recipe(1000), rehearsal=talk(data, recipe(2))).explain(mu=MU) == 1000
+    assert talk(data, recipe(1000), rehearsal=recipe(2)).explain(mu=MU) == 1000
     assert seen == [(2, False), (1000, True)]
 
 

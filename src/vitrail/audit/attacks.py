@@ -64,15 +64,12 @@ class Seen:
 
     def vectors(self) -> list[tuple[str, Source, Floats]]:
         """Whole vectors to learn from."""
-        alone: list[tuple[str, Source, Floats]] = [("whole explanation", "explanation", self.explanations)]
-        if self.probabilities is None:
-            return alone
-        both = np.concatenate([self.explanations, self.probabilities], axis=1)
-        return [
-            *alone,
-            ("whole prediction", "prediction", self.probabilities),
-            ("explanation and prediction", "explanation", both),
-        ]
+        vectors: list[tuple[str, Source, Floats]] = [("whole explanation", "explanation", self.explanations)]
+        if self.probabilities is not None:
+            both = np.concatenate([self.explanations, self.probabilities], axis=1)
+            vectors.append(("whole prediction", "prediction", self.probabilities))
+            vectors.append(("explanation and prediction", "explanation", both))
+        return vectors
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from .._types import Bools, Floats, Indices
+from .._types import Floats, Indices
 from .draws import Outputs
 
 Score: TypeAlias = Callable[[Outputs], Floats]
@@ -221,21 +221,15 @@ def _likelihood_ratio(name: str, score: Score, first: Outputs, second: Outputs) 
     pooled = np.concatenate([score(first), score(second)])
     distinct, counts = np.unique(pooled, return_counts=True)
     atoms = distinct[counts >= REPEATS_OF_AN_ATOM]
-    rest = np.sort(pooled[~_is_among(atoms, pooled)])
+    rest = np.sort(pooled[~np.isin(pooled, atoms)])
     edges = np.unique(rest[np.linspace(0, len(rest) - 1, LIKELIHOOD_BINS + 1).astype(int)[1:-1]]) if len(rest) else rest
 
     def cell(outputs: Outputs) -> Indices:
         values = score(outputs)
         bins = len(atoms) + np.searchsorted(edges, values, side="right")
-        return np.where(_is_among(atoms, values), np.searchsorted(atoms, values), bins)
+        return np.where(np.isin(values, atoms), np.searchsorted(atoms, values), bins)
 
     return _ratio(name, cell, len(atoms) + len(edges) + 1, (first, second), plain=False)
-
-
-def _is_among(atoms: Floats, values: Floats) -> Bools:
-    if not len(atoms):
-        return np.zeros(len(values), dtype=np.bool_)
-    return np.asarray(atoms[np.minimum(np.searchsorted(atoms, values), len(atoms) - 1)] == values, dtype=np.bool_)
 
 
 def _code_ratio(name: str, column: int, first: Outputs, second: Outputs) -> Candidate | None:

@@ -155,11 +155,10 @@ def encode(first: RawArray, second: RawArray) -> tuple[Outputs, Outputs]:
         numeric, value_names = raw.astype(np.float64, copy=False), tuple(names)
     else:
         for name, column in zip(names, raw.T, strict=True):
-            numbered = _numbers(column)
-            if numbered is None:
-                codes[name] = _category_codes(column)
+            if raw.dtype.kind == "O" and all(isinstance(entry, numbers.Real) for entry in column):
+                values[name] = column.astype(np.float64)
             else:
-                values[name] = numbered
+                codes[name] = _category_codes(column)
         numeric, value_names = np.stack(list(values.values()), axis=1) if values else np.empty((len(raw), 0)), tuple(values)
     row = _row_code(raw if raw.dtype.kind in "iu" else numeric, list(codes.values()))
     if row is not None:
@@ -170,15 +169,7 @@ def encode(first: RawArray, second: RawArray) -> tuple[Outputs, Outputs]:
     return both.between(0, split), both.between(split, len(raw))
 
 
-def _numbers(column: RawArray) -> Floats | None:
-    if column.dtype.kind != "O" or not all(isinstance(entry, numbers.Real) for entry in column):
-        return None
-    return column.astype(np.float64)
-
-
 def _category_codes(column: RawArray) -> NDArray[np.int64]:
-    if column.dtype.kind != "O":
-        return np.unique(column, return_inverse=True)[1].astype(np.int64).reshape(len(column))
     seen: dict[object, int] = {}
     codes = np.empty(len(column), dtype=np.int64)
     for i, entry in enumerate(column):

@@ -68,12 +68,6 @@ class Attacker:
     attacks: str | Sequence[str] = "all"
     seed: int = 0
 
-    @property
-    def families(self) -> tuple[str, ...]:
-        """The attacks that are run."""
-        possible = FAMILIES if self.shadow is not None else ("threshold", "learned")
-        return chosen_names("attacks", self.attacks, FAMILIES, possible, "shadow=: how the attacker trains models")
-
 
 @dataclass(frozen=True, kw_only=True)
 class AttackRow(Record):
@@ -265,7 +259,8 @@ def membership(
     known = attacker or Attacker()
     check_function("explain", model.explain, "explain(points) -> array (points, width)")
     check_confidence(confidence)
-    families = known.families
+    possible = FAMILIES if known.shadow is not None else ("threshold", "learned")
+    families = chosen_names("attacks", known.attacks, FAMILIES, possible, "shadow=: how the attacker trains models")
     people, is_member = _people(members, nonmembers)
     truth = _labels(labels, is_member)
     seen = look_at(model, people, truth, "people")

@@ -62,8 +62,7 @@ def auc_of(members: Floats, others: Floats) -> float:
     >>> auc_of(np.array([2.0, 3.0]), np.array([1.0, 2.0]))
     0.875
     """
-    ranks = rankdata(np.concatenate([members, others]))
-    return float((ranks[: len(members)].sum() / len(members) - (len(members) + 1) / 2) / len(others))
+    return float(placements(members, others)[0].mean())
 
 
 def placements(members: Floats, others: Floats) -> tuple[Floats, Floats]:

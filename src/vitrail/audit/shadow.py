@@ -134,9 +134,6 @@ class Trained:
     modules: tuple[Module, ...]
     recipe: Networks
 
-    def __len__(self) -> int:
-        return len(self.modules)
-
     def predict(self, points: object) -> Floats:
         """Class probabilities (models, people, classes)."""
         rows = _flat(points)
@@ -211,10 +208,7 @@ def halves(models: int, rows: int, size: int, seed: int) -> tuple[list[LabelArra
         chosen.append(np.sort(order[:size]))
         if 2 * size <= rows and len(chosen) < models:
             chosen.append(np.sort(order[-size:]))
-    inside = np.zeros((models, rows), dtype=np.bool_)
-    for model, some in enumerate(chosen):
-        inside[model, some] = True
-    return chosen, inside
+    return chosen, np.stack([np.isin(np.arange(rows), some) for some in chosen])
 
 
 def as_targets(shadow: object, points: Floats, labels: LabelArray, chosen: Sequence[LabelArray]) -> list[Target]:

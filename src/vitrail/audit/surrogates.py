@@ -35,7 +35,7 @@ from .shadow import Networks, some_of_each, votes
 from .signals import LabelArray, finite_rows, nearest_points
 
 FEWEST_QUERIES = 10
-DEFAULT_SURROGATE = Networks(hidden=(32, 32), activation="relu", epochs=200, weight_decay=1e-3)
+SURROGATE = Networks(hidden=(32, 32), activation="relu", epochs=200, weight_decay=1e-3)
 FEWEST_PEOPLE, FEWEST_IN_CLASS, MOST_CLASSES = 40, 10, 50
 TRAINING_SHARE = 0.5
 
@@ -85,7 +85,6 @@ def extraction(
     queries: object,
     attributions: Callable[..., object] | None = None,
     step: float = 0.2,
-    surrogate: Networks | None = None,
     confidence: float = 0.95,
 ) -> ExtractionAudit:
     """Copy a model from its predictions and explanations, and say how good the copy is.
@@ -104,8 +103,6 @@ def extraction(
         ``attributions(points) -> array (points, features)``: gradients of the predicted class's probability.
     step : float
         How far along attributions the attacker steps.
-    surrogate : Networks, optional
-        What the attacker trains; two hidden layers of 32 by default.
 
     Examples
     --------
@@ -140,7 +137,7 @@ def extraction(
     if attributions is not None:
         told += _steps(predict, attributions, asked, answers, step)
     n_classes = int(max(truth.max(), *(classes.max() for _, classes in told))) + 1
-    recipe = replace(surrogate or DEFAULT_SURROGATE, n_classes=n_classes)
+    recipe = replace(SURROGATE, n_classes=n_classes)
 
     def agreement(rows: Floats, classes: LabelArray) -> Interval:
         said = votes(recipe, rows, classes, points).mean(axis=0).argmax(axis=1)

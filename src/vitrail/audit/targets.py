@@ -257,11 +257,7 @@ def vitrail(explainer: Callable[..., object], **options: object) -> Explain:
     >>> vitrail(lambda points, epsilon: Attribution(), epsilon=0.1)(np.zeros((2, 3))).shape
     (2, 3)
     """
-
-    def look(points: object) -> Floats:
-        return np.asarray(getattr(explainer(points, **options), "values"), dtype=np.float64)  # noqa: B009
-
-    return look
+    return shap(lambda points: explainer(points, **options))
 
 
 # Backpropagation, by captum

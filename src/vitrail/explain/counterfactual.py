@@ -33,7 +33,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Literal, get_args
 
@@ -309,8 +309,8 @@ class Counterfactual(GlobalExplainer[ClassPicture]):
         identity = {"kind": "counterfactual", "version": VERSION, "classes": classes, **self.options_but("clip"), **named}
         known = self._levels is not None or None not in models
         label = f"counterfactuals of {self._classes.name}"
-        talk = Conversation(self.data, self._recipe, label, identity if known else None, models=self._classes.models)
-        return replace(talk, rehearsal=replace(talk, recipe=partial(self._recipe, n_steps=REHEARSED_STEPS)))
+        few_steps = partial(self._recipe, n_steps=REHEARSED_STEPS)
+        return Conversation(self.data, self._recipe, label, identity if known else None, self._classes.models, few_steps)
 
     def class_sums(self, code: AnyCode) -> ClassSums:
         """What rows contribute to the question about the classes, in a code."""

@@ -37,7 +37,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -57,7 +57,6 @@ from .marginals import root_up
 from .recipe import Ask, Recipe, Terms, sigma_of
 
 Estimate = Literal["smooth", "plain"]
-ESTIMATES: tuple[Estimate, ...] = ("smooth", "plain")
 REFERENCE_SHARE = 0.06
 """Of mu squared, for histograms that make reference rows and nothing else."""
 PAIR_POINTS = 10
@@ -111,7 +110,7 @@ class PartialDependence(JointExplainer[Effects]):
         self.columns = [*self._names, *self._pairs]
         if self.resolution is not None:
             self.resolution = _checks.whole("resolution", self.resolution, least=2, most=128)
-        self.estimate = _checks.choice("estimate", self.estimate, ESTIMATES)
+        self.estimate = _checks.choice("estimate", self.estimate, get_args(Estimate))
         self.label += f" of {len(self._names)} columns" + (f" and {len(self._pairs)} pairs" if self._pairs else "")
 
     def recipe(self, terms: Terms) -> Recipe[Effects]:
@@ -225,7 +224,7 @@ class AccumulatedEffects(JointExplainer[Effects]):
         super().__post_init__()
         self.columns = self._names = self.names_of(self.columns)
         self.orders = self._orders = checked_orders(self.data, self.orders)
-        self.estimate = _checks.choice("estimate", self.estimate, ESTIMATES)
+        self.estimate = _checks.choice("estimate", self.estimate, get_args(Estimate))
         self.label += f" of {len(self._names)} columns"
 
     def recipe(self, terms: Terms) -> Recipe[Effects]:

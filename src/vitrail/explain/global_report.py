@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, get_args
 
 from .. import _checks
 from ..accounting import JsonValue
@@ -27,7 +27,7 @@ from .recipe import Recipe, Terms
 from .shap_global import plan_shap_importance
 
 Part = Literal["pdp", "ale", "importance", "shap"]
-PARTS: tuple[Part, ...] = ("pdp", "ale", "importance", "shap")
+PARTS: tuple[Part, ...] = get_args(Part)
 WEIGHTS: Mapping[Part, float] = MappingProxyType({"pdp": 0.35, "ale": 0.45, "importance": 0.2, "shap": 0.15})
 """Of the joint sum. Local effects are the noisiest: a row tells about one step of each column only."""
 
@@ -89,7 +89,7 @@ class GlobalReport(JointExplainer[Report]):
         if "importance" in self.parts:
             self._loss = loss_of(self.loss, self.loss_bound, self.model, data.schema, data.target, None)
         self.orders = self._orders = effects.checked_orders(data, self.orders)
-        self.estimate = _checks.choice("estimate", self.estimate, effects.ESTIMATES)
+        self.estimate = _checks.choice("estimate", self.estimate, get_args(Estimate))
         self.label = f"{', '.join(self.parts)} of {len(self._names)} columns"
 
     def options(self) -> dict[str, JsonValue] | None:

@@ -156,8 +156,6 @@ class OnGroups(GlobalExplainer[R]):
             self.groups = _checks.whole("groups", self.groups, least=2, most=max(2, data.n_rows_public), of=owner)
         _checks.choice("isolation", self.isolation, ("process", "none"), of=owner)
         _checks.positive("timeout_seconds", self.timeout_seconds, of=owner)
-        if self.key is not None:
-            _checks.text("key", self.key, hint=" that names the explainer and the model")
         for model in self.models:
             model.check(data.feature_schema)
         self._functions = sketch((self.explainer, self.retrain))  # as they are now

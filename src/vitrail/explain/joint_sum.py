@@ -125,9 +125,8 @@ def sum_question(
     fn: RowFunction, size: int, l2_bound: float, rate: float, *, replace_bound: float | None = None, label: str | None = None
 ) -> BoundedSum:
     """The sum over all rows, or over a sample of them where the rate is below 1."""
-    if rate < 1:
-        return BoundedSum(fn, size, l2_bound, rate=rate, label=label)
-    return BoundedSum(fn, size, l2_bound, replace_bound=replace_bound, label=label)
+    bounds = {"rate": rate} if rate < 1 else {"replace_bound": replace_bound}
+    return BoundedSum(fn, size, l2_bound, label=label, **bounds)
 
 
 # --- what explainers with a joint sum share --------------------------------------------------------------------------
@@ -202,10 +201,9 @@ class JointExplainer(GlobalExplainer[R]):
     def conversation(self) -> Conversation[R]:
         """Histograms, then one joint sum."""
         model, options = self.model.identity(self.data.feature_schema, self.key), self.options()
-        identity: dict[str, JsonValue] | None = None
-        if model is not None and options is not None:
-            histograms = None if self.marginals is None else hashlib.sha256(self.marginals.to_bytes()).hexdigest()
-            identity = {"kind": self.KIND, "version": 1, "model": model, "marginals": histograms, **options}
+        histograms = None if self.marginals is None else hashlib.sha256(self.marginals.to_bytes()).hexdigest()
+        named = {"kind": self.KIND, "version": 1, "model": model, "marginals": histograms, **(options or {})}
+        identity = None if model is None or options is None else named
         return Conversation(self.data, self.recipe, self.label, identity, models=(self.model,), seen=self.marginals)
 
     def options(self) -> dict[str, JsonValue] | None:

@@ -35,14 +35,23 @@ MOST_BINS = 20_000
 
 
 class MarginalsExplainer(GlobalExplainer[Marginals]):
-    """Private histograms of columns: what :func:`marginals` buys, to be quoted, called or audited.
+    """Private histograms of columns, to be quoted, called or audited.
+
+    ``vt.marginals(data, epsilon=e)`` is ``vt.MarginalsExplainer(data)(epsilon=e)``.
 
     Parameters
     ----------
-    data : PrivateData
-        The rows.
-    columns, bins
+    data, columns, bins
         As for :func:`marginals`.
+
+    Examples
+    --------
+    >>> import vitrail as vt
+    >>> schema, nobody = vt.Schema({"age": vt.Numeric(0, 99, integer=True)}), {"age": []}
+    >>> data = vt.PrivateData(nobody, schema, name="patients", n_rows_public=9000, budget=vt.Budget(1, 1e-6))
+    >>> quote = data.quote(vt.MarginalsExplainer(data), epsilon=0.5)
+    >>> quote.fits, quote.result.columns, data.budget.spent_epsilon
+    (True, ('age',), 0.0)
     """
 
     def __init__(self, data: PrivateData, *, columns: Sequence[str] | None = None, bins: int = 20) -> None:

@@ -72,14 +72,24 @@ MOST_BINS = 1_000
 
 
 class PrivateRowsExplainer(GlobalExplainer[PrivateRows]):
-    """A model of the joint distribution of columns: what :func:`private_rows` buys, to be quoted, called or audited.
+    """A private model of the joint distribution of columns, to be quoted, called or audited.
+
+    ``vt.private_rows(data, epsilon=e)`` is ``vt.PrivateRowsExplainer(data)(epsilon=e)``.
 
     Parameters
     ----------
-    data : PrivateData
-        The rows.
-    columns, bins, parents
+    data, columns, bins, parents
         As for :func:`private_rows`.
+
+    Examples
+    --------
+    >>> import vitrail as vt
+    >>> schema = vt.Schema({"age": vt.Numeric(0, 99, integer=True), "smoker": vt.Categorical(["no", "yes"])})
+    >>> nobody = {"age": [], "smoker": []}
+    >>> data = vt.PrivateData(nobody, schema, name="patients", n_rows_public=20_000, budget=vt.Budget(1, 1e-6))
+    >>> quote = data.quote(vt.PrivateRowsExplainer(data), epsilon=1.0)
+    >>> quote.fits, quote.result.columns, data.budget.spent_epsilon
+    (True, ('age', 'smoker'), 0.0)
     """
 
     def __init__(

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 
+from .. import _checks
 from ..accounting import Cost, JsonValue, epsilon_of, rounded_up
 from ..accounting.gdp import LARGEST_MU
 from ..errors import InvalidInput, ModelError
@@ -148,8 +149,7 @@ def quote_for(conversation: Conversation[R], half_width: float) -> Quoted[R]:
 
     Half-widths fall about as 1/mu, so the search steps on a logarithmic scale from the last two prices.
     """
-    if isinstance(half_width, bool) or not isinstance(half_width, int | float) or not 0 < half_width < math.inf:
-        raise InvalidInput(f"half_width is {half_width!r}; it must be a positive number in the units of the bands")
+    _checks.positive("half_width", half_width)
     low, high = SMALLEST_MU, LARGEST_MU
     mu, best = 0.3, None
     with progress("looking for the price", MOST_TRIES) as advance:
@@ -191,6 +191,20 @@ def stand_in(terms: Terms, n_rows: int, marginals: Marginals | None = None) -> S
     return answer
 
 
+def public_outputs(model: Model, schema: Schema, raw: FloatArray, what: str, where_is: Callable[[int], str]) -> FloatArray:
+    """The outputs of a model on public rows (``what``), or an error that says where it fails."""
+    try:
+        outputs = model.predict_points(schema, raw)
+    except ModelError:
+        raise
+    except Exception as error:
+        raise ModelError(f"{model.name} fails on {what}: {type(error).__name__}: {error}") from error
+    if not (finite := np.isfinite(outputs)).all():
+        where = where_is(int(np.argmin(finite)))
+        raise ModelError(f"{model.name} returns no finite number {where}; it must inside the schema")
+    return outputs
+
+
 def try_model(model: Model, schema: Schema) -> None:
     """Raise ``ModelError`` if the model fails on public rows inside the schema. Free; to be called before the first charge.
 
@@ -207,18 +221,8 @@ def try_model(model: Model, schema: Schema) -> None:
     """
     model.check(schema)
     rows, names = edge_rows(schema)
-    try:
-        outputs = model.predict_points(schema, rows)
-    except Exception as error:
-        raise ModelError(
-            f"{model.name} fails on public rows with a column at an end of its range, or at a level: "
-            f"{type(error).__name__}: {error}"
-        ) from error
-    if not (finite := np.isfinite(outputs)).all():
-        raise ModelError(
-            f"{model.name} returns no finite number on a public row with {names[int(np.argmin(finite))]}; it must inside "
-            "the schema"
-        )
+    what = "public rows with a column at an end of its range, or at a level"
+    public_outputs(model, schema, rows, what, lambda row: f"on a public row with {names[row]}")
 
 
 def edge_rows(schema: Schema) -> tuple[FloatArray, list[str]]:

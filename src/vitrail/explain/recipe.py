@@ -37,6 +37,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
+from .. import _checks
 from .._types import Floats
 from ..accounting import Basis, Cost, JsonValue, epsilon_of, rounded_up
 from ..accounting.cost import PICO
@@ -170,10 +171,10 @@ class Terms:
         """The terms of a recipe inside this one, for ``share`` of mu squared."""
         return replace(self, mu=self.mu * math.sqrt(share))
 
-    def noise_of_mean(self, bound: float = 1.0, share: float = 1.0) -> float:
-        """Noise standard deviation of the mean over rows of a quantity of L2 bound ``bound``, bought for ``share``."""
+    def noise_of_mean(self, share: float = 1.0) -> float:
+        """Noise standard deviation of the mean over rows of a quantity of L2 bound 1, bought for ``share``."""
         factor = 2 if self.neighbours == "replace-one" else 1
-        return factor * bound / (self.mu * math.sqrt(share)) / self.n_rows_public
+        return factor / (self.mu * math.sqrt(share)) / self.n_rows_public
 
     def promise(self, *used: Promised) -> Guarantee:
         """The promise for what all these reveal together, each release behind them counted once."""
@@ -267,8 +268,8 @@ class Conversation(Generic[R]):
         model. None where the model has no name of its own: asking again is then new.
     models : tuple of Model
         Public models that the recipe asks: tried on public rows before the first charge.
-    rehearsal : Conversation, optional
-        The same about less (a few of the points), to be rehearsed in its place.
+    rehearsal : callable, optional
+        The same recipe about less (a few of the points), to be rehearsed in its place.
     """
 
     data: PrivateData
@@ -276,7 +277,7 @@ class Conversation(Generic[R]):
     label: str
     identity: Mapping[str, JsonValue] | None
     models: tuple[Model, ...] = ()
-    rehearsal: Conversation[R] | None = None
+    rehearsal: Callable[[Terms], Recipe[R]] | None = None
     seen: Marginals | None = field(default=None, repr=False)
     """Released histograms that a quote may stand on; those that this analyst has bought if None."""
     quote_draws: int = 1
@@ -354,11 +355,11 @@ class Conversation(Generic[R]):
         """Run the recipe on a few rows that are nobody's: what is wrong with model, shapes or options is said, free."""
         from .quoted import stand_in, try_model
 
-        conversation = self.rehearsal or self
-        for model in conversation.models:
+        for model in self.models:
             try_model(model, self.data.feature_schema)
         terms = replace(Terms.of(self.data, mu), public_rows=REHEARSED_PUBLIC_ROWS)
-        return conversation.run(terms, Cost.of_mu(mu).pico_mu_squared, stand_in(terms, REHEARSAL_ROWS))
+        rehearsed = replace(self, recipe=self.rehearsal or self.recipe)
+        return rehearsed.run(terms, Cost.of_mu(mu).pico_mu_squared, stand_in(terms, REHEARSAL_ROWS))
 
     def quote(self, *, epsilon: Given = None, mu: Given = None, half_width: Given = None) -> Quoted[R]:
         """What it would cost and how good it would be: the same result, from nobody's rows. Reads no row, charges nothing.
@@ -401,6 +402,8 @@ class Explainer(ABC):
         for model in models:
             if not isinstance(model, Model):
                 raise InvalidInput(f"model is {type(model).__name__}; wrap it: vt.Model(your_model)")
+        if (key := getattr(self, "key", None)) is not None:
+            _checks.text("key", key, hint=" that names the model")
 
     def options_but(self, *unnamed: str) -> dict[str, JsonValue]:
         """The fields that are options, by name: what makes it this question. They must be JSON values."""
@@ -444,20 +447,14 @@ class LocalExplainer(Explainer, Generic[R_co]):
 
     def read_points(self, points: object) -> tuple[Floats, Floats]:
         """Public points as a raw matrix, and the model's outputs there; an error says what is wrong with either."""
+        from .quoted import public_outputs
+
         model, schema = self.model, self.data.feature_schema
         raw = schema.read_points(points)
         if len(raw) == 0:
             raise InvalidInput("there are no points to explain; give at least one")
         model.check(schema)
-        try:
-            outputs = model.predict_points(schema, raw)
-        except ModelError:
-            raise
-        except Exception as error:
-            raise ModelError(f"{model.name} fails on the points: {type(error).__name__}: {error}") from error
-        if not np.isfinite(outputs).all():
-            raise ModelError(f"{model.name} returns no finite number at point {int(np.argmin(np.isfinite(outputs)))}")
-        return raw, outputs
+        return raw, public_outputs(model, schema, raw, "the points", "at point {}".format)
 
     def __call__(self, points: object, *, epsilon: Given = None, mu: Given = None) -> R_co:
         """Explain these points together, for a price: ``epsilon`` at the account's delta, or ``mu``.

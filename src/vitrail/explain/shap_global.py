@@ -36,7 +36,7 @@ from ..model import Model
 from ..results import Ranking
 from ..results.effects import Effects
 from ..results.marginals import Marginals
-from ..schema import Categorical, Schema
+from ..schema import Schema
 from ..schema.bins import Bins
 from ..solve.coalitions import ranks_of, row_hashes
 from ..solve.curves.assemble import Drawn, Receipt, effects_of, ranking_of
@@ -270,8 +270,8 @@ class ColumnCells:
         intervals = cut_column(schema, name, marginals, most=MOST_CELLS)
         histogram, n_rows = smoothed_marginal(marginals, name), float(marginals.n_rows_public)
         ends, of_bin = intervals.axis.numbers, intervals.of_bin
-        levels = isinstance(schema[name], Categorical)
-        axis = Axis((name,), intervals.axis.columns, (ends if levels else (ends[1:] + ends[:-1]) / 2)[:, None])
+        middles = ends if intervals.categorical else (ends[1:] + ends[:-1]) / 2
+        axis = Axis((name,), intervals.axis.columns, middles[:, None])
         counts = np.asarray(n_rows * np.bincount(of_bin, histogram.shares, minlength=len(axis)), dtype=np.float64)
         return cls(axis, intervals.bins, of_bin, counts, n_rows * np.sqrt(histogram.variance_of(of_bin)))
 

@@ -114,8 +114,6 @@ class Shapley(LocalExplainer[Attribution]):
         self.sampling_rate = _checks.fraction("sampling_rate", self.sampling_rate)
         self.n_permutations = _checks.whole("n_permutations", self.n_permutations, most=MOST_PERMUTATIONS)
         self.seed = _checks.whole("seed", self.seed, least=0, most=2**63 - 1)
-        if self.key is not None:
-            _checks.text("key", self.key, hint=" that names the model")
         self.model.check(self.data.feature_schema)
         self._chains = Chains(self.model, self.data.feature_schema)
 
@@ -127,17 +125,12 @@ class Shapley(LocalExplainer[Attribution]):
             raise InvalidInput(
                 f"points are {n_points} of {n_columns} columns; one question answers for at most {MOST_NUMBERS // n_columns}"
             )
-        return self._about(raw, outputs)
-
-    def _about(self, raw: Floats, outputs: Floats) -> Conversation[Attribution]:
-        few = slice(REHEARSED_POINTS)
-        less = self._about(raw[few], outputs[few]) if len(raw) > REHEARSED_POINTS else None
         label = f"Shapley values of {len(raw)} point{'s' if len(raw) > 1 else ''}"
-        model, identity = self.model.identity(self.data.feature_schema, self.key), None
-        if model is not None:
-            facts = {"model": model, "points": points_identity(raw)}
-            identity = {"kind": "shapley", "version": VERSION, **facts, **self.options_but()}
-        return Conversation(self.data, partial(self._recipe, raw, outputs), label, identity, (self.model,), less)
+        model = self.model.identity(self.data.feature_schema, self.key)
+        facts = {"model": model, "points": points_identity(raw), **self.options_but()}
+        identity = None if model is None else {"kind": "shapley", "version": VERSION, **facts}
+        recipe, few = (partial(self._recipe, raw[:n], outputs[:n]) for n in (len(raw), REHEARSED_POINTS))
+        return Conversation(self.data, recipe, label, identity, (self.model,), rehearsal=few)
 
     def _recipe(self, raw: Floats, outputs: Floats, terms: Terms) -> Recipe[Attribution]:
         names, width = terms.feature_schema.names, self.model.width

@@ -85,11 +85,8 @@ class Graph:
     before: Mapping[str, tuple[str, ...]]
     after: Mapping[str, tuple[str, ...]]
 
-    def near(self, released: Collection[str]) -> set[str]:
-        """Rows, and the stages that rows reach without meeting a released one."""
-        return set(self._from_rows(released))
-
-    def _from_rows(self, released: Collection[str]) -> dict[str, str]:
+    def near(self, released: Collection[str]) -> dict[str, str]:
+        """Rows, and the stages that rows reach without meeting a released one, each with the one before it."""
         return _reached(ROWS, lambda name: [reader for reader in self.after[name] if reader not in released])
 
     def readers(self, stages: Collection[str]) -> set[str]:
@@ -103,7 +100,7 @@ class Graph:
 
     def leak(self, released: Collection[str]) -> tuple[str, ...] | None:
         """A shortest path from rows to explanation that meets no released stage, if there is one."""
-        came_from = self._from_rows(released)
+        came_from = self.near(released)
         return _path(came_from, EXPLANATION) if EXPLANATION in came_from else None
 
     def in_order(self, stages: Collection[str]) -> tuple[str, ...]:
@@ -126,7 +123,7 @@ class Graph:
             for name in self.in_order(separator):
                 if name == EXPLANATION:
                     continue
-                further = self.last(self.readers(near | {name}))
+                further = self.last(self.readers({*near, name}))
                 if further not in seen:
                     seen.add(further)
                     waiting.append(further)

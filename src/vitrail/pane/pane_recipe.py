@@ -24,11 +24,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from datetime import UTC, datetime
-from importlib import metadata
 from types import MappingProxyType
 from typing import Literal, TypedDict, Unpack
 
-from .. import _checks
+from .. import __version__, _checks
 from ..accounting import Cost, JsonValue, epsilon_of
 from ..errors import InvalidInput
 from ..explain.counterfactual import Counterfactual
@@ -68,12 +67,24 @@ Bought = PrivateRows | Synopsis | Report | ClassPicture
 
 @dataclass(eq=False, repr=False)
 class PaneExplainer(GlobalExplainer[Pane]):
-    """A pane before it is paid for: what :func:`release` buys, to be quoted or called.
+    """A pane before it is paid for, to be quoted or called.
+
+    ``vt.release(data, model, epsilon=e)`` is ``vt.PaneExplainer(data, model)(epsilon=e)``.
 
     Parameters
     ----------
     data, model, parts, weights, threshold, loss, loss_bound, embed_model, key
         As for :func:`release`.
+
+    Examples
+    --------
+    >>> import vitrail as vt
+    >>> schema, nobody = vt.Schema({"age": vt.Numeric(0, 100), "hours": vt.Numeric(0, 80)}), {"age": [], "hours": []}
+    >>> data = vt.PrivateData(nobody, schema, name="staff", n_rows_public=20_000, budget=vt.Budget(1, 1e-6))
+    >>> model = vt.Model(lambda x: 0.2 + 0.5 * x[:, 0], range=(0, 1), name="risk")
+    >>> quote = data.quote(vt.PaneExplainer(data, model, parts=["rows", "pdp"]), epsilon=1.0)
+    >>> quote.fits, quote.result.parts, data.budget.spent_epsilon
+    (True, ('rows', 'pdp'), 0.0)
     """
 
     data: PrivateData
@@ -204,7 +215,7 @@ class PaneExplainer(GlobalExplainer[Pane]):
             share = round(part.cost.pico_mu_squared / cost.pico_mu_squared, 6)
             parts[name] = Part(part.FORMAT, share, {file: digest(content) for file, content in made.items()})
         manifest = Manifest(
-            tool=_tool(),
+            tool=f"vitrail {__version__}",
             created=day,
             dataset=terms.dataset,
             n_rows_public=terms.n_rows_public,
@@ -232,13 +243,6 @@ def _ledger_lines(statement: Statement, last: int, cost: Cost) -> tuple[Line, ..
         return ()
     told = {line.seq: line for line in statement.bill().lines if line.seq in seen and line.paid}
     return tuple(Line(seq, line.time_utc[:10], line.what, costs[seq], line.epsilon) for seq, line in sorted(told.items()))
-
-
-def _tool() -> str:
-    try:
-        return f"vitrail {metadata.version('vitrail')}"
-    except metadata.PackageNotFoundError:  # run from a folder of sources
-        return "vitrail"
 
 
 class PaneOptions(TypedDict, total=False):

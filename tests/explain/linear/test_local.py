@@ -227,7 +227,6 @@ def test_bad_models_are_refused_and_free(predictor):
         (lambda: vt.linear.Statistics(max_features=0), "max_features is 0"),
         (lambda: vt.linear.Statistics(draws=3), "draws is 3"),
         (lambda: vt.linear.Statistics(bands=1), "bands is 1"),
-        (lambda: vt.linear.Statistics(joint_bound=-2.0), "joint_bound is -2.0"),
         (lambda: vt.linear.Descent(iterations=1), "iterations is 1"),
         (lambda: "history", "free"),
     ],

@@ -80,7 +80,7 @@ class LocalClasses(LocalExplainer[ClassAttributions]):
     models : list of Model
         The classes: probabilities of one and the same model, such as ``[vt.Model(forest, output=k) for k in (0, 1, 2)]``.
     method : Statistics, optional
-        As for ``LocalLinear``, without ``joint_bound``.
+        As for ``LocalLinear``.
     weight, view, key : optional
         As for ``LocalLinear``.
 
@@ -114,29 +114,20 @@ class LocalClasses(LocalExplainer[ClassAttributions]):
             for model in _checked_models(self.models)
         ]
         self._problems = [local.problem for local in self._alone]
-        if self.method.joint_bound is not None:
-            raise InvalidInput(
-                "joint_bound is for vt.LocalLinear; classes are asked together at the full bound: leave it out"
-            )
 
     def conversation(self, points: object) -> Conversation[ClassAttributions]:
         """One question, for the whole price."""
         for local in self._alone:
             raw, _ = local.read_points(points)  # the same for every class; each model is tried at the points
         _check_sums(self._problems)
-        return self._conversation(raw)
-
-    def _conversation(self, raw: Floats) -> Conversation[ClassAttributions]:
         check_size(self._problems[0], len(raw))
         known = [problem.identity(self.key) for problem in self._problems]
         models: list[JsonValue] = [one["model"] for one in known if one is not None]
-        identity: dict[str, JsonValue] | None = None
-        if len(models) == len(known):
-            identity = {"kind": "local classes", "version": VERSION, **self._problems[0].facts(), "models": models}
-            identity["points"] = points_identity(raw)
+        identity = {"kind": "local classes", "version": VERSION, **self._problems[0].facts(), "models": models}
+        identity["points"] = points_identity(raw)
         label = f"local explanations of {len(raw)} points, {len(known)} classes"
-        few = self._conversation(raw[:2]) if len(raw) > 2 else None
-        return Conversation(self.data, partial(self._recipe, raw), label, identity, tuple(self.models), few)
+        recipe, few = (partial(self._recipe, raw[:n]) for n in (len(raw), 2))
+        return Conversation(self.data, recipe, label, identity if all(known) else None, tuple(self.models), few)
 
     def _recipe(self, raw: Floats, terms: Terms) -> Recipe[ClassAttributions]:
         release = yield Ask(classes_question(self._problems, raw), 1.0)

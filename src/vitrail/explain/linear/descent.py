@@ -264,8 +264,8 @@ class Stream:
         options: list[JsonValue] = [self.options.iterations, self.options.reuse_distance, self.options.candidates]
         return {"method": self.options.name, "options": options, "history": self.history.digest()}
 
-    def entries_recipe(self, raw: Floats, terms: Terms, most_steps: int | None = None) -> Recipe[list[Past]]:
-        """An entry of the history for every point, each at the same share of the price."""
+    def entries_recipe(self, raw: Floats, terms: Terms, most_steps: int | None = None) -> Recipe[tuple[History, list[Past]]]:
+        """The history afterwards, and its entry for every point, each at the same share of the price."""
         known, entries = History(self.history.problem, self.history), []
         share = 1 / len(raw)
         for point in raw:
@@ -275,17 +275,13 @@ class Stream:
                 past = yield from scaled(inner.recipe(), share)
             known.take(past)
             entries.append(past)
-        return entries
+        return known, entries
 
     def recipe(self, raw: Floats, terms: Terms, most_steps: int | None = None) -> Recipe[Attribution]:
         """The explanation of all points."""
-        entries = yield from self.entries_recipe(raw, terms, most_steps)
-        after = History(self.history.problem, self.history)
-        for past in entries:
-            after.take(past)
-        return stream_explanation(
-            after, raw, entries, Guarantee.of(after.basis, terms.delta, terms.neighbours), self.options
-        )
+        after, entries = yield from self.entries_recipe(raw, terms, most_steps)
+        promise = Guarantee.of(after.basis, terms.delta, terms.neighbours)
+        return stream_explanation(after, raw, entries, promise, self.options)
 
 
 class _Point:

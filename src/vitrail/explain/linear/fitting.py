@@ -131,7 +131,7 @@ def rows_conversation(
     def recipe(terms: Terms) -> Recipe[RowsExplainer]:
         rows = yield from paid.recipe(terms)
         n_sampled = min(kind.n_sampled, terms.public_rows)
-        made = explain_on(problem, rows, weight=weight, n_sampled=n_sampled, replicates=kind.replicates, seed=kind.seed)
+        made = explain_on(problem, rows, weight=weight, n_sampled=n_sampled, replicates=kind.replicates)
         return replace(made, guarantee=with_training(made.guarantee, training))
 
     # Whoever has begun to buy these rows is not rehearsed again, whatever the model: so it is tried here.
@@ -189,13 +189,9 @@ def moments_question(problem: LocalProblem, *, cells: tuple[str, ...] = ()) -> P
     partition.whole.check_size()
     rows = MomentRows(problem, partition, choose_scales(partition, problem.weight))
     sizes, bounds = part_shapes(partition), rows.bounds()
-    return ProductSum(
-        rows,
-        lefts=tuple(size for size, _ in sizes),
-        rights=tuple(size for _, size in sizes),
-        left_bounds=tuple(_roomy(bound, size) for (bound, _), (size, _) in zip(bounds, sizes, strict=True)),
-        right_bounds=tuple(_roomy(bound, size) for (_, bound), (_, size) in zip(bounds, sizes, strict=True)),
-    )
+    roomy = [tuple(map(_roomy, of_part, shape)) for of_part, shape in zip(bounds, sizes, strict=True)]
+    (lefts, rights), (left_bounds, right_bounds) = zip(*sizes, strict=True), zip(*roomy, strict=True)
+    return ProductSum(rows, lefts, rights, left_bounds=left_bounds, right_bounds=right_bounds)
 
 
 def survey_question(schema: Schema) -> ProductSum:

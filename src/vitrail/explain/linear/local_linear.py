@@ -9,7 +9,7 @@ that can be wrong with points, model and options is found on public input, befor
 each point z, with d = x - z and alpha its weight, the matrix alpha u u^T and the vector alpha y u, where u = d and y = eta
 f, or u = (kappa, d) with an intercept (kappa and eta: ``solve.linear.statistics``). In the isometric embedding its norm is
 alpha |u| sqrt(|u|^2 + y^2) <= sup_d alpha(d) sqrt((kappa^2 + d^2)(kappa^2 + d^2 + eta^2)), d up to the schema's largest
-distance; the vault lowers the weight of a row that exceeds it. Q points: sqrt(Q) times that, or ``joint_bound``. *Cost*:
+distance; the vault lowers the weight of a row that exceeds it. Q points: sqrt(Q) times that. *Cost*:
 (bound/sigma)^2, once for the batch. *Neighbours*: as the dataset declares. No iteration, hence no sqrt(T). Test:
 tests/explain/linear/test_statistics.py.
 """
@@ -127,8 +127,6 @@ class LocalLinear(LocalExplainer[Attribution]):
         self.check_inputs(self.model)
         _checks.choice("labels", self.labels, ("soft", "hard"))
         _checks.flag("intercept", self.intercept)
-        if self.key is not None:
-            _checks.text("key", self.key, hint=" that names the model")
         given = stable() if self.weight is None else self.weight
         weight = given if isinstance(given, Weight) else custom(given)
         schema = self.data.feature_schema if self.view is None else _checked_view(self.view, self.data)
@@ -196,7 +194,7 @@ class LocalLinear(LocalExplainer[Attribution]):
         recipe: PointsRecipe[Attribution]
         if isinstance(method, Statistics):
             check_size(self.problem, len(raw))
-            facts = {"method": "statistics", "joint_bound": method.joint_bound}
+            facts = {"method": "statistics"}
             recipe = partial(statistics_recipe, self.problem, method)
         elif isinstance(method, Descent):
             facts = {"method": "descent", "iterations": method.iterations}
@@ -215,11 +213,13 @@ class LocalLinear(LocalExplainer[Attribution]):
     def _talk(self, raw: Floats, facts: dict[str, JsonValue], recipe: PointsRecipe[R]) -> Conversation[R]:
         """The conversation about these points; it is rehearsed with two of them and a few steps."""
         known, models = self.problem.identity(self.key), (self.problem.model,)
-        identity: dict[str, JsonValue] | None = None
-        if known is not None:
-            identity = {"kind": "local linear", "version": VERSION, **known, **facts, "points": points_identity(raw)}
+        facts = {"kind": "local linear", "version": VERSION, **facts, "points": points_identity(raw)}
+        identity = None if known is None else {**known, **facts}
         label = f"local explanation of {len(raw)} point{'s' if len(raw) > 1 else ''}"
-        few = Conversation(self.data, lambda terms: recipe(raw[:2], terms, descent.REHEARSED_STEPS), label, None, models)
+
+        def few(terms: Terms) -> Recipe[R]:
+            return recipe(raw[:2], terms, descent.REHEARSED_STEPS)
+
         return Conversation(self.data, lambda terms: recipe(raw, terms, None), label, identity, models, few)
 
     # --- a stream of points ------------------------------------------------------------------------------------------
@@ -232,7 +232,8 @@ class LocalLinear(LocalExplainer[Attribution]):
             past = history.neighbour(point, method.reuse_distance)  # asks nothing: free even where nothing is left
             if past is None:
                 stream = descent.Stream(self._gradients, history, method)
-                (past,) = self._talk(point[None], stream.facts(), stream.entries_recipe).explain(epsilon=epsilon, mu=mu)
+                talk = self._talk(point[None], stream.facts(), stream.entries_recipe)
+                _, (past,) = talk.explain(epsilon=epsilon, mu=mu)
             history.take(past)
             entries.append(past)
             if keeper is not None:
@@ -360,9 +361,7 @@ def _first(schema: Schema) -> str:
 # --- statistics ------------------------------------------------------------------------------------------------------
 
 
-def statistics_question(
-    problem: LocalProblem, raw_points: Floats, *, scales: Scales | None = None, joint_bound: float = math.inf
-) -> GramSum:
+def statistics_question(problem: LocalProblem, raw_points: Floats, scales: Scales | None = None) -> GramSum:
     """The one question behind a batch of explanations.
 
     Parameters
@@ -372,8 +371,6 @@ def statistics_question(
         As ``schema.read_points`` returns them.
     scales : Scales, optional
         Those of ``scales_of`` if not given.
-    joint_bound : float, optional
-        A smaller bound on what a row says about all points together; rows near many of them then count less.
     """
     scales = scales_of(problem) if scales is None else scales
     kappa, eta = scales.intercept, scales.label
@@ -397,7 +394,6 @@ def statistics_question(
         y_bound=eta,
         centres=centres,
         weight=weight,
-        joint_bound=joint_bound,
     )
 
 
@@ -406,7 +402,7 @@ def statistics_recipe(
 ) -> Recipe[Attribution]:
     """One question, for the whole price; it has no steps."""
     scales = scales_of(problem)
-    release = yield Ask(statistics_question(problem, raw, scales=scales, joint_bound=options.joint_bound or math.inf), 1.0)
+    release = yield Ask(statistics_question(problem, raw, scales), 1.0)
     gram, cross = release.parts["gram"], release.parts["cross"]
     statistics = LocalStatistics.of_sums(problem, raw, gram, cross, sigma_of(release), terms.n_rows_public, scales)
     return explained(problem, raw, statistics, release, options)

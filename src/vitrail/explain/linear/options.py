@@ -26,8 +26,6 @@ class Statistics:
         Whether to compute them; they take ``draws`` times as long as the explanation.
     draws : int
         Resamplings per band.
-    joint_bound : float, optional
-        A smaller bound on what a row says about all points together: less noise, but rows near many points count less.
 
     Examples
     --------
@@ -42,12 +40,10 @@ class Statistics:
     max_features: int | None = None
     bands: bool = True
     draws: int = DRAWS
-    joint_bound: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("radius", "joint_bound"):
-            if getattr(self, name) is not None:
-                _checks.positive(name, getattr(self, name))
+        if self.radius is not None:
+            _checks.positive("radius", self.radius)
         if self.max_features is not None:
             _checks.whole("max_features", self.max_features)
         _checks.flag("bands", self.bands)
@@ -157,18 +153,14 @@ class Rows:
         How many rows to sample and label.
     replicates : int
         How many more samples, from re-noised tables, the bands are computed from; none without.
-    seed : int
-        For sampling; the same seed gives the same explanations.
     """
 
     n_sampled: int = 40_000
     replicates: int = 0
-    seed: int = 0
 
     def __post_init__(self) -> None:
         _checks.whole("n_sampled", self.n_sampled, least=100, most=MOST_ROWS)
         _checks.whole("replicates", self.replicates, least=0, most=1000)
-        _checks.whole("seed", self.seed, least=0, most=2**62)
 
 
 MethodName: TypeAlias = Literal["auto", "statistics", "descent", "adaptive", "enhanced", "history"]
