@@ -248,7 +248,7 @@ class SqlLedger:
         with self._writing(account, NOTHING_CHARGED, unsure=CHARGE_UNSURE) as book:
             row = account_asked(book, account, analyst, question, part)
             held = None if reservation is None else operations.known_reservation(book, reservation, account, analyst, part)
-            if key is not None and (earlier := book.charge_under(account, key, analyst)) is not None:
+            if key is not None and (earlier := book.get(ChargeRow, account=account, key=key)) is not None:
                 return operations.again(book, row, analyst, earlier, event, part, held, as_stored=reservation is not None)
             if reservation is None:
                 row = spend(book, row, cost, part, row.budget.question_delta)

@@ -237,10 +237,6 @@ class Tally:
             raise LedgerCorrupted("it names no analyst")
         return entry.analyst
 
-    def listed_charges(self) -> list[ChargeRow]:
-        """The charges that can be looked up: those with a key, and the steps of recipes."""
-        return [row for row in self.charges.values() if row.key is not None or row.recipe is not None]
-
     def rows(self) -> dict[Callable[..., TallyRow], Sequence[TallyRow]]:
         """What the tables of running totals and look-ups must hold."""
         everyone = {"": self.spending, **{name: line.spending for name, line in self.analysts.items()}}
@@ -257,7 +253,7 @@ class Tally:
             ],
             SightingRow: [SightingRow(self.account, charge_seq, analyst) for charge_seq, analyst in self.sightings],
             ReservationRow: list(self.reservations.values()),
-            ChargeRow: self.listed_charges(),
+            ChargeRow: [row for row in self.charges.values() if row.key is not None or row.recipe is not None],
         }
 
 

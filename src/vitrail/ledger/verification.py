@@ -74,15 +74,6 @@ def verify(
     return Verification(tuple(problems), tuple(accounts))
 
 
-def list_charges(book: Book) -> None:
-    """Fill the look-up of charges from the chains, for a ledger that was written before there was one."""
-    for name in book.names():
-        tally = Tally(name)
-        _walk(book, tally, set())
-        for row in tally.listed_charges():
-            book.add(row)
-
-
 def _older(tally: Tally, recorded: HighWater) -> str:
     """What is wrong with a history that a record outside the ledger contradicts."""
     found = f"ends at entry {tally.seq}" if tally.seq < recorded.seq else "has another history"
@@ -135,8 +126,6 @@ def _compare_totals(book: Book, tally: Tally) -> None:
 def _compare_rows(book: Book, tally: Tally) -> None:
     """Check the analysts' and parts' totals, the reservations and the look-ups against the chain."""
     for kind, rows in tally.rows().items():
-        if kind is ChargeRow and book.lacks(kind):
-            continue  # a ledger of an earlier version: its first writer lists them
         keys = [column.name for column in TABLES[kind].primary_key]
         kept, told = (
             {tuple(str(getattr(row, key)) for key in keys): row for row in every}
