@@ -172,7 +172,7 @@ def test_several_points_are_one_batch(run, folder: Path) -> None:  # type: ignor
         ({"inputs": "tables"}, "--inputs is 'tables'; choose one of"),
         ({"inputs": "values"}, "expects 4 columns"),
         ({"method": "shaply"}, "Did you mean 'shapley'?"),
-        ({"weight": "gauss"}, "--weight is 'gauss'; choose one of stable"),
+        ({"weight": "gauss"}, "--weight is 'gauss'; choose one of 'stable'"),
         ({"weight": "stable:much"}, "must be a number"),
         ({"weight": "stable:-1"}, "must be a positive, finite number"),
         ({"weight": "stable", "method": "shapley"}, "leave it out"),

@@ -178,9 +178,10 @@ def _predictor(
     text: str | None, module: str | None, probabilities: list[NDArray[np.float64]] | None
 ) -> Callable[..., object] | None:
     from ..audit import targets
+    from ..model.predictors import predictor_of
 
     if text is not None and Path(text).suffix.lower() == ".onnx":
-        return _onnx(existing(Path(text), "model"))
+        return predictor_of(existing(Path(text), "model"))
     if text is not None:
         return cast("Callable[..., object]", imported(text, "--predict"))
     if module is not None:
@@ -189,22 +190,6 @@ def _predictor(
         return None
     table = np.concatenate(probabilities)
     return lambda _: table  # of all people, in the order in which they are asked about
-
-
-def _onnx(path: Path) -> Callable[..., object]:
-    import onnxruntime
-
-    session = onnxruntime.InferenceSession(str(path))
-    entered = session.get_inputs()[0].name
-
-    def ask(points: NDArray[np.float64]) -> object:
-        answers = map(np.asarray, session.run(None, {entered: np.asarray(points, dtype=np.float32)}))
-        shaped = [answer for answer in answers if answer.ndim == 2 and answer.dtype.kind == "f"]
-        if not shaped:
-            raise InvalidInput(f"{path} returns no table of probabilities; export it with options={{'zipmap': False}}")
-        return shaped[-1]
-
-    return ask
 
 
 # Files

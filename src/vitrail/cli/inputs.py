@@ -119,17 +119,16 @@ def weight_of(text: str | None) -> Weight | None:
     if text is None:
         return None
     name, colon, number = text.partition(":")
-    if name not in _WEIGHTS:
-        raise InvalidInput(f"--weight is {text!r}; choose one of {', '.join(_WEIGHTS)}.{did_you_mean(name, _WEIGHTS)}")
+    make = _WEIGHTS[choice("--weight", name, tuple(_WEIGHTS))]
     if not colon:
-        return _WEIGHTS[name]()
+        return make()
     try:
         value = float(number)
     except ValueError as error:
         raise InvalidInput(f"--weight is {text!r}; what follows the colon must be a number, as in {name}:0.5") from error
     if name == "polynomial":
         raise InvalidInput(f"--weight is {text!r}; the polynomial weight has no number")
-    return _WEIGHTS[name](value)
+    return make(value)
 
 
 def points_of(text: str, target: str | None) -> object:
@@ -161,7 +160,7 @@ def _points_in(path: Path) -> object:
         if suffix == ".csv":
             return csv_columns(path, "the file of points", strict=True)
         if suffix == ".json":
-            return read_json(path)
+            return _json(path.read_text(encoding="utf-8"), f"the point {str(path)!r}")
         import pyarrow.parquet as pq
 
         return pq.read_table(path)
@@ -169,15 +168,6 @@ def _points_in(path: Path) -> object:
         raise
     except Exception as error:
         raise InvalidInput(f"the points in {str(path)!r} cannot be read: {error}") from error
-
-
-def read_json(path: Path) -> object:
-    """The point or list of points in a JSON file."""
-    try:
-        text = existing(path, "point").read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"the point {str(path)!r} cannot be read as JSON: {error}") from error
-    return _json(text, f"the point {str(path)!r}")
 
 
 def _json(text: str, what: str) -> object:
@@ -254,20 +244,9 @@ def open_existing_ledger(where: str) -> SqlLedger:
     return SqlLedger(where, must_exist=True)
 
 
-def chosen_accounts(ledger: SqlLedger, account: str | None) -> tuple[str, ...]:
-    """The account that was named, or all there are."""
-    known = ledger.accounts()
-    if account is None:
-        return known
-    if account not in known:
-        listed = ", ".join(map(repr, known)) or "none yet"
-        raise LedgerError(f"There is no account {account!r} in this ledger; it has {listed}.{did_you_mean(account, known)}")
-    return (account,)
-
-
 def one_account(ledger: SqlLedger, account: str | None) -> str:
     """The account that was named, or the only one."""
-    names = chosen_accounts(ledger, account)
+    names = ledger.accounts() if account is None else (account,)
     if len(names) == 1:
         return names[0]
     if not names:

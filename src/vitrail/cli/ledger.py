@@ -9,35 +9,23 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..accounting import JsonValue, rounded_down, rounded_up
+from ..accounting import rounded_down, rounded_up
 from ..errors import InvalidInput
 from ..ledger import FILE_ENDINGS
+from ..results.codec import to_json
 from . import declarations as told
-from .inputs import chosen_accounts, one_account, open_existing_ledger
+from .inputs import one_account, open_existing_ledger
 from .printing import print_json, print_lines, print_table
 
 if TYPE_CHECKING:
     from ..ledger import Entry, ReservationLine, Statement
-
-BILL_FIELDS = {
-    "entry": "seq",
-    "time_utc": "time_utc",
-    "analyst": "analyst",
-    "question": "what",
-    "paid": "paid",
-    "epsilon": "epsilon",
-    "epsilon_so_far": "so_far",
-    "share_of_budget": "share",
-    "part": "part",
-}
-"""What a line of the bill is called in JSON, and in Python."""
 
 
 def budget(ledger: told.LedgerToRead, account: told.OnlyAccount = None, as_json: told.Json = False) -> None:
     """Show what was spent, what is left, and the bill."""
     statements = _statements(ledger, account)
     if as_json:
-        print_json([_statement_json(statement) for statement in statements])
+        print_json([statement.to_json() | {"bill": to_json(statement.bill())["lines"]} for statement in statements])
         return
     if not statements:
         print_lines("This ledger has no account yet; the first question about a dataset opens one.")
@@ -53,15 +41,7 @@ def budget(ledger: told.LedgerToRead, account: told.OnlyAccount = None, as_json:
 
 def _statements(ledger: str, account: str | None) -> list[Statement]:
     with closing(open_existing_ledger(ledger)) as opened:
-        return [opened.statement(name) for name in chosen_accounts(opened, account)]
-
-
-def _statement_json(statement: Statement) -> JsonValue:
-    lines: list[JsonValue] = [
-        {name: getattr(line, field) for name, field in BILL_FIELDS.items()} | {"part": line.part or None}
-        for line in statement.bill().lines
-    ]
-    return {**statement.to_json(), "bill": lines}
+        return [opened.statement(name) for name in (opened.accounts() if account is None else (account,))]
 
 
 def _statement_lines(statement: Statement) -> Iterator[str]:
@@ -106,13 +86,7 @@ def verify(
     with closing(open_existing_ledger(ledger)) as opened:
         verdict = opened.verify(heads or None)
     if as_json:
-        names = ("account", "n_entries", "n_questions", "n_releases", "head")
-        accounts: list[JsonValue] = [
-            {name: getattr(walked, name) for name in names}
-            | {"pico_mu_squared": walked.spent.pico_mu_squared, "recorded_entries": walked.recorded}
-            for walked in verdict.accounts
-        ]
-        print_json({"ok": verdict.ok, "problems": list(verdict.problems), "accounts": accounts})
+        print_json({"ok": verdict.ok, **to_json(verdict)})
     else:
         print_lines(*verdict.problems)
         for walked in verdict.accounts:

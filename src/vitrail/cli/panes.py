@@ -12,7 +12,7 @@ from ..errors import InvalidInput
 from ..schema import Numeric, Schema
 from . import declarations as told
 from .answering import with_notes
-from .inputs import class_of, existing, points_of, read_json
+from .inputs import class_of, existing, points_of
 from .printing import check_files, content_of, give, print_json, print_lines, print_person, print_report, print_table
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def check_schema(
     """Check a schema and, if given, public points against it."""
     declared = Schema.load(existing(schema, "schema"))
     if points is not None:
-        read = declared.read_points(read_json(points))
+        read = declared.read_points(points_of(str(points), None))
         print_lines(f"{len(read)} point{'s fit' if len(read) != 1 else ' fits'} the schema {schema}.")
         return
     rows = []

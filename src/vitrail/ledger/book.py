@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from sqlalchemy import Connection, Table, TextClause, text
 
+from .._checks import did_you_mean
 from ..accounting import Cost, JsonValue
 from ..errors import InvalidInput, LedgerCorrupted, LedgerError
 from ..guarantee import check_neighbours
@@ -136,9 +137,10 @@ class Book:
         """The account's row, if its head is the last entry there is: nothing is built on a tail that was cut."""
         row = self.account(account)
         if row is None:
-            known = ", ".join(map(repr, self.names())) or "none yet"
+            known = self.names()
             raise LedgerError(
-                f"There is no account {account!r} in this ledger; it has {known}. Open it with open_account first."
+                f"There is no account {account!r} in this ledger; it has {', '.join(map(repr, known)) or 'none yet'}. Open "
+                f"it with open_account first.{did_you_mean(account, known)}"
             )
         tail = self._run(RawEntry, _TAIL, {"account": account, "seq": row.seq})
         if not tail or tail[0].seq != row.seq or digest_of(tail[0].record) != row.head:
