@@ -18,7 +18,7 @@ from global_setup import DELTA, Case
 from vitrail.accounting import Cost, mu_of
 from vitrail.explain.effects import REFERENCE_SHARE, DependenceSummand, EffectsSummand, plan_clipped_effects
 from vitrail.explain.joint_sum import JointSum, released_histograms
-from vitrail.explain.recipe import Ask, Recipe, Terms, drive
+from vitrail.explain.recipe import Ask, Recipe, Terms, drive, mu_of_units
 from vitrail.releases import Release
 from vitrail.solve.curves.dependence import DependencePlan, plan_dependence
 from vitrail.solve.curves.local_effects import EffectsPlan
@@ -104,8 +104,8 @@ def on_rows(case: Case, frame: object, recipe: Recipe[R], mu: float, target: str
     schema = case.schema if target is None else case.vault(target=True).schema
     rows = PublicRows(frame, schema, case.m, target, neighbours="replace-one", block_rows=BLOCK_ROWS)
 
-    def answer(ask: Ask, mu: float, step: int) -> Release:
-        return rows.ask(ask.question, mu=mu, delta=DELTA)
+    def answer(ask: Ask, units: int, step: int) -> Release:
+        return rows.ask(ask.question, mu=mu_of_units(units), delta=DELTA)
 
     return drive(recipe, Cost.of_mu(mu).pico_mu_squared, answer)
 

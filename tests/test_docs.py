@@ -248,3 +248,41 @@ def test_a_test_that_does_not_exist_is_missed() -> None:
     assert missing_tests("test_kriging.py, test_nobody_wrote_this") == ["test_kriging.py", "test_nobody_wrote_this"]
     assert missing_tests("tests/test_docs.py::test_nothing") == ["tests/test_docs.py::test_nothing"]
     assert missing_tests("tests/explain/linear/test_local*.py, tests/flow, test_docs.py, test_what_two_questions_cost") == []
+
+
+# --- modules that are named as homes ---------------------------------------------------------------------------------------
+
+SOURCES = ROOT / "src" / "vitrail"
+MODULES = {"/".join(("", *path.relative_to(SOURCES).with_suffix("").parts)) for path in SOURCES.rglob("*.py")}
+FOLDERS = {path.name for path in SOURCES.rglob("*") if path.is_dir() and path.name != "__pycache__"}
+HOME = re.compile(r"`{1,2}((?:[a-z_]+/)+[a-z_]+)(?:\.py)?`{1,2}|``((?:[a-z_]+\.)+[a-z_]+)``")
+
+
+def missing_modules(text: str) -> list[str]:
+    """What a text names as a module of ours and is none: ``room/module``, or ``room.module`` and perhaps a name in it."""
+    gone = []
+    for slashed, dotted in HOME.findall(text):
+        name = slashed or dotted.replace(".", "/")
+        if name.split("/")[0] in FOLDERS:
+            shorter = f"/{name.rpartition('/')[0]}"
+            if not any(
+                module.endswith((f"/{name}", f"/{name}/__init__", shorter, f"{shorter}/__init__")) for module in MODULES
+            ):
+                gone.append(slashed or dotted)
+            elif slashed and not any(module.endswith((f"/{name}", f"/{name}/__init__")) for module in MODULES):
+                gone.append(slashed)
+    return gone
+
+
+def test_modules_that_are_named_exist() -> None:
+    found = {str(page.relative_to(ROOT)): missing_modules(page.read_text(encoding="utf-8")) for page in SPEAKING}
+    assert {page: names for page, names in found.items() if names} == {}
+
+
+def test_a_module_that_does_not_exist_is_missed() -> None:
+    assert missing_modules("`ledger/nothing`, `vault/nowhere.py`, ``solve.nobody.knows``") == [
+        "ledger/nothing",
+        "vault/nowhere",
+        "solve.nobody.knows",
+    ]
+    assert missing_modules("`ledger/sql`, `questions/gram_sum`, ``solve.curves.kriging``, ``noise.sampler``, `a/b`") == []

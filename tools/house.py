@@ -3,8 +3,8 @@
     python tools/house.py            print it
     python tools/house.py --write    and write benchmarks/results/house.json, from which docs/architecture.md is filled
 
-A code line holds a token that is neither comment nor docstring. A module's importers are the modules of ours that name it in
-an import statement, imports for type checkers included.
+A code line holds a token that is neither comment nor docstring (those under a constant or a field are docstrings too); stubs
+count. A module's importers are the modules of ours that name it in an import statement, imports for type checkers included.
 """
 
 from __future__ import annotations
@@ -37,9 +37,13 @@ def code_lines(source: str) -> int:
     """Lines of code, docstrings, comments and blank lines left out."""
     documented: set[int] = set()
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and ast.get_docstring(node):
-            text = node.body[0]
-            documented.update(range(text.lineno, (text.end_lineno or text.lineno) + 1))
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            for before, text in zip([None, *node.body], node.body, strict=False):
+                is_text = (
+                    isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant) and isinstance(text.value.value, str)
+                )
+                if is_text and (before is None or isinstance(before, ast.Assign | ast.AnnAssign)):
+                    documented.update(range(text.lineno, (text.end_lineno or text.lineno) + 1))
     lines: set[int] = set()
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type not in NO_CODE:
@@ -70,11 +74,11 @@ def house() -> dict[str, object]:
     paths = sorted(SOURCE.rglob("*.py"))
     lines: Counter[str] = Counter()
     files: Counter[str] = Counter()
-    for path in paths:
+    for path in [*paths, *SOURCE.rglob("*.pyi")]:
         name = path.relative_to(SOURCE)
         room = name.parts[0] if len(name.parts) > 1 else "on top"
         lines[room] += code_lines(path.read_text(encoding="utf-8"))
-        files[room] += 1
+        files[room] += path.suffix == ".py"
     headline: dict[str, float] = {
         "code_lines": sum(lines.values()),
         "modules": len(paths),

@@ -17,7 +17,7 @@ from papers.counterfactual_several import Asked, Several, asked
 from papers.yang_published import published_dpc, published_search
 from vitrail.accounting import Cost
 from vitrail.explain.counterfactual import moments_question, shortened, training
-from vitrail.explain.recipe import Terms, drive
+from vitrail.explain.recipe import Terms, drive, mu_of_units
 from vitrail.guarantee import question_mu
 from vitrail.solve.counterfactual.codes import code_of
 
@@ -146,7 +146,7 @@ def codes(bench: Bench) -> Part:
                 code, _ = drive(
                     training(Terms.of(vault, mu), 784, CLIP),
                     Cost.of_mu(mu).pico_mu_squared,
-                    lambda ask, price, step, v=vault: v.ask(ask.question, mu=price),  # type: ignore[misc]
+                    lambda ask, units, step, v=vault: v.ask(ask.question, mu=mu_of_units(units)),  # type: ignore[misc]
                 )
             else:
                 release = vault.ask(moments_question(784, CLIP), epsilon=epsilon)

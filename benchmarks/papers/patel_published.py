@@ -23,7 +23,7 @@ import numpy as np
 
 from vitrail.accounting import Basis, Cost, bounded_range_epsilon_of
 from vitrail.explain.linear.descent import GradientRows
-from vitrail.explain.recipe import Ask, Recipe, Terms, drive
+from vitrail.explain.recipe import Ask, Recipe, Terms, drive, mu_of_units
 from vitrail.guarantee import Guarantee
 from vitrail.releases import Release
 from vitrail.solve.linear.descent import Gradients
@@ -215,8 +215,8 @@ class Rehearsal:
         terms = Terms("rehearsal", schema, None, self.n_rows_public, "add-remove", DELTA, mu)
         return drive(recipe(terms), Cost.of_mu(mu).pico_mu_squared, self.answer)
 
-    def answer(self, ask: Ask, mu: float, step: int) -> Release:
-        question, units = ask.question, Cost.of_mu(mu).pico_mu_squared
+    def answer(self, ask: Ask, units: int, step: int) -> Release:
+        question, mu = ask.question, mu_of_units(units)
         if isinstance(question, Select):
             return self._choice(question.fn.__self__, units, mu)  # type: ignore[attr-defined]
         rows: GradientRows = question.fn  # type: ignore[attr-defined]

@@ -26,7 +26,7 @@ import vitrail as vt
 from error_rates import CONFIDENCE
 from vitrail.accounting import bounded_range_epsilon_of
 from vitrail.explain.linear.descent import Stream
-from vitrail.explain.recipe import Terms, drive
+from vitrail.explain.recipe import Terms, drive, mu_of_units
 from vitrail.solve.linear.descent import Gradients, History
 from vitrail.solve.linear.problem import LocalProblem
 from vitrail.solve.linear.weights import stable
@@ -68,8 +68,8 @@ class Eavesdropper:
     loss: float = 0.0
     released: list[float] = field(default_factory=list)
 
-    def answer(self, ask, mu, step):
-        release = self.answer_of(ask, mu, step)
+    def answer(self, ask, units, step):
+        release, mu = self.answer_of(ask, units, step), mu_of_units(units)
         if isinstance(ask.question, vt.Select):
             self._choice(ask.question.fn.__self__, int(release.value[0]), mu)
         else:
@@ -122,7 +122,7 @@ def rehearsed(seed):
 def vaulted(rows):
     """The real thing: a new dataset with a ledger of its own."""
     data = vt.PrivateData(rows, SCHEMA, name="rows", n_rows_public=M, budget=vt.Budget(60.0, 1e-6), block_rows=8)
-    return lambda ask, mu, step: data.ask(ask.question, mu=mu)
+    return lambda ask, units, step: data.ask(ask.question, mu=mu_of_units(units))
 
 
 @pytest.mark.parametrize("enhanced", [False, True])

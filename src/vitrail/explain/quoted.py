@@ -31,7 +31,7 @@ from ..schema import FloatArray, Numeric, Schema
 from ..solve.curves.reference import reference_rows
 from ..vault import PublicRows, Quote
 from .marginals import seen_marginals
-from .recipe import N_CORNERS, Ask, Conversation, Side, Terms
+from .recipe import N_CORNERS, Ask, Conversation, Side, Terms, mu_of_units
 
 if TYPE_CHECKING:
     from ..results.band_claim import BandClaim
@@ -184,7 +184,8 @@ def stand_in(terms: Terms, n_rows: int, marginals: Marginals | None = None) -> S
     rows = PublicRows(terms.schema.frame(raw), terms.schema, n_rows, terms.target, terms.neighbours, BLOCK_ROWS)
     noise = np.random.default_rng(SEED)
 
-    def answer(ask: Ask, mu: float, step: int) -> Release:
+    def answer(ask: Ask, units: int, step: int) -> Release:
+        mu = mu_of_units(units)
         return rows.scaled(ask.question, mu=mu, delta=terms.delta, n_rows=terms.n_rows_public, noise=noise)
 
     return answer

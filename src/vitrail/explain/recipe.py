@@ -232,8 +232,8 @@ def mu_of_units(units: int) -> float:
     return math.sqrt(units / PICO) * (1 - 2e-15)
 
 
-Side: TypeAlias = Callable[[Ask, float, int], Release]
-"""Answers an ask, given its price mu and its step."""
+Side: TypeAlias = Callable[[Ask, int, int], Release]
+"""Answers an ask, given its price in whole ledger units (``mu_of_units``) and its step."""
 
 
 def drive(recipe: Recipe[R], units: int, answer: Side) -> R:
@@ -242,8 +242,7 @@ def drive(recipe: Recipe[R], units: int, answer: Side) -> R:
     try:
         ask = next(recipe)
         while True:
-            mu = mu_of_units(split.next(ask.share))
-            ask, step = recipe.send(answer(ask, mu, step)), step + 1
+            ask, step = recipe.send(answer(ask, split.next(ask.share), step)), step + 1
     except StopIteration as stop:
         result: R = stop.value
         return result
@@ -297,10 +296,10 @@ class Conversation(Generic[R]):
         reservation = data.reserve(Cost(units), recipe=name, label=self.label)
         booked = Cost()
 
-        def answer(ask: Ask, mu: float, step: int) -> Release:
+        def answer(ask: Ask, step_units: int, step: int) -> Release:
             nonlocal booked
-            label, booked_now = ask.label or self.label, Cost(units)
-            release = data.ask_reserved(reservation, ask.question, mu=mu, booked=booked_now, step=step, label=label)
+            mu, cost, label = mu_of_units(step_units), Cost(step_units), ask.label or self.label
+            release = data.ask_reserved(reservation, ask.question, mu=mu, booked=cost, step=step, label=label)
             booked += release.cost
             return release
 
@@ -380,8 +379,8 @@ class Conversation(Generic[R]):
         """Have the conversation with rows of one's own: the result, and every release it was made of. No ledger."""
         releases: list[Release] = []
 
-        def answer(ask: Ask, mu: float, step: int) -> Release:
-            releases.append(rows.ask(ask.question, mu=mu, delta=self.data.delta))
+        def answer(ask: Ask, units: int, step: int) -> Release:
+            releases.append(rows.ask(ask.question, mu=mu_of_units(units), delta=self.data.delta))
             return releases[-1]
 
         result = self.run(Terms.of(self.data, mu), Cost.of_mu(mu).pico_mu_squared, answer)

@@ -1,6 +1,6 @@
 """A classifier that explains itself: several linear maps per class, trained under differential privacy.
 
-The model is that of Harder, Bauer & Park (2020); its formula, gradient and bound stand in ``vault/map_gradients.py``, the
+The model is that of Harder, Bauer & Park (2020); its formula, gradient and bound stand in ``training/map_gradients.py``, the
 price of a run in ``vault/training.py``. This file is the face: a scikit-learn estimator.
 """
 

@@ -1,7 +1,7 @@
 """Choosing settings on private rows, with the looks paid for.
 
 *The looks* are one fixed block: k candidates trained on some rows, the winner drawn by how many of the others each gets
-right (``vault/training_choice.py`` has the argument and the price). They cost ``share`` of the model's epsilon and delta.
+right (``training/choice.py`` has the argument and the price). They cost ``share`` of the model's epsilon and delta.
 
 *The last run* trains the winner's settings on all rows with the rest. The two add up (basic composition) to the epsilon and
 delta that were given. Both prices are numbers of the plan: candidates differ in nothing that a price depends on.

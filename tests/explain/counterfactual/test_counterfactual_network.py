@@ -13,7 +13,7 @@ from vitrail.accounting import Cost
 from vitrail.errors import BudgetExceeded, InvalidInput
 from vitrail.explain import counterfactual
 from vitrail.explain.counterfactual import step_question, training
-from vitrail.explain.recipe import Terms, drive
+from vitrail.explain.recipe import Terms, drive, mu_of_units
 from vitrail.solve.counterfactual.codes import MOST_FEATURES, TRAINING_STEPS, NetworkCode, first_code, weights_on_grid
 from vitrail.vault import PublicRows, rehearse
 
@@ -120,9 +120,11 @@ def trained(rows, scale, mu, **options):
     public = PublicRows(frame(rows), SCHEMA, len(rows))
     terms = Terms("rows", SCHEMA, None, len(rows), "add-remove", 1e-6, mu)
     recipe = training(terms, FEATURES, scale, **options)
-    return drive(
-        recipe, Cost.of_mu(mu).pico_mu_squared, lambda ask, price, step: public.ask(ask.question, mu=price, delta=1e-6)
-    )
+
+    def answer(ask, units, step):
+        return public.ask(ask.question, mu=mu_of_units(units), delta=1e-6)
+
+    return drive(recipe, Cost.of_mu(mu).pico_mu_squared, answer)
 
 
 def test_prices_add_up_to_what_was_asked():
