@@ -238,10 +238,7 @@ def open_existing_ledger(where: str) -> SqlLedger:
     """A ledger that is there already: looking at a bill must not create one."""
     from ..ledger import SqlLedger
 
-    if "://" not in where:
-        existing(Path(where), "ledger")
-        return SqlLedger(Path(where), must_exist=True)
-    return SqlLedger(where, must_exist=True)
+    return SqlLedger(where if "://" in where else existing(Path(where), "ledger"), must_exist=True)
 
 
 def one_account(ledger: SqlLedger, account: str | None) -> str:

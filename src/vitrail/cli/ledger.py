@@ -57,11 +57,8 @@ def _statement_lines(statement: Statement) -> Iterator[str]:
             f"delta {rounded_up(spent[1])} spent, {rounded_down(left[1])} left"
         )
     for line in statement.analysts:
-        if line.cap is not None and line.remaining_epsilon is not None:
-            spent_of_cap, fits = (
-                f"{rounded_up(line.spent_epsilon)} of {rounded_up(line.cap.epsilon)}",
-                line.remaining_epsilon,
-            )
+        if line.cap is not None and (fits := line.remaining_epsilon) is not None:
+            spent_of_cap = f"{rounded_up(line.spent_epsilon)} of {rounded_up(line.cap.epsilon)}"
             yield f"  analyst    {line.analyst}: epsilon {spent_of_cap}, up to {rounded_down(fits)} still fits"
     for part in statement.parts:
         name, spent_on = str(part.part).removeprefix("part "), rounded_up(part.spent_epsilon)
@@ -90,12 +87,12 @@ def verify(
     else:
         print_lines(*verdict.problems)
         for walked in verdict.accounts:
-            counted = f"{_entries(walked.n_entries)}, {_counted(walked.n_questions, 'question')}"
+            counted = f"{_counted(walked.n_entries, 'entry')}, {_counted(walked.n_questions, 'question')}"
             print_lines(
                 f"Account {walked.account!r}: {counted}, {_counted(walked.n_releases, 'release')}, head {walked.head}",
                 "  This user has no record of it outside the ledger: an older copy in its place would not be noticed."
                 if walked.recorded is None
-                else f"  This user's record outside the ledger knows {_entries(walked.recorded)} of it.",
+                else f"  This user's record outside the ledger knows {_counted(walked.recorded, 'entry')} of it.",
             )
         problems = _counted(len(verdict.problems), "problem")
         print_lines("The ledger holds." if verdict.ok else f"The ledger does not hold: {problems}.")
@@ -118,7 +115,7 @@ def backup(
     with closing(open_existing_ledger(ledger)) as opened:
         copied = opened.backup(destination, overwrite=overwrite)
     for account in copied.accounts:
-        print_lines(f"Account {account.account!r}: {_entries(account.n_entries)}, head {account.head}")
+        print_lines(f"Account {account.account!r}: {_counted(account.n_entries, 'entry')}, head {account.head}")
     print_lines(f"The copy {destination} holds what the ledger held.")
 
 
@@ -202,9 +199,6 @@ def _time(time_utc: str) -> str:
     return time_utc[:19].replace("T", " ")
 
 
-def _entries(number: int) -> str:
-    return f"{number} {'entry' if number == 1 else 'entries'}"
-
-
 def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+    several = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
+    return f"{number} {what if number == 1 else several}"

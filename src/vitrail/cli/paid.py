@@ -22,7 +22,7 @@ from ..results.counterfactuals import Counterfactuals
 from ..results.marginals import Marginals
 from ..schema import Level, Numeric, Schema
 from . import declarations as told
-from .answering import STILL_PAID, Order, fulfil, print_quote, tag_of
+from .answering import STILL_PAID, Order, fulfil, print_quote
 from .inputs import class_of, one_account, open_existing_ledger, points_of, weight_of
 from .printing import attribution_figure, check_writable, counterfactual_figure, print_lines, print_table, write_file
 
@@ -101,8 +101,7 @@ def quote(
     nobody = told.DataOptions(**vars(public), data=Path("quote"))
     budget = Budget(price.epsilon or 1.0, public.delta_or_default) if known is None else known.budget
     explainer = order.explainer(nobody.private_data({column: [] for column in schema}, schema, budget, "memory"))
-    quoted = explainer.quote(epsilon=price.epsilon, half_width=price.half_width)
-    print_quote(order, explainer, quoted, None if known is None else tag_of(quoted, nobody, known), as_json=as_json)
+    print_quote(order, explainer, nobody, price, known, as_json=as_json)
 
 
 def _agreed(public: told.PublicOptions, known: Statement) -> told.PublicOptions:

@@ -42,7 +42,6 @@ from .entries import RawEntry, canonical_json, cost_from_json
 
 if TYPE_CHECKING:
     from .book import Book
-    from .tables import AccountRow
 
 try:
     import fcntl
@@ -97,12 +96,6 @@ class HighWater:
             raise LedgerCorrupted("it is no record of an account")
         values: dict[str, Any] = {name: value for name, value in fields.items() if name != "format"}
         return cls(**{**values, "spent": cost_from_json(fields["spent"]), "data": tuple(map(str, values["data"]))})
-
-
-def mark_of(row: AccountRow, opening: str, ledger: str, data: str | None = None) -> HighWater:
-    """The record of an account as it was committed."""
-    known = () if data is None else (data,)
-    return HighWater(row.account, opening, row.seq, row.head, row.spent, row.budget.question_delta, ledger, known)
 
 
 def state_folder() -> Path | None:

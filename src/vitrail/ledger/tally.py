@@ -180,7 +180,8 @@ class Tally:
             return held
         return None
 
-    def _finished(self, entry: Entry, state: State = "finished") -> None:
+    def _finished(self, entry: Entry) -> None:
+        state: State = "freed" if entry.kind == "freed" else "finished"
         of = entry.body["of"]
         held = self.reservations.get(of) if isinstance(of, int) else None
         if held is None:
@@ -194,8 +195,7 @@ class Tally:
         if told != (held.held, held.held_of_cap):
             raise LedgerCorrupted(f"it gives back {told}, and reservation {of} held {(held.held, held.held_of_cap)}")
 
-    def _freed(self, entry: Entry) -> None:
-        self._finished(entry, "freed")
+    _freed = _finished
 
     def _kept(self, entry: Entry) -> None:
         name = self._analyst_name(entry), str(entry.body["name"])
