@@ -206,7 +206,7 @@ def csv_columns(path: Path, what: str, *, strict: bool, wanted: Sequence[str] | 
     """
     try:
         with path.open(encoding="utf-8-sig", errors="replace") as lines:
-            header = _cells(next(lines, "")) or []
+            header = _cells(next(lines, ""))
             if not all(header) or len(set(header)) < max(1, len(header)):
                 raise InvalidInput(f"{what} {str(path)!r} must begin with a line of distinct column names")
             kept = [place for place, name in enumerate(header) if wanted is None or name in wanted]
@@ -215,23 +215,24 @@ def csv_columns(path: Path, what: str, *, strict: bool, wanted: Sequence[str] | 
                 if not line.strip():
                     continue
                 cells = _cells(line)
-                fits = cells is not None and len(cells) == len(header)
+                fits = len(cells) == len(header)
                 if strict and not fits:
                     raise InvalidInput(
                         f"line {number} of {what} {str(path)!r} has not {len(header)} cells, as its header has"
                     )
                 for place in kept:
-                    columns[header[place]].append(cells[place] if cells is not None and fits else None)
+                    columns[header[place]].append(cells[place] if fits else None)
     except OSError as error:
         raise InvalidInput(f"{what} {str(path)!r} cannot be read: {error.strerror}") from error
     return columns
 
 
-def _cells(line: str) -> list[str] | None:
+def _cells(line: str) -> list[str]:
+    """The cells of a line; none where it cannot be read."""
     try:
         return next(csv.reader((line,), skipinitialspace=True), [])
     except csv.Error:
-        return None
+        return []
 
 
 def open_existing_ledger(where: str) -> SqlLedger:

@@ -203,14 +203,12 @@ def _longer(before: HighWater, mark: HighWater) -> HighWater:
 
 def _read(file: Path) -> HighWater | None:
     try:
-        text = file.read_text(encoding="utf-8")
+        return HighWater.from_json(json.loads(file.read_text(encoding="utf-8")))
     except FileNotFoundError:
         return None
     except OSError as error:
         _warn_unwatched(file.parent, str(error.strerror))
         return None
-    try:
-        return HighWater.from_json(json.loads(text))
     except (ValueError, LedgerCorrupted) as error:
         raise LedgerError(
             f"The record {file} of how far an account has come cannot be read. Delete it if you know that this ledger is "

@@ -21,8 +21,8 @@ from .tables import AnalystRow, ChargeRow, PartRow, ReservationRow, SightingRow,
 TallyRow: TypeAlias = AnalystRow | PartRow | SightingRow | ReservationRow | ChargeRow
 
 
-Recorded: TypeAlias = tuple[int, JsonValue, JsonValue]
-"""Of stored bytes: the number of the entry that records them, their SHA-256 and their size."""
+Recorded: TypeAlias = tuple[int, dict[str, JsonValue]]
+"""Of stored bytes: the number of the entry that records them, and what it says about them (``content_to_json``)."""
 
 
 @dataclass(slots=True)
@@ -122,7 +122,7 @@ class Tally:
             raise LedgerCorrupted(f"it stores a release for entry {of}, which is no charge")
         if of in self.releases:
             raise LedgerCorrupted(f"it stores a second release for charge {of}")
-        self.releases[of] = entry.seq, entry.body["sha256"], entry.body["size"]
+        self.releases[of] = entry.seq, {name: entry.body[name] for name in ("sha256", "size")}
         self.sightings.add((of, self.charges[of].analyst))
 
     def _replayed(self, entry: Entry) -> None:
@@ -198,8 +198,8 @@ class Tally:
     _freed = _finished
 
     def _kept(self, entry: Entry) -> None:
-        name = self._analyst_name(entry), str(entry.body["name"])
-        self.kept[name] = entry.seq, entry.body["sha256"], entry.body["size"]
+        key = self._analyst_name(entry), str(entry.body["name"])
+        self.kept[key] = entry.seq, {name: entry.body[name] for name in ("sha256", "size")}
 
     def _part(self, entry: Entry) -> Part | None:
         """The part that was charged. One that cannot be believed counts as the whole data, which is never too little."""
