@@ -184,7 +184,7 @@ def test_several_points_are_one_batch(run, folder: Path) -> None:  # type: ignor
         ({"target": "incme"}, "target is 'incme'"),
         ({"schema": "schema.jsn"}, "Did you mean 'schema.json'?"),
         ({"data": "peple.parquet"}, "Did you mean 'people.parquet'?"),
-        ({"neighbours": "replace"}, "choose one of"),
+        ({"neighbours": "replace"}, "choose 'add-remove' or 'replace-one'. Did you mean 'replace-one'?"),
         ({"ledger": "memory"}, "would forget the bill"),
         ({"output_file": "e.pdf"}, "must end in .png, .html or .json"),
         ({"output_file": "nowhere/e.json"}, "there is no folder 'nowhere'"),

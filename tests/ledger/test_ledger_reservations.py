@@ -44,7 +44,7 @@ def test_a_reservation_counts_as_spent_at_once(adult):
     assert statement.n_questions == 0
     (line,) = statement.reservations
     assert (line.seq, line.analyst, line.recipe, line.label, line.part) == (2, "alice", RECIPE, "a report", None)
-    assert (line.reserved, line.booked) == (units(3000), Cost())
+    assert (line.reserved, line.booked, line.held) == (units(3000), Cost(), units(3000))
     assert line.time_utc == statement.entries[1].time_utc
     assert json.loads(json.dumps(statement.to_json()))["reservations"][0]["recipe"] == RECIPE
     assert adult.verify().ok
@@ -71,7 +71,7 @@ def test_what_is_booked_moves_no_total_and_what_is_not_is_given_back(adult):
     first, _ = step(adult, made, 0, 1000)
     assert spent(adult) == spent(adult, "alice") == units(3000)
     (line,) = adult.statement("adult").reservations
-    assert (line.reserved, line.booked) == (units(3000), first.cost)
+    assert (line.booked, line.held) == (first.cost, first.cost.left_of(units(3000)))
     second, _ = step(adult, made, 1, 500)
     booked = first.cost + second.cost
     assert adult.finish(made) == booked.left_of(units(3000))

@@ -132,6 +132,11 @@ class ReservationLine:
     delta: float
 
     @property
+    def held(self) -> Cost:
+        """What would be given back if it were freed now."""
+        return self.booked.left_of(self.reserved)
+
+    @property
     def reserved_epsilon(self) -> float:
         """Epsilon of what was set aside, as one question."""
         return question_epsilon(self.reserved, self.delta)
