@@ -51,7 +51,7 @@ def assert_not_calibrated(text: str) -> None:
 
 
 def pictures_of(e: vt.Attribution) -> list[str]:
-    figures = [e.plot.bar(), e.plot.bars([0]), e.plot.waterfall(style="vitrail")]
+    figures = [e.plot.bar(), e.plot.bars([0]), e.plot.waterfall()]
     return [figure_svg(figure).decode() for figure in figures]
 
 

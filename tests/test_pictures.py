@@ -231,8 +231,6 @@ def test_pixels_explain_too_and_a_digest_tells_pictures_apart() -> None:
     assert len({one.digest() for one in (*patches, picture, vt.Picture((28, 28)))}) == 4
     with pytest.raises(InvalidInput, match="the picture that the explanation was made with"):
         e.plot.image(patches[0])
-    with pytest.raises(InvalidInput, match="leave them away"):
-        e.plot.image(picture, superpixels=patches[0].region_of_pixels)
 
 
 @pytest.mark.usefixtures("planted_noise")

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from vitrail.accounting import ADD_REMOVE, REPLACE_ONE, block_epsilon, epsilon_of
+from vitrail.accounting import block_epsilon, epsilon_of
 from vitrail.vault import noise_for
 
 
@@ -31,11 +31,11 @@ def test_without_sampling_a_block_is_a_gaussian(noise_multiplier: float, steps: 
 def test_replacing_a_row_costs_at_least_as_much_as_adding_one(
     noise_multiplier: float, sampling_rate: float, steps: int
 ) -> None:
-    add_remove = block_epsilon(noise_multiplier, sampling_rate, steps, 1e-6, ADD_REMOVE)
-    assert block_epsilon(noise_multiplier, sampling_rate, steps, 1e-6, REPLACE_ONE) >= add_remove > 0
+    add_remove = block_epsilon(noise_multiplier, sampling_rate, steps, 1e-6, "add-remove")
+    assert block_epsilon(noise_multiplier, sampling_rate, steps, 1e-6, "replace-one") >= add_remove > 0
 
 
-@pytest.mark.parametrize("neighbours", [ADD_REMOVE, REPLACE_ONE])
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
 def test_the_noise_found_is_enough_and_not_much_more(neighbours: str) -> None:
     found = noise_for(2.0, 1e-5, 0.1, 100, neighbours)
     assert block_epsilon(found, 0.1, 100, 1e-5, neighbours) <= 2.0

@@ -14,7 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtr, ndtri
 
-from vitrail.accounting import bounded_range_epsilon_of, mu_of_bounded_range, mu_of_pure
+from vitrail.accounting.events import bounded_range_epsilon_of, mu_of_bounded_range, mu_of_pure
 
 EPSILONS = np.concatenate([np.geomspace(1e-3, 1, 13), np.linspace(1.25, 16, 60)])
 ALPHAS = np.concatenate([np.geomspace(1e-9, 1e-2, 200), np.linspace(1e-2, 1 - 1e-6, 800)])

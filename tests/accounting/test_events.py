@@ -15,8 +15,8 @@ from vitrail.accounting import (
     UnknownEvent,
     event_from_json,
     event_to_json,
-    mu_of_bounded_range,
 )
+from vitrail.accounting.events import mu_of_bounded_range
 
 positive = st.floats(1e-9, 1e9)
 events = st.one_of(

@@ -7,8 +7,7 @@ from dp_accounting import gaussian_mechanism
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from vitrail.accounting import delta_of, epsilon_of, mu_of
-from vitrail.accounting.gdp import LARGEST_MU, RELATIVE_ERROR, SMALLEST_MU
+from vitrail.accounting.gdp import LARGEST_MU, RELATIVE_ERROR, SMALLEST_MU, delta_of, epsilon_of, mu_of
 
 log10_mu = st.floats(-6, 2)
 log10_delta = st.floats(-15, -1)

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vitrail.accounting import Cost, delta_of, epsilon_of
+from vitrail.accounting import Cost, epsilon_of
+from vitrail.accounting.gdp import delta_of
 from vitrail.errors import InvalidInput, VitrailError
 from vitrail.guarantee import Budget, Guarantee, check_neighbours, question_mu
 

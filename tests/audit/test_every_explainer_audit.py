@@ -55,7 +55,7 @@ def test_a_person_is_told_as_well_as_was_paid_for():
 def test_too_little_noise_in_a_conversation_is_caught(monkeypatch):
     real = bounded_sum.sigma_for
     monkeypatch.setattr(bounded_sum, "sigma_for", lambda sensitivity, mu: real(sensitivity / 2, mu))
-    found = audited(vt.marginals(data(), bins=4), mu=None, epsilon=vt.Guarantee.of_mu(MU, 1e-6).epsilon)
+    found = audited(vt.MarginalsExplainer(data(), bins=4), mu=None, epsilon=vt.Guarantee.of_mu(MU, 1e-6).epsilon)
     assert found.claimed_mu == pytest.approx(MU, rel=1e-6)
     assert found.refuted, str(found)
 

@@ -50,7 +50,7 @@ MODEL = vt.Model(jagged, range=(0, 1), name="jagged")
 def reference():
     """From marginals without noise, so that every run attacks the same rows."""
     data = vt.PrivateData(CROWD, SCHEMA, name="crowd", target="t", n_rows_public=300, budget=vt.Budget(1e4, 1e-6))
-    with mock.patch("vitrail.vault.questions.bounded_sum.rounded_gaussian", lambda sigma, size: np.zeros(size, np.int64)):
+    with mock.patch("vitrail.vault.questions.question.rounded_gaussian", lambda sigma, size: np.zeros(size, np.int64)):
         marginals = vt.marginals(data, mu=5.0, bins=10)
     return Reference(FEATURES, MODEL, marginals, 300.0)
 

@@ -89,35 +89,9 @@ def test_shap_plots_run(plot: str) -> None:
         plt.close("all")
 
 
-def test_the_waterfall_by_shap_leaves_pyplot_as_it_was() -> None:
-    import matplotlib.pyplot as plt
-
-    mine = plt.figure()
-    plt.ion()
-    try:
-        figure = MADE.plot.waterfall(1)
-        assert plt.get_fignums() == [mine.number]
-        assert plt.gcf() is mine
-        assert not mine.axes
-        assert plt.isinteractive()
-    finally:
-        plt.ioff()
-        plt.close(mine)
-    texts = [label.get_text() for axes in figure.axes for label in axes.get_yticklabels()]
-    assert any("age" in text for text in texts)
-    figure.canvas.draw()
-
-
 def test_without_shap_the_waterfall_is_our_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "shap", None)
     figure = MADE.plot.waterfall()
     assert figure.axes[0].get_title(loc="left").startswith("from base value 0.300")
     with pytest.raises(InvalidInput, match=r"shap is not installed.*vitrail\[shap\]"):
         MADE.to_shap()
-    with pytest.raises(InvalidInput, match="shap is not installed"):
-        MADE.plot.waterfall(style="shap")
-
-
-def test_styles_are_named() -> None:
-    with pytest.raises(InvalidInput, match="style is 'pretty'"):
-        MADE.plot.waterfall(style="pretty")

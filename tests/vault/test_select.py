@@ -13,7 +13,7 @@ from scipy.special import ndtr, ndtri
 
 import vitrail as vt
 from error_rates import count_bounds
-from vitrail.accounting import mu_of_bounded_range
+from vitrail.accounting.events import mu_of_bounded_range
 from vitrail.errors import InvalidInput
 from vitrail.vault import rehearse
 from vitrail.vault.questions.select import WEIGHT_BITS, exp_minus, selection_weights

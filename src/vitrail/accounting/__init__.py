@@ -2,8 +2,6 @@
 
 from .cost import NOTHING, Basis, Cost, JsonValue, Spending, dearest, exposure
 from .events import (
-    ADD_REMOVE,
-    REPLACE_ONE,
     Event,
     FixedBlock,
     GaussianSum,
@@ -13,15 +11,11 @@ from .events import (
     bounded_range_epsilon_of,
     event_from_json,
     event_to_json,
-    mu_of_bounded_range,
-    mu_of_pure,
 )
-from .gdp import delta_of, epsilon_of, mu_of, rounded_down, rounded_up
+from .gdp import epsilon_of, mu_of, rounded_down, rounded_up
 
 __all__ = [
-    "ADD_REMOVE",
     "NOTHING",
-    "REPLACE_ONE",
     "Basis",
     "Cost",
     "Event",
@@ -34,14 +28,11 @@ __all__ = [
     "block_epsilon",
     "bounded_range_epsilon_of",
     "dearest",
-    "delta_of",
     "epsilon_of",
     "event_from_json",
     "event_to_json",
     "exposure",
     "mu_of",
-    "mu_of_bounded_range",
-    "mu_of_pure",
     "rounded_down",
     "rounded_up",
 ]

@@ -171,12 +171,8 @@ def bounded_range_epsilon_of(mu: float) -> float:
     return 2 * log_odds * (1 - 1e-12)
 
 
-ADD_REMOVE = "add-remove"
-REPLACE_ONE = "replace-one"
-
-
 def block_epsilon(
-    noise_multiplier: float, sampling_rate: float, steps: int, delta: float, neighbours: str = ADD_REMOVE
+    noise_multiplier: float, sampling_rate: float, steps: int, delta: float, neighbours: str = "add-remove"
 ) -> float:
     """Epsilon of ``steps`` Poisson-sampled Gaussian sums at ``delta``.
 
@@ -202,8 +198,8 @@ def block_epsilon(
     from dp_accounting import pld
 
     relation = {
-        ADD_REMOVE: dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE,
-        REPLACE_ONE: dp_accounting.NeighboringRelation.REPLACE_ONE,
+        "add-remove": dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE,
+        "replace-one": dp_accounting.NeighboringRelation.REPLACE_ONE,
     }[neighbours]
     step = dp_accounting.PoissonSampledDpEvent(sampling_rate, dp_accounting.GaussianDpEvent(noise_multiplier))
     accountant = pld.PLDAccountant(relation)

@@ -68,7 +68,7 @@ def explainer(
     >>> import vitrail as vt
     >>> schema = vt.Schema({"x": vt.Numeric(0, 1)})
     >>> data = vt.PrivateData({"x": []}, schema, name="nobody", n_rows_public=2, budget=vt.Budget(9, 1e-6), ledger="memory")
-    >>> vt.audit.explainer(vt.marginals(data, bins=2), {"x": [0.2]}, {"x": [0.2, 0.9]}, mu=2.0, draws=1000).verdict
+    >>> vt.audit.explainer(vt.MarginalsExplainer(data, bins=2), {"x": [0.2]}, {"x": [0.2, 0.9]}, mu=2.0, draws=1000).verdict
     'not refuted'
     """
     talk = audited.conversation() if isinstance(audited, GlobalExplainer) else audited

@@ -21,7 +21,7 @@ from decimal import ROUND_FLOOR, Decimal
 import numpy as np
 from sklearn.base import clone
 
-from ..accounting import ADD_REMOVE, Cost, rounded_down, rounded_up
+from ..accounting import Cost, rounded_down, rounded_up
 from ..errors import BudgetExceeded, InvalidInput
 from ..guarantee import Guarantee
 from ..vault import JUDGING_SHARE, MapChoice, PrivateData, check_device, choose_run, noise_for
@@ -164,7 +164,7 @@ def _chosen_in_the_vault(
 
 
 def _planned_looks(
-    tried: Sequence[LocallyLinearClassifier], n_features: int, n_classes: int, n_rows: int, neighbours: str = ADD_REMOVE
+    tried: Sequence[LocallyLinearClassifier], n_features: int, n_classes: int, n_rows: int, neighbours: str = "add-remove"
 ) -> MapChoice:
     """All the looks, with the noise that makes k runs cost what the looks may."""
     sizes = n_features, n_classes, max(1, round(n_rows * (1 - JUDGING_SHARE)))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from operator import index
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -33,7 +32,7 @@ PER_POINT = ("values", "base_values", "outputs", "lower", "upper", "coefficients
 
 
 class NoSuchPoint(InvalidInput, IndexError):
-    """A place that the explanation does not have."""
+    """A point that the explanation does not have."""
 
 
 class Contribution(NamedTuple):
@@ -155,37 +154,28 @@ class Attribution(Banded, stored_as="attribution/1", of="values"):
     def __len__(self) -> int:
         return len(self.points)
 
-    def __getitem__(self, place: int | slice | Sequence[int] | NDArray[np.generic]) -> Attribution:
+    def __getitem__(self, point: int | slice | Sequence[int] | NDArray[np.generic]) -> Attribution:
         """The explanation of one point, or of several; promise and price remain those of the whole."""
-        places = self._places(place)
-        if not places:
-            raise InvalidInput(f"{place!r} picks none of the {len(self)} points; pick at least one")
-
+        if isinstance(point, slice):
+            rows = list(range(len(self))[point])
+        elif isinstance(point, np.ndarray) and point.dtype == np.bool_ and point.shape == (len(self),):
+            rows = np.flatnonzero(point).tolist()
+        else:
+            rows = [self._row(number) for number in (point if isinstance(point, list | tuple | np.ndarray) else [point])]
+        if not rows:
+            raise InvalidInput(f"{point!r} picks none of the {len(self)} points; pick at least one")
         numbers = {name: getattr(self, name) for name in PER_POINT}
-        picked: dict[str, Any] = {name: None if given is None else given[places] for name, given in numbers.items()}
-        return replace(self, points=tuple(self.points[place] for place in places), **picked)
+        picked: dict[str, Any] = {name: None if given is None else given[rows] for name, given in numbers.items()}
+        return replace(self, points=tuple(self.points[row] for row in rows), **picked)
 
     def __iter__(self) -> Iterator[Attribution]:
-        return (self[place] for place in range(len(self)))
+        return (self[row] for row in range(len(self)))
 
-    def _places(self, place: int | slice | Sequence[int] | NDArray[np.generic]) -> list[int]:
-        if isinstance(place, slice):
-            return list(range(len(self))[place])
-        if isinstance(place, np.ndarray) and place.dtype == np.bool_ and place.shape == (len(self),):
-            return [int(one) for one in np.flatnonzero(place)]
-        if isinstance(place, list | tuple | np.ndarray):
-            return [self.place(one) for one in place]
-        return [self.place(place)]
-
-    def place(self, point: object) -> int:
+    def _row(self, point: object) -> int:
         """The number of a point, counted from the end where it is negative; an error if there is none."""
-        try:
-            number = -1 - len(self) if isinstance(point, bool | np.bool_) else index(point)  # type: ignore[arg-type]
-        except TypeError:
-            number = -1 - len(self)
-        if not -len(self) <= number < len(self):
+        if isinstance(point, bool) or not isinstance(point, int | np.integer) or not -len(self) <= point < len(self):
             raise NoSuchPoint(f"point is {point!r}; this explanation has {len(self)}, numbered from 0 to {len(self) - 1}")
-        return number % len(self)
+        return int(point) % len(self)
 
     # --- numbers -----------------------------------------------------------------------------------------------------
 
@@ -203,7 +193,7 @@ class Attribution(Banded, stored_as="attribution/1", of="values"):
 
     def top(self, k: int = 5, point: int = 0) -> list[Contribution]:
         """The ``k`` largest contributions at a point, by size; fewer where there are fewer columns."""
-        row = self.place(point)
+        row = self._row(point)
         order = sorted(range(len(self.columns)), key=lambda j: -abs(self.values[row, j]))
         ends = [[None] * len(self.columns) if band is None else band[row].tolist() for band in (self.lower, self.upper)]
         lines = zip(self.columns, self.values[row].tolist(), *ends, self._shown(row), strict=True)
@@ -219,7 +209,7 @@ class Attribution(Banded, stored_as="attribution/1", of="values"):
             raise InvalidInput(
                 f"this explanation (method {self.method!r}) has no noise bands, so nothing is known of its signs"
             )
-        return tuple(one.column for one in self.top(len(self.columns), point) if one.certain)
+        return tuple(top.column for top in self.top(len(self.columns), point) if top.certain)
 
     def frame(self) -> Frame:
         """One line per point and column, as columns that any data frame library takes: ``pandas.DataFrame(e.frame())``."""
@@ -235,27 +225,23 @@ class Attribution(Banded, stored_as="attribution/1", of="values"):
             "output": np.repeat(self.outputs, width),
         }
 
-    def to_shap(self, *, escape_dollars: bool = False) -> shap.Explanation:
+    def to_shap(self) -> shap.Explanation:
         """The explanation as shap knows it, for ``shap.plots``; noise bands are its bounds.
 
         Columns of texts are numbered in ``data``, which serves to colour dots; ``display_data`` has what the points have.
-        ``escape_dollars`` keeps matplotlib from reading names as formulas.
         """
         try:
             import shap
         except ImportError as error:
             raise InvalidInput("shap is not installed; install it with: pip install 'vitrail[shap]'") from error
 
-        def text(value: object) -> object:
-            return value.replace("$", r"\$") if escape_dollars and isinstance(value, str) else value
-
         given = [[point[name] for name in self.columns] for point in self.points]
         return shap.Explanation(
             values=self.values.copy(),
             base_values=self.base_values.copy(),
             data=np.column_stack([_numbered(column) for column in zip(*given, strict=True)]),
-            display_data=np.array([[text(value) for value in row] for row in given], dtype=object),
-            feature_names=[str(text(name)) for name in self.columns],
+            display_data=np.array(given, dtype=object),
+            feature_names=list(self.columns),
             # shap draws a bound as a distance from the value, and cannot draw a negative one.
             lower_bounds=None if self.lower is None else np.minimum(self.lower, self.values),
             upper_bounds=None if self.upper is None else np.maximum(self.upper, self.values),

@@ -72,7 +72,8 @@ class Stored:
     """What a file can hold: a frozen dataclass of released numbers and public facts.
 
     Subclasses name their format, ``class Curve(Result, stored_as="curve/1")``, and declare their fields; how these are
-    written and checked follows from their types (``results.codec``). Two are equal when their files are.
+    written and checked follows from their types (``results.codec``). A ``check_read`` is called after reading: it refuses
+    what the constructor accepts and a stranger's file should not hold. Two are equal when their files are.
     """
 
     FORMAT: ClassVar[str]
@@ -81,9 +82,6 @@ class Stored:
         super().__init_subclass__(**options)
         if stored_as:
             cls.FORMAT = f"vitrail-{stored_as}"
-
-    def check_read(self) -> None:
-        """Refuse what the constructor accepts and a stranger's file should not hold; called after reading."""
 
     def to_bytes(self) -> bytes:
         """The file, as ``save`` writes it; the same result gives the same bytes."""

@@ -36,7 +36,7 @@ def frozen_numbers(numbers: object, shape: tuple[int | None, ...], what: str) ->
         raise InvalidInput(f"{what} of an explanation have shape {array.shape}; they must have shape ({wanted_shape})")
     copy = np.array(array, dtype=np.float64, order="C")
     if not np.isfinite(copy).all():
-        where = tuple(int(place) for place in np.argwhere(~np.isfinite(copy))[0])
+        where = tuple(int(index) for index in np.argwhere(~np.isfinite(copy))[0])
         raise InvalidInput(f"{what} of an explanation hold {copy[where]} at {where}; every number must be finite")
     copy.flags.writeable = False
     return copy
@@ -52,22 +52,22 @@ def rising_numbers(numbers: object, what: str) -> Floats:
 
 def checked_names(names: Iterable[str], what: str) -> tuple[str, ...]:
     """The names, if they are different texts."""
-    found = checked_texts(names, what)
-    if len(set(found)) < len(found):
-        twice = next(name for name in found if found.count(name) > 1)
+    texts = checked_texts(names, what)
+    if len(set(texts)) < len(texts):
+        twice = next(name for name in texts if texts.count(name) > 1)
         raise InvalidInput(f"{what} of an explanation name {twice!r} twice; every name must be different")
-    return found
+    return texts
 
 
 def checked_texts(texts: Iterable[str], what: str) -> tuple[str, ...]:
     """The texts, if they are texts, and several rather than one."""
     if isinstance(texts, str):
         raise InvalidInput(f"{what} of an explanation are {texts!r}; give a list, such as [{texts!r}]")
-    found = tuple(texts)
-    for text in found:
+    several = tuple(texts)
+    for text in several:
         if not isinstance(text, str):
             raise InvalidInput(f"{what} of an explanation hold {text!r}; every one must be a text")
-    return tuple(str(text) for text in found)
+    return tuple(str(text) for text in several)
 
 
 def plain_points(points: Sequence[Mapping[str, object]], columns: tuple[str, ...]) -> tuple[dict[str, PlainValue], ...]:

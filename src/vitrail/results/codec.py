@@ -83,7 +83,7 @@ def stored_fields(kind: Any) -> Mapping[str, Any]:
 @cache
 def _stored_fields(kind: Any) -> Mapping[str, Any]:
     hints = get_type_hints(kind)
-    return MappingProxyType({one.name: hints[one.name] for one in fields(kind) if one.compare})
+    return MappingProxyType({declared.name: hints[declared.name] for declared in fields(kind) if declared.compare})
 
 
 def _checked(kind: type[T], value: JsonValue, members: Members, what: str) -> T:
@@ -111,8 +111,8 @@ def _write(kind: Any, value: Any, members: Members, name: str) -> JsonValue:
         kinds = args[:1] * len(value) if Ellipsis in args else args
         return [_write(*pair, members, f"{name}-{i}") for i, pair in enumerate(zip(kinds, value, strict=True))]
     if origin in (Mapping, dict):
-        made = {key: _write(args[1], one, members, f"{name}-{i}") for i, (key, one) in enumerate(value.items())}
-        return made if args[0] is str else [[_write(args[0], key, members, ""), one] for key, one in made.items()]
+        made = {key: _write(args[1], entry, members, f"{name}-{i}") for i, (key, entry) in enumerate(value.items())}
+        return made if args[0] is str else [[_write(args[0], key, members, ""), entry] for key, entry in made.items()]
     if kind is Cost:
         # Whole numbers beyond 2**53 are written as text: other languages' readers would round them.
         return dict(zip(_COSTS, (value.pico_mu_squared, value.pico_epsilon, str(value.quecto_delta)), strict=True))
@@ -120,7 +120,7 @@ def _write(kind: Any, value: Any, members: Members, name: str) -> JsonValue:
         written: JsonValue = value.to_json()
     elif is_dataclass(kind):
         types = stored_fields(kind)
-        written = {one: _write(types[one], getattr(value, one), members, _join(name, one)) for one in types}
+        written = {own: _write(types[own], getattr(value, own), members, _join(name, own)) for own in types}
     elif isinstance(value, Enum):
         written = value.value
     else:  # what NumPy calls a number becomes a plain one
@@ -160,7 +160,7 @@ def _read(kind: Any, value: JsonValue, members: Members, name: str) -> Any:
         return _read_array(kind, value, members, name)
     if origin is tuple:
         listed = _listed(value, name)
-        if Ellipsis in args and args[0] is str and all(type(one) is str for one in listed):
+        if Ellipsis in args and args[0] is str and all(type(entry) is str for entry in listed):
             return tuple(listed)  # labels, levels and notes are many
         kinds = args[:1] * len(listed) if Ellipsis in args else args
         if len(kinds) != len(listed):
@@ -170,19 +170,19 @@ def _read(kind: Any, value: JsonValue, members: Members, name: str) -> Any:
         made = _read_mapping(args[0], args[1], value, members, name)
         return made if origin is dict else MappingProxyType(made)
     if kind is Cost:
-        return Cost(**{one: _whole(amount, one) for one, amount in _record(value, name, _COSTS).items()})
+        return Cost(**{unit: _whole(amount, unit) for unit, amount in _record(value, name, _COSTS).items()})
     if _is_own(kind):
         return _read_own(kind, value, name)
     if is_dataclass(kind):
         types = stored_fields(kind)
         record = _record(value, name, types)
         make: Any = kind
-        made = make(**{one: _read(type_, record[one], members, _join(name, one)) for one, type_ in types.items()})
+        made = make(**{own: _read(type_, record[own], members, _join(name, own)) for own, type_ in types.items()})
         if hasattr(made, "check_read"):
             made.check_read()
         return made
     if origin is Literal or issubclass(kind, Enum):
-        choices: Any = args if origin is Literal else [one.value for one in kind]
+        choices: Any = args if origin is Literal else [member.value for member in kind]
         if not isinstance(value, str) or value not in choices:
             raise Unfit(f"{name!r} must be one of {', '.join(map(repr, choices))}")
         return value if origin is Literal else kind(value)
@@ -245,7 +245,7 @@ def _read_mapping(key: Any, kind: Any, value: JsonValue, members: Members, name:
         pairs = [_listed(pair, name) for pair in _listed(value, name)]
     if any(len(pair) != 2 for pair in pairs):
         raise Unfit(f"{name!r} must be pairs of a key and a value")
-    made = {_read(key, one, members, ""): _read(kind, two, members, f"{name}-{i}") for i, (one, two) in enumerate(pairs)}
+    made = {_read(key, k, members, ""): _read(kind, v, members, f"{name}-{i}") for i, (k, v) in enumerate(pairs)}
     if len(made) < len(pairs):
         raise Unfit(f"{name!r} names a key twice")
     return made
@@ -298,9 +298,9 @@ def _record(value: JsonValue, name: str, names: Mapping[str, Any] | tuple[str, .
     called = repr(name) if name else "it"
     if not isinstance(value, dict):
         raise Unfit(f"{called} is no object")
-    for missing in (one for one in names if one not in value):
+    for missing in (field_name for field_name in names if field_name not in value):
         raise Unfit(f"{called} lacks {missing!r}; it may have been cut or edited")
-    for spare in (one for one in value if one not in names):
+    for spare in (field_name for field_name in value if field_name not in names):
         raise Unfit(f"{called} has a field {str(spare)[:60]!r}, which this version does not know")
     return value
 
@@ -323,6 +323,6 @@ def _check_numbers(value: JsonValue, kinds: tuple[type, ...], name: str) -> None
     """Lists of numbers, or of lists of numbers. Texts that read as numbers are none."""
     if not isinstance(value, list):
         raise Unfit(f"{name!r} must be a list of numbers, or of lists of them")
-    if not all(type(one) in kinds for one in value):
-        for one in value:
-            _check_numbers(one, kinds, name)
+    if not all(type(entry) in kinds for entry in value):
+        for entry in value:
+            _check_numbers(entry, kinds, name)

@@ -129,10 +129,10 @@ class Curve(Banded, stored_as="curve/1", of="y"):
     def __call__(self, x: ArrayLike) -> Floats:
         """The curve at other places: linear between numbers, flat beyond the ends; levels must be among its own."""
         if not self.categorical:
-            places = np.asarray(x)
-            if places.dtype.kind not in "biuf" or not np.isfinite(places).all():
+            points = np.asarray(x)
+            if points.dtype.kind not in "biuf" or not np.isfinite(points).all():
                 raise InvalidInput(f"{x!r} is no finite number; this curve runs over numbers")
-            return np.asarray(np.interp(places, np.asarray(self.x), self.y))
+            return np.asarray(np.interp(points, np.asarray(self.x), self.y))
         levels = np.asarray(x, dtype=object)
         heights = dict(zip(self.x, self.y, strict=True))
         for level in levels.ravel():

@@ -91,7 +91,7 @@ class Effects(Result, Mapping[str, Curve], stored_as="effects/1"):
     @property
     def band_claim(self) -> BandClaim:
         """What the bands of all curves and surfaces claim: the weakest claim among them."""
-        return weakest(one.band_claim for one in self._members)
+        return weakest(member.band_claim for member in self._members)
 
     @property
     def band_sentences(self) -> tuple[str, ...]:
@@ -101,13 +101,13 @@ class Effects(Result, Mapping[str, Curve], stored_as="effects/1"):
     @property
     def half_width(self) -> float | None:
         """The median half-width of the bands: over curves and surfaces, of the median of each; None without bands."""
-        widths = [TWO_SIDED_95 * float(np.median(one.std)) for one in self._members if one.std is not None]
+        widths = [TWO_SIDED_95 * float(np.median(member.std)) for member in self._members if member.std is not None]
         return float(np.median(widths)) if widths else None
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader should know, each sentence once: every curve carries its own copy."""
-        return tuple(dict.fromkeys(note for one in self._members for note in one.notes))
+        return tuple(dict.fromkeys(note for member in self._members for note in member.notes))
 
     def frame(self) -> Frame:
         """All curves as one tidy table of columns: ``pandas.DataFrame(effects.frame())``. Surfaces have their own."""

@@ -81,18 +81,18 @@ class Marginals(Result, stored_as="marginals/1"):
 
     def __post_init__(self) -> None:
         self._check_fields("marginals")
-        columns = checked_names((one.name for one in self.bins), "bins")
+        columns = checked_names((cut.name for cut in self.bins), "bins")
         if not columns or set(columns) != set(self.counts) or not (0 <= self.sigma < np.inf and self.n_rows_public >= 0):
             raise InvalidInput("marginals need counts of exactly the columns that have bins, a noise scale and a row count")
-        counts = {one.name: frozen_numbers(self.counts[one.name], (len(one),), "counts") for one in self.bins}
+        counts = {cut.name: frozen_numbers(self.counts[cut.name], (len(cut),), "counts") for cut in self.bins}
         self._fix(counts=MappingProxyType(counts))
 
     @classmethod
     def of_release(cls, release: Release, bins: tuple[Bins, ...], n_rows_public: int) -> Marginals:
         """Cut a released vector into its columns."""
         assert release.sigma is not None
-        ends = np.cumsum([len(one) for one in bins])
-        counts = {one.name: part for one, part in zip(bins, np.split(release.value, ends[:-1]), strict=True)}
+        ends = np.cumsum([len(cut) for cut in bins])
+        counts = {cut.name: part for cut, part in zip(bins, np.split(release.value, ends[:-1]), strict=True)}
         return cls(release.dataset, bins, counts, release.sigma, n_rows_public, release.cost, release.guarantee, release)
 
     def __repr__(self) -> str:
@@ -103,17 +103,17 @@ class Marginals(Result, stored_as="marginals/1"):
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns."""
-        return tuple(one.name for one in self.bins)
+        return tuple(cut.name for cut in self.bins)
 
     @property
     def labels(self) -> Mapping[str, tuple[str, ...]]:
         """The name of every bin, by column."""
-        return MappingProxyType({one.name: one.labels for one in self.bins})
+        return MappingProxyType({cut.name: cut.labels for cut in self.bins})
 
     @property
     def edges(self) -> Mapping[str, Floats]:
         """Where the numeric columns are cut, by column; columns with levels are not here."""
-        return MappingProxyType({one.name: np.array(one.edges) for one in self.bins if one.edges is not None})
+        return MappingProxyType({cut.name: np.array(cut.edges) for cut in self.bins if cut.edges is not None})
 
     @property
     def half_width(self) -> float:
@@ -135,14 +135,14 @@ class Marginals(Result, stored_as="marginals/1"):
     @cached_property
     def total(self) -> float:
         """The estimated number of rows that count, from all columns together."""
-        weights = np.array([1 / len(one) for one in self.bins])
-        totals = np.array([self.counts[one.name].sum() for one in self.bins])
+        weights = np.array([1 / len(cut) for cut in self.bins])
+        totals = np.array([self.counts[cut.name].sum() for cut in self.bins])
         return float(weights @ totals / weights.sum())
 
     @property
     def total_sigma(self) -> float:
         """Standard deviation of the noise on ``total``."""
-        return float(self.sigma / np.sqrt(sum(1 / len(one) for one in self.bins)))
+        return float(self.sigma / np.sqrt(sum(1 / len(cut) for cut in self.bins)))
 
     @cached_property
     def shares(self) -> Mapping[str, Floats]:
@@ -158,8 +158,8 @@ class Marginals(Result, stored_as="marginals/1"):
         """The estimated mean of a numeric column, every value taken as the middle of its bin."""
         middles = self.bins_of(name).midpoints
         near = float(middles @ self.shares[name])
-        found = near + float((middles - near) @ self.counts[name]) / self._mass
-        return float(np.clip(found, middles[0], middles[-1]))
+        estimate = near + float((middles - near) @ self.counts[name]) / self._mass
+        return float(np.clip(estimate, middles[0], middles[-1]))
 
     def mean_sigma(self, name: str) -> float:
         """Standard deviation of the noise on ``mean(name)``, to first order. That of binning is not in it."""
@@ -195,11 +195,11 @@ class Marginals(Result, stored_as="marginals/1"):
 
     def frame(self) -> Frame:
         """One line per bin, as columns that any data frame library takes: ``pandas.DataFrame(found.frame())``."""
-        sizes = [len(one) for one in self.bins]
-        every = [edges if (edges := one.edges) is not None else (np.nan,) * (len(one) + 1) for one in self.bins]
+        sizes = [len(cut) for cut in self.bins]
+        every = [edges if (edges := cut.edges) is not None else (np.nan,) * (len(cut) + 1) for cut in self.bins]
         return {
             "column": np.repeat(np.array(self.columns), sizes),
-            "bin": np.array([label for one in self.bins for label in one.labels]),
+            "bin": np.array([label for cut in self.bins for label in cut.labels]),
             "low": np.concatenate([edges[:-1] for edges in every]),
             "high": np.concatenate([edges[1:] for edges in every]),
             "count": np.concatenate([self.counts[name] for name in self.columns]),

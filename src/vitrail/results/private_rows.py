@@ -97,12 +97,12 @@ class PrivateRows(Result, stored_as="private-rows/1"):
     def __post_init__(self) -> None:
         self._check_fields("private rows")
         names = self.schema.names
-        if tuple(one.name for one in self.bins) != names or not len(names) == len(self.counts) == len(self.groups):
+        if tuple(cut.name for cut in self.bins) != names or not len(names) == len(self.counts) == len(self.groups):
             raise InvalidInput("private rows need bins, counts and groups of exactly the columns of their schema")
         if self.target is not None:
             self.schema.column_index(self.target)
-        counts = tuple(frozen_numbers(c, (len(one),), "counts") for c, one in zip(self.counts, self.bins, strict=True))
-        sizes = [_number_of_groups(group, one) for group, one in zip(self.groups, self.bins, strict=True)]
+        counts = tuple(frozen_numbers(c, (len(cut),), "counts") for c, cut in zip(self.counts, self.bins, strict=True))
+        sizes = [_number_of_groups(group, cut) for group, cut in zip(self.groups, self.bins, strict=True)]
         needed = _linked_pairs(self.links, len(names))
         if set(self.noisy_tables) != needed:
             raise InvalidInput("the tables of private rows must be those of the linked columns")
@@ -152,17 +152,6 @@ class PrivateRows(Result, stored_as="private-rows/1"):
         """The distribution, as sampled, of every linked pair of columns over their groups, parent first."""
         pairs = [(parent, link.child) for link in self.links for parent in link.parents]
         return MappingProxyType({(self.columns[i], self.columns[j]): self._network.table(i, j) for i, j in pairs})
-
-    def group_labels(self, name: str) -> tuple[str, ...]:
-        """What each group of a column holds, in words."""
-        place = self.schema.column_index(name)
-        bins, groups = self.bins[place], self.groups[place]
-        members = [[label for label, g in zip(bins.labels, groups, strict=True) if g == k] for k in range(groups.max() + 1)]
-        if bins.edges is None:
-            return tuple(some[0] if len(some) == 1 else f"{len(some)} other levels" for some in members)
-        return tuple(
-            some[0] if len(some) == 1 else f"{some[0].split(' to ')[0]} to {some[-1].split(' to ')[-1]}" for some in members
-        )
 
     @cached_property
     def _network(self) -> Network:
@@ -242,8 +231,8 @@ class PrivateRows(Result, stored_as="private-rows/1"):
         """The released counts, one line per bin, with noise bands and the share as sampled; ``sample`` gives rows."""
         counts, half = np.concatenate(self.counts), TWO_SIDED_95 * self.counts_sigma
         return {
-            "column": np.repeat(np.array(self.columns), [len(one) for one in self.bins]),
-            "bin": np.array(list(chain.from_iterable(one.labels for one in self.bins))),
+            "column": np.repeat(np.array(self.columns), [len(cut) for cut in self.bins]),
+            "bin": np.array(list(chain.from_iterable(cut.labels for cut in self.bins))),
             "count": counts,
             "lower": counts - half,
             "upper": counts + half,

@@ -87,21 +87,21 @@ class Ranking(Banded, stored_as="ranking/1", of="scores"):
     def __iter__(self) -> Iterator[str]:
         return iter(self.order)
 
-    def _places(self) -> list[int]:
-        """Places of the items, the highest score first; of equal ones, the one that was named first."""
-        return sorted(range(len(self)), key=lambda place: -self.scores[place])
+    def _highest_first(self) -> list[int]:
+        """Indices of the items, the highest score first; of equal ones, the one that was named first."""
+        return sorted(range(len(self)), key=lambda index: -self.scores[index])
 
     @property
     def order(self) -> tuple[str, ...]:
         """The items, the highest score first."""
-        return tuple(self.items[place] for place in self._places())
+        return tuple(self.items[index] for index in self._highest_first())
 
     def top(self, k: int) -> tuple[str, ...]:
         """The ``k`` highest items; all of them where there are fewer."""
         return self.order[: _checks.whole("k", k)]
 
     def rank(self, item: str) -> int:
-        """The place of an item, counted from 1."""
+        """The rank of an item, counted from 1."""
         if item not in self.items:
             raise InvalidInput(f"{item!r} is not among the ranked items: {', '.join(map(repr, self.items))}")
         return self.order.index(item) + 1
@@ -117,10 +117,10 @@ class Ranking(Banded, stored_as="ranking/1", of="scores"):
             raise InvalidInput(f"this ranking ({self.kind}) has no noise law, so nothing is known of its order")
         for item in (first, second):
             self.rank(item)
-        one, other = self.items.index(first), self.items.index(second)
-        difference = float(self.scores[one] - self.scores[other])
-        spread = math.hypot(float(self.own_std[one]), float(self.own_std[other]))
-        if spread == 0 or one == other:
+        above, below = self.items.index(first), self.items.index(second)
+        difference = float(self.scores[above] - self.scores[below])
+        spread = math.hypot(float(self.own_std[above]), float(self.own_std[below]))
+        if spread == 0 or above == below:
             return 0.5 if difference == 0 else float(difference > 0)
         return 0.5 * math.erfc(-difference / spread / math.sqrt(2))
 
@@ -134,12 +134,12 @@ class Ranking(Banded, stored_as="ranking/1", of="scores"):
 
         ``confidence`` is that the item truly stands above the next one; NaN for the last.
         """
-        places = self._places()
-        numbers = {name: self._column(name)[places] for name in ("lower", "upper", "std")}
+        order = self._highest_first()
+        numbers = {name: self._column(name)[order] for name in ("lower", "upper", "std")}
         sure = np.full(len(self), np.nan)
         if self.own_std is not None:
             sure[:-1] = self.confidence
-        ranked = {"rank": np.arange(1, len(self) + 1), "item": np.array(self.order), "score": self.scores[places]}
+        ranked = {"rank": np.arange(1, len(self) + 1), "item": np.array(self.order), "score": self.scores[order]}
         return {**ranked, **numbers, "confidence": sure}
 
     # --- pictures ----------------------------------------------------------------------------------------------------

@@ -171,10 +171,10 @@ class Synopsis(Stored, stored_as="synopsis/1"):
         if not self.shrinks:
             return blocks
         noise = {name: self.sigma / scale for name, scale in self.scales.items()}
-        return tuple(shrink(self.partition.rest, one, noise) for one in blocks)
+        return tuple(shrink(self.partition.rest, block, noise) for block in blocks)
 
     def _laid_out(self, blocks: tuple[Blocks, ...]) -> tuple[MomentTensors, ...]:
-        return tuple(MomentTensors.of_blocks(self.partition.rest, one) for one in blocks)
+        return tuple(MomentTensors.of_blocks(self.partition.rest, block) for block in blocks)
 
     @cached_property
     def largest_distance(self) -> float:
@@ -271,12 +271,12 @@ class Synopsis(Stored, stored_as="synopsis/1"):
 
     def statistics(self, points: object) -> tuple[Floats, Floats]:
         """(A, b) in x of every point, per declared row: with u = d, or u = (1, d) where the synopsis has an intercept."""
-        found = self._statistics(self.moments, self.coordinates.of_points(self.schema.read_points(points)))
+        sums = self._statistics(self.moments, self.coordinates.of_points(self.schema.read_points(points)))
         embedding = self.coordinates.embedding
-        gram = np.einsum("ai,qij,bj->qab", embedding, found.gram, embedding)
-        cross, mean = found.cross @ embedding.T, found.mean @ embedding.T
+        gram = np.einsum("ai,qij,bj->qab", embedding, sums.gram, embedding)
+        cross, mean = sums.cross @ embedding.T, sums.mean @ embedding.T
         if self.intercept:
-            gram, cross = _bordered(found.total, mean, gram), np.column_stack([found.labels, cross])
+            gram, cross = _bordered(sums.total, mean, gram), np.column_stack([sums.labels, cross])
         return gram / self.n_rows_public, cross / self.n_rows_public
 
     def solve(self, w: Floats, *, radius: float = 1.0, moments: tuple[MomentTensors, ...] | None = None) -> Solution:
@@ -289,16 +289,16 @@ class Synopsis(Stored, stored_as="synopsis/1"):
     def _statistics(self, moments: tuple[MomentTensors, ...], w: Floats) -> WeightedSums:
         return over_cells(self.partition, moments, w, self.weight, self.largest_distance)
 
-    def _solve(self, found: WeightedSums, radius: float) -> Solution:
+    def _solve(self, sums: WeightedSums, radius: float) -> Solution:
         rows = self.n_rows_public
         if not self.intercept:
-            slopes = solve_in_ball(found.gram / rows, found.cross / rows, radius)
+            slopes = solve_in_ball(sums.gram / rows, sums.cross / rows, radius)
             return Solution(np.zeros(len(slopes)), slopes, np.zeros_like(slopes))
-        gram = _bordered(found.total, found.mean, found.gram) / rows
-        cross = np.column_stack([found.labels, found.cross]) / rows
+        gram = _bordered(sums.total, sums.mean, sums.gram) / rows
+        cross = np.column_stack([sums.labels, sums.cross]) / rows
         floor = self._smallest_mass
         intercepts, slopes = solve_affine(gram, cross, radius, smallest_mass=floor)
-        return Solution(intercepts, slopes, found.mean / np.maximum(found.total, floor * rows)[:, None])
+        return Solution(intercepts, slopes, sums.mean / np.maximum(sums.total, floor * rows)[:, None])
 
     @cached_property
     def _smallest_mass(self) -> float:
@@ -321,7 +321,7 @@ class Synopsis(Stored, stored_as="synopsis/1"):
         for draw in range(draws):
             noise = tuple(self.sigma * generator.standard_normal(part.shape) for part in self.parts)
             added = blocks_of(self.partition, self.scales, noise)
-            blocks = self._shrunk(tuple(one + two for one, two in zip(self._blocks, added, strict=True)))
+            blocks = self._shrunk(tuple(block + drawn for block, drawn in zip(self._blocks, added, strict=True)))
             solution = self.solve(w, radius=radius, moments=self._laid_out(blocks))
             redrawn[:, draw], slopes[:, draw] = self._values(raw, solution), solution.slopes
         return calibrated(values, redrawn, slopes, radius)

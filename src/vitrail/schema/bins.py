@@ -48,10 +48,10 @@ class Bins:
     def index(self, column: FloatArray) -> NDArray[np.intp]:
         """The bin of every value of a complete raw column; always one of them, whatever the value."""
         if self.edges is None:
-            found = column.astype(np.intp)
+            number = column.astype(np.intp)
         else:
-            found = np.searchsorted(np.array(self.edges[1:-1]), column, side="right")
-        return np.clip(found, 0, len(self) - 1)
+            number = np.searchsorted(np.array(self.edges[1:-1]), column, side="right")
+        return np.clip(number, 0, len(self) - 1)
 
     @property
     def midpoints(self) -> NDArray[np.float64]:

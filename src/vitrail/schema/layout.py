@@ -168,13 +168,7 @@ def _by_row(operation: np.ufunc, block: FloatArray, row: FloatArray, out: FloatA
 def levels_array(column: Categorical) -> NDArray[np.generic]:
     """The levels as an array of their own kind: booleans, integers, floats, or objects."""
     kinds: set[type] = {type(level) for level in column.levels}
-    if kinds == {bool}:
-        return np.array(column.levels, dtype=np.bool_)
-    if kinds == {int}:
-        return np.array(column.levels, dtype=np.int64)
-    if kinds <= {int, float}:
-        return np.array(column.levels, dtype=np.float64)
-    return objects_array(column.levels)
+    return np.array(column.levels) if kinds == {bool} or kinds <= {int, float} else objects_array(column.levels)
 
 
 def objects_array(values: Sequence[object]) -> NDArray[np.object_]:

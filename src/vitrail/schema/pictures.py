@@ -85,7 +85,13 @@ class Picture:
             across = -(-width // patches[1])
             superpixels = np.add.outer(np.arange(height) // patches[0] * across, np.arange(width) // patches[1])
         elif superpixels is not None:
-            superpixels = label_map(superpixels, shape)
+            superpixels = np.asarray(superpixels)
+            if superpixels.shape != shape or superpixels.dtype.kind not in "iu":
+                raise InvalidInput(
+                    f"superpixels have shape {superpixels.shape} and dtype {superpixels.dtype}; they must be whole numbers "
+                    f"of shape {shape}"
+                )
+            superpixels = superpixels.astype(np.intp)
             numbers = np.unique(superpixels)
             if numbers[0] != 0 or numbers[-1] != len(numbers) - 1:
                 raise InvalidInput(
@@ -235,16 +241,6 @@ class Picture:
         """A hash of size, regions and range."""
         owner = None if self.superpixels is None else self.superpixels.tolist()
         return hashlib.sha256(json.dumps(["picture 1", self.shape, owner, self.high]).encode()).hexdigest()
-
-
-def label_map(superpixels: object, shape: tuple[int, int]) -> Indices:
-    """A whole number for every pixel of a picture of this shape."""
-    labels = np.asarray(superpixels)
-    if labels.shape != shape or labels.dtype.kind not in "iu":
-        raise InvalidInput(
-            f"superpixels have shape {labels.shape} and dtype {labels.dtype}; they must be whole numbers of shape {shape}"
-        )
-    return labels.astype(np.intp)
 
 
 def _superpixels(bright: FloatArray, n_regions: int, compactness: float) -> Indices:

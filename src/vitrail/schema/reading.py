@@ -17,13 +17,14 @@ from numbers import Real
 from typing import cast
 
 import numpy as np
+from narwhals.dependencies import is_pandas_series
 
 from .. import nothing_escapes
 from .._checks import did_you_mean, not_among
 from ..errors import SchemaError
 from .columns import Categorical, Column, Numeric
 from .layout import FloatArray, Layout
-from .sources import Coded, Numbers, Refused, Source, is_pandas_row, is_scalar, sources_of
+from .sources import Coded, Numbers, Refused, Source, is_scalar, sources_of
 
 ROWS_PER_STRIP = 4096
 """Columns are laid into rows strip by strip, so that a strip stays in the processor's cache."""
@@ -32,9 +33,9 @@ ROWS_PER_STRIP = 4096
 def read_private(names: Sequence[str], layout: Layout, frame: object) -> FloatArray:
     """Private rows as a raw matrix, see ``Schema.read``; no value in them raises or warns."""
     with np.errstate(all="ignore"):
-        found = sources_of(frame, names, [can_match_numbers(column) for column in layout.columns])
-        check_names(names, found, strict=False)
-        columns = _measured(names, layout, found)
+        sources = sources_of(frame, names, [can_match_numbers(column) for column in layout.columns])
+        check_names(names, sources, strict=False)
+        columns = _measured(names, layout, sources)
         raw = np.empty((len(columns[0]), len(columns)))
         for start in range(0, len(raw), ROWS_PER_STRIP):
             strip = raw[start : start + ROWS_PER_STRIP]
@@ -44,43 +45,42 @@ def read_private(names: Sequence[str], layout: Layout, frame: object) -> FloatAr
     return raw
 
 
-def _measured(names: Sequence[str], layout: Layout, found: Mapping[str, Source]) -> list[FloatArray]:
-    return [measure(name, column, found[name]) for name, column in zip(names, layout.columns, strict=True)]
+def _measured(names: Sequence[str], layout: Layout, sources: Mapping[str, Source]) -> list[FloatArray]:
+    return [measure(name, column, sources[name]) for name, column in zip(names, layout.columns, strict=True)]
 
 
-def check_names(names: Sequence[str], found: Iterable[str], strict: bool) -> None:
+def check_names(names: Sequence[str], given: Iterable[str], strict: bool) -> None:
     """Refuse missing columns, and (if strict) columns the schema does not know."""
-    found = list(found)
-    unknown = [name for name in found if name not in names]
-    missing = [name for name in names if name not in found]
+    given = list(given)
+    unknown = [name for name in given if name not in names]
+    missing = [name for name in names if name not in given]
     if strict and unknown:
         raise SchemaError(not_among(unknown[0], names, "in the schema"))
     if missing:
         hint = did_you_mean(missing[0], unknown)
-        raise SchemaError(f"column {missing[0]!r} of the schema is missing; given are {', '.join(map(repr, found))}.{hint}")
+        raise SchemaError(f"column {missing[0]!r} of the schema is missing; given are {', '.join(map(repr, given))}.{hint}")
 
 
 def read_public(names: Sequence[str], layout: Layout, points: object) -> FloatArray:
     """Public points as a raw matrix, see ``Schema.read_points``; whatever does not fit the schema is an error."""
-    found = _point_sources(names, layout, points)
-    check_names(names, found, strict=True)
-    columns = _measured(names, layout, found)
+    sources = _point_sources(names, layout, points)
+    check_names(names, sources, strict=True)
+    columns = _measured(names, layout, sources)
     for name, column, values in zip(names, layout.columns, columns, strict=True):
-        _check_points(name, column, found[name], values)
+        _check_points(name, column, sources[name], values)
     return np.ascontiguousarray(np.stack(columns, axis=1))
 
 
 def _point_sources(names: Sequence[str], layout: Layout, points: object) -> dict[str, Source]:
-    number_like = [can_match_numbers(column) for column in layout.columns]
-    if is_pandas_row(points):
-        points = cast(Mapping[str, object], points.to_dict())  # type: ignore[attr-defined]
+    if is_pandas_series(points):  # one labelled row
+        points = cast(Mapping[str, object], points.to_dict())
     if isinstance(points, np.ndarray) and points.ndim == 1 and points.dtype.names is None:
         points = points[None, :]
     if isinstance(points, Mapping) and points and all(is_scalar(value) for value in points.values()):
         return {str(name): Coded.of_values([_unwrap(value)]) for name, value in points.items()}
     if isinstance(points, list | tuple):
         return _of_records(names, points)
-    return sources_of(points, names, number_like)
+    return sources_of(points, names, [can_match_numbers(column) for column in layout.columns])
 
 
 def _unwrap(value: object) -> object:

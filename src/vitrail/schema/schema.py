@@ -6,11 +6,11 @@ import hashlib
 import html
 import importlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,8 +98,8 @@ class Schema(Mapping[str, Column]):
         """
         if isinstance(public_frame, np.ndarray) and public_frame.dtype.names is None:
             raise SchemaError("public_frame is an array without column names; give a data frame or a dictionary of columns")
-        found = hushed(lambda: sources_of(public_frame, (), ()))
-        return cls({name: infer_column(name, source, max_levels) for name, source in found.items()})
+        sources = hushed(lambda: sources_of(public_frame, (), ()))
+        return cls({name: infer_column(name, source, max_levels) for name, source in sources.items()})
 
     # --- the mapping -------------------------------------------------------------------------------------------------
 
@@ -342,7 +342,21 @@ def infer_column(name: str, source: Source, max_levels: int) -> Column:
     present = [value for value in plain if not _is_missing(value)]
     if source.loose and present and all(type(value) in (int, float) for value in present):
         return _numeric(name, np.array(present, dtype=np.float64), all(isinstance(value, int) for value in present))
-    return _categorical(name, present, max_levels)
+    of_column = f"column {name!r} of the public frame"
+    for value in present:
+        if not isinstance(value, Level):
+            raise SchemaError(f"{of_column} holds {value!r}; levels must be texts, numbers or booleans")
+    levels: set[Any] = set(present)
+    if not levels:
+        raise SchemaError(f"{of_column} has no value, so it shows no levels; declare it yourself")
+    if len(levels) > max_levels:
+        raise SchemaError(
+            f"{of_column} has {len(levels)} levels, more than max_levels={max_levels}; "
+            "leave it out, group its levels, or raise max_levels"
+        )
+    if len({isinstance(level, str) for level in levels}) > 1:
+        raise SchemaError(f"{of_column} mixes texts and numbers; declare it yourself")
+    return Categorical(sorted(levels))
 
 
 def _is_missing(value: object) -> bool:
@@ -356,25 +370,6 @@ def _numeric(name: str, values: FloatArray, whole: bool) -> Numeric:
         seen = f"only the value {finite[0]}" if finite.size else "no value"
         raise SchemaError(f"column {name!r} of the public frame has {seen}, so it shows no bounds; declare it yourself")
     return Numeric(float(finite.min()), float(finite.max()), integer=whole)
-
-
-def _categorical(name: str, present: Sequence[object], max_levels: int) -> Categorical:
-    of_column = f"column {name!r} of the public frame"
-    levels: dict[Level, None] = {}
-    for value in present:
-        if not isinstance(value, Level):
-            raise SchemaError(f"{of_column} holds {value!r}; levels must be texts, numbers or booleans")
-        levels[value] = None
-    if not levels:
-        raise SchemaError(f"{of_column} has no value, so it shows no levels; declare it yourself")
-    if len(levels) > max_levels:
-        raise SchemaError(
-            f"{of_column} has {len(levels)} levels, more than max_levels={max_levels}; "
-            "leave it out, group its levels, or raise max_levels"
-        )
-    if len({isinstance(level, str) for level in levels}) > 1:
-        raise SchemaError(f"{of_column} mixes texts and numbers; declare it yourself")
-    return Categorical(sorted(levels))
 
 
 # --- views ---------------------------------------------------------------------------------------------------------------

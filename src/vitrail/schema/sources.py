@@ -19,7 +19,6 @@ other values by a bit. Which branch is taken depends on the column's type alone.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
@@ -57,15 +56,15 @@ def sources_of(frame: object, names: Sequence[str], number_like: Sequence[bool])
         Every column found, declared or not, all of one length.
     """
     if isinstance(frame, np.ndarray):
-        found = _of_array(frame, names, number_like)
+        sources = _of_array(frame, names, number_like)
     elif isinstance(frame, Mapping):
-        found = {str(name): source_of_column(column) for name, column in frame.items()}
+        sources = {str(name): source_of_column(column) for name, column in frame.items()}
     else:
         data_frame = _eager_frame(frame)
-        found = {name: _of_series(data_frame[name]) for name in data_frame.columns}
-    if len({len(source) for source in found.values()}) > 1:
+        sources = {name: _of_series(data_frame[name]) for name in data_frame.columns}
+    if len({len(source) for source in sources.values()}) > 1:
         raise SchemaError("the columns have different lengths; give every column one value per row")
-    return found
+    return sources
 
 
 def _eager_frame(frame: object) -> Frame:
@@ -139,15 +138,15 @@ def _of_series(series: Series) -> Source:
     if getattr(native, "dtype", None) == np.dtype(object):  # pandas: narwhals would guess a dtype from the values
         return _one_by_one(native, native.to_list)
     if series.implementation.is_pandas_like():
-        found = attempt(lambda: _of_pandas(native), None)
+        source = attempt(lambda: _of_pandas(native), None)
     elif series.dtype == nw.Object:  # Polars would give Arrow the addresses of the objects
-        found = None
+        source = None
     else:
-        found = attempt(lambda: source_of_arrow(native if isinstance(native, pa.ChunkedArray) else series.to_arrow()), None)
+        source = attempt(lambda: source_of_arrow(native if isinstance(native, pa.ChunkedArray) else series.to_arrow()), None)
     dtype = series.dtype
-    if isinstance(found, Refused) or dtype.is_temporal() or dtype in (nw.List, nw.Array, nw.Struct, nw.Binary):
-        return Refused(found.dtype if isinstance(found, Refused) and dtype == nw.Unknown else str(dtype), len(series))
-    return _one_by_one(series, series.to_list) if found is None else found
+    if isinstance(source, Refused) or dtype.is_temporal() or dtype in (nw.List, nw.Array, nw.Struct, nw.Binary):
+        return Refused(source.dtype if isinstance(source, Refused) and dtype == nw.Unknown else str(dtype), len(series))
+    return _one_by_one(series, series.to_list) if source is None else source
 
 
 def _of_pandas(series: Any) -> Source | None:
@@ -176,15 +175,9 @@ def _one_by_one(holder: Any, all_at_once: Callable[[], list[object]]) -> Coded:
     """The values as Python objects; one that cannot become one is missing, and the others are what they are."""
     values = attempt(all_at_once, None)
     if values is None:
-        by_place = getattr(holder, "iloc", holder)
-        values = [attempt(lambda row=row: by_place[row], None) for row in range(len(holder))]  # type: ignore[misc]
+        by_position = getattr(holder, "iloc", holder)
+        values = [attempt(lambda row=row: by_position[row], None) for row in range(len(holder))]  # type: ignore[misc]
     return Coded.of_values(values)
-
-
-def is_pandas_row(value: object) -> bool:
-    """Whether this is a pandas Series, which may stand for one labelled row."""
-    pandas = sys.modules.get("pandas")
-    return pandas is not None and isinstance(value, pandas.Series)
 
 
 def is_scalar(value: object) -> bool:
@@ -249,23 +242,18 @@ def coded(codes: Indices, categories: Source) -> Source:
     """Codes and what they stand for; a code that stands for nothing is missing."""
     if isinstance(categories, Refused):
         return Refused(categories.dtype, len(codes))
-    meanings = [categories.value(place) for place in range(len(categories))]
+    meanings = [categories.value(code) for code in range(len(categories))]
     return Coded(np.where((codes >= 0) & (codes < len(meanings)), codes, -1).astype(np.intp, copy=False), meanings)
 
 
 def source_of_arrow(array: pa.Array | pa.ChunkedArray) -> Source:
     """An Arrow column as a plain one."""
     kind = array.type
-    if isinstance(kind, pa.ExtensionType):
-        if kind.extension_name != "arrow.bool8":
-            return Refused(kind.extension_name, len(array))
-        array = _map_chunks(array, lambda chunk: chunk.storage)
-        return Coded(_codes(array), [False, True])
     if pa.types.is_run_end_encoded(kind):
-        return source_of_arrow(_map_chunks(array, pa.compute.run_end_decode))
+        return source_of_arrow(pa.compute.run_end_decode(array))
     if pa.types.is_dictionary(kind):
         whole = _one_chunk(array.unify_dictionaries() if isinstance(array, pa.ChunkedArray) else array)
-        return coded(_codes(whole.indices), source_of_arrow(whole.dictionary)) if whole is not None else Coded.of_values([])
+        return coded(_codes(whole.indices), source_of_arrow(whole.dictionary))
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return _texts(array)
     if pa.types.is_null(kind):
@@ -282,15 +270,11 @@ def source_of_arrow(array: pa.Array | pa.ChunkedArray) -> Source:
 def _texts(array: pa.Array | pa.ChunkedArray) -> Coded:
     # Bytes, because dictionaries of texts would be checked when they are turned into Python's.
     whole = _one_chunk(array.cast(pa.large_binary()).dictionary_encode())
-    if whole is None:
-        return Coded.of_values([])
     return Coded(_codes(whole.indices), [_decoded(text) for text in whole.dictionary.to_pylist()])
 
 
 def _one_chunk(array: pa.Array | pa.ChunkedArray) -> Any:
-    """The array in one piece; None where it has no chunk at all."""
-    whole = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
-    return None if isinstance(whole, pa.ChunkedArray) else whole
+    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
 
 def _decoded(text: bytes) -> str | bytes:
@@ -308,10 +292,3 @@ def _codes(array: pa.Array | pa.ChunkedArray) -> NDArray[np.intp]:
 def _floats(array: pa.Array | pa.ChunkedArray) -> NDArray[np.float64]:
     floats = array.cast(pa.float64(), safe=False)
     return np.asarray(floats.to_numpy(**({} if isinstance(floats, pa.ChunkedArray) else {"zero_copy_only": False})))
-
-
-def _map_chunks(array: pa.Array | pa.ChunkedArray, change: Any) -> pa.Array | pa.ChunkedArray:
-    if isinstance(array, pa.ChunkedArray):
-        chunks = [change(chunk) for chunk in array.chunks]
-        return pa.chunked_array(chunks) if chunks else pa.nulls(0)
-    return change(array)

@@ -100,8 +100,8 @@ class BagOfWords:
         seen: set[str] = set()
         for word in words:
             if not isinstance(word, str) or words_in(word) != [plain_text(word)]:
-                found = words_in(word) if isinstance(word, str) else []
-                raise SchemaError(f"vocabulary holds {word!r}; it must be one word (it reads as {found})")
+                pieces = words_in(word) if isinstance(word, str) else []
+                raise SchemaError(f"vocabulary holds {word!r}; it must be one word (it reads as {pieces})")
             if plain_text(word) in seen:
                 raise SchemaError(f"vocabulary holds {word!r} twice; every word must be distinct, whatever its case")
             seen.add(plain_text(word))
@@ -156,15 +156,15 @@ class BagOfWords:
 
     def _rows(self, texts: object) -> dict[str, NDArray[np.generic]]:
         distinct, codes = _texts(texts)
-        places = {word: place for place, word in enumerate(self.vocabulary)}
+        column_of = {word: column for column, word in enumerate(self.vocabulary)}
         made = np.zeros((len(distinct) + 1, len(self.vocabulary)), dtype=np.float32)
         made[-1] = np.nan
         for row, text in enumerate(distinct):
-            found = attempt(lambda text=text: words_in(text) if isinstance(text, str) else None, None)  # type: ignore[misc]
-            if found is None:  # no text, or one that cannot be taken apart
+            words = attempt(lambda text=text: words_in(text) if isinstance(text, str) else None, None)  # type: ignore[misc]
+            if words is None:  # no text, or one that cannot be taken apart
                 made[row] = np.nan
             else:
-                made[row, [places[word] for word in found if word in places]] = 1
+                made[row, [column_of[word] for word in words if word in column_of]] = 1
         taken = np.ascontiguousarray(made[codes].T)
         whole = not np.isnan(taken[0]).any()
         return {

@@ -7,13 +7,11 @@ bar have no band, because the noise of one column may go with that of another.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import _checks
 from .._types import Axes, Figure, Floats
@@ -21,7 +19,7 @@ from ..errors import InvalidInput
 from ..results import Attribution
 from ..schema import Picture
 from .images import image_figure
-from .style import INK, LOWERS, PALE, RAISES, SOFT, name_rows, new_axes, new_figure, put_footnote, put_title, quiet
+from .style import INK, LOWERS, PALE, RAISES, SOFT, name_rows, new_axes, put_footnote, put_title, quiet, small_multiples
 from .tables import Table, aligned_numbers, printable, shortened
 from .words import HighlightedText, highlighted_text
 
@@ -166,24 +164,6 @@ def _draw_steps(axes: Axes, bars: Sequence[Bar], base: float) -> None:
     axes.set_xlim(min(ends) - 0.04 * span, max(ends) + 0.14 * span)
 
 
-def _shap_waterfall(at_point: Attribution, max_columns: int) -> Figure:
-    """shap's waterfall of one point, in a figure that pyplot has forgotten again."""
-    given = at_point.to_shap(escape_dollars=True)[0]
-    import matplotlib
-    import matplotlib.pyplot as plt
-    import shap
-
-    interactive = plt.isinteractive()
-    figure = plt.figure(facecolor="white")  # a new one: shap draws into the current figure, which may be the caller's
-    try:
-        shap.plots.waterfall(given, max_display=max_columns, show=False)
-        figure.set_layout_engine("constrained")
-    finally:
-        plt.close(figure)
-        matplotlib.interactive(interactive)
-    return figure
-
-
 # --- what a result offers ------------------------------------------------------------------------------------------------
 
 
@@ -267,35 +247,26 @@ class AttributionPlots:
         columns = [e.columns[j] for j in np.argsort(-sizes, kind="stable")]
         drawn = [bars_of(at_point, max_columns, columns) for at_point in explained]
         limits = bar_limits([bar for bars in drawn for bar in bars])
-        across = min(_checks.whole("across", across), len(chosen))
-        down = -(-len(chosen) // across)
-        figure = new_figure(4.1 * across, (0.95 + 0.24 * len(drawn[0])) * down)
-        for i, (point, at_point, bars) in enumerate(zip(chosen, explained, drawn, strict=True)):
-            axes = figure.add_subplot(down, across, i + 1)
+        figure, panels = small_multiples([0.95 + 0.24 * len(bars) for bars in drawn], across, 4.1)
+        for axes, point, at_point, bars in zip(panels, chosen, explained, drawn, strict=True):
             draw_bars(axes, bars, limits)
             put_title(axes, f"point {point % len(e)}\n{sentence_of(at_point, short=True)}", 90)
         self._put_footnote(figure, "contribution to the model's output, from base value to prediction")
         return figure
 
-    def waterfall(
-        self, point: int = 0, *, max_columns: int = MOST_COLUMNS, style: Literal["auto", "shap", "vitrail"] = "vitrail"
-    ) -> Figure:
+    def waterfall(self, point: int = 0, *, max_columns: int = MOST_COLUMNS) -> Figure:
         """Steps from the base value (below) to the prediction (above), the largest on top, with a band at each step's end.
 
-        The band is that of the step alone: it does not add up over the steps below it.
+        The band is that of the step alone: it does not add up over the steps below it. For shap's own waterfall:
+        ``shap.plots.waterfall(e.to_shap()[0])``.
 
         Parameters
         ----------
         point, max_columns : int
             As for ``bar``; the first step takes all other columns together.
-        style : {"auto", "shap", "vitrail"}
-            Who draws it; ``"auto"``: shap where it is installed.
         """
-        _checks.choice("style", style, ("auto", "shap", "vitrail"))
         at_point = self.result[point]
         bars = bars_of(at_point, max_columns)
-        if style == "shap" or (style == "auto" and find_spec("shap") is not None):
-            return _shap_waterfall(at_point, max_columns)
         figure, axes = new_axes(6.4, 1.25 + 0.32 * len(bars), "x")
         _draw_steps(axes, bars, float(at_point.base_values[0]))
         for value in (at_point.base_values[0], at_point.predictions[0]):
@@ -329,31 +300,18 @@ class AttributionPlots:
         at_point = self.result[point]
         return highlighted_text(at_point, words, absent, sentence_of(at_point))
 
-    def text_figure(self, words: str | Sequence[str] | None = None, *, point: int = 0, absent: int = 4) -> Figure:
-        """What ``text`` shows, as a matplotlib figure."""
-        return self.text(words, point=point, absent=absent).figure()
-
-    def image(
-        self,
-        shape: tuple[int, int] | Picture = (28, 28),
-        *,
-        image: Floats | None = None,
-        superpixels: NDArray[np.integer] | Mapping[str, Sequence[int]] | None = None,
-        point: int = 0,
-    ) -> Figure:
+    def image(self, shape: tuple[int, int] | Picture = (28, 28), *, image: Floats | None = None, point: int = 0) -> Figure:
         """A heat map over the picture that the point is, with colours centred at zero.
 
         Parameters
         ----------
         shape : (int, int) or Picture
-            Height and width; or the :class:`~vitrail.Picture` that made the rows, which knows the regions too.
+            Height and width, where every column is a pixel, line by line; or the :class:`~vitrail.Picture` that the
+            explanation was made with, which knows the regions too.
         image : array, optional
             The picture underneath. If not given, the point itself: its pixels, or the means of a Picture's regions.
-        superpixels : array of int of that shape, or mapping, optional
-            The number of the column that each pixel belongs to (-1 for none), or the pixels of each column by name,
-            counted line by line. If not given, every column is a pixel, line by line.
         point : int
             Which point.
         """
         at_point = self.result[point]
-        return image_figure(at_point, shape, image=image, superpixels=superpixels, title=sentence_of(at_point))
+        return image_figure(at_point, shape, image=image, title=sentence_of(at_point))

@@ -6,10 +6,11 @@ import numpy as np
 
 from .._types import Figure
 from ..errors import InvalidInput
+from ..results.checks import shown_text
 from ..results.class_picture import ClassPicture
 from ..results.counterfactuals import Counterfactuals
 from . import style
-from .tables import Table
+from .tables import Table, shortened
 
 MOST_ANSWERS = 5
 MOST_ROWS = 24
@@ -50,10 +51,7 @@ def changes_table(result: Counterfactuals, person: int = 0) -> Table:
 
 
 def _text(value: object) -> str:
-    if isinstance(value, float):
-        return f"{value:.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:.4g}"
-    text = str(value)
-    return text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT - 1]}…"
+    return shortened(shown_text(value), LONGEST_TEXT)
 
 
 def changes_figure(result: Counterfactuals, person: int = 0) -> Figure:

@@ -249,10 +249,10 @@ def _cell_edges(side: Side) -> Floats:
 
 def surface_table(surface: Surface) -> Table:
     """The numbers of a surface."""
-    places = [(shown_text(first), shown_text(second)) for first in surface.sides[0] for second in surface.sides[1]]
+    cells = [(shown_text(first), shown_text(second)) for first in surface.sides[0] for second in surface.sides[1]]
     values = [f"{value:.4g}" for value in surface.values.ravel()]
     half = [""] * len(values) if surface.std is None else [f"± {TWO_SIDED_95 * std:.2g}" for std in surface.std.ravel()]
-    rows = tuple((*place, *numbers) for place, *numbers in zip(places, values, half, strict=True))
+    rows = tuple((*cell, *numbers) for cell, *numbers in zip(cells, values, half, strict=True))
     return Table((*surface.names, surface.value_label or "value", surface.band_claim.column), rows, numeric=(2, 3))
 
 

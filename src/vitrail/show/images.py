@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .. import _checks
 from .._types import Axes, Bools, Figure, Floats, Indices
 from ..errors import InvalidInput
 from ..results import Attribution
 from ..schema import Picture
-from ..schema.pictures import label_map
 from . import style
 from .tables import shortened
-
-Superpixels = NDArray[np.integer] | Mapping[str, Sequence[int]]
 
 _GREY_WEIGHTS = (0.299, 0.587, 0.114)
 """How bright red, green and blue look (ITU-R BT.601)."""
@@ -26,42 +21,28 @@ MOST_BARS = 12
 LONGEST_NAME = 24
 
 
-def image_figure(
-    e: Attribution,
-    shape: tuple[int, int] | Picture,
-    *,
-    image: Floats | None = None,
-    superpixels: Superpixels | None = None,
-    title: str = "",
-) -> Figure:
+def image_figure(e: Attribution, shape: tuple[int, int] | Picture, *, image: Floats | None, title: str) -> Figure:
     """The heat map of one point whose columns are pixels or regions; ``AttributionPlots.image`` says what is taken."""
-    unit = "pixels" if superpixels is None else "superpixels"
-    if isinstance(shape, Picture):
-        if superpixels is not None:
-            raise InvalidInput("superpixels were given beside a Picture, which has its own; leave them away")
-        if e.columns != shape.view_schema().names:
-            raise InvalidInput(
-                f"the explanation has {len(e.columns)} columns ({e.columns[0]!r}, ...), and {shape!r} shows others; give "
-                "the picture that the explanation was made with"
-            )
-        unit, superpixels = shape.parts, shape.region_of_pixels
-        if image is None:
-            image = np.array([e.points[0][name] for name in e.columns], dtype=np.float64)[shape.region_of_pixels]
-        shape = shape.shape
-    column = column_of_pixels(e.columns, shape, superpixels)
-    known = column >= 0
-    heat = np.where(known, e.values[0][column], np.nan)
-    certain, footer = known, ""
+    picture = shape if isinstance(shape, Picture) else Picture(shape)
+    same = e.columns == picture.view_schema().names if picture is shape else len(e.columns) == picture.n_regions
+    if not same:
+        raise InvalidInput(
+            f"shape is {picture.shape}, that is {picture.n_regions} {picture.parts}, and the explanation has "
+            f"{len(e.columns)} columns ({e.columns[0]!r}, ...); give the shape, or the picture that the explanation was "
+            "made with"
+        )
+    regions = picture.region_of_pixels
+    certain, footer = np.ones(regions.shape, dtype=np.bool_), ""
     if e.lower is not None and e.upper is not None:
-        certain = known & ((e.lower[0][column] > 0) | (e.upper[0][column] < 0))
+        certain = ((e.lower[0] > 0) | (e.upper[0] < 0))[regions]
         unsure = len(e.columns) - len(e.certain())
-        footer = f"{unsure} of {len(e.columns)} {unit} have a {e.band_claim.band} that includes 0 and no colour"
-    if image is None and superpixels is None:
+        footer = f"{unsure} of {len(e.columns)} {picture.parts} have a {e.band_claim.band} that includes 0 and no colour"
+    if image is None:
         values = [e.points[0][name] for name in e.columns]
         if all(isinstance(value, int | float) for value in values):
-            image = np.array(values, dtype=np.float64).reshape(shape)
-    regions = column if superpixels is not None and len(e.columns) < column.size else None
-    return _heat_figure(heat, image, certain, regions=regions, title=title, footer=footer)
+            image = np.array(values, dtype=np.float64)[regions]
+    outlined = regions if len(e.columns) < regions.size else None
+    return _heat_figure(e.values[0][regions], image, certain, regions=outlined, title=title, footer=footer)
 
 
 def _heat_figure(
@@ -69,15 +50,14 @@ def _heat_figure(
 ) -> Figure:
     """A heat map whose colours are centred at zero, over the picture in grey where there is one.
 
-    ``heat`` is NaN, and ``certain`` False, where a pixel gets no colour. ``regions`` are outlined.
+    A pixel that is not ``certain`` gets no colour. ``regions`` are outlined.
     """
     height, width = heat.shape
     panels = 1 if image is None else 2
     inches_high = min(6.0, max(1.6, _PANEL_INCHES * height / width)) + 0.75
     figure = style.new_figure(_PANEL_INCHES * panels + (1.6 if image is None else 0.9), inches_high)
     overlay = figure.add_subplot(1, panels, panels)
-    shown = np.where(np.isfinite(heat), heat, 0.0)
-    size = float(np.abs(shown).max()) or 1.0
+    size = float(np.abs(heat).max()) or 1.0
     opacity = np.ones(heat.shape)
     if image is not None:
         grey = _grey(image, (height, width))
@@ -86,10 +66,10 @@ def _heat_figure(
         style.bare(picture, "the point")
         # Little contrast, light: colours have to be told apart on top of it.
         overlay.imshow(0.6 + 0.4 * grey, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
-        opacity = 0.2 + 0.75 * np.abs(shown) / size
-    opacity = np.where(np.isfinite(heat) & certain, opacity, 0.0)
+        opacity = 0.2 + 0.75 * np.abs(heat) / size
+    opacity = np.where(certain, opacity, 0.0)
     colored = overlay.imshow(
-        shown, cmap=style.diverging_colors(), vmin=-size, vmax=size, alpha=opacity, interpolation="nearest"
+        heat, cmap=style.diverging_colors(), vmin=-size, vmax=size, alpha=opacity, interpolation="nearest"
     )
     overlay.set_facecolor(style.RULE)
     style.bare(overlay, "contributions")
@@ -131,51 +111,6 @@ def _outline(axes: Axes, regions: Indices) -> None:
     right = [((x + 0.5, y - 0.5), (x + 0.5, y + 0.5)) for y, x in np.argwhere(regions[:, 1:] != regions[:, :-1]).tolist()]
     below = [((x - 0.5, y + 0.5), (x + 0.5, y + 0.5)) for y, x in np.argwhere(regions[1:] != regions[:-1]).tolist()]
     axes.add_collection(LineCollection(right + below, colors=style.SOFT, linewidths=0.4, alpha=0.5))
-
-
-def column_of_pixels(columns: tuple[str, ...], shape: tuple[int, int], superpixels: Superpixels | None) -> Indices:
-    """The number of the column that each pixel belongs to, -1 where there is none.
-
-    Examples
-    --------
-    >>> column_of_pixels(("sky", "sea"), (2, 2), {"sky": [0, 1], "sea": [3]}).tolist()
-    [[0, 0], [-1, 1]]
-    """
-    height, width = _checks.pair("shape", shape, "a height and a width in pixels, such as (28, 28)")
-    if superpixels is None:
-        if len(columns) != height * width:
-            raise InvalidInput(
-                f"shape is {shape}, that is {height * width} pixels, and the explanation has {len(columns)} columns; give "
-                "the shape of the picture, or superpixels= to say which pixels a column stands for"
-            )
-        return np.arange(height * width).reshape(height, width)
-    if isinstance(superpixels, Mapping):
-        return _of_mapping(columns, (height, width), superpixels)
-    numbers = label_map(superpixels, (height, width))
-    if numbers.min() < -1 or numbers.max() >= len(columns):
-        raise InvalidInput(
-            f"superpixels hold numbers from {numbers.min()} to {numbers.max()}; they must be columns, numbered from 0 to "
-            f"{len(columns) - 1}, or -1 for none"
-        )
-    return numbers
-
-
-def _of_mapping(columns: tuple[str, ...], shape: tuple[int, int], superpixels: Mapping[str, Sequence[int]]) -> Indices:
-    made = np.full(shape[0] * shape[1], -1, dtype=np.intp)
-    for name, given in superpixels.items():
-        if name not in columns:
-            raise InvalidInput(f"superpixels name {name!r}, which is no column of the explanation")
-        pixels = np.asarray(given)
-        if pixels.size == 0:
-            continue
-        if pixels.ndim != 1 or pixels.dtype.kind not in "iu" or pixels.min() < 0 or pixels.max() >= made.size:
-            raise InvalidInput(f"superpixel {name!r} must be a list of pixels, whole numbers from 0 to {made.size - 1}")
-        if (made[pixels] != -1).any():
-            raise InvalidInput(
-                f"superpixel {name!r} has a pixel that another one has too; every pixel belongs to one at most"
-            )
-        made[pixels] = columns.index(name)
-    return made.reshape(shape)
 
 
 def filters_figure(

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import singledispatch
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from .._types import Figure
 from ..accounting import epsilon_of, rounded_up
 from ..errors import InvalidInput
-from ..guarantee import Bill, Guarantee
+from ..guarantee import Bill
 from ..results import Attribution, Curve, Ranking, Surface
 from ..results.band_claim import BandClaim
-from ..results.base import Result
+from ..results.base import Drawn, Result
 from ..results.checks import shown_text
 from ..results.class_picture import ClassPicture
 from ..results.counterfactuals import Counterfactuals
@@ -31,16 +31,7 @@ from .tables import Table
 
 Content: TypeAlias = tuple[str, dict[str, object]]
 """The name of a template, and what it is given."""
-
-
-class Promised(Protocol):
-    """Anything that was released: it carries its promise."""
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """The promise."""
-        ...
-
+Shown: TypeAlias = Drawn | Bill
 
 MOST_POINTS_IN_NOTEBOOK, MOST_PEOPLE_IN_NOTEBOOK = 5, 3
 TOOLS: dict[str, object] = {
@@ -71,7 +62,7 @@ class Picture(NamedTuple):
 
 
 def page(
-    result: Promised,
+    result: Shown,
     *,
     title: str | None = None,
     dataset: str = "",
@@ -127,7 +118,7 @@ def page(
 
 
 @singledispatch
-def page_content(result: Promised) -> Content:
+def page_content(result: Shown) -> Content:
     """The template of a result's page, and what it needs beside the result itself."""
     match result:
         case Bill():
@@ -194,7 +185,7 @@ def pictures_of(result: Result) -> tuple[Picture, ...]:
 
 
 @singledispatch
-def fragment(result: Promised) -> str:
+def fragment(result: Shown) -> str:
     """What a notebook shows of a result: a heading, pictures or bars or tables, and the sentences a reader should know.
 
     Examples

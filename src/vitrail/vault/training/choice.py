@@ -34,7 +34,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ...accounting import ADD_REMOVE, FixedBlock, JsonValue
+from ...accounting import FixedBlock, JsonValue
 from ...errors import InvalidInput
 from ..noise.sampler import bernoulli, random_integer_below
 from ..questions.question import Answer
@@ -133,7 +133,7 @@ def choose_run(
     labels: NDArray[np.int64],
     *,
     device: str = "cpu",
-    neighbours: str = ADD_REMOVE,
+    neighbours: str = "add-remove",
     advance: Callable[[int], None] | None = None,
 ) -> int:
     """The number of the chosen run. The rows are read here; the caller has charged for it, or holds the rows anyway."""
@@ -147,7 +147,7 @@ def choose_run(
 
 def choice_weights(counts: list[int], epsilon: float, neighbours: str) -> NDArray[np.object_]:
     """The odds of the exponential mechanism on counts, as integers: exp(epsilon count), or exp(epsilon count / 2)."""
-    rate = 2 if neighbours == ADD_REMOVE else 1
+    rate = 2 if neighbours == "add-remove" else 1
     return selection_weights(counts, rate * epsilon, 1)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ... import _checks
-from ...accounting import ADD_REMOVE, FixedBlock, JsonValue, block_epsilon, epsilon_of, mu_of, rounded_down, rounded_up
+from ...accounting import FixedBlock, JsonValue, block_epsilon, epsilon_of, mu_of, rounded_down, rounded_up
 from ...errors import InvalidInput
 from ..questions.question import plain
 from .map_gradients import COPY_ROOM_BITS
@@ -195,7 +195,7 @@ def check_paid(event: FixedBlock, neighbours: str, what: str) -> None:
 
 
 def run_epsilon(
-    noise_multiplier: float, sampling_rate: float, steps: int, delta: float, neighbours: str = ADD_REMOVE
+    noise_multiplier: float, sampling_rate: float, steps: int, delta: float, neighbours: str = "add-remove"
 ) -> float:
     """Epsilon of a run at ``delta``.
 
@@ -205,13 +205,13 @@ def run_epsilon(
     1.47
     """
     if sampling_rate == 1:  # Gaussian sums that one row moves by the clip, or by twice as much where it is exchanged
-        distance = math.sqrt(steps) * (1 if neighbours == ADD_REMOVE else 2)
+        distance = math.sqrt(steps) * (1 if neighbours == "add-remove" else 2)
         return epsilon_of(distance / noise_multiplier * (1 + 1e-12), delta)
     return block_epsilon(noise_multiplier, sampling_rate, steps, delta, neighbours)
 
 
 @cache
-def noise_for(epsilon: float, delta: float, sampling_rate: float, steps: int, neighbours: str = ADD_REMOVE) -> float:
+def noise_for(epsilon: float, delta: float, sampling_rate: float, steps: int, neighbours: str = "add-remove") -> float:
     """The smallest noise multiplier, to a few parts in 10 000 and rounded up, whose run costs at most (epsilon, delta).
 
     Starts from the Gaussian limit mu = rate sqrt(steps (exp(1/sigma^2) - 1)), which is near, and closes in by secants: every
@@ -223,7 +223,7 @@ def noise_for(epsilon: float, delta: float, sampling_rate: float, steps: int, ne
     True
     """
     if sampling_rate == 1:
-        return math.sqrt(steps) * (1 if neighbours == ADD_REMOVE else 2) / mu_of(epsilon, delta) * (1 + 1e-9)
+        return math.sqrt(steps) * (1 if neighbours == "add-remove" else 2) / mu_of(epsilon, delta) * (1 + 1e-9)
     ratio = mu_of(epsilon, delta) / sampling_rate
     guess = max(0.3, 1 / math.sqrt(math.log1p(ratio**2 / steps)))
     target = math.log(epsilon)
