@@ -81,7 +81,8 @@ def choice(name: str, value: object, allowed: Sequence[T], *, of: str = "") -> T
             return option
     quoted = [repr(option) for option in allowed]
     listed = " or ".join(quoted) if len(quoted) < 3 else f"one of {', '.join(quoted)}"
-    raise InvalidInput(f"{_name(name, of)} is {value!r}; choose {listed}")
+    hint = did_you_mean(value, allowed)
+    raise InvalidInput(f"{_name(name, of)} is {value!r}; choose {listed}{hint and '.'}{hint}")
 
 
 def flag(name: str, value: object, *, of: str = "") -> bool:

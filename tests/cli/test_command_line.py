@@ -99,7 +99,10 @@ def test_a_refusal_is_a_sentence_and_costs_nothing(run, files: Path) -> None:  #
         (["-o", "r.html", "--epsilon", -1], "must be positive"),
         (["-o", "r.html", "--delta", 2], "strictly between 0 and 1"),
         (["-o", "r.html", "--target", "income"], "target is 'income'"),
-        (["-o", "r.html", "--neighbours", "replace"], "neighbours is 'replace'; choose 'add-remove' or"),
+        (
+            ["-o", "r.html", "--neighbours", "replace"],
+            "neighbours is 'replace'; choose 'add-remove' or 'replace-one'. Did you mean 'replace-one'?",
+        ),
         (["-o", "r.html", "--ledger", "memory"], "would forget the bill"),
         (["-o", "r.html", "--ledger", "bill.txt"], "the ledger is 'bill.txt'"),
     ],

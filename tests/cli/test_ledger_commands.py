@@ -64,7 +64,7 @@ def test_an_older_copy_is_refused_and_verify_says_why(run, state_folder):
     assert code == 1
     assert "ends at entry 6; a record outside the ledger knows 8 entries of it" in out
     code, out, _ = run("ledger", "verify", "l.db", "--json")
-    assert json.loads(out)["accounts"][0]["recorded_entries"] == 8
+    assert json.loads(out)["accounts"][0]["recorded"] == 8
     code, _, err = ask(run, "new.db", 0.5)  # the same rows, from another ledger
     assert (code, "has no account 'people'" in err) == (2, True)
     record.unlink()

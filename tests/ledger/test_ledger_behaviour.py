@@ -46,9 +46,10 @@ def test_it_has_the_face_of_a_ledger(ledger):
 
 
 def test_open_account_twice_gives_the_same(ledger):
-    first = ledger.open_account("adult", BUDGET, "add-remove")
-    again = ledger.open_account("adult", BUDGET, "add-remove")
-    assert first == again
+    ledger.open_account("adult", BUDGET, "add-remove")
+    first = ledger.statement("adult")
+    ledger.open_account("adult", BUDGET, "add-remove")
+    assert ledger.statement("adult") == first
     assert first.capacity == BUDGET.capacity()
     assert [entry.kind for entry in ledger.statement("adult").entries] == ["opened"]
 
@@ -93,9 +94,9 @@ def test_every_kind_of_event_is_charged(adult):
 
 def test_account_exhausts_exactly(ledger):
     budget = Budget(0.5, 1e-6)
-    account = ledger.open_account("adult", budget, "add-remove")
+    ledger.open_account("adult", budget, "add-remove")
     unit = GaussianSum(1.0, 100.0)
-    fitting = account.capacity.pico_mu_squared // unit.cost().pico_mu_squared
+    fitting = ledger.statement("adult").capacity.pico_mu_squared // unit.cost().pico_mu_squared
     for _ in range(fitting):
         ask(ledger, event=unit)
     with pytest.raises(BudgetExceeded):
@@ -149,8 +150,8 @@ def test_whole_budget_in_one_question(ledger):
 
 
 def test_refusal_when_nothing_is_left(ledger):
-    account = ledger.open_account("adult", Budget(0.2, 1e-6), "add-remove")
-    capacity = account.capacity.pico_mu_squared
+    ledger.open_account("adult", Budget(0.2, 1e-6), "add-remove")
+    capacity = ledger.statement("adult").capacity.pico_mu_squared
     ask(ledger, event=GaussianSum(1.0, (10**12 / capacity) ** 0.5 * (1 + 1e-12)))
     with pytest.raises(BudgetExceeded, match=r"only 0 is left .* No question with an epsilon above 0 fits any more"):
         ask(ledger, 0.1)
@@ -443,9 +444,9 @@ def test_no_copy_of_a_ledger(adult):
 
 
 def test_threads_never_overspend(ledger):
-    account = ledger.open_account("adult", Budget(0.5, 1e-6), "add-remove")
+    ledger.open_account("adult", Budget(0.5, 1e-6), "add-remove")
     unit = GaussianSum(1.0, 60.0)
-    fitting = account.capacity.pico_mu_squared // unit.cost().pico_mu_squared
+    fitting = ledger.statement("adult").capacity.pico_mu_squared // unit.cost().pico_mu_squared
     granted = []
 
     def work():

@@ -86,24 +86,29 @@ def test_a_plain_copy_of_a_killed_ledger_holds_every_charge(tmp_path):
     assert charged(tmp_path / "copy.db") == 7
 
 
-def test_a_write_ahead_log_is_left_behind(tmp_path):
-    """As earlier versions wrote them, and as one of these was killed: the charges are in the log."""
-    ledger = opened(tmp_path / "ledger.db")
+@pytest.mark.parametrize("may_write", [True, False])
+def test_a_ledger_with_a_write_ahead_log_is_refused(tmp_path, may_write):
+    """Its charges may be in the log, which a copy of the file leaves behind. It opens again once they are in the file."""
+    path = tmp_path / "ledger.db"
+    ledger = opened(path)
     ledger._database.engine.dispose()
-    connection = sqlite3.connect(tmp_path / "ledger.db")
+    connection = sqlite3.connect(path)
     assert connection.execute("PRAGMA journal_mode=WAL").fetchone() == ("wal",)
     charge(ledger, 3)
-    (tmp_path / "killed").mkdir()
-    for file in tmp_path.glob("ledger.db*"):
-        shutil.copyfile(file, tmp_path / "killed" / file.name)
-    connection.close()
+    copy = tmp_path / "copy.db"
+    shutil.copyfile(path, copy)
+    path.chmod(0o600 if may_write else 0o400)
+    for file in (path, copy):
+        for there in (opened, SqlLedger):
+            with pytest.raises(LedgerError, match="has a write-ahead log, and a plain copy of it would lack charges"):
+                there(file)
+    assert copy.read_bytes()[18:20] == b"\x02\x02"  # left as it was
+    path.chmod(0o600)
     ledger.close()
-    path = tmp_path / "killed" / "ledger.db"
-    assert {file.name for file in path.parent.iterdir()} == {"ledger.db", "ledger.db-wal", "ledger.db-shm"}
-    ledger = opened(path)
-    assert [file.name for file in path.parent.iterdir()] == ["ledger.db"]
-    assert path.read_bytes()[18:20] == b"\x01\x01"
+    assert connection.execute("PRAGMA journal_mode=DELETE").fetchone() == ("delete",)
+    connection.close()
     assert charged(path) == 3
+    ledger = opened(path)
     assert ledger.verify().ok
     charge(ledger)
     ledger.close()
@@ -124,14 +129,18 @@ def test_an_emptied_file_beside_its_log_is_refused_and_the_log_stays(tmp_path, l
 
 
 def test_a_database_without_a_ledger_does_not_become_one(tmp_path):
-    """What a copy of a ledger with a write-ahead log is without the log: 4 096 bytes that had the whole budget again."""
+    """As a copy of a ledger with a write-ahead log is without the log: 4 096 bytes that had the whole budget again."""
     connection = sqlite3.connect(tmp_path / "live.db")
     connection.execute("PRAGMA journal_mode=WAL")
     shutil.copyfile(tmp_path / "live.db", tmp_path / "copy.db")
+    connection.execute("PRAGMA journal_mode=DELETE")
+    connection.execute("CREATE TABLE other (number)")
     connection.close()
     assert (tmp_path / "copy.db").stat().st_size == 4096
-    with pytest.raises(LedgerError, match="is a database without a ledger"):
+    with pytest.raises(LedgerError, match="has a write-ahead log"):
         open_ledger(tmp_path / "copy.db")
+    with pytest.raises(LedgerError, match="is a database without a ledger"):
+        open_ledger(tmp_path / "live.db")
 
 
 # An older copy is noticed

@@ -10,6 +10,7 @@ from vitrail.accounting import GaussianSum
 from vitrail.errors import LedgerError
 from vitrail.guarantee import Budget
 from vitrail.ledger import SqlLedger, open_ledger
+from vitrail.ledger.tables import METADATA
 
 BUDGET = Budget(1.0, 1e-6)
 
@@ -87,6 +88,20 @@ def test_a_later_format_is_refused(tmp_path):
         connection.execute("UPDATE vitrail_format SET version = 2")
     connection.close()
     with pytest.raises(LedgerError, match=r"has the format \[2\]; this version of vitrail reads \[1\]"):
+        open_ledger(path)
+
+
+@pytest.mark.parametrize("table", [name for name in METADATA.tables if name != "vitrail_format"])
+def test_a_ledger_that_lacks_a_table_is_refused(tmp_path, table):
+    path = tmp_path / "ledger.db"
+    ledger = open_ledger(path)
+    ledger.open_account("adult", BUDGET, "add-remove")
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"DROP TABLE {table}")
+    connection.close()
+    assert "The accounts cannot be read" in ledger.verify().problems[0]  # opened before, it is reported on
+    ledger.close()
+    with pytest.raises(LedgerError, match=f"lacks {table}: tables were removed, or never made"):
         open_ledger(path)
 
 

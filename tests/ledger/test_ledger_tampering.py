@@ -167,7 +167,6 @@ SIMPLE = {
         "UPDATE vitrail_entries SET account = 'other'",
         "it was written for account 'adult'",
     ),
-    "a table dropped": ("DROP TABLE vitrail_analysts", "The accounts cannot be read"),
     "text in place of a number": ("UPDATE vitrail_entries SET seq = 'six' WHERE seq = 6", "account 'adult'"),
 }
 

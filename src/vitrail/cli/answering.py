@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..explain.recipe import GlobalExplainer
     from ..ledger import Statement
     from ..pane.pane import Pane
-    from ..vault import PrivateData, Quote
+    from ..vault import PrivateData
     from .declarations import DataOptions, OutputOptions, PriceOptions
 
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -88,9 +88,7 @@ def fulfil(order: Order[B, A], data: DataOptions, price: PriceOptions, output: O
                 f"{fresh.budget} and {fresh.neighbours!r}. A budget never changes once it is set: give the account's own "
                 "values."
             )
-        quoted = tried.quote(epsilon=price.epsilon, half_width=price.half_width)
-        tag = tag_of(quoted, data, known or fresh)
-        print_quote(order, tried, quoted, tag, as_json=output.as_json)
+        print_quote(order, tried, data, price, known or fresh, as_json=output.as_json)
         return
     existing(data.data, "data")
     with warnings.catch_warnings():
@@ -149,23 +147,27 @@ def account_of(data: DataOptions) -> Statement | None:
         return ledger.statement(account) if account in ledger.accounts() else None
 
 
-def tag_of(quoted: Quoted[B], data: DataOptions, statement: Statement) -> Quote:
-    """The price tag against the account as it stands, the analyst's cap included."""
+def print_quote(
+    order: Order[B, A],
+    explainer: GlobalExplainer[B],
+    data: DataOptions,
+    price: PriceOptions,
+    account: Statement | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Price, bands, and whether account and cap, as they stand, can pay for it; ``account`` is None where none was named."""
     from ..vault import price_tag
 
-    return price_tag(statement, quoted.price.cost, None, data.rows, analyst=data.analyst, part=None)
-
-
-def print_quote(
-    order: Order[B, A], explainer: GlobalExplainer[B], quoted: Quoted[B], tag: Quote | None, *, as_json: bool
-) -> None:
-    """Price, bands, and whether it fits; ``tag`` is None where no account was named."""
-    price = quoted.price if tag is None else tag
+    quoted = explainer.quote(epsilon=price.epsilon, half_width=price.half_width)
+    tag = quoted.price
+    if account is not None:
+        tag = price_tag(account, tag.cost, None, data.rows, analyst=data.analyst, part=None)
     if as_json:
-        verdict: dict[str, JsonValue] = {"fits": None, "remaining_epsilon": None} if tag is None else {}
-        print_json({**quoted.to_json(), "price": {**price.to_json(), **verdict}})
+        verdict: dict[str, JsonValue] = {"fits": None, "remaining_epsilon": None} if account is None else {}
+        print_json({**quoted.to_json(), "price": {**tag.to_json(), **verdict}})
         return
-    promise = price.guarantee
+    promise = tag.guarantee
     print_lines(
         f"The price of {explainer.conversation().label}: epsilon {rounded_up(promise.epsilon)} at delta "
         f"{rounded_up(promise.delta)} (mu {rounded_up(promise.mu)}, neighbours {promise.neighbours})."
@@ -178,7 +180,7 @@ def print_quote(
     )
     if order.details is not None:
         order.details(quoted, explainer)
-    if tag is not None:
+    if account is not None:
         print_lines(
             f"It {'fits' if tag.fits else 'does not fit'}: the largest question that the account can still pay for is "
             f"epsilon {rounded_down(tag.remaining_epsilon)}. Nothing was charged."

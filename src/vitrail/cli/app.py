@@ -19,6 +19,10 @@ from . import audit, ledger, paid, panes
 
 EXIT_REFUSED = 2
 EXIT_UNEXPECTED = 70  # EX_SOFTWARE of sysexits.h
+UNEXPECTED = (
+    "something unexpected went wrong ({}). What was charged stays charged; `vitrail budget` shows it. Run `vitrail --debug "
+    "...` to see where it happened."
+)
 
 _MARKUP: Literal["rich"] | None = "rich" if sys.stdout.isatty() else None
 
@@ -76,17 +80,10 @@ def main() -> None:
     debug = "--debug" in sys.argv[1:]
     try:
         app()
-    except VitrailError as error:
-        if debug:
-            raise
-        typer.echo(f"Error: {error}", err=True)
-        sys.exit(EXIT_REFUSED)
     except Exception as error:
         if debug:
             raise
-        typer.echo(
-            f"Error: something unexpected went wrong ({type(error).__name__}). What was charged stays charged; "
-            "`vitrail budget` shows it. Run `vitrail --debug ...` to see where it happened.",
-            err=True,
-        )
-        sys.exit(EXIT_UNEXPECTED)
+        ours = isinstance(error, VitrailError)
+        sentence = str(error) if ours else UNEXPECTED.format(type(error).__name__)
+        typer.echo(f"Error: {sentence}", err=True)
+        sys.exit(EXIT_REFUSED if ours else EXIT_UNEXPECTED)

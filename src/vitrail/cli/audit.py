@@ -7,7 +7,6 @@ with exit code 1, so that a build can be stopped by it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
@@ -45,33 +44,26 @@ EXPLAIN_HELP = (
 app = typer.Typer(no_args_is_help=True, help="Attack explanations, or test a privacy claim. Nothing is charged.")
 
 
-@dataclass(frozen=True, kw_only=True)
-class TargetOptions:
-    """What is attacked: explanations, and what an attacker knows beside them."""
-
-    explain: Annotated[str | None, typer.Option("--explain", help=EXPLAIN_HELP)] = None
-    module: Annotated[
-        str | None, typer.Option("--module", metavar="MODULE:NAME", help="A torch module that returns logits.")
-    ] = None
-    predict: Annotated[
-        str | None, typer.Option("--predict", help="module:function from points to probabilities, or an .onnx file.")
-    ] = None
-    label: Annotated[str | None, typer.Option("--label", metavar="COLUMN", help="The column of true classes 0, 1, ...")] = (
-        None
-    )
-    probability: Annotated[
-        list[str] | None,
-        typer.Option("--probability", metavar="COLUMN", help="A column of predicted probabilities; repeat, one per class."),
-    ] = None
-
-
 @app.command("membership")
 @told.command
 def membership(
     members: Annotated[Path, typer.Argument(metavar="MEMBERS", help="People in the training data: .csv, .parquet or .npy.")],
     nonmembers: Annotated[Path, typer.Argument(metavar="NONMEMBERS", help="Others of the same population, same columns.")],
-    attacked: TargetOptions,
     output: told.OutputOptions,
+    explain: Annotated[str | None, typer.Option("--explain", help=EXPLAIN_HELP)] = None,
+    module: Annotated[
+        str | None, typer.Option("--module", metavar="MODULE:NAME", help="A torch module that returns logits.")
+    ] = None,
+    predict: Annotated[
+        str | None, typer.Option("--predict", help="module:function from points to probabilities, or an .onnx file.")
+    ] = None,
+    label: Annotated[str | None, typer.Option("--label", metavar="COLUMN", help="The column of true classes 0, 1, ...")] = (
+        None
+    ),
+    probability: Annotated[
+        list[str] | None,
+        typer.Option("--probability", metavar="COLUMN", help="A column of predicted probabilities; repeat, one per class."),
+    ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Of the attacker's random choices.")] = 0,
     confidence: Annotated[float, typer.Option("--confidence", help="Of every interval.")] = 0.95,
 ) -> None:
@@ -80,15 +72,14 @@ def membership(
 
     check_files(output.files, "the audit")
     sides = [_table(path) for path in (members, nonmembers)]
-    labels = _taken(sides, [attacked.label] if attacked.label else [], "--label")
-    probabilities = _taken(sides, attacked.probability or [], "--probability")
+    labels = _taken(sides, [label] if label else [], "--label")
+    probabilities = _taken(sides, probability or [], "--probability")
     if not all(sides):
         raise InvalidInput(f"{str(members)!r} or {str(nonmembers)!r} has no columns left to attack")
     points = [_numbers(side) for side in sides]
-    explainer = _explainer(attacked.explain, attacked.module)
-    predictor = _predictor(attacked.predict, attacked.module, probabilities)
+    predictor = _predictor(predict, module, probabilities)
     outcome = audit.membership(
-        audit.Target(explainer, predictor, name=attacked.explain or members.stem),
+        audit.Target(_explainer(explain, module), predictor, name=explain or members.stem),
         *points,
         labels=None if labels is None else (labels[0][:, 0], labels[1][:, 0]),
         attacker=audit.Attacker(seed=seed),
@@ -109,19 +100,16 @@ def _print_attacks(outcome: MembershipAudit) -> None:
         print_note(f"Note: {note}")
 
 
-Pairs = Annotated[
-    str,
-    typer.Option("--neighbours", metavar="MODULE:NAME", help="A pair of datasets, or a list of pairs to search among."),
-]
-
-
 @app.command("mechanism")
 @told.command
 def mechanism(
     function: Annotated[
         str, typer.Argument(metavar="MODULE:FUNCTION", help="run(dataset, draws) or run(dataset): outputs of the mechanism.")
     ],
-    neighbours: Pairs,
+    neighbours: Annotated[
+        str,
+        typer.Option("--neighbours", metavar="MODULE:NAME", help="A pair of datasets, or a list of pairs to search among."),
+    ],
     output: told.OutputOptions,
     mu: Annotated[float | None, typer.Option("--mu", help="The claim, as mu of Gaussian differential privacy.")] = None,
     epsilon: Annotated[float | None, typer.Option("--epsilon", help="The claim, as epsilon at --delta.")] = None,
@@ -178,9 +166,10 @@ def _predictor(
     text: str | None, module: str | None, probabilities: list[NDArray[np.float64]] | None
 ) -> Callable[..., object] | None:
     from ..audit import targets
+    from ..model.predictors import predictor_of
 
     if text is not None and Path(text).suffix.lower() == ".onnx":
-        return _onnx(existing(Path(text), "model"))
+        return predictor_of(existing(Path(text), "model"))
     if text is not None:
         return cast("Callable[..., object]", imported(text, "--predict"))
     if module is not None:
@@ -189,22 +178,6 @@ def _predictor(
         return None
     table = np.concatenate(probabilities)
     return lambda _: table  # of all people, in the order in which they are asked about
-
-
-def _onnx(path: Path) -> Callable[..., object]:
-    import onnxruntime
-
-    session = onnxruntime.InferenceSession(str(path))
-    entered = session.get_inputs()[0].name
-
-    def ask(points: NDArray[np.float64]) -> object:
-        answers = map(np.asarray, session.run(None, {entered: np.asarray(points, dtype=np.float32)}))
-        shaped = [answer for answer in answers if answer.ndim == 2 and answer.dtype.kind == "f"]
-        if not shaped:
-            raise InvalidInput(f"{path} returns no table of probabilities; export it with options={{'zipmap': False}}")
-        return shaped[-1]
-
-    return ask
 
 
 # Files

@@ -6,9 +6,9 @@ parameters for typer, which makes ``--help`` of them, and puts them together aga
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, get_type_hints
 
@@ -32,19 +32,13 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     """The function as typer takes it: every parameter that is a group of options becomes the options of that group."""
     hints = get_type_hints(function, include_extras=True)
     groups: dict[str, type] = {name: hint for name, hint in hints.items() if is_dataclass(hint) and isinstance(hint, type)}
-    parameters: list[inspect.Parameter] = []
-    for parameter in inspect.signature(function).parameters.values():
+    parameters: list[Parameter] = []
+    for parameter in signature(function).parameters.values():
         if parameter.name not in groups:
             parameters.append(parameter.replace(kind=parameter.KEYWORD_ONLY, annotation=hints[parameter.name]))
             continue
         declared = get_type_hints(group := groups[parameter.name], include_extras=True)
-        for field in fields(group):
-            default = inspect.Parameter.empty if field.default is MISSING else field.default
-            parameters.append(
-                inspect.Parameter(
-                    field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=declared[field.name]
-                )
-            )
+        parameters += [option.replace(annotation=declared[name]) for name, option in signature(group).parameters.items()]
 
     def called(**given: object) -> None:
         for name, group in groups.items():
@@ -53,7 +47,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
 
     called.__name__, called.__doc__ = function.__name__, function.__doc__
     called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    called.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     return called
 
 

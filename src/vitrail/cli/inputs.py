@@ -119,17 +119,16 @@ def weight_of(text: str | None) -> Weight | None:
     if text is None:
         return None
     name, colon, number = text.partition(":")
-    if name not in _WEIGHTS:
-        raise InvalidInput(f"--weight is {text!r}; choose one of {', '.join(_WEIGHTS)}.{did_you_mean(name, _WEIGHTS)}")
+    make = _WEIGHTS[choice("--weight", name, tuple(_WEIGHTS))]
     if not colon:
-        return _WEIGHTS[name]()
+        return make()
     try:
         value = float(number)
     except ValueError as error:
         raise InvalidInput(f"--weight is {text!r}; what follows the colon must be a number, as in {name}:0.5") from error
     if name == "polynomial":
         raise InvalidInput(f"--weight is {text!r}; the polynomial weight has no number")
-    return _WEIGHTS[name](value)
+    return make(value)
 
 
 def points_of(text: str, target: str | None) -> object:
@@ -161,7 +160,7 @@ def _points_in(path: Path) -> object:
         if suffix == ".csv":
             return csv_columns(path, "the file of points", strict=True)
         if suffix == ".json":
-            return read_json(path)
+            return _json(path.read_text(encoding="utf-8"), f"the point {str(path)!r}")
         import pyarrow.parquet as pq
 
         return pq.read_table(path)
@@ -169,15 +168,6 @@ def _points_in(path: Path) -> object:
         raise
     except Exception as error:
         raise InvalidInput(f"the points in {str(path)!r} cannot be read: {error}") from error
-
-
-def read_json(path: Path) -> object:
-    """The point or list of points in a JSON file."""
-    try:
-        text = existing(path, "point").read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"the point {str(path)!r} cannot be read as JSON: {error}") from error
-    return _json(text, f"the point {str(path)!r}")
 
 
 def _json(text: str, what: str) -> object:
@@ -216,7 +206,7 @@ def csv_columns(path: Path, what: str, *, strict: bool, wanted: Sequence[str] | 
     """
     try:
         with path.open(encoding="utf-8-sig", errors="replace") as lines:
-            header = _cells(next(lines, "")) or []
+            header = _cells(next(lines, ""))
             if not all(header) or len(set(header)) < max(1, len(header)):
                 raise InvalidInput(f"{what} {str(path)!r} must begin with a line of distinct column names")
             kept = [place for place, name in enumerate(header) if wanted is None or name in wanted]
@@ -225,49 +215,36 @@ def csv_columns(path: Path, what: str, *, strict: bool, wanted: Sequence[str] | 
                 if not line.strip():
                     continue
                 cells = _cells(line)
-                fits = cells is not None and len(cells) == len(header)
+                fits = len(cells) == len(header)
                 if strict and not fits:
                     raise InvalidInput(
                         f"line {number} of {what} {str(path)!r} has not {len(header)} cells, as its header has"
                     )
                 for place in kept:
-                    columns[header[place]].append(cells[place] if cells is not None and fits else None)
+                    columns[header[place]].append(cells[place] if fits else None)
     except OSError as error:
         raise InvalidInput(f"{what} {str(path)!r} cannot be read: {error.strerror}") from error
     return columns
 
 
-def _cells(line: str) -> list[str] | None:
+def _cells(line: str) -> list[str]:
+    """The cells of a line; none where it cannot be read."""
     try:
         return next(csv.reader((line,), skipinitialspace=True), [])
     except csv.Error:
-        return None
+        return []
 
 
 def open_existing_ledger(where: str) -> SqlLedger:
     """A ledger that is there already: looking at a bill must not create one."""
     from ..ledger import SqlLedger
 
-    if "://" not in where:
-        existing(Path(where), "ledger")
-        return SqlLedger(Path(where), must_exist=True)
-    return SqlLedger(where, must_exist=True)
-
-
-def chosen_accounts(ledger: SqlLedger, account: str | None) -> tuple[str, ...]:
-    """The account that was named, or all there are."""
-    known = ledger.accounts()
-    if account is None:
-        return known
-    if account not in known:
-        listed = ", ".join(map(repr, known)) or "none yet"
-        raise LedgerError(f"There is no account {account!r} in this ledger; it has {listed}.{did_you_mean(account, known)}")
-    return (account,)
+    return SqlLedger(where if "://" in where else existing(Path(where), "ledger"), must_exist=True)
 
 
 def one_account(ledger: SqlLedger, account: str | None) -> str:
     """The account that was named, or the only one."""
-    names = chosen_accounts(ledger, account)
+    names = ledger.accounts() if account is None else (account,)
     if len(names) == 1:
         return names[0]
     if not names:

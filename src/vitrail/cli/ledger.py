@@ -9,35 +9,23 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..accounting import JsonValue, rounded_down, rounded_up
+from ..accounting import rounded_down, rounded_up
 from ..errors import InvalidInput
 from ..ledger import FILE_ENDINGS
+from ..results.codec import to_json
 from . import declarations as told
-from .inputs import chosen_accounts, one_account, open_existing_ledger
+from .inputs import one_account, open_existing_ledger
 from .printing import print_json, print_lines, print_table
 
 if TYPE_CHECKING:
     from ..ledger import Entry, ReservationLine, Statement
-
-BILL_FIELDS = {
-    "entry": "seq",
-    "time_utc": "time_utc",
-    "analyst": "analyst",
-    "question": "what",
-    "paid": "paid",
-    "epsilon": "epsilon",
-    "epsilon_so_far": "so_far",
-    "share_of_budget": "share",
-    "part": "part",
-}
-"""What a line of the bill is called in JSON, and in Python."""
 
 
 def budget(ledger: told.LedgerToRead, account: told.OnlyAccount = None, as_json: told.Json = False) -> None:
     """Show what was spent, what is left, and the bill."""
     statements = _statements(ledger, account)
     if as_json:
-        print_json([_statement_json(statement) for statement in statements])
+        print_json([statement.to_json() | {"bill": to_json(statement.bill())["lines"]} for statement in statements])
         return
     if not statements:
         print_lines("This ledger has no account yet; the first question about a dataset opens one.")
@@ -53,15 +41,7 @@ def budget(ledger: told.LedgerToRead, account: told.OnlyAccount = None, as_json:
 
 def _statements(ledger: str, account: str | None) -> list[Statement]:
     with closing(open_existing_ledger(ledger)) as opened:
-        return [opened.statement(name) for name in chosen_accounts(opened, account)]
-
-
-def _statement_json(statement: Statement) -> JsonValue:
-    lines: list[JsonValue] = [
-        {name: getattr(line, field) for name, field in BILL_FIELDS.items()} | {"part": line.part or None}
-        for line in statement.bill().lines
-    ]
-    return {**statement.to_json(), "bill": lines}
+        return [opened.statement(name) for name in (opened.accounts() if account is None else (account,))]
 
 
 def _statement_lines(statement: Statement) -> Iterator[str]:
@@ -77,11 +57,8 @@ def _statement_lines(statement: Statement) -> Iterator[str]:
             f"delta {rounded_up(spent[1])} spent, {rounded_down(left[1])} left"
         )
     for line in statement.analysts:
-        if line.cap is not None and line.remaining_epsilon is not None:
-            spent_of_cap, fits = (
-                f"{rounded_up(line.spent_epsilon)} of {rounded_up(line.cap.epsilon)}",
-                line.remaining_epsilon,
-            )
+        if line.cap is not None and (fits := line.remaining_epsilon) is not None:
+            spent_of_cap = f"{rounded_up(line.spent_epsilon)} of {rounded_up(line.cap.epsilon)}"
             yield f"  analyst    {line.analyst}: epsilon {spent_of_cap}, up to {rounded_down(fits)} still fits"
     for part in statement.parts:
         name, spent_on = str(part.part).removeprefix("part "), rounded_up(part.spent_epsilon)
@@ -106,22 +83,16 @@ def verify(
     with closing(open_existing_ledger(ledger)) as opened:
         verdict = opened.verify(heads or None)
     if as_json:
-        names = ("account", "n_entries", "n_questions", "n_releases", "head")
-        accounts: list[JsonValue] = [
-            {name: getattr(walked, name) for name in names}
-            | {"pico_mu_squared": walked.spent.pico_mu_squared, "recorded_entries": walked.recorded}
-            for walked in verdict.accounts
-        ]
-        print_json({"ok": verdict.ok, "problems": list(verdict.problems), "accounts": accounts})
+        print_json({"ok": verdict.ok, **to_json(verdict)})
     else:
         print_lines(*verdict.problems)
         for walked in verdict.accounts:
-            counted = f"{_entries(walked.n_entries)}, {_counted(walked.n_questions, 'question')}"
+            counted = f"{_counted(walked.n_entries, 'entry')}, {_counted(walked.n_questions, 'question')}"
             print_lines(
                 f"Account {walked.account!r}: {counted}, {_counted(walked.n_releases, 'release')}, head {walked.head}",
                 "  This user has no record of it outside the ledger: an older copy in its place would not be noticed."
                 if walked.recorded is None
-                else f"  This user's record outside the ledger knows {_entries(walked.recorded)} of it.",
+                else f"  This user's record outside the ledger knows {_counted(walked.recorded, 'entry')} of it.",
             )
         problems = _counted(len(verdict.problems), "problem")
         print_lines("The ledger holds." if verdict.ok else f"The ledger does not hold: {problems}.")
@@ -144,7 +115,7 @@ def backup(
     with closing(open_existing_ledger(ledger)) as opened:
         copied = opened.backup(destination, overwrite=overwrite)
     for account in copied.accounts:
-        print_lines(f"Account {account.account!r}: {_entries(account.n_entries)}, head {account.head}")
+        print_lines(f"Account {account.account!r}: {_counted(account.n_entries, 'entry')}, head {account.head}")
     print_lines(f"The copy {destination} holds what the ledger held.")
 
 
@@ -228,9 +199,6 @@ def _time(time_utc: str) -> str:
     return time_utc[:19].replace("T", " ")
 
 
-def _entries(number: int) -> str:
-    return f"{number} {'entry' if number == 1 else 'entries'}"
-
-
 def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+    several = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
+    return f"{number} {what if number == 1 else several}"

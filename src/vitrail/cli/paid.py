@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from .._checks import did_you_mean
+from .._checks import choice
 from ..errors import InvalidInput
 from ..explain.recipe import Conversation, GlobalExplainer, LocalExplainer
 from ..guarantee import Budget
@@ -22,7 +22,7 @@ from ..results.counterfactuals import Counterfactuals
 from ..results.marginals import Marginals
 from ..schema import Level, Numeric, Schema
 from . import declarations as told
-from .answering import STILL_PAID, Order, fulfil, print_quote, tag_of
+from .answering import STILL_PAID, Order, fulfil, print_quote
 from .inputs import class_of, one_account, open_existing_ledger, points_of, weight_of
 from .printing import attribution_figure, check_writable, counterfactual_figure, print_lines, print_table, write_file
 
@@ -32,11 +32,9 @@ if TYPE_CHECKING:
     from ..explain.linear.options import MethodName
     from ..explain.quoted import Quoted
     from ..ledger import Statement
-    from ..model import Model
     from ..pane.pane import Pane
     from ..pane.pane_recipe import PaneExplainer
     from ..results.class_picture import ClassPicture
-    from ..solve.counterfactual.fitted import FittedCounterfactual
     from ..vault import PrivateData
 
 B = TypeVar("B")
@@ -103,8 +101,7 @@ def quote(
     nobody = told.DataOptions(**vars(public), data=Path("quote"))
     budget = Budget(price.epsilon or 1.0, public.delta_or_default) if known is None else known.budget
     explainer = order.explainer(nobody.private_data({column: [] for column in schema}, schema, budget, "memory"))
-    quoted = explainer.quote(epsilon=price.epsilon, half_width=price.half_width)
-    print_quote(order, explainer, quoted, None if known is None else tag_of(quoted, nobody, known), as_json=as_json)
+    print_quote(order, explainer, nobody, price, known, as_json=as_json)
 
 
 def _agreed(public: told.PublicOptions, known: Statement) -> told.PublicOptions:
@@ -168,8 +165,7 @@ def ask(
     from ..explain.linear.options import Rows
     from ..explain.shapley import Shapley
 
-    if method not in METHODS:
-        raise InvalidInput(f"--method is {method!r}; choose one of {', '.join(METHODS)}.{did_you_mean(method, METHODS)}")
+    choice("--method", method, METHODS)
     if method == "shapley" and weight is not None:
         raise InvalidInput("--weight is for local linear explanations; Shapley values have none: leave it out")
     chosen, points, distance = model.load(), points_of(point, data.target), weight_of(weight)
@@ -196,16 +192,19 @@ def ask(
 # --- what would have changed it ------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
-class SearchOptions:
-    """Which counterfactuals are looked for."""
-
-    desired: told.Desired = "opposite"
-    total: Annotated[int, typer.Option("--total", help="How many different answers for each person.")] = 1
+@told.command
+def counterfactual(
+    data: told.DataOptions,
+    model: told.ModelOptions,
+    price: told.PriceOptions,
+    output: told.OutputOptions,
+    point: told.Point,
+    desired: told.Desired = "opposite",
+    total: Annotated[int, typer.Option("--total", help="How many different answers for each person.")] = 1,
     vary: Annotated[
         list[str] | None,
         typer.Option("--vary", metavar="COLUMN", help="A column that may change; repeat. All if not given."),
-    ] = None
+    ] = None,
     permit: Annotated[
         list[str] | None,
         typer.Option(
@@ -213,27 +212,7 @@ class SearchOptions:
             metavar="COLUMN=RANGE",
             help="Where changed values may lie: age=30:50, or levels: 'job=clerk|nurse'. May be repeated.",
         ),
-    ] = None
-
-    def search(self, fitted: FittedCounterfactual, people: object, schema: Schema) -> Counterfactuals:
-        """Search; free."""
-        return fitted(
-            people,
-            desired_class=class_of(self.desired),
-            total_CFs=self.total,
-            features_to_vary=list(self.vary or ()) or "all",
-            permitted_range=_ranges(schema, self.permit or []),
-        )
-
-
-@told.command
-def counterfactual(
-    data: told.DataOptions,
-    model: told.ModelOptions,
-    price: told.PriceOptions,
-    output: told.OutputOptions,
-    search: SearchOptions,
-    point: told.Point,
+    ] = None,
     threshold: Annotated[float, typer.Option("--threshold", help="Outputs of at least this are class 1.")] = 0.5,
     save: Annotated[
         Path | None, typer.Option("--save", metavar="FILE", help="Keep the releases, to explain others without the data.")
@@ -254,14 +233,19 @@ def counterfactual(
         if save is not None:
             write_file(save, FittedCounterfactual(picture, chosen).save, "the counterfactual", STILL_PAID)
 
-    order: Order[ClassPicture, Counterfactuals] = Order(
-        "the explanation",
-        lambda rows: Counterfactual(rows, chosen, threshold=threshold, key=model.key),
-        lambda picture: search.search(FittedCounterfactual(picture, chosen), people, picture.schema),
-        chosen.name,
-        _picture(counterfactual_figure),
-        keep,
-    )
+    def search(picture: ClassPicture) -> Counterfactuals:
+        return FittedCounterfactual(picture, chosen)(
+            people,
+            desired_class=class_of(desired),
+            total_CFs=total,
+            features_to_vary=vary or "all",
+            permitted_range=_ranges(picture.schema, permit or ()),
+        )
+
+    def explainer(rows: PrivateData) -> Counterfactual:
+        return Counterfactual(rows, chosen, threshold=threshold, key=model.key)
+
+    order = Order("the explanation", explainer, search, chosen.name, _picture(counterfactual_figure), keep)
     fulfil(order, data, price, output)
 
 
@@ -323,10 +307,12 @@ def report(
     fulfil(Order("the report", explainer, _itself, chosen.name), data, price, output)
 
 
-@dataclass(frozen=True, kw_only=True)
-class PaneOptions:
-    """What a pane holds."""
-
+@told.command
+def release(
+    data: told.DataOptions,
+    model: told.ModelOptions,
+    price: told.PriceOptions,
+    output: told.OutputOptions,
     parts: Annotated[
         list[str] | None,
         typer.Option(
@@ -335,58 +321,42 @@ class PaneOptions:
             help="rows, local, effects (or pdp, ale), importance, counterfactual; may be repeated. All that is possible if "
             "not given.",
         ),
-    ] = None
+    ] = None,
     weights: Annotated[
         list[str] | None,
         typer.Option(
             "--weight", metavar="PART=NUMBER", help="A part's weight in the price, as in local=3; may be repeated."
         ),
-    ] = None
+    ] = None,
     threshold: Annotated[
         float | None, typer.Option("--threshold", help="From which output on a row is of class 1, for counterfactuals.")
-    ] = None
-    loss: told.Loss = "squared"
+    ] = None,
+    loss: told.Loss = "squared",
     embed_model: Annotated[
         bool, typer.Option("--embed-model", help="Write the model into the pane too (ONNX models only).")
-    ] = False
-
-    def explainer(self, rows: PrivateData, model: Model, key: str | None) -> PaneExplainer:
-        """What buys such a pane."""
-        from ..pane.pane_recipe import PaneExplainer
-
-        return PaneExplainer(
-            rows,
-            model,
-            parts=self.parts or "all",  # type: ignore[arg-type]  # unknown names are refused there
-            weights=_weights(self.weights),
-            threshold=self.threshold,
-            loss=self.loss,
-            embed_model=self.embed_model,
-            key=key,
-        )
-
-
-@told.command
-def release(
-    data: told.DataOptions,
-    model: told.ModelOptions,
-    price: told.PriceOptions,
-    output: told.OutputOptions,
-    pane: PaneOptions,
+    ] = False,
 ) -> None:
     """Pay once for a pane: a file of private releases that explains the model anywhere, for ever, without the data."""
+    from ..pane.pane_recipe import PaneExplainer
+
     if not any(file.suffix.lower() == PANE for file in output.files or ()) and not price.only_quoted:
         raise InvalidInput(f"--output-file is missing; name the file of the pane, which must end in {PANE}")
     chosen = model.load()
-    order: Order[Pane, Pane] = Order(
-        "the pane",
-        lambda rows: pane.explainer(rows, chosen, model.key),
-        _itself,
-        chosen.name,
-        {PANE: lambda made, file: made.save(file)},
-        details=_print_pane_quote,
-    )
-    fulfil(order, data, price, output)
+
+    def explainer(rows: PrivateData) -> PaneExplainer:
+        return PaneExplainer(
+            rows,
+            chosen,
+            parts=parts or "all",  # type: ignore[arg-type]  # unknown names are refused there
+            weights=_weights(weights),
+            threshold=threshold,
+            loss=loss,
+            embed_model=embed_model,
+            key=model.key,
+        )
+
+    writers: dict[str, Callable[[Pane, Path], object]] = {PANE: lambda made, file: made.save(file)}
+    fulfil(Order("the pane", explainer, _itself, chosen.name, writers, details=_print_pane_quote), data, price, output)
 
 
 def _print_pane_quote(quoted: Quoted[Pane], explainer: GlobalExplainer[Pane]) -> None:
@@ -400,13 +370,7 @@ def _print_pane_quote(quoted: Quoted[Pane], explainer: GlobalExplainer[Pane]) ->
 
 
 def _weights(given: list[str] | None) -> dict[str, float] | None:
-    if not given:
-        return None
-    weights: dict[str, float] = {}
-    for text in given:
-        part, _, number = text.partition("=")
-        try:
-            weights[part] = float(number)
-        except ValueError as error:
-            raise InvalidInput(f"--weight is {text!r}; write a part and a number, as in local=3") from error
-    return weights
+    try:
+        return {part: float(number) for part, _, number in (text.partition("=") for text in given or ())} or None
+    except ValueError as error:
+        raise InvalidInput(f"--weight is {given!r}; write a part and a number, as in local=3") from error

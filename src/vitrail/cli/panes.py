@@ -12,7 +12,7 @@ from ..errors import InvalidInput
 from ..schema import Numeric, Schema
 from . import declarations as told
 from .answering import with_notes
-from .inputs import class_of, existing, points_of, read_json
+from .inputs import class_of, existing, points_of
 from .printing import check_files, content_of, give, print_json, print_lines, print_person, print_report, print_table
 
 if TYPE_CHECKING:
@@ -55,27 +55,23 @@ def report_pane(pane: told.PaneFile, output: told.OutputOptions) -> None:
     give(output, "the report", report.to_json(), lambda: print_report(report), {".html": opened.to_html})
 
 
-Person = Annotated[
-    str, typer.Argument(metavar="PERSON", help="A .json or .csv file with one person, JSON text, or - for stdin.")
-]
-ReadingModel = Annotated[
-    str | None,
-    typer.Option(
-        "--model",
-        metavar="M.onnx",
-        help="An ONNX file, module:attribute (importing it RUNS that code), or embedded, if the pane holds its model. "
-        "Without it there are curves and contributions, and no counterfactuals.",
-    ),
-]
-
-
 @told.command
 def explain(
     pane: told.PaneFile,
-    person: Person,
+    person: Annotated[
+        str, typer.Argument(metavar="PERSON", help="A .json or .csv file with one person, JSON text, or - for stdin.")
+    ],
     reading: told.ReadingOptions,
     output: told.OutputOptions,
-    model: ReadingModel = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model",
+            metavar="M.onnx",
+            help="An ONNX file, module:attribute (importing it RUNS that code), or embedded, if the pane holds its model. "
+            "Without it there are curves and contributions, and no counterfactuals.",
+        ),
+    ] = None,
     desired: told.Desired = "opposite",
     count: Annotated[int, typer.Option("--count", min=1, max=20, help="How many counterfactuals.")] = 3,
     method: Annotated[str, typer.Option("--method", help="Of contributions: auto, moments or rows.")] = "auto",
@@ -89,13 +85,7 @@ def explain(
     path = existing(pane, "pane")
     point = points_of(person, None)
     opened = with_notes(lambda: Pane.load(path, model=_model(model, reading)))
-    explained = opened.explain(
-        point,
-        desired_class=class_of(desired),
-        total_CFs=count,
-        method=chosen,
-        bands=bands,
-    )
+    explained = opened.explain(point, desired_class=class_of(desired), total_CFs=count, method=chosen, bands=bands)
     give(output, "the explanation", explained.to_json(), lambda: print_person(explained), {".html": explained.to_html})
 
 
@@ -126,7 +116,7 @@ def check_schema(
     """Check a schema and, if given, public points against it."""
     declared = Schema.load(existing(schema, "schema"))
     if points is not None:
-        read = declared.read_points(read_json(points))
+        read = declared.read_points(points_of(str(points), None))
         print_lines(f"{len(read)} point{'s fit' if len(read) != 1 else ' fits'} the schema {schema}.")
         return
     rows = []

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import Console
 
-    from ..accounting import JsonValue
     from ..pane.pages import Person
     from ..pane.pane import Pane
     from .declarations import OutputOptions
@@ -282,10 +281,8 @@ def print_report(report: Report, model: str = "", *bill: str) -> None:
         rows = [[column] for column in next(iter(effects.values()))]
     else:
         table = ranking_table(ranking)
-        header, claim = (
-            ["column", ranking.kind.replace("permutation ", ""), *table.header[2:]],
-            [ranking.band_claim.sentence(ranking.kind), ""],
-        )
+        header = ["column", ranking.kind.replace("permutation ", ""), *table.header[2:]]
+        claim = [ranking.band_claim.sentence(ranking.kind), ""]
         rows = [list(row) for row in table.rows]
     header += [f"{kind} from lowest to highest" for kind in effects]
     for row in rows:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from ..errors import InvalidInput
 from .entries import Entry, Part
 from .results import (
-    Account,
     AnalystLine,
     Charge,
     PartLine,
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from .sql import SqlLedger
 
 __all__ = [
-    "Account",
     "AnalystLine",
     "Charge",
     "Entry",

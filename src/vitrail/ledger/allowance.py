@@ -28,12 +28,8 @@ def fits(spent: Cost, cost: Cost, capacity: Cost) -> bool:
     >>> fits(Cost(12, 0), Cost(0, 1), Cost(10, 1))
     True
     """
-    sums = zip(_numbers(spent), _numbers(cost), _numbers(capacity), strict=True)
+    sums = zip(spent.amounts, cost.amounts, capacity.amounts, strict=True)
     return all(more == 0 or before + more <= most for before, more, most in sums)
-
-
-def _numbers(cost: Cost) -> tuple[int, int, int]:
-    return cost.pico_mu_squared, cost.pico_epsilon, cost.quecto_delta
 
 
 def question_epsilon(cost: Cost, delta: float) -> float:

@@ -15,11 +15,12 @@ from typing import TypeVar
 
 from sqlalchemy import Connection, Table, TextClause, text
 
+from .._checks import did_you_mean
 from ..accounting import Cost, JsonValue
 from ..errors import InvalidInput, LedgerCorrupted, LedgerError
 from ..guarantee import check_neighbours
 from .entries import Entry, Kind, RawEntry, cost_from_json, decode, digest_of, utc_now
-from .tables import TABLES, AccountRow, ChargeRow, Row, pack, unpack
+from .tables import TABLES, AccountRow, Row, pack, unpack
 
 _R = TypeVar("_R")
 
@@ -47,20 +48,6 @@ def _insert(table: Table, *, or_replace: bool) -> str:
 
 
 _TAIL = _select(RawEntry, "account").replace("WHERE", "WHERE seq >= :seq AND")
-_CHARGE_UNDER = f"""
-SELECT {", ".join(f"charges.{column.name}" for column in TABLES[ChargeRow].columns)}
-FROM vitrail_charges AS charges
-LEFT JOIN vitrail_releases AS releases
-    ON releases.account = charges.account AND releases.charge_seq = charges.charge_seq
-LEFT JOIN vitrail_sightings AS sightings
-    ON sightings.account = charges.account AND sightings.charge_seq = charges.charge_seq AND sightings.analyst = :analyst
-WHERE charges.account = :account AND charges.key = :key
-ORDER BY
-    releases.released_seq IS NULL,
-    sightings.analyst IS NULL AND charges.analyst <> :analyst,
-    releases.released_seq,
-    charges.charge_seq
-"""  # noqa: S608
 
 
 @cache
@@ -77,19 +64,14 @@ class Book:
         In a transaction.
     for_update : bool
         Whether it may write: the account's row is then locked.
-    missing : frozenset
-        The rows for which a reader finds no table in a ledger of an earlier version; there are none.
     """
 
-    def __init__(
-        self, connection: Connection, *, for_update: bool, missing: frozenset[Callable[..., object]] = frozenset()
-    ) -> None:
+    def __init__(self, connection: Connection, *, for_update: bool) -> None:
         self._connection = connection
         driver = connection.connection.driver_connection
         # SQLite's own driver takes a tenth of SQLAlchemy's time for a statement, and reads rows as they are asked for.
         self._driver = driver if isinstance(driver, sqlite3.Connection) else None
         self._for_update = for_update
-        self._missing = missing
         self._account: AccountRow | None = None
         self.spending: AccountRow | None = None
         """The account's row as this transaction left it, if somebody may spend or learn less after it than before."""
@@ -102,14 +84,13 @@ class Book:
 
     def rows(self, row: Callable[..., _R], **values: str | int) -> list[_R]:
         """Every row with these values; by primary key, where they are looked up by part of it."""
-        return [] if row in self._missing else self._run(row, _select(row, *values), values)
+        return self._run(row, _select(row, *values), values)
 
     def stream(self, row: Callable[..., _R], account: str) -> Iterator[_R]:
         """Every row of an account, by primary key, a few at a time."""
-        if row not in self._missing:
-            batch = 10 if "content" in TABLES[row].c else 1000
-            for found in self._execute(_select(row, "account"), {"account": account}, batch):
-                yield unpack(row, found)
+        batch = 10 if "content" in TABLES[row].c else 1000
+        for found in self._execute(_select(row, "account"), {"account": account}, batch):
+            yield unpack(row, found)
 
     def put(self, row: Row) -> None:
         """Write a row, in place of the one with its key."""
@@ -118,10 +99,6 @@ class Book:
     def add(self, row: Row) -> None:
         """Write a row whose key must be new."""
         self._execute(_insert(TABLES[type(row)], or_replace=False), pack(row))
-
-    def lacks(self, row: Callable[..., object]) -> bool:
-        """Whether the ledger is of a version that had no table for such rows."""
-        return row in self._missing
 
     def _run(self, row: Callable[..., _R], statement: str, values: Mapping[str, str | int]) -> list[_R]:
         return [unpack(row, found) for found in self._execute(statement, values)]
@@ -137,7 +114,7 @@ class Book:
 
     def names(self) -> tuple[str, ...]:
         """Every account that any row names, sorted."""
-        tables = [table.name for row, table in TABLES.items() if "account" in table.c and row not in self._missing]
+        tables = [table.name for table in TABLES.values() if "account" in table.c]
         everywhere = " UNION ".join(f"SELECT account FROM {name}" for name in tables)  # noqa: S608
         return tuple(sorted(str(name) for (name,) in self._execute(everywhere, {})))
 
@@ -154,20 +131,16 @@ class Book:
                 raise LedgerCorrupted(f"The row of account {account!r} cannot be read: {error}.") from error
         return self._account
 
-    def charge_under(self, account: str, key: str, analyst: str) -> ChargeRow | None:
-        """The charge under ``key``: one with a stored release before others, one that counts for the analyst first."""
-        values = {"account": account, "key": key, "analyst": analyst}
-        return next(iter(self._run(ChargeRow, _CHARGE_UNDER, values)), None)
-
     # The chain
 
     def locked(self, account: str) -> AccountRow:
         """The account's row, if its head is the last entry there is: nothing is built on a tail that was cut."""
         row = self.account(account)
         if row is None:
-            known = ", ".join(map(repr, self.names())) or "none yet"
+            known = self.names()
             raise LedgerError(
-                f"There is no account {account!r} in this ledger; it has {known}. Open it with open_account first."
+                f"There is no account {account!r} in this ledger; it has {', '.join(map(repr, known)) or 'none yet'}. Open "
+                f"it with open_account first.{did_you_mean(account, known)}"
             )
         tail = self._run(RawEntry, _TAIL, {"account": account, "seq": row.seq})
         if not tail or tail[0].seq != row.seq or digest_of(tail[0].record) != row.head:

@@ -5,8 +5,8 @@ the one file, on the disk, and the journal's removal too (without that, a power 
 undo the charge). So a plain copy of the file between two charges holds every charge, and one that is made in the middle of a
 commit is torn: its head is no longer its last entry, which is found before anything is appended. A write-ahead log is faster
 and keeps charges in a second file, where a copy of the first is a ledger that has spent nothing; checkpoints after every
-commit would not help, because a reader can hold them up. Ledgers with such a log are changed when they are opened. Readers
-and writers wait for each other now, up to ``BUSY_SECONDS``.
+commit would not help, because a reader can hold them up. A database with such a log is refused. Readers and writers wait for
+each other, up to ``BUSY_SECONDS``.
 
 The driver's own idea of when a transaction starts is switched off, and every writing transaction starts with ``BEGIN
 IMMEDIATE``, which takes the one write lock before anything is read: what was read is what is decided upon. The file is made
@@ -27,7 +27,7 @@ import os
 import sqlite3
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
@@ -41,9 +41,9 @@ from sqlalchemy.pool import ConnectionPoolEntry
 from ..errors import LedgerError
 from .book import Book
 from .results import Verification
-from .sqlite_file import BUSY_SECONDS, copied_to, is_empty, leave_write_ahead_log, make_file
-from .tables import FORMAT_VERSION, LATER, METADATA, TABLES, ChargeRow, FormatRow
-from .verification import list_charges, verify
+from .sqlite_file import BUSY_SECONDS, copied_to, is_empty, make_file
+from .tables import FORMAT_VERSION, METADATA, TABLES, FormatRow
+from .verification import verify
 
 _CREATION_LOCK = 0x76697472  # an arbitrary number that only ledgers being created lock in PostgreSQL
 
@@ -187,12 +187,10 @@ class Database:
         self.engine: Engine | None = None
         self._memory = _connect_in_memory() if self.in_memory else None
         self._lock = threading.Lock()  # of the one connection to memory
-        self._complete = self.in_memory  # whether it is known to have every table of this version
         if self.in_memory:
             return
         if self.is_file:
             make_file(Path(self.where), must_exist=must_exist)
-            leave_write_ahead_log(Path(self.where))
         self.engine = connect(self._url)
         try:
             self._find_tables(must_exist=must_exist)
@@ -209,8 +207,6 @@ class Database:
     @contextmanager
     def writing(self) -> Iterator[Book]:
         """A transaction that writes."""
-        if not self._complete:
-            self._make_tables()
         with self.transaction(read_only=False) as connection:
             yield Book(connection, for_update=True)
 
@@ -218,8 +214,7 @@ class Database:
     def reading(self) -> Iterator[Book]:
         """A transaction that reads one snapshot."""
         with self.transaction(read_only=True) as connection:
-            missing = frozenset[Callable[..., object]]() if self._complete else _missing_tables(connection)
-            yield Book(connection, for_update=False, missing=missing)
+            yield Book(connection, for_update=False)
 
     @contextmanager
     def transaction(self, *, read_only: bool) -> Iterator[Connection]:
@@ -291,51 +286,42 @@ class Database:
         self.engine = self._memory = None
 
     def _find_tables(self, *, must_exist: bool) -> None:
-        """Check the format; where there is no ledger, create one if that is allowed."""
+        """Find the ledger; where there is none, make one if that is allowed."""
         with self.transaction(read_only=True) as connection:  # a reader without the right to write may still verify
-            if _has_table(connection, FormatRow):
-                self._check_format(connection)
-                self._complete = not _missing_tables(connection)
+            if self._holds_ledger(connection):
                 return
         if must_exist:
             raise LedgerError(f"{self.where} holds no ledger. Check the address, or create one with open_ledger.")
-        self._make_tables()
-
-    def _make_tables(self) -> None:
-        """Make a ledger, or give one of an earlier version the tables it lacks: its entries stay as they are."""
         with self.transaction(read_only=False) as connection:
             if connection.dialect.name == "postgresql":  # in SQLite the write lock of the transaction does it
                 connection.execute(sql.text("SELECT pg_advisory_xact_lock(:number)"), {"number": _CREATION_LOCK})
-            if not _has_table(connection, FormatRow):
-                if self.is_file and not is_empty(Path(self.where)):
-                    raise LedgerError(
-                        f"{self.where} is a database without a ledger: another program's, or a copy of a ledger that was "
-                        "made without its -wal file. A new ledger is made in a new file only."
-                    )
-                _make_all_tables(connection)
-            self._check_format(connection)
-            missing = _missing_tables(connection)
-            METADATA.create_all(connection, tables=[TABLES[row] for row in missing])
-            if ChargeRow in missing:
-                list_charges(Book(connection, for_update=True))
-        self._complete = True
+            if self._holds_ledger(connection):  # another process has just made it
+                return
+            if self.is_file and not is_empty(Path(self.where)):
+                raise LedgerError(
+                    f"{self.where} is a database without a ledger: another program's. A new ledger is made in a new file "
+                    "only."
+                )
+            _make_all_tables(connection)
 
-    def _check_format(self, connection: Connection) -> None:
+    def _holds_ledger(self, connection: Connection) -> bool:
+        """Whether there is a ledger here. One of another format is refused, and so is one that lacks a table."""
+        inspector = sql.inspect(connection)
+        lacking = [name for name in METADATA.tables if not inspector.has_table(name)]
+        if TABLES[FormatRow].name in lacking:
+            return False
         versions = connection.execute(sql.select(TABLES[FormatRow])).scalars().all()
         if versions != [FORMAT_VERSION]:
             raise LedgerError(
                 f"The ledger {self.where} has the format {versions}; this version of vitrail reads [{FORMAT_VERSION}]. Use "
                 "the version that wrote it, or a later one."
             )
-
-
-def _has_table(connection: Connection, row: Callable[..., object]) -> bool:
-    return sql.inspect(connection).has_table(TABLES[row].name)
-
-
-def _missing_tables(connection: Connection) -> frozenset[Callable[..., object]]:
-    """The rows that a ledger of an earlier version has no tables for."""
-    return frozenset(row for row in LATER if not _has_table(connection, row))
+        if lacking:
+            raise LedgerError(
+                f"The ledger {self.where} lacks {', '.join(lacking)}: tables were removed, or never made. Go back to a copy "
+                "of the ledger that verifies."
+            )
+        return True
 
 
 _OPEN: weakref.WeakSet[Database] = weakref.WeakSet()

@@ -313,7 +313,7 @@ def check_bytes(content: bytes, what: str, most: int | None = None) -> bytes:
 
 def check_cost(cost: Cost) -> Cost:
     """A price, if it is one; a price below nothing would be a refund."""
-    if not isinstance(cost, Cost) or min(cost.pico_mu_squared, cost.pico_epsilon, cost.quecto_delta) < 0:
+    if not isinstance(cost, Cost) or min(cost.amounts) < 0:
         raise InvalidInput(f"the price is {cost!r}; it must be a Cost of at least nothing: nothing is ever refunded")
     return cost
 

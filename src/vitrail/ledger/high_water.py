@@ -42,7 +42,6 @@ from .entries import RawEntry, canonical_json, cost_from_json
 
 if TYPE_CHECKING:
     from .book import Book
-    from .tables import AccountRow
 
 try:
     import fcntl
@@ -97,12 +96,6 @@ class HighWater:
             raise LedgerCorrupted("it is no record of an account")
         values: dict[str, Any] = {name: value for name, value in fields.items() if name != "format"}
         return cls(**{**values, "spent": cost_from_json(fields["spent"]), "data": tuple(map(str, values["data"]))})
-
-
-def mark_of(row: AccountRow, opening: str, ledger: str, data: str | None = None) -> HighWater:
-    """The record of an account as it was committed."""
-    known = () if data is None else (data,)
-    return HighWater(row.account, opening, row.seq, row.head, row.spent, row.budget.question_delta, ledger, known)
 
 
 def state_folder() -> Path | None:
@@ -210,14 +203,12 @@ def _longer(before: HighWater, mark: HighWater) -> HighWater:
 
 def _read(file: Path) -> HighWater | None:
     try:
-        text = file.read_text(encoding="utf-8")
+        return HighWater.from_json(json.loads(file.read_text(encoding="utf-8")))
     except FileNotFoundError:
         return None
     except OSError as error:
         _warn_unwatched(file.parent, str(error.strerror))
         return None
-    try:
-        return HighWater.from_json(json.loads(text))
     except (ValueError, LedgerCorrupted) as error:
         raise LedgerError(
             f"The record {file} of how far an account has come cannot be read. Delete it if you know that this ledger is "

@@ -39,7 +39,7 @@ from . import entries
 from .allowance import fits, refusal
 from .book import Book, corrupted
 from .entries import Entry, Part, RawEntry, canonical_json, content_to_json, cost_from_json, cost_to_json, decode, price
-from .results import AnalystLine, Charge, PartLine, Replay, Reservation, ReservationLine, Statement
+from .results import AnalystLine, Charge, PartLine, Replay, Reservation, ReservationLine, Statement, question_text
 from .tables import AccountRow, AnalystRow, ChargeRow, KeptRow, PartRow, ReleaseRow, ReservationRow, SightingRow
 
 _Total = TypeVar("_Total", AccountRow, AnalystRow)
@@ -342,9 +342,7 @@ def _part_lines(row: AccountRow, rows: list[PartRow]) -> tuple[PartLine, ...]:
 
 
 def _reservation_line(entry: Entry, held: ReservationRow, delta: float) -> ReservationLine:
-    question = entry.body.get("question")
-    named = [question.get(word) for word in ("label", "question", "kind")] if isinstance(question, dict) else []
-    label = next((word for word in named if isinstance(word, str) and word), "a recipe")
     reserved = cost_from_json(entry.body.get("cost"))
     booked = held.held.left_of(reserved)
-    return ReservationLine(entry.seq, entry.time_utc, held.analyst, held.recipe, label, held.part, reserved, booked, delta)
+    named = held.analyst, held.recipe, question_text(entry), held.part
+    return ReservationLine(entry.seq, entry.time_utc, *named, reserved, booked, delta)

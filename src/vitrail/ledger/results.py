@@ -1,8 +1,8 @@
-"""What a ledger hands back: accounts, charges, replays, statements, verifications. Plain frozen values."""
+"""What a ledger hands back: charges, replays, statements, verifications. Plain frozen values."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 
 from ..accounting import Cost, JsonValue, Spending, epsilon_of, exposure
@@ -10,20 +10,6 @@ from ..errors import LedgerError
 from ..guarantee import Bill, BillLine, Budget, Guarantee, Neighbours
 from .allowance import largest_epsilon, question_epsilon
 from .entries import Entry, Part, cost_to_json
-
-
-@dataclass(frozen=True, slots=True)
-class Account:
-    """An account: the purse that everything asked about one set of rows is paid from.
-
-    Datasets that share rows must share an account. ``budget`` is the most that it may ever spend, ``capacity`` the same in
-    the ledger's integers; costs are stated for the relation ``neighbours``.
-    """
-
-    name: str
-    budget: Budget
-    neighbours: Neighbours
-    capacity: Cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +247,7 @@ class Statement:
             spending.add(entry.cost, None if part is None else part.place)
             spent = spending.total
             if paid:
-                what = named[str(entry.seq)] = _question_text(entry.body) + ("" if part is None else f" ({part})")
+                what = named[str(entry.seq)] = question_text(entry) + ("" if part is None else f" ({part})")
             else:
                 what = f"again: {named.get(str(entry.body.get('of')), 'a stored answer')}"
             so_far, share = self._epsilon(spent), (spent.pico_mu_squared - before.pico_mu_squared) / capacity
@@ -298,9 +284,9 @@ class Statement:
         }
 
 
-def _question_text(body: Mapping[str, JsonValue]) -> str:
+def question_text(entry: Entry) -> str:
     """The question's own label, or its kind and size in words."""
-    question = body.get("question")
+    question = entry.body.get("question")
     if not isinstance(question, dict):
         return "a question"
     if isinstance(label := question.get("label"), str) and label:

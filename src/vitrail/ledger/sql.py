@@ -40,9 +40,9 @@ from . import entries, operations
 from .book import Book
 from .database import Database, TransactionFailed
 from .entries import GENESIS, LARGEST_KEPT, Part, RawEntry, content_to_json, cost_to_json, price
-from .high_water import HighWater, HighWaterMarks, mark_of, refuse_older_copy, state_folder
+from .high_water import HighWater, HighWaterMarks, refuse_older_copy, state_folder
 from .operations import account_asked, analyst_row, spend, spend_of_cap
-from .results import Account, Charge, Replay, Reservation, Statement, Verification
+from .results import Charge, Replay, Reservation, Statement, Verification
 from .tables import AccountRow, ChargeRow, KeptRow, ReleaseRow, ReservationRow, SightingRow
 from .verification import verify
 
@@ -75,7 +75,7 @@ class SqlLedger:
     --------
     >>> from vitrail.accounting import GaussianSum
     >>> ledger = SqlLedger("memory")
-    >>> account = ledger.open_account("adult", Budget(1.0, 1e-6), "add-remove")
+    >>> ledger.open_account("adult", Budget(1.0, 1e-6), "add-remove")
     >>> question = {"analyst": "alice", "event": GaussianSum(1.0, 10.0), "question": {}, "key": "00ff" * 16}
     >>> charge = ledger.charge("adult", **question)
     >>> ledger.store(charge, b"42")
@@ -91,8 +91,8 @@ class SqlLedger:
         self._marks = HighWaterMarks(state_folder(), wanted=not self._database.in_memory)
         self._openings: dict[str, str] = {}  # account to the digest of its first entry, by which its record is found
 
-    def open_account(self, account: str, budget: Budget, neighbours: Neighbours, *, data: str | None = None) -> Account:
-        """Create the account, or return it as it was opened.
+    def open_account(self, account: str, budget: Budget, neighbours: Neighbours, *, data: str | None = None) -> None:
+        """Create the account, unless it was opened so before.
 
         Parameters
         ----------
@@ -117,14 +117,14 @@ class SqlLedger:
         entries.check_budget(budget)
         check_neighbours(neighbours)
         try:
-            return self._open_account(account, budget, neighbours, data)
+            self._open_account(account, budget, neighbours, data)
         except LedgerError as error:
             if not isinstance(error.__cause__, IntegrityError):
                 raise
-        # PostgreSQL: an account that does not exist cannot be locked, and another process has just opened it.
-        return self._open_account(account, budget, neighbours, data)
+            # PostgreSQL: an account that does not exist cannot be locked, and another process has just opened it.
+            self._open_account(account, budget, neighbours, data)
 
-    def _open_account(self, account: str, budget: Budget, neighbours: Neighbours, data: str | None) -> Account:
+    def _open_account(self, account: str, budget: Budget, neighbours: Neighbours, data: str | None) -> None:
         known = self._marks.known(account, self._database.address, data)
         with self._writing(account, NOTHING_CHARGED, data=data) as book:
             for mark in known:
@@ -132,8 +132,7 @@ class SqlLedger:
             row = book.account(account)
             if row is None:
                 row = AccountRow(account, budget, neighbours, budget.capacity(), Cost(), 0, 0, GENESIS)
-                body: dict[str, JsonValue] = {"neighbours": neighbours, **_cap_body(budget)}
-                row = book.append(row, "opened", body)
+                row = book.append(row, "opened", {"neighbours": neighbours, **_cap_body(budget)})
             elif (row.budget, row.neighbours) != (budget, neighbours):
                 raise LedgerError(
                     f"Account {account!r} was opened with {row.budget} and neighbours {row.neighbours!r}; now it is asked "
@@ -142,7 +141,6 @@ class SqlLedger:
                     "the ledger cannot see it.)"
                 )
             book.spending = row  # an account that was there is recorded, too, if it comes from elsewhere
-        return Account(account, row.budget, row.neighbours, row.capacity)
 
     def cap_analyst(self, account: str, analyst: str, budget: Budget) -> None:
         """Cap what one analyst may learn. A later cap, higher or lower, replaces it."""
@@ -248,7 +246,7 @@ class SqlLedger:
         with self._writing(account, NOTHING_CHARGED, unsure=CHARGE_UNSURE) as book:
             row = account_asked(book, account, analyst, question, part)
             held = None if reservation is None else operations.known_reservation(book, reservation, account, analyst, part)
-            if key is not None and (earlier := book.charge_under(account, key, analyst)) is not None:
+            if key is not None and (earlier := book.get(ChargeRow, account=account, key=key)) is not None:
                 return operations.again(book, row, analyst, earlier, event, part, held, as_stored=reservation is not None)
             if reservation is None:
                 row = spend(book, row, cost, part, row.budget.question_delta)
@@ -459,7 +457,8 @@ class SqlLedger:
             if opening is None and row.seq == 1:
                 opening = self._openings[account] = row.head
             if opening is not None:  # else the first entry was removed, which verify names
-                self._marks.keep(mark_of(row, opening, self._database.address, data))
+                told = row.account, opening, row.seq, row.head, row.spent, row.budget.question_delta
+                self._marks.keep(HighWater(*told, self._database.address, () if data is None else (data,)))
 
     def _refuse_older_copy(self, book: Book, mark: HighWater) -> None:
         refuse_older_copy(book, mark, self._database.where, self._marks.file(mark.opening))

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import secrets
 import sqlite3
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -24,6 +22,11 @@ def make_file(path: Path, *, must_exist: bool) -> None:
     if path.exists() and not path.is_file():
         raise LedgerError(f"The ledger {path} is not a file.")
     _refuse_emptied(path)
+    if b"\x02" in _head_of(path, 20)[18:]:  # the format versions of a database with such a log
+        raise LedgerError(
+            f"The ledger {path} has a write-ahead log, and a plain copy of it would lack charges; ledgers are kept without. "
+            f"Close whatever else uses it, run `sqlite3 {path} 'PRAGMA journal_mode=DELETE'`, and open it again."
+        )
     if path.exists():
         return
     if must_exist:
@@ -59,31 +62,6 @@ def _refuse_emptied(path: Path) -> None:
             f"The ledger {path} is empty or gone, and {lost[0]} says that it was not. Put the file back beside its log. If "
             "there never was a ledger, delete the log."
         )
-
-
-def leave_write_ahead_log(path: Path) -> None:
-    """Give a ledger that has a write-ahead log a rollback journal instead; all its charges are then in its file.
-
-    The change needs the file to itself. A connection that tries and fails stands in the way of the next one, so each try has
-    its own, and the tries of several processes fall out of step.
-    """
-    give_up_at = time.monotonic() + BUSY_SECONDS
-    while _head_of(path, 20)[18:] == b"\x02\x02" and os.access(path, os.W_OK):  # the format versions of a file with a log
-        try:
-            with closing(
-                sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, timeout=0, isolation_level=None)
-            ) as connection:
-                connection.execute("PRAGMA synchronous=EXTRA")
-                connection.execute("PRAGMA journal_mode=DELETE")
-        except sqlite3.OperationalError as error:
-            if "locked" not in str(error) or time.monotonic() > give_up_at:
-                raise LedgerError(
-                    f"The ledger {path} has a write-ahead log, which this version does not use, and it could not be changed "
-                    f"({error}). Close whatever else uses it, and open it again."
-                ) from error
-            time.sleep(0.01 + 0.04 * secrets.randbelow(1000) / 1000)
-        except sqlite3.DatabaseError:
-            return  # not a database: opening it says so
 
 
 def _head_of(path: Path, size: int) -> bytes:

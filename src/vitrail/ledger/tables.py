@@ -1,9 +1,7 @@
 """The rows of a ledger and the tables that hold them: a class for each table, its fields the columns.
 
 Costs, budgets and parts are canonical JSON text: a quecto-delta does not fit into 64 bits. Only entries, releases and kept
-work carry history; the other tables are running totals and look-ups that ``verify`` derives again. The tables of ``LATER``
-came after the first ledgers were written: a ledger without one has no rows for it, and gets it with the first transaction
-that writes.
+work carry history; the other tables are running totals and look-ups that ``verify`` derives again.
 """
 
 from __future__ import annotations
@@ -214,7 +212,6 @@ TABLES: dict[Callable[..., object], Table] = {
     ReservationRow: _table("reservations", ReservationRow, "account", "reserved_seq"),
     ChargeRow: _table("charges", ChargeRow, "account", "charge_seq"),
 }
-LATER: tuple[Callable[..., object], ...] = (PartRow, KeptRow, ReservationRow, ChargeRow)
 
 for _row, _column in ((ChargeRow, "key"), (ChargeRow, "recipe"), (ReservationRow, "recipe")):
     _of = TABLES[_row].c

@@ -21,8 +21,8 @@ from .tables import AnalystRow, ChargeRow, PartRow, ReservationRow, SightingRow,
 TallyRow: TypeAlias = AnalystRow | PartRow | SightingRow | ReservationRow | ChargeRow
 
 
-Recorded: TypeAlias = tuple[int, JsonValue, JsonValue]
-"""Of stored bytes: the number of the entry that records them, their SHA-256 and their size."""
+Recorded: TypeAlias = tuple[int, dict[str, JsonValue]]
+"""Of stored bytes: the number of the entry that records them, and what it says about them (``content_to_json``)."""
 
 
 @dataclass(slots=True)
@@ -122,7 +122,7 @@ class Tally:
             raise LedgerCorrupted(f"it stores a release for entry {of}, which is no charge")
         if of in self.releases:
             raise LedgerCorrupted(f"it stores a second release for charge {of}")
-        self.releases[of] = entry.seq, entry.body["sha256"], entry.body["size"]
+        self.releases[of] = entry.seq, {name: entry.body[name] for name in ("sha256", "size")}
         self.sightings.add((of, self.charges[of].analyst))
 
     def _replayed(self, entry: Entry) -> None:
@@ -180,7 +180,8 @@ class Tally:
             return held
         return None
 
-    def _finished(self, entry: Entry, state: State = "finished") -> None:
+    def _finished(self, entry: Entry) -> None:
+        state: State = "freed" if entry.kind == "freed" else "finished"
         of = entry.body["of"]
         held = self.reservations.get(of) if isinstance(of, int) else None
         if held is None:
@@ -194,12 +195,11 @@ class Tally:
         if told != (held.held, held.held_of_cap):
             raise LedgerCorrupted(f"it gives back {told}, and reservation {of} held {(held.held, held.held_of_cap)}")
 
-    def _freed(self, entry: Entry) -> None:
-        self._finished(entry, "freed")
+    _freed = _finished
 
     def _kept(self, entry: Entry) -> None:
-        name = self._analyst_name(entry), str(entry.body["name"])
-        self.kept[name] = entry.seq, entry.body["sha256"], entry.body["size"]
+        key = self._analyst_name(entry), str(entry.body["name"])
+        self.kept[key] = entry.seq, {name: entry.body[name] for name in ("sha256", "size")}
 
     def _part(self, entry: Entry) -> Part | None:
         """The part that was charged. One that cannot be believed counts as the whole data, which is never too little."""
@@ -237,10 +237,6 @@ class Tally:
             raise LedgerCorrupted("it names no analyst")
         return entry.analyst
 
-    def listed_charges(self) -> list[ChargeRow]:
-        """The charges that can be looked up: those with a key, and the steps of recipes."""
-        return [row for row in self.charges.values() if row.key is not None or row.recipe is not None]
-
     def rows(self) -> dict[Callable[..., TallyRow], Sequence[TallyRow]]:
         """What the tables of running totals and look-ups must hold."""
         everyone = {"": self.spending, **{name: line.spending for name, line in self.analysts.items()}}
@@ -257,7 +253,7 @@ class Tally:
             ],
             SightingRow: [SightingRow(self.account, charge_seq, analyst) for charge_seq, analyst in self.sightings],
             ReservationRow: list(self.reservations.values()),
-            ChargeRow: self.listed_charges(),
+            ChargeRow: [row for row in self.charges.values() if row.key is not None or row.recipe is not None],
         }
 
 

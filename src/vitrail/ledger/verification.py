@@ -13,16 +13,15 @@ named. A user's own records (``high_water``) are such heads, and are compared wh
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 
 from ..errors import LedgerCorrupted
 from .book import Book
-from .entries import RawEntry, decode
+from .entries import RawEntry, content_to_json, decode
 from .high_water import HighWater
 from .results import Verification, VerifiedAccount
 from .tables import TABLES, AnalystRow, ChargeRow, KeptRow, PartRow, ReleaseRow, ReservationRow, SightingRow
-from .tally import Recorded, Tally, TallyRow
+from .tally import Tally, TallyRow
 
 
 def verify(
@@ -72,15 +71,6 @@ def verify(
     ]
     problems += [f"Account {name!r}, whose head was published, is not in this ledger." for name in wanted]
     return Verification(tuple(problems), tuple(accounts))
-
-
-def list_charges(book: Book) -> None:
-    """Fill the look-up of charges from the chains, for a ledger that was written before there was one."""
-    for name in book.names():
-        tally = Tally(name)
-        _walk(book, tally, set())
-        for row in tally.listed_charges():
-            book.add(row)
 
 
 def _older(tally: Tally, recorded: HighWater) -> str:
@@ -135,8 +125,6 @@ def _compare_totals(book: Book, tally: Tally) -> None:
 def _compare_rows(book: Book, tally: Tally) -> None:
     """Check the analysts' and parts' totals, the reservations and the look-ups against the chain."""
     for kind, rows in tally.rows().items():
-        if kind is ChargeRow and book.lacks(kind):
-            continue  # a ledger of an earlier version: its first writer lists them
         keys = [column.name for column in TABLES[kind].primary_key]
         kept, told = (
             {tuple(str(getattr(row, key)) for key in keys): row for row in every}
@@ -170,7 +158,7 @@ def _compare_kept(book: Book, tally: Tally) -> None:
     missing = dict(tally.kept)
     for row in book.stream(KeptRow, tally.account):
         recorded = missing.pop((row.analyst, row.name), None)
-        if recorded != _recorded(row.kept_seq, row.content):
+        if recorded != (row.kept_seq, content_to_json(row.content)):
             reason = "no entry records it" if recorded is None else "it does not match the entry that recorded it last"
             tally.problems.append(f"{_kept_words(tally, row.analyst, row.name)} cannot stand: {reason}.")
     tally.problems += [f"{_kept_words(tally, *key)} was recorded and is missing." for key in sorted(missing)]
@@ -204,12 +192,8 @@ def _wrong_release(row: ReleaseRow, tally: Tally) -> str | None:
         return f"it was recorded by entry {recorded[0]} and names entry {row.released_seq}"
     if row.key != charged.key:
         return "it is kept under another key than it was charged with"
-    matches = recorded == _recorded(row.released_seq, row.content)
+    matches = recorded == (row.released_seq, content_to_json(row.content))
     return None if matches else "its bytes do not match the digest that was recorded"
-
-
-def _recorded(seq: int, content: bytes) -> Recorded:
-    return seq, hashlib.sha256(content).hexdigest(), len(content)
 
 
 def _reason(error: Exception) -> str:

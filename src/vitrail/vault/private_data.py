@@ -81,6 +81,7 @@ class PrivateData:
     __slots__ = (
         "__account",
         "__analyst",
+        "__delta",
         "__ledger",
         "__name",
         "__part",
@@ -120,7 +121,8 @@ class PrivateData:
         if ledger is None:
             check_forgetful(account or name, path)
         self.__ledger = open_ledger(ledger)  # type: ignore[arg-type]
-        self.__account = self.__ledger.open_account(account or name, budget, self.__setting.neighbours, data=path)
+        self.__account, self.__delta = account or name, budget.question_delta
+        self.__ledger.open_account(self.__account, budget, self.__setting.neighbours, data=path)
 
     def __repr__(self) -> str:
         return f"PrivateData({self.__name!r}, {len(self.schema)} columns, declared rows {self.n_rows_public})"
@@ -161,12 +163,12 @@ class PrivateData:
     @property
     def delta(self) -> float:
         """The delta at which ``epsilon=`` of a question is understood."""
-        return self.__account.budget.question_delta
+        return self.__delta
 
     @property
     def budget(self) -> Statement:
         """Spent, remaining, and the bill."""
-        return self.__ledger.statement(self.__account.name)
+        return self.__ledger.statement(self.__account)
 
     @property
     def analyst(self) -> str:
@@ -212,7 +214,7 @@ class PrivateData:
         made.__analyst, made.__version, made.__part = self.__analyst, self.__version, part
         made.__rows = PartRows(self.__rows, self.schema.n_columns, name=part.name, index=part.index, count=part.count)
         made.__predictions = Predictions(made.__setting)
-        made.__ledger, made.__account = self.__ledger, self.__account
+        made.__ledger, made.__account, made.__delta = self.__ledger, self.__account, self.__delta
         return made
 
     def keep(self, name: str, content: bytes) -> None:
@@ -221,11 +223,11 @@ class PrivateData:
         It outlives the process with the ledger; the latest content under a name holds. Nothing but post-processing of
         releases belongs here: the ledger is not private.
         """
-        self.__ledger.keep(self.__account.name, analyst=self.__analyst, name=self.__kept_name(name), content=content)
+        self.__ledger.keep(self.__account, analyst=self.__analyst, name=self.__kept_name(name), content=content)
 
     def kept(self, name: str) -> bytes | None:
         """What this analyst keeps under ``name``; None where there is nothing."""
-        return self.__ledger.kept(self.__account.name, analyst=self.__analyst, name=self.__kept_name(name))
+        return self.__ledger.kept(self.__account, analyst=self.__analyst, name=self.__kept_name(name))
 
     def __kept_name(self, name: str) -> str:
         if not isinstance(name, str) or not 0 < len(name) <= 100:
@@ -234,7 +236,7 @@ class PrivateData:
 
     def cap(self, analyst: str, budget: Budget) -> None:
         """Limit what one analyst may learn, within the dataset's own budget."""
-        self.__ledger.cap_analyst(self.__account.name, analyst, budget)
+        self.__ledger.cap_analyst(self.__account, analyst, budget)
 
     @overload
     def quote(self, question: Question, *, epsilon: float | None = None, mu: float | None = None) -> Quote: ...
@@ -352,7 +354,7 @@ class PrivateData:
                 "again under a new version= and split that. Nothing was charged"
             )
         return self.__ledger.charge(
-            self.__account.name,
+            self.__account,
             analyst=self.__analyst,
             event=event,
             question=question,
@@ -375,12 +377,12 @@ class PrivateData:
 
     def has_begun(self, recipe: str) -> bool:
         """Whether a conversation of this name was begun over these rows, by anybody."""
-        return self.__ledger.has_begun(self.__account.name, recipe=self.__named(recipe=recipe))
+        return self.__ledger.has_begun(self.__account, recipe=self.__named(recipe=recipe))
 
     def reserve(self, cost: Cost, *, recipe: str | None, label: str) -> Reservation:
         """Set the whole price of a conversation aside, against account, part and cap, or refuse it. No row is read."""
         return self.__ledger.reserve(
-            self.__account.name,
+            self.__account,
             analyst=self.__analyst,
             cost=cost,
             recipe=None if recipe is None else self.__named(recipe=recipe),
