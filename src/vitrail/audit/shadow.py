@@ -104,7 +104,7 @@ class Networks:
         """
         import torch
 
-        x = _flat(points).astype(np.float32)
+        x = _flat(points).astype(np.float32, order="C")  # rows are gathered, whatever the order of the points
         y = class_labels(labels, len(x), "the shadow models' rows")
         sizes = {len(rows) for rows in chosen}
         if len(sizes) != 1 or sizes == {0}:
@@ -298,7 +298,8 @@ def descend(
     for _ in range(how.epochs):
         order = torch.rand(index.shape, generator=generator, device=index.device).argsort(dim=1)
         for batch in index.gather(1, order).split(how.batch_size, dim=1):
-            logits = forward(matrices, points[batch], how.activation)
+            rows = points.index_select(0, batch.ravel()).unflatten(0, batch.shape)  # much quicker than points[batch]
+            logits = forward(matrices, rows, how.activation)
             losses = torch.nn.functional.cross_entropy(logits.mT, classes[batch], reduction="none")
             optimizer.zero_grad()
             (losses * counts[batch]).mean(dim=1).sum().backward()
