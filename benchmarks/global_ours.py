@@ -16,10 +16,10 @@ import numpy as np
 import vitrail as vt
 from global_setup import DELTA, Case
 from vitrail.accounting import Cost, mu_of
+from vitrail.accounting.releases import Release
 from vitrail.explain.effects import REFERENCE_SHARE, DependenceSummand, EffectsSummand, plan_clipped_effects
 from vitrail.explain.joint_sum import JointSum, released_histograms
 from vitrail.explain.recipe import Ask, Recipe, Terms, drive, mu_of_units
-from vitrail.releases import Release
 from vitrail.solve.curves.dependence import DependencePlan, plan_dependence
 from vitrail.solve.curves.local_effects import EffectsPlan
 from vitrail.vault import PublicRows, rehearse

@@ -1,7 +1,7 @@
 """What the tests of reservations share: an account, a recipe, its steps and their prices."""
 
 from vitrail.accounting import Cost, GaussianSum
-from vitrail.guarantee import Budget
+from vitrail.accounting.guarantee import Budget
 from vitrail.ledger import Part, Replay
 from vitrail.ledger.entries import digest_of
 

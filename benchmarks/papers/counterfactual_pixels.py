@@ -16,9 +16,9 @@ from papers.counterfactual_scale import Bench
 from papers.counterfactual_several import Asked, Several, asked
 from papers.yang_published import published_dpc, published_search
 from vitrail.accounting import Cost
+from vitrail.accounting.guarantee import question_mu
 from vitrail.explain.counterfactual import moments_question, shortened, training
 from vitrail.explain.recipe import Terms, drive, mu_of_units
-from vitrail.guarantee import question_mu
 from vitrail.solve.counterfactual.codes import code_of
 
 CLIP = 10.0

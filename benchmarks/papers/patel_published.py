@@ -22,10 +22,10 @@ from typing import TypeVar
 import numpy as np
 
 from vitrail.accounting import Basis, Cost, bounded_range_epsilon_of
+from vitrail.accounting.guarantee import Guarantee
+from vitrail.accounting.releases import Release
 from vitrail.explain.linear.descent import GradientRows
 from vitrail.explain.recipe import Ask, Recipe, Terms, drive, mu_of_units
-from vitrail.guarantee import Guarantee
-from vitrail.releases import Release
 from vitrail.solve.linear.descent import Gradients
 from vitrail.vault import Select
 

@@ -6,6 +6,9 @@ from . import flow as flow
 from . import pane as pane
 from . import show as show
 from .accounting import Cost as Cost
+from .accounting.guarantee import Budget as Budget
+from .accounting.guarantee import Guarantee as Guarantee
+from .accounting.releases import Release as Release
 from .explain import adapters as adapters
 from .explain import linear as linear
 from .explain.any_curve import AnyCurve as AnyCurve
@@ -25,8 +28,6 @@ from .explain.private_rows import private_rows as private_rows
 from .explain.shap_global import ShapDependence as ShapDependence
 from .explain.shap_global import ShapImportance as ShapImportance
 from .explain.shapley import Shapley as Shapley
-from .guarantee import Budget as Budget
-from .guarantee import Guarantee as Guarantee
 from .maps import LocallyLinearClassifier as LocallyLinearClassifier
 from .maps import PictureFilters as PictureFilters
 from .maps import TunedMaps as TunedMaps
@@ -35,7 +36,6 @@ from .model import Model as Model
 from .pane.pane import Pane as Pane
 from .pane.pane_recipe import PaneExplainer as PaneExplainer
 from .pane.pane_recipe import release as release
-from .releases import Release as Release
 from .results import Attribution as Attribution
 from .results import Curve as Curve
 from .results import Ranking as Ranking

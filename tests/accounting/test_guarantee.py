@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from vitrail.accounting import Cost, epsilon_of
 from vitrail.accounting.gdp import delta_of
+from vitrail.accounting.guarantee import Budget, Guarantee, check_neighbours, question_mu
 from vitrail.errors import InvalidInput, VitrailError
-from vitrail.guarantee import Budget, Guarantee, check_neighbours, question_mu
 
 
 @pytest.mark.parametrize(

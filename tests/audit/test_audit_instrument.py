@@ -11,9 +11,9 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
+from vitrail.accounting.guarantee import Guarantee
 from vitrail.audit import Audit, mechanism
 from vitrail.errors import InvalidInput
-from vitrail.guarantee import Guarantee
 
 mpl.use("Agg")
 

@@ -4,8 +4,8 @@ import numpy as np
 
 import vitrail as vt
 from error_rates import CONFIDENCE, planted_noise
+from vitrail.accounting.guarantee import Guarantee
 from vitrail.audit import mechanism
-from vitrail.guarantee import Guarantee
 
 EPSILON = 1.5
 GRID = 2.0**-20

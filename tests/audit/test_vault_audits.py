@@ -12,7 +12,7 @@ import pytest
 
 import vitrail as vt
 from error_rates import CONFIDENCE, planted_noise
-from vitrail.guarantee import Guarantee
+from vitrail.accounting.guarantee import Guarantee
 from vitrail.vault import rehearse
 from vitrail.vault.questions import bounded_sum, gram_sum
 from vitrail.vault.questions import question as noisy_sums

@@ -12,7 +12,7 @@ import numpy as np
 from every_explainer import EVERY, assert_same, bought, explained
 from explainer_table import Row
 from vitrail.accounting import Cost
-from vitrail.guarantee import question_mu
+from vitrail.accounting.guarantee import question_mu
 
 
 @EVERY

@@ -7,8 +7,8 @@ import pytest
 from every_explainer import EVERY, explained
 from explainer_table import SCHEMA, Row, model, private
 from vitrail.accounting import Cost
+from vitrail.accounting.guarantee import question_mu
 from vitrail.explain import quoted, recipe
-from vitrail.guarantee import question_mu
 
 
 @EVERY

@@ -12,8 +12,8 @@ import vitrail as vt
 from every_explainer import EVERY, conversation, explained
 from explainer_table import SCHEMA, Row, private, rows
 from vitrail.accounting import Cost
+from vitrail.accounting.guarantee import question_mu
 from vitrail.explain.recipe import Conversation
-from vitrail.guarantee import question_mu
 from vitrail.vault import PublicRows
 
 

@@ -12,8 +12,8 @@ from hypothesis.extra.numpy import arrays
 
 import vitrail as vt
 from error_rates import normal_bound
+from vitrail.accounting.guarantee import Guarantee
 from vitrail.errors import BudgetExceeded, InvalidInput, SchemaError
-from vitrail.guarantee import Guarantee
 from vitrail.results.marginals import Marginals, nearest_shares
 from vitrail.schema.bins import bins_of
 

@@ -11,8 +11,8 @@ import threading
 import pytest
 
 from vitrail.accounting import Cost, FixedBlock, GaussianSum, Selection, mu_of
+from vitrail.accounting.guarantee import Budget
 from vitrail.errors import BudgetExceeded, InvalidInput, LedgerError
-from vitrail.guarantee import Budget
 from vitrail.ledger import Charge, Replay, SqlLedger, open_ledger
 
 BUDGET = Budget(1.0, 1e-6, training=(0.4, 4e-7))

@@ -14,8 +14,8 @@ import time
 import pytest
 
 from vitrail.accounting import Cost, GaussianSum
+from vitrail.accounting.guarantee import Budget
 from vitrail.errors import BudgetExceeded
-from vitrail.guarantee import Budget
 from vitrail.ledger import Replay, SqlLedger, open_ledger
 
 EVENT = GaussianSum(1.0, 64.0)
@@ -226,7 +226,7 @@ def test_eight_processes_grant_exactly_the_cap(tmp_path):
     assert capacity // cost == granted_in_all
     path = tmp_path / "ledger.db"
     script = f"""
-from vitrail.guarantee import Budget
+from vitrail.accounting.guarantee import Budget
 ledger.open_account("adult", Budget(1.0, 1e-6), "add-remove")
 EVENT = GaussianSum(1.0, {sigma!r})
 for _ in range({attempts_each}):

@@ -7,8 +7,8 @@ import stat
 import pytest
 
 from vitrail.accounting import GaussianSum
+from vitrail.accounting.guarantee import Budget
 from vitrail.errors import LedgerError
-from vitrail.guarantee import Budget
 from vitrail.ledger import SqlLedger, open_ledger
 from vitrail.ledger.tables import METADATA
 

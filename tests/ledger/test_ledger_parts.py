@@ -9,8 +9,8 @@ import threading
 import pytest
 
 from vitrail.accounting import Cost, FixedBlock, GaussianSum, Spending, dearest
+from vitrail.accounting.guarantee import Budget
 from vitrail.errors import BudgetExceeded, InvalidInput, LedgerCorrupted, LedgerError
-from vitrail.guarantee import Budget
 from vitrail.ledger import Charge, Part, Replay, SqlLedger
 from vitrail.ledger.entries import canonical_json, digest_of
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from vitrail.accounting import Cost, FixedBlock, GaussianSum, Selection, mu_of
+from vitrail.accounting.guarantee import Budget
 from vitrail.errors import BudgetExceeded, LedgerCorrupted
-from vitrail.guarantee import Budget
 from vitrail.ledger import Charge, Entry, open_ledger
 from vitrail.ledger.allowance import fits, largest_epsilon
 from vitrail.ledger.entries import GENESIS, RawEntry, canonical_json, decode, digest_of

@@ -10,8 +10,8 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initial
 
 from reservation_setup import BUDGET, OTHER, RECIPE, event, key, reserve, third, units
 from vitrail.accounting import Cost, Spending
+from vitrail.accounting.guarantee import Budget
 from vitrail.errors import BudgetExceeded, LedgerError
-from vitrail.guarantee import Budget
 from vitrail.ledger import Charge, Replay, Reservation, open_ledger
 from vitrail.ledger.allowance import fits
 from vitrail.ledger.entries import KINDS

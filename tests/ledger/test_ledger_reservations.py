@@ -23,8 +23,8 @@ from reservation_setup import (
     units,
 )
 from vitrail.accounting import Cost, FixedBlock, GaussianSum
+from vitrail.accounting.guarantee import Budget
 from vitrail.errors import BudgetExceeded, InvalidInput, LedgerError
-from vitrail.guarantee import Budget
 from vitrail.ledger import Replay, Reservation
 
 

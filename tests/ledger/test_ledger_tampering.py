@@ -6,8 +6,8 @@ import sqlite3
 import pytest
 
 from vitrail.accounting import GaussianSum
+from vitrail.accounting.guarantee import Budget
 from vitrail.errors import LedgerCorrupted, LedgerError
-from vitrail.guarantee import Budget
 from vitrail.ledger import SqlLedger
 from vitrail.ledger.entries import canonical_json, digest_of
 

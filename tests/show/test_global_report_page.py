@@ -7,8 +7,8 @@ import pytest
 
 import vitrail as vt
 from vitrail.accounting import rounded_up
+from vitrail.accounting.guarantee import Budget, Guarantee
 from vitrail.errors import InvalidInput
-from vitrail.guarantee import Budget, Guarantee
 from vitrail.ledger import open_ledger
 from vitrail.results import Density
 from vitrail.results.effects import Effects

@@ -10,8 +10,8 @@ import pytest
 
 import vitrail as vt
 from vitrail.accounting import FixedBlock, GaussianSum
+from vitrail.accounting.guarantee import Guarantee
 from vitrail.errors import InvalidInput
-from vitrail.guarantee import Guarantee
 from vitrail.ledger import open_ledger
 from vitrail.results.counterfactuals import WhatIf
 from vitrail.show import RocCurve, Table, audit_page, budget_figure, fragment, page, roc_figure, write_page

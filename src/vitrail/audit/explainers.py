@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from .._types import Floats
+from ..accounting.guarantee import Guarantee, question_mu
+from ..accounting.releases import Release
 from ..errors import InvalidInput
 from ..explain.recipe import Conversation, GlobalExplainer
-from ..guarantee import Guarantee, question_mu
 from ..progress import progress
-from ..releases import Release
 from ..vault import PublicRows
 from .draws import PROBE_DRAWS
 from .mechanism import check_confidence, check_draws, mechanism

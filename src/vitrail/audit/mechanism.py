@@ -30,8 +30,8 @@ import numpy as np
 
 from .. import _checks
 from .._types import Bools, Floats
+from ..accounting.guarantee import Guarantee
 from ..errors import InvalidInput
-from ..guarantee import Guarantee
 from .bounds import Measure, best_weights, epsilon_measure, joint_bound, mu_measure, two_interval_bound, wilson
 from .candidates import Candidate, learn
 from .draws import Outputs, RawArray, collect

@@ -25,8 +25,8 @@ from scipy.stats import binom
 from .. import _checks
 from .._types import Bools, Floats
 from ..accounting import rounded_down, rounded_up
+from ..accounting.guarantee import Guarantee
 from ..errors import InvalidInput
-from ..guarantee import Guarantee
 from .mechanism import check_confidence, check_delta, epsilon_at_delta
 from .outcomes import ClaimTest
 

@@ -12,8 +12,8 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from ..accounting import JsonValue, rounded_down, rounded_up
+from ..accounting.guarantee import Guarantee
 from ..errors import InvalidInput
-from ..guarantee import Guarantee
 from .bounds import clopper_pearson
 from .candidates import LOW_BITS
 

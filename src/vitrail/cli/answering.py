@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from ..accounting import JsonValue, epsilon_of, rounded_down, rounded_up
+from ..accounting.guarantee import question_mu
 from ..errors import LedgerError, LedgerWarning
-from ..guarantee import question_mu
 from ..results.base import Result
 from .inputs import existing, open_existing_ledger, private_rows_of
 from .printing import check_files, content_of, give, print_json, print_lines, print_note, show

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 import numpy as np
 import typer
 
+from ..accounting.guarantee import Guarantee
 from ..errors import InvalidInput
-from ..guarantee import Guarantee
 from . import declarations as told
 from .inputs import existing, imported
 from .printing import check_files, give, print_lines, print_note, print_table

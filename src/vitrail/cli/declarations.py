@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, get_type_hints
 
 import typer
 
+from ..accounting.guarantee import Budget, check_epsilon_delta
 from ..errors import InvalidInput
-from ..guarantee import Budget, check_epsilon_delta
 from ..schema import Schema
 from .inputs import existing, model_of
 

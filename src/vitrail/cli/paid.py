@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from .._checks import choice
+from ..accounting.guarantee import Budget
 from ..errors import InvalidInput
 from ..explain.recipe import Conversation, GlobalExplainer, LocalExplainer
-from ..guarantee import Budget
 from ..results import Attribution
 from ..results.counterfactuals import Counterfactuals
 from ..results.marginals import Marginals

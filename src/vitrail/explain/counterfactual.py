@@ -42,9 +42,9 @@ import numpy as np
 from .._checks import choice, positive
 from .._types import Floats, Indices
 from ..accounting import JsonValue
+from ..accounting.releases import Release
 from ..errors import InvalidInput
 from ..model import Model
-from ..releases import Release
 from ..results.class_picture import By, ClassPicture, block_weights
 from ..schema.bins import Bins
 from ..solve.counterfactual import codes

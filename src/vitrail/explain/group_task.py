@@ -24,11 +24,11 @@ import numpy as np
 from .. import _checks
 from .._types import Floats
 from ..accounting import JsonValue
+from ..accounting.guarantee import Guarantee
+from ..accounting.releases import Release
 from ..errors import InvalidInput
-from ..guarantee import Guarantee
 from ..model import Model
 from ..model.contents import sketch
-from ..releases import Release
 from ..schema import Schema
 from ..vault import Block, GroupedSum, PrivateData
 from .recipe import Ask, GlobalExplainer, Recipe, Terms, sigma_of

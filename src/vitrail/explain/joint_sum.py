@@ -26,9 +26,9 @@ import numpy as np
 from .. import _checks
 from .._types import Floats
 from ..accounting import JsonValue
+from ..accounting.releases import Release
 from ..errors import InvalidInput
 from ..model import Model
-from ..releases import Release
 from ..results.marginals import Marginals
 from ..solve.curves.assemble import Receipt
 from ..solve.curves.reference import Reference

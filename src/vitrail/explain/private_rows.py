@@ -31,8 +31,8 @@ import numpy as np
 from .. import _checks
 from .._types import Floats, Indices
 from ..accounting import JsonValue
+from ..accounting.releases import Release
 from ..errors import InvalidInput
-from ..releases import Release
 from ..results.marginals import nearest_shares
 from ..results.private_rows import PrivateRows
 from ..schema import Schema

@@ -23,10 +23,10 @@ import numpy as np
 from .. import _checks
 from ..accounting import Cost, JsonValue, epsilon_of, rounded_up
 from ..accounting.gdp import LARGEST_MU
+from ..accounting.releases import Release
 from ..errors import InvalidInput, ModelError
 from ..model import Model
 from ..progress import progress
-from ..releases import Release
 from ..results.marginals import Marginals
 from ..schema import FloatArray, Numeric, Schema
 from ..solve.curves.reference import reference_rows

@@ -41,10 +41,10 @@ from .. import _checks
 from .._types import Floats
 from ..accounting import Basis, Cost, JsonValue, epsilon_of, rounded_up
 from ..accounting.cost import PICO
+from ..accounting.guarantee import Guarantee, Neighbours, check_neighbours, question_mu
+from ..accounting.releases import Release
 from ..errors import InvalidInput, ModelError, VitrailError
-from ..guarantee import Guarantee, Neighbours, check_neighbours, question_mu
 from ..model import Model
-from ..releases import Release
 from ..schema import Schema
 
 if TYPE_CHECKING:

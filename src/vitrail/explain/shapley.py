@@ -36,9 +36,9 @@ import numpy as np
 
 from .. import _checks
 from .._types import Floats
+from ..accounting.releases import Release
 from ..errors import InvalidInput
 from ..model import Model
-from ..releases import Release
 from ..results import Attribution
 from ..results.band_claim import TWO_SIDED_95, claim_of
 from ..schema import Schema

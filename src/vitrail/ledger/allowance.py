@@ -42,7 +42,7 @@ def largest_epsilon(left: Cost, delta: float) -> float:
 
     Examples
     --------
-    >>> from vitrail.guarantee import question_mu
+    >>> from vitrail.accounting.guarantee import question_mu
     >>> left = Cost.capacity(mu_of(0.5, 1e-6))
     >>> epsilon = largest_epsilon(left, 1e-6)
     >>> epsilon, Cost.of_mu(question_mu(epsilon, None, 1e-6)) <= left

@@ -31,8 +31,8 @@ from datetime import UTC, datetime
 from typing import Literal, TypeAlias, get_args
 
 from ..accounting import Cost, Event, JsonValue, event_to_json
+from ..accounting.guarantee import Budget, Neighbours
 from ..errors import InvalidInput, LedgerCorrupted, LedgerError
-from ..guarantee import Budget, Neighbours
 
 FORMAT = "vitrail-ledger/1"
 GENESIS = "0" * 64

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 
 from ..accounting import Cost, JsonValue, Spending, epsilon_of, exposure
+from ..accounting.guarantee import Bill, BillLine, Budget, Guarantee, Neighbours
 from ..errors import LedgerError
-from ..guarantee import Bill, BillLine, Budget, Guarantee, Neighbours
 from .allowance import largest_epsilon, question_epsilon
 from .entries import Entry, Part, cost_to_json
 

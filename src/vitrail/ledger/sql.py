@@ -34,8 +34,8 @@ from typing import NoReturn
 from sqlalchemy.exc import IntegrityError
 
 from ..accounting import Cost, Event, JsonValue, event_to_json
+from ..accounting.guarantee import Budget, Neighbours, check_neighbours
 from ..errors import InvalidInput, LedgerError
-from ..guarantee import Budget, Neighbours, check_neighbours
 from . import entries, operations
 from .book import Book
 from .database import Database, TransactionFailed

@@ -15,8 +15,8 @@ from typing import Any, Literal, TypeAlias, TypeVar
 from sqlalchemy import BigInteger, Column, Index, LargeBinary, MetaData, Table, Text
 
 from ..accounting import Cost, JsonValue
+from ..accounting.guarantee import Budget, Neighbours
 from ..errors import LedgerCorrupted
-from ..guarantee import Budget, Neighbours
 from .entries import Part, RawEntry, budget_from_json, canonical_json, cost_from_json, cost_to_json, part_from_json
 
 FORMAT_VERSION = 1

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from .._types import Floats
 from ..accounting import Cost, JsonValue
+from ..accounting.guarantee import Guarantee
 from ..errors import InvalidInput
-from ..guarantee import Guarantee
 from ..results import Attribution
 from ..results.checks import plain_rows
 from ..show import filters_figure, map_figure

@@ -19,8 +19,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._checks import whole
 from .._types import Floats
+from ..accounting.guarantee import Guarantee
 from ..errors import InvalidInput, SchemaError
-from ..guarantee import Guarantee
 from ..progress import progress
 from ..results import Attribution
 from ..schema import Categorical, Schema

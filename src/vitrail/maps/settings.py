@@ -34,8 +34,8 @@ from scipy import ndimage
 
 from .._checks import positive, whole
 from .._types import Floats
+from ..accounting.guarantee import check_epsilon_delta
 from ..errors import InvalidInput
-from ..guarantee import check_epsilon_delta
 from ..schema import Schema
 from ..vault import MapTraining, noise_for
 

@@ -22,8 +22,8 @@ import numpy as np
 from sklearn.base import clone
 
 from ..accounting import Cost, rounded_down, rounded_up
+from ..accounting.guarantee import Guarantee
 from ..errors import BudgetExceeded, InvalidInput
-from ..guarantee import Guarantee
 from ..vault import JUDGING_SHARE, MapChoice, MapTraining, PrivateData, check_device, choose_run, noise_for
 from .explaining import TrainingGuarantee
 from .locally_linear import LocallyLinearClassifier

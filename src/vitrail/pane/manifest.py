@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from ..accounting import Cost, JsonValue
+from ..accounting.guarantee import Guarantee
 from ..errors import DamagedFile, InvalidInput, ModelError
-from ..guarantee import Guarantee
 from ..model import Model
 from ..model.model import INPUTS
 from ..model.predictors import OnnxPredictor

@@ -38,7 +38,7 @@ from ..show.pages import Content, fragment, fragment_html, page_content, report_
 from .manifest import KINDS
 
 if TYPE_CHECKING:
-    from ..guarantee import Guarantee
+    from ..accounting.guarantee import Guarantee
     from ..schema import Level
     from .pane import Pane
 

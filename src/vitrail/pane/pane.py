@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _checks
+from ..accounting.guarantee import Guarantee
 from ..errors import InvalidInput
-from ..guarantee import Guarantee
 from ..model import Model
 from ..results import Attribution, Ranking, archive
 from ..results.base import Drawn, Frame

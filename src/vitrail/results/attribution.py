@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from .. import _checks
 from ..accounting import Cost
+from ..accounting.guarantee import Guarantee
 from ..errors import InvalidInput
-from ..guarantee import Guarantee
 from .band_claim import BandClaim
 from .base import Banded, Frame, counted, show
 from .checks import Floats, PlainValue, checked_names, plain_points, shown_text

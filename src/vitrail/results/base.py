@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from .._types import Floats
 from ..accounting import Cost, JsonValue
+from ..accounting.guarantee import Bill, Guarantee
 from ..errors import DamagedFile, InvalidInput
-from ..guarantee import Bill, Guarantee
 from . import archive, codec
 from .band_claim import TWO_SIDED_95, BandClaim
 from .checks import checked_texts, frozen_numbers

@@ -11,8 +11,8 @@ import numpy as np
 
 from .._types import Bools, Figure, Floats, Indices
 from ..accounting import Cost
+from ..accounting.guarantee import Guarantee
 from ..errors import InvalidInput
-from ..guarantee import Guarantee
 from ..schema import Level, Numeric, Schema
 from ..schema.bins import Bins
 from ..solve.counterfactual.codes import AnyCode

@@ -12,8 +12,8 @@ import numpy as np
 from .._checks import whole
 from .._types import Bools, Figure, Floats
 from ..accounting import Cost
+from ..accounting.guarantee import Guarantee
 from ..errors import InvalidInput
-from ..guarantee import Guarantee
 from .base import Frame, Result, show
 from .checks import PlainValue, checked_names, checked_texts, plain_column, plain_points, plain_value
 

@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike
 
 from .._types import Axes, Figure
 from ..accounting import Cost
+from ..accounting.guarantee import Guarantee
 from ..errors import InvalidInput
-from ..guarantee import Guarantee
 from ..schema import Level
 from .band_claim import TWO_SIDED_95, BandClaim
 from .base import Banded, Frame, counted, show

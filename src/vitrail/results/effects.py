@@ -11,8 +11,8 @@ import numpy as np
 
 from .._types import Figure
 from ..accounting import Cost
+from ..accounting.guarantee import Guarantee
 from ..errors import InvalidInput
-from ..guarantee import Guarantee
 from .band_claim import TWO_SIDED_95, BandClaim, weakest
 from .base import Frame, Result, counted, show
 from .curve import Curve, Surface

@@ -24,9 +24,9 @@ import numpy as np
 from .. import _checks
 from .._types import Figure
 from ..accounting import Cost
+from ..accounting.guarantee import Guarantee
+from ..accounting.releases import Release
 from ..errors import InvalidInput, SchemaError
-from ..guarantee import Guarantee
-from ..releases import Release
 from ..schema.bins import Bins
 from .band_claim import TWO_SIDED_95, BandClaim
 from .base import Frame, Result, show

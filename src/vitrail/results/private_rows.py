@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from .. import _checks
 from .._types import Figure
 from ..accounting import Cost
+from ..accounting.guarantee import Guarantee
 from ..errors import InvalidInput
-from ..guarantee import Guarantee
 from ..schema import Numeric, Schema
 from ..schema.bins import Bins
 from ..solve.private_tables import Link, Network, agreed_shares, agreed_table, fit_network, total_of, values_in

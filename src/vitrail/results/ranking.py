@@ -18,8 +18,8 @@ import numpy as np
 from .. import _checks
 from .._types import Axes, Figure
 from ..accounting import Cost
+from ..accounting.guarantee import Guarantee
 from ..errors import InvalidInput
-from ..guarantee import Guarantee
 from .band_claim import TWO_SIDED_95, BandClaim
 from .base import Banded, Frame, counted, show
 from .checks import Floats, checked_names

@@ -10,8 +10,8 @@ import numpy as np
 
 from .._types import Figure
 from ..accounting import Cost
+from ..accounting.guarantee import Guarantee
 from ..errors import InvalidInput
-from ..guarantee import Guarantee
 from .band_claim import BandClaim
 from .base import Frame, Result
 from .effects import Effects

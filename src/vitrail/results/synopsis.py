@@ -32,8 +32,8 @@ import numpy as np
 
 from .. import _checks
 from ..accounting import Cost
+from ..accounting.guarantee import Guarantee
 from ..errors import InvalidInput
-from ..guarantee import Guarantee
 from ..model import Model
 from ..schema import Schema
 from ..solve.linear.coordinates import Coordinates, Partition

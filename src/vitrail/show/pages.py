@@ -13,8 +13,8 @@ from typing import NamedTuple, TypeAlias
 
 from .._types import Figure
 from ..accounting import epsilon_of, rounded_up
+from ..accounting.guarantee import Bill
 from ..errors import InvalidInput
-from ..guarantee import Bill
 from ..results import Attribution, Curve, Ranking, Surface
 from ..results.band_claim import BandClaim
 from ..results.base import Drawn, Result
@@ -75,7 +75,7 @@ def page(
     Parameters
     ----------
     result : any result
-        What was found, a :class:`~vitrail.guarantee.Bill`, a pane, or a person explained from one.
+        What was found, a :class:`~vitrail.accounting.guarantee.Bill`, a pane, or a person explained from one.
     title : str, optional
         What stands on top.
     dataset, model : str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .._types import Figure
 from ..accounting import rounded_up
-from ..guarantee import Bill
+from ..accounting.guarantee import Bill
 from .style import AMBER, GLASS, INK, new_axes, put_labels
 from .tables import Table
 

@@ -1,6 +1,6 @@
 """TRUSTED. The only room with raw rows: the questions that can be asked of them, exact sums, noise, and the charge first."""
 
-from ..releases import Release
+from ..accounting.releases import Release
 from .private_data import PrivateData
 from .questions.bounded_sum import BoundedSum
 from .questions.gram_sum import GramSum

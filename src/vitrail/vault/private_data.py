@@ -9,13 +9,13 @@ from typing import NoReturn, overload
 
 from .. import _checks
 from ..accounting import Basis, Cost, Event, JsonValue
+from ..accounting.guarantee import Budget, Guarantee, question_mu
+from ..accounting.releases import Release
 from ..errors import InvalidInput
-from ..guarantee import Budget, Guarantee, question_mu
 from ..ledger import Charge, Part, Replay, Reservation, Statement, open_ledger
 from ..ledger.high_water import check_forgetful
 from ..nothing_escapes import answering, opening, stop_if_interrupted
 from ..progress import progress
-from ..releases import Release
 from ..schema import Categorical, Schema
 from .parts import PartRows, digest_of, partition
 from .questions.question import Answer, Plan, Question

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar, runtime_checkable
 
 from ..accounting import Cost, JsonValue, dearest, rounded_down, rounded_up
-from ..guarantee import Guarantee
+from ..accounting.guarantee import Guarantee
 from ..ledger import Part, Statement
 
 Tag = TypeVar("Tag", covariant=True)

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..accounting import Basis
-from ..guarantee import Guarantee, check_neighbours
-from ..releases import Release
+from ..accounting.guarantee import Guarantee, check_neighbours
+from ..accounting.releases import Release
 from ..schema import Schema
 from .questions.bounded_sum import BoundedSum
 from .questions.grouped_sum import LARGEST_PUBLIC_GROUP, GroupedSum

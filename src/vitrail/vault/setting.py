@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _checks
+from ..accounting.guarantee import Neighbours, check_neighbours
 from ..errors import SchemaError
-from ..guarantee import Neighbours, check_neighbours
 from ..schema import Schema
 
 SMALLEST_BLOCK_ROWS = 256

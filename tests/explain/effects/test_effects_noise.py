@@ -7,8 +7,8 @@ import pytest
 
 import vitrail as vt
 from vitrail.accounting import Cost
+from vitrail.accounting.guarantee import Guarantee
 from vitrail.explain.effects import product_by_row
-from vitrail.guarantee import Guarantee
 from vitrail.results.marginals import Marginals
 from vitrail.schema.bins import bins_of
 from vitrail.solve.curves.dependence import balanced_shares, noise_directions

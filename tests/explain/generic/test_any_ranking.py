@@ -9,10 +9,10 @@ import pytest
 
 import vitrail as vt
 from error_rates import count_bounds, std_ratio_bounds
+from vitrail.accounting.guarantee import question_mu
 from vitrail.errors import InvalidInput
 from vitrail.explain.any_ranking import RankingReader
 from vitrail.explain.recipe import Terms
-from vitrail.guarantee import question_mu
 
 NAMES = ("age", "dose", "height", "noise")
 SCHEMA = vt.Schema({**{name: vt.Numeric(0, 1) for name in NAMES}, "risk": vt.Numeric(0, 2)})

@@ -5,8 +5,8 @@ import pytest
 
 import vitrail as vt
 from vitrail.accounting import Cost
+from vitrail.accounting.guarantee import Guarantee
 from vitrail.explain.linear import fitting as moments
-from vitrail.guarantee import Guarantee
 from vitrail.results.synopsis import Synopsis
 from vitrail.solve.linear.cells import choose_scales
 from vitrail.solve.linear.coordinates import Coordinates, Partition

@@ -29,8 +29,8 @@ import numpy as np
 
 from ..._types import Floats
 from ...accounting import Cost, JsonValue
+from ...accounting.guarantee import Guarantee
 from ...errors import InvalidInput, ModelError
-from ...guarantee import Guarantee
 from ...model import Model
 from ...results import Attribution
 from ...schema import Level, View

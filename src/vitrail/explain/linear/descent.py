@@ -55,9 +55,9 @@ import numpy as np
 from ..._types import Floats
 from ...accounting import Basis, Cost, JsonValue
 from ...accounting.cost import PICO
+from ...accounting.guarantee import Guarantee
+from ...accounting.releases import Release
 from ...errors import InvalidInput
-from ...guarantee import Guarantee
-from ...releases import Release
 from ...results import Attribution
 from ...solve.linear.descent import (
     INTERCEPT_UNIT,

@@ -45,8 +45,8 @@ import numpy as np
 
 from ..._types import Floats, Indices
 from ...accounting import JsonValue
+from ...accounting.guarantee import Guarantee
 from ...errors import InvalidInput
-from ...guarantee import Guarantee
 from ...results.synopsis import Synopsis
 from ...schema import Schema
 from ...solve.linear.cells import choose_columns, choose_scales, explained_shares, pays

@@ -27,10 +27,10 @@ import numpy as np
 from ... import _checks
 from ..._types import Floats
 from ...accounting import JsonValue, rounded_up
+from ...accounting.guarantee import Guarantee, check_neighbours, question_mu
+from ...accounting.releases import Release
 from ...errors import InvalidInput, SchemaError
-from ...guarantee import Guarantee, check_neighbours, question_mu
 from ...model import Model
-from ...releases import Release
 from ...results import Attribution
 from ...results.synopsis import Synopsis
 from ...schema import Numeric, Schema, View

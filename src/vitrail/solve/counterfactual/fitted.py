@@ -26,8 +26,8 @@ import numpy as np
 from ..._checks import number, whole
 from ..._types import Floats, Indices
 from ...accounting import Cost
+from ...accounting.guarantee import Guarantee
 from ...errors import InvalidInput
-from ...guarantee import Guarantee
 from ...model import Model
 from ...model.model import feed_of
 from ...model.predictors import TorchPredictor

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..._types import Floats
 from ...accounting import Cost
-from ...guarantee import Guarantee
+from ...accounting.guarantee import Guarantee
 from ...results import Curve, Ranking, Surface
 from ...results.band_claim import claim_of
 from ...results.curve import Density

@@ -37,8 +37,8 @@ import numpy as np
 
 from ..._types import Floats
 from ...accounting import NOTHING, Basis, Cost, rounded_up
+from ...accounting.releases import Release
 from ...errors import InvalidInput
-from ...releases import Release
 from ...results.archive import read_bytes, write_bytes
 from ...results.base import Stored
 from .problem import LocalProblem

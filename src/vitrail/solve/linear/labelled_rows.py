@@ -37,8 +37,8 @@ from scipy.stats import t as student
 from ... import _checks
 from ..._types import Floats, Indices
 from ...accounting import Basis, Cost
+from ...accounting.guarantee import Guarantee
 from ...errors import InvalidInput, ModelError, SchemaError
-from ...guarantee import Guarantee
 from ...results import Attribution
 from ...results.private_rows import PrivateRows
 from ...schema import Numeric, Schema

@@ -27,7 +27,7 @@ import numpy as np
 
 from ..._types import Floats
 from ...accounting import Cost, JsonValue
-from ...guarantee import Guarantee
+from ...accounting.guarantee import Guarantee
 from ...model import Model
 from ...results import Attribution
 from ...results.band_claim import TWO_SIDED_95, claim_of

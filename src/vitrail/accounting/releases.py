@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .accounting import Cost, JsonValue, rounded_up
-from .errors import LedgerCorrupted
+from ..errors import LedgerCorrupted
+from . import Cost, JsonValue, rounded_up
 from .guarantee import Guarantee
 
 FORMAT_VERSION = 2

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal
 
-from . import _checks
-from .accounting import NOTHING, Basis, Cost, JsonValue, epsilon_of, mu_of, rounded_down, rounded_up
-from .accounting.cost import PICO
-from .accounting.gdp import LARGEST_MU
-from .errors import InvalidInput
+from .. import _checks
+from ..errors import InvalidInput
+from . import NOTHING, Basis, Cost, JsonValue, epsilon_of, mu_of, rounded_down, rounded_up
+from .cost import PICO
+from .gdp import LARGEST_MU
 
 Neighbours = Literal["add-remove", "replace-one"]
 Protects = Literal["explanation-data", "training-data"]
