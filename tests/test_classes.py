@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 
 import vitrail as vt
 from vitrail.errors import InvalidInput, ModelError, SchemaError
-from vitrail.explain.linear.classes import classes_question, shift_and_bound
+from vitrail.explain.linear.local_classes import classes_question, shift_and_bound
 from vitrail.explain.linear.local_linear import statistics_question
 from vitrail.solve.linear.problem import LocalProblem
 from vitrail.solve.linear.statistics import scales_of

@@ -18,7 +18,7 @@ from .explain.effects import AccumulatedEffects as AccumulatedEffects
 from .explain.effects import PartialDependence as PartialDependence
 from .explain.global_report import GlobalReport as GlobalReport
 from .explain.interactions import Interactions as Interactions
-from .explain.linear.classes import LocalClasses as LocalClasses
+from .explain.linear.local_classes import LocalClasses as LocalClasses
 from .explain.linear.local_linear import LocalLinear as LocalLinear
 from .explain.marginals import MarginalsExplainer as MarginalsExplainer
 from .explain.marginals import marginals as marginals

@@ -14,7 +14,7 @@ from vitrail.results.marginals import Marginals
 from vitrail.schema.bins import Bins
 from vitrail.show import figure_svg, histograms_figure
 from vitrail.show.histograms import MOST_BARS, level_bars
-from vitrail.show.tables import shortened
+from vitrail.show.text_tables import shortened
 
 LEVELS = Bins("country", tuple(f"level {i}" for i in range(40)), None), tuple(float(i) for i in range(40))
 NUMBERS = Bins("age", tuple("abcd"), (0.0, 1.0, 2.0, 3.0, 4.0)), (5.0, -3.0, 7.0, 1.0)

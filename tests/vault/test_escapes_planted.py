@@ -15,9 +15,9 @@ import pytest
 import vitrail as vt
 from vitrail import nothing_escapes
 from vitrail.audit import MISDEEDS
-from vitrail.schema import sources
-from vitrail.schema import sources as arrow_columns
-from vitrail.schema.sources import Coded
+from vitrail.schema import frames as arrow_columns
+from vitrail.schema import frames as sources
+from vitrail.schema.frames import Coded
 from vitrail.vault.questions import group_worker
 from vitrail.vault.questions.bounded_sum import exact_sum
 from vitrail.vault.rows import predictions, row_function

@@ -25,7 +25,7 @@ from ..results.marginals import Marginals
 from ..results.report import Report
 from ..show.attributions import HALF_BAR, MOST_POINTS, bar_numbers, bars_of, caution_of, sentence_of
 from ..show.curves import ranking_table
-from ..show.tables import aligned_numbers, printable
+from ..show.text_tables import aligned_numbers, printable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -23,8 +23,8 @@ from .. import nothing_escapes
 from .._checks import did_you_mean, not_among
 from ..errors import SchemaError
 from .columns import Categorical, Column, Numeric
+from .frames import Coded, Numbers, Refused, Source, is_scalar, sources_of
 from .layout import FloatArray, Layout
-from .sources import Coded, Numbers, Refused, Source, is_scalar, sources_of
 
 ROWS_PER_STRIP = 4096
 """Columns are laid into rows strip by strip, so that a strip stays in the processor's cache."""

@@ -20,9 +20,9 @@ from ..accounting import JsonValue
 from ..errors import InvalidInput, SchemaError
 from ..nothing_escapes import hushed
 from .columns import Categorical, Column, Level, Numeric, column_from_json, column_to_json
+from .frames import Numbers, Refused, Source, sources_of
 from .layout import BoolArray, FloatArray, Layout, levels_array, original_values
 from .reading import read_private, read_public
-from .sources import Numbers, Refused, Source, sources_of
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -34,9 +34,9 @@ from .. import _checks
 from ..errors import SchemaError
 from ..nothing_escapes import attempt, hushed
 from .columns import Numeric
+from .frames import Coded, source_of_column
 from .layout import FloatArray
 from .schema import Schema
-from .sources import Coded, source_of_column
 
 WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 

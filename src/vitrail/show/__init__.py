@@ -21,7 +21,7 @@ from .images import filters_figure, map_figure
 from .pages import fragment, page
 from .spending import bill_table, budget_figure
 from .style import figure_svg, write_page
-from .tables import Table
+from .text_tables import Table
 
 __all__ = [
     "AttributionPlots",

@@ -20,7 +20,7 @@ from ..results import Attribution
 from ..schema import Picture
 from .images import image_figure
 from .style import INK, LOWERS, PALE, RAISES, SOFT, name_rows, new_axes, put_footnote, put_title, quiet, small_multiples
-from .tables import Table, aligned_numbers, printable, shortened
+from .text_tables import Table, aligned_numbers, printable, shortened
 from .words import HighlightedText, highlighted_text
 
 LONGEST_COLUMN, LONGEST_VALUE = 24, 18

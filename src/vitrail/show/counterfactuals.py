@@ -10,7 +10,7 @@ from ..results.checks import shown_text
 from ..results.class_picture import ClassPicture
 from ..results.counterfactuals import Counterfactuals
 from . import style
-from .tables import Table, shortened
+from .text_tables import Table, shortened
 
 MOST_ANSWERS = 5
 MOST_ROWS = 24

@@ -19,7 +19,7 @@ from ..results import Curve, Density, Ranking, Surface
 from ..results.band_claim import TWO_SIDED_95
 from ..results.checks import shown_text
 from . import style
-from .tables import Table, aligned_numbers, half_widths, per_cent, shortened
+from .text_tables import Table, aligned_numbers, half_widths, per_cent, shortened
 
 if TYPE_CHECKING:
     from ..results.curve import Side

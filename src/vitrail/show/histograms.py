@@ -16,7 +16,7 @@ from ..results.marginals import Marginals
 from ..results.private_rows import PrivateRows
 from ..solve.private_tables import mutual_information
 from .style import AMBER, GLASS, INK, SOFT, name_rows, new_figure, put_title, quiet, small_multiples
-from .tables import Table, shortened, tick_text
+from .text_tables import Table, shortened, tick_text
 
 if TYPE_CHECKING:
     from matplotlib.axis import Axis

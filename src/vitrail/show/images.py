@@ -12,7 +12,7 @@ from ..errors import InvalidInput
 from ..results import Attribution
 from ..schema import Picture
 from . import style
-from .tables import shortened
+from .text_tables import shortened
 
 _GREY_WEIGHTS = (0.299, 0.587, 0.114)
 """How bright red, green and blue look (ITU-R BT.601)."""

@@ -27,7 +27,7 @@ from ..results.private_rows import PrivateRows
 from ..results.report import PART_NAMES, Report
 from . import attributions, counterfactuals, curves, histograms, spending
 from .style import render
-from .tables import Table
+from .text_tables import Table
 
 Content: TypeAlias = tuple[str, dict[str, object]]
 """The name of a template, and what it is given."""

@@ -6,7 +6,7 @@ from .._types import Figure
 from ..accounting import rounded_up
 from ..accounting.guarantee import Bill
 from .style import AMBER, GLASS, INK, new_axes, put_labels
-from .tables import Table
+from .text_tables import Table
 
 MOST_NAMED = 12
 

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from .. import _checks
 from .._types import Axes, Figure, Floats
 from ..results.archive import write_bytes
-from .tables import shortened
+from .text_tables import shortened
 
 if TYPE_CHECKING:
     from jinja2 import Environment

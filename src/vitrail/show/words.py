@@ -12,7 +12,7 @@ from ..errors import InvalidInput
 from ..results import Attribution, Contribution
 from ..schema.words import WORD, plain_text
 from .style import INK, LOWERS, RAISES, SOFT, new_figure, render
-from .tables import number_text
+from .text_tables import number_text
 
 _INCHES_PER_LETTER = 0.088
 _INCHES_PER_LINE = 0.27
