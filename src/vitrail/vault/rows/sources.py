@@ -2,7 +2,7 @@
 
 *In memory*: one raw matrix that only the vault refers to.
 
-*In Parquet files*, streamed: data bigger than memory works. What a value is never raises (``schema/sources``). A file
+*In Parquet files*, streamed: data bigger than memory works. What a value is never raises (``schema/frames``). A file
 may still be damaged, gone, or written anew with other columns: its footer is read before a question is charged, which finds
 most of that; a damaged page is files only when it is read, and is reported in a sentence of ours, as Arrow's may quote what
 it could not read.
