@@ -100,7 +100,7 @@ def protocol(answer_of, mu, enhanced):
     def run(rows):
         spy, history, counts = Eavesdropper(answer_of(rows)), History(PROBLEM), []
         for query in QUERIES:
-            (past,) = drive(Stream(GRADIENTS, history, options).entries_recipe(query[None], terms), units, spy.answer)
+            _, (past,) = drive(Stream(GRADIENTS, history, options).entries_recipe(query[None], terms), units, spy.answer)
             history.take(past)
             counts.append(past.gradients)
         assert history.cost <= vt.Cost.of_mu(mu)

@@ -54,7 +54,7 @@ def reference(fn, raw, setting):
 
 
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=64), st.sets(st.integers(0, 40)), st.booleans())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_the_bits_are_those_of_row_by_row_at_one_shape(walk, order, bad, by_model):
     """Where the function fails and where the model does."""
     shapes, public = set(), [True]

@@ -58,8 +58,8 @@ class Attacker:
 
     Examples
     --------
-    >>> Attacker().families
-    ('threshold', 'learned')
+    >>> Attacker(attacks=["threshold"]).attacks
+    ['threshold']
     """
 
     shadow: object = None

@@ -280,7 +280,7 @@ class Stream:
     def recipe(self, raw: Floats, terms: Terms, most_steps: int | None = None) -> Recipe[Attribution]:
         """The explanation of all points."""
         after, entries = yield from self.entries_recipe(raw, terms, most_steps)
-        promise = Guarantee.of(after.basis, terms.delta, terms.neighbours)
+        promise = after.promise(terms.delta, terms.neighbours)
         return stream_explanation(after, raw, entries, promise, self.options)
 
 

@@ -27,7 +27,7 @@ import numpy as np
 from ... import _checks
 from ..._types import Floats
 from ...accounting import JsonValue, rounded_up
-from ...accounting.guarantee import Guarantee, check_neighbours, question_mu
+from ...accounting.guarantee import check_neighbours, question_mu
 from ...accounting.releases import Release
 from ...errors import InvalidInput, SchemaError
 from ...model import Model
@@ -238,7 +238,7 @@ class LocalLinear(LocalExplainer[Attribution]):
             entries.append(past)
             if keeper is not None:
                 keeper.keep(history)
-        promise = Guarantee.of(history.basis, self.data.delta, check_neighbours(self.data.neighbours))
+        promise = history.promise(self.data.delta, check_neighbours(self.data.neighbours))
         made = self._promised(descent.stream_explanation(history, raw, entries, promise, method))
         kept = keeper is not None or method.history is not None
         return made if kept else replace(made, notes=(*made.notes, descent.NOT_KEPT_NOTE))

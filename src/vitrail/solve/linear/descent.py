@@ -37,6 +37,7 @@ import numpy as np
 
 from ..._types import Floats
 from ...accounting import NOTHING, Basis, Cost, rounded_up
+from ...accounting.guarantee import Guarantee, Neighbours
 from ...accounting.releases import Release
 from ...errors import InvalidInput
 from ...results.archive import read_bytes, write_bytes
@@ -275,6 +276,10 @@ class History:
     def basis(self) -> Basis:
         """The releases behind all of it, each once; where an entry names none, one of its price that is like no other."""
         return Basis.union(entry.basis or Basis.new(entry.cost) for entry in self._entries)
+
+    def promise(self, delta: float, neighbours: Neighbours) -> Guarantee:
+        """The promise for what all entries reveal together."""
+        return Guarantee.of(self.basis, delta, neighbours)
 
     @property
     def raw_points(self) -> Floats:
