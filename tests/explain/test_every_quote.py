@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from every_explainer import EVERY, explained
-from explainer_table import SCHEMA, Row, model, private
+from explainer_table import SCHEMA, TABLE, Row, model, private
 from vitrail.accounting import Cost
 from vitrail.accounting.guarantee import question_mu
 from vitrail.explain import quoted, recipe
@@ -42,3 +42,17 @@ def test_an_accuracy_has_a_price(row: Row, monkeypatch: pytest.MonkeyPatch) -> N
     assert quote.half_width <= wanted
     assert quote.epsilon < row.epsilon
     assert data.budget.spent == Cost()
+
+
+RANDOM = ("any curve", "any ranking", "any ranking of the first", "local enhanced")
+"""Groups are dealt and candidates chosen at random, on nobody's rows too."""
+
+
+@pytest.mark.parametrize("row", [row for row in TABLE if row.name not in RANDOM], ids=lambda row: row.name)
+def test_a_quote_is_the_same_again(row: Row, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quoted, "STAND_IN_ROWS", 100)
+    monkeypatch.setattr(recipe, "QUOTE_DRAWS", 1)
+    data = private({name: [] for name in SCHEMA})
+    explainer = row.make(data, model())
+    first, second = (data.quote(explainer, epsilon=row.epsilon).half_width for _ in range(2))
+    assert first == second

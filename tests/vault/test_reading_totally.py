@@ -181,7 +181,7 @@ numbers = st.one_of(st.none(), st.integers(-(2**63), 2**63 - 1), st.integers(2**
 
 
 @given(st.lists(numbers, min_size=1, max_size=6))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_large_integers_are_rounded_alike_in_every_container(values):
     schema = vt.Schema({"x": vt.Numeric(-1e30, 1e30)})
     alone = [schema.read({"x": [value]})[0, 0] for value in values]

@@ -19,7 +19,7 @@ from ..accounting.releases import Release
 from ..schema import Schema
 from .questions.bounded_sum import BoundedSum
 from .questions.grouped_sum import LARGEST_PUBLIC_GROUP, GroupedSum
-from .questions.question import Plan, Question
+from .questions.question import Plan, Question, SumPlan
 from .questions.select import Select
 from .rows.predictions import Predictions
 from .rows.row_function import RowPass
@@ -88,11 +88,18 @@ class PublicRows:
         elif isinstance(question, Select):  # scores that are `factor` times larger: so is the epsilon in front of them
             flat = self.draws(question, mu=min(EXACT_MU, mu * factor), draws=1)[0]
         else:
-            whole = replace(question, rate=None) if isinstance(question, BoundedSum) else question
-            flat = self.draws(whole, mu=EXACT_MU, draws=1)[0] * factor
+            flat = self._exact_sums(replace(question, rate=None) if isinstance(question, BoundedSum) else question) * factor
         if plan.stds is not None:
             flat = flat + plan.stds * noise.normal(size=flat.shape)
         return self._release(question, plan, flat, delta)
+
+    def _exact_sums(self, question: Question) -> NDArray[np.float64]:
+        """Without noise: these rows are nobody's. Otherwise seeds that follow from an answer would differ every time."""
+        self._predictions.begin()
+        block_rows, plan = question.probe(self._setting, self._predictions), question.plan(EXACT_MU, self._setting)
+        assert isinstance(plan, SumPlan)
+        cells = plan.exact_cells(RowPass(self._source, self._setting, self._predictions), block_rows)
+        return np.asarray(cells * np.float64(plan.step)).ravel()
 
     def _one_group(self, question: GroupedSum, true: Setting) -> NDArray[np.float64]:
         """The sum over groups if all said what one of them says that is as large as they would be.
