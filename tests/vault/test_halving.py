@@ -1,6 +1,8 @@
 """A failing block is halved: as many calls as the docstring says, at one shape, and the bits of row by row."""
 
+import gc
 import math
+import weakref
 
 import numpy as np
 import pytest
@@ -139,3 +141,29 @@ def test_a_block_of_failing_rows_is_called_twice_as_often_as_it_has_rows(walk):
     walked = walk({"x": np.full(64, 0.3)}, UNIT, block_rows=64)
     evaluate(RowFunction(fn, ((1,),), "a test"), np.full((64, 1), 0.3), walked.setting, walked.predictions, 0)
     assert calls == [64] * (2 * 64 - 1)
+
+
+def test_no_block_outlives_its_sum():
+    """Without the garbage collector's help: a circle of references would keep private rows, and their memory, for longer."""
+    seen = []
+
+    def fn(block):
+        seen.append(weakref.ref(block.features))
+        return block.features
+
+    data = vt.PrivateData(
+        {"i": np.arange(64.0)},
+        vt.Schema({"i": vt.Numeric(0, 64)}),
+        name="rows",
+        n_rows_public=64,
+        budget=vt.Budget(9, 1e-6),
+        ledger="memory",
+        block_rows=8,
+    )
+    gc.disable()
+    try:
+        data.ask(vt.BoundedSum(fn, size=1, l2_bound=1.0), mu=1.0)
+        assert len(seen) > 8
+        assert [block for block in seen if block() is not None] == []
+    finally:
+        gc.enable()

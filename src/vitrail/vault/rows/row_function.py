@@ -79,7 +79,7 @@ def evaluate(
         def predict(model: Model, values: Floats) -> Floats:
             """What is known is not asked again, nor what a filler gets: it would give the same bits, slowly."""
             if id(model) not in asked:
-                own = values if part == everything else Block(raw, setting, predict).values
+                own = values if part == everything else Block(raw, setting, predictions.of_altered).values
                 asked[id(model)] = predictions.of(model, own, block_index)
             if part == everything:
                 return asked[id(model)].copy()  # the function may work in place

@@ -52,15 +52,16 @@ def recut(pieces: Iterable[Floats], rows: int) -> Iterator[Floats]:
     waiting: list[Floats] = []
     count = 0
     for piece in pieces:
-        waiting.append(piece)
-        count += len(piece)
-        if count >= rows:
-            together = np.concatenate(waiting)
-            whole = count - count % rows
-            for start in range(0, whole, rows):
-                yield together[start : start + rows]
-            waiting, count = [together[whole:]], count - whole
-    if count:
+        start = 0
+        while count + len(piece) - start >= rows:
+            taken = rows - count
+            waiting.append(piece[start : start + taken])
+            yield np.concatenate(waiting) if len(waiting) > 1 else waiting[0]
+            start, waiting, count = start + taken, [], 0
+        if start < len(piece):
+            waiting.append(piece[start:].copy())  # a view would keep the whole piece while the next one is read
+            count += len(piece) - start
+    if waiting:
         yield np.concatenate(waiting)
 
 
