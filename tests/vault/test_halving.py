@@ -143,27 +143,16 @@ def test_a_block_of_failing_rows_is_called_twice_as_often_as_it_has_rows(walk):
     assert calls == [64] * (2 * 64 - 1)
 
 
-def test_no_block_outlives_its_sum():
+def test_no_block_outlives_its_call(walk):
     """Without the garbage collector's help: a circle of references would keep private rows, and their memory, for longer."""
-    seen = []
-
-    def fn(block):
-        seen.append(weakref.ref(block.features))
-        return block.features
-
-    data = vt.PrivateData(
-        {"i": np.arange(64.0)},
-        vt.Schema({"i": vt.Numeric(0, 64)}),
-        name="rows",
-        n_rows_public=64,
-        budget=vt.Budget(9, 1e-6),
-        ledger="memory",
-        block_rows=8,
-    )
+    walked = walk({"i": np.arange(8.0)}, block_rows=8)
+    function = RowFunction(lambda block: block.features, ((1,),), "a test")
     gc.disable()
     try:
-        data.ask(vt.BoundedSum(fn, size=1, l2_bound=1.0), mu=1.0)
-        assert len(seen) > 8
-        assert [block for block in seen if block() is not None] == []
+        raw = np.arange(8.0)[:, None].copy()
+        evaluate(function, raw, walked.setting, walked.predictions, None)
+        alive = weakref.ref(raw)
+        del raw
+        assert alive() is None
     finally:
         gc.enable()
