@@ -47,6 +47,7 @@ def private():
 
     def make(rows, schema=INDEXED, *, name="data", n_rows_public=100, budget=None, **options):
         budget = vt.Budget(60.0, 1e-6) if budget is None else budget
+        options = {"ledger": "memory", **options}  # without it the first of a process warns, once
         return vt.PrivateData(rows, schema, name=name, n_rows_public=n_rows_public, budget=budget, **options)
 
     return make

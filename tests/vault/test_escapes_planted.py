@@ -48,14 +48,18 @@ def ask_model(case):
         return x[:, 0]
 
     model = vt.Model(predict, range=(0, 1))
-    data = vt.PrivateData({"x": values}, UNIT, name="x", n_rows_public=9, budget=vt.Budget(9, 1e-6), block_rows=4)
+    data = vt.PrivateData(
+        {"x": values}, UNIT, name="x", n_rows_public=9, budget=vt.Budget(9, 1e-6), block_rows=4, ledger="memory"
+    )
     data.ask(vt.BoundedSum(lambda block: block.predictions(model), 1, 1.0), mu=0.5)
 
 
 def ask_city(cities):
     """A charged question about texts as Arrow holds them."""
     column = pa.array(cities, pa.binary()).view(pa.string())
-    data = vt.PrivateData(pa.table({"city": column}), CITY, name="x", n_rows_public=9, budget=vt.Budget(9, 1e-6))
+    data = vt.PrivateData(
+        pa.table({"city": column}), CITY, name="x", n_rows_public=9, budget=vt.Budget(9, 1e-6), ledger="memory"
+    )
     data.ask(vt.BoundedSum(lambda block: block.features, 2, 1.0), mu=0.5)
 
 
