@@ -325,7 +325,7 @@ def test_several_classes_of_a_forest(forest, tmp_path):
     assert_same(loaded([POOR] * 2, desired_class=2), out)
     with pytest.raises(InvalidInput, match="about the classes 0, 1, 2"):
         vt.FittedCounterfactual.load(tmp_path / "cf.zip", model=MODEL)
-    other = RandomForestClassifier(3, random_state=1).fit(np.eye(8)[:, : SCHEMA.n_features], [0, 1, 2, 0, 1, 2, 0, 1])
+    other = RandomForestClassifier(3, random_state=1).fit(np.eye(SCHEMA.n_features), np.arange(SCHEMA.n_features) % 3)
     with pytest.raises(InvalidInput, match="another model"):
         vt.FittedCounterfactual.load(tmp_path / "cf.zip", model=[vt.Model(other, output=k) for k in (0, 1, 2)])
 

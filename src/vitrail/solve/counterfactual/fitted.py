@@ -54,7 +54,7 @@ class FittedCounterfactual:
     picture : ClassPicture
         The releases: what ``Counterfactual(data, model)`` buys, or a file of them. An attribute of the same name.
     model : Model or list of Model
-        The model that the picture was made for.
+        The model that the picture was made for. Its content is compared with the picture's at every call.
 
     Examples
     --------
@@ -78,7 +78,6 @@ class FittedCounterfactual:
             )
         self.picture, self._classes = picture, classes
         self._pools: dict[tuple[int, int], Pool] = {}
-        self._check_models()
         for class_model in classes.models:
             class_model.check(picture.schema)
 
@@ -103,7 +102,9 @@ class FittedCounterfactual:
     @classmethod
     def load(cls, path: str | Path, *, model: Model | Sequence[Model]) -> FittedCounterfactual:
         """Read what ``save`` wrote; ``model`` is the one it was fitted for."""
-        return cls(ClassPicture.load(path), model)
+        fitted = cls(ClassPicture.load(path), model)
+        fitted._check_models()
+        return fitted
 
     def __call__(
         self,
