@@ -7,6 +7,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))  # for benchmark_scripts and error_rates, which are no package
 
 import error_rates
+import postgresql_server
 
 
 @pytest.fixture
@@ -20,3 +21,10 @@ def pytest_collection_finish():
     """Everything imported by now stays: the vault collects garbage after a failing row, and need not walk all of it."""
     gc.collect()
     gc.freeze()
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Say loudly which tests this machine could not run: a green run without them says less."""
+    if (why := postgresql_server.missing()) is not None:
+        terminalreporter.section("NOT TESTED HERE", sep="!", red=True, bold=True)
+        terminalreporter.line(f"The ledger in PostgreSQL: {why}.", red=True)

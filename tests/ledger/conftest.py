@@ -1,36 +1,38 @@
-"""The ledgers that every behaviour is tested on.
-
-PostgreSQL joins when ``VITRAIL_TEST_POSTGRESQL`` holds the address of a database that may be emptied.
-"""
-
-import os
+"""The ledgers that every behaviour is tested on: in memory, in a file, and in PostgreSQL where it is found."""
 
 import pytest
 from sqlalchemy import create_engine
 
+import postgresql_server
+from ledger_setup import BUDGET
 from vitrail.ledger import open_ledger
 from vitrail.ledger.tables import METADATA
 
-POSTGRESQL = os.environ.get("VITRAIL_TEST_POSTGRESQL")
+
+@pytest.fixture(scope="session")
+def database():
+    """The address of a database that may be emptied."""
+    if (why := postgresql_server.missing()) is not None:
+        pytest.skip(why)
+    with postgresql_server.running() as address:
+        yield address
 
 
 @pytest.fixture
-def emptied_database():
+def emptied_database(database):
     """Empties the database and says where it is."""
-    if POSTGRESQL is None:
-        pytest.skip("needs a database")
 
     def empty():
-        engine = create_engine(POSTGRESQL)
+        engine = create_engine(database)
         METADATA.drop_all(engine)
         engine.dispose()
-        return POSTGRESQL
+        return database
 
     yield empty
     empty()
 
 
-@pytest.fixture(params=["memory", "sqlite", *(["postgresql"] if POSTGRESQL else [])])
+@pytest.fixture(params=["memory", "sqlite", "postgresql"])
 def address(request, tmp_path):
     if request.param == "postgresql":
         return request.getfixturevalue("emptied_database")()
@@ -42,3 +44,9 @@ def ledger(address):
     opened = open_ledger(address)
     yield opened
     opened.close()
+
+
+@pytest.fixture
+def adult(ledger):
+    ledger.open_account("adult", BUDGET, "add-remove")
+    return ledger

@@ -8,6 +8,7 @@ import threading
 
 import pytest
 
+from ledger_setup import problems_after
 from vitrail.accounting import Cost, FixedBlock, GaussianSum, Spending, dearest
 from vitrail.accounting.guarantee import Budget
 from vitrail.errors import BudgetExceeded, InvalidInput, LedgerCorrupted, LedgerError
@@ -272,18 +273,6 @@ def path(tmp_path):
     return path
 
 
-def tampered(path, *statements):
-    with sqlite3.connect(path) as connection:
-        for statement in statements:
-            connection.execute(statement)
-    connection.close()
-    ledger = SqlLedger(path, must_exist=True)
-    try:
-        return "\n".join(ledger.verify().problems)
-    finally:
-        ledger.close()
-
-
 @pytest.mark.parametrize(
     ("statement", "expected"),
     [
@@ -306,7 +295,7 @@ def tampered(path, *statements):
     ],
 )
 def test_verify_names_what_was_done_to_parts_and_kept_work(path, statement, expected):
-    assert expected in tampered(path, statement)
+    assert expected in problems_after(path, statement)
 
 
 def rewrite(path, seq, change):
@@ -338,17 +327,17 @@ def rewrite(path, seq, change):
 )
 def test_a_part_that_was_moved_shows_even_with_every_digest_forged(path, change, expected):
     rewrite(path, 2, change)
-    assert expected in tampered(path)
+    assert expected in problems_after(path)
 
 
 def test_two_descriptions_of_one_partition_show(path):
     rewrite(path, 3, lambda body: body["part"].update(count=4))
-    assert "it describes its partition otherwise than an entry before it" in tampered(path)
+    assert "it describes its partition otherwise than an entry before it" in problems_after(path)
 
 
 def test_parts_under_replace_one_show(path):
     rewrite(path, 1, lambda body: body.update(neighbours="replace-one"))
-    assert "it charges a part under neighbours 'replace-one'" in tampered(path)
+    assert "it charges a part under neighbours 'replace-one'" in problems_after(path)
 
 
 def test_charges_to_parts_past_the_budget_show(path):
@@ -363,11 +352,11 @@ def test_charges_to_parts_past_the_budget_show(path):
         )
 
     rewrite(path, 1, shrink)
-    assert "Entry 3 of account 'adult' cannot stand: it takes the account past its budget." in tampered(path)
+    assert "Entry 3 of account 'adult' cannot stand: it takes the account past its budget." in problems_after(path)
 
 
 def test_changed_kept_work_is_not_handed_out(path):
-    tampered(path, "UPDATE vitrail_kept SET content = x'00'")
+    problems_after(path, "UPDATE vitrail_kept SET content = x'00'")
     ledger = SqlLedger(path, must_exist=True)
     with pytest.raises(LedgerCorrupted, match="keeps as 'notes' does not match its digest"):
         ledger.kept("adult", analyst="alice", name="notes")

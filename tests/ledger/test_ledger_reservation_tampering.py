@@ -5,6 +5,7 @@ import sqlite3
 
 import pytest
 
+from ledger_setup import problems_after
 from reservation_setup import (
     BUDGET,
     OTHER,
@@ -35,18 +36,6 @@ def path(tmp_path):
     assert ledger.verify().ok
     ledger.close()
     return path
-
-
-def problems(path, *statements):
-    with sqlite3.connect(path) as connection:
-        for statement in statements:
-            connection.execute(statement)
-    connection.close()
-    ledger = SqlLedger(path, must_exist=True)
-    try:
-        return "\n".join(ledger.verify().problems)
-    finally:
-        ledger.close()
 
 
 def rewrite(path, seq, change):
@@ -96,16 +85,15 @@ FORGED = {  # the entry that is changed, how, the entry that verify names, and w
 @pytest.mark.parametrize(("seq", "change", "named", "expected"), FORGED.values(), ids=FORGED)
 def test_what_is_wrong_with_a_reservation_shows_even_with_every_digest_forged(path, seq, change, named, expected):
     rewrite(path, seq, change)
-    found = [
-        line for line in problems(path).splitlines() if line.startswith(f"Entry {named} of account 'adult' cannot stand")
-    ]
-    assert any(expected in line for line in found), problems(path)
+    problems = problems_after(path).splitlines()
+    named_entry = [line for line in problems if line.startswith(f"Entry {named} of account 'adult' cannot stand")]
+    assert any(expected in line for line in named_entry), problems
 
 
 def test_more_reserved_than_was_spent_shows(path):
     """What is over-booked counts in full: no forged reservation hides a charge."""
     rewrite(path, 4, lambda fields: fields["body"].update(reservation=9))
-    assert "The spent of account 'adult' is kept as" in problems(path)
+    assert "The spent of account 'adult' is kept as" in problems_after(path)
 
 
 HELD = "What reservation {} of account 'adult' holds is kept as"
@@ -127,4 +115,4 @@ TABLES = {
 
 @pytest.mark.parametrize(("statement", "expected"), TABLES.items(), ids=range(len(TABLES)))
 def test_verify_names_what_was_done_to_the_tables(path, statement, expected):
-    assert expected in problems(path, statement)
+    assert expected in problems_after(path, statement)

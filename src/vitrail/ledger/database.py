@@ -90,7 +90,7 @@ def connect(url: URL) -> Engine:
     except ImportError as error:
         raise LedgerError(
             f"The ledger's address names the driver {url.get_driver_name()!r}, which is not installed. Install it, or name "
-            "another, as in 'postgresql+psycopg://user@host/database'."
+            "'postgresql+psycopg://user@host/database', whose driver comes with vitrail[postgresql]."
         ) from error
     event.listen(engine, "begin", _begin_postgresql)
     return engine
