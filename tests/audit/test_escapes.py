@@ -25,7 +25,7 @@ def test_every_misdeed_is_heard_where_nobody_holds_it_back(name):
 
     audit = vt.audit.escapes(ask, ["usual"], {name: ["usual", "odd"]})
     assert audit.refuted
-    assert {one.case for one in audit.found} == {name}
+    assert {one.case for one in audit.escapes} == {name}
     if name != "recurses for ever":  # Python's own message says nothing of it
         assert SECRET in audit.summary()
 
@@ -34,7 +34,7 @@ def test_what_differs_in_the_result_is_heard_bit_by_bit():
     def ask(rows):
         return np.array(rows)
 
-    assert vt.audit.escapes(ask, [0.0], {"zero": [-0.0]}).found[0].channel == "result"
+    assert vt.audit.escapes(ask, [0.0], {"zero": [-0.0]}).escapes[0].channel == "result"
     assert not vt.audit.escapes(ask, [np.nan], {"same": [np.nan]}).refuted
 
 
@@ -50,7 +50,7 @@ def test_what_is_heard_of_ordinary_rows_too_is_no_escape():
     assert not audit.refuted
     assert audit.summary() == "Nothing escaped in 1 cases."
     silent = vt.audit.escapes(lambda rows: print("usual") if rows else None, [1], {"less": []})
-    assert silent.found[0].heard == "silence, where ordinary rows are not silent"
+    assert silent.escapes[0].heard == "silence, where ordinary rows are not silent"
 
 
 def test_contexts_and_causes_are_heard():
@@ -61,8 +61,8 @@ def test_contexts_and_causes_are_heard():
             raise KeyError("fixed words") from None
 
     audit = vt.audit.escapes(ask, ["a"], {"b": ["b"]})
-    assert [one.channel for one in audit.found] == ["exception"]
-    assert "'b'" in audit.found[0].heard
+    assert [one.channel for one in audit.escapes] == ["exception"]
+    assert "'b'" in audit.escapes[0].heard
 
 
 def test_the_process_is_as_before_afterwards(capfd):

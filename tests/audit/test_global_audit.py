@@ -26,9 +26,9 @@ from vitrail.solve.curves.importance import loss_of
 from vitrail.solve.curves.local_effects import plan_effects
 from vitrail.solve.curves.reference import Reference
 from vitrail.vault import rehearse
+from vitrail.vault.public_facts import PublicFacts
 from vitrail.vault.rows.block import Block
 from vitrail.vault.rows.predictions import Predictions
-from vitrail.vault.setting import Setting
 
 DRAWS, MU = 60_000, 1.0
 SCHEMA = vt.Schema(
@@ -88,10 +88,10 @@ def as_rows(raw):
 
 
 def vectors(joint, raw):
-    setting = Setting(SCHEMA, "t", len(raw), "add-remove", len(raw))
-    predictions = Predictions(setting)
+    facts = PublicFacts(SCHEMA, "t", len(raw), "add-remove", len(raw))
+    predictions = Predictions(facts)
     predictions.admit(MODEL)
-    return joint(Block(raw, setting, lambda model, values: predictions.of(model, values, None)))
+    return joint(Block(raw, facts, lambda model, values: predictions.of(model, values, None)))
 
 
 @functools.cache

@@ -22,8 +22,8 @@ import vitrail as vt
 from error_rates import CONFIDENCE, count_bounds, planted_noise
 from vitrail.vault import rehearse
 from vitrail.vault.noise.sampler import rounded_gaussian
+from vitrail.vault.public_facts import PublicFacts
 from vitrail.vault.questions import question as questions
-from vitrail.vault.setting import Setting
 
 MU = 1.0
 DRAWS = 40_000
@@ -194,7 +194,7 @@ def apart(name, relation, mu=MU):
     """How far apart the neighbours are along the direction, in standard deviations of the noise at that price."""
     one, other = expected(name, relation)
     question = question_of(name, relation)
-    sigma = question.plan(mu, Setting(SCHEMA, None, N_PUBLIC, relation, 2)).sigma
+    sigma = question.plan(mu, PublicFacts(SCHEMA, None, N_PUBLIC, relation, 2)).sigma
     return float(np.sqrt((np.square(other - one) * precision(question)).sum())) / sigma
 
 

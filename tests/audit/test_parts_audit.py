@@ -11,10 +11,10 @@ import vitrail as vt
 from error_rates import CONFIDENCE
 from vitrail.vault import parts as part_module
 from vitrail.vault.parts import PartRows, part_indices, salt_of
+from vitrail.vault.public_facts import PublicFacts
 from vitrail.vault.rows.predictions import Predictions
 from vitrail.vault.rows.row_function import RowPass
 from vitrail.vault.rows.sources import open_rows
-from vitrail.vault.setting import Setting
 
 UNIT = vt.Schema({"x": vt.Numeric(0, 1)})
 DRAWS = 200_000
@@ -32,12 +32,12 @@ QUESTION = vt.BoundedSum(signed, size=1, l2_bound=1.0)
 
 def joint(rows, draws, *, mu=1.0, whole_mu=None):
     """One release per part, side by side; and one of the whole data, if asked for."""
-    setting = Setting(UNIT, None, 9, "add-remove", 2)
+    facts = PublicFacts(UNIT, None, 9, "add-remove", 2)
     source = open_rows({"x": rows}, UNIT)
     parts = [PartRows(source, 1, name="thirds", index=index, count=COUNT) for index in range(COUNT)]
     asked = [(part, mu) for part in parts] + ([] if whole_mu is None else [(source, whole_mu)])
     answers = [
-        QUESTION.plan(price, setting).answers(RowPass(rows_of, setting, Predictions(setting)), 2, draws)
+        QUESTION.plan(price, facts).answers(RowPass(rows_of, facts, Predictions(facts)), 2, draws)
         for rows_of, price in asked
     ]
     return np.concatenate(answers, axis=1)

@@ -14,12 +14,12 @@ import vitrail as vt
 from error_rates import CONFIDENCE, planted_noise
 from vitrail.accounting.guarantee import Guarantee
 from vitrail.vault import rehearse
+from vitrail.vault.public_facts import PublicFacts
 from vitrail.vault.questions import bounded_sum, gram_sum
 from vitrail.vault.questions import question as noisy_sums
 from vitrail.vault.rows.predictions import Predictions
 from vitrail.vault.rows.row_function import RowPass
 from vitrail.vault.rows.sources import open_rows
-from vitrail.vault.setting import Setting
 from vitrail.vault.sums import grid
 
 DRAWS, SLOW_DRAWS = 200_000, 20_000
@@ -134,9 +134,9 @@ def audit_of_walks(rate):
     question = samples(rate)
 
     def run(rows, draws):
-        setting = Setting(UNIT, None, 4, "add-remove", 2)
-        walked = RowPass(open_rows(rows, UNIT), setting, Predictions(setting))
-        plan = question.plan(1.0, setting)
+        facts = PublicFacts(UNIT, None, 4, "add-remove", 2)
+        walked = RowPass(open_rows(rows, UNIT), facts, Predictions(facts))
+        plan = question.plan(1.0, facts)
         return np.concatenate([plan.answers(walked, 2, 1) for _ in range(draws)])
 
     return vt.audit.mechanism(run, (NOBODY, HIGH), 1.0, draws=SLOW_DRAWS, confidence=CONFIDENCE)
@@ -203,7 +203,7 @@ def test_a_sensitivity_slightly_too_small_is_caught(monkeypatch, factor):
 
 @pytest.mark.usefixtures("planted_noise")
 def test_replacement_charged_as_removal_is_caught(monkeypatch):
-    monkeypatch.setattr(bounded_sum.Setting, "sensitivity_factor", 1)
+    monkeypatch.setattr(bounded_sum.PublicFacts, "sensitivity_factor", 1)
     caught(sums(), (LOW, HIGH), relation="replace-one")
 
 
@@ -293,8 +293,8 @@ def test_a_forgotten_joint_bound_is_caught(monkeypatch):
 def test_a_selection_with_half_its_sensitivity_is_caught(monkeypatch):
     real = vt.Select.plan
 
-    def careless(self, mu, setting):
-        plan = real(self, mu, setting)
+    def careless(self, mu, facts):
+        plan = real(self, mu, facts)
         return type(plan)(plan.question, plan.epsilon, plan.step, plan.sensitivity_cells // 2)
 
     monkeypatch.setattr(vt.Select, "plan", careless)

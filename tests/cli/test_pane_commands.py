@@ -88,7 +88,7 @@ def test_without_a_model_there_are_contributions_and_curves(run):
     told = json.loads(run("explain", "people.pane", "person.json", "--json", "--no-bands").out)
     assert told["counterfactuals"] is None
     assert told["explanation"]["method"] == "synopsis"
-    assert len(told["places"]) == 3
+    assert len(told["standings"]) == 3
 
 
 def test_another_model_is_noted(run):

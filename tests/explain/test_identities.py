@@ -16,8 +16,8 @@ from sklearn.tree import DecisionTreeRegressor
 
 import vitrail as vt
 from vitrail.errors import InvalidInput, ModelError
+from vitrail.vault.public_facts import PublicFacts
 from vitrail.vault.rows.predictions import Predictions
-from vitrail.vault.setting import Setting
 
 ROWS = 2000
 SCHEMA = vt.Schema({"age": vt.Numeric(0, 1), "dose": vt.Numeric(0, 1), "ill": vt.Numeric(0, 1, integer=True)})
@@ -207,7 +207,7 @@ def test_predictions_kept_in_the_vault_are_dropped_when_the_model_is_fitted_agai
 def test_what_was_said_of_the_filling_row_is_dropped_too() -> None:
     estimator, x = tree(3), np.random.default_rng(2).uniform(size=(500, 2))
     model = vt.Model(estimator, range=(0, 1), inputs="values")
-    predictions = Predictions(Setting(SCHEMA, "ill", 500, "add-remove", 64))
+    predictions = Predictions(PublicFacts(SCHEMA, "ill", 500, "add-remove", 64))
     for level in (0.1, 0.9):
         estimator.fit(x, np.full(500, level))
         predictions.begin()

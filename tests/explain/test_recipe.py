@@ -37,7 +37,7 @@ from vitrail.accounting import Cost, epsilon_of
 from vitrail.errors import BudgetExceeded, InvalidInput, LedgerError
 from vitrail.explain.marginals import marginals_question
 from vitrail.explain.recipe import Ask, Recipe, Split, Terms, cost_of, mu_of_units, scaled
-from vitrail.vault.setting import Setting
+from vitrail.vault.public_facts import PublicFacts
 
 # --- prices ----------------------------------------------------------------------------------------------------------
 
@@ -84,7 +84,7 @@ def test_a_price_that_cannot_be_split_is_refused() -> None:
     assert kinds(data) == ["opened"]
 
 
-SETTING = Setting(SCHEMA, None, N_ROWS, "add-remove", 64)
+SETTING = PublicFacts(SCHEMA, None, N_ROWS, "add-remove", 64)
 
 
 QUESTIONS: dict[str, Callable[[float], Any]] = {

@@ -13,9 +13,9 @@ from hypothesis.extra.numpy import arrays
 import vitrail as vt
 from vitrail.explain.shapley import RowVectors, norms_of
 from vitrail.solve.coalitions import Chains, Scales, clip_edges, point_key, ranks_of
+from vitrail.vault.public_facts import PublicFacts
 from vitrail.vault.rows.block import Block
 from vitrail.vault.rows.predictions import Predictions
-from vitrail.vault.setting import Setting
 
 SCHEMA = vt.Schema({"a": vt.Numeric(0, 1), "b": vt.Numeric(0, 1), "c": vt.Categorical(["x", "y", "z"])})
 
@@ -166,14 +166,14 @@ def test_hybrids_that_are_alike_are_asked_for_once():
 
 
 def block_of(raw, schema=SCHEMA, target=None):
-    setting = Setting(schema, target, 100, "add-remove", len(raw))
-    predictions = Predictions(setting)
+    facts = PublicFacts(schema, target, 100, "add-remove", len(raw))
+    predictions = Predictions(facts)
 
     def predict(model, values):
         predictions.admit(model)
         return predictions.of(model, values, None)
 
-    return Block(raw, setting, predict)
+    return Block(raw, facts, predict)
 
 
 def vectors_of(function, points, n_permutations=1, low=-2.0, high=2.0):

@@ -32,14 +32,14 @@ def test_a_persons_page_and_file_say_so(made, tmp_path):
     assert not SAYS_95.search(why)
     stored = json.loads(person.write_json(tmp_path / "person.json").read_text())
     assert stored["explanation"]["band_claim"] == "not calibrated"
-    assert {place["band_claim"] for place in stored["places"]} == {person.places[0].curve.band_claim.value}
+    assert {standing["band_claim"] for standing in stored["standings"]} == {person.standings[0].curve.band_claim.value}
 
 
 def test_a_page_whose_only_curves_are_accumulated_says_no_95(made):
     person = vt.Pane.from_bytes(made.content, model=made.model).explain(PERSON)
     ale = vt.Pane.from_bytes(made.content).report.ale
-    standing = [type(one)(one.column, one.value, ale[one.column], one.output, one.half_width) for one in person.places]
-    page = replace(person, places=tuple(standing)).to_html()
+    standing = [type(one)(one.column, one.value, ale[one.column], one.output, one.half_width) for one in person.standings]
+    page = replace(person, standings=tuple(standing)).to_html()
     assert "(not calibrated)" in page
     assert page.count(BandClaim.NOT_CALIBRATED.sentence()) >= 2
     assert not SAYS_95.search(page)

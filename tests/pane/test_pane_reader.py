@@ -143,7 +143,7 @@ def test_a_person_in_json_and_on_a_page(made, tmp_path):
     assert told["point"] == PERSON
     assert vt.Attribution.from_json(told["explanation"]).columns == ("age", "gain", "sex")
     assert vt.Counterfactuals.from_json(told["counterfactuals"]).total_CFs == 2
-    assert {place["column"] for place in told["places"]} == {"age", "gain", "sex"}
+    assert {standing["column"] for standing in told["standings"]} == {"age", "gain", "sex"}
     page = person.to_html(tmp_path / "person.html")
     for words in ("Privacy label", "What would change it", "Where this person stands", "ε = 4", "age = 30"):
         assert words in page

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import vitrail as vt
+from vitrail.vault.public_facts import PublicFacts
 from vitrail.vault.rows.predictions import Predictions
 from vitrail.vault.rows.row_function import RowPass
 from vitrail.vault.rows.sources import open_rows
-from vitrail.vault.setting import Setting
 
 INDEXED = vt.Schema({"i": vt.Numeric(0, 999, integer=True)})
 
@@ -17,8 +17,8 @@ def walk():
     """A pass over rows, without ledger or probe."""
 
     def make(rows, schema=INDEXED, *, block_rows=8, threads=1, n_rows_public=100, neighbours="add-remove", target=None):
-        setting = Setting(schema, target, n_rows_public, neighbours, block_rows, threads)
-        return RowPass(open_rows(rows, schema), setting, Predictions(setting))
+        facts = PublicFacts(schema, target, n_rows_public, neighbours, block_rows, threads)
+        return RowPass(open_rows(rows, schema), facts, Predictions(facts))
 
     return make
 

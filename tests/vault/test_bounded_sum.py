@@ -87,7 +87,7 @@ def test_opendp_agrees_on_the_privacy_curve():
 def test_the_price_is_never_more_than_asked_and_hardly_less(walk, l2_bound, size, mu, n, ratio, neighbours):
     replace_bound = None if ratio is None else ratio * l2_bound
     question = vt.BoundedSum(features, size, l2_bound, replace_bound=replace_bound)
-    plan = question.plan(mu, walk({"x": [0.0]}, UNIT, n_rows_public=n, neighbours=neighbours).setting)
+    plan = question.plan(mu, walk({"x": [0.0]}, UNIT, n_rows_public=n, neighbours=neighbours).facts)
     paid = Fraction(plan.sensitivity) / Fraction(plan.sigma)
     assert Fraction(mu) * (1 - Fraction(1, 10**14)) <= paid <= Fraction(mu)
     assert plan.event.cost().pico_mu_squared >= paid**2 * 10**12
@@ -107,7 +107,7 @@ def test_a_proven_replace_bound_holds_on_the_grid_too(walk, pair, mu, n):
     l2_bound = max(0.5, float(np.linalg.norm(first)) * 0.9)
     gap = float(np.linalg.norm(first - second)) * (1 + 1e-12)
     question = vt.BoundedSum(features, 3, l2_bound, replace_bound=float(np.clip(gap, l2_bound, 2 * l2_bound)))
-    plan = question.plan(mu, walk({"x": [0.0]}, UNIT, n_rows_public=n, neighbours="replace-one").setting)
+    plan = question.plan(mu, walk({"x": [0.0]}, UNIT, n_rows_public=n, neighbours="replace-one").facts)
     for a, b in ((first, second), (first, np.full(3, np.nan)), (second, np.zeros(3))):
         cells = to_grid(np.array([a, b]), plan.grid)
         moved = sum(int(x) ** 2 for x in cells[0] - cells[1])
@@ -161,6 +161,6 @@ def test_quotes_and_releases_promise_the_same():
 def test_released_values_lie_on_the_grid(walk):
     opened = data(vt.Budget(20, 1e-6))
     question = vt.BoundedSum(features, 1, 1.0)
-    step = question.plan(1.0, walk({"x": [0.0]}, UNIT, n_rows_public=50).setting).grid.step
+    step = question.plan(1.0, walk({"x": [0.0]}, UNIT, n_rows_public=50).facts).grid.step
     for _ in range(5):
         assert (opened.ask(question, mu=1.0).value / step % 1 == 0).all()

@@ -65,13 +65,13 @@ def ask_city(cities):
 
 def heard_of_models(*names):
     cases = {name: (MISDEEDS[name], WITH_ODD) for name in names or MISDEEDS}
-    return vt.audit.escapes(ask_model, (lambda secret: None, VALUES), cases).found
+    return vt.audit.escapes(ask_model, (lambda secret: None, VALUES), cases).escapes
 
 
 def heard_of_cities():
     return vt.audit.escapes(
         ask_city, [b"Aix", b"Bonn", b"Cork"], {"latin": [b"Aix", b"Bonn", SECRET.encode() + b"\xe9"]}
-    ).found
+    ).escapes
 
 
 def test_as_it_is_nothing_is_heard():
@@ -179,7 +179,7 @@ def test_an_interrupt_believed_without_a_signal_is_heard(monkeypatch):
 
 def exact(values, walk, question):
     walked = walk({"x": values}, UNIT, block_rows=4)
-    return exact_sum(walked, question.row_function(), question.plan(1.0, walked.setting).grid, 4)
+    return exact_sum(walked, question.row_function(), question.plan(1.0, walked.facts).grid, 4)
 
 
 def test_a_failing_block_given_up_whole_is_heard_in_the_result(monkeypatch, walk):
@@ -193,7 +193,7 @@ def test_a_failing_block_given_up_whole_is_heard_in_the_result(monkeypatch, walk
     question = vt.BoundedSum(fn, 1, 1.0)
 
     def heard():
-        return vt.audit.escapes(lambda values: exact(values, walk, question), VALUES, {"odd": WITH_ODD}).found
+        return vt.audit.escapes(lambda values: exact(values, walk, question), VALUES, {"odd": WITH_ODD}).escapes
 
     def given_up(rows, call, row_shapes):
         whole = call(slice(0, rows))
@@ -222,7 +222,7 @@ def test_a_server_that_is_not_started_again_is_heard_in_the_result(monkeypatch, 
 
     def cells(values):
         walked = walk({"x": values}, UNIT)
-        plan = question.plan(1.0, walked.setting)
+        plan = question.plan(1.0, walked.facts)
         return (plan.exact_cells(walked, 8, 1)[0, 0], round(0.25 / plan.step))
 
     fine, one = cells([0.5] * 10)

@@ -22,7 +22,7 @@ def tables(width):
 
 
 def total_of(question, rows_pass, block_rows):
-    plan = question.plan(0.5, rows_pass.setting)
+    plan = question.plan(0.5, rows_pass.facts)
     return exact_sum(rows_pass, question.row_function(), plan.grid, block_rows).tolist()
 
 
@@ -38,7 +38,7 @@ def test_bounded_sums_are_the_same_for_any_order_block_and_threads(walk, indexed
     table = np.array(table)
     question = vt.BoundedSum(lookup(table), size=3, l2_bound=l2_bound)
     index = np.random.default_rng(seed).integers(0, len(table), size=len(table) + 3)
-    grid = question.plan(0.5, walk(rows([0]), n_rows_public=n_rows_public).setting).grid
+    grid = question.plan(0.5, walk(rows([0]), n_rows_public=n_rows_public).facts).grid
     oracle = [sum(int(to_grid(table[i : i + 1], grid)[0, k]) for i in index) for k in range(3)]
     for block_rows in {1, 2, 3, 5, len(index) - 1, len(index), len(index) + 4}:
         for order, threads in ((index, 1), (index[::-1], 1), (np.sort(index), 3)):
@@ -53,7 +53,7 @@ def test_a_bounded_sum_is_what_rational_arithmetic_says(walk, indexed):
     table /= np.linalg.norm(table, axis=1, keepdims=True) * generator.uniform(1.01, 5, size=(40, 1))
     question = vt.BoundedSum(lookup(table), size=4, l2_bound=1.0)
     walked = walk(rows(range(40)), block_rows=7)
-    step = Fraction(question.plan(0.5, walked.setting).grid.step)
+    step = Fraction(question.plan(0.5, walked.facts).grid.step)
     oracle = [sum(round(Fraction(float(x)) / step) for x in column) for column in table.T]
     assert total_of(question, walked, 7) == oracle
 
@@ -61,7 +61,7 @@ def test_a_bounded_sum_is_what_rational_arithmetic_says(walk, indexed):
 def test_padding_never_counts(walk, indexed):
     rows, _ = indexed
     question = vt.BoundedSum(lambda block: np.ones((len(block), 1)), size=1, l2_bound=1.0)
-    step = question.plan(0.5, walk(rows([1])).setting).grid.step
+    step = question.plan(0.5, walk(rows([1])).facts).grid.step
     for n in (0, 1, 7, 8, 9):
         for block_rows in (1, 8, 100):
             walked = walk(rows(range(n)), block_rows=block_rows)
@@ -121,7 +121,7 @@ def test_scores_are_exact_for_any_order_block_and_threads(walk, indexed, kind, w
     for block_rows in (1, 2, 5, 13, 20):
         for order, threads in ((index, 1), (index[::-1], 3)):
             walked = walk(rows(order), block_rows=block_rows, threads=threads)
-            plan = question.plan(0.5, walked.setting)
+            plan = question.plan(0.5, walked.facts)
             oracle = oracle or scores_by_hand(table, index, plan, kind)
             assert plan.scores(walked, block_rows) == oracle
 
@@ -141,7 +141,7 @@ def test_no_neighbour_moves_a_score_by_more_than_its_sensitivity(walk, indexed, 
 
     def scores(order):
         walked = walk(rows(order), block_rows=3, neighbours=neighbours)
-        plan = question.plan(1.0, walked.setting)
+        plan = question.plan(1.0, walked.facts)
         return np.array(plan.scores(walked, 3), dtype=object), plan.sensitivity_cells
 
     everyone = list(range(len(table)))

@@ -69,7 +69,7 @@ def half_bad(block):
 def total(walk, fn, order, block_rows=5, threads=1):
     question = vt.BoundedSum(fn, size=2, l2_bound=1.0)
     walked = walk({"i": np.asarray(order, dtype=float)}, block_rows=block_rows, threads=threads)
-    grid = question.plan(1.0, walked.setting).grid
+    grid = question.plan(1.0, walked.facts).grid
     return exact_sum(walked, question.row_function(), grid, block_rows).tolist()
 
 
@@ -139,8 +139,8 @@ def model_total(walk, model, values, block_rows=4, fn=None):
     walked = walk(unit_rows(values), UNIT, block_rows=block_rows)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        shape = question.probe(walked.setting, walked.predictions)
-    grid = question.plan(1.0, walked.setting).grid
+        shape = question.probe(walked.facts, walked.predictions)
+    grid = question.plan(1.0, walked.facts).grid
     return exact_sum(walked, question.row_function(), grid, shape).tolist()
 
 
@@ -225,7 +225,7 @@ def test_missing_values_follow_the_schema_and_nothing_else(walk):
     def sums(schema):
         question = vt.BoundedSum(lambda block: block.features, size=3, l2_bound=2.0)
         walked = walk(rows, schema, block_rows=2)
-        grid = question.plan(1.0, walked.setting).grid
+        grid = question.plan(1.0, walked.facts).grid
         return (exact_sum(walked, question.row_function(), grid, 2) * grid.step).tolist()
 
     assert sums(strict) == [1.0, 1.0, 1.0]
@@ -317,9 +317,9 @@ def test_functions_of_the_block_are_run_one_row_at_a_time_and_sums_stay_exact(wa
         for values in (VALUES, VALUES[::-1], sorted(VALUES)):
             walked = walk(unit_rows(values), UNIT, block_rows=block_rows)
             with pytest.warns(UserWarning, match="one row at a time"):
-                shape = probe(question.row_function(), walked.setting, walked.predictions)
+                shape = probe(question.row_function(), walked.facts, walked.predictions)
             assert shape == 1
-            grid = question.plan(1.0, walked.setting).grid
+            grid = question.plan(1.0, walked.facts).grid
             sums.add(tuple(exact_sum(walked, question.row_function(), grid, shape)))
     assert len(sums) == 1
 
@@ -332,8 +332,8 @@ def test_a_model_whose_bits_depend_on_the_place_is_asked_row_by_row(walk):
     for values in (VALUES, VALUES[::-1]):
         walked = walk(unit_rows(values), UNIT, block_rows=4)
         with pytest.warns(UserWarning, match="one row at a time"):
-            shape = question.probe(walked.setting, walked.predictions)
-        grid = question.plan(1.0, walked.setting).grid
+            shape = question.probe(walked.facts, walked.predictions)
+        grid = question.plan(1.0, walked.facts).grid
         sums.add(tuple(exact_sum(walked, question.row_function(), grid, shape)))
     assert sums == {tuple(model_total(walk, vt.Model(lambda x: x[:, 0] * 0.5, range=(0, 1)), VALUES))}
 
@@ -350,8 +350,8 @@ def test_matrix_products_give_order_independent_sums_whatever_the_probe_decides(
             walked = walk(rows[order], schema, block_rows=16, threads=threads)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                shape = question.probe(walked.setting, walked.predictions)
-            grid = question.plan(1.0, walked.setting).grid
+                shape = question.probe(walked.facts, walked.predictions)
+            grid = question.plan(1.0, walked.facts).grid
             sums.add(tuple(exact_sum(walked, question.row_function(), grid, shape)))
     assert len(sums) == 1
 

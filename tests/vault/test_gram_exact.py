@@ -48,7 +48,7 @@ def question_of(fn, size, *, queries=1, centred=False, seed=0, row_norm=1.0, row
 
 def exact_totals(question, walked, block_rows, mu=0.5):
     """The sums before they are rounded to the coarse grid, (queries, width), in fine cells."""
-    plan = question.plan(mu, walked.setting)
+    plan = question.plan(mu, walked.facts)
     return plan, plan.products.totals(walked, block_rows)
 
 
@@ -238,7 +238,7 @@ def test_what_is_released_moves_by_at_most_the_charged_sensitivity(walk, indexed
 
     def cells(order):
         walked = walk(rows(order), block_rows=4, neighbours=neighbours)
-        plan = question.plan(0.5, walked.setting)
+        plan = question.plan(0.5, walked.facts)
         return plan, plan.exact_cells(walked, 4).reshape(question.queries, -1)
 
     plan, everyone = cells(range(7))
@@ -256,7 +256,7 @@ def test_noise_has_one_standard_deviation_in_the_isometric_embedding(walk, index
     rows, lookup = indexed
     question = vt.GramSum(lookup(np.zeros((1, 2)), np.zeros(1)), 2, 1.0, cross=True)
     walked = walk(rows([]))
-    plan = question.plan(1.0, walked.setting)
+    plan = question.plan(1.0, walked.facts)
     drawn = plan.answers(walked, 8, 40_000)
     expected = plan.sigma * np.array([1, math.sqrt(0.5), 1, 1, 1])
     assert drawn.shape == (40_000, 5)

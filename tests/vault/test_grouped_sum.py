@@ -34,7 +34,7 @@ def grouped(fn, size=1, *, groups=1, low=0.0, high=1.0, isolation="none", **opti
 def cells(walk, question, values, mu=1.0):
     """The integer sum over groups, in cells from the middle, of one assignment."""
     walked = walk(rows(values), UNIT)
-    plan = question.plan(mu, walked.setting)
+    plan = question.plan(mu, walked.facts)
     return plan, plan.exact_cells(walked, 8, 1)[0]
 
 
@@ -77,7 +77,7 @@ def test_a_failing_or_empty_group_says_the_default(walk, capfd):
 
 
 def test_a_group_failing_in_its_process_says_the_default(walk, capfd):
-    call = _group_call(lambda group: fails_in_every_way(group), walk(rows([0.0]), UNIT).setting)
+    call = _group_call(lambda group: fails_in_every_way(group), walk(rows([0.0]), UNIT).facts)
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
     with closing(GroupServer(call, 20.0)) as server:
         for way in (*range(len(OUTCOMES)), 98, 99):
@@ -253,7 +253,7 @@ def test_one_group_moves_the_sum_by_at_most_the_charged_diagonal(walk, box, mu, 
     low = np.array([side[0] for side in box])
     high = low + np.array([side[1] for side in box])
     question = vt.GroupedSum(lambda group: low, len(box), low=low, high=high, groups=groups, isolation="none")
-    plan = question.plan(mu, walk(rows([0.0]), UNIT).setting)
+    plan = question.plan(mu, walk(rows([0.0]), UNIT).facts)
     said = [low, high, question.default, high * 2 - low, low * 2 - high]
     said += [low + (high - low) * np.array(data.draw(st.lists(st.floats(-1, 2), min_size=len(box), max_size=len(box))))]
     on_grid = [plan._on_grid(np.asarray(result)) for result in said]
@@ -269,7 +269,7 @@ def test_one_group_moves_the_sum_by_at_most_the_charged_diagonal(walk, box, mu, 
 
 def test_the_charge_does_not_depend_on_the_neighbour_relation(walk):
     question = grouped(lambda group: 0.5)
-    plans = [question.plan(1.0, walk(rows([0.0]), UNIT, neighbours=n).setting) for n in ("add-remove", "replace-one")]
+    plans = [question.plan(1.0, walk(rows([0.0]), UNIT, neighbours=n).facts) for n in ("add-remove", "replace-one")]
     assert plans[0] == plans[1]
 
 

@@ -77,9 +77,9 @@ def test_the_bits_are_those_of_row_by_row_at_one_shape(walk, order, bad, by_mode
         function = RowFunction(lambda block: fn(block.column("i")), ((1,),), "a test")
     public.clear()
     shapes.clear()
-    (found,) = evaluate(function, raw, walked.setting, walked.predictions, 0)
+    (found,) = evaluate(function, raw, walked.facts, walked.predictions, 0)
     assert shapes == {len(order)}
-    expected = reference(fn, raw, walked.setting)
+    expected = reference(fn, raw, walked.facts)
     assert np.array_equal(found[:, 0].view(np.uint64)[~np.isnan(expected)], expected.view(np.uint64)[~np.isnan(expected)])
     assert np.isnan(found[np.isnan(expected)]).all()
 
@@ -139,7 +139,7 @@ def test_a_block_of_failing_rows_is_called_twice_as_often_as_it_has_rows(walk):
         return block.features
 
     walked = walk({"x": np.full(64, 0.3)}, UNIT, block_rows=64)
-    evaluate(RowFunction(fn, ((1,),), "a test"), np.full((64, 1), 0.3), walked.setting, walked.predictions, 0)
+    evaluate(RowFunction(fn, ((1,),), "a test"), np.full((64, 1), 0.3), walked.facts, walked.predictions, 0)
     assert calls == [64] * (2 * 64 - 1)
 
 
@@ -150,7 +150,7 @@ def test_no_block_outlives_its_call(walk):
     gc.disable()
     try:
         raw = np.arange(8.0)[:, None].copy()
-        evaluate(function, raw, walked.setting, walked.predictions, None)
+        evaluate(function, raw, walked.facts, walked.predictions, None)
         alive = weakref.ref(raw)
         del raw
         assert alive() is None

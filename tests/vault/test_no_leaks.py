@@ -202,7 +202,7 @@ def test_a_block_hides_how_many_of_its_rows_are_people(walk):
     for rows in DATASETS.values():
         walked = walk(rows, SCHEMA, block_rows=64)
         question = vt.BoundedSum(spy, 1, 1.0)
-        grid = question.plan(1.0, walked.setting).grid
+        grid = question.plan(1.0, walked.facts).grid
         exact_sum(walked, question.row_function(), grid, 64)
     assert len(set(seen)) == 1
 

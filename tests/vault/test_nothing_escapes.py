@@ -99,8 +99,8 @@ CASES = {name: (misdeed, WITH_ODD) for name, misdeed in MISDEEDS.items()}
 def exact(walk, question, threads, values):
     """Opens, probes and sums without noise: what must not depend on the odd row by a bit."""
     walked = walk({"x": values}, UNIT, block_rows=4, threads=threads)
-    shape = question.probe(walked.setting, walked.predictions)
-    return exact_sum(walked, question.row_function(), question.plan(1.0, walked.setting).grid, shape)
+    shape = question.probe(walked.facts, walked.predictions)
+    return exact_sum(walked, question.row_function(), question.plan(1.0, walked.facts).grid, shape)
 
 
 @pytest.mark.parametrize(("place", "threads"), [(place, 1) for place in PLACES] + [("model", 3), ("function_on_rows", 3)])
@@ -109,7 +109,7 @@ def test_no_misdeed_is_heard_and_no_other_row_changes(walk, place, threads):
         misdeed, values = case
         return exact(walk, PLACES[place](misdeed), threads, values)
 
-    assert vt.audit.escapes(ask, (nothing, VALUES), CASES).found == ()
+    assert vt.audit.escapes(ask, (nothing, VALUES), CASES).escapes == ()
 
 
 def asked(question, values):
@@ -140,7 +140,7 @@ def test_no_question_lets_anything_out(kind):
         asked(QUESTIONS[kind](fn), values)
 
     few = ("raises a panic", "raises KeyboardInterrupt", "prints by the C library", "logs")
-    assert vt.audit.escapes(ask, (nothing, VALUES), {name: CASES[name] for name in few}).found == ()
+    assert vt.audit.escapes(ask, (nothing, VALUES), {name: CASES[name] for name in few}).escapes == ()
 
 
 def test_a_weight_that_misbehaves_is_not_heard():
@@ -155,7 +155,7 @@ def test_a_weight_that_misbehaves_is_not_heard():
 
         asked(vt.GramSum(lambda block: block.features, 1, 1.0, weight=weight), values)
 
-    assert vt.audit.escapes(ask, (nothing, VALUES), CASES).found == ()
+    assert vt.audit.escapes(ask, (nothing, VALUES), CASES).escapes == ()
 
 
 # The door itself
@@ -347,7 +347,7 @@ def test_a_group_that_kills_its_server_fails_alone(walk):
     sums = []
     for values in ([0.5] * 400, [ODD, *[0.5] * 399]):  # so many that no group is empty, but for a chance of 1e-30
         walked = walk({"x": values}, UNIT)
-        plan = question.plan(1.0, walked.setting)
+        plan = question.plan(1.0, walked.facts)
         sums.append(int(plan.exact_cells(walked, 8, 1)[0, 0]))
     said, default = (round((value - 0.5) / plan.step) for value in (0.75, 0.5))
     assert sums == [6 * said, 5 * said + default]

@@ -15,11 +15,11 @@ import vitrail as vt
 from vitrail.errors import BudgetExceeded, InvalidInput
 from vitrail.ledger import Part
 from vitrail.vault.parts import PartRows, part_indices, salt_of
+from vitrail.vault.public_facts import PublicFacts
 from vitrail.vault.questions.bounded_sum import exact_sum
 from vitrail.vault.rows.predictions import Predictions
 from vitrail.vault.rows.row_function import RowPass
 from vitrail.vault.rows.sources import open_rows
-from vitrail.vault.setting import Setting
 
 SCHEMA = vt.Schema({"age": vt.Numeric(0, 100), "team": vt.Categorical(["red", "blue"]), "dose": vt.Numeric(-1, 1)})
 
@@ -136,10 +136,10 @@ def raw_of(rows, index):
 
 def exact_total(rows, index, block_rows):
     """The vault's own exact sum over a part, in whole cells, before any noise."""
-    setting = Setting(SCHEMA, None, 30, "add-remove", block_rows)
+    facts = PublicFacts(SCHEMA, None, 30, "add-remove", block_rows)
     question = vt.BoundedSum(lambda block: np.column_stack([block.features, np.ones(len(block))]), 5, 3.0)
-    plan = question.plan(1.0, setting)
-    rows_of_part = RowPass(part_rows(columns(rows), index), setting, Predictions(setting))
+    plan = question.plan(1.0, facts)
+    rows_of_part = RowPass(part_rows(columns(rows), index), facts, Predictions(facts))
     return np.asarray(exact_sum(rows_of_part, question.row_function(), plan.grid, block_rows))
 
 

@@ -11,10 +11,10 @@ import vitrail as vt
 from error_rates import CONFIDENCE, planted_noise
 from vitrail.errors import InvalidInput
 from vitrail.vault import rehearse
+from vitrail.vault.public_facts import PublicFacts
 from vitrail.vault.rows.predictions import Predictions
 from vitrail.vault.rows.row_function import RowPass
 from vitrail.vault.rows.sources import open_rows
-from vitrail.vault.setting import Setting
 
 WIDTH = 4
 SCHEMA = vt.Schema({f"x{i}": vt.Numeric(-10.0, 10.0) for i in range(WIDTH)})
@@ -37,16 +37,16 @@ def question(**more: object) -> vt.ProductSum:
 
 
 def cells(asked: vt.ProductSum, rows: np.ndarray, block_rows: int = 8, threads: int = 1) -> np.ndarray:
-    setting = Setting(SCHEMA, None, 50, "add-remove", block_rows, threads)
-    plan = asked.plan(1.0, setting)
-    return plan.exact_cells(RowPass(open_rows(rows, SCHEMA), setting, Predictions(setting)), block_rows)
+    facts = PublicFacts(SCHEMA, None, 50, "add-remove", block_rows, threads)
+    plan = asked.plan(1.0, facts)
+    return plan.exact_cells(RowPass(open_rows(rows, SCHEMA), facts, Predictions(facts)), block_rows)
 
 
 def fine_products(asked: vt.ProductSum, row: np.ndarray) -> list[tuple[np.ndarray, float]]:
     """The integers that one row adds, before the rounding to the coarse grid, and the size of one unit."""
-    setting = Setting(SCHEMA, None, 50, "add-remove", 1)
-    plan = asked.plan(1.0, setting)
-    block = vt.Block(np.asarray(row, dtype=float).reshape(1, -1), setting, lambda *_: np.zeros(1))
+    facts = PublicFacts(SCHEMA, None, 50, "add-remove", 1)
+    plan = asked.plan(1.0, facts)
+    block = vt.Block(np.asarray(row, dtype=float).reshape(1, -1), facts, lambda *_: np.zeros(1))
     arrays = tuple(np.ascontiguousarray(part) for part in vectors(block))
     products = plan._products(arrays, np.ones(1, dtype=bool))
     return [(p, left.step * right.step) for p, (left, right) in zip(products, plan.grids, strict=True)]
@@ -80,7 +80,7 @@ def test_the_sum_is_the_sum_of_products() -> None:
     rows = rng.uniform(-0.4, 0.4, (300, WIDTH))  # inside every bound: nothing is clipped
     asked = question()
     released = rehearse(asked, rows, SCHEMA, mu=50.0, n_rows_public=300, draws=1, block_rows=64)[0]
-    answer = asked.plan(50.0, Setting(SCHEMA, None, 300, "add-remove", 64)).shape(released)
+    answer = asked.plan(50.0, PublicFacts(SCHEMA, None, 300, "add-remove", 64)).shape(released)
     # A half is eight standard deviations of the noise.
     assert np.allclose(answer.parts["0"], rows[:, :2].T @ rows, atol=0.5)
     assert np.allclose(answer.parts["1"], rows[:, 2:3].T @ np.tanh(rows[:, 1:]), atol=0.5)

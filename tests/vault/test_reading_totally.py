@@ -58,7 +58,7 @@ CONTAINERS = {
 
 def total(rows, walk):
     walked = walk(rows, SCHEMA, block_rows=4)
-    return exact_sum(walked, QUESTION.row_function(), QUESTION.plan(1.0, walked.setting).grid, 4)
+    return exact_sum(walked, QUESTION.row_function(), QUESTION.plan(1.0, walked.facts).grid, 4)
 
 
 @pytest.mark.parametrize("kind", TEXTS)

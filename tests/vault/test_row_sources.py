@@ -43,7 +43,7 @@ QUESTION = vt.BoundedSum(lambda block: block.features, size=SCHEMA.n_features, l
 def total(walk, rows, block_rows=64, schema=SCHEMA):
     question = QUESTION if schema is SCHEMA else vt.BoundedSum(lambda b: b.features, schema.n_features, 2.0)
     walked = walk(rows, schema, block_rows=block_rows)
-    grid = question.plan(1.0, walked.setting).grid
+    grid = question.plan(1.0, walked.facts).grid
     return exact_sum(walked, question.row_function(), grid, block_rows).tolist()
 
 
@@ -170,9 +170,9 @@ def test_no_value_in_a_row_makes_a_dataset_impossible(private, recwarn, capfd):
 def test_the_owner_may_change_the_frame_afterwards_without_changing_the_data(walk):
     frame = {"age": np.full(50, 20.0), "height": np.full(50, 1.0), "city": ["Aix"] * 50, "smoker": [True] * 50}
     walked = walk(frame, SCHEMA)
-    before = exact_sum(walked, QUESTION.row_function(), QUESTION.plan(1.0, walked.setting).grid, 8).tolist()
+    before = exact_sum(walked, QUESTION.row_function(), QUESTION.plan(1.0, walked.facts).grid, 8).tolist()
     frame["age"][:] = 90
-    assert exact_sum(walked, QUESTION.row_function(), QUESTION.plan(1.0, walked.setting).grid, 8).tolist() == before
+    assert exact_sum(walked, QUESTION.row_function(), QUESTION.plan(1.0, walked.facts).grid, 8).tolist() == before
 
 
 # Files that change between questions

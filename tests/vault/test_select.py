@@ -16,8 +16,8 @@ from error_rates import count_bounds
 from vitrail.accounting.events import mu_of_bounded_range
 from vitrail.errors import InvalidInput
 from vitrail.vault import rehearse
+from vitrail.vault.public_facts import PublicFacts
 from vitrail.vault.questions.select import WEIGHT_BITS, exp_minus, selection_weights
-from vitrail.vault.setting import Setting
 
 UNIT = vt.Schema({"x": vt.Numeric(0, 1)})
 
@@ -108,7 +108,7 @@ def test_draws_follow_the_exact_probabilities(kind):
     draws = 100_000
     found = rehearse(question, {"x": np.ones(3)}, UNIT, mu=1.0, n_rows_public=3, draws=draws)[:, 0]
     assert set(np.unique(found)) <= {0.0, 1.0, 2.0, 3.0}
-    epsilon, step = question.plan(1.0, _setting()).epsilon, question.plan(1.0, _setting()).sensitivity_cells / 2**20
+    epsilon, step = question.plan(1.0, _facts()).epsilon, question.plan(1.0, _facts()).sensitivity_cells / 2**20
     scores = 3 * table if kind == "sum" else -3 * table
     expected = np.exp(epsilon * scores / 2 / step)
     for count, rate in zip(np.bincount(found.astype(int), minlength=4), expected / expected.sum(), strict=True):
@@ -116,8 +116,8 @@ def test_draws_follow_the_exact_probabilities(kind):
         assert fewest <= count <= most
 
 
-def _setting():
-    return Setting(UNIT, None, 3, "add-remove", 8)
+def _facts():
+    return PublicFacts(UNIT, None, 3, "add-remove", 8)
 
 
 def test_sensitivities_by_kind_and_neighbour_relation(walk):
@@ -126,7 +126,7 @@ def test_sensitivities_by_kind_and_neighbour_relation(walk):
         cells = {}
         for kind, neighbours in itertools.product(("sum", "small-norm"), ("add-remove", "replace-one")):
             question = vt.Select(lambda block: block.features, 1, bound, score=kind)
-            plan = question.plan(0.5, walk(rows, UNIT, neighbours=neighbours).setting)
+            plan = question.plan(0.5, walk(rows, UNIT, neighbours=neighbours).facts)
             cells[kind, neighbours] = plan.sensitivity_cells
             assert mu_of_bounded_range(plan.epsilon) <= 0.5
             assert plan.event.cost().mu <= 0.5 * (1 + 1e-12)

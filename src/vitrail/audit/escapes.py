@@ -67,24 +67,24 @@ class EscapeAudit:
     ----------
     cases : tuple of str
         The odd rows that were tried.
-    found : tuple of Escape
+    escapes : tuple of Escape
         What escaped.
     """
 
     cases: tuple[str, ...]
-    found: tuple[Escape, ...]
+    escapes: tuple[Escape, ...]
 
     @property
     def refuted(self) -> bool:
         """Whether something escaped."""
-        return bool(self.found)
+        return bool(self.escapes)
 
     def summary(self) -> str:
         """A sentence, and a line for each escape."""
-        if not self.found:
+        if not self.escapes:
             return f"Nothing escaped in {len(self.cases)} cases."
-        lines = [f"  {escape.case}: {escape.channel}: {escape.heard}" for escape in self.found]
-        return "\n".join([f"{len(self.found)} escapes in {len(self.cases)} cases:", *lines])
+        lines = [f"  {escape.case}: {escape.channel}: {escape.heard}" for escape in self.escapes]
+        return "\n".join([f"{len(self.escapes)} escapes in {len(self.cases)} cases:", *lines])
 
 
 def escapes(ask: Callable[[Any], object], ordinary: object, odd: Mapping[str, object]) -> EscapeAudit:
@@ -137,14 +137,14 @@ def escapes(ask: Callable[[Any], object], ordinary: object, odd: Mapping[str, ob
     if not isinstance(odd, Mapping) or not odd:
         raise InvalidInput("odd is empty; give at least one name and rows on which something odd happens")
     usual = _listen(ask, ordinary)
-    found = []
+    escapes = []
     for case, rows in odd.items():
         heard = _listen(ask, rows)
         for channel in usual:
             if heard[channel] != usual[channel] and not (channel == "result" and heard["exception"]):
                 told = "; ".join(heard[channel]) or "silence, where ordinary rows are not silent"
-                found.append(Escape(str(case), channel, told[:SHOWN]))
-    return EscapeAudit(tuple(map(str, odd)), tuple(found))
+                escapes.append(Escape(str(case), channel, told[:SHOWN]))
+    return EscapeAudit(tuple(map(str, odd)), tuple(escapes))
 
 
 def _listen(ask: Callable[[Any], object], rows: object) -> Heard:

@@ -90,16 +90,16 @@ def imported(reference: str, option: str) -> object:
     if (here := str(Path.cwd())) not in sys.path:  # as `python -m` has it, and an installed command does not
         sys.path.insert(0, here)
     try:
-        found: object = importlib.import_module(module)
+        target: object = importlib.import_module(module)
         for name in attribute.split("."):
-            found = getattr(found, name)
+            target = getattr(target, name)
     except (ImportError, AttributeError, SyntaxError) as error:
         raise InvalidInput(f"{option} {reference!r} cannot be imported: {error}") from error
     except Exception as error:  # its message may hold anything, rows included
         raise InvalidInput(
             f"{option} {reference!r} cannot be imported: {type(error).__name__}. `vitrail --debug` shows where"
         ) from error
-    return found
+    return target
 
 
 def _output(text: str | None, predictor: object) -> Level | None:
@@ -134,19 +134,19 @@ def weight_of(text: str | None) -> Weight | None:
 def points_of(text: str, target: str | None) -> object:
     """Public points as ``schema.read_points`` takes them: inline JSON, ``-`` for standard input, or a file."""
     if text.lstrip()[:1] in ("{", "["):
-        found = _json(text, "--point")
+        points = _json(text, "--point")
     elif text == "-":
-        found = _json(sys.stdin.read(), "standard input")
+        points = _json(sys.stdin.read(), "standard input")
     else:
-        found = _points_in(existing(Path(text), "point"))
+        points = _points_in(existing(Path(text), "point"))
     names: set[str] = set()
-    for one in found if isinstance(found, list) else [found]:
-        names |= set(map(str, one)) if isinstance(one, Mapping) else set(getattr(one, "column_names", ()))
+    for point in points if isinstance(points, list) else [points]:
+        names |= set(map(str, point)) if isinstance(point, Mapping) else set(getattr(point, "column_names", ()))
     if target is not None and target in names:
         raise InvalidInput(
             f"the point has the column {target!r}, which is the target; leave it out: it is what is predicted"
         )
-    return found
+    return points
 
 
 def _points_in(path: Path) -> object:
@@ -172,22 +172,22 @@ def _points_in(path: Path) -> object:
 
 def _json(text: str, what: str) -> object:
     try:
-        found: object = json.loads(text)
+        points: object = json.loads(text)
     except ValueError as error:
         raise InvalidInput(f"{what} cannot be read as JSON: {error}") from error
-    if not isinstance(found, dict | list):
+    if not isinstance(points, dict | list):
         raise InvalidInput(
-            f'{what} is {type(found).__name__}; a point is an object such as {{"age": 39}}, or a list of them'
+            f'{what} is {type(points).__name__}; a point is an object such as {{"age": 39}}, or a list of them'
         )
-    return found
+    return points
 
 
 def private_rows_of(path: Path, schema: Schema) -> object:
     """What ``PrivateData`` takes as rows: a Parquet path as it is, a CSV file as columns of texts."""
-    found = existing(path, "data")
-    if found.is_file() and found.suffix.lower() == ".csv":
-        return csv_columns(found, "the data", strict=False, wanted=schema.names)
-    return found
+    file = existing(path, "data")
+    if file.is_file() and file.suffix.lower() == ".csv":
+        return csv_columns(file, "the data", strict=False, wanted=schema.names)
+    return file
 
 
 def csv_columns(path: Path, what: str, *, strict: bool, wanted: Sequence[str] | None = None) -> dict[str, list[str | None]]:
@@ -209,8 +209,8 @@ def csv_columns(path: Path, what: str, *, strict: bool, wanted: Sequence[str] | 
             header = _cells(next(lines, ""))
             if not all(header) or len(set(header)) < max(1, len(header)):
                 raise InvalidInput(f"{what} {str(path)!r} must begin with a line of distinct column names")
-            kept = [place for place, name in enumerate(header) if wanted is None or name in wanted]
-            columns: dict[str, list[str | None]] = {header[place]: [] for place in kept}
+            kept = [index for index, name in enumerate(header) if wanted is None or name in wanted]
+            columns: dict[str, list[str | None]] = {header[index]: [] for index in kept}
             for number, line in enumerate(lines, 2):
                 if not line.strip():
                     continue
@@ -220,8 +220,8 @@ def csv_columns(path: Path, what: str, *, strict: bool, wanted: Sequence[str] | 
                     raise InvalidInput(
                         f"line {number} of {what} {str(path)!r} has not {len(header)} cells, as its header has"
                     )
-                for place in kept:
-                    columns[header[place]].append(cells[place] if fits else None)
+                for index in kept:
+                    columns[header[index]].append(cells[index] if fits else None)
     except OSError as error:
         raise InvalidInput(f"{what} {str(path)!r} cannot be read: {error.strerror}") from error
     return columns

@@ -260,10 +260,10 @@ def _(answers: Counterfactuals, model: str, bill: str) -> None:
     ]
     print_table(("person", "answer", "column", "now", "what if"), rows)
     print_lines("")
-    for person, (message, found) in enumerate(zip(answers.messages, answers.answers, strict=True)):
+    for person, (message, changes) in enumerate(zip(answers.messages, answers.answers, strict=True)):
         if message:
             print_lines(f"Person {person}: {message}")
-        for number, answer in enumerate(found):
+        for number, answer in enumerate(changes):
             print_lines(
                 f"Person {person}, answer {number}: the model says {answer.output:.3g}, not {answers.outputs[person]:.3g}; "
                 f"distance {answer.distance:.3g}, to the class {answer.plausibility:.3g}."
@@ -302,8 +302,8 @@ def print_person(person: Person) -> None:
             moves = ", ".join(f"{name} from {shown_text(before)} to {shown_text(after)}" for name, before, after in changes)
             print_lines(f"  {moves}: then the model says {answer.output:.3g}")
         print_lines(*([f"  {first.messages[0]}"] if first.messages[0] else []), "")
-    if person.places:
-        claim, kind = weakest(standing.curve.band_claim for standing in person.places), person.places[0].curve.kind
+    if person.standings:
+        claim, kind = weakest(standing.curve.band_claim for standing in person.standings), person.standings[0].curve.kind
         rows = [
             (
                 standing.column,
@@ -311,7 +311,7 @@ def print_person(person: Person) -> None:
                 f"{standing.output:.3g}",
                 "" if standing.half_width is None else f"± {standing.half_width:.2g}",
             )
-            for standing in person.places
+            for standing in person.standings
         ]
         print_table(("column", "here", kind, claim.column), rows, numeric=(2, 3))
         print_lines(claim.sentence(kind), "")

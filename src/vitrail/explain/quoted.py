@@ -236,14 +236,14 @@ def edge_rows(schema: Schema) -> tuple[FloatArray, list[str]]:
     ((32, 2), "'age' at 0", "'smoker' at 'yes'")
     """
     edges: list[tuple[int, float, str]] = []
-    for place, (name, column) in enumerate(schema.items()):
+    for number, (name, column) in enumerate(schema.items()):
         if isinstance(column, Numeric):
-            edges += [(place, end, f"{name!r} at {end:g}") for end in (column.low, column.high)]
+            edges += [(number, end, f"{name!r} at {end:g}") for end in (column.low, column.high)]
         else:
-            edges += [(place, float(index), f"{name!r} at {level!r}") for index, level in enumerate(column.levels)]
+            edges += [(number, float(index), f"{name!r} at {level!r}") for index, level in enumerate(column.levels)]
     edges = edges[:: -(-len(edges) // MOST_EDGE_ROWS)]
     surroundings = min(MOST_SURROUNDINGS, MOST_EDGE_ROWS // len(edges))
     rows = np.tile(schema.probe_rows(N_CORNERS + surroundings)[N_CORNERS:], (len(edges), 1))
     repeated = [edge for edge in edges for _ in range(surroundings)]
-    rows[np.arange(len(rows)), [place for place, _, _ in repeated]] = [value for _, value, _ in repeated]
+    rows[np.arange(len(rows)), [number for number, _, _ in repeated]] = [value for _, value, _ in repeated]
     return rows, [words for _, _, words in repeated]

@@ -178,7 +178,7 @@ class Terms:
 
     def promise(self, *used: Promised) -> Guarantee:
         """The promise for what all these reveal together, each release behind them counted once."""
-        return Guarantee.of(Basis.union(one.guarantee.behind for one in used), self.delta, self.neighbours)
+        return Guarantee.of(Basis.union(release.guarantee.behind for release in used), self.delta, self.neighbours)
 
 
 def sigma_of(release: Release) -> float:

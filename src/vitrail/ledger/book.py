@@ -89,8 +89,8 @@ class Book:
     def stream(self, row: Callable[..., _R], account: str) -> Iterator[_R]:
         """Every row of an account, by primary key, a few at a time."""
         batch = 10 if "content" in TABLES[row].c else 1000
-        for found in self._execute(_select(row, "account"), {"account": account}, batch):
-            yield unpack(row, found)
+        for record in self._execute(_select(row, "account"), {"account": account}, batch):
+            yield unpack(row, record)
 
     def put(self, row: Row) -> None:
         """Write a row, in place of the one with its key."""
@@ -101,7 +101,7 @@ class Book:
         self._execute(_insert(TABLES[type(row)], or_replace=False), pack(row))
 
     def _run(self, row: Callable[..., _R], statement: str, values: Mapping[str, str | int]) -> list[_R]:
-        return [unpack(row, found) for found in self._execute(statement, values)]
+        return [unpack(row, record) for record in self._execute(statement, values)]
 
     def _execute(
         self, statement: str, values: Mapping[str, str | int | bytes | None], batch: int | None = None

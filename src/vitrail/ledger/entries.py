@@ -67,9 +67,9 @@ def canonical_json(value: JsonValue | Mapping[str, JsonValue], what: str = "a le
     return _ENCODER.encode(_plain(value, what, ""))
 
 
-def _plain(value: object, what: str, place: str) -> JsonValue:
+def _plain(value: object, what: str, path: str) -> JsonValue:
     """A copy made of JSON's own types; anything else would be written in a way that does not read back the same."""
-    here = f" at {place}" if place else ""
+    here = f" at {path}" if path else ""
     if value is None or isinstance(value, bool | str | int):
         return value
     if isinstance(value, float):
@@ -77,11 +77,11 @@ def _plain(value: object, what: str, place: str) -> JsonValue:
             raise InvalidInput(f"{what} holds {value!r}{here}; JSON has finite numbers only")
         return float(value)
     if isinstance(value, list | tuple):
-        return [_plain(item, what, f"{place}[{index}]") for index, item in enumerate(value)]
+        return [_plain(item, what, f"{path}[{index}]") for index, item in enumerate(value)]
     if isinstance(value, Mapping):
         if wrong := [key for key in value if not isinstance(key, str)]:
             raise InvalidInput(f"{what} has the key {wrong[0]!r}{here}; keys must be text")
-        return {key: _plain(item, what, f"{place}.{key}" if place else key) for key, item in value.items()}
+        return {key: _plain(item, what, f"{path}.{key}" if path else key) for key, item in value.items()}
     raise InvalidInput(f"{what} holds a {type(value).__name__}{here}; give text, numbers, lists and mappings only")
 
 
@@ -240,7 +240,7 @@ class Part:
         return f"part {self.index + 1} of {self.count} of {self.name!r}"
 
     @property
-    def place(self) -> tuple[str, int]:
+    def key(self) -> tuple[str, int]:
         """Partition and index."""
         return self.partition, self.index
 

@@ -172,23 +172,25 @@ class HighWaterMarks:
             _warn_unwatched(file.parent, str(getattr(error, "strerror", None) or error))
 
 
-def refuse_older_copy(book: Book, mark: HighWater, place: str, file: Path | None) -> None:
+def refuse_older_copy(book: Book, mark: HighWater, ledger: str, file: Path | None) -> None:
     """Refuse a book whose account is not the recorded one, and none that went on from it."""
     row = book.account(mark.account)
     if row is None:
-        found = f"The ledger {place} has no account {mark.account!r}"
+        differs = f"The ledger {ledger} has no account {mark.account!r}"
     elif row.seq < mark.seq:
         spent = question_epsilon(row.spent, row.budget.question_delta)
-        found = f"The ledger {place} has account {mark.account!r} with {row.seq} entries (epsilon {rounded_up(spent)} spent)"
+        differs = (
+            f"The ledger {ledger} has account {mark.account!r} with {row.seq} entries (epsilon {rounded_up(spent)} spent)"
+        )
     else:
         # Of the last entry the row's head is compared, whose own entry is checked with every operation (``Book.locked``).
         last = None if row.seq == mark.seq else book.get(RawEntry, account=mark.account, seq=mark.seq)
         if mark.head == (row.head if row.seq == mark.seq else None if last is None else last.digest):
             return
-        found = f"The ledger {place} has account {mark.account!r} with another history"
+        differs = f"The ledger {ledger} has account {mark.account!r} with another history"
     rows = f", for the rows in {', '.join(mark.data)}" if mark.data else ""
     raise LedgerRolledBack(
-        f"{found}; the record {file} says that it had {mark.seq} entries (epsilon {rounded_up(mark.spent_epsilon)} spent) "
+        f"{differs}; the record {file} says that it had {mark.seq} entries (epsilon {rounded_up(mark.spent_epsilon)} spent) "
         f"in the ledger {mark.ledger}{rows}. So this is an older copy, or another ledger in its place, and has budget that "
         "was spent already. Use the ledger that holds all entries. If that is lost, the owner may decide to go on with this "
         "one by deleting the record: what was charged since can then be spent a second time."
@@ -283,8 +285,8 @@ def warn_once(what: str, text: str) -> None:
 
 def _callers_level() -> int:
     """How far up the caller of this package is, counted from ``warn_once``: the package's own frames have others between."""
-    level, found, frame = 1, 1, sys._getframe(1)
+    level, outside, frame = 1, 1, sys._getframe(1)
     while frame.f_back is not None:
-        found = level if frame.f_code.co_filename.startswith(_PACKAGE) else found
+        outside = level if frame.f_code.co_filename.startswith(_PACKAGE) else outside
         level, frame = level + 1, frame.f_back
-    return found + 1
+    return outside + 1

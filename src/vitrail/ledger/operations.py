@@ -338,7 +338,7 @@ def _part_lines(row: AccountRow, rows: list[PartRow]) -> tuple[PartLine, ...]:
         )
         for line in rows
     ]
-    return tuple(sorted(lines, key=lambda line: (line.part.name, line.part.place)))
+    return tuple(sorted(lines, key=lambda line: (line.part.name, line.part.key)))
 
 
 def _reservation_line(entry: Entry, held: ReservationRow, delta: float) -> ReservationLine:

@@ -244,7 +244,7 @@ class Statement:
             if entry.kind not in ("charged", "replayed"):
                 continue
             before, part, paid = spending.total, entry.part, entry.kind == "charged"
-            spending.add(entry.cost, None if part is None else part.place)
+            spending.add(entry.cost, None if part is None else part.key)
             spent = spending.total
             if paid:
                 what = named[str(entry.seq)] = question_text(entry) + ("" if part is None else f" ({part})")

@@ -188,8 +188,8 @@ class Tally:
             raise LedgerCorrupted(f"it gives back what entry {of} reserved, which is no reservation")
         if held.state in ("finished", state):
             raise LedgerCorrupted(f"it gives back what reservation {of} held, which was {held.state} before")
-        self.spending.take_back(held.held, _place(held.part))
-        self.analysts[held.analyst].spending.take_back(held.held_of_cap, _place(held.part))
+        self.spending.take_back(held.held, _key_of(held.part))
+        self.analysts[held.analyst].spending.take_back(held.held_of_cap, _key_of(held.part))
         self.reservations[held.reserved_seq] = replace(held, held=Cost(), held_of_cap=Cost(), state=state)
         told = cost_from_json(entry.body["cost"]), cost_from_json(entry.body["counted"])
         if told != (held.held, held.held_of_cap):
@@ -219,15 +219,15 @@ class Tally:
         return part
 
     def _spend(self, entry: Entry, cost: Cost, part: Part | None) -> None:
-        if not fits(self.spending.exposure(_place(part)), cost, self.capacity):
+        if not fits(self.spending.exposure(_key_of(part)), cost, self.capacity):
             self.complain(entry.seq, "it takes the account past its budget")
-        self.spending.add(cost, _place(part))
+        self.spending.add(cost, _key_of(part))
 
     def _count(self, entry: Entry, cost: Cost, part: Part | None) -> None:
-        line, place = self._analyst(entry), _place(part)
-        if line.capacity is not None and not fits(line.spending.exposure(place), cost, line.capacity):
+        line, key = self._analyst(entry), _key_of(part)
+        if line.capacity is not None and not fits(line.spending.exposure(key), cost, line.capacity):
             self.complain(entry.seq, f"it takes analyst {entry.analyst!r} past the cap that held then")
-        line.spending.add(cost, place)
+        line.spending.add(cost, key)
 
     def _analyst(self, entry: Entry) -> AnalystTally:
         return self.analysts.setdefault(self._analyst_name(entry), AnalystTally())
@@ -257,8 +257,8 @@ class Tally:
         }
 
 
-def _place(part: Part | None) -> tuple[str, int] | None:
-    return None if part is None else part.place
+def _key_of(part: Part | None) -> tuple[str, int] | None:
+    return None if part is None else part.key
 
 
 def _text(entry: Entry, name: str) -> str | None:
@@ -278,6 +278,6 @@ def _capacity(entry: Entry, budget: Budget) -> Cost:
     return recorded
 
 
-def _nearly(one: Cost, other: Cost, slack: int) -> bool:
-    blocks_agree = (one.pico_epsilon, one.quecto_delta) == (other.pico_epsilon, other.quecto_delta)
-    return blocks_agree and abs(one.pico_mu_squared - other.pico_mu_squared) <= slack
+def _nearly(cost: Cost, other: Cost, slack: int) -> bool:
+    blocks_agree = (cost.pico_epsilon, cost.quecto_delta) == (other.pico_epsilon, other.quecto_delta)
+    return blocks_agree and abs(cost.pico_mu_squared - other.pico_mu_squared) <= slack

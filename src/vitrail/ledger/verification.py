@@ -75,9 +75,9 @@ def verify(
 
 def _older(tally: Tally, recorded: HighWater) -> str:
     """What is wrong with a history that a record outside the ledger contradicts."""
-    found = f"ends at entry {tally.seq}" if tally.seq < recorded.seq else "has another history"
+    differs = f"ends at entry {tally.seq}" if tally.seq < recorded.seq else "has another history"
     return (
-        f"Account {tally.account!r} {found}; a record outside the ledger knows {recorded.seq} entries of it, in "
+        f"Account {tally.account!r} {differs}; a record outside the ledger knows {recorded.seq} entries of it, in "
         f"{recorded.ledger}. This is an older copy or another ledger, and must not be spent from."
     )
 

@@ -110,9 +110,9 @@ class PictureFilters:
 
 def _waves(length: int, size: int) -> Floats:
     """Orthonormal cosines, slowest first: (size, length)."""
-    places = (np.arange(length) + 0.5) / length
+    midpoints = (np.arange(length) + 0.5) / length
     lengths = np.where(np.arange(size) > 0, math.sqrt(2), 1.0)[:, None]
-    return np.asarray(np.cos(np.pi * np.outer(np.arange(size), places)) * lengths / math.sqrt(length))
+    return np.asarray(np.cos(np.pi * np.outer(np.arange(size), midpoints)) * lengths / math.sqrt(length))
 
 
 DEFAULT_STEPS = 400

@@ -24,7 +24,7 @@ from sklearn.base import clone
 from ..accounting import Cost, rounded_down, rounded_up
 from ..accounting.guarantee import Guarantee
 from ..errors import BudgetExceeded, InvalidInput
-from ..vault import JUDGING_SHARE, MapChoice, MapTraining, PrivateData, check_device, choose_run, noise_for
+from ..vault import HELD_OUT_SHARE, MapChoice, MapTraining, PrivateData, check_device, choose_run, noise_for
 from .explaining import TrainingGuarantee
 from .locally_linear import LocallyLinearClassifier
 from .settings import check_settings, classes_of, plan_training
@@ -149,16 +149,16 @@ def _planned_looks(
     tried: Sequence[LocallyLinearClassifier], n_features: int, n_classes: int, n_rows: int, neighbours: str = "add-remove"
 ) -> MapChoice:
     """All the looks, with the noise that makes k runs cost what the looks may."""
-    sizes = n_features, n_classes, max(1, round(n_rows * (1 - JUDGING_SHARE)))
+    sizes = n_features, n_classes, max(1, round(n_rows * (1 - HELD_OUT_SHARE)))
     price, first = (tried[0].epsilon, tried[0].delta), plan_training(tried[0], *sizes, noise_multiplier=1.0)
     noise = noise_for(*price, first.sampling_rate, len(tried) * first.steps, neighbours)
     return MapChoice(tuple(plan_training(model, *sizes, noise_multiplier=noise) for model in tried), *price)
 
 
-def _split(whole: float, share: float, places: int) -> tuple[float, float]:
+def _split(whole: float, share: float, decimals: int) -> tuple[float, float]:
     """``share`` of a number and the rest, which add up to it as they are *written*: a ledger adds decimals, and rounds up.
 
-    The share is rounded down to 12 digits, and to the ``places`` in which the ledger counts; the rest is what is left, or
+    The share is rounded down to 12 digits, and to the ``decimals`` in which the ledger counts; the rest is what is left, or
     the float below it. So the two cost what the whole does, and never more.
 
     >>> _split(1.1, 0.1, 12), _split(1e-05, 0.3, 30)
@@ -166,7 +166,7 @@ def _split(whole: float, share: float, places: int) -> tuple[float, float]:
     """
     total = Decimal(repr(float(whole)))
     exact = total * Decimal(repr(float(share)))
-    part = exact.quantize(Decimal(1).scaleb(max(exact.adjusted() - 11, -places)), rounding=ROUND_FLOOR)
+    part = exact.quantize(Decimal(1).scaleb(max(exact.adjusted() - 11, -decimals)), rounding=ROUND_FLOOR)
     rest = float(total - part)
     return float(part), rest if Decimal(repr(rest)) <= total - part else math.nextafter(rest, 0)
 

@@ -123,7 +123,7 @@ def _told(given: object, met: dict[int, object]) -> object:
         return kind, content
     if isinstance(given, type | types.ModuleType) or not callable(given):
         return kind  # whatever else a function reaches is no model, and not looked into
-    called = [vars(one).get("__call__") for one in type(given).__mro__ if "__call__" in vars(one)]
+    called = [vars(base).get("__call__") for base in type(given).__mro__ if "__call__" in vars(base)]
     told = called[0] if called and isinstance(called[0], types.FunctionType) else None
     return kind, each((told, getattr(given, "__dict__", None)))
 

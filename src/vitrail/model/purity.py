@@ -6,7 +6,7 @@ this probe checks, on public rows, that at that shape neither the neighbours of 
 
 1. the same block twice gives the same bits (no state, no randomness);
 2. a permuted block gives the permuted bits;
-3. a row among fillers, at various places, gives its bits from the first block, also when it comes again later, alone
+3. a row among fillers, at various positions, gives its bits from the first block, also when it comes again later, alone
    among rows from a corner of the schema.
 
 What a probe on finitely many public rows cannot show remains an assumption about the function, stated in the docs.
@@ -28,7 +28,7 @@ from .._checks import whole
 from ..schema import FloatArray, Schema
 
 N_LONE_ROWS = 3
-N_PLACES = 8
+N_POSITIONS = 8
 # Which public rows are tried where; nothing private depends on it.
 PROBE_SEED = 7
 
@@ -95,18 +95,18 @@ def is_row_wise(function: Callable[[FloatArray], FloatArray], schema: Schema, bl
     rows = draw.permutation(len(probe))[:N_LONE_ROWS]
     alone = {int(row): expected[row] for row in rows if row < block_rows}
     for turn, row in enumerate((*rows, *rows[::-1], *rows)):
-        places = draw.permutation(block_rows)[:N_PLACES]
+        positions = draw.permutation(block_rows)[:N_POSITIONS]
         if turn < len(rows):
-            # The first and last places, where kernels for the rest of a block set in, and some between.
-            places = np.unique(np.r_[places, 0, min(1, block_rows - 1), max(block_rows - 2, 0), block_rows - 1])
+            # The first and last positions, where kernels for the rest of a block set in, and some between.
+            positions = np.unique(np.r_[positions, 0, min(1, block_rows - 1), max(block_rows - 2, 0), block_rows - 1])
             company = schema.filler()
         else:  # alone in extreme company: the corners of the schema, which move what a block's mean or maximum would be
             corner = turn // len(rows) - 1
-            places, company = places[:1], probe[corner : corner + 1]
+            positions, company = positions[:1], probe[corner : corner + 1]
         padded = np.repeat(company, block_rows, axis=0)
-        padded[places] = probe[row]
-        outputs = function(padded)[places]
+        padded[positions] = probe[row]
+        outputs = function(padded)[positions]
         known = alone.setdefault(int(row), outputs[0])
-        if not same_bits(outputs, np.repeat(known[None], len(places), axis=0)):
+        if not same_bits(outputs, np.repeat(known[None], len(positions), axis=0)):
             return False
     return True

@@ -172,7 +172,7 @@ class Manifest:
         check_format(fields, FORMAT, what)
         known = _known(fields, cls)
         if isinstance(parts := fields.get("parts"), dict):
-            known["parts"] = {name: _known(one, Part) if isinstance(one, dict) else one for name, one in parts.items()}
+            known["parts"] = {name: _known(part, Part) if isinstance(part, dict) else part for name, part in parts.items()}
         made = codec.from_json(cls, known, f"the manifest of {what}")
         listed: dict[str, JsonValue] = {name: sha for part in made.parts.values() for name, sha in part.files.items()}
         if made.model.embedded is not None:
@@ -313,9 +313,9 @@ def _synopsis_accuracy(synopsis: Synopsis) -> str:
 def _report_accuracy(report: Report) -> str:
     said = []
     for name, effects in (("partial dependence", report.pdp), ("accumulated effects", report.ale)):
-        widths = [TWO_SIDED_95 * float(np.median(one.std)) for one in (effects or {}).values() if one.std is not None]
+        widths = [TWO_SIDED_95 * float(np.median(curve.std)) for curve in (effects or {}).values() if curve.std is not None]
         if effects is not None and widths:
-            mark = weakest(one.band_claim for one in effects.values()).mark
+            mark = weakest(curve.band_claim for curve in effects.values()).mark
             said.append(f"{name} of {len(effects)} columns ± {float(np.median(widths)):.2g} ({mark})")
     if report.importance is not None:
         table = report.importance.frame()

@@ -99,8 +99,8 @@ def person_content(person: Person) -> Content:
         "asked_model": asked_model,
         "output": "" if e is None else f"{(e.outputs if asked_model else e.predictions)[0]:.3g}",
         "output_range": pane.made_for.range,
-        "kinds": " and ".join(sorted({place.curve.kind for place in person.places})),
-        "curves_claim": weakest(place.curve.band_claim for place in person.places) if person.places else None,
+        "kinds": " and ".join(sorted({standing.curve.kind for standing in person.standings})),
+        "curves_claim": weakest(standing.curve.band_claim for standing in person.standings) if person.standings else None,
         "person": Table(("column", "value"), tuple((name, shown_text(value)) for name, value in person.point.items())),
         "notes": tuple(dict.fromkeys(note for result in said if result is not None for note in result.notes)),
     }
@@ -139,32 +139,32 @@ def marginals_of(rows: PrivateRows) -> Marginals:
     >>> marginals_of(vt.private_rows(data, epsilon=1.0)).shares["city"].round(1).tolist()
     [0.5, 0.5]
     """
-    bins = tuple(usable_bins(one, rows.schema[one.name]) for one in rows.bins)
-    counts = {one.name: count for one, count in zip(bins, rows.counts, strict=True)}
+    bins = tuple(usable_bins(each, rows.schema[each.name]) for each in rows.bins)
+    counts = {each.name: count for each, count in zip(bins, rows.counts, strict=True)}
     return Marginals(
         rows.dataset, bins, MappingProxyType(counts), rows.counts_sigma, rows.n_rows_public, rows.cost, rows.guarantee
     )
 
 
-def drawn_marginals(found: Marginals) -> Marginals:
+def drawn_marginals(marginals: Marginals) -> Marginals:
     """The same histograms for pictures: narrow end bins joined to their neighbours.
 
     The noise of a joined bin is sqrt(2) times that of others. There is one sigma for all, so it is that one: bands of the
     other bins are drawn wider than they need be.
     """
     bins, counts, joined = [], {}, False
-    for one in found.bins:
-        wide, number = _joined(one, np.asarray(found.counts[one.name]))
-        joined |= len(wide) < len(one)
+    for column_bins in marginals.bins:
+        wide, number = _joined(column_bins, np.asarray(marginals.counts[column_bins.name]))
+        joined |= len(wide) < len(column_bins)
         bins.append(wide)
-        counts[one.name] = number
-    sigma = found.sigma * (math.sqrt(2) if joined else 1.0)
-    return replace(found, bins=tuple(bins), counts=MappingProxyType(counts), sigma=sigma)
+        counts[column_bins.name] = number
+    sigma = marginals.sigma * (math.sqrt(2) if joined else 1.0)
+    return replace(marginals, bins=tuple(bins), counts=MappingProxyType(counts), sigma=sigma)
 
 
-def with_drawn_densities(found: Report) -> Report:
+def with_drawn_densities(report: Report) -> Report:
     """The same curves, with the histogram at their foot as it is drawn."""
-    return replace(found, pdp=_redrawn(found.pdp), ale=_redrawn(found.ale))
+    return replace(report, pdp=_redrawn(report.pdp), ale=_redrawn(report.ale))
 
 
 def _redrawn(effects: Effects | None) -> Effects | None:
@@ -208,7 +208,7 @@ def _kept_edges(edges: Floats) -> NDArray[np.bool_]:
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
+class Standing:
     """Where somebody stands on a curve.
 
     Attributes
@@ -244,7 +244,7 @@ class Person(Drawn):
         What each column contributes; None where the pane has nothing local.
     counterfactuals : Counterfactuals or None
         What would change the model's answer; None without that part, or without a model.
-    places : tuple of Place
+    standings : tuple of Standing
         Where they stand on each curve, the largest contribution first.
     pane : Pane
         What it was computed from.
@@ -255,26 +255,26 @@ class Person(Drawn):
     point: dict[str, Level]
     explanation: Attribution | None
     counterfactuals: Counterfactuals | None
-    places: tuple[Place, ...]
+    standings: tuple[Standing, ...]
     pane: Pane
     notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        what = {"contributions": self.explanation, "counterfactuals": self.counterfactuals, "places": self.places}
+        what = {"contributions": self.explanation, "counterfactuals": self.counterfactuals, "standings": self.standings}
         return f"Person({', '.join(name for name, part in what.items() if part)}; {self.pane!r})"
 
     def to_json(self) -> dict[str, JsonValue]:
         """All of it as plain JSON values."""
-        places: list[JsonValue] = [
+        standings: list[JsonValue] = [
             {
-                "column": one.column,
-                "value": plain_value(one.value),
-                "kind": one.curve.kind,
-                "output": one.output,
-                "half_width": one.half_width,
-                "band_claim": one.curve.band_claim.value,
+                "column": standing.column,
+                "value": plain_value(standing.value),
+                "kind": standing.curve.kind,
+                "output": standing.output,
+                "half_width": standing.half_width,
+                "band_claim": standing.curve.band_claim.value,
             }
-            for one in self.places
+            for standing in self.standings
         ]
         return {
             "format": FORMAT,
@@ -284,7 +284,7 @@ class Person(Drawn):
             "point": {name: plain_value(value) for name, value in self.point.items()},
             "explanation": None if self.explanation is None else self.explanation.to_json(),
             "counterfactuals": None if self.counterfactuals is None else self.counterfactuals.to_json(),
-            "places": places,
+            "standings": standings,
             "notes": list(self.notes),
         }
 
@@ -304,10 +304,10 @@ page_content.register(Person, person_content)
 @fragment.register
 def _(person: Person) -> str:
     results = (person.explanation, person.counterfactuals)
-    return "".join(fragment(one) for one in results if one is not None)
+    return "".join(fragment(result) for result in results if result is not None)
 
 
-def place_on(curve: Curve, value: Level) -> Place:
+def standing_on(curve: Curve, value: Level) -> Standing:
     """Where somebody with this value stands."""
     half = None
     if curve.lower is not None and curve.upper is not None:
@@ -316,4 +316,4 @@ def place_on(curve: Curve, value: Level) -> Place:
             half = float(wide[list(curve.x).index(value)])
         else:
             half = float(np.interp(float(value), np.asarray(curve.x), wide))
-    return Place(curve.label, value, curve, float(curve(value)), half)
+    return Standing(curve.label, value, curve, float(curve(value)), half)

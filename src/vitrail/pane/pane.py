@@ -38,7 +38,7 @@ from ..solve.linear.labelled_rows import RowsExplainer, explain_on
 from ..solve.linear.problem import LocalProblem
 from ..solve.linear.weights import polynomial
 from .manifest import KINDS, Line, Manifest, opened, read_part
-from .pages import Person, Place, marginals_of, pane_content, pane_fragment, place_on
+from .pages import Person, Standing, marginals_of, pane_content, pane_fragment, standing_on
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -355,7 +355,7 @@ class Pane(Drawn):
         >>> data = vt.PrivateData(rows, schema, name="people", n_rows_public=9000, budget=vt.Budget(1, 1e-6))
         >>> pane = vt.release(data, vt.Model(lambda x: x[:, 0], range=(0, 1), name="risk"), epsilon=1.0)
         >>> person = pane.explain({"age": 80, "height": 170})
-        >>> [place.column for place in person.places], "Privacy label" in person.to_html()
+        >>> [place.column for place in person.standings], "Privacy label" in person.to_html()
         (['age', 'height'], True)
         """
         raw, parts = self.schema.read_points(point), self.parts
@@ -373,17 +373,17 @@ class Pane(Drawn):
                 notes = (f"No counterfactuals: {error}.",)
             else:
                 changes = fitted(shown, desired_class=desired_class, total_CFs=total_CFs)
-        places: tuple[Place, ...] = ()
+        standings: tuple[Standing, ...] = ()
         if "pdp" in parts or "ale" in parts:
             effects = self.effects
             order = effects if explanation is None else [share.column for share in explanation.top(len(shown))]
-            places = tuple(place_on(effects[name], shown[name]) for name in order if name in effects)
-        if explanation is None and changes is None and not places:
+            standings = tuple(standing_on(effects[name], shown[name]) for name in order if name in effects)
+        if explanation is None and changes is None and not standings:
             raise InvalidInput(
                 f"this pane says nothing about single people without its model; it has {', '.join(map(repr, parts))}. Load "
                 "it with model="
             )
-        return Person(shown, explanation, changes, places, self, notes)
+        return Person(shown, explanation, changes, standings, self, notes)
 
 
 page_content.register(Pane, pane_content)

@@ -313,7 +313,7 @@ def release(
 def _checked_parts(parts: object, data: PrivateData) -> tuple[str, ...]:
     known = (*PARTS, "effects")
     named = _checks.names("parts", parts, known, "part")
-    chosen = {one for name in named for one in (("pdp", "ale") if name == "effects" else (name,))}
+    chosen = {part for name in named for part in (("pdp", "ale") if name == "effects" else (name,))}
     if "importance" in chosen and data.target is None:
         raise InvalidInput(
             "permutation importance needs a target: give PrivateData target=, or leave 'importance' out of parts"

@@ -244,8 +244,8 @@ class Surface(Banded, stored_as="surface/1", of="values"):
         return show.surface_figure(self, ax)
 
     def __repr__(self) -> str:
-        places = " x ".join(str(len(side)) for side in self.sides)
-        return f"Surface({self.kind} of {self.names[0]} and {self.names[1]}, {places} places, {self._brief})"
+        size = " x ".join(str(len(side)) for side in self.sides)
+        return f"Surface({self.kind} of {self.names[0]} and {self.names[1]}, {size} grid points, {self._brief})"
 
 
 def _checked_side(side: object, name: str) -> Side:

@@ -70,7 +70,7 @@ def roc_figure(curves: Sequence[RocCurve], *, logarithmic: bool = True) -> Figur
 
 
 def audit_page(
-    kind: Literal["membership", "mechanism", "reconstruction"], found: Mapping[str, JsonValue], figure: Figure | None = None
+    kind: Literal["membership", "mechanism", "reconstruction"], fields: Mapping[str, JsonValue], figure: Figure | None = None
 ) -> str:
     """The page of an audit, from what its ``to_json`` says and its picture."""
-    return render(f"audit_{kind}.html", found=found, figure=figure, bill=None)
+    return render(f"audit_{kind}.html", fields=fields, figure=figure, bill=None)

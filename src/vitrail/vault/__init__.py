@@ -11,13 +11,13 @@ from .questions.select import Select
 from .quote import Quote, price_tag
 from .rehearsal import PublicRows, rehearse
 from .rows.block import Block
-from .training.choice import JUDGING_SHARE, MapChoice, choose_run
+from .training.choice import HELD_OUT_SHARE, MapChoice, choose_run
 from .training.map_gradients import MapScores, map_scores
 from .training.plan import MapTraining, noise_for, run_epsilon
 from .training.run import TrainedMaps, check_device, on_device, train_maps
 
 __all__ = [
-    "JUDGING_SHARE",
+    "HELD_OUT_SHARE",
     "Block",
     "BoundedSum",
     "GramSum",

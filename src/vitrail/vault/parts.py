@@ -39,31 +39,31 @@ from ..accounting import JsonValue
 from ..errors import InvalidInput
 from ..ledger import Part
 from ..ledger.entries import MOST_PARTS
+from .public_facts import PublicFacts
 from .rows.sources import MemoryRows, RowSource, recut
-from .setting import Setting
 
 LONGEST_NAME = 100
 
 
 def partition(
-    setting: Setting, dataset: str, version: str, *, name: str, count: int, of: Part | None = None
+    facts: PublicFacts, dataset: str, version: str, *, name: str, count: int, of: Part | None = None
 ) -> tuple[Part, ...]:
     """The parts of a partition, by their public description, if it can be split soundly; ``of`` is the part it splits.
 
     Examples
     --------
     >>> from vitrail.schema import Numeric, Schema
-    >>> setting = Setting(Schema({"age": Numeric(0, 9)}), None, 100, "add-remove", 64)
-    >>> [str(part) for part in partition(setting, "ages", "1", name="halves", count=2)]
+    >>> facts = PublicFacts(Schema({"age": Numeric(0, 9)}), None, 100, "add-remove", 64)
+    >>> [str(part) for part in partition(facts, "ages", "1", name="halves", count=2)]
     ["part 1 of 2 of 'halves'", "part 2 of 2 of 'halves'"]
     """
     if of is not None:
         raise InvalidInput(
             f"this is {of} already; parts of parts are not accounted for. Split the data itself into more parts"
         )
-    if setting.neighbours != "add-remove":
+    if facts.neighbours != "add-remove":
         raise InvalidInput(
-            f"neighbours is {setting.neighbours!r}; disjoint parts share a budget under 'add-remove' only, because a row "
+            f"neighbours is {facts.neighbours!r}; disjoint parts share a budget under 'add-remove' only, because a row "
             "that is exchanged may leave one part and turn up in another. Ask the whole data, or open it with "
             "neighbours='add-remove'"
         )
@@ -73,7 +73,7 @@ def partition(
     if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME or not name.isprintable() or name != name.strip():
         raise InvalidInput(f"name of a partition is {name!r}; give it a short name, for example 'thirds'")
     identity: dict[str, JsonValue] = {"format": 1, "dataset": dataset, "version": version}
-    digest = digest_of({**identity, "schema": setting.schema.digest(), "name": name, "count": int(count)})
+    digest = digest_of({**identity, "schema": facts.schema.digest(), "name": name, "count": int(count)})
     return tuple(Part(digest, name, index, int(count)) for index in range(count))
 
 

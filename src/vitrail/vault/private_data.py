@@ -18,12 +18,12 @@ from ..nothing_escapes import answering, opening, stop_if_interrupted
 from ..progress import progress
 from ..schema import Categorical, Schema
 from .parts import PartRows, digest_of, partition
+from .public_facts import checked_facts
 from .questions.question import Answer, Plan, Question
 from .quote import Priced, Quote, Tag, price_tag
 from .rows.predictions import Predictions
 from .rows.row_function import RowPass
 from .rows.sources import RowSource, open_rows
-from .setting import checked_setting
 from .training.choice import MapChoice, trained
 from .training.plan import MapTraining
 from .training.run import check_device, training_rows
@@ -82,12 +82,12 @@ class PrivateData:
         "__account",
         "__analyst",
         "__delta",
+        "__facts",
         "__ledger",
         "__name",
         "__part",
         "__predictions",
         "__rows",
-        "__setting",
         "__version",
     )
 
@@ -112,17 +112,17 @@ class PrivateData:
             raise InvalidInput(f"budget is {budget!r}; declare one: vt.Budget(epsilon=1.0, delta=1e-6)")
         for what, text in (("name", name), ("analyst", analyst), ("version", version), ("account", account or name)):
             _checks.text(what, text)
-        self.__setting = checked_setting(schema, target, n_rows_public, neighbours, block_rows, threads)
+        self.__facts = checked_facts(schema, target, n_rows_public, neighbours, block_rows, threads)
         self.__name, self.__analyst, self.__version = name, analyst, version
         self.__part: Part | None = None
         self.__rows: RowSource = opening(lambda: open_rows(rows, schema))
-        self.__predictions = Predictions(self.__setting)
+        self.__predictions = Predictions(self.__facts)
         path = str(Path(rows).resolve()) if isinstance(rows, str | Path) else None
         if ledger is None:
             check_forgetful(account or name, path)
         self.__ledger = open_ledger(ledger)  # type: ignore[arg-type]
         self.__account, self.__delta = account or name, budget.question_delta
-        self.__ledger.open_account(self.__account, budget, self.__setting.neighbours, data=path)
+        self.__ledger.open_account(self.__account, budget, self.__facts.neighbours, data=path)
 
     def __repr__(self) -> str:
         return f"PrivateData({self.__name!r}, {len(self.schema)} columns, declared rows {self.n_rows_public})"
@@ -138,27 +138,27 @@ class PrivateData:
     @property
     def schema(self) -> Schema:
         """The declared columns, the target included."""
-        return self.__setting.schema
+        return self.__facts.schema
 
     @property
     def feature_schema(self) -> Schema:
         """The declared columns without the target: what models see."""
-        return self.__setting.feature_schema
+        return self.__facts.feature_schema
 
     @property
     def target(self) -> str | None:
         """The name of the target column."""
-        return self.__setting.target
+        return self.__facts.target
 
     @property
     def n_rows_public(self) -> int:
         """The declared row count."""
-        return self.__setting.n_rows_public
+        return self.__facts.n_rows_public
 
     @property
     def neighbours(self) -> str:
         """The neighbour relation of every promise."""
-        return self.__setting.neighbours
+        return self.__facts.neighbours
 
     @property
     def delta(self) -> float:
@@ -203,17 +203,17 @@ class PrivateData:
         >>> round(data.budget.spent_epsilon, 3), [line.part.index for line in data.budget.parts]
         (0.5, [0, 1, 2])
         """
-        described = partition(self.__setting, self.__name, self.__version, name=name, count=count, of=self.__part)
+        described = partition(self.__facts, self.__name, self.__version, name=name, count=count, of=self.__part)
         return tuple(self.__of(part) for part in described)
 
     def __of(self, part: Part) -> PrivateData:
         """The same data, less the rows of other parts."""
         made = PrivateData.__new__(PrivateData)
-        made.__setting = replace(self.__setting, n_rows_public=max(1, round(self.n_rows_public / part.count)))
+        made.__facts = replace(self.__facts, n_rows_public=max(1, round(self.n_rows_public / part.count)))
         made.__name = f"{self.__name}, {part}"
         made.__analyst, made.__version, made.__part = self.__analyst, self.__version, part
         made.__rows = PartRows(self.__rows, self.schema.n_columns, name=part.name, index=part.index, count=part.count)
-        made.__predictions = Predictions(made.__setting)
+        made.__predictions = Predictions(made.__facts)
         made.__ledger, made.__account, made.__delta = self.__ledger, self.__account, self.__delta
         return made
 
@@ -232,7 +232,7 @@ class PrivateData:
     def __kept_name(self, name: str) -> str:
         if not isinstance(name, str) or not 0 < len(name) <= 100:
             raise InvalidInput(f"the name to keep something under is {name!r}; it must be text of 1 to 100 characters")
-        return f"{name} [{digest_of(self.__facts())}]"
+        return f"{name} [{digest_of(self.__identity())}]"
 
     def cap(self, analyst: str, budget: Budget) -> None:
         """Limit what one analyst may learn, within the dataset's own budget."""
@@ -327,14 +327,14 @@ class PrivateData:
         booked: Cost | None = None,
     ) -> Release:
         self.__predictions.begin()
-        block_rows = question.probe(self.__setting, self.__predictions)
+        block_rows = question.probe(self.__facts, self.__predictions)
         described = {"dataset": self.__name, **question.describe(), **({"label": label} if label else {})}
         charge = self.__charge(plan.event, described, key, reservation, booked)
         if isinstance(charge, Replay):
             return Release.from_bytes(charge.release, replayed=True)
-        rows = RowPass(self.__rows, self.__setting, self.__predictions)
+        rows = RowPass(self.__rows, self.__facts, self.__predictions)
         answer = plan.shape(answering(lambda: plan.answers(rows, block_rows, draws=1)[0]))
-        promise = Guarantee.of(Basis.new(charge.cost), self.delta, self.__setting.neighbours)
+        promise = Guarantee.of(Basis.new(charge.cost), self.delta, self.__facts.neighbours)
         return self.__stored(charge, answer, plan.sigma, promise, question.describe())
 
     def __charge(
@@ -432,12 +432,12 @@ class PrivateData:
                 stop_if_interrupted()
 
             def run() -> Answer:
-                rows = training_rows(self.__rows, self.__setting)
+                rows = training_rows(self.__rows, self.__facts)
                 return trained(training, *rows, device=device, neighbours=self.neighbours, advance=step)
 
             answer = answering(run)
         basis = Basis.new(charge.cost)
-        promise = Guarantee(training.epsilon, training.delta, 0.0, self.__setting.neighbours, "training-data", basis)
+        promise = Guarantee(training.epsilon, training.delta, 0.0, self.__facts.neighbours, "training-data", basis)
         return self.__stored(charge, answer, training.sigma, promise, training.describe())
 
     def __plan(self, question: Question, epsilon: float | None, mu: float | None) -> Plan:
@@ -445,7 +445,7 @@ class PrivateData:
             raise InvalidInput(
                 f"a question is a BoundedSum, GramSum, ProductSum, Select or GroupedSum, not {type(question).__name__}"
             )
-        return question.plan(question_mu(epsilon, mu, self.delta), self.__setting)
+        return question.plan(question_mu(epsilon, mu, self.delta), self.__facts)
 
     def __key(self, question: Question, plan: Plan) -> str | None:
         if question.key is None:
@@ -455,9 +455,9 @@ class PrivateData:
 
     def __named(self, **fields: JsonValue) -> str:
         """A name for something about these rows."""
-        return digest_of({**self.__facts(), "format": KEY_FORMAT, **fields})
+        return digest_of({**self.__identity(), "format": KEY_FORMAT, **fields})
 
-    def __facts(self) -> dict[str, JsonValue]:
+    def __identity(self) -> dict[str, JsonValue]:
         """What makes these rows other rows than another dataset's, or another part's."""
         facts: dict[str, JsonValue] = {
             "dataset": self.__name,

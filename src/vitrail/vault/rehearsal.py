@@ -17,6 +17,7 @@ from ..accounting import Basis
 from ..accounting.guarantee import Guarantee, check_neighbours
 from ..accounting.releases import Release
 from ..schema import Schema
+from .public_facts import PublicFacts
 from .questions.bounded_sum import BoundedSum
 from .questions.grouped_sum import LARGEST_PUBLIC_GROUP, GroupedSum
 from .questions.question import Plan, Question, SumPlan
@@ -24,7 +25,6 @@ from .questions.select import Select
 from .rows.predictions import Predictions
 from .rows.row_function import RowPass
 from .rows.sources import open_rows
-from .setting import Setting
 
 EXACT_MU = 1e5
 """A price at which noise is too small to matter beside that of any real question."""
@@ -60,20 +60,20 @@ class PublicRows:
 
     def __post_init__(self) -> None:
         relation = check_neighbours(self.neighbours)
-        self._setting = Setting(self.schema, self.target, self.n_rows_public, relation, self.block_rows, self.threads)
+        self._facts = PublicFacts(self.schema, self.target, self.n_rows_public, relation, self.block_rows, self.threads)
         self._source = open_rows(self.rows, self.schema)
-        self._predictions = Predictions(self._setting)
+        self._predictions = Predictions(self._facts)
 
     def draws(self, question: Question, *, mu: float, draws: int) -> NDArray[np.float64]:
         """Independent outputs of a question, flat: (draws, width)."""
         self._predictions.begin()
-        block_rows = question.probe(self._setting, self._predictions)
-        rows = RowPass(self._source, self._setting, self._predictions)
-        return question.plan(mu, self._setting).answers(rows, block_rows, draws)
+        block_rows = question.probe(self._facts, self._predictions)
+        rows = RowPass(self._source, self._facts, self._predictions)
+        return question.plan(mu, self._facts).answers(rows, block_rows, draws)
 
     def ask(self, question: Question, *, mu: float, delta: float) -> Release:
         """One draw, as the release that the vault would hand out."""
-        plan = question.plan(mu, self._setting)
+        plan = question.plan(mu, self._facts)
         return self._release(question, plan, self.draws(question, mu=mu, draws=1)[0], delta)
 
     def scaled(self, question: Question, *, mu: float, delta: float, n_rows: int, noise: np.random.Generator) -> Release:
@@ -81,7 +81,7 @@ class PublicRows:
 
         ``noise`` hides nothing here; with a fixed seed a quote is the same again.
         """
-        true = replace(self._setting, n_rows_public=n_rows)
+        true = replace(self._facts, n_rows_public=n_rows)
         plan, factor = question.plan(mu, true), n_rows / self.n_rows_public
         if isinstance(question, GroupedSum):
             flat = self._one_group(question, true)
@@ -96,12 +96,12 @@ class PublicRows:
     def _exact_sums(self, question: Question) -> NDArray[np.float64]:
         """Without noise: these rows are nobody's. Otherwise seeds that follow from an answer would differ every time."""
         self._predictions.begin()
-        block_rows, plan = question.probe(self._setting, self._predictions), question.plan(EXACT_MU, self._setting)
+        block_rows, plan = question.probe(self._facts, self._predictions), question.plan(EXACT_MU, self._facts)
         assert isinstance(plan, SumPlan)
-        cells = plan.exact_cells(RowPass(self._source, self._setting, self._predictions), block_rows)
+        cells = plan.exact_cells(RowPass(self._source, self._facts, self._predictions), block_rows)
         return np.asarray(cells * np.float64(plan.step)).ravel()
 
-    def _one_group(self, question: GroupedSum, true: Setting) -> NDArray[np.float64]:
+    def _one_group(self, question: GroupedSum, true: PublicFacts) -> NDArray[np.float64]:
         """The sum over groups if all said what one of them says that is as large as they would be.
 
         The rows are repeated for that: a function that trains a model may fail on fewer. Nobody's rows need no process of
@@ -118,7 +118,7 @@ class PublicRows:
 
     def _release(self, question: Question, plan: Plan, flat: NDArray[np.float64], delta: float) -> Release:
         answer, cost = plan.shape(flat), plan.event.cost()
-        promise = Guarantee.of(Basis.new(cost), delta, self._setting.neighbours)
+        promise = Guarantee.of(Basis.new(cost), delta, self._facts.neighbours)
         parts = MappingProxyType(answer.parts)
         return Release(answer.value, plan.sigma, cost, promise, question.describe(), "nobody's rows", parts)
 

@@ -12,8 +12,8 @@ from vitrail.explain.counterfactual import ClassSums, moments_question, shortene
 from vitrail.results.class_picture import block_weights
 from vitrail.solve.counterfactual.codes import Code, IdentityCode, Moments, linear_code, sigmoid_code, taylor_loss
 from vitrail.solve.private_tables import fine_bins
+from vitrail.vault.public_facts import PublicFacts
 from vitrail.vault.rows.block import Block
-from vitrail.vault.setting import Setting
 
 SCHEMA = vt.Schema({"age": vt.Numeric(0, 9, integer=True), "pay": vt.Numeric(-1.0, 1.0), "job": vt.Categorical(list("abc"))})
 BINS = tuple(fine_bins(name, column, 6) for name, column in SCHEMA.items())
@@ -23,7 +23,7 @@ raw_rows = st.lists(st.tuples(st.integers(0, 9), st.floats(-1, 1), st.integers(0
 
 
 def block(raw):
-    return Block(raw, Setting(SCHEMA, None, 2, "add-remove", 2, 1), lambda model, values: values[:, 0])
+    return Block(raw, PublicFacts(SCHEMA, None, 2, "add-remove", 2, 1), lambda model, values: values[:, 0])
 
 
 def codes(generator):

@@ -13,7 +13,7 @@ from error_rates import normal_bound, std_ratio_bounds
 from vitrail.errors import InvalidInput
 from vitrail.explain.joint_sum import BlockSpec, JointSum
 from vitrail.vault import rehearse
-from vitrail.vault.setting import Setting
+from vitrail.vault.public_facts import PublicFacts
 
 SCHEMA = vt.Schema({"x": vt.Numeric(0, 1)})
 
@@ -75,7 +75,7 @@ def test_noise_of_a_block_is_that_of_asking_alone_at_its_share():
     question = joint.question("two blocks")
     mu = 0.5
     draws = rehearse(question, rows, SCHEMA, mu=mu, n_rows_public=400, draws=4000)
-    sigma = question.plan(mu, Setting(SCHEMA, None, 400, "add-remove", 8)).sigma
+    sigma = question.plan(mu, PublicFacts(SCHEMA, None, 400, "add-remove", 8)).sigma
     assert sigma == pytest.approx(1.0 / mu, rel=1e-3)
 
     found = np.array([joint.split(draw, sigma, 400)[0][0] for draw in draws])

@@ -12,9 +12,9 @@ from vitrail.explain.joint_sum import JointSum
 from vitrail.explain.permutation_importance import plan_importance
 from vitrail.solve.curves.importance import SMALLEST_PROBABILITY, Donor, loss_of
 from vitrail.solve.curves.reference import Reference
+from vitrail.vault.public_facts import PublicFacts
 from vitrail.vault.rows.block import Block
 from vitrail.vault.rows.predictions import Predictions
-from vitrail.vault.setting import Setting
 
 SCHEMA = vt.Schema(
     {
@@ -50,10 +50,10 @@ def summand_of(loss="squared", bound=None, clip=None, repeats=2):
 
 
 def block_of(raw, model=MODEL):
-    setting = Setting(SCHEMA, "y", len(raw), "add-remove", len(raw))
-    predictions = Predictions(setting)
+    facts = PublicFacts(SCHEMA, "y", len(raw), "add-remove", len(raw))
+    predictions = Predictions(facts)
     predictions.admit(model)
-    return Block(raw, setting, lambda m, v: predictions.of(m, v, None))
+    return Block(raw, facts, lambda m, v: predictions.of(m, v, None))
 
 
 def raw_rows(n, seed=0):
@@ -115,7 +115,7 @@ def test_a_row_contributes_the_same_in_any_company():
 def test_a_model_that_fails_on_a_row_makes_it_no_number():
     summand = summand_of()
     block = block_of(raw_rows(8))
-    broken = Block(block._raw, block._setting, lambda m, v: np.where(np.arange(len(v)) == 3, np.nan, 0.5))
+    broken = Block(block._raw, block._facts, lambda m, v: np.where(np.arange(len(v)) == 3, np.nan, 0.5))
     found = summand.contributions(broken)
     assert np.isnan(found[3]).any()
     assert np.isfinite(np.delete(found, 3, axis=0)).all()

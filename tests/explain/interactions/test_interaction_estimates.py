@@ -12,9 +12,9 @@ from vitrail.explain.interactions import blocks_of, plan_pairs
 from vitrail.explain.joint_sum import JointSum
 from vitrail.solve.curves.dependence import grid_of, strength
 from vitrail.solve.curves.reference import Reference
+from vitrail.vault.public_facts import PublicFacts
 from vitrail.vault.rows.block import Block
 from vitrail.vault.rows.predictions import Predictions
-from vitrail.vault.setting import Setting
 
 RNG = np.random.default_rng(1)
 WEIGHTS = (np.array([0.1, 0.2, 0.3, 0.4]), np.array([0.5, 0.25, 0.25]))
@@ -94,10 +94,10 @@ REFERENCE = Reference(SCHEMA, MODEL, MARGINALS, 800.0)
 
 
 def block_of(raw):
-    setting = Setting(SCHEMA, None, len(raw), "add-remove", len(raw))
-    predictions = Predictions(setting)
+    facts = PublicFacts(SCHEMA, None, len(raw), "add-remove", len(raw))
+    predictions = Predictions(facts)
     predictions.admit(MODEL)
-    return Block(raw, setting, lambda m, v: predictions.of(m, v, None))
+    return Block(raw, facts, lambda m, v: predictions.of(m, v, None))
 
 
 def test_means_of_blocks_are_differences_of_partial_dependence():

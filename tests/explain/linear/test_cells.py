@@ -14,7 +14,7 @@ from vitrail.solve.linear import cells
 from vitrail.solve.linear.coordinates import Coordinates, Partition
 from vitrail.solve.linear.problem import LocalProblem
 from vitrail.solve.linear.weights import exponential, polynomial, stable
-from vitrail.vault.setting import Setting
+from vitrail.vault.public_facts import PublicFacts
 
 SCHEMA = vt.Schema(
     {
@@ -128,8 +128,8 @@ def test_a_budget_too_small_for_all_of_it_is_refused_before_the_survey() -> None
 def test_no_row_exceeds_the_norm_of_the_survey() -> None:
     asked = moments.survey_question(SCHEMA)
     corners = np.array(list(product([0.0, 1.0], range(3), range(2), [0.0, 1.0])))
-    setting = Setting(SCHEMA, None, len(corners), "add-remove", len(corners))
-    left, right = asked.fn(vt.Block(corners, setting, lambda model, values: values[:, 0]))
+    facts = PublicFacts(SCHEMA, None, len(corners), "add-remove", len(corners))
+    left, right = asked.fn(vt.Block(corners, facts, lambda model, values: values[:, 0]))
     norms = np.linalg.norm(left, axis=1) * np.linalg.norm(right, axis=1)
     assert norms.max() <= asked.l2_bound
     assert norms.min() >= (1 - 1e-4) * asked.l2_bound

@@ -13,7 +13,7 @@ from vitrail.solve.linear.descent import INTERCEPT_UNIT, Gradients
 from vitrail.solve.linear.problem import LocalProblem
 from vitrail.solve.linear.weights import custom, exponential, inverse_quadratic, polynomial, stable
 from vitrail.vault import rehearse
-from vitrail.vault.setting import Setting
+from vitrail.vault.public_facts import PublicFacts
 
 SCHEMA = vt.Schema(
     {"a": vt.Numeric(0, 1), "b": vt.Numeric(-1, 1), "team": vt.Categorical(["red", "blue", "green"]), "c": vt.Numeric(0, 9)}
@@ -91,7 +91,7 @@ def test_the_vault_sums_the_gradients_of_all_points_in_one_pass(intercept):
         question = gradient_question(gradients, centres, phi)
         sums = rehearse(question, rows, SCHEMA, mu=100.0, n_rows_public=200, draws=400)
     expected = exact_gradients(problem, rows, centres, phi).sum(axis=0).ravel()
-    noise = question.plan(100.0, Setting(SCHEMA, None, 200, "add-remove", 8)).sigma
+    noise = question.plan(100.0, PublicFacts(SCHEMA, None, 200, "add-remove", 8)).sigma
     assert noise == pytest.approx(np.linalg.norm(gradients.bounds(phi)) / 100.0, rel=1e-3)
     of = 2 * (sums.shape[1] + 1)  # twice, for the grid: it moves a mean by 0.06 of its standard deviation
     assert np.abs(sums.mean(axis=0) - expected).max() < normal_bound(of) * noise / np.sqrt(400)

@@ -15,7 +15,7 @@ from vitrail.solve.linear.coordinates import Partition
 from vitrail.solve.linear.problem import LocalProblem
 from vitrail.solve.linear.weights import exponential, polynomial, stable
 from vitrail.vault import rehearse
-from vitrail.vault.setting import Setting
+from vitrail.vault.public_facts import PublicFacts
 
 SCHEMA = vt.Schema(
     {
@@ -38,8 +38,8 @@ def question(cells: tuple[str, ...] = (), weight: vt.weights.Weight | None = Non
 
 
 def factors(asked: vt.ProductSum, raw: np.ndarray) -> tuple[np.ndarray, ...]:
-    setting = Setting(SCHEMA, None, len(raw), "add-remove", len(raw))
-    return asked.fn(vt.Block(raw, setting, lambda model, values: model.predict(SCHEMA, values)))
+    facts = PublicFacts(SCHEMA, None, len(raw), "add-remove", len(raw))
+    return asked.fn(vt.Block(raw, facts, lambda model, values: model.predict(SCHEMA, values)))
 
 
 def norms(asked: vt.ProductSum, raw: np.ndarray) -> np.ndarray:
@@ -71,7 +71,7 @@ def test_corners_attain_the_bound_and_are_not_clipped(cells: tuple[str, ...], we
     reached = norms(asked, CORNERS)
     assert reached.max() <= asked.l2_bound
     assert reached.min() >= (1 - 1e-4) * asked.l2_bound
-    plan = asked.plan(1.0, Setting(SCHEMA, None, 50, "add-remove", 8))
+    plan = asked.plan(1.0, PublicFacts(SCHEMA, None, 50, "add-remove", 8))
     products = plan._products(factors(asked, CORNERS), np.ones(len(CORNERS), dtype=bool))
     exact = factors(asked, CORNERS)
     for summed, left, right, (left_grid, right_grid) in zip(products, exact[0::2], exact[1::2], plan.grids, strict=True):

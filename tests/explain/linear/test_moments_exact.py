@@ -13,7 +13,7 @@ from vitrail.solve.linear.coordinates import Coordinates, Partition
 from vitrail.solve.linear.problem import LocalProblem
 from vitrail.solve.linear.tensors import blocks_of, shrink
 from vitrail.solve.linear.weights import Weight, exponential, polynomial
-from vitrail.vault.setting import Setting
+from vitrail.vault.public_facts import PublicFacts
 
 SCHEMAS = {
     "mixed": vt.Schema(
@@ -53,8 +53,8 @@ def random_rows(schema: vt.Schema, count: int, seed: int = 0) -> np.ndarray:
 
 def exact_synopsis(problem: LocalProblem, raw: np.ndarray, cells: tuple[str, ...] = ()) -> Synopsis:
     """What would be released without noise."""
-    setting = Setting(problem.schema, None, len(raw), "add-remove", len(raw))
-    block = vt.Block(raw, setting, lambda model, values: model.predict(problem.schema, values))
+    facts = PublicFacts(problem.schema, None, len(raw), "add-remove", len(raw))
+    block = vt.Block(raw, facts, lambda model, values: model.predict(problem.schema, values))
     factors = moments.moments_question(problem, cells=cells).fn(block)
     return Synopsis(
         schema=problem.schema,

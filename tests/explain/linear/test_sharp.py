@@ -83,8 +83,8 @@ def test_paying_once_explains_for_free_and_the_price_does_not_depend_on_the_mode
 def test_the_solver_is_ridge_regression_towards_the_slope() -> None:
     rng = np.random.default_rng(0)
     x, f, slope, z = rng.random((300, 5)), rng.random(300), rng.random(5), rng.random((1, 5))
-    setting = dataclasses.replace(problem(), weight=exponential(0.3))
-    phi, means = solve_at(setting, z, LabelledRows(x, f, slope), 0.01)
+    sharp = dataclasses.replace(problem(), weight=exponential(0.3))
+    phi, means = solve_at(sharp, z, LabelledRows(x, f, slope), 0.01)
     weights = np.exp(-((x - z) ** 2).sum(axis=1) / 0.3)
     weights[weights < LEAST_WEIGHT * weights.max()] = 0.0
     weights /= weights.sum()

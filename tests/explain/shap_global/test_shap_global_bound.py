@@ -12,9 +12,9 @@ import vitrail as vt
 from vitrail.explain.joint_sum import JointSum
 from vitrail.explain.shap_global import Background, ColumnCells, plan_shap_dependence, plan_shap_importance
 from vitrail.solve.curves.reference import Reference
+from vitrail.vault.public_facts import PublicFacts
 from vitrail.vault.rows.block import Block
 from vitrail.vault.rows.predictions import Predictions
-from vitrail.vault.setting import Setting
 
 SCHEMA = vt.Schema({"a": vt.Numeric(0, 1), "b": vt.Numeric(0, 1), "c": vt.Categorical(["x", "y", "z"])})
 RNG = np.random.default_rng(0)
@@ -86,10 +86,10 @@ def test_contributions_add_up_to_what_is_explained():
 
 
 def block_of(raw, model):
-    setting = Setting(SCHEMA, None, len(raw), "add-remove", len(raw))
-    predictions = Predictions(setting)
+    facts = PublicFacts(SCHEMA, None, len(raw), "add-remove", len(raw))
+    predictions = Predictions(facts)
     predictions.admit(model)
-    return Block(raw, setting, lambda m, v: predictions.of(m, v, None))
+    return Block(raw, facts, lambda m, v: predictions.of(m, v, None))
 
 
 def summands(model):

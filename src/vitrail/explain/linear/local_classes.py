@@ -122,7 +122,7 @@ class LocalClasses(LocalExplainer[ClassAttributions]):
         _check_sums(self._problems)
         check_size(self._problems[0], len(raw))
         known = [problem.identity(self.key) for problem in self._problems]
-        models: list[JsonValue] = [one["model"] for one in known if one is not None]
+        models: list[JsonValue] = [identity["model"] for identity in known if identity is not None]
         identity = {"kind": "local classes", "version": VERSION, **self._problems[0].facts(), "models": models}
         identity["points"] = points_identity(raw)
         label = f"local explanations of {len(raw)} points, {len(known)} classes"

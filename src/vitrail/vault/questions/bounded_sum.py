@@ -27,10 +27,10 @@ from ... import _checks
 from ..._types import Bools, Floats
 from ...errors import InvalidInput
 from ..noise.sampler import bernoulli
+from ..public_facts import PublicFacts
 from ..rows.block import Arrays, Block
 from ..rows.row_function import RowFunction, RowPass
 from ..rows.sources import RowSource, recut
-from ..setting import Setting
 from ..sums.grid import Grid, sum_on_grid, to_grid
 from .question import RowQuestion, SumPlan, sigma_for
 
@@ -99,11 +99,11 @@ class BoundedSum(RowQuestion):
         """``fn``, with the shape it must return."""
         return RowFunction(self.fn, ((self.size,),), "the function of this BoundedSum")
 
-    def plan(self, mu: float, setting: Setting) -> BoundedSumPlan:
+    def plan(self, mu: float, facts: PublicFacts) -> BoundedSumPlan:
         """Fix sigma and the grid."""
-        sensitivity = setting.sensitivity_factor * self.l2_bound
-        proven = self.replace_bound if setting.neighbours == "replace-one" and self.replace_bound else sensitivity
-        n_summed = setting.n_rows_public if self.rate is None else max(1, round(self.rate * setting.n_rows_public))
+        sensitivity = facts.sensitivity_factor * self.l2_bound
+        proven = self.replace_bound if facts.neighbours == "replace-one" and self.replace_bound else sensitivity
+        n_summed = facts.n_rows_public if self.rate is None else max(1, round(self.rate * facts.n_rows_public))
         grid = Grid.choose(self.l2_bound, self.size, sigma_for(proven, mu), n_summed)
         if proven < sensitivity:
             sensitivity = min(sensitivity, proven + 2 * grid.displacement)

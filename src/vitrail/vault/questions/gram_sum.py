@@ -27,10 +27,10 @@ from numpy.typing import NDArray
 from ... import _checks
 from ..._types import Floats
 from ...errors import InvalidInput
+from ..public_facts import PublicFacts
 from ..rows.block import Block
 from ..rows.predictions import Predictions
 from ..rows.row_function import RowFunction, RowPass
-from ..setting import Setting
 from ..sums.gram_products import DirectProducts, SharedProduct
 from ..sums.grid import coarse_step, rounded_to
 from .question import Answer, RowQuestion, SumPlan, sigma_for
@@ -140,15 +140,15 @@ class GramSum(RowQuestion):
 
         return RowFunction(call, shapes, "the function of this GramSum")
 
-    def probe(self, setting: Setting, predictions: Predictions) -> int:
+    def probe(self, facts: PublicFacts, predictions: Predictions) -> int:
         """Look at the functions on public rows and public distances."""
         self._probe_weight()
-        return super().probe(setting, predictions)
+        return super().probe(facts, predictions)
 
-    def plan(self, mu: float, setting: Setting) -> GramSumPlan:
+    def plan(self, mu: float, facts: PublicFacts) -> GramSumPlan:
         """Fix sigma and the coarse grid."""
         step, rounding = coarse_step(self.joint_bound, self.queries * (self.size**2 + self.size))
-        sensitivity = setting.sensitivity_factor * self.joint_bound + rounding
+        sensitivity = facts.sensitivity_factor * self.joint_bound + rounding
         products = SharedProduct(self) if self.queries >= SHARED_FROM_QUERIES else DirectProducts(self)
         width = self.queries * (self.size * (self.size + 1) // 2 + (self.size if self.cross else 0))
         return GramSumPlan(self, width, sensitivity, sigma_for(sensitivity, mu), step, products)

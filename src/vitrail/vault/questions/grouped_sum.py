@@ -49,10 +49,10 @@ from ...model import Model
 from ...nothing_escapes import attempt, hushed, stop_if_interrupted
 from ...progress import progress
 from ..noise.sampler import uniform_below
+from ..public_facts import PublicFacts
 from ..rows.block import Block
 from ..rows.predictions import Predictions
 from ..rows.row_function import RowPass, counted_rows
-from ..setting import Setting
 from ..sums.grid import power_of_two_below
 from .group_worker import GroupCall, GroupServer
 from .question import Answer, Question, SumPlan, sigma_for
@@ -163,12 +163,12 @@ class GroupedSum(Question):
             raise InvalidInput(f"{name} of a GroupedSum must be finite")
         return vector
 
-    def probe(self, setting: Setting, predictions: Predictions) -> int:
+    def probe(self, facts: PublicFacts, predictions: Predictions) -> int:
         """Run ``fn`` on one public group of the expected size."""
-        rows = max(2, min(LARGEST_PUBLIC_GROUP, setting.n_rows_public // self.groups))
+        rows = max(2, min(LARGEST_PUBLIC_GROUP, facts.n_rows_public // self.groups))
 
         try:
-            result = _group_call(self.fn, setting, predictions.admit)(setting.schema.probe_rows(rows))
+            result = _group_call(self.fn, facts, predictions.admit)(facts.schema.probe_rows(rows))
         except VitrailError:
             raise
         except Exception as error:
@@ -181,21 +181,21 @@ class GroupedSum(Question):
         if not np.isfinite(result).all():
             raise ImpureFunction("the function of this GroupedSum returned NaN or infinity for a public group of rows")
         if self.isolation == "process":  # what cannot be sent there is found out before anything is charged
-            with self.runner(setting) as run:
-                elsewhere = run(setting.schema.probe_rows(rows))
+            with self.runner(facts) as run:
+                elsewhere = run(facts.schema.probe_rows(rows))
             if elsewhere is None:
                 raise InvalidInput(
                     f"the function of this GroupedSum fails in a process of its own on a public group of {rows} rows, or "
                     f"takes longer than timeout_seconds = {self.timeout_seconds:g}; raise it, or choose isolation='none'"
                 )
-        return setting.block_rows
+        return facts.block_rows
 
-    def runner(self, setting: Setting) -> AbstractContextManager[Callable[[Floats], Floats | None]]:
+    def runner(self, facts: PublicFacts) -> AbstractContextManager[Callable[[Floats], Floats | None]]:
         """What runs one group and returns its result; None, or whatever it raises, when it fails."""
-        call = _group_call(self.fn, setting)
+        call = _group_call(self.fn, facts)
         return nullcontext(call) if self.isolation == "none" else closing(GroupServer(call, self.timeout_seconds))
 
-    def plan(self, mu: float, setting: Setting) -> GroupedSumPlan:
+    def plan(self, mu: float, facts: PublicFacts) -> GroupedSumPlan:
         """Fix sigma and the grid."""
         if self.rank_points is None:
             half = (np.asarray(self.high) - np.asarray(self.low)) / 2
@@ -233,10 +233,10 @@ class GroupedSumPlan(SumPlan[GroupedSum]):
     def _exact_cells(self, rows: RowPass, draws: int) -> NDArray[np.int64]:
         question = self.question
         # Every row that counts, in memory: a group function may need all of its rows at once.
-        none = np.empty((0, rows.setting.schema.n_columns))
-        everything = np.concatenate([none, *counted_rows(rows.source, rows.setting)])
+        none = np.empty((0, rows.facts.schema.n_columns))
+        everything = np.concatenate([none, *counted_rows(rows.source, rows.facts)])
         said = np.full((draws, question.groups, question.size), np.nan)
-        with progress("explaining groups", draws * question.groups) as advance, question.runner(rows.setting) as run:
+        with progress("explaining groups", draws * question.groups) as advance, question.runner(rows.facts) as run:
             for draw in said:
                 for group, members in enumerate(_assigned(everything, question.groups)):
                     # An empty group is not run; one that fails says its default, and why it failed would be data.
@@ -264,15 +264,15 @@ class GroupedSumPlan(SumPlan[GroupedSum]):
 
 
 def _group_call(
-    fn: Callable[[Block], ArrayLike], setting: Setting, admit: Callable[[Model], None] | None = None
+    fn: Callable[[Block], ArrayLike], facts: PublicFacts, admit: Callable[[Model], None] | None = None
 ) -> GroupCall:
     def predict(model: Model, values: Floats) -> Floats:
         if admit is not None:
             admit(model)
-        return model.predict(setting.feature_schema, values)
+        return model.predict(facts.feature_schema, values)
 
     def call(raw: Floats) -> Floats:
-        return np.atleast_1d(np.asarray(fn(Block(raw, setting, predict)), dtype=np.float64))
+        return np.atleast_1d(np.asarray(fn(Block(raw, facts, predict)), dtype=np.float64))
 
     return call
 

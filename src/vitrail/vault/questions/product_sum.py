@@ -30,9 +30,9 @@ from numpy.typing import NDArray
 from ... import _checks
 from ..._types import Bools, Floats
 from ...errors import InvalidInput
+from ..public_facts import PublicFacts
 from ..rows.block import Arrays, Block
 from ..rows.row_function import RowFunction, RowPass
-from ..setting import Setting
 from ..sums.grid import (
     FLOAT_SLACK,
     Grid,
@@ -115,11 +115,11 @@ class ProductSum(RowQuestion):
         shapes = tuple((length,) for pair in zip(self.lefts, self.rights, strict=True) for length in pair)
         return RowFunction(self.fn, shapes, "the function of this ProductSum")
 
-    def plan(self, mu: float, setting: Setting) -> ProductSumPlan:
+    def plan(self, mu: float, facts: PublicFacts) -> ProductSumPlan:
         """Fix sigma and the coarse grid."""
         width = sum(a * r for a, r in zip(self.lefts, self.rights, strict=True))
         step, rounding = coarse_step(self.l2_bound, width)
-        sensitivity = setting.sensitivity_factor * self.l2_bound + rounding
+        sensitivity = facts.sensitivity_factor * self.l2_bound + rounding
         return ProductSumPlan(self, width, sensitivity, sigma_for(sensitivity, mu), step)
 
 

@@ -24,9 +24,9 @@ from ..._types import Floats
 from ...accounting import Event, GaussianSum, JsonValue
 from ...errors import InvalidInput
 from ..noise.sampler import LARGEST_SIGMA_GRID, rounded_gaussian
+from ..public_facts import PublicFacts
 from ..rows.predictions import Predictions
 from ..rows.row_function import RowFunction, RowPass, probe
-from ..setting import Setting
 
 
 @dataclass(frozen=True)
@@ -93,11 +93,11 @@ class Question(ABC):
             object.__setattr__(self, name, _checks.positive(name, getattr(self, name), of=what))
 
     @abstractmethod
-    def probe(self, setting: Setting, predictions: Predictions) -> int:
+    def probe(self, facts: PublicFacts, predictions: Predictions) -> int:
         """Run what will run on rows on public ones; raise before anything is charged. Returns the block shape to use."""
 
     @abstractmethod
-    def plan(self, mu: float, setting: Setting) -> Plan:
+    def plan(self, mu: float, facts: PublicFacts) -> Plan:
         """Fix the noise for a price of at most mu."""
 
 
@@ -108,9 +108,9 @@ class RowQuestion(Question):
     def row_function(self) -> RowFunction:
         """What runs on rows, with the shapes it must return."""
 
-    def probe(self, setting: Setting, predictions: Predictions) -> int:
+    def probe(self, facts: PublicFacts, predictions: Predictions) -> int:
         """Look at the functions on public rows."""
-        return probe(self.row_function(), setting, predictions)
+        return probe(self.row_function(), facts, predictions)
 
 
 AnyQuestion = TypeVar("AnyQuestion", bound=Question)

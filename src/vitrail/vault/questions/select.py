@@ -31,9 +31,9 @@ from ... import _checks
 from ..._types import Bools, Floats
 from ...accounting import Selection, bounded_range_epsilon_of
 from ..noise.sampler import random_integer_below
+from ..public_facts import PublicFacts
 from ..rows.block import Arrays, Block
 from ..rows.row_function import RowFunction, RowPass
-from ..setting import Setting
 from ..sums.grid import Grid, power_of_two_below, to_grid
 from .question import Answer, RowQuestion
 
@@ -92,10 +92,10 @@ class Select(RowQuestion):
         shape = (self.candidates,) if self.score == "sum" else (self.candidates, self.width)
         return RowFunction(self.fn, (shape,), "the function of this Select")
 
-    def plan(self, mu: float, setting: Setting) -> SelectPlan:
+    def plan(self, mu: float, facts: PublicFacts) -> SelectPlan:
         """Fix the mechanism's own epsilon."""
         step = power_of_two_below(self.bound / CELLS_PER_BOUND)
-        cells = math.ceil(Fraction(self.bound) / Fraction(step)) * setting.sensitivity_factor
+        cells = math.ceil(Fraction(self.bound) / Fraction(step)) * facts.sensitivity_factor
         return SelectPlan(self, bounded_range_epsilon_of(mu), step, cells + (1 if self.score == "small-norm" else 0))
 
 

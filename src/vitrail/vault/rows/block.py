@@ -28,7 +28,7 @@ import numpy as np
 from ..._types import Floats
 from ...errors import InvalidInput
 from ...model import Model
-from ..setting import Setting
+from ..public_facts import PublicFacts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,13 +57,13 @@ class Block:
     >>> mean_of_features = vt.BoundedSum(lambda block: block.features, size=3, l2_bound=1.0)
     """
 
-    __slots__ = ("_features", "_predict", "_predict_altered", "_raw", "_setting")
+    __slots__ = ("_facts", "_features", "_predict", "_predict_altered", "_raw")
 
-    def __init__(self, raw: Floats, setting: Setting, predict: Predict, predict_altered: Predict | None = None) -> None:
+    def __init__(self, raw: Floats, facts: PublicFacts, predict: Predict, predict_altered: Predict | None = None) -> None:
         # Read-only: a function that worked in place would otherwise change the private rows for every later question.
         self._raw = raw.view()
         self._raw.flags.writeable = False
-        self._setting, self._predict = setting, predict
+        self._facts, self._predict = facts, predict
         self._predict_altered = _one_way_at_a_time(predict) if predict_altered is None else predict_altered
         self._features: Floats | None = None
 
@@ -77,16 +77,16 @@ class Block:
     def features(self) -> Floats:
         """The encoded feature columns."""
         if self._features is None:
-            self._features = self._setting.feature_schema.features(self.values)[0]
+            self._features = self._facts.feature_schema.features(self.values)[0]
         return self._features
 
     @property
     def values(self) -> Floats:
         """The feature columns in original units, categoricals as the index of their level: (rows, n_columns), read-only."""
-        target = self._setting.target
+        target = self._facts.target
         if target is None:
             return self._raw
-        column, last = self._setting.schema.column_index(target), self._raw.shape[1] - 1
+        column, last = self._facts.schema.column_index(target), self._raw.shape[1] - 1
         if column in (0, last):  # a view will do
             return self._raw[:, 1:] if column == 0 else self._raw[:, :last]
         return np.delete(self._raw, column, axis=1)
@@ -94,13 +94,13 @@ class Block:
     @property
     def target(self) -> Floats:
         """The target column: a number, or the index of its level."""
-        if self._setting.target is None:
+        if self._facts.target is None:
             raise InvalidInput("this dataset declares no target; give PrivateData target= to use block.target")
-        return self.column(self._setting.target)
+        return self.column(self._facts.target)
 
     def column(self, name: str) -> Floats:
         """One column in original units, or as level indices."""
-        return np.array(self._raw[:, self._setting.schema.column_index(name)])
+        return np.array(self._raw[:, self._facts.schema.column_index(name)])
 
     def predictions(self, model: Model) -> Floats:
         """The model's output for every row, clipped to its declared range; NaN where the model fails."""
@@ -128,7 +128,7 @@ class Block:
         While the vault tries a function on public rows, these numbers are not the model's: they are a hash of each altered
         row, because whether the function keeps rows apart does not depend on what the model says about them.
         """
-        rows, columns = len(self._raw), self._setting.feature_schema.n_columns
+        rows, columns = len(self._raw), self._facts.feature_schema.n_columns
         if altered.ndim not in (2, 3) or (altered.shape[0], altered.shape[-1]) != (rows, columns):
             raise InvalidInput(
                 f"block.outputs was given an array of shape {altered.shape} for a block of {rows} rows; altered rows in the "
@@ -138,7 +138,7 @@ class Block:
 
     def frame(self) -> pd.DataFrame:
         """All columns, the target included, as a pandas data frame in original units and levels."""
-        return self._setting.schema.pandas(self._raw)
+        return self._facts.schema.pandas(self._raw)
 
 
 def _one_way_at_a_time(predict: Predict) -> Predict:

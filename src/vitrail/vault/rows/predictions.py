@@ -18,7 +18,7 @@ from ..._types import Floats
 from ...errors import InvalidInput, ModelError
 from ...model import Model
 from ...nothing_escapes import attempt
-from ..setting import Setting
+from ..public_facts import PublicFacts
 from .block import Arrays, among_fillers, salvaged
 
 CACHE_BYTES = 512 * 2**20
@@ -41,8 +41,8 @@ class _Admitted:
 class Predictions:
     """The models admitted to one dataset and, block by block, what they said."""
 
-    def __init__(self, setting: Setting) -> None:
-        self._setting = setting
+    def __init__(self, facts: PublicFacts) -> None:
+        self._facts = facts
         self._admitted: dict[int, _Admitted] = {}
         self._looked_at: set[int] = set()
         self._bytes = 0
@@ -57,7 +57,7 @@ class Predictions:
         """Probe a model on public rows, once for each state it is in; raise ModelError before anything is charged."""
         if not isinstance(model, Model):
             raise InvalidInput(f"block.predictions needs a vitrail.Model, not {type(model).__name__}; wrap it: Model(...)")
-        schema, known = self._setting.feature_schema, self._admitted.get(id(model))
+        schema, known = self._facts.feature_schema, self._admitted.get(id(model))
         if known is not None and id(model) in self._looked_at:
             return
         fingerprint = model.fingerprint(schema)
@@ -68,7 +68,7 @@ class Predictions:
             self._forget(known)  # what another model said under its name
             del self._admitted[id(model)]
         model.check(schema)
-        row_wise = model.is_row_wise(schema, self._setting.block_rows)
+        row_wise = model.is_row_wise(schema, self._facts.block_rows)
         if not row_wise and not model.is_row_wise(schema, 1):
             raise ModelError(
                 f"{model.name} gave two predictions for the same public row; a model that runs on rows must be a "
@@ -102,7 +102,7 @@ class Predictions:
         model = admitted.model
         if not admitted.row_wise:
             return self._row_by_row(model, values)
-        schema, filler = self._setting.feature_schema, self._setting.feature_schema.filler()
+        schema, filler = self._facts.feature_schema, self._facts.feature_schema.filler()
 
         def predict(part: slice) -> Arrays | None:
             outputs = attempt(lambda: model.predict(schema, among_fillers(values, part, filler)), None)
@@ -111,24 +111,24 @@ class Predictions:
         return salvaged(len(values), predict, [()])[0]
 
     def _row_by_row(self, model: Model, values: Floats) -> Floats:
-        schema, fails = self._setting.feature_schema, np.full(1, np.nan)
-        ones = (values[row : row + 1] for row in range(len(values)))
-        return np.concatenate([attempt(lambda one=one: model.predict(schema, one), fails) for one in ones])  # type: ignore[misc]
+        schema, fails = self._facts.feature_schema, np.full(1, np.nan)
+        single_rows = (values[row : row + 1] for row in range(len(values)))
+        return np.concatenate([attempt(lambda row=row: model.predict(schema, row), fails) for row in single_rows])  # type: ignore[misc]
 
     def of_filler(self, model: Model, block_rows: int) -> float:
         """The prediction for the public row that fills blocks, in a block of fillers."""
         admitted = self._admitted[id(model)]
         if block_rows not in admitted.of_fillers:
-            block = np.repeat(self._setting.feature_schema.filler(), block_rows if admitted.row_wise else 1, axis=0)
+            block = np.repeat(self._facts.feature_schema.filler(), block_rows if admitted.row_wise else 1, axis=0)
             admitted.of_fillers[block_rows] = float(self._one_block(admitted, block)[0])
         return admitted.of_fillers[block_rows]
 
     def admit_packs(self, model: Model) -> None:
         """Probe whether altered blocks may be packed into larger calls, again of one constant shape; once per model."""
         self.admit(model)
-        admitted, rows = self._admitted[id(model)], WAYS_AT_ONCE * self._setting.block_rows
+        admitted, rows = self._admitted[id(model)], WAYS_AT_ONCE * self._facts.block_rows
         if admitted.in_packs is None:
-            admitted.in_packs = admitted.row_wise and model.is_row_wise(self._setting.feature_schema, rows)
+            admitted.in_packs = admitted.row_wise and model.is_row_wise(self._facts.feature_schema, rows)
 
     def of_altered(self, model: Model, altered: Floats) -> Floats:
         """Predictions for rows altered in one way (rows, columns) or several (rows, ways, columns).
@@ -136,12 +136,12 @@ class Predictions:
         What the model raises is raised: the function that altered the rows is halved then, and the model with it. Halving
         both would multiply what a failing row costs.
         """
-        admitted, schema = self._admitted[id(model)], self._setting.feature_schema
+        admitted, schema = self._admitted[id(model)], self._facts.feature_schema
         if altered.ndim == 2:
             return model.predict(schema, altered) if admitted.row_wise else self._row_by_row(model, altered)
         rows, ways, columns = altered.shape
         outputs = np.empty((rows, ways))
-        packed = rows == self._setting.block_rows and admitted.in_packs
+        packed = rows == self._facts.block_rows and admitted.in_packs
         whole = ways - ways % WAYS_AT_ONCE if packed else 0
         for start in range(0, whole, WAYS_AT_ONCE):
             pack = slice(start, start + WAYS_AT_ONCE)

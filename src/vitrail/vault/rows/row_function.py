@@ -31,7 +31,7 @@ from ...errors import ImpureFunction, InvalidInput, VitrailError
 from ...model import Model, is_row_wise
 from ...nothing_escapes import attempt, hushed, stop_if_interrupted
 from ...progress import progress
-from ..setting import Setting, padded
+from ..public_facts import PublicFacts, padded
 from .block import Arrays, Block, among_fillers, salvaged
 from .predictions import Predictions
 from .sources import RowSource
@@ -69,7 +69,7 @@ class RowFunction:
 
 
 def evaluate(
-    function: RowFunction, raw: Floats, setting: Setting, predictions: Predictions, block_index: int | None
+    function: RowFunction, raw: Floats, facts: PublicFacts, predictions: Predictions, block_index: int | None
 ) -> Arrays:
     """Run on private rows: never raises for what a row does, and NaN stands for a row that failed."""
     asked: dict[int, Floats] = {}
@@ -79,7 +79,7 @@ def evaluate(
         def predict(model: Model, values: Floats) -> Floats:
             """What is known is not asked again, nor what a filler gets: it would give the same bits, slowly."""
             if id(model) not in asked:
-                own = values if part == everything else Block(raw, setting, predictions.of_altered).values
+                own = values if part == everything else Block(raw, facts, predictions.of_altered).values
                 asked[id(model)] = predictions.of(model, own, block_index)
             if part == everything:
                 return asked[id(model)].copy()  # the function may work in place
@@ -87,7 +87,7 @@ def evaluate(
             outputs[part] = asked[id(model)][part]
             return outputs
 
-        block = Block(among_fillers(raw, part, setting.schema.filler()), setting, predict, predictions.of_altered)
+        block = Block(among_fillers(raw, part, facts.schema.filler()), facts, predict, predictions.of_altered)
         return attempt(lambda: function(block), None)
 
     with np.errstate(all="ignore"):
@@ -104,8 +104,8 @@ def hashed_rows(rows: Floats) -> Floats:
     return np.asarray((hashes >> np.uint64(11)) * 2.0**-53, dtype=np.float64)
 
 
-def probe(function: RowFunction, setting: Setting, predictions: Predictions) -> int:
-    """Look at the function on public rows; return the block shape it may be called with: ``setting.block_rows`` or 1.
+def probe(function: RowFunction, facts: PublicFacts, predictions: Predictions) -> int:
+    """Look at the function on public rows; return the block shape it may be called with: ``facts.block_rows`` or 1.
 
     Raises InvalidInput when it fails on public rows or returns the wrong shape, ImpureFunction when it is no function.
 
@@ -133,7 +133,7 @@ def probe(function: RowFunction, setting: Setting, predictions: Predictions) -> 
 
     def flat(raw: Floats) -> Floats:
         try:
-            parts = function(Block(raw, setting, predict_public, stand_in))
+            parts = function(Block(raw, facts, predict_public, stand_in))
         except VitrailError:
             raise
         except Exception as error:
@@ -143,9 +143,9 @@ def probe(function: RowFunction, setting: Setting, predictions: Predictions) -> 
             ) from error
         return np.concatenate([part.reshape(len(raw), -1) for part in parts], axis=1)
 
-    if is_row_wise(flat, setting.schema, setting.block_rows):
-        return setting.block_rows
-    if not is_row_wise(flat, setting.schema, 1):
+    if is_row_wise(flat, facts.schema, facts.block_rows):
+        return facts.block_rows
+    if not is_row_wise(flat, facts.schema, 1):
         raise ImpureFunction(
             f"{function.label} gave two answers for the same public row; it must be a function of its row alone "
             "(no randomness, no memory of other rows). Nothing was charged"
@@ -171,7 +171,7 @@ class RowPass:
     """The rows of one dataset, ready to be summed over. Lives inside the vault only."""
 
     source: RowSource
-    setting: Setting
+    facts: PublicFacts
     predictions: Predictions
 
     def fold(
@@ -191,14 +191,14 @@ class RowPass:
 
         def work(job: _Piece) -> Partial:
             index, raw, valid = job
-            arrays = evaluate(function, raw, self.setting, self.predictions, index)
+            arrays = evaluate(function, raw, self.facts, self.predictions, index)
             with np.errstate(all="ignore"):
                 return reduce(arrays, valid)
 
         def walk() -> None:
-            threads = self.setting.threads
+            threads = self.facts.threads
             self.predictions.follow(self.source.state())
-            with progress(label, self.setting.n_rows_public) as advance:
+            with progress(label, self.facts.n_rows_public) as advance:
                 for partial in in_order(work, self._jobs(block_rows), threads, ahead=2 * threads):
                     add(partial)
                     advance(block_rows)
@@ -216,14 +216,14 @@ class RowPass:
 
     def _jobs(self, block_rows: int) -> Iterator[_Piece]:
         for index, chunk in enumerate(self.source.chunks(block_rows)):
-            raw, valid = padded(chunk, self.setting, block_rows)
+            raw, valid = padded(chunk, self.facts, block_rows)
             yield index if self.source.keeps_order else None, raw, valid
 
 
-def counted_rows(source: RowSource, setting: Setting) -> Iterator[Floats]:
+def counted_rows(source: RowSource, facts: PublicFacts) -> Iterator[Floats]:
     """The rows that count by the schema's policy, complete. Each row decides by its own values whether it is left out."""
     for chunk in source.chunks(4096):
-        complete, valid = setting.schema.complete(chunk)
+        complete, valid = facts.schema.complete(chunk)
         yield complete[valid]
 
 

@@ -1,17 +1,17 @@
 """Choosing among training runs on private rows: all the looks are one fixed block, charged before a row is read.
 
-*What happens.* Every row tosses a coin of its own: it is a training row, or, with probability ``JUDGING_SHARE``, a
-judging row. All k runs train on the training rows, with the same noise, sampling rate and number of steps. Then one of
-them is drawn by the exponential mechanism on how many judging rows each gets right. Only its number is released.
+*What happens.* Every row tosses a coin of its own: it is a training row, or, with probability ``HELD_OUT_SHARE``, a
+held_out row. All k runs train on the training rows, with the same noise, sampling rate and number of steps. Then one of
+them is drawn by the exponential mechanism on how many held_out rows each gets right. Only its number is released.
 
-*What a row does.* A judging row moves each count by 0 or 1. Added or removed, it moves all of them one way, so P(j) ~
+*What a row does.* A held_out row moves each count by 0 or 1. Added or removed, it moves all of them one way, so P(j) ~
 exp(epsilon count_j) is epsilon-DP: the weight of j and the sum of the weights both change by a factor between 1 and
 e^epsilon. Exchanged for another (replace-one), it moves them by -1, 0 or 1, and P(j) ~ exp(epsilon count_j / 2) is. A
 training row enters k times as many Poisson-sampled Gaussian sums as one run has, priced as one block of k times the
 steps (noise grows with sqrt(k), not k), and the choice is a function of their result and of other rows.
 
 *Why the two do not add up.* Fix a row and everybody's coins. If it is a training row, the choice is (epsilon, delta)-DP
-in it by the price of the block; if a judging row, the runs do not depend on it, and the choice is epsilon-DP. A row's
+in it by the price of the block; if a held_out row, the runs do not depend on it, and the choice is epsilon-DP. A row's
 coin knows nothing of the row, and mixing over it keeps (epsilon, delta). A row that is exchanged hands its coin on.
 Rows that the schema lets count zero are left out, each by its own values: such a row is a row that moves nothing.
 
@@ -44,7 +44,7 @@ from .plan import MapTraining, check_paid
 from .row_vectors import PublicMatrices, training_vectors
 from .run import TrainedMaps, on_device, train_maps
 
-JUDGING_SHARE = 0.2
+HELD_OUT_SHARE = 0.2
 ROWS_AT_ONCE = 1024
 
 
@@ -96,12 +96,12 @@ class MapChoice:
     @property
     def event(self) -> FixedBlock:
         """What the ledger records: the sums of all runs, as one block."""
-        one = self.runs[0]
-        return FixedBlock(self.epsilon, self.delta, one.noise_multiplier, one.sampling_rate, len(self.runs) * one.steps)
+        run = self.runs[0]
+        return FixedBlock(self.epsilon, self.delta, run.noise_multiplier, run.sampling_rate, len(self.runs) * run.steps)
 
     def describe(self) -> dict[str, JsonValue]:
         """The public parameters."""
-        return {"question": "map-choice", "judging_share": JUDGING_SHARE, "runs": [run.describe() for run in self.runs]}
+        return {"question": "map-choice", "held_out_share": HELD_OUT_SHARE, "runs": [run.describe() for run in self.runs]}
 
     def check_fits(self, n_features: int, neighbours: str) -> None:
         """Refuse what does not fit the data, or whose noise does not pay for its epsilon."""
@@ -138,10 +138,10 @@ def choose_run(
 ) -> int:
     """The number of the chosen run. The rows are read here; the caller has charged for it, or holds the rows anyway."""
     uniform = random_integer_below(1 << UNIFORM_BITS)
-    judging = bernoulli(JUDGING_SHARE, len(features))
-    rows = on_device(np.ascontiguousarray(features[~judging]), labels[~judging], device)
-    judged, truth = features[judging], labels[judging]
-    counts = [count_right(run, train_maps(run, *rows, advance=advance), judged, truth) for run in choice.runs]
+    held_out = bernoulli(HELD_OUT_SHARE, len(features))
+    rows = on_device(np.ascontiguousarray(features[~held_out]), labels[~held_out], device)
+    features_out, labels_out = features[held_out], labels[held_out]
+    counts = [count_right(run, train_maps(run, *rows, advance=advance), features_out, labels_out) for run in choice.runs]
     return drawn(np.cumsum(choice_weights(counts, choice.epsilon, neighbours)), uniform)
 
 

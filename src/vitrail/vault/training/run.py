@@ -48,9 +48,9 @@ from numpy.typing import NDArray
 from ..._types import Floats
 from ...errors import InvalidInput
 from ..noise.sampler import bernoulli, rounded_gaussian, rounded_gaussian_from
+from ..public_facts import PublicFacts
 from ..rows.row_function import counted_rows, in_order
 from ..rows.sources import RowSource
-from ..setting import Setting
 from .map_gradients import clipped_cells, row_coefficients, rows_that_stay_exact, summed_products
 from .plan import MapTraining
 from .row_vectors import Array, PublicMatrices, RunRows, TrainingRows, training_vectors
@@ -278,16 +278,16 @@ def check_device(device: object) -> str:
     return device
 
 
-def training_rows(source: RowSource, setting: Setting) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+def training_rows(source: RowSource, facts: PublicFacts) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Features and classes of private rows, for ``train_maps`` and nobody else.
 
     Rows that the schema lets count zero are left out: a row more or less is a row more or less here too.
     """
-    assert setting.target is not None
-    column = setting.schema.column_index(setting.target)
-    features, labels = [np.empty((0, setting.feature_schema.n_features), np.float32)], [np.empty(0, np.int64)]
-    for raw in counted_rows(source, setting):
-        encoded, _ = setting.feature_schema.features(np.ascontiguousarray(np.delete(raw, column, axis=1)))
+    assert facts.target is not None
+    column = facts.schema.column_index(facts.target)
+    features, labels = [np.empty((0, facts.feature_schema.n_features), np.float32)], [np.empty(0, np.int64)]
+    for raw in counted_rows(source, facts):
+        encoded, _ = facts.feature_schema.features(np.ascontiguousarray(np.delete(raw, column, axis=1)))
         features.append(encoded.astype(np.float32))
         labels.append(raw[:, column].astype(np.int64))
     return np.concatenate(features), np.concatenate(labels)

@@ -19,7 +19,7 @@ FEWEST_BLOCKS, BLOCK_MULTIPLE = 8, 64
 
 
 @dataclass(frozen=True)
-class Setting:
+class PublicFacts:
     """What everybody may know: the schema, the declared row count, the neighbour relation, the shape of a block."""
 
     schema: Schema
@@ -40,9 +40,9 @@ class Setting:
         return {"add-remove": 1, "replace-one": 2}[self.neighbours]
 
 
-def checked_setting(
+def checked_facts(
     schema: Schema, target: str | None, n_rows_public: int, neighbours: str, block_rows: int | None, threads: int
-) -> Setting:
+) -> PublicFacts:
     """The public facts, or an error that says what is wrong with them."""
     if not isinstance(schema, Schema):
         raise SchemaError(f"schema is {type(schema).__name__}; declare one: vt.Schema({{'age': vt.Numeric(0, 120), ...}})")
@@ -53,7 +53,7 @@ def checked_setting(
     count = _checks.whole("n_rows_public", n_rows_public, most=10**12, of="a PrivateData")
     rows = default_block_rows(count) if block_rows is None else _checks.whole("block_rows", block_rows, of="a PrivateData")
     at_once = _checks.whole("threads", threads, most=1024, of="a PrivateData")
-    return Setting(schema, target, count, check_neighbours(neighbours), rows, at_once)
+    return PublicFacts(schema, target, count, check_neighbours(neighbours), rows, at_once)
 
 
 def default_block_rows(n_rows_public: int) -> int:
@@ -71,7 +71,7 @@ def default_block_rows(n_rows_public: int) -> int:
     return min(LARGEST_BLOCK_ROWS, max(SMALLEST_BLOCK_ROWS, -(-rows // BLOCK_MULTIPLE) * BLOCK_MULTIPLE))
 
 
-def padded(raw: NDArray[np.float64], setting: Setting, rows: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+def padded(raw: NDArray[np.float64], facts: PublicFacts, rows: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Bring a chunk of rows to the constant shape: complete by the schema's policy, the rest filled with a public row.
 
     Returns
@@ -81,9 +81,9 @@ def padded(raw: NDArray[np.float64], setting: Setting, rows: int) -> tuple[NDArr
     valid : array (rows,) of bool
         Which rows are real and count.
     """
-    complete, counted = setting.schema.complete(raw)
+    complete, counted = facts.schema.complete(raw)
     missing = rows - len(complete)
     if not missing:
         return complete, counted
-    fillers = np.repeat(setting.schema.filler(), missing, axis=0)
+    fillers = np.repeat(facts.schema.filler(), missing, axis=0)
     return np.concatenate([complete, fillers]), np.pad(counted, (0, missing))
