@@ -267,7 +267,7 @@ class Attribution(Banded, stored_as="attribution/1", of="values"):
 
 
 def _numbered(column: Sequence[PlainValue]) -> Floats:
-    """The values of a column as numbers; where one is a text, their places among all of them in order."""
+    """The values of a column as numbers; where one is a text, their ranks among all of them."""
     if all(isinstance(value, int | float) for value in column):
         return np.array(column, dtype=np.float64)
     texts = list(map(str, column))

@@ -127,7 +127,7 @@ class Curve(Banded, stored_as="curve/1", of="y"):
         return np.asarray((self.upper - self.lower) / 2)
 
     def __call__(self, x: ArrayLike) -> Floats:
-        """The curve at other places: linear between numbers, flat beyond the ends; levels must be among its own."""
+        """The curve at other values: linear between numbers, flat beyond the ends; levels must be among its own."""
         if not self.categorical:
             points = np.asarray(x)
             if points.dtype.kind not in "biuf" or not np.isfinite(points).all():
@@ -203,7 +203,7 @@ class Surface(Banded, stored_as="surface/1", of="values"):
     >>> surface = vt.Surface(("age", "sex"), "partial dependence", (np.array([20.0, 60.0]), ("f", "m")),
     ...     np.array([[0.1, 0.2], [0.3, 0.5]]), vt.Guarantee.of_mu(0.2, 1e-6), vt.Cost.of_mu(0.2), std=np.full((2, 2), 0.01))
     >>> surface
-    Surface(partial dependence of age and sex, 2 x 2 places, epsilon=0.8342 at delta=1e-06, bands not calibrated)
+    Surface(partial dependence of age and sex, 2 x 2 grid points, epsilon=0.8342 at delta=1e-06, bands not calibrated)
     >>> float(surface.upper[1, 1].round(3)), vt.Surface.from_json(surface.to_json()).sides[1]
     (0.52, ('f', 'm'))
     """

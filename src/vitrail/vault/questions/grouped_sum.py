@@ -13,7 +13,7 @@ two rankings are never further apart than ``largest_distance``, far less than th
 to the grid, which moves each coordinate of either ranking by at most half a cell: g sqrt(k) is added.
 
 A group says scores; the vault itself turns them into points, so it need not trust the group for anything. The highest score
-gets w_1, the next w_2, down to w_M (w falling, public); equal scores share the mean of their places' points, which is the
+gets w_1, the next w_2, down to w_M (w falling, public); equal scores share the mean of their ranks' points, which is the
 mean over all ways to break the tie. So whatever a group says, its points lie in the convex hull of the permutations of w,
 and so does what a failing or empty group says, the mean of w everywhere. The distance of two points of a convex hull is
 largest between two of its corners:
@@ -23,7 +23,7 @@ largest between two of its corners:
 and the last sum is smallest where p reverses the order (rearrangement inequality). That is D^2 = sum_i (w_i - w_(M+1-i))^2:
 exact, and reached by a group whose order turns round, under either neighbour relation. For Borda's points M-1, ..., 0: D^2
 = sum (M+1-2i)^2 = M(M^2-1)/3, and the same permutation has the largest L1 distance, sum |M+1-2i| = floor(M^2/2). Where only
-the first k <= M/2 places get points (k, k-1, ..., 1, 0, ...): D^2 = 2 (1 + 4 + ... + k^2) = k(k+1)(2k+1)/3, whatever M is.
+the first k <= M/2 ranks get points (k, k-1, ..., 1, 0, ...): D^2 = 2 (1 + 4 + ... + k^2) = k(k+1)(2k+1)/3, whatever M is.
 Test: tests/explain/generic/test_ranking_bound.py.
 """
 

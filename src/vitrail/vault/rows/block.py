@@ -153,7 +153,7 @@ def _one_way_at_a_time(predict: Predict) -> Predict:
 def salvaged(rows: int, call: Callable[[slice], Arrays | None], row_shapes: Iterable[tuple[int, ...]]) -> Arrays:
     """What ``call`` returns for a whole block; where that fails, what it returns in halves, and NaN for failing rows.
 
-    ``call`` runs with only these rows of the block, at their places, and returns None when it fails. A part that fails is
+    ``call`` runs with only these rows of the block, at their positions, and returns None when it fails. A part that fails is
     halved until every part passed or is one row.
 
     Examples
@@ -181,7 +181,7 @@ def salvaged(rows: int, call: Callable[[slice], Arrays | None], row_shapes: Iter
 
 
 def among_fillers(rows: Floats, part: slice, filler: Floats) -> Floats:
-    """Some rows of a block at their places, the rest filled with a public row (1, columns)."""
+    """Some rows of a block at their positions, the rest filled with a public row (1, columns)."""
     if part == slice(0, len(rows)):
         return rows
     block = np.repeat(filler, len(rows), axis=0)
