@@ -109,15 +109,16 @@ def protocol(
     """The sound protocol over all queries: phis, cost, the history it leaves, and what each query got."""
     options, history = Adaptive(enhanced=enhanced), History(gradients.problem)
     rehearsal = Rehearsal(gradients, third.statistics, third.rows, rng)
-    found = []
+    entries = []
     for raw in third.raw:
 
-        def recipe(terms: Terms, point: np.ndarray = raw[None]) -> Recipe[list[Past]]:
+        def recipe(terms: Terms, point: np.ndarray = raw[None]) -> Recipe[tuple[History, list[Past]]]:
             return Stream(gradients, history, options).entries_recipe(point, terms)
 
-        found += rehearsal.run(recipe, mu)
-        history.take(found[-1])
-    return np.array([past.phi for past in found]), history.cost, history, found
+        _, (past,) = rehearsal.run(recipe, mu)
+        history.take(past)
+        entries.append(past)
+    return np.array([past.phi for past in entries]), history.cost, history, entries
 
 
 def per_query_statistics(

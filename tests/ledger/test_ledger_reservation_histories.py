@@ -41,9 +41,9 @@ class Conversations(RuleBasedStateMachine):
     def expect(self, action, *, analyst, cost, counted, part):
         """Do it; it must be refused exactly when the account or the cap does not hold it."""
         before = self.ledger.statement("adult")
-        place = None if part is None else part.place
-        fitting = fits(self.account().exposure(place), cost, BUDGET.capacity())
-        capped = analyst not in self.caps or fits(self.analyst(analyst).exposure(place), counted, self.caps[analyst])
+        key = None if part is None else part.key
+        fitting = fits(self.account().exposure(key), cost, BUDGET.capacity())
+        capped = analyst not in self.caps or fits(self.analyst(analyst).exposure(key), counted, self.caps[analyst])
         try:
             done = action()
         except BudgetExceeded as refused:
@@ -65,7 +65,7 @@ class Conversations(RuleBasedStateMachine):
         for part, cost in charges + [
             (held[0].part, held[which]) for held in self.held.values() if name in (None, held[0].analyst)
         ]:
-            spending.add(cost, None if part is None else part.place)
+            spending.add(cost, None if part is None else part.key)
         return spending
 
     @rule(analyst=ANALYSTS, epsilon=st.floats(0.1, 0.8))
@@ -204,7 +204,7 @@ class Conversations(RuleBasedStateMachine):
         statement = self.ledger.statement("adult")
         booked = Spending()
         for part, cost, _ in self.charges.values():
-            booked.add(cost, None if part is None else part.place)
+            booked.add(cost, None if part is None else part.key)
         assert booked.total <= statement.spent <= BUDGET.capacity()
         assert statement.spent == self.account().total
         assert statement.n_questions == len(self.charges)
@@ -221,7 +221,7 @@ class Conversations(RuleBasedStateMachine):
         self.holds()
         booked = Spending()
         for part, cost, _ in self.charges.values():
-            booked.add(cost, None if part is None else part.place)
+            booked.add(cost, None if part is None else part.key)
         assert self.ledger.statement("adult").spent == booked.total
         assert self.ledger.statement("adult").reservations == ()
         self.ledger.close()

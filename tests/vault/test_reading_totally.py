@@ -73,7 +73,7 @@ def test_a_text_that_is_no_utf8_matches_no_level_and_is_not_told_of(walk, tmp_pa
     audit = vt.audit.escapes(
         lambda odd: total(rows(odd), walk), b"unknown", {"latin": LATIN, "bytes": b"\xff\x00\xfe", "none": None}
     )
-    assert audit.found == ()
+    assert audit.escapes == ()
 
 
 @pytest.mark.parametrize("container", CONTAINERS)
@@ -127,7 +127,7 @@ def test_no_odd_value_is_heard_of_and_none_changes_another_row(walk, make, name)
 
     # With one column missing the last row does not count, whatever the other is.
     audit = vt.audit.escapes(lambda value: total(rows(value), walk), None, ODD)
-    assert audit.found == ()
+    assert audit.escapes == ()
 
 
 class Rude:
