@@ -33,6 +33,7 @@ lint: $(VENV)/.stamp-lint  ## formatting, style and types, changing nothing
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy --strict
+	$(BIN)/mypy --config-file benchmarks/mypy.ini benchmarks
 
 format: $(VENV)/.stamp-lint  ## format the code and mend what can be mended
 	$(BIN)/ruff format .

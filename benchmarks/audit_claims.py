@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 
@@ -36,7 +36,7 @@ class Breach:
     claimed: vt.Guarantee | float
     draws: int
     what: str
-    planted: Callable[[], object] | None = None
+    planted: Callable[[], AbstractContextManager[None]] | None = None
 
 
 def on_grid(values: np.ndarray) -> np.ndarray:
@@ -193,7 +193,7 @@ def betraying_ranking(model: object, rows: object) -> np.ndarray:
 def wrong_direction() -> Iterator[None]:
     """Points priced for a ranking that moves by one place, the last item to the top; the worst is its reversal."""
     real = grouped_sum.largest_distance
-    grouped_sum.largest_distance = lambda places: float(np.linalg.norm(np.asarray(places) - np.roll(np.asarray(places), 1)))
+    grouped_sum.largest_distance = lambda rank_points: float(np.linalg.norm(rank_points - np.roll(rank_points, 1)))
     try:
         yield
     finally:
@@ -224,9 +224,9 @@ BREACHES: dict[str, tuple[Callable[[int, int], Breach], int, int]] = {
 
 
 def breach_rows(quick: bool) -> list[dict[str, object]]:
-    found = []
-    for place, (make, full, few) in enumerate(BREACHES.values()):
-        breach = make(100 + place, few if quick else full)
+    rows: list[dict[str, object]] = []
+    for number, (make, full, few) in enumerate(BREACHES.values()):
+        breach = make(100 + number, few if quick else full)
         if breach.planted is None:
             audit = vt.audit.mechanism(
                 breach.run, breach.neighbours, breach.claimed, draws=breach.draws, confidence=CONFIDENCE
@@ -249,9 +249,9 @@ def breach_rows(quick: bool) -> list[dict[str, object]]:
             "draws",
             "confidence",
         )
-        found.append(row | {key: told[key] for key in keys})
+        rows.append({**row, **{key: told[key] for key in keys}})
         print(f"{breach.name}: {audit.summary()}", flush=True)
-    return found
+    return rows
 
 
 # --- sound mechanisms ----------------------------------------------------------------------------------------------

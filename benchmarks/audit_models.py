@@ -206,7 +206,10 @@ def reconstruction_rows(folder: Path, device: str, quick: bool) -> tuple[dict[st
                 {"data": "adult", "rows": size, "shown": k, "rank": audit.rank_bound, **plain(row.to_json())}
                 for row in audit.rows
             ]
-    how = {"synthetic": "N(0, 1), logistic regression, l2 0.01, at most 1 000 queries", "adult": "103 features, l2 0.001"}
+    how: dict[str, object] = {
+        "synthetic": "N(0, 1), logistic regression, l2 0.01, at most 1 000 queries",
+        "adult": "103 features, l2 0.001",
+    }
     return {"reconstruction_synthetic": best}, rows, how
 
 

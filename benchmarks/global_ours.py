@@ -121,13 +121,13 @@ def exact_effects(case: Case, plan: EffectsPlan) -> dict[str, np.ndarray]:
             rows = np.flatnonzero(step >= 0)
             if not len(rows):
                 continue
-            change = case.clipped(case.predict(case.altered(steps.name, values[step[rows] + 1], rows)))
-            change -= case.clipped(case.predict(case.altered(steps.name, values[step[rows]], rows)))
+            change = case.clipped(case.predict(case.altered(steps.axis.names[0], values[step[rows] + 1], rows)))
+            change -= case.clipped(case.predict(case.altered(steps.axis.names[0], values[step[rows]], rows)))
             sums += np.bincount(step[rows], change, minlength=len(steps))
             counts += np.bincount(step[rows], minlength=len(steps))
         effects = sums / np.maximum(counts, 1)
         curve = np.concatenate([[0.0], np.cumsum(effects)])
-        found[steps.name] = curve - np.interp(case.column(steps.name), *_sorted(values, curve)).mean()
+        found[steps.axis.names[0]] = curve - np.interp(case.column(steps.axis.names[0]), *_sorted(values, curve)).mean()
     return found
 
 

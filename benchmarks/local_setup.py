@@ -190,7 +190,7 @@ class Remembered:
         outputs = self._outputs[place]
         unknown = (self._rows[place] != raw).any(axis=1)
         if unknown.any():
-            outputs[unknown] = self._estimator.predict_proba(self._schema.features(raw[unknown])[0])[:, 1]
+            outputs[unknown] = self._estimator.predict_proba(self._schema.features(raw[unknown])[0])[:, 1]  # type: ignore[attr-defined]
         return outputs
 
 

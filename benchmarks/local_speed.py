@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics as stats
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,7 @@ def seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def forest_of_twenty(bench: Bench) -> tuple[np.ndarray, object, vt.Schema]:
+def forest_of_twenty(bench: Bench) -> tuple[np.ndarray, Any, vt.Schema]:
     """make_classification(20 000, 20) and a forest of 100 trees of depth 10; bounds are those of the made-up columns."""
     from sklearn.datasets import make_classification
     from sklearn.ensemble import RandomForestClassifier

@@ -21,6 +21,7 @@ import local_tables
 import locally_linear_tables
 import pane_tables
 import patel_tables
+import quotes_tables
 import tailoring_tables
 import vault_tables
 from page_marks import ROOT, BadMark, badly_set, unmarked, written
@@ -35,6 +36,7 @@ MAKERS = (
     locally_linear_tables,
     pane_tables,
     patel_tables,
+    quotes_tables,
     tailoring_tables,
     vault_tables,
 )

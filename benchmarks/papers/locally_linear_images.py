@@ -18,12 +18,13 @@ import math
 import multiprocessing
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import vitrail as vt
 from vitrail.maps.settings import plan_training
-from vitrail.vault import MapTraining, map_scores, noise_for, run_epsilon, train_maps
+from vitrail.vault import MapTraining, TrainedMaps, map_scores, noise_for, run_epsilon, train_maps
 
 DELTA = 1e-5
 SEEDS = 5
@@ -125,7 +126,7 @@ class Work:
         with np.load(images) as file:
             self.data = {key: file[key] for key in file.files}
         self.device = "cuda" if torch.cuda.is_available() else "cpu"
-        self.gpu: dict[str, object] = {}
+        self.gpu: dict[str, Any] = {}
         for dataset in ("mnist", "fashion"):
             for end in ("x", "xt"):
                 self.gpu[f"{dataset}_{end}"] = torch.tensor(self.data[f"{dataset}_{end}"], device=self.device).float() / 255
@@ -152,7 +153,7 @@ class Work:
         said = map_scores(x, maps, biases, beta).scores.argmax(1)
         return float((said == self.gpu[f"{dataset}_yt"]).float().mean())
 
-    def ours(self, part: str, dataset: str, epsilon: float, seed: int, **changes: object) -> vt.LocallyLinearClassifier:
+    def ours(self, part: str, dataset: str, epsilon: float, seed: int, **changes: object) -> TrainedMaps:
         clf = model(dataset, epsilon, **changes)
         training = plan_training(clf, 784, 10, 60_000)
         found = train_maps(training, self.gpu[f"{dataset}_x"], self.gpu[f"{dataset}_y"])

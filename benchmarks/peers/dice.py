@@ -13,6 +13,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -126,7 +127,7 @@ def _types(schema: vt.Schema) -> dict[str, object]:
     return {name: "int64" if isinstance(column, vt.Numeric) else object for name, column in schema.items()}
 
 
-def _data(schema: vt.Schema, rows: pd.DataFrame, predictor: Predictor) -> object:
+def _data(schema: vt.Schema, rows: pd.DataFrame, predictor: Predictor) -> Any:
     import dice_ml
 
     numbers = [name for name, column in schema.items() if isinstance(column, vt.Numeric)]
