@@ -144,10 +144,10 @@ def _behind_the_door(work: Callable[[], Result], otherwise: VitrailError | None)
 
 
 def _public_form(error: BaseException, otherwise: VitrailError) -> VitrailError:
-    said = error if isinstance(error, type(otherwise)) else otherwise
-    said.__cause__ = said.__context__ = said.__traceback__ = None
-    said.__dict__.pop("__notes__", None)
-    return said
+    raised = error if isinstance(error, type(otherwise)) else otherwise
+    raised.__cause__ = raised.__context__ = raised.__traceback__ = None
+    raised.__dict__.pop("__notes__", None)
+    return raised
 
 
 _DESCRIPTORS = (1, 2)
@@ -284,10 +284,10 @@ class Interrupts:
 
     def ended_it(self) -> bool:
         """Whether the user interrupted this thread's work that has just ended; said once."""
-        said = self.left and in_main_thread()
-        if said:
+        is_left = self.left and in_main_thread()
+        if is_left:
             self.left = False
-        return said
+        return is_left
 
 
 INTERRUPTS = Interrupts()

@@ -186,8 +186,8 @@ def learned_scores(
         hidden=(64, 32), activation="relu", epochs=epochs, batch_size=64, weight_decay=1e-3, n_classes=2, seed=seed,
         device=device,
     )  # fmt: skip
-    told = logarithm(votes(recipe, known, labels, features_of(asked), balanced=True))
-    return np.asarray((told[:, :, 1] - told[:, :, 0]).mean(axis=0), dtype=np.float64)
+    log_votes = logarithm(votes(recipe, known, labels, features_of(asked), balanced=True))
+    return np.asarray((log_votes[:, :, 1] - log_votes[:, :, 0]).mean(axis=0), dtype=np.float64)
 
 
 # Likelihood ratios

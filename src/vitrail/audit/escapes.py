@@ -142,8 +142,8 @@ def escapes(ask: Callable[[Any], object], ordinary: object, odd: Mapping[str, ob
         heard = _listen(ask, rows)
         for channel in usual:
             if heard[channel] != usual[channel] and not (channel == "result" and heard["exception"]):
-                told = "; ".join(heard[channel]) or "silence, where ordinary rows are not silent"
-                escapes.append(Escape(str(case), channel, told[:SHOWN]))
+                difference = "; ".join(heard[channel]) or "silence, where ordinary rows are not silent"
+                escapes.append(Escape(str(case), channel, difference[:SHOWN]))
     return EscapeAudit(tuple(map(str, odd)), tuple(escapes))
 
 
@@ -212,8 +212,8 @@ def _to_hooks(ears: ExitStack, heard: Heard) -> None:
     threads, destructors = heard["thread"], heard["destructor"] = [], []
     ears.callback(setattr, threading, "excepthook", threading.excepthook)
     ears.callback(setattr, sys, "unraisablehook", sys.unraisablehook)
-    threading.excepthook = lambda told: threads.append(f"{told.exc_type.__name__}: {told.exc_value}")
-    sys.unraisablehook = lambda told: destructors.append(f"{told.exc_type.__name__}: {told.exc_value}")
+    threading.excepthook = lambda hook: threads.append(f"{hook.exc_type.__name__}: {hook.exc_value}")
+    sys.unraisablehook = lambda hook: destructors.append(f"{hook.exc_type.__name__}: {hook.exc_value}")
 
 
 def _to_outputs(ears: ExitStack, heard: Heard) -> None:

@@ -75,8 +75,8 @@ class Influence:
         """Influence of every training row on every point's loss at its predicted class: (points, rows)."""
         u = self.features(np.asarray(points, dtype=np.float64))
         p = _probabilities(u, self.weights)
-        said = np.eye(p.shape[1])[p.argmax(axis=1)] if p.shape[1] > 1 else (p > 0.5).astype(np.float64)
-        return np.asarray(_residuals(u, self.weights, said) @ self.solved)
+        predicted = np.eye(p.shape[1])[p.argmax(axis=1)] if p.shape[1] > 1 else (p > 0.5).astype(np.float64)
+        return np.asarray(_residuals(u, self.weights, predicted) @ self.solved)
 
     def shown(self, points: object) -> LabelArray:
         """Which rows are shown for each point: (points, k), the most influential first."""

@@ -47,8 +47,8 @@ class Record:
 
     def to_json(self) -> dict[str, JsonValue]:
         """The record as plain JSON values."""
-        told = [item.name for item in fields(self) if item.repr]  # type: ignore[arg-type]  # every subclass is a dataclass
-        return {name: as_json(getattr(self, name)) for name in (*told, *self.also_in_json)}
+        names = [item.name for item in fields(self) if item.repr]  # type: ignore[arg-type]  # every subclass is a dataclass
+        return {name: as_json(getattr(self, name)) for name in (*names, *self.also_in_json)}
 
 
 class Outcome(Record):

@@ -129,21 +129,21 @@ def extraction(
     answers, truth = _classes(predict, asked), _classes(predict, points)
     if len(np.unique(answers)) < 2:
         raise InvalidInput(f"the model puts all queries in one class ({answers[0]}); ask about points of several classes")
-    told = [(asked, answers)]
+    queries = [(asked, answers)]
     if counterfactuals is not None:
         nearest = nearest_points(counterfactuals, asked)
         across = nearest[np.isfinite(nearest).all(axis=1)]
-        told.append((across, _classes(predict, across)))
+        queries.append((across, _classes(predict, across)))
     if attributions is not None:
-        told += _steps(predict, attributions, asked, answers, step)
-    n_classes = int(max(truth.max(), *(classes.max() for _, classes in told))) + 1
+        queries += _steps(predict, attributions, asked, answers, step)
+    n_classes = int(max(truth.max(), *(classes.max() for _, classes in queries))) + 1
     recipe = replace(SURROGATE, n_classes=n_classes)
 
     def agreement(rows: Floats, classes: LabelArray) -> Interval:
-        said = votes(recipe, rows, classes, points).mean(axis=0).argmax(axis=1)
-        return rate(int(np.count_nonzero(said == truth)), len(truth), confidence)
+        predicted = votes(recipe, rows, classes, points).mean(axis=0).argmax(axis=1)
+        return rate(int(np.count_nonzero(predicted == truth)), len(truth), confidence)
 
-    rows, classes = (np.concatenate(pieces) for pieces in zip(*told, strict=True))
+    rows, classes = (np.concatenate(pieces) for pieces in zip(*queries, strict=True))
     return ExtractionAudit(
         agreement=agreement(rows, classes),
         agreement_without=agreement(asked, answers),
@@ -272,8 +272,8 @@ def attribute(
     )
 
     def guessed_rightly(view: Floats) -> Bools:
-        told = votes(recipe, view[training], classes[training], view[~training], balanced=True)
-        return np.asarray(told.mean(axis=0).argmax(axis=1) == truth, dtype=np.bool_)
+        votes_out = votes(recipe, view[training], classes[training], view[~training], balanced=True)
+        return np.asarray(votes_out.mean(axis=0).argmax(axis=1) == truth, dtype=np.bool_)
 
     right = {name: guessed_rightly(view) for name, view in views.items()}
     rows = []
@@ -291,8 +291,8 @@ def _excess(ours: Bools, theirs: Bools | None, truth: LabelArray, chance: float,
     value, variance = 0.0, 0.0
     names = np.unique(truth)
     for name in names:
-        mine = truth == name
-        gained = ours[mine].astype(np.float64) - (chance if theirs is None else theirs[mine].astype(np.float64))
+        of_group = truth == name
+        gained = ours[of_group].astype(np.float64) - (chance if theirs is None else theirs[of_group].astype(np.float64))
         value += float(gained.mean()) / len(names)
         # One person more on either side keeps the spread from being 0 where all agree.
         spread = float(np.concatenate([gained, [1.0, -1.0]]).var())

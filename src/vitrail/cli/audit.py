@@ -16,7 +16,7 @@ import typer
 
 from ..accounting.guarantee import Guarantee
 from ..errors import InvalidInput
-from . import declarations as told
+from . import declarations as options
 from .inputs import existing, imported
 from .printing import check_files, give, print_lines, print_note, print_table
 
@@ -45,11 +45,11 @@ app = typer.Typer(no_args_is_help=True, help="Attack explanations, or test a pri
 
 
 @app.command("membership")
-@told.command
+@options.command
 def membership(
     members: Annotated[Path, typer.Argument(metavar="MEMBERS", help="People in the training data: .csv, .parquet or .npy.")],
     nonmembers: Annotated[Path, typer.Argument(metavar="NONMEMBERS", help="Others of the same population, same columns.")],
-    output: told.OutputOptions,
+    output: options.OutputOptions,
     explain: Annotated[str | None, typer.Option("--explain", help=EXPLAIN_HELP)] = None,
     module: Annotated[
         str | None, typer.Option("--module", metavar="MODULE:NAME", help="A torch module that returns logits.")
@@ -101,7 +101,7 @@ def _print_attacks(outcome: MembershipAudit) -> None:
 
 
 @app.command("mechanism")
-@told.command
+@options.command
 def mechanism(
     function: Annotated[
         str, typer.Argument(metavar="MODULE:FUNCTION", help="run(dataset, draws) or run(dataset): outputs of the mechanism.")
@@ -110,7 +110,7 @@ def mechanism(
         str,
         typer.Option("--neighbours", metavar="MODULE:NAME", help="A pair of datasets, or a list of pairs to search among."),
     ],
-    output: told.OutputOptions,
+    output: options.OutputOptions,
     mu: Annotated[float | None, typer.Option("--mu", help="The claim, as mu of Gaussian differential privacy.")] = None,
     epsilon: Annotated[float | None, typer.Option("--epsilon", help="The claim, as epsilon at --delta.")] = None,
     delta: Annotated[float, typer.Option("--delta", help="Where an epsilon is claimed; 0 for pure privacy.")] = 0.0,
@@ -137,7 +137,7 @@ def mechanism(
         raise typer.Exit(EXIT_REFUTED)
 
 
-def _give(outcome: Audit | MembershipAudit, output: told.OutputOptions, show: Callable[[], None]) -> None:
+def _give(outcome: Audit | MembershipAudit, output: options.OutputOptions, show: Callable[[], None]) -> None:
     """The outcome on the screen in any case, and in files."""
     if output.files and not output.as_json:
         show()

@@ -13,7 +13,7 @@ from ..accounting import rounded_down, rounded_up
 from ..errors import InvalidInput
 from ..ledger import FILE_ENDINGS
 from ..results.codec import to_json
-from . import declarations as told
+from . import declarations as options
 from .inputs import one_account, open_existing_ledger
 from .printing import print_json, print_lines, print_table
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..ledger import Entry, ReservationLine, Statement
 
 
-def budget(ledger: told.LedgerToRead, account: told.OnlyAccount = None, as_json: told.Json = False) -> None:
+def budget(ledger: options.LedgerToRead, account: options.OnlyAccount = None, as_json: options.Json = False) -> None:
     """Show what was spent, what is left, and the bill."""
     statements = _statements(ledger, account)
     if as_json:
@@ -71,12 +71,12 @@ def _statement_lines(statement: Statement) -> Iterator[str]:
 
 
 def verify(
-    ledger: told.LedgerToRead,
+    ledger: options.LedgerToRead,
     published: Annotated[
         list[str] | None,
         typer.Option("--head", metavar="ACCOUNT=DIGEST", help="A head that was published earlier; may be repeated."),
     ] = None,
-    as_json: told.Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Walk every chain, price every charge afresh, compare with the records outside; what does not hold is exit code 1."""
     heads = dict(_head(text) for text in published or ())
@@ -101,7 +101,7 @@ def verify(
 
 
 def backup(
-    ledger: told.LedgerToRead,
+    ledger: options.LedgerToRead,
     destination: Annotated[Path, typer.Argument(metavar="COPY.db", help="The file to write.")],
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file if it is there.")] = False,
 ) -> None:
@@ -131,7 +131,7 @@ ENTRY_COLUMNS: dict[str, Callable[[Entry], object]] = {
 }
 
 
-def entries(ledger: told.LedgerToRead, account: told.OnlyAccount = None, as_json: told.Json = False) -> None:
+def entries(ledger: options.LedgerToRead, account: options.OnlyAccount = None, as_json: options.Json = False) -> None:
     """List every entry: openings, caps, charges, releases, replays, reservations, and what analysts keep."""
     every = [entry for statement in _statements(ledger, account) for entry in statement.entries]
     if as_json:
@@ -155,7 +155,7 @@ RESERVATION_COLUMNS: dict[str, Callable[[ReservationLine], object]] = {
 }
 
 
-def reservations(ledger: told.LedgerToRead, account: told.OnlyAccount = None, as_json: told.Json = False) -> None:
+def reservations(ledger: options.LedgerToRead, account: options.OnlyAccount = None, as_json: options.Json = False) -> None:
     """List what recipes have reserved and not finished: whose, for what, and how much was booked against it."""
     statements = _statements(ledger, account)
     lines = [(statement.account, line) for statement in statements for line in statement.reservations]
@@ -169,9 +169,9 @@ def reservations(ledger: told.LedgerToRead, account: told.OnlyAccount = None, as
 
 
 def free(
-    ledger: told.LedgerToRead,
+    ledger: options.LedgerToRead,
     entry: Annotated[int, typer.Argument(metavar="ENTRY", help="Its number, as `vitrail ledger reservations` lists it.")],
-    account: told.OnlyAccount = None,
+    account: options.OnlyAccount = None,
 ) -> None:
     """Give back what a reservation has not booked, when its recipe died and will not be resumed.
 

@@ -21,7 +21,7 @@ from ..results import Attribution
 from ..results.counterfactuals import Counterfactuals
 from ..results.marginals import Marginals
 from ..schema import Level, Numeric, Schema
-from . import declarations as told
+from . import declarations as options
 from .answering import STILL_PAID, Order, fulfil, print_quote
 from .inputs import class_of, one_account, open_existing_ledger, points_of, weight_of
 from .printing import attribution_figure, check_writable, counterfactual_figure, print_lines, print_table, write_file
@@ -66,27 +66,27 @@ def _marginals_order(columns: list[str] | None, bins: int) -> Order[Marginals, M
     return Order("the report", lambda data: MarginalsExplainer(data, columns=columns, bins=bins), _itself, details=details)
 
 
-@told.command
+@options.command
 def marginals(
-    data: told.DataOptions,
-    price: told.PriceOptions,
-    output: told.OutputOptions,
-    columns: told.Columns = None,
-    bins: told.Bins = 20,
+    data: options.DataOptions,
+    price: options.PriceOptions,
+    output: options.OutputOptions,
+    columns: options.Columns = None,
+    bins: options.Bins = 20,
 ) -> None:
     """Ask for the private histogram of every column."""
     fulfil(_marginals_order(columns, bins), data, price, output)
 
 
-@told.command
+@options.command
 def quote(
-    public: told.PublicOptions,
-    price: told.PriceOptions,
-    columns: told.Columns = None,
-    bins: told.Bins = 20,
+    public: options.PublicOptions,
+    price: options.PriceOptions,
+    columns: options.Columns = None,
+    bins: options.Bins = 20,
     ledger: Annotated[str | None, typer.Option("--ledger", help="Also say whether it fits an account there.")] = None,
-    account: told.OnlyAccount = None,
-    as_json: told.Json = False,
+    account: options.OnlyAccount = None,
+    as_json: options.Json = False,
 ) -> None:
     """Say what marginals would cost and how wide their noise bands would be. Needs no data and charges nothing."""
     if ledger is None and account is not None:
@@ -98,13 +98,13 @@ def quote(
         public = _agreed(public, known)
     price.check(public.delta_or_default)
     schema, order = public.read_schema(), _marginals_order(columns, bins)
-    nobody = told.DataOptions(**vars(public), data=Path("quote"))
+    nobody = options.DataOptions(**vars(public), data=Path("quote"))
     budget = Budget(price.epsilon or 1.0, public.delta_or_default) if known is None else known.budget
     explainer = order.explainer(nobody.private_data({column: [] for column in schema}, schema, budget, "memory"))
     print_quote(order, explainer, nobody, price, known, as_json=as_json)
 
 
-def _agreed(public: told.PublicOptions, known: Statement) -> told.PublicOptions:
+def _agreed(public: options.PublicOptions, known: Statement) -> options.PublicOptions:
     """The options with the account's delta and neighbours; an option that says otherwise is refused."""
     fixed = known.budget.delta, known.neighbours
     for option, given, value in zip(("--delta", "--neighbours"), (public.delta, public.neighbours), fixed, strict=True):
@@ -150,13 +150,13 @@ WeightName = Annotated[
 ]
 
 
-@told.command
+@options.command
 def ask(
-    data: told.DataOptions,
-    model: told.ModelOptions,
-    price: told.PriceOptions,
-    output: told.OutputOptions,
-    point: told.Point,
+    data: options.DataOptions,
+    model: options.ModelOptions,
+    price: options.PriceOptions,
+    output: options.OutputOptions,
+    point: options.Point,
     method: Method = "auto",
     weight: WeightName = None,
 ) -> None:
@@ -192,14 +192,14 @@ def ask(
 # --- what would have changed it ------------------------------------------------------------------------------------------
 
 
-@told.command
+@options.command
 def counterfactual(
-    data: told.DataOptions,
-    model: told.ModelOptions,
-    price: told.PriceOptions,
-    output: told.OutputOptions,
-    point: told.Point,
-    desired: told.Desired = "opposite",
+    data: options.DataOptions,
+    model: options.ModelOptions,
+    price: options.PriceOptions,
+    output: options.OutputOptions,
+    point: options.Point,
+    desired: options.Desired = "opposite",
     total: Annotated[int, typer.Option("--total", help="How many different answers for each person.")] = 1,
     vary: Annotated[
         list[str] | None,
@@ -270,20 +270,20 @@ def _ranges(schema: Schema, permit: Sequence[str]) -> dict[str, Sequence[Level]]
 # --- whole models --------------------------------------------------------------------------------------------------------
 
 
-@told.command
+@options.command
 def report(
-    data: told.DataOptions,
-    model: told.ModelOptions,
-    price: told.PriceOptions,
-    output: told.OutputOptions,
-    columns: told.Columns = None,
+    data: options.DataOptions,
+    model: options.ModelOptions,
+    price: options.PriceOptions,
+    output: options.OutputOptions,
+    columns: options.Columns = None,
     parts: Annotated[
         list[str] | None,
         typer.Option(
             "--parts", metavar="PART", help="pdp, ale, importance or shap; may be repeated. All but shap if not given."
         ),
     ] = None,
-    loss: told.Loss = "squared",
+    loss: options.Loss = "squared",
     sampling_rate: Annotated[
         float, typer.Option("--sampling-rate", help="Below 1: look at a random share of the rows, faster and noisier.")
     ] = 1.0,
@@ -307,12 +307,12 @@ def report(
     fulfil(Order("the report", explainer, _itself, chosen.name), data, price, output)
 
 
-@told.command
+@options.command
 def release(
-    data: told.DataOptions,
-    model: told.ModelOptions,
-    price: told.PriceOptions,
-    output: told.OutputOptions,
+    data: options.DataOptions,
+    model: options.ModelOptions,
+    price: options.PriceOptions,
+    output: options.OutputOptions,
     parts: Annotated[
         list[str] | None,
         typer.Option(
@@ -331,7 +331,7 @@ def release(
     threshold: Annotated[
         float | None, typer.Option("--threshold", help="From which output on a row is of class 1, for counterfactuals.")
     ] = None,
-    loss: told.Loss = "squared",
+    loss: options.Loss = "squared",
     embed_model: Annotated[
         bool, typer.Option("--embed-model", help="Write the model into the pane too (ONNX models only).")
     ] = False,

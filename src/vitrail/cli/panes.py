@@ -10,7 +10,7 @@ import typer
 from .._checks import choice
 from ..errors import InvalidInput
 from ..schema import Numeric, Schema
-from . import declarations as told
+from . import declarations as options
 from .answering import with_notes
 from .inputs import class_of, existing, points_of
 from .printing import check_files, content_of, give, print_json, print_lines, print_person, print_report, print_table
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..pane.pane import Pane
 
 
-def show(pane: told.PaneFile, as_json: told.Json = False) -> None:
+def show(pane: options.PaneFile, as_json: options.Json = False) -> None:
     """Say what a pane promises, what it cost, what is inside, and how accurate to expect it. Free."""
     opened = _load(pane)
     if as_json:
@@ -46,8 +46,8 @@ def show(pane: told.PaneFile, as_json: told.Json = False) -> None:
         print_lines(f"Parts of a later version, kept as they are: {', '.join(opened.unknown_parts)}.")
 
 
-@told.command
-def report_pane(pane: told.PaneFile, output: told.OutputOptions) -> None:
+@options.command
+def report_pane(pane: options.PaneFile, output: options.OutputOptions) -> None:
     """Write the page of the model from a pane: importance, curves, histograms, promise and price. Free."""
     check_files(output.files, "the report")
     opened = _load(pane)
@@ -55,14 +55,14 @@ def report_pane(pane: told.PaneFile, output: told.OutputOptions) -> None:
     give(output, "the report", report.to_json(), lambda: print_report(report), {".html": opened.to_html})
 
 
-@told.command
+@options.command
 def explain(
-    pane: told.PaneFile,
+    pane: options.PaneFile,
     person: Annotated[
         str, typer.Argument(metavar="PERSON", help="A .json or .csv file with one person, JSON text, or - for stdin.")
     ],
-    reading: told.ReadingOptions,
-    output: told.OutputOptions,
+    reading: options.ReadingOptions,
+    output: options.OutputOptions,
     model: Annotated[
         str | None,
         typer.Option(
@@ -72,7 +72,7 @@ def explain(
             "Without it there are curves and contributions, and no counterfactuals.",
         ),
     ] = None,
-    desired: told.Desired = "opposite",
+    desired: options.Desired = "opposite",
     count: Annotated[int, typer.Option("--count", min=1, max=20, help="How many counterfactuals.")] = 3,
     method: Annotated[str, typer.Option("--method", help="Of contributions: auto, moments or rows.")] = "auto",
     bands: Annotated[bool, typer.Option("--bands/--no-bands", help="Noise bands, which take a few seconds.")] = True,
@@ -89,7 +89,7 @@ def explain(
     give(output, "the explanation", explained.to_json(), lambda: print_person(explained), {".html": explained.to_html})
 
 
-def _model(text: str | None, reading: told.ReadingOptions) -> Model | str | Path | None:
+def _model(text: str | None, reading: options.ReadingOptions) -> Model | str | Path | None:
     """The model as Pane.load takes it: an ONNX file is read as the pane says, unless options say otherwise."""
     if text is None or text == "embedded":
         if reading.given:

@@ -285,8 +285,8 @@ class EffectsSummand:
         for index, (intervals, offset, size) in enumerate(zip(columns, self.plan.offsets, self.plan.sizes, strict=True)):
             below, above = outputs[:, 2 * index], outputs[:, 2 * index + 1]
             changes = [own - below, above - own] if intervals.categorical else [above - below, own - own]
-            told, group = groups[:, index] >= 0, np.maximum(groups[:, index], 0)
-            effects[:, index] = np.where(told, (np.stack(changes, axis=1) - offset[group]) / size[group], 0.0)
+            has_group, group = groups[:, index] >= 0, np.maximum(groups[:, index], 0)
+            effects[:, index] = np.where(has_group, (np.stack(changes, axis=1) - offset[group]) / size[group], 0.0)
         return effects, groups
 
     def contributions(self, block: Block) -> Floats:

@@ -91,8 +91,8 @@ class HighWater:
     @classmethod
     def from_json(cls, fields: JsonValue) -> HighWater:
         """The record that ``to_json`` wrote, or :class:`LedgerCorrupted`."""
-        told = {name: type(value) for name, value in fields.items()} if isinstance(fields, dict) else {}
-        if not isinstance(fields, dict) or told != _FIELDS or fields["format"] != FORMAT:
+        kinds = {name: type(value) for name, value in fields.items()} if isinstance(fields, dict) else {}
+        if not isinstance(fields, dict) or kinds != _FIELDS or fields["format"] != FORMAT:
             raise LedgerCorrupted("it is no record of an account")
         values: dict[str, Any] = {name: value for name, value in fields.items() if name != "format"}
         return cls(**{**values, "spent": cost_from_json(fields["spent"]), "data": tuple(map(str, values["data"]))})

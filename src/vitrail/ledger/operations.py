@@ -240,9 +240,9 @@ def again(
     charged = _charged_before(book, earlier, part)
     if stored is None and not price(event) <= charged.cost:
         raise _other_question(charged, f"a question that was charged {charged.cost}; now it comes at {price(event)}")
-    told = event_to_json(event)
-    if stored is not None and not as_stored and canonical_json(charged.body["event"]) != canonical_json(told):
-        raise _other_question(charged, f"a question with the event {charged.body['event']}; now it comes with {told}")
+    event_json = event_to_json(event)
+    if stored is not None and not as_stored and canonical_json(charged.body["event"]) != canonical_json(event_json):
+        raise _other_question(charged, f"a question with the event {charged.body['event']}; now it comes with {event_json}")
     seen = counts_for(book, earlier, analyst)
     counted = Cost() if seen else charged.cost
     body: dict[str, JsonValue] = {"analyst": analyst, "of": charged.seq, "counted": cost_to_json(counted)}

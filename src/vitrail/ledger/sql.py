@@ -457,8 +457,8 @@ class SqlLedger:
             if opening is None and row.seq == 1:
                 opening = self._openings[account] = row.head
             if opening is not None:  # else the first entry was removed, which verify names
-                told = row.account, opening, row.seq, row.head, row.spent, row.budget.question_delta
-                self._marks.keep(HighWater(*told, self._database.address, () if data is None else (data,)))
+                state = row.account, opening, row.seq, row.head, row.spent, row.budget.question_delta
+                self._marks.keep(HighWater(*state, self._database.address, () if data is None else (data,)))
 
     def _refuse_older_copy(self, book: Book, mark: HighWater) -> None:
         refuse_older_copy(book, mark, self._database.where, self._marks.file(mark.opening))

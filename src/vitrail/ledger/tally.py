@@ -191,9 +191,9 @@ class Tally:
         self.spending.take_back(held.held, _key_of(held.part))
         self.analysts[held.analyst].spending.take_back(held.held_of_cap, _key_of(held.part))
         self.reservations[held.reserved_seq] = replace(held, held=Cost(), held_of_cap=Cost(), state=state)
-        told = cost_from_json(entry.body["cost"]), cost_from_json(entry.body["counted"])
-        if told != (held.held, held.held_of_cap):
-            raise LedgerCorrupted(f"it gives back {told}, and reservation {of} held {(held.held, held.held_of_cap)}")
+        given_back = cost_from_json(entry.body["cost"]), cost_from_json(entry.body["counted"])
+        if given_back != (held.held, held.held_of_cap):
+            raise LedgerCorrupted(f"it gives back {given_back}, and reservation {of} held {(held.held, held.held_of_cap)}")
 
     _freed = _finished
 

@@ -117,23 +117,23 @@ def _compare_totals(book: Book, tally: Tally) -> None:
             f"{' with another digest' if row.seq == tally.seq else ''}. Entries at its end were removed, added or changed."
         )
     for name in ("budget", "neighbours", "capacity", "spent", "n_questions"):
-        kept, told = getattr(row, name), getattr(tally, name)
-        if kept != told:
-            tally.problems.append(f"The {name} of account {tally.account!r} is kept as {kept}; its entries say {told}.")
+        kept, counted = getattr(row, name), getattr(tally, name)
+        if kept != counted:
+            tally.problems.append(f"The {name} of account {tally.account!r} is kept as {kept}; its entries say {counted}.")
 
 
 def _compare_rows(book: Book, tally: Tally) -> None:
     """Check the analysts' and parts' totals, the reservations and the look-ups against the chain."""
     for kind, rows in tally.rows().items():
         keys = [column.name for column in TABLES[kind].primary_key]
-        kept, told = (
+        kept, counted = (
             {tuple(str(getattr(row, key)) for key in keys): row for row in every}
             for every in (book.rows(kind, account=tally.account), rows)
         )
         tally.problems += [
-            f"{_what(kept.get(key) or told[key])} is kept as {kept.get(key)}; its entries say {told.get(key)}."
-            for key in sorted(kept.keys() | told.keys())
-            if kept.get(key) != told.get(key)
+            f"{_what(kept.get(key) or counted[key])} is kept as {kept.get(key)}; its entries say {counted.get(key)}."
+            for key in sorted(kept.keys() | counted.keys())
+            if kept.get(key) != counted.get(key)
         ]
 
 

@@ -52,13 +52,13 @@ def active_maps(
     model: LocallyLinearClassifier, features: Floats, class_number: int | None, top: int
 ) -> list[list[ActiveMap]]:
     """The heaviest maps of each point's class: that of this number, or the predicted one."""
-    said = weighed(model, features)
-    chosen = np.argmax(said.scores, axis=1) if class_number is None else np.full(len(features), class_number)
+    weighed_maps = weighed(model, features)
+    chosen = np.argmax(weighed_maps.scores, axis=1) if class_number is None else np.full(len(features), class_number)
     labels = model.classes_.tolist()
     return [
         [
-            ActiveMap(labels[k], int(j), float(said.shares[row, j, k]), float(said.responses[row, j, k]))
-            for j in np.argsort(-said.shares[row, :, k], kind="stable")[:top]
+            ActiveMap(labels[k], int(j), float(weighed_maps.shares[row, j, k]), float(weighed_maps.responses[row, j, k]))
+            for j in np.argsort(-weighed_maps.shares[row, :, k], kind="stable")[:top]
         ]
         for row, k in enumerate(chosen)
     ]
@@ -68,10 +68,10 @@ def local_explanation(
     model: LocallyLinearClassifier, features: Floats, shown: Mapping[str, NDArray[np.generic]], class_number: int | None
 ) -> Attribution:
     """Weighted average map times features, summed over the features of a column."""
-    said = weighed(model, features)
+    weighed_maps = weighed(model, features)
     rows = np.arange(len(features))
-    chosen = np.argmax(said.scores, axis=1) if class_number is None else np.full(len(features), class_number)
-    shares = said.shares[rows, :, chosen]  # (rows, M)
+    chosen = np.argmax(weighed_maps.scores, axis=1) if class_number is None else np.full(len(features), class_number)
+    shares = weighed_maps.shares[rows, :, chosen]  # (rows, M)
     average = np.einsum("nj,njp->np", shares, model.maps_[:, chosen].transpose(1, 0, 2))
     base = (shares * model.biases_[:, chosen].T).sum(axis=1)
     names, values = model._feature_names(), average * features
@@ -92,7 +92,7 @@ def local_explanation(
         base_values=base,
         columns=columns,
         points=plain_rows({name: shown[name] for name in columns}),
-        outputs=said.scores[rows, chosen],
+        outputs=weighed_maps.scores[rows, chosen],
         guarantee=model.guarantee_.promise,
         cost=Cost(),
         method="locally linear maps",
@@ -132,13 +132,13 @@ class MapPlots:
     def attribution(self, x: object, shape: tuple[int, int] | None = None, *, target: object = None, top: int = 3) -> Figure:
         """One input, its heaviest maps, their weighted average, and what each pixel or column contributed."""
         model = self.model
-        told = model.explain_local(x, target=target)
+        explanation = model.explain_local(x, target=target)
         active = model.active_maps(x, target=target, top=top)[0]
         k = int(np.flatnonzero(model.classes_ == active[0].label)[0])
         if shape is None and model.filters is not None:
             shape = model.filters.shape
         maps, weights = [model.maps_[used.number, k] for used in active], [used.weight for used in active]
-        return map_figure(told, maps, weights, str(active[0].label), shape=shape, footer=model.guarantee_.sentence)
+        return map_figure(explanation, maps, weights, str(active[0].label), shape=shape, footer=model.guarantee_.sentence)
 
 
 @dataclass(frozen=True, slots=True)

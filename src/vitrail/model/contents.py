@@ -78,10 +78,10 @@ def sketch(given: object) -> str:
     (True, False)
     """
     try:
-        told = repr(_told(given, {}))
+        description = repr(_told(given, {}))
     except Exception:  # an object that objects to being looked at, whatever it raises, is known by its class
-        told = repr((type(given).__module__, type(given).__qualname__))
-    return hashlib.sha256(told.encode()).hexdigest()
+        description = repr((type(given).__module__, type(given).__qualname__))
+    return hashlib.sha256(description.encode()).hexdigest()
 
 
 def _told(given: object, met: dict[int, object]) -> object:
@@ -124,8 +124,8 @@ def _told(given: object, met: dict[int, object]) -> object:
     if isinstance(given, type | types.ModuleType) or not callable(given):
         return kind  # whatever else a function reaches is no model, and not looked into
     called = [vars(base).get("__call__") for base in type(given).__mro__ if "__call__" in vars(base)]
-    told = called[0] if called and isinstance(called[0], types.FunctionType) else None
-    return kind, each((told, getattr(given, "__dict__", None)))
+    code = called[0] if called and isinstance(called[0], types.FunctionType) else None
+    return kind, each((code, getattr(given, "__dict__", None)))
 
 
 def _content_of(cell: types.CellType) -> object:

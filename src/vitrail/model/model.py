@@ -299,8 +299,8 @@ class Model:
             return digest
         outputs = self._probe_outputs(schema)
         steps = np.rint((outputs - self.lo) / self.width * FINGERPRINT_STEPS) + 0.0
-        said = np.nan_to_num(steps, nan=-1e300, posinf=1e300, neginf=-1e301).tobytes()
-        return self._hashed("vitrail function 1", self.predictor.sketch(), hashlib.sha256(said).hexdigest())
+        rounded = np.nan_to_num(steps, nan=-1e300, posinf=1e300, neginf=-1e301).tobytes()
+        return self._hashed("vitrail function 1", self.predictor.sketch(), hashlib.sha256(rounded).hexdigest())
 
     def identity(self, schema: Schema, key: str | None = None) -> str | None:
         """A name for this model in a question, by which a stored answer is found again; None where it has none.

@@ -258,10 +258,10 @@ def _onnx(content: bytes, made_for: MadeFor) -> Model:
 
 
 def _compare(model: Model, made_for: MadeFor, what: str) -> None:
-    mine = model.digest()
-    if made_for.digest is None or mine == made_for.digest:
+    digest_now = model.digest()
+    if made_for.digest is None or digest_now == made_for.digest:
         return
-    known = "is another model" if mine is not None else "has no content that could be compared with it"
+    known = "is another model" if digest_now is not None else "has no content that could be compared with it"
     warnings.warn(
         f"{what} was made with {made_for.name!r} (content {made_for.digest[:12]}), and {model.name!r} {known}: curves, "
         "importance and the local synopsis are about the former. Private rows are about no model, and serve both.",
@@ -311,17 +311,19 @@ def _synopsis_accuracy(synopsis: Synopsis) -> str:
 
 
 def _report_accuracy(report: Report) -> str:
-    said = []
+    accuracies = []
     for name, effects in (("partial dependence", report.pdp), ("accumulated effects", report.ale)):
         widths = [TWO_SIDED_95 * float(np.median(curve.std)) for curve in (effects or {}).values() if curve.std is not None]
         if effects is not None and widths:
             mark = weakest(curve.band_claim for curve in effects.values()).mark
-            said.append(f"{name} of {len(effects)} columns ± {float(np.median(widths)):.2g} ({mark})")
+            accuracies.append(f"{name} of {len(effects)} columns ± {float(np.median(widths)):.2g} ({mark})")
     if report.importance is not None:
         table = report.importance.frame()
         width = float(np.median(table["upper"].astype(float) - table["lower"].astype(float))) / 2
-        said.append(f"importance of {len(report.importance)} columns ± {width:.2g} ({report.importance.band_claim.mark})")
-    return "; ".join(said) + "; half-widths of bands, medians"
+        accuracies.append(
+            f"importance of {len(report.importance)} columns ± {width:.2g} ({report.importance.band_claim.mark})"
+        )
+    return "; ".join(accuracies) + "; half-widths of bands, medians"
 
 
 def _picture_accuracy(picture: ClassPicture) -> str:

@@ -91,7 +91,7 @@ def pane_content(pane: Pane) -> Content:
 def person_content(person: Person) -> Content:
     """The page of a person."""
     pane, e = person.pane, person.explanation
-    asked_model, said = pane.model is not None and e is not None, (person, e, person.counterfactuals)
+    asked_model, results = pane.model is not None and e is not None, (person, e, person.counterfactuals)
     content: dict[str, object] = {
         "label_lines": label_lines(pane),
         "dataset": pane.dataset,
@@ -102,7 +102,7 @@ def person_content(person: Person) -> Content:
         "kinds": " and ".join(sorted({standing.curve.kind for standing in person.standings})),
         "curves_claim": weakest(standing.curve.band_claim for standing in person.standings) if person.standings else None,
         "person": Table(("column", "value"), tuple((name, shown_text(value)) for name, value in person.point.items())),
-        "notes": tuple(dict.fromkeys(note for result in said if result is not None for note in result.notes)),
+        "notes": tuple(dict.fromkeys(note for result in results if result is not None for note in result.notes)),
     }
     return "person.html", content
 

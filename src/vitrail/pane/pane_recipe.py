@@ -241,8 +241,8 @@ def _ledger_lines(statement: Statement, last: int, cost: Cost) -> tuple[Line, ..
     costs = {entry.seq: entry.cost for entry in statement.entries if entry.seq in seen}
     if sum(costs.values(), Cost()) != cost:
         return ()
-    told = {line.seq: line for line in statement.bill().lines if line.seq in seen and line.paid}
-    return tuple(Line(seq, line.time_utc[:10], line.what, costs[seq], line.epsilon) for seq, line in sorted(told.items()))
+    paid = {line.seq: line for line in statement.bill().lines if line.seq in seen and line.paid}
+    return tuple(Line(seq, line.time_utc[:10], line.what, costs[seq], line.epsilon) for seq, line in sorted(paid.items()))
 
 
 class PaneOptions(TypedDict, total=False):

@@ -191,10 +191,10 @@ def array_of(content: bytes, what: str) -> NDArray[np.generic]:
     """
     length = int.from_bytes(content[8:10], "little")
     header, body = content[10 : 10 + length], content[10 + length :]
-    said = _HEADER.fullmatch(header)
-    if content[:8] != _MAGIC or said is None:
+    described = _HEADER.fullmatch(header)
+    if content[:8] != _MAGIC or described is None:
         raise DamagedFile(f"{what} is no array of float64, int64 or bool in C order, as numpy.save writes it")
-    dtype, shape = np.dtype(said[1].decode()), tuple(int(size) for size in re.findall(rb"\d+", said[2]))
+    dtype, shape = np.dtype(described[1].decode()), tuple(int(size) for size in re.findall(rb"\d+", described[2]))
     if math.prod(shape) * dtype.itemsize != len(body):
         raise DamagedFile(f"{what} says that its shape is {shape}, and has other bytes than that takes")
     array = np.frombuffer(body, dtype).reshape(shape)

@@ -93,8 +93,8 @@ def _checked(kind: type[T], value: JsonValue, members: Members, what: str) -> T:
         if spare := sorted(set(members.files) - members.used):
             raise Unfit(f"no field is stored in {spare[0]!r}")
     except Exception as error:  # the values may be anybody's: no content may raise anything else
-        said = str(error) if isinstance(error, Unfit | InvalidInput) else f"{type(error).__name__}: {error}"
-        raise DamagedFile(f"{what} cannot be read as {kind.__name__}: {said[:400]}") from error
+        reason = str(error) if isinstance(error, Unfit | InvalidInput) else f"{type(error).__name__}: {error}"
+        raise DamagedFile(f"{what} cannot be read as {kind.__name__}: {reason[:400]}") from error
     return made
 
 
@@ -208,13 +208,13 @@ def _read_union(kinds: tuple[Any, ...], value: JsonValue, members: Members, name
             value, others = value[LEVELS], [kind for kind in others if get_origin(kind) is not np.ndarray]
         elif isinstance(value, list) and not _all_floats(value):
             others = [kind for kind in others if get_origin(kind) is not np.ndarray]
-    said = Unfit(f"{name!r} is {str(value)[:60]!r}, which is none of the values that it may have")
+    unfit = Unfit(f"{name!r} is {str(value)[:60]!r}, which is none of the values that it may have")
     for kind in others:
         try:
             return _read(kind, value, members, name)
         except Unfit as error:
-            said = error
-    raise said
+            unfit = error
+    raise unfit
 
 
 def _read_array(kind: Any, value: JsonValue, members: Members, name: str) -> Any:

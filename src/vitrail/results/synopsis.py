@@ -265,9 +265,9 @@ class Synopsis(Stored, stored_as="synopsis/1"):
         )
 
     def _notes(self, bands: bool) -> tuple[str, ...]:
-        said = {NOTE_BANDS: bands, NOTE_SHRUNK: bands and self.shrinks, NOTE_NO_MODEL: self.model is None}
-        said[NOTE_TRAINING] = self.guarantee.protects == "training-data"
-        return tuple(note for note, holds in said.items() if holds)
+        notes = {NOTE_BANDS: bands, NOTE_SHRUNK: bands and self.shrinks, NOTE_NO_MODEL: self.model is None}
+        notes[NOTE_TRAINING] = self.guarantee.protects == "training-data"
+        return tuple(note for note, holds in notes.items() if holds)
 
     def statistics(self, points: object) -> tuple[Floats, Floats]:
         """(A, b) in x of every point, per declared row: with u = d, or u = (1, d) where the synopsis has an intercept."""

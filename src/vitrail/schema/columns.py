@@ -170,8 +170,8 @@ Column: TypeAlias = Numeric | Categorical
 def _shown(column: Column, *given: object) -> str:
     """What was given, and the options that are not the default."""
     options = ((field.name, field.default) for field in fields(column) if field.name in ("integer", "missing", "change"))
-    said = (f"{name}={getattr(column, name)!r}" for name, default in options if getattr(column, name) != default)
-    return f"{type(column).__name__}({', '.join((*map(repr, given), *said))})"
+    changed = (f"{name}={getattr(column, name)!r}" for name, default in options if getattr(column, name) != default)
+    return f"{type(column).__name__}({', '.join((*map(repr, given), *changed))})"
 
 
 def column_to_json(column: Column) -> dict[str, JsonValue]:

@@ -147,10 +147,10 @@ def highlighted_text(e: Attribution, words: str | Sequence[str] | None, absent: 
     contributions = {contribution.column: contribution for contribution in e.top(len(e.columns))}
     present = {name: contribution for name, contribution in contributions.items() if is_present(e.points[0][name])}
     lacking = [_word(contribution) for name, contribution in contributions.items() if name not in present]
-    told = tuple(word for word in lacking if word.colored)[:absent]
+    named = tuple(word for word in lacking if word.colored)[:absent]
     bands = f"grey: the {e.band_claim.band} includes 0; " if e.lower is not None else ""
     footer = f"{bands}red raises the output, blue lowers it"
-    return HighlightedText(_given_words(e.columns, present, words), heading, footer, told)
+    return HighlightedText(_given_words(e.columns, present, words), heading, footer, named)
 
 
 def _given_words(

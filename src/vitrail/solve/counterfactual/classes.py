@@ -97,8 +97,8 @@ class Classes:
         if not self.is_one_predictor:
             return np.stack([model.predict_points(schema, raw, batch=batch) for model in self.models], axis=1)
         batches = (raw[start : start + batch] for start in range(0, len(raw), batch))
-        told = (self.models[0].predict_together(self.models, schema, some) for some in batches)
-        return np.concatenate([np.empty((0, len(self.models))), *told])
+        outputs = (self.models[0].predict_together(self.models, schema, some) for some in batches)
+        return np.concatenate([np.empty((0, len(self.models))), *outputs])
 
     @cached_property
     def is_one_predictor(self) -> bool:

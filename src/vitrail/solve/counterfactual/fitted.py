@@ -191,12 +191,12 @@ class FittedCounterfactual:
         by_point: list[list[WhatIf]] = [[] for _ in target]
         for line in np.flatnonzero(right):
             point = answers.point[line]
-            said = float(scored[line, output[point]])
-            by_point[point].append(WhatIf(rows[line], distance[line], plausibility[line], said))
+            output_there = float(scored[line, output[point]])
+            by_point[point].append(WhatIf(rows[line], distance[line], plausibility[line], output_there))
         messages = []
-        for wanted, is_there, mine in zip(target, target == current, by_point, strict=True):
+        for wanted, is_there, changes in zip(target, target == current, by_point, strict=True):
             label = classes.labels[wanted]
-            missing = "" if mine else f"No permitted change was found that leads {classes.name} to class {label}."
+            missing = "" if changes else f"No permitted change was found that leads {classes.name} to class {label}."
             already = f"{classes.name} says class {label} already: nothing needs to change."
             messages.append(already if is_there else missing)
         return Counterfactuals(

@@ -203,15 +203,15 @@ def _starts(search: Search, points: Indices, extra: Floats | None) -> Candidates
     starts: list[Candidates] = []
     for number, pool in search.pools.items():
         own = search.target[points] == number
-        mine, here = points[own], features[own]
-        if len(mine) and len(pool.raw):
+        own_points, here = points[own], features[own]
+        if len(own_points) and len(pool.raw):
             count = min(NEAREST, len(pool.raw))
             by_distance = squared_distances(here * varied, pool.features * varied)
             nearest = np.argpartition(by_distance, count - 1, axis=1)[:, :count]
-            starts.append(Candidates(np.repeat(mine, count), pool.raw[nearest.ravel()]))
-        for fraction in TOWARDS if len(mine) else ():  # towards the prototype, and past it
+            starts.append(Candidates(np.repeat(own_points, count), pool.raw[nearest.ravel()]))
+        for fraction in TOWARDS if len(own_points) else ():  # towards the prototype, and past it
             moved = np.clip(here + fraction * (pool.prototype - here), 0.0, 1.0)
-            starts.append(Candidates(mine, search.schema.unfeature(moved)))
+            starts.append(Candidates(own_points, search.schema.unfeature(moved)))
     if extra is not None:
         starts.append(Candidates(points, extra))
     return starts[0].joined(*starts[1:])

@@ -235,9 +235,9 @@ class GroupedSumPlan(SumPlan[GroupedSum]):
         # Every row that counts, in memory: a group function may need all of its rows at once.
         none = np.empty((0, rows.facts.schema.n_columns))
         everything = np.concatenate([none, *counted_rows(rows.source, rows.facts)])
-        said = np.full((draws, question.groups, question.size), np.nan)
+        scores = np.full((draws, question.groups, question.size), np.nan)
         with progress("explaining groups", draws * question.groups) as advance, question.runner(rows.facts) as run:
-            for draw in said:
+            for draw in scores:
                 for group, members in enumerate(_assigned(everything, question.groups)):
                     # An empty group is not run; one that fails says its default, and why it failed would be data.
                     result = attempt(lambda members=members: run(members), None) if len(members) else None  # type: ignore[misc]
@@ -245,16 +245,16 @@ class GroupedSumPlan(SumPlan[GroupedSum]):
                         draw[group] = result
                     advance(1)
                     stop_if_interrupted()
-        return np.asarray(self._on_grid(said).sum(axis=1))
+        return np.asarray(self._on_grid(scores).sum(axis=1))
 
-    def _on_grid(self, said: Floats) -> NDArray[np.int64]:
-        """What groups said, (..., size), in whole cells inside the box; the default where it is not finite."""
+    def _on_grid(self, scores: Floats) -> NDArray[np.int64]:
+        """What groups scores, (..., size), in whole cells inside the box; the default where it is not finite."""
         question = self.question
-        usable = np.isfinite(said).all(axis=-1, keepdims=True)
+        usable = np.isfinite(scores).all(axis=-1, keepdims=True)
         if question.rank_points is None:
-            inside = np.clip(np.where(usable, said, np.asarray(question.default)), question.low, question.high)
+            inside = np.clip(np.where(usable, scores, np.asarray(question.default)), question.low, question.high)
         else:  # equal scores everywhere share all the points
-            inside = points_of(np.where(usable, said, 0.0), np.asarray(question.rank_points))
+            inside = points_of(np.where(usable, scores, 0.0), np.asarray(question.rank_points))
         cells = np.rint((inside - self._middle) / self.step)
         return np.clip(cells, -self.half_cells, self.half_cells).astype(np.int64)
 

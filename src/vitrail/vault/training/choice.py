@@ -162,6 +162,6 @@ def count_right(run: MapTraining, result: TrainedMaps, features: NDArray[np.floa
     with np.errstate(all="ignore"):
         for start in range(0, rows.n_rows, ROWS_AT_ONCE):
             some = rows.at(slice(start, start + ROWS_AT_ONCE))
-            said = np.argmax(scores_of(exact_responses(some, weights), run.beta).scores, axis=1)
-            right += int(np.count_nonzero((said == some.labels) & (some.counted > 0)))
+            predicted = np.argmax(scores_of(exact_responses(some, weights), run.beta).scores, axis=1)
+            right += int(np.count_nonzero((predicted == some.labels) & (some.counted > 0)))
     return right

@@ -77,14 +77,14 @@ def scores_of(responses: Array, beta: float) -> MapScores:
     return MapScores(responses, shares, summed(shares * responses, 1, xp))
 
 
-def coefficients_of(said: MapScores, targets: Array, beta: float) -> Array:
+def coefficients_of(scored: MapScores, targets: Array, beta: float) -> Array:
     """d loss / d g, of shape (rows, M, K); ``targets`` (rows, K) has a one at each row's class."""
     xp = array_api_compat.array_namespace(targets)
-    coefficients = said.responses - said.scores[:, None, :]
+    coefficients = scored.responses - scored.scores[:, None, :]
     coefficients *= beta
     coefficients += 1.0
-    coefficients *= said.shares
-    coefficients *= (softmax(said.scores, 1, xp) - targets)[:, None, :]
+    coefficients *= scored.shares
+    coefficients *= (softmax(scored.scores, 1, xp) - targets)[:, None, :]
     return coefficients
 
 
