@@ -115,8 +115,11 @@ class EstimatorPredictor(Predictor):
 
     def look_again(self) -> None:
         """Take the caller's estimator as it is now. A call that is under way keeps what it began with."""
-        estimator = on_one_thread(self._given)
+        estimator, before = on_one_thread(self._given), getattr(self, "seen", None)
         self.seen = _SeenEstimator(estimator)
+        # That a mean over trees is the forest's own was tried. It holds for the very same trees, whatever is in them.
+        if before is not None and before.trees and _same_trees(before.trees[0], trees_of(estimator)):
+            self.seen.trees.append(before.trees[0])
         steps = getattr(estimator, "steps", None)  # a pipeline is called after its last one
         super().__init__(estimator, type(steps[-1][1] if isinstance(steps, list) and steps else estimator).__name__)
         names, width = getattr(estimator, "feature_names_in_", None), getattr(estimator, "n_features_in_", None)
@@ -308,6 +311,8 @@ def on_one_thread(estimator: Any, depth: int = DEEPEST) -> Any:
 
 
 def _inner(value: Any, depth: int) -> Any:
+    if value is None or isinstance(value, int | float | str | np.ndarray):  # nearly all attributes; no estimators
+        return value
     if any(hasattr(value, method) for method in ("predict", "predict_proba", "transform")):
         return on_one_thread(value, depth)
     if type(value) in (list, tuple) and depth > 0:
@@ -321,6 +326,12 @@ def trees_of(estimator: Any) -> tuple[Any, ...] | None:
     trees = getattr(estimator, "estimators_", None)
     is_forest = adds_up_leaves(estimator) and isinstance(trees, list) and getattr(estimator, "n_outputs_", None) == 1
     return tuple(trees) if is_forest and trees else None
+
+
+def _same_trees(some: tuple[Any, ...] | None, others: tuple[Any, ...] | None) -> bool:
+    """Whether these are the very same objects; no trees are not the same as no trees."""
+    both = some is not None and others is not None and len(some) == len(others)
+    return both and all(tree is other for tree, other in zip(some or (), others or (), strict=True))
 
 
 def mean_of_trees(trees: tuple[Any, ...], rows: FloatArray, *, probabilities: bool) -> FloatArray:

@@ -195,7 +195,7 @@ class LocalLinear(LocalExplainer[Attribution]):
         if isinstance(method, Statistics):
             check_size(self.problem, len(raw))
             facts = {"method": "statistics"}
-            recipe = partial(statistics_recipe, self.problem, method)
+            recipe = partial(statistics_recipe, self.problem, scales_of(self.problem), method)
         elif isinstance(method, Descent):
             facts = {"method": "descent", "iterations": method.iterations}
             recipe = partial(descent.descent_recipe, self._gradients, method)
@@ -398,10 +398,9 @@ def statistics_question(problem: LocalProblem, raw_points: Floats, scales: Scale
 
 
 def statistics_recipe(
-    problem: LocalProblem, options: Statistics, raw: Floats, terms: Terms, most_steps: int | None = None
+    problem: LocalProblem, scales: Scales, options: Statistics, raw: Floats, terms: Terms, most_steps: int | None = None
 ) -> Recipe[Attribution]:
     """One question, for the whole price; it has no steps."""
-    scales = scales_of(problem)
     release = yield Ask(statistics_question(problem, raw, scales), 1.0)
     gram, cross = release.parts["gram"], release.parts["cross"]
     statistics = LocalStatistics.of_sums(problem, raw, gram, cross, sigma_of(release), terms.n_rows_public, scales)

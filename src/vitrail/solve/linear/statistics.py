@@ -94,9 +94,7 @@ class Scales:
     def bounded(cls, intercept: float, label: float, weight: Weight, largest_distance: float) -> Scales:
         """Scales with their bound."""
         d = np.linspace(0.0, largest_distance, 4001)
-        squares = intercept**2 + d**2
-        norms = np.sqrt(squares * (squares + label**2))
-        return cls(intercept, label, float((weight(d) * norms).max()) * GRID_MARGIN)
+        return cls(intercept, label, _largest(intercept, label, d * d, weight(d) ** 2))
 
     def undone(self, gram: Floats, cross: Floats) -> tuple[Floats, Floats]:
         """Statistics of (kappa, d) and eta f as those of (1, d) and f."""
@@ -108,18 +106,26 @@ class Scales:
         return gram, cross
 
 
+def _largest(intercept: float, label: float, squared_distances: Floats, squared_weights: Floats) -> float:
+    """The largest norm of a row's contribution, over a grid of distances."""
+    squares = intercept**2 + squared_distances
+    return math.sqrt((squared_weights * squares * (squares + label**2)).max()) * GRID_MARGIN
+
+
 def scales_of(problem: LocalProblem, *, label_bound: float = 1.0) -> Scales:
     """The scales with the least expected noise on the slope, from public numbers; |f| <= label_bound."""
     n, weight, largest = problem.n_features, problem.weight, problem.largest_distance
     labels = np.geomspace(0.25, 1.5, 19) / label_bound
     intercepts = np.geomspace(0.1, 1.0, 17) if problem.intercept else np.zeros(1)
+    d = np.linspace(0.0, largest, 4001)
+    d2, w2 = d * d, weight(d) ** 2
     tried: list[tuple[float, Scales]] = []
     for kappa, eta in product(intercepts.tolist(), labels.tolist()):
-        bounded = Scales.bounded(kappa, eta * label_bound, weight, largest)
+        bound = _largest(kappa, eta * label_bound, d2, w2)
         noise = n * (1 / eta**2 + 0.5)
         if kappa:
             noise += n / (6 * kappa**2) + 0.5 * (0.5 / kappa**2 + 1 / (kappa * eta) ** 2 + 1 / (3 * kappa**4))
-        tried.append((bounded.l2_bound**2 * noise, replace(bounded, label=eta)))
+        tried.append((bound**2 * noise, Scales(kappa, eta, bound)))
     best = min(tried, key=lambda pair: pair[0])[1]
     if not best.l2_bound > 0:
         raise InvalidInput(f"the weight {problem.weight.name!r} is zero at every distance the schema allows")

@@ -75,7 +75,8 @@ def stable(c: float = 1.0) -> Weight:
     r = (math.sqrt(2 * c + 1) - 1) / 2
 
     def function(d: Floats) -> Floats:
-        return np.where(d <= r, 1.0, c / (2 * np.maximum(d, r) * (1 + np.maximum(d, r))))
+        far = np.maximum(d, r)
+        return np.asarray(np.minimum(c / 2 / (far * (1 + far)), 1.0))  # at r it is 1, up to rounding
 
     return Weight("stable", function, (("c", c),))
 

@@ -109,27 +109,23 @@ def probe(function: RowFunction, facts: PublicFacts, predictions: Predictions) -
 
     Raises InvalidInput when it fails on public rows or returns the wrong shape, ImpureFunction when it is no function.
 
-    What the function asks the model about *altered* rows (``block.outputs``) is answered here by a hash of each row. The
-    admitted model is known to answer row by row; what is left to see is whether the function keeps rows apart, and a
-    hash shows that at least as well as a model, which may not care about the column that was mixed up. It also spares a
-    dozen blocks of predictions at every grid point.
+    What the function asks the model is answered here by a hash of each row. The admitted model is known to answer row by
+    row; what is left to see is whether the function keeps rows apart, and a hash shows that at least as well as a model,
+    which may not care about the column that was mixed up. It also spares a dozen blocks of predictions at every grid point.
     """
-    known: dict[int, dict[bytes, float]] = {}
+
+    def hashes_of(model: Model, rows: Floats) -> Floats:
+        hashes = hashed_rows(rows.reshape(-1, rows.shape[-1])).reshape(rows.shape[:-1])
+        return model.lo + model.width * hashes
 
     def predict_public(model: Model, values: Floats) -> Floats:
-        """Each public row is predicted once: an admitted model is row-wise, and probing it again would only take time."""
         predictions.admit(model)
-        outputs, rows = known.setdefault(id(model), {}), [row.tobytes() for row in values]
-        if not outputs.keys() >= set(rows):
-            for row, output in zip(rows, predictions.of(model, values, None), strict=True):
-                outputs.setdefault(row, output)
-        return np.array([outputs[row] for row in rows])
+        return hashes_of(model, values)
 
     def stand_in(model: Model, altered: Floats) -> Floats:
         admit = predictions.admit if altered.ndim == 2 else predictions.admit_packs
         admit(model)
-        hashes = hashed_rows(altered.reshape(-1, altered.shape[-1])).reshape(altered.shape[:-1])
-        return model.lo + model.width * hashes
+        return hashes_of(model, altered)
 
     def flat(raw: Floats) -> Floats:
         try:

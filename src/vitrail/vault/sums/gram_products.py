@@ -31,6 +31,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
 UNIT_BITS = 20
 WEIGHT_BITS = 20
 SHARED_ROWS = 2**12
+CELLS_AT_ONCE = 2**16
+"""Numbers that are worked on at once, element by element: they stay in the processor's cache."""
 SMALLEST_WEIGHT = 2.0**-18
 """Weights clipped below this would be a few of their cells wide."""
 
@@ -101,10 +104,18 @@ class SharedProduct:
         if self.question.cross:
             most = math.floor(self.question.y_bound / self.y_scale * 2.0**UNIT_BITS)
             y_cells = np.clip(np.rint(np.where(counted, y[:, 0], 0.0) / self.y_scale * 2.0**UNIT_BITS), -most, most)
-        weights = self._integer_weights(squared_distances(u_cells, centres), y_cells, row_weights)
+        squares = squared_distances(u_cells, centres)
+        weights = np.empty((len(u), self.question.queries))
+        for some in _pieces(len(u), self.question.queries):
+            weights[some] = self._integer_weights(
+                squares[some], None if y_cells is None else y_cells[some], row_weights[some]
+            )
         if not counted.all():
             weights[~counted] = 0.0
-        return [weights.T @ self._columns(u_cells, y_cells)]
+        columns = np.empty((len(u), self.n_columns))
+        for some in _pieces(len(u), self.n_columns):
+            self._fill_columns(columns[some], u_cells[some], None if y_cells is None else y_cells[some])
+        return [weights.T @ columns]
 
     def _integer_weights(self, squares: Floats, y_cells: Floats | None, row_weights: Floats) -> Floats:
         """Weights in cells, (rows, queries), for which every row's contribution obeys both bounds.
@@ -128,10 +139,9 @@ class SharedProduct:
         weights *= 2.0**WEIGHT_BITS
         return np.floor(weights, out=weights)
 
-    def _columns(self, u: Floats, y: Floats | None) -> Floats:
-        """V for one block of rows: integers on the grid 2**-UNIT_BITS."""
+    def _fill_columns(self, columns: Floats, u: Floats, y: Floats | None) -> None:
+        """V for some rows: integers on the grid 2**-UNIT_BITS."""
         n, start = self.question.size, 0
-        columns = np.empty((len(u), self.n_columns))
         scaled = u * 2.0**-UNIT_BITS
         for i in range(n):
             columns[:, start : start + n - i] = scaled[:, i : i + 1] * u[:, i:]
@@ -141,7 +151,7 @@ class SharedProduct:
         if y is not None:
             columns[:, start + n + 1 : start + 2 * n + 1] = scaled * y[:, None]
             columns[:, start + 2 * n + 1] = y
-        return np.rint(columns, out=columns)
+        np.rint(columns, out=columns)
 
     def _around(self, totals: NDArray[np.object_], centres: NDArray[np.object_]) -> NDArray[np.object_]:
         """Sums around each centre, (queries, pairs [+ n]), in cells of 2**-(2 UNIT_BITS + WEIGHT_BITS).
@@ -159,6 +169,13 @@ class SharedProduct:
             return gram
         yu_sums, y_sums = totals[:, pairs + n + 1 : pairs + 2 * n + 1], totals[:, pairs + 2 * n + 1]
         return np.concatenate((gram, yu_sums * lift - centres * y_sums[:, None]), axis=1)
+
+
+def _pieces(rows: int, width: int) -> list[slice]:
+    """Rows in nearly equal pieces of at most ``CELLS_AT_ONCE`` numbers: by public sizes, and no single row is left over."""
+    count = -(-rows * width // CELLS_AT_ONCE)
+    ends = [rows * index // count for index in range(count + 1)]
+    return [slice(start, end) for start, end in pairwise(ends)]
 
 
 def squared_distances(u: Floats, centres: Floats) -> Floats:
