@@ -13,6 +13,7 @@ from mpmath import mp, mpf
 import vitrail as vt
 from error_rates import correlation_bound, std_ratio_bounds
 from vitrail.errors import InvalidInput
+from vitrail.vault.sums import gram_products
 from vitrail.vault.sums.gram_products import UNIT_BITS, WEIGHT_BITS, DirectProducts, SharedProduct
 
 NASTY = [0.0, -0.0, 5e-324, 1e-9, 1.0, -1.0, 1e154, -1e200, 1.7e308, math.nan, math.inf]
@@ -265,6 +266,21 @@ def test_noise_has_one_standard_deviation_in_the_isometric_embedding(walk, index
     assert low < ratios.min() <= ratios.max() < high
     correlation = np.corrcoef(drawn.T) - np.eye(5)
     assert np.abs(correlation).max() < correlation_bound(40_000, of=15)
+
+
+@by_configuration([c for c in CONFIGURATIONS if c["queries"] >= 8])
+def test_rows_that_are_worked_on_in_pieces_give_the_same_integers(walk, indexed, configuration, monkeypatch):
+    rows, _ = indexed
+    generator = np.random.default_rng(5)
+    u, y, w = generator.normal(size=(300, 3)) / 3, generator.uniform(-1, 1, 300), generator.uniform(-0.2, 1.2, (300, 9))
+    u[7], y[200] = np.nan, np.nan
+    question = build(indexed, u, y, w, configuration, l2_bound=0.6)
+    whole = exact_totals(question, walk(rows(range(300)), block_rows=300), 300)[1]
+    monkeypatch.setattr(gram_products, "CELLS_AT_ONCE", 64)
+    assert len(gram_products._pieces(300, question.queries)) == 5
+    pieces = exact_totals(question, walk(rows(range(300)), block_rows=300), 300)[1]
+    assert pieces.tolist() == whole.tolist()
+    assert any(pieces.ravel().tolist())
 
 
 def test_many_blocks_settle_into_exact_python_integers(walk, indexed):

@@ -31,7 +31,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -172,10 +171,9 @@ class SharedProduct:
 
 
 def _pieces(rows: int, width: int) -> list[slice]:
-    """Rows in nearly equal pieces of at most ``CELLS_AT_ONCE`` numbers: by public sizes, and no single row is left over."""
-    count = -(-rows * width // CELLS_AT_ONCE)
-    ends = [rows * index // count for index in range(count + 1)]
-    return [slice(start, end) for start, end in pairwise(ends)]
+    """Rows in pieces of about ``CELLS_AT_ONCE`` numbers: like blocks, multiples of 64, so that kernels have no rest."""
+    step = max(1, CELLS_AT_ONCE // width // 64) * 64
+    return [slice(start, start + step) for start in range(0, rows, step)]
 
 
 def squared_distances(u: Floats, centres: Floats) -> Floats:
