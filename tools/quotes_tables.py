@@ -22,7 +22,15 @@ def quotes() -> Lines:
         low, high = row["real_draws"]
         cells = (f"{row['from_schema']:.2f}", f"{row['from_marginals']:.2f}", f"{low:.2g} to {high:.2g}")
         lines.append((row["explainer"], row["data"].title(), row["epsilon"], *cells, f"{row['quote_seconds']:.1f}"))
-    head = ("explainer", "data", "epsilon", "quoted / real, schema", "quoted / real, marginals", "real half-widths", "seconds")
+    head = (
+        "explainer",
+        "data",
+        "epsilon",
+        "quoted / real, schema",
+        "quoted / real, marginals",
+        "real half-widths",
+        "seconds",
+    )
     return table(head, lines)
 
 
