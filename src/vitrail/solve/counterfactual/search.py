@@ -32,7 +32,7 @@ from .classes import Classes, Rules
 
 # Rows drawn, and shown to the model until enough are of the class.
 DRAWN = 30_000
-BATCH = 6_000
+BATCH = 10_000
 KEPT = 4_000
 # How many rows of the class an answer should be near to.
 NEIGHBOURS = 20
