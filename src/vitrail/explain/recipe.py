@@ -64,7 +64,7 @@ N_CORNERS = 3
 """Probe rows of a schema at the beginning that are no draws."""
 QUOTE_DRAWS = 7
 """Bands of a single query point vary from draw to draw more than those of whole curves."""
-REHEARSAL_ROWS = 48
+REHEARSAL_ROWS = 64
 """Rows of the stand-in that a recipe is tried on before its first charge."""
 
 

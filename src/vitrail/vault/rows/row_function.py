@@ -95,12 +95,16 @@ def evaluate(
 
 
 def hashed_rows(rows: Floats) -> Floats:
-    """A number in [0, 1) for every row, which any change of the row's bits changes, and nothing else does."""
-    hashes = np.full(len(rows), 0x9E3779B97F4A7C15, dtype=np.uint64)
-    for column in np.ascontiguousarray(rows).view(np.uint64).T:
-        # wrapping multiplication, then the high bits folded down: neither looks at another row
-        hashes = (hashes ^ column) * np.uint64(0xBF58476D1CE4E5B9)
-        hashes ^= hashes >> np.uint64(29)
+    """A number in [0, 1) for every row, which any change of one number's bits changes, and nothing outside the row does.
+
+    Each column is multiplied by an odd number of its own, which loses nothing, and the products are folded together.
+    """
+    bits = np.ascontiguousarray(rows).view(np.uint64)
+    odd = (np.arange(1, bits.shape[1] + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)) | np.uint64(1)
+    hashes = np.bitwise_xor.reduce(bits * odd, axis=1, initial=np.uint64(0x9E3779B97F4A7C15))
+    hashes ^= hashes >> np.uint64(32)
+    hashes *= np.uint64(0xBF58476D1CE4E5B9)
+    hashes ^= hashes >> np.uint64(29)
     return np.asarray((hashes >> np.uint64(11)) * 2.0**-53, dtype=np.float64)
 
 
