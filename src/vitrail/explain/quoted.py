@@ -181,7 +181,15 @@ def quote_for(conversation: Conversation[R], half_width: float) -> Quoted[R]:
 def stand_in(terms: Terms, n_rows: int, marginals: Marginals | None = None) -> Side:
     """What the vault might answer if it held so many draws over the schema, or from released histograms by column."""
     raw = reference_rows(terms.schema, marginals, n_rows, SEED, by_magnitude=True)
-    rows = PublicRows(terms.schema.frame(raw), terms.schema, n_rows, terms.target, terms.neighbours, min(BLOCK_ROWS, n_rows))
+    rows = PublicRows(
+        terms.schema.frame(raw),
+        terms.schema,
+        n_rows,
+        terms.target,
+        terms.neighbours,
+        min(BLOCK_ROWS, n_rows),
+        watches=False,
+    )
     noise = np.random.default_rng(SEED)
 
     def answer(ask: Ask, units: int, step: int) -> Release:

@@ -57,12 +57,14 @@ class PublicRows:
     neighbours: str = "add-remove"
     block_rows: int = 8
     threads: int = 1
+    watches: bool = True
+    """Whether models may be fitted again between questions; in a single run of a recipe they are not."""
 
     def __post_init__(self) -> None:
         relation = check_neighbours(self.neighbours)
         self._facts = PublicFacts(self.schema, self.target, self.n_rows_public, relation, self.block_rows, self.threads)
         self._source = open_rows(self.rows, self.schema)
-        self._predictions = Predictions(self._facts)
+        self._predictions = Predictions(self._facts, watches=self.watches)
 
     def draws(self, question: Question, *, mu: float, draws: int) -> NDArray[np.float64]:
         """Independent outputs of a question, flat: (draws, width)."""
