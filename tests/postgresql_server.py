@@ -20,7 +20,7 @@ DEBIAN = "/usr/lib/postgresql"
 def programs() -> Path | None:
     """The folder of ``initdb`` and ``pg_ctl``, if there is one."""
     on_path = shutil.which("pg_ctl")
-    folders = [Path(on_path).parent] if on_path else sorted(Path(DEBIAN).glob("*/bin"), key=lambda at: at.parent.name)
+    folders = [Path(on_path).parent] if on_path else sorted(Path(DEBIAN).glob("*/bin"), key=lambda at: float(at.parent.name))
     return next((folder for folder in reversed(folders) if (folder / "initdb").exists()), None)
 
 

@@ -39,7 +39,7 @@ def maps_of(n_maps, n_classes, width, seed=0):
 @pytest.mark.parametrize(("neighbours", "moves"), [("add-remove", (0, 1)), ("replace-one", (-1, 0, 1))])
 @pytest.mark.parametrize("epsilon", [0.3, 2.0])
 def test_a_neighbour_moves_the_odds_by_epsilon(neighbours, moves, epsilon):
-    """Every way in which one judging row can move three counts, for counts near and far: never more, and nearly that."""
+    """Every way in which one held-out row can move three counts, for counts near and far: never more, and nearly that."""
     worst = 0.0
     for counts in ([5, 5, 5], [9, 0, 4], [0, 40, 3], [1, 0, 0]):
         before = choice_weights(counts, epsilon, neighbours)

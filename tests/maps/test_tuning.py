@@ -92,7 +92,7 @@ def test_a_split_price_adds_up_in_the_ledgers_integers():
 @planted_noise()
 @pytest.mark.parametrize("place", ["arrays", "private data"])
 def test_what_is_hopeless_is_not_chosen(place):
-    """Of some 600 judging rows the hopeless one gets 144 +- 14 fewer right (150 runs); at epsilon 2.4 that decides."""
+    """Of some 600 held-out rows the hopeless one gets 144 +- 14 fewer right (150 runs); at epsilon 2.4 that decides."""
     model = base(8.0, steps=60, learning_rate=0.3)
     for _ in range(2):
         if place == "arrays":

@@ -160,3 +160,15 @@ def test_hashes_differ_where_rows_do():
     assert found[0] != found[2]
     assert len(np.unique(found)) == len(rows) - 1
     assert ((found >= 0) & (found < 1)).all()
+
+
+def test_a_function_is_probed_with_outputs_that_its_model_gives():
+    """A function that knows the model's two classes alone is no failing one; one that mixes rows by them is found out."""
+    model = vt.Model(lambda features: (features[:, 0] > 0.5).astype(float), range=(0, 1))
+    meaning = {0.0: 0.0, 1.0: 1.0}
+    question = vt.BoundedSum(lambda block: [[meaning[output]] for output in block.predictions(model)], 1, 1.0)
+    np.testing.assert_allclose(exact(question), (ROWS[:, 0] > 0.5).sum(), atol=1e-2)
+    data = vt.PrivateData(ROWS, SCHEMA, name="mixed", n_rows_public=500, budget=vt.Budget(1, 1e-6), ledger="memory")
+    mixed = vt.BoundedSum(lambda block: block.predictions(model)[:, None] - block.predictions(model).mean(), 1, 1.0)
+    with pytest.warns(UserWarning, match="depends on the block around it"):
+        data.ask(mixed, epsilon=0.1)

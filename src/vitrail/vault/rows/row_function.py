@@ -94,6 +94,10 @@ def evaluate(
         return salvaged(len(raw), call, function.row_shapes)
 
 
+N_OWN_OUTPUTS = 256
+"""Public rows on which a model is asked what it may say."""
+
+
 def hashed_rows(rows: Floats) -> Floats:
     """A number in [0, 1) for every row, which any change of one number's bits changes, and nothing outside the row does.
 
@@ -113,23 +117,25 @@ def probe(function: RowFunction, facts: PublicFacts, predictions: Predictions) -
 
     Raises InvalidInput when it fails on public rows or returns the wrong shape, ImpureFunction when it is no function.
 
-    What the function asks the model is answered here by a hash of each row. The admitted model is known to answer row by
-    row; what is left to see is whether the function keeps rows apart, and a hash shows that at least as well as a model,
-    which may not care about the column that was mixed up. It also spares a dozen blocks of predictions at every grid point.
+    What the function asks the model is answered here by a hash of each row: of rows as they are by one of the model's own
+    outputs on public rows, which the hash chooses, of *altered* rows (``block.outputs``) by the hash itself. The admitted
+    model is known to answer row by row; what is left to see is whether the function keeps rows apart, and a hash shows
+    that at least as well as a model, which may not care about the column that was mixed up. It also spares a dozen blocks
+    of predictions at every grid point.
     """
-
-    def hashes_of(model: Model, rows: Floats) -> Floats:
-        hashes = hashed_rows(rows.reshape(-1, rows.shape[-1])).reshape(rows.shape[:-1])
-        return model.lo + model.width * hashes
+    own_outputs: dict[int, Floats] = {}
 
     def predict_public(model: Model, values: Floats) -> Floats:
         predictions.admit(model)
-        return hashes_of(model, values)
+        if id(model) not in own_outputs:
+            own_outputs[id(model)] = predictions.of(model, facts.feature_schema.probe_rows(N_OWN_OUTPUTS), None)
+        return own_outputs[id(model)][(hashed_rows(values) * N_OWN_OUTPUTS).astype(np.intp)]
 
     def stand_in(model: Model, altered: Floats) -> Floats:
         admit = predictions.admit if altered.ndim == 2 else predictions.admit_packs
         admit(model)
-        return hashes_of(model, altered)
+        hashes = hashed_rows(altered.reshape(-1, altered.shape[-1])).reshape(altered.shape[:-1])
+        return model.lo + model.width * hashes
 
     def flat(raw: Floats) -> Floats:
         try:

@@ -1,17 +1,17 @@
 """Choosing among training runs on private rows: all the looks are one fixed block, charged before a row is read.
 
 *What happens.* Every row tosses a coin of its own: it is a training row, or, with probability ``HELD_OUT_SHARE``, a
-held_out row. All k runs train on the training rows, with the same noise, sampling rate and number of steps. Then one of
-them is drawn by the exponential mechanism on how many held_out rows each gets right. Only its number is released.
+held-out row. All k runs train on the training rows, with the same noise, sampling rate and number of steps. Then one of
+them is drawn by the exponential mechanism on how many held-out rows each gets right. Only its number is released.
 
-*What a row does.* A held_out row moves each count by 0 or 1. Added or removed, it moves all of them one way, so P(j) ~
+*What a row does.* A held-out row moves each count by 0 or 1. Added or removed, it moves all of them one way, so P(j) ~
 exp(epsilon count_j) is epsilon-DP: the weight of j and the sum of the weights both change by a factor between 1 and
 e^epsilon. Exchanged for another (replace-one), it moves them by -1, 0 or 1, and P(j) ~ exp(epsilon count_j / 2) is. A
 training row enters k times as many Poisson-sampled Gaussian sums as one run has, priced as one block of k times the
 steps (noise grows with sqrt(k), not k), and the choice is a function of their result and of other rows.
 
 *Why the two do not add up.* Fix a row and everybody's coins. If it is a training row, the choice is (epsilon, delta)-DP
-in it by the price of the block; if a held_out row, the runs do not depend on it, and the choice is epsilon-DP. A row's
+in it by the price of the block; if a held-out row, the runs do not depend on it, and the choice is epsilon-DP. A row's
 coin knows nothing of the row, and mixing over it keeps (epsilon, delta). A row that is exchanged hands its coin on.
 Rows that the schema lets count zero are left out, each by its own values: such a row is a row that moves nothing.
 
