@@ -1,6 +1,5 @@
 """Shapley values on given background rows: against enumeration, what must add up, and how often the model is asked."""
 
-import itertools
 import math
 
 import numpy as np
@@ -10,6 +9,7 @@ from hypothesis import strategies as st
 from sklearn.ensemble import RandomForestClassifier
 
 import vitrail as vt
+from all_coalitions import enumerated
 from error_rates import normal_bound
 from vitrail.errors import InvalidInput, ModelError
 from vitrail.solve.shapley import LOG_ODDS_MARGIN, balanced_orders, on_rows, players_of, shapley_of_outputs, shapley_on
@@ -39,31 +39,12 @@ def model_of(function, **options):
     return vt.Model(function, inputs="values", range=(0, 1), **options)
 
 
-def enumerated(function, point, rows, groups):
-    """Shapley values (rows, players) from all coalitions of groups of column numbers."""
-    n = len(groups)
-
-    def output(coalition):
-        raw, columns = rows.copy(), [column for player in coalition for column in groups[player]]
-        raw[:, columns] = point[columns]
-        return function(raw)
-
-    values = np.zeros((len(rows), n))
-    for player in range(n):
-        others = [other for other in range(n) if other != player]
-        for size in range(n):
-            weight = math.factorial(size) * math.factorial(n - 1 - size) / math.factorial(n)
-            for coalition in itertools.combinations(others, size):
-                values[:, player] += weight * (output((*coalition, player)) - output(coalition))
-    return values
-
-
 def test_three_players_are_exact_after_three_orders():
     """A Latin square of three and its reverses are all six orders."""
     rows, points = rows_of(3, 20, 1), rows_of(3, 4, 2)
     explained = shapley_on(model_of(product), schema_of(3), points, rows, orders=3)
     for point, psi in zip(points, explained.per_row, strict=True):
-        np.testing.assert_allclose(psi, enumerated(product, point, rows, [[0], [1], [2]]), rtol=0, atol=1e-14)
+        np.testing.assert_allclose(psi, enumerated(product, point, rows), rtol=0, atol=1e-14)
     assert np.abs(explained.per_row).max() > 0.05
 
 
@@ -71,12 +52,12 @@ def test_pairs_of_columns_are_exact_after_one_order():
     rows, points = rows_of(6, 20, 1), rows_of(6, 4, 2)
     explained = shapley_on(model_of(quadratic), schema_of(6), points, rows)
     for point, psi in zip(points, explained.per_row, strict=True):
-        np.testing.assert_allclose(psi, enumerated(quadratic, point, rows, [[j] for j in range(6)]), rtol=0, atol=1e-14)
+        np.testing.assert_allclose(psi, enumerated(quadratic, point, rows), rtol=0, atol=1e-14)
 
 
 def test_random_orders_are_unbiased_whatever_acts_together():
     rows, point = rows_of(6, 500, 1), np.array([1.0, 1, 0, 1, 1, 2])
-    exact = enumerated(product, point, rows, [[j] for j in range(6)])
+    exact = enumerated(product, point, rows)
     estimate = shapley_on(model_of(product), schema_of(6), point[None], rows).per_row[0]
     error = estimate - exact
     assert error.std(axis=0).min() > 1e-4
@@ -125,7 +106,7 @@ def test_log_odds_are_of_the_place_in_the_range_and_kept_from_its_ends():
     model = vt.Model(lambda raw: 10 * product(raw) ** 4 - 5, inputs="values", range=(-5, 5))
     explained = shapley_on(model, schema_of(3), points, rows, scale="log-odds", orders=3)
     for point, psi in zip(points, explained.per_row, strict=True):
-        np.testing.assert_allclose(psi, enumerated(log_odds, point, rows, [[0], [1], [2]]), rtol=0, atol=1e-8)
+        np.testing.assert_allclose(psi, enumerated(log_odds, point, rows), rtol=0, atol=1e-8)
     certain = shapley_on(model_of(lambda raw: raw[:, 0]), schema_of(3), np.ones((1, 3)), np.zeros((1, 3)), scale="log-odds")
     assert certain.values[0, 0] == pytest.approx(2 * math.log((1 - LOG_ODDS_MARGIN) / LOG_ODDS_MARGIN))
 

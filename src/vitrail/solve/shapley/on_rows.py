@@ -31,8 +31,10 @@ from ...errors import InvalidInput, ModelError
 from ...model import Model
 from ...schema import Schema
 from ..coalitions import row_hashes
+from .trees import tree_values
 
 Scale: TypeAlias = Literal["output", "log-odds"]
+Method: TypeAlias = Literal["permutations", "tree"]
 Players: TypeAlias = Mapping[str, Sequence[str]] | Sequence[Sequence[str]]
 # Log-odds are of the output's place in its range, kept this far from both ends: near 1, a 32-bit probability is no finer.
 LOG_ODDS_MARGIN = 1e-6
@@ -99,6 +101,7 @@ def shapley_on(
     *,
     players: Players | None = None,
     scale: Scale = "output",
+    method: Method = "permutations",
     seed: int = 0,
     orders: int = 1,
 ) -> RowValues:
@@ -118,6 +121,9 @@ def shapley_on(
     scale : {"output", "log-odds"}
         Of what the values are: the output, or log(p / (1 - p)) of its place p in the model's range, with p at least
         ``LOG_ODDS_MARGIN`` from 0 and 1.
+    method : {"permutations", "tree"}
+        ``"tree"`` is exact and slower: for averaged trees, and for boosted ones on the scale of log-odds (or of a regression
+        value). It needs shap, to read the trees. Where the model is no such sum of trees, permutations are used.
     seed : int
         Of the orders.
     orders : int
@@ -132,7 +138,9 @@ def shapley_on(
     >>> explained.per_row[0].tolist(), explained.values[0].tolist(), explained.base
     ([[0.5, 0.5], [1.0, 0.0]], [0.75, 0.25], 0.0)
     """
-    return shapley_of_outputs([model], schema, points, background, players=players, scale=scale, seed=seed, orders=orders)[0]
+    return shapley_of_outputs(
+        [model], schema, points, background, players=players, scale=scale, method=method, seed=seed, orders=orders
+    )[0]
 
 
 def shapley_of_outputs(
@@ -143,6 +151,7 @@ def shapley_of_outputs(
     *,
     players: Players | None = None,
     scale: Scale = "output",
+    method: Method = "permutations",
     seed: int = 0,
     orders: int = 1,
 ) -> list[RowValues]:
@@ -167,21 +176,16 @@ def shapley_of_outputs(
         _check_rows(name, given, schema)
     if not len(background):
         raise InvalidInput("background has no rows; Shapley values are means over at least one")
-    _checks.whole("orders", orders, most=10_000)
-    chain_orders = balanced_orders(len(background) * orders, len(groups), _checks.whole("seed", seed, least=0, most=2**63))
+    orders, seed = _checks.whole("orders", orders, most=10_000), _checks.whole("seed", seed, least=0, most=2**63)
     outputs, row_outputs = game.outputs(points), game.outputs(background)
-    per_row = np.empty((len(models), len(points), len(background), len(groups)))
-    row_steps = 2 * orders * len(groups) * len(models)
-    n_rows = max(1, min(len(background), PIECE // row_steps))
-    n_points = max(1, PIECE // (row_steps * n_rows))
-    for first_row in range(0, len(background), n_rows):
-        rows = slice(first_row, first_row + n_rows)
-        chains = chain_orders[first_row * orders : (first_row + n_rows) * orders]
-        for first_point in range(0, len(points), n_points):
-            some = slice(first_point, first_point + n_points)
-            per_row[:, some, rows] = game.along(points[some], outputs[some], background[rows], row_outputs[rows], chains)
+    exact = None
+    if _checks.choice("method", method, ("permutations", "tree")) == "tree":
+        differences = np.moveaxis(outputs[:, None] - row_outputs, 2, 0)
+        exact = tree_values(models, schema, points, background, game.player_of, differences)
+    per_row = game.by_orders(points, outputs, background, row_outputs, orders, seed) if exact is None else exact
+    used = "permutations" if exact is None else "tree"
     return [
-        RowValues.of(tuple(groups), per_row[number], row_outputs[:, number], outputs[:, number], "permutations")
+        RowValues.of(tuple(groups), per_row[number], row_outputs[:, number], outputs[:, number], used)
         for number in range(len(models))
     ]
 
@@ -286,8 +290,26 @@ class _Game:
             words[:, player] += row_hashes(raw[:, [column]], (column + 1) * _GOLDEN)
         return words
 
+    def by_orders(
+        self, points: Floats, outputs: Floats, rows: Floats, row_outputs: Floats, n_orders: int, seed: int
+    ) -> Floats:
+        """What each player adds, (models, points, rows, players), piece by piece."""
+        n_players = int(self.player_of.max()) + 1
+        orders = balanced_orders(len(rows) * n_orders, n_players, seed)
+        added = np.empty((len(self.models), len(points), len(rows), n_players))
+        row_steps = 2 * n_orders * n_players * len(self.models)
+        n_rows = max(1, min(len(rows), PIECE // row_steps))
+        n_points = max(1, PIECE // (row_steps * n_rows))
+        for row in range(0, len(rows), n_rows):
+            near = slice(row, row + n_rows)
+            chains = orders[row * n_orders : (row + n_rows) * n_orders]
+            for point in range(0, len(points), n_points):
+                some = slice(point, point + n_points)
+                added[:, some, near] = self.along(points[some], outputs[some], rows[near], row_outputs[near], chains)
+        return added
+
     def along(self, points: Floats, outputs: Floats, rows: Floats, row_outputs: Floats, orders: Indices) -> Floats:
-        """What each player adds, (models, points, rows, players), on the way from each row to each point."""
+        """The same for one piece, given the orders of its rows."""
         n_points, n_rows, n_players = len(points), len(rows), orders.shape[1]
         row_of = np.repeat(np.arange(n_rows), len(orders) // n_rows)
         ranks = np.argsort(orders, axis=1)
