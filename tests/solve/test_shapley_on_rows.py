@@ -195,6 +195,7 @@ def test_standard_errors_are_those_of_the_mean_over_rows():
         ([["x0", "x0"]], "'x0' twice"),
         ({"x1": ["x0", "kind"]}, "calls a group 'x1'"),
         ([[]], "empty"),
+        ({"": ["x0", "x1"]}, "name of a player is ''"),
         ("x0", "players is 'x0'"),
         (["x0"], "give a list of names"),
         (5, "players is 5"),
@@ -215,6 +216,9 @@ def test_wrong_input_is_refused():
         shapley_on(model, schema, points, rows.tolist())
     with pytest.raises(InvalidInput, match="scale is 'odds'"):
         shapley_on(model, schema, points, rows, scale="odds")
+    for models in ([], [model, vt.Model(product, inputs="values", range=(0, 2))]):
+        with pytest.raises(InvalidInput, match="the same range"):
+            shapley_of_outputs(models, schema, points, rows)
     with pytest.raises(InvalidInput, match="orders is 0"):
         shapley_on(model, schema, points, rows, orders=0)
     with pytest.raises(ModelError, match="no finite number"):

@@ -41,7 +41,7 @@ LOG_ODDS_MARGIN = 1e-6
 # Exchanges that are followed at a time.
 PIECE = 1 << 19
 # Features of a call: a block that stays in the processor's cache is predicted several times faster.
-CALL_FEATURES = 1 << 19
+CALL_FEATURES = 1 << 18
 _GOLDEN = 0x9E3779B97F4A7C15
 
 
@@ -57,8 +57,8 @@ class RowValues:
         Means over the rows. They sum to ``outputs`` - ``base``.
     per_row : array (points, rows, players)
         What each player adds on the way from a row to a point. They sum to ``outputs`` - ``row_outputs``.
-    row_outputs : array (rows,)
-    outputs : array (points,)
+    row_outputs, outputs : arrays (rows,), (points,)
+        On the scale that is explained.
     base : float
         The mean of ``row_outputs``.
     standard_errors : array (points, players)
@@ -155,7 +155,7 @@ def shapley_of_outputs(
     seed: int = 0,
     orders: int = 1,
 ) -> list[RowValues]:
-    """The same for several outputs of one predictor, one result each, from the same calls of it.
+    """The same for several outputs of one predictor, of one range: one result each, from the same calls of it.
 
     Examples
     --------
@@ -168,6 +168,8 @@ def shapley_of_outputs(
     >>> [result.values[0].tolist() for result in results]
     [[1.0, 0.0], [-1.0, 0.0]]
     """
+    if len({(model.lo, model.hi) for model in models}) != 1:
+        raise InvalidInput("models are outputs of one predictor, at least one of them, and all have the same range")
     groups = players_of(schema, players)
     game = _Game(
         tuple(models), schema, _player_numbers(schema, groups), _checks.choice("scale", scale, ("output", "log-odds"))
@@ -210,7 +212,9 @@ def players_of(schema: Schema, players: Players | None = None) -> dict[str, tupl
     owner: dict[str, str] = {}
     for name, group in named:
         columns = _checks.names("a group of players", group, schema.names)
-        title = " + ".join(sorted(columns, key=schema.names.index)) if name is None else str(name)
+        title = (
+            " + ".join(sorted(columns, key=schema.names.index)) if name is None else _checks.text("name of a player", name)
+        )
         for column in columns:
             if column in owner:
                 raise InvalidInput(f"players names {column!r} twice; a column belongs to one player")
