@@ -229,15 +229,15 @@ class Marginals(Result, stored_as="marginals/1"):
 
 
 def nearest_shares(values: Floats) -> Floats:
-    """The point of the simplex {s >= 0, sum s = 1} nearest to ``values`` (Held, Wolfe & Crowder 1974).
+    """The point of the simplex {s >= 0, sum s = 1} nearest to ``values`` (..., bins) (Held, Wolfe & Crowder 1974).
 
     Examples
     --------
     >>> nearest_shares(np.array([0.7, 0.5, -0.1])).round(2).tolist()
     [0.6, 0.4, 0.0]
     """
-    falling = np.sort(values)[::-1]
-    excess = np.cumsum(falling) - 1
-    kept = np.arange(1, len(values) + 1)
-    last = int(np.nonzero(falling * kept > excess)[0][-1])
-    return np.asarray(np.maximum(values - excess[last] / (last + 1), 0), dtype=np.float64)
+    falling = -np.sort(-values, axis=-1)
+    excess = np.cumsum(falling, axis=-1) - 1
+    kept = np.arange(1, values.shape[-1] + 1)
+    count = np.maximum((falling * kept > excess).sum(axis=-1, keepdims=True), 1)  # a run from the start: what is kept
+    return np.asarray(np.maximum(values - np.take_along_axis(excess, count - 1, axis=-1) / count, 0))

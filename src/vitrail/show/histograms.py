@@ -14,7 +14,7 @@ from ..errors import InvalidInput
 from ..results.band_claim import TWO_SIDED_95, BandClaim
 from ..results.marginals import Marginals
 from ..results.private_rows import PrivateRows
-from ..solve.private_tables import mutual_information
+from ..solve.rows.tables import mutual_information
 from .style import AMBER, GLASS, INK, SOFT, name_rows, new_figure, put_title, quiet, small_multiples
 from .text_tables import Table, shortened, tick_text
 
