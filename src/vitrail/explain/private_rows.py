@@ -210,7 +210,10 @@ def _groups(terms: Terms, cuts: Sequence[Bins], shares: Sequence[Floats], n_tabl
     """Groups of every column's bins: so many that an average cell of a table stands out of the noise."""
     sigma = math.sqrt(n_tables) / terms.mu
     most = min(most, max(2, int(math.sqrt(terms.n_rows_public / (CELL_OVER_NOISE * sigma)))))
-    return [groups_of(share, ordered=cut.edges is not None, most=most) for cut, share in zip(cuts, shares, strict=True)]
+    return [
+        groups_of(share, ordered=cut.edges is not None, most=most, codes=len(cut.codes))
+        for cut, share in zip(cuts, shares, strict=True)
+    ]
 
 
 def rows_design(

@@ -241,7 +241,7 @@ class ColumnCells:
     axis : Axis
         Where a cell is drawn: its middle, or its level.
     bins : Bins
-        The histogram's bins, and ``of_bin``: the cell of each.
+        The histogram's bins, and ``of_bin``: the cell of each, -1 for codes, which have none.
     counts : array (cells,)
         How many rows each has, from the histogram; ``count_std`` is their noise.
     """
@@ -272,7 +272,8 @@ class ColumnCells:
         ends, of_bin = intervals.axis.numbers, intervals.of_bin
         middles = ends if intervals.categorical else (ends[1:] + ends[:-1]) / 2
         axis = Axis((name,), intervals.axis.columns, middles[:, None])
-        counts = np.asarray(n_rows * np.bincount(of_bin, histogram.shares, minlength=len(axis)), dtype=np.float64)
+        inside = of_bin >= 0
+        counts = n_rows * np.bincount(of_bin[inside], histogram.shares[inside], minlength=len(axis)).astype(np.float64)
         return cls(axis, intervals.bins, of_bin, counts, n_rows * np.sqrt(histogram.variance_of(of_bin)))
 
 
@@ -297,7 +298,7 @@ class ShapDependenceSummand:
         blocks = []
         for cells, offset in zip(self.cells, self.offsets, strict=True):
             cell, numbers = cells.of_rows(raw), np.zeros((len(raw), len(cells)))
-            numbers[np.arange(len(raw)), cell] = phi[:, cells.column] - offset[cell]
+            numbers[np.arange(len(raw)), cell] = np.where(cell >= 0, phi[:, cells.column] - offset[cell], 0.0)
             blocks.append(numbers)
         return np.concatenate(blocks, axis=1)
 

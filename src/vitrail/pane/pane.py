@@ -30,7 +30,7 @@ from ..results.marginals import Marginals
 from ..results.private_rows import PrivateRows
 from ..results.report import Report
 from ..results.synopsis import Synopsis
-from ..schema import Level
+from ..schema import Level, Numeric
 from ..show.pages import fragment, page_content
 from ..solve.counterfactual.classes import OPPOSITE
 from ..solve.counterfactual.fitted import FittedCounterfactual
@@ -347,6 +347,8 @@ class Pane(Drawn):
     ) -> Person:
         """All that the pane knows about one person: contributions, counterfactuals, where they stand on each curve.
 
+        Curves run over numbers: nobody with a code in a column stands on its curve.
+
         Examples
         --------
         >>> import numpy as np, vitrail as vt
@@ -377,7 +379,9 @@ class Pane(Drawn):
         if "pdp" in parts or "ale" in parts:
             effects = self.effects
             order = effects if explanation is None else [share.column for share in explanation.top(len(shown))]
-            standings = tuple(standing_on(effects[name], shown[name]) for name in order if name in effects)
+            codes = {name: column.codes for name, column in self.schema.items() if isinstance(column, Numeric)}
+            there = [name for name in order if name in effects and shown[name] not in codes.get(name, ())]
+            standings = tuple(standing_on(effects[name], shown[name]) for name in there)
         if explanation is None and changes is None and not standings:
             raise InvalidInput(
                 f"this pane says nothing about single people without its model; it has {', '.join(map(repr, parts))}. Load "

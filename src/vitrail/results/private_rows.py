@@ -19,8 +19,8 @@ from ..accounting import Cost
 from ..accounting.guarantee import Guarantee
 from ..errors import InvalidInput
 from ..schema import Numeric, Schema
-from ..schema.bins import Bins
-from ..solve.private_tables import Link, Network, agreed_shares, agreed_table, fit_network, total_of, values_in
+from ..schema.bins import Bins, values_in
+from ..solve.private_tables import Link, Network, agreed_shares, agreed_table, fit_network, total_of
 from .band_claim import TWO_SIDED_95
 from .base import Frame, Result, show
 from .checks import Floats, frozen_numbers

@@ -47,7 +47,7 @@ import numpy as np
 from .._types import Floats, Indices
 from ..results.marginals import nearest_shares
 from ..schema import Categorical, Column
-from ..schema.bins import MOST_SINGLE_VALUES, Bins, bins_of
+from ..schema.bins import MOST_SINGLE_VALUES, Bins, bins_of, with_codes
 
 Pair = tuple[int, int]
 Margin = tuple[tuple[int, ...], Floats]
@@ -164,17 +164,18 @@ def fine_bins(name: str, column: Column, bins: int) -> Bins:
         step = -(-inside // (bins - 2))
         starts = [int(low), *range(int(low) + 1, int(high), step), int(high), int(high) + 1]
         labels = tuple(str(a) if b == a + 1 else f"{a} to {b - 1}" for a, b in pairwise(starts))
-        return Bins(name, labels, tuple(start - 0.5 for start in starts), integer=True)
+        return with_codes(Bins(name, labels, tuple(start - 0.5 for start in starts), integer=True), column)
     cuts = low + (high - low) * (np.arange(1, bins - 2) / (bins - 2))
     edges = (float(low), math.nextafter(low, math.inf), *(float(cut) for cut in cuts), float(high), float(high))
     spans = [f"{a:.4g} to {b:.4g}" for a, b in pairwise(edges[1:-1])]
-    return Bins(name, (f"{low:.4g}", *spans, f"{high:.4g}"), edges)
+    return with_codes(Bins(name, (f"{low:.4g}", *spans, f"{high:.4g}"), edges), column)
 
 
-def groups_of(shares: Floats, *, ordered: bool, most: int) -> Indices:
+def groups_of(shares: Floats, *, ordered: bool, most: int, codes: int = 0) -> Indices:
     """The group of every bin: at most ``most`` groups of about equal mass.
 
-    Neighbouring bins of numbers are merged; of levels the largest stay alone and the others share the last group.
+    Neighbouring bins of numbers are merged; of levels the largest stay alone and the others share the last group. The last
+    ``codes`` bins are of codes: groups of their own beside at least two of numbers, or one where that would be too many.
 
     Examples
     --------
@@ -186,6 +187,10 @@ def groups_of(shares: Floats, *, ordered: bool, most: int) -> Indices:
     count = len(shares)
     if count <= most:
         return np.arange(count)
+    if codes:
+        own = np.arange(codes) if codes + 2 <= most else np.zeros(codes, dtype=np.intp)
+        numbers = groups_of(shares[:-codes], ordered=ordered, most=most - 1 - int(own[-1]))
+        return np.concatenate([numbers, numbers.max() + 1 + own])
     if not ordered:
         groups = np.full(count, most - 1, dtype=np.intp)
         groups[np.argsort(-shares, kind="stable")[: most - 1]] = np.arange(most - 1)
@@ -199,24 +204,6 @@ def groups_of(shares: Floats, *, ordered: bool, most: int) -> Indices:
         groups[index] = group
         mass += share
     return groups
-
-
-def values_in(bins: Bins, index: Indices, low: float, high: float, uniform: Floats) -> Floats:
-    """One value for each bin index: its level, or evenly spread between the bin's edges, whole where it must be.
-
-    Parameters
-    ----------
-    uniform : array
-        In [0, 1), one for each index.
-    """
-    if bins.edges is None:
-        return index.astype(np.float64)
-    edges = np.array(bins.edges)
-    start, width = edges[index], edges[index + 1] - edges[index]
-    if bins.integer:
-        return np.asarray(np.clip(np.rint(start + 0.5) + np.floor(uniform * width), low, high))
-    values = start + uniform * width
-    return np.asarray(np.clip(np.where(values < start + width, values, start), low, high))
 
 
 @dataclass(frozen=True, slots=True)
