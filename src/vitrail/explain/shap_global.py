@@ -100,7 +100,7 @@ class ShapImportance(JointExplainer[Ranking]):
 
 @dataclass(eq=False, kw_only=True)
 class ShapDependence(JointExplainer[Effects]):
-    """The mean Shapley value of a column, by the value that rows have there.
+    """The mean Shapley value of a column, by the value that rows have there; rows with a code there are on no curve.
 
     Parameters
     ----------
@@ -324,9 +324,10 @@ def plan_shap_dependence(reference: Reference, names: Sequence[str], chains: int
     offsets, clips, width = [], [], reference.model.width
     for cells in columns:
         cell, phi = cells.of_rows(rows), seen[:, cells.column]
-        counts = np.bincount(cell, minlength=len(cells))
-        sums = np.bincount(cell, phi, minlength=len(cells))
+        inside = cell >= 0
+        counts = np.bincount(cell[inside], minlength=len(cells))
+        sums = np.bincount(cell[inside], phi[inside], minlength=len(cells))
         mean = np.where(counts > 0, sums / np.maximum(counts, 1), phi.mean())
         offsets.append(mean)
-        clips.append(min(max(ROOM * float(np.abs(phi - mean[cell]).max()), 1e-6 * width), 2 * width))
+        clips.append(min(max(ROOM * float(np.abs(phi - mean[cell])[inside].max(initial=0.0)), 1e-6 * width), 2 * width))
     return ShapDependenceSummand(reference.model, background, columns, tuple(offsets), tuple(clips))
