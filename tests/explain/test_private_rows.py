@@ -11,7 +11,7 @@ from scipy.stats import chisquare
 import vitrail as vt
 from error_rates import planted_noise
 from vitrail.errors import BudgetExceeded, InvalidInput, SchemaError
-from vitrail.schema.bins import Bins
+from vitrail.schema.bins import Bins, values_in
 from vitrail.solve.private_tables import (
     agreed_table,
     choose_structure,
@@ -22,7 +22,6 @@ from vitrail.solve.private_tables import (
     mutual_information,
     pairs_of,
     rake,
-    values_in,
 )
 
 SCHEMA = vt.Schema(
