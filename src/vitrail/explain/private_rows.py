@@ -13,7 +13,7 @@ counted twice: norm sqrt(d + c), two rows at most sqrt(2 (d + c)) apart (``margi
 *Contrasts.* Column j has k_j groups; a row's contrasts v_j are a row of a k_j x (k_j - 1) matrix with orthonormal columns
 that are orthogonal to constants, so |v_j|^2 = 1 - 1/k_j whatever the group. *To choose from*: with v all of them side by
 side, |v|^2 = S = sum_j (1 - 1/k_j), and a row contributes v v^T, of norm S: a :class:`GramSum` with l2_bound S is mu-GDP
-with noise S/mu on the diagonal and S/(sqrt 2 mu) elsewhere. *Tables*: v_i v_j^T for t pairs (i, j); pairs with the same first
+with noise S/mu on the diagonal and S/(sqrt 2 mu) elsewhere. *Tables*: v_i v_j^T for t pairs (i, j); pairs of one first
 column are one block of a :class:`ProductSum`, v_i times the vectors of the s second columns side by side; squared norms add
 up to sum (1 - 1/k_i)(1 - 1/k_j) < t. Bounds are a hair larger than that: no row is ever clipped. (Under replace-one both
 charge twice the bound.) Groups and the choice of tables are functions of earlier releases, so asking in turn is adaptive
@@ -270,7 +270,10 @@ def _groups_of_tables(terms: Terms, n_tables: int, parents: int) -> int:
 
 def _groups(cuts: Sequence[Bins], shares: Sequence[Floats], most: int) -> list[Indices]:
     """Groups of every column's bins."""
-    return [groups_of(share, ordered=cut.edges is not None, most=most) for cut, share in zip(cuts, shares, strict=True)]
+    return [
+        groups_of(share, ordered=cut.edges is not None, most=most, codes=len(cut.codes))
+        for cut, share in zip(cuts, shares, strict=True)
+    ]
 
 
 def rows_design(

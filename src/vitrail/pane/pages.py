@@ -118,7 +118,7 @@ def usable_bins(bins: Bins, column: Column) -> Bins:
     >>> [round(edge, 6) for edge in usable_bins(fine_bins("dose", column, 4), column).edges]
     [0.0, 1e-05, 0.001, 5.0, 9.99999, 10.0]
     """
-    if bins.edges is None or bins.integer or len(bins) < 3 or not isinstance(column, Numeric):
+    if bins.edges is None or bins.integer or bins.n_intervals < 3 or not isinstance(column, Numeric):
         return bins
     low, high = float(column.low), float(column.high)
     width = WIDTH_AT_BOUND * (high - low)
@@ -199,8 +199,9 @@ def _joined(bins: Bins, counts: Floats) -> tuple[Bins, Floats]:
         return f"{math.ceil(low)} to {math.floor(high)}" if bins.integer else f"{low:.4g} to {high:.4g}"
 
     labels = [bins.labels[a] if b == a + 1 else label(edges[a], edges[b]) for a, b in pairwise(starts.tolist())]
-    kept = tuple(edges[keep].tolist())
-    return Bins(bins.name, tuple(labels), kept, bins.integer), np.add.reduceat(counts, starts[:-1])
+    kept, count = tuple(edges[keep].tolist()), bins.n_intervals
+    wide = Bins(bins.name, (*labels, *bins.labels[count:]), kept, bins.integer, bins.codes)
+    return wide, np.concatenate([np.add.reduceat(counts[:count], starts[:-1]), counts[count:]])
 
 
 def _kept_edges(edges: Floats) -> NDArray[np.bool_]:

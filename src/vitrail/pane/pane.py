@@ -30,7 +30,7 @@ from ..results.marginals import Marginals
 from ..results.private_rows import PrivateRows
 from ..results.report import Report
 from ..results.synopsis import Synopsis
-from ..schema import Level
+from ..schema import Level, Numeric
 from ..show.pages import fragment, page_content
 from ..solve.counterfactual.classes import OPPOSITE
 from ..solve.counterfactual.fitted import FittedCounterfactual
@@ -399,6 +399,8 @@ class Pane(Drawn):
         ``model=`` explains with another model than the pane's: reasons and counterfactuals are then about that one, and
         curves, which are about the pane's, are left out.
 
+        Curves run over numbers: nobody with a code in a column stands on its curve.
+
         Examples
         --------
         >>> import numpy as np, vitrail as vt
@@ -433,7 +435,9 @@ class Pane(Drawn):
             if model is None:
                 effects = self.effects
                 order = effects if explanation is None else [share.column for share in explanation.top(len(shown))]
-                standings = tuple(standing_on(effects[name], shown[name]) for name in order if name in effects)
+                codes = {name: column.codes for name, column in self.schema.items() if isinstance(column, Numeric)}
+                there = [name for name in order if name in effects and shown[name] not in codes.get(name, ())]
+                standings = tuple(standing_on(effects[name], shown[name]) for name in there)
             else:
                 notes.append(f"Curves are left out: they are about {self.made_for.name}, and {model.name} was asked.")
         if explanation is None and changes is None and not standings:

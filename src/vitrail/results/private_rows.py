@@ -19,8 +19,8 @@ from ..accounting import Cost
 from ..accounting.guarantee import Guarantee
 from ..errors import InvalidInput
 from ..schema import Numeric, Schema
-from ..schema.bins import Bins
-from ..solve.rows.histograms import blocks_of, column_shares, total_of, values_in
+from ..schema.bins import Bins, values_in
+from ..solve.rows.histograms import blocks_of, column_shares, total_of
 from ..solve.rows.network import Link, Network, even_numbers, fit_network
 from ..solve.rows.replicates import errors_of, replicate_weights, unshrunken_weights
 from ..solve.rows.tables import agreed_table, group_shares

@@ -186,6 +186,8 @@ class Rules:
         Whether values are whole numbers.
     levels : tuple of array of bool or None
         For categories the permitted levels.
+    codes : tuple of tuple of float
+        For numbers their codes: never a new value; and a person at one keeps it where a value may only rise or fall.
 
     Examples
     --------
@@ -203,6 +205,7 @@ class Rules:
     down: Bools
     whole: Bools
     levels: tuple[Bools | None, ...]
+    codes: tuple[tuple[float, ...], ...] = ()
 
     @classmethod
     def of(cls, schema: Schema, features_to_vary: Columns, permitted_range: Ranges) -> Rules:
@@ -229,7 +232,8 @@ class Rules:
         low, high = np.array(limits, dtype=np.float64).T
         up, down = (np.array([column.change != other for column in columns]) for other in ("down", "up"))
         whole = np.array([isinstance(column, Categorical) or column.integer for column in columns])
-        return cls(vary, low, high, up, down, whole, tuple(levels))
+        codes = tuple(column.codes if isinstance(column, Numeric) else () for column in columns)
+        return cls(vary, low, high, up, down, whole, tuple(levels), codes)
 
     def settle(self, points: Floats, candidates: Floats) -> Floats:
         """Permitted raw rows near the candidates, one for each point: both (rows, columns)."""
@@ -241,6 +245,11 @@ class Rules:
             if permitted is not None:
                 level = np.clip(settled[:, column], 0, len(permitted) - 1).astype(np.intp)
                 settled[:, column] = np.where(permitted[level], level, points[:, column])
+        for column, codes in enumerate(self.codes):
+            if codes:
+                one_way = not (self.up[column] and self.down[column])
+                stays = np.isin(rounded[:, column], codes) | (one_way & np.isin(points[:, column], codes))
+                settled[:, column] = np.where(stays, points[:, column], settled[:, column])
         return np.where(self.vary & (rounded != points) & np.isfinite(rounded), settled, points)
 
     def kept(self, points: Floats, answers: Floats) -> Bools:

@@ -237,7 +237,7 @@ def _labelled(problem: LocalProblem, rows: PrivateRows, n: int, seed: int, ridge
 
 
 def anchors(schema: Schema, raw: Floats, seed: int) -> Floats:
-    """The rows, each with one column drawn anew, evenly from what the schema allows."""
+    """The rows, each with one column drawn anew, evenly from what the schema allows; half of a number's draws are codes."""
     # A stream of its own: with the sampler's, which column is redrawn would depend on what the row is.
     generator = np.random.default_rng([seed, ANCHOR_STREAM])
     made = raw.copy()
@@ -247,6 +247,9 @@ def anchors(schema: Schema, raw: Floats, seed: int) -> Floats:
         if isinstance(column, Numeric):
             drawn = generator.uniform(column.low, column.high, len(which))
             made[which, index] = np.rint(drawn) if column.integer else drawn
+            if column.codes:
+                at_code = which[generator.random(len(which)) < 0.5]
+                made[at_code, index] = generator.choice(column.codes, len(at_code))
         else:
             made[which, index] = generator.integers(0, len(column.levels), len(which))
     return made

@@ -32,7 +32,7 @@ import numpy as np
 from ..._types import Bools, Floats, Indices
 from ...results.marginals import nearest_shares
 from ...schema import Categorical, Column
-from ...schema.bins import MOST_SINGLE_VALUES, Bins, bins_of
+from ...schema.bins import MOST_SINGLE_VALUES, Bins, bins_of, with_codes
 
 UNITS = 1e-4
 """Of the range: from where on real numbers are cut geometrically; from 1 on where the range is ``WIDE``."""
@@ -71,13 +71,13 @@ def fine_bins(name: str, column: Column, bins: int) -> Bins:
         cuts = np.rint(_cuts(low, high, 1.0, bins)).astype(int).tolist()
         starts = sorted({int(low), int(low) + 1, *cuts, *((0, 1) if low < 0 < high else ()), int(high), int(high) + 1})
         labels = tuple(str(a) if b == a + 1 else f"{a} to {b - 1}" for a, b in pairwise(starts))
-        return Bins(name, labels, tuple(start - 0.5 for start in starts), integer=True)
+        return with_codes(Bins(name, labels, tuple(start - 0.5 for start in starts), integer=True), column)
     zero = [0.0, math.nextafter(0.0, math.inf)] if low < 0 < high else []
     unit = 1.0 if high - low > WIDE else UNITS * (high - low)
     inside = sorted({*_cuts(low, high, unit, bins).tolist(), *zero})
     edges = (low, math.nextafter(low, math.inf), *inside, high, high)
     spans = [f"{a:.4g} to {b:.4g}" if b - a > 1e-300 else f"{a:.4g}" for a, b in pairwise(edges[1:-1])]
-    return Bins(name, (f"{low:.4g}", *spans, f"{high:.4g}"), edges)
+    return with_codes(Bins(name, (f"{low:.4g}", *spans, f"{high:.4g}"), edges), column)
 
 
 def _cuts(low: float, high: float, unit: float, bins: int) -> Floats:
@@ -100,26 +100,27 @@ def blocks_of(bins: Bins) -> Indices | None:
     >>> blocks_of(bins_of("age", Numeric(1, 20, integer=True), 20)).tolist()
     [0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3]
     """
-    if bins.edges is None or len(bins) <= FEW_BINS:
+    if bins.edges is None or bins.n_intervals <= FEW_BINS:
         return None
-    edges, count = np.array(bins.edges), len(bins)
+    edges, count = np.array(bins.edges), bins.n_intervals
     place = np.arange(count) / count
     alone = np.zeros(count, dtype=np.bool_)
     if not bins.integer or np.ptp(edges) > count:  # intervals: bounds and zero have bins of their own
         zero = (edges[:-1] <= 0) & (edges[1:] > 0) & (np.diff(edges) <= (1 if bins.integer else 1e-300))
         alone = zero | np.isin(np.arange(count), (0, count - 1))
-        lengths = _lengths(bins, geometric=bool(np.ptp(edges) > WIDE))
+        lengths = _lengths(bins, geometric=bool(np.ptp(edges) > WIDE))[:count]
         place = (np.cumsum(lengths) - lengths / 2) / lengths.sum()
     block = np.minimum(place * round(math.sqrt(count)), count).astype(np.intp)
-    return np.cumsum(np.concatenate([[False], (np.diff(block) != 0) | alone[1:] | alone[:-1]]))
+    changes = np.concatenate([[False], (np.diff(block) != 0) | alone[1:] | alone[:-1]])
+    return np.cumsum(np.append(changes, np.ones(len(bins.codes), dtype=np.bool_)))
 
 
 def blocks_as_bins(bins: Bins, blocks: Indices) -> Bins:
     """The blocks of a column's bins as wider bins."""
     assert bins.edges is not None
     starts = np.flatnonzero(np.diff(blocks, prepend=-1))
-    edges = (*(bins.edges[start] for start in starts), bins.edges[-1])
-    return Bins(bins.name, tuple(f"from {bins.labels[start]}" for start in starts), edges, bins.integer)
+    edges = (*(bins.edges[start] for start in starts if start < bins.n_intervals), bins.edges[-1])
+    return Bins(bins.name, tuple(f"from {bins.labels[start]}" for start in starts), edges, bins.integer, bins.codes)
 
 
 def total_of(counts: Sequence[Floats], sigma: float, n_rows_public: int) -> float:
@@ -174,7 +175,8 @@ def _lengths(bins: Bins, geometric: bool) -> Floats:
     """Of every bin, on the even scale or on one that is even in log(1 + |value|)."""
     edges = np.array(bins.edges)
     unit = 1.0 if bins.integer or np.ptp(edges) > WIDE else UNITS * np.ptp(edges)
-    return np.diff(np.sign(edges) * np.log1p(np.abs(edges) / unit) if geometric else edges)
+    lengths = np.diff(np.sign(edges) * np.log1p(np.abs(edges) / unit) if geometric else edges)
+    return np.append(lengths, np.full(len(bins.codes), lengths.mean()))  # a code has no length
 
 
 def _exposures(lengths: Floats, alone: Bools | bool = False) -> Floats:
@@ -235,10 +237,11 @@ def levels(
     return np.asarray(smooth), np.asarray(before[..., -1] - 0.5 * (apart**2).sum(axis=-1))
 
 
-def groups_of(shares: Floats, *, ordered: bool, most: int) -> Indices:
+def groups_of(shares: Floats, *, ordered: bool, most: int, codes: int = 0) -> Indices:
     """The group of every bin: at most ``most`` groups of about equal mass.
 
-    Neighbouring bins of numbers are merged; of levels the largest stay alone and the others share the last group.
+    Neighbouring bins of numbers are merged; of levels the largest stay alone and the others share the last group. The last
+    ``codes`` bins are of codes: groups of their own beside at least two of numbers, or one where that would be too many.
 
     Examples
     --------
@@ -250,6 +253,10 @@ def groups_of(shares: Floats, *, ordered: bool, most: int) -> Indices:
     count = len(shares)
     if count <= most:
         return np.arange(count)
+    if codes:
+        own = np.arange(codes) if codes + 2 <= most else np.zeros(codes, dtype=np.intp)
+        numbers = groups_of(shares[:-codes], ordered=ordered, most=most - 1 - int(own[-1]))
+        return np.concatenate([numbers, numbers.max() + 1 + own])
     if not ordered:
         groups = np.full(count, most - 1, dtype=np.intp)
         groups[np.argsort(-shares, kind="stable")[: most - 1]] = np.arange(most - 1)
@@ -263,21 +270,3 @@ def groups_of(shares: Floats, *, ordered: bool, most: int) -> Indices:
         groups[index] = group
         mass += share
     return groups
-
-
-def values_in(bins: Bins, index: Indices, low: float, high: float, uniform: Floats) -> Floats:
-    """One value for each bin index: its level, or evenly spread between the bin's edges, whole where it must be.
-
-    Parameters
-    ----------
-    uniform : array
-        In [0, 1), one for each index.
-    """
-    if bins.edges is None:
-        return index.astype(np.float64)
-    edges = np.array(bins.edges)
-    start, width = edges[index], edges[index + 1] - edges[index]
-    if bins.integer:
-        return np.asarray(np.clip(np.rint(start + 0.5) + np.floor(uniform * width), low, high))
-    values = start + uniform * width
-    return np.asarray(np.clip(np.where(values < start + width, values, start), low, high))
