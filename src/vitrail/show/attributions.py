@@ -25,7 +25,7 @@ from .text_tables import Table, aligned_numbers, printable, shortened
 from .words import HighlightedText, highlighted_text
 
 LONGEST_COLUMN, LONGEST_VALUE = 24, 18
-LONGEST_TITLE, TITLE_LINE = 80, 0.17
+LONGEST_TITLE, TITLE_LINE = 64, 0.17
 """Letters of a line above a picture, and inches from one to the next."""
 MOST_COLUMNS = 12
 MOST_POINTS = 24
@@ -183,6 +183,7 @@ def summary(e: Attribution, k: int = 8) -> str:
     shown = [e[point] for point in range(min(len(e), MOST_SUMMARISED))]
     for number, at_point in enumerate(shown):
         lines += ["", (f"point {number}: " if len(e) > 1 else "") + sentence_of(at_point)]
+        lines += filter(None, [at_point.caution if len(e) > 1 else ""])
         bars = bars_of(at_point, _checks.whole("k", k))
         largest = max(abs(bar.value) for bar in bars) or 1.0
         texts = [(printable(bar.text), *numbers) for bar, numbers in zip(bars, bar_numbers(bars), strict=True)]
@@ -190,7 +191,7 @@ def summary(e: Attribution, k: int = 8) -> str:
         for bar, (name, value, band) in zip(bars, texts, strict=True):
             drawn = "│".join(bar.letters(largest))
             lines.append(f"  {name:<{widths[0]}}  {drawn}  {value:>{widths[1]}}  {band:<{widths[2]}}".rstrip())
-        lines += filter(None, [at_point.caution if len(e) > 1 else "", fidelity_of(at_point)])
+        lines += filter(None, [fidelity_of(at_point)])
     if len(e) > len(shown):
         lines += ["", f"and {len(e) - len(shown)} more points"]
     if e.lower is not None:
