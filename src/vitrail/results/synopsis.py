@@ -260,6 +260,7 @@ class Synopsis(Stored, stored_as="synopsis/1"):
             coefficients=half * solution.slopes @ self.coordinates.embedding.T,
             intercepts=at_point,
             features=self.schema.feature_names,
+            explains_output=self.model is not None and self.intercept and self.labels == "soft",
             notes=self._notes(bands),
         )
 

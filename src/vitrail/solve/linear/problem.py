@@ -149,12 +149,15 @@ class LocalModels:
         Weighted means of x - z.
     phi_std, means_std : array (points,), optional
         Standard deviation of every entry of phi and of the means; bands are drawn where ``phi_std`` is given.
+    misses : array (points,), optional
+        Weighted root mean squared error of each model on rows near its point.
     """
 
     phi: Floats
     means: Floats | None = None
     phi_std: Floats | None = None
     means_std: Floats | None = None
+    misses: Floats | None = None
 
 
 def explanation_of(
@@ -201,6 +204,8 @@ def explanation_of(
         coefficients=half * slope,
         intercepts=intercepts,
         features=schema.feature_names,
+        fidelity=None if models.misses is None else half * models.misses,
+        explains_output=problem.intercept and problem.labels == "soft",
         notes=notes if problem.view is None else (*notes, problem.view.note),
     )
 
