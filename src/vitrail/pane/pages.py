@@ -45,6 +45,13 @@ if TYPE_CHECKING:
 
 
 FORMAT = "vitrail-person/1"
+NEEDS_MODEL = (
+    "Reasons need the model: load the pane with model=. Private rows are in it, and with the model they give Shapley values."
+)
+TOO_LITTLE = (
+    "There is too little data to tell this person's reasons at this price: with {rows} rows at {epsilon} the noise is as "
+    "large as all reasons together, so they are not listed. What the model says here is its own answer all the same."
+)
 WIDTH_AT_BOUND = 1e-6
 """Of the range."""
 NARROW = 1 / 128
@@ -98,6 +105,10 @@ def person_content(person: Person) -> Content:
         "dataset": pane.dataset,
         "model": person.model_name,
         "asked_model": asked_model,
+        "too_little": TOO_LITTLE.format(rows=f"{pane.n_rows_public:,}", epsilon=pane.guarantee.brief)
+        if e is not None and e.mostly_noise is not None and e.mostly_noise[0]
+        else "",
+        "needs_model": NEEDS_MODEL if NEEDS_MODEL in person.notes else "",
         "output": "" if e is None else f"{(e.outputs if asked_model else e.predictions)[0]:.3g}",
         "output_range": pane.made_for.range if person.model is None else (person.model.lo, person.model.hi),
         "kinds": " and ".join(sorted({standing.curve.kind for standing in person.standings})),

@@ -40,7 +40,7 @@ from ..solve.linear.weights import polynomial
 from ..solve.shapley.on_rows import Players, Scale
 from ..solve.shapley.reasons import BACKGROUND, explain_on_rows
 from .manifest import KINDS, Line, Manifest, opened, read_part
-from .pages import Person, Standing, marginals_of, pane_content, pane_fragment, standing_on
+from .pages import NEEDS_MODEL, Person, Standing, marginals_of, pane_content, pane_fragment, standing_on
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,9 +55,6 @@ SAMPLED = 20_000
 """Private rows that a sharp kernel works on."""
 REPLICATES = 5
 """Samples from re-noised tables, for the bands of a sharp kernel."""
-NEEDS_MODEL = (
-    "Reasons need the model: load the pane with model=. Private rows are in it, and with the model they give Shapley values."
-)
 NO_BANDS = "No bands were computed; ask for bands=True to get them."
 
 
@@ -396,8 +393,8 @@ class Pane(Drawn):
     ) -> Person:
         """All that the pane knows about one person: reasons, counterfactuals, where they stand on each curve.
 
-        ``model=`` explains with another model than the pane's: reasons and counterfactuals are then about that one, and
-        curves, which are about the pane's, are left out.
+        ``model=`` gives the reasons of another model than the pane's; counterfactuals and curves, which are about the
+        pane's, are left out.
 
         Curves run over numbers: nobody with a code in a column stands on its curve.
 
@@ -423,9 +420,13 @@ class Pane(Drawn):
             explanation = self.local(shown, method=method, bands=bands, model=model)
         elif "rows" in parts:
             notes.append(NEEDS_MODEL)
-        if "counterfactual" in parts and asked is not None:
+        if "counterfactual" in parts and self.model is not None:
             try:
-                fitted = self.counterfactual if model is None else FittedCounterfactual(self._picture, model)
+                fitted = self.counterfactual
+                if model is not None:
+                    raise InvalidInput(
+                        f"they are sought near the classes of {self.made_for.name}, and {model.name} was asked"
+                    )
             except InvalidInput as error:  # the model has other classes than the pane's: the rest can still be said
                 notes.append(f"No counterfactuals: {error}.")
             else:

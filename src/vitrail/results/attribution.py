@@ -21,7 +21,7 @@ from .. import _checks
 from ..accounting import Cost
 from ..accounting.guarantee import Guarantee
 from ..errors import InvalidInput
-from .band_claim import BandClaim
+from .band_claim import TWO_SIDED_95, BandClaim
 from .base import Banded, Frame, counted, show
 from .checks import Floats, PlainValue, checked_names, plain_points, shown_text
 
@@ -234,6 +234,14 @@ class Attribution(Banded, stored_as="attribution/2", of="values"):
         if len(self) > 1:
             raise InvalidInput(f"this explanation has {len(self)} base values, one per point; use base_values, or e[i]")
         return float(self.base_values[0])
+
+    @property
+    def mostly_noise(self) -> NDArray[np.bool_] | None:
+        """For each point, whether the noise is as large as all contributions together; None without bands."""
+        if self.lower is None or self.upper is None:
+            return None
+        errors = (self.upper - self.lower) / (2 * TWO_SIDED_95)
+        return np.asarray((errors**2).sum(axis=1) >= (self.values**2).sum(axis=1))
 
     def top(self, k: int = 5, point: int = 0) -> list[Contribution]:
         """The ``k`` largest contributions at a point, by size; fewer where there are fewer columns."""

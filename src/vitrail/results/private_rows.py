@@ -22,7 +22,7 @@ from ..schema import Numeric, Schema
 from ..schema.bins import Bins, values_in
 from ..solve.rows.histograms import blocks_of, column_shares, total_of
 from ..solve.rows.network import Link, Network, even_numbers, fit_network
-from ..solve.rows.replicates import errors_of, replicate_weights, unshrunken_weights
+from ..solve.rows.replicates import errors_of, replicate_weights, unshrunken_ratios
 from ..solve.rows.tables import agreed_table, group_shares
 from .band_claim import TWO_SIDED_95
 from .base import Frame, Result, show
@@ -255,33 +255,36 @@ class PrivateRows(Result, stored_as="private-rows/2"):
         return replace(self, counts=counts, block_counts=blocks, noisy_tables=MappingProxyType(tables))
 
     @cached_property
-    def _weights(self) -> tuple[Floats, Floats]:
-        """Weights of the stored rows under tables drawn again, and under counts as they were released."""
-        network = self._network
+    def _perturbed(self) -> tuple[Floats, list[Floats], Indices]:
+        """Weights of the stored rows under tables drawn again, ratios of unshrunken shares, and the rows' bins."""
         indices = np.stack([cut.index(self.sampled[:, j]) for j, cut in enumerate(self.bins)], axis=1)
-        shares = list(self.shares.values())
+        shares, total, sigma = list(self.shares.values()), self.total, self.counts_sigma
         drawn = replicate_weights(
             indices,
             self.bins,
             self.groups,
             shares,
-            {pair: network.table(*pair) for pair in self.noisy_tables},
-            total=self.total,
-            counts_sigma=self.counts_sigma,
+            {pair: self._network.table(*pair) for pair in self.noisy_tables},
+            total=total,
+            counts_sigma=sigma,
             tables_sigma=self.tables_sigma,
             replicates=REPLICATES,
             seed=0,
         )
-        return drawn, unshrunken_weights(indices, self.bins, shares, self.counts, self.block_counts, self.total)
+        counted = self.counts, self.block_counts
+        ratios = unshrunken_ratios(self.bins, shares, *counted, total=total, sigma=sigma, replicates=REPLICATES, seed=0)
+        return drawn, ratios, indices
 
     def standard_errors(self, per_row: Floats) -> Floats:
         """How far means of what was computed for the first stored rows, (points, rows, numbers), may be off.
 
         The noise of the release and the choice of the rows are in it; what columns have in common beyond their links is not.
+        Where the noise on one count is half of all rows, nothing is known of any column, and a mean is off by all of itself.
         """
-        drawn, unshrunken = self._weights
+        drawn, ratios, indices = self._perturbed
         n_rows = per_row.shape[1]
-        return errors_of(per_row, drawn[:, :n_rows], unshrunken[:, :n_rows])
+        errors = errors_of(per_row, drawn[:, :n_rows], ratios, indices[:n_rows])
+        return np.maximum(errors, np.abs(per_row.mean(axis=1))) if self.counts_sigma >= self.total / 2 else errors
 
     # --- tables and pictures -----------------------------------------------------------------------------------------
 

@@ -8,11 +8,13 @@ each were alone, which is exact for trees and to first order for cliques.
 - *Drawn again*: p* is fitted to counts and contrasts drawn anew about the *fitted* ones, with the released noise (parametric
   bootstrap). What such averages differ from the first by is, in distribution, what noise moved the first by, and
   their mean difference is what shrinkage takes away.
-- *Unshrunken*: p* has, in one column at a time, the counts as they were released. What was fitted is smoother than what was
-  released, and a bootstrap about the smooth one cannot see what smoothing took; this can.
+- *Unshrunken*: p* has, in one column at a time, its counts without any smoothing: as they were released, and drawn again.
+  What was fitted is smoother than what was released, and a bootstrap about the smooth one, smoothed again, cannot see all
+  that smoothing took.
 
-A band holds both, and the error of the sample of rows: their squares are added. What it cannot hold is dependence between
-columns that was never measured, or that no link holds.
+A band holds the error of the sample of rows, the larger of the two spreads, and how far the released counts are from the
+fitted ones: their squares are added. It is rather too wide than too narrow. What it cannot hold is dependence between
+columns that was never measured, or that no link holds, and levels that noise has swallowed altogether.
 """
 
 from __future__ import annotations
@@ -80,49 +82,58 @@ def replicate_weights(
     return np.asarray(weights / weights.mean(axis=1, keepdims=True))
 
 
-def unshrunken_weights(
-    indices: Indices,
+def unshrunken_ratios(
     bins: Sequence[Bins],
     shares: Sequence[Floats],
     counts: Sequence[Floats],
     block_counts: Sequence[Floats],
+    *,
     total: float,
-) -> Floats:
-    """Weights (columns, rows), each of one column's counts as they were released: on the simplex, but not smoothed."""
-    made = np.empty((len(bins), len(indices)))
-    for j, cut in enumerate(bins):
-        blocks, plain = blocks_of(cut), nearest_shares(counts[j] / total)
+    sigma: float,
+    replicates: int,
+    seed: int,
+) -> list[Floats]:
+    """For each column (1 + replicates, bins): shares that are not smoothed over fitted ones; the first as released."""
+    generator, made = np.random.default_rng([seed, 1]), []
+    for cut, share, released, of_blocks in zip(bins, shares, counts, block_counts, strict=True):
+        blocks, expected = blocks_of(cut), total * share
+        drawn = np.concatenate([released[None], expected + generator.normal(0, sigma, (replicates, len(cut)))])
+        plain = nearest_shares(drawn / total)
         if blocks is not None:
-            sizes = np.bincount(blocks)
-            together = (block_counts[j] + np.bincount(blocks, weights=counts[j]) / sizes) / (1 + 1 / sizes)
-            masses = np.bincount(blocks, weights=plain)
-            inside = np.divide(plain, masses[blocks], out=1 / sizes[blocks], where=masses[blocks] > 0)
-            plain = nearest_shares(together / total)[blocks] * inside
-        made[j] = (plain / np.maximum(shares[j], SMALLEST))[indices[:, j]]
-    return np.asarray(made / np.maximum(made.mean(axis=1, keepdims=True), SMALLEST))
+            sizes, starts = np.bincount(blocks), np.flatnonzero(np.diff(blocks, prepend=-1))
+            masses = np.bincount(blocks, weights=expected)
+            again = np.concatenate([of_blocks[None], masses + generator.normal(0, sigma, (replicates, len(masses)))])
+            together = (again + np.add.reduceat(drawn, starts, axis=-1) / sizes) / (1 + 1 / sizes)
+            inside = np.add.reduceat(plain, starts, axis=-1)[:, blocks]
+            within = np.where(inside > 0, plain / np.maximum(inside, SMALLEST), 1 / sizes[blocks])
+            plain = nearest_shares(together / total)[:, blocks] * within
+        made.append(np.asarray(plain / np.maximum(share, SMALLEST)))
+    return made
 
 
-def errors_of(per_row: Floats, drawn: Floats, unshrunken: Floats) -> Floats:
+def errors_of(per_row: Floats, drawn: Floats, ratios: Sequence[Floats], indices: Indices) -> Floats:
     """Standard errors (points, numbers) of means over rows, noise of the release and choice of the rows together.
 
     Parameters
     ----------
     per_row : array (points, rows, numbers)
         What is averaged.
-    drawn, unshrunken : array (replicates, rows), (columns, rows)
-        Weights of the rows.
+    drawn : array (replicates, rows)
+        Weights of the rows under tables drawn again.
+    ratios, indices : list of array (1 + replicates, bins), array (rows, columns)
+        Of unshrunken shares; the bins of the rows.
     """
-    n_rows, mean = per_row.shape[1], per_row.mean(axis=1)
-    sampling = per_row.var(axis=1) / n_rows
-    again = np.einsum("wb,pbj->wpj", drawn / drawn.sum(axis=1, keepdims=True), per_row, optimize=True)
-    plain = np.einsum("wb,pbj->wpj", unshrunken / unshrunken.sum(axis=1, keepdims=True), per_row, optimize=True)
-    return np.asarray(np.sqrt(sampling + ((again - mean) ** 2).mean(axis=0) + ((plain - mean) ** 2).sum(axis=0)))
+    mean, sampling = per_row.mean(axis=1), per_row.var(axis=1) / per_row.shape[1]
+
+    def squares(weights: Floats) -> Floats:
+        shares = weights / np.maximum(weights.sum(axis=1, keepdims=True), SMALLEST)
+        moved = np.einsum("wb,pbj->wpj", shares, per_row, optimize=True) - mean
+        return np.asarray(moved**2)
+
+    plain = [squares(ratio[:, indices[:, j]]) for j, ratio in enumerate(ratios)]
+    released, spread = sum(one[0] for one in plain), sum(one[1:].mean(axis=0) for one in plain)
+    return np.asarray(np.sqrt(sampling + np.maximum(squares(drawn).mean(axis=0), spread) + released))
 
 
 def _ratio(above: Floats, below: Floats) -> Floats:
     return np.asarray(np.log(np.maximum(above, SMALLEST)) - np.log(np.maximum(below, SMALLEST)))
-
-
-def effective_share(weights: Floats) -> Floats:
-    """Of the rows, how many have a say: 1 where all weigh the same."""
-    return np.asarray(weights.sum(axis=-1) ** 2 / (weights**2).sum(axis=-1) / weights.shape[-1])

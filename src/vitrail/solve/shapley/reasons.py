@@ -16,7 +16,7 @@ from ...errors import InvalidInput, SchemaError
 from ...model import Model
 from ...results import Attribution
 from ...results.band_claim import TWO_SIDED_95, claim_of
-from ...results.checks import shown_text
+from ...results.checks import plain_value, shown_text
 from ...results.private_rows import PrivateRows
 from ...schema import Schema
 from .on_rows import Method, Players, RowValues, Scale, players_of, shapley_of_outputs
@@ -72,7 +72,7 @@ def explain_on_rows(
         {
             player: frame[columns[0]][row]
             if len(columns) == 1
-            else ", ".join(shown_text(frame[name][row].item()) for name in columns)
+            else ", ".join(shown_text(plain_value(frame[name][row])) for name in columns)
             for player, columns in groups.items()
         }
         for row in range(len(raw))
