@@ -44,6 +44,8 @@ CUT_CHANCE_INSIDE = 0.15
 SPREAD = 0.1
 """Standard deviation of a level about the even share, as a share of all rows; ``SPREAD_INSIDE`` of a block's rows."""
 SPREAD_INSIDE = 0.3
+LEAST_NOISE = 1e-6
+"""Of all rows: with less, squares of counts over noise would lose their digits."""
 EMPTY_CHANCE = 0.5
 """That nobody is in a stretch of bins."""
 LEAST_EXPOSURE = 0.1
@@ -198,8 +200,9 @@ def levels(
     """
     bins = noisy.shape[-1]
     even = np.asarray(total)[..., None] * exposures / exposures.sum()
-    if bins == 1 or sigma <= 0:
+    if bins == 1:
         return noisy, np.zeros(noisy.shape[:-1])
+    sigma = max(sigma, LEAST_NOISE * float(np.max(total)))
     # In units of sigma: between places a and b the level is Gaussian, once for each a < b.
     apart = (noisy - even) / sigma
     sums = np.concatenate([np.zeros((*noisy.shape[:-1], 1)), np.cumsum(exposures * apart, axis=-1)], axis=-1)
