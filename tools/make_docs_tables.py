@@ -22,6 +22,7 @@ import locally_linear_tables
 import pane_tables
 import patel_tables
 import quotes_tables
+import reasons_tables
 import tailoring_tables
 import vault_tables
 from page_marks import ROOT, BadMark, badly_set, unmarked, written
@@ -37,6 +38,7 @@ MAKERS = (
     pane_tables,
     patel_tables,
     quotes_tables,
+    reasons_tables,
     tailoring_tables,
     vault_tables,
 )

@@ -54,6 +54,7 @@ from .solve.counterfactual.fitted import FittedCounterfactual as FittedCounterfa
 from .solve.linear import weights as weights
 from .vault import Block as Block
 from .vault import BoundedSum as BoundedSum
+from .vault import CellCounts as CellCounts
 from .vault import GramSum as GramSum
 from .vault import GroupedSum as GroupedSum
 from .vault import PrivateData as PrivateData

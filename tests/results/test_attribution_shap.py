@@ -61,7 +61,7 @@ def test_a_value_outside_its_band_can_still_be_drawn() -> None:
 
 
 def test_shap_without_bands() -> None:
-    assert vt.Attribution(**{**vars(MADE), "lower": None, "upper": None}).to_shap().lower_bounds is None
+    assert replace(MADE, lower=None, upper=None).to_shap().lower_bounds is None
 
 
 @pytest.mark.parametrize("plot", ["waterfall", "bar", "bar of many", "beeswarm", "heatmap", "scatter"])

@@ -51,9 +51,8 @@ from ..solve.curves.assemble import Receipt, effects_of
 from ..solve.curves.dependence import DependencePlan, plan_dependence, split_levels
 from ..solve.curves.local_effects import SIZE_BINS, EffectsPlan, plan_effects
 from ..solve.curves.reference import Reference, pair_axis
-from ..vault import Block, BoundedSum, PrivateData
+from ..vault import Block, BoundedSum, PrivateData, root_up
 from .joint_sum import BlockSpec, Groundwork, JointExplainer, Measured, ask_joint, released_histograms
-from .marginals import root_up
 from .recipe import Ask, Recipe, Terms, sigma_of
 
 Estimate = Literal["smooth", "plain"]

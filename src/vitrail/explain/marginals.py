@@ -1,30 +1,26 @@
 """Marginals: the private histogram of every column, from one question.
 
-A row contributes, for each of the d columns, a 1 in the bin that its value falls into and 0 in all others: d ones, hence an
-L2 norm of exactly sqrt(d), however many bins there are. Two rows differ in at most two bins per column, so replacing one
-moves the sum by at most sqrt(2 d). A row that counts zero (a missing value without a declared stand-in) contributes the zero
-vector, which is sqrt(d) away from any other. Bins come from the schema and are public. So one release with noise sigma =
-sqrt(d)/mu on every count is mu-GDP (replace-one: sqrt(2 d)/mu, and a little more for the vault's rounding); shares, means,
-quantiles and the total are computed from it and cost nothing. The bounds are rounded up: the float sqrt(3) is below the true
-root, and every row would be clipped. Test: tests/explain/test_marginals_bound.py.
+The bins of a column are a partition of the rows, so this is :class:`CellCounts` of d partitions: a row is in one bin of each
+column, d ones, however many bins there are. Noise of sqrt(d)/mu on every count is mu-GDP (replace-one: sqrt(2 d)/mu). A row
+that does not count (a missing value without a declared stand-in) is in no bin. Bins come from the schema and are public;
+shares, means, quantiles and the total are computed from the release and cost nothing. Test:
+tests/explain/test_marginals_bound.py.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from fractions import Fraction
 
 import numpy as np
 
 from .. import _checks
-from .._types import Floats, Indices
+from .._types import Floats
 from ..accounting import JsonValue
 from ..errors import InvalidInput
 from ..results.marginals import Marginals
 from ..schema import Schema
 from ..schema.bins import Bins, bins_of
-from ..vault import Block, BoundedSum, PrivateData
+from ..vault import Block, CellCounts, PrivateData
 from .recipe import Ask, Conversation, Given, GlobalExplainer, Recipe, Terms, key_of
 
 VERSION = 1
@@ -142,40 +138,24 @@ def asked_columns(schema: Schema, columns: Sequence[str] | None) -> tuple[str, .
     return _checks.names("columns", columns, schema.names)
 
 
-def marginals_question(schema: Schema, columns: Sequence[str] | None = None, bins: int = 20) -> BoundedSum:
+def marginals_question(schema: Schema, columns: Sequence[str] | None = None, bins: int = 20) -> CellCounts:
     """The question behind :func:`marginals`.
 
     Examples
     --------
     >>> from vitrail.schema import Categorical
     >>> question = marginals_question(Schema({"sex": Categorical(["Female", "Male"]), "smoker": Categorical(["no", "yes"])}))
-    >>> question.size, round(question.l2_bound, 4), round(question.replace_bound, 4)
-    (4, 1.4142, 2.0)
+    >>> question.sizes
+    (2, 2)
     """
     return histogram_question(marginals_bins(schema, columns, bins), "marginals")
 
 
-def histogram_question(bins: tuple[Bins, ...], kind: str) -> BoundedSum:
+def histogram_question(bins: tuple[Bins, ...], kind: str) -> CellCounts:
     """The noisy count of every bin of every column. About no model: its key is the same in all recipes that ask it."""
 
-    def one_hot_of_all(block: Block) -> Floats:
-        return np.concatenate([one_hot(cut.index(block.column(cut.name)), len(cut)) for cut in bins], axis=1)
+    def cells(block: Block) -> Floats:
+        return np.stack([cut.index(block.column(cut.name)) for cut in bins], axis=1).astype(np.float64)
 
     key, label = key_of(kind, VERSION, bins=[cut.to_json() for cut in bins]), f"{kind} of {len(bins)} columns"
-    bound, apart = root_up(len(bins)), root_up(2 * len(bins))
-    return BoundedSum(one_hot_of_all, sum(map(len, bins)), bound, replace_bound=apart, key=key, label=label)
-
-
-def one_hot(index: Indices, size: int) -> Floats:
-    """A row of zeros with a one at its index, for every index."""
-    made = np.zeros((len(index), size))
-    made[np.arange(len(index)), index] = 1.0
-    return made
-
-
-def root_up(square: int) -> float:
-    """The smallest float whose exact square is at least ``square``."""
-    root = math.sqrt(square)
-    while Fraction(root) ** 2 < square:
-        root = math.nextafter(root, math.inf)
-    return root
+    return CellCounts(cells, tuple(map(len, bins)), key=key, label=label)

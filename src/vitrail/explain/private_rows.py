@@ -50,7 +50,7 @@ VERSION = 2
 COUNTS = "private-rows-counts"
 SHARES = (0.5, 0.15, 0.35)
 """Of mu squared: counts, choosing, tables. Explanations hang on the columns' own distributions first."""
-MOST_GROUPS_CHOOSING = 8
+MOST_GROUPS_CHOOSING = 6
 MOST_CONTRASTS = 1_500
 """Of all columns together, to choose from: their number is squared."""
 DEPENDENCE = 0.15

@@ -2,17 +2,16 @@
 
 *Shares.* Costs add in mu squared, and the squared error of a noisy sum falls as one over what was paid for it. So a part
 with share s of the price has 1/s times the squared error that it would have alone, and over parts of that sort the worst of
-these ratios is least for equal shares. Local synopsis and the two kinds of curves are of that sort: 4.25 for the synopsis,
-5.5 for accumulated effects, 8 for partial dependence, where a method that answers one question is hardest to beat. *Private
-rows* get 3.75. They are used three times: for sharp local explanations, whose error hardly falls any more with the price, as
-the histograms under all curves (which then cost nothing more), and as the places where counterfactuals are sought.
-*Importance* is read as an order and *counterfactuals* are checked by the public model, so that more noise changes less: 0.75
-each. The numbers were chosen with Adult's figures in sight, not on other data.
+these ratios is least for equal shares. The two kinds of curves are of that sort: 5.5 for accumulated effects, 8 for partial
+dependence, where a method that answers one question is hardest to beat. *Private rows* get 3.75. They are used three times:
+for the reasons of any model, whose error hardly falls any more with the price, as the histograms under all curves
+(which then cost nothing more), and as the places where counterfactuals are sought. *Importance* is read as an order and
+*counterfactuals* are checked by the public model, so that more noise changes less: 0.75 each. The *synopsis* is bought by name
+only, with 4.25. The numbers were chosen with Adult's figures in sight, not on other data.
 
 *What is possible* follows from public numbers as well. ``parts="all"`` leaves out importance where there is no target,
-private rows and synopsis where columns are too many for them, rows where n_rows_public * mu of their share is below 100
-(tables of two by two cells would be noise), and the synopsis, if there are rows, where its expected gradient noise exceeds
-1, the size of what it measures. What is left out leaves its share to the others.
+private rows where columns are too many for them, or where n_rows_public * mu of their share is below 100. What is left out
+leaves its share to the others.
 
 Each part is the recipe of an explainer that stands on its own and carries the argument for its bound beside its code. Rows
 come before curves, because curves use their histograms. Tests: tests/pane, tests/audit/test_pane_audit.py.

@@ -3,6 +3,7 @@
 from ..accounting.releases import Release
 from .private_data import PrivateData
 from .questions.bounded_sum import BoundedSum
+from .questions.cell_counts import CellCounts, root_up
 from .questions.gram_sum import GramSum
 from .questions.grouped_sum import GroupedSum
 from .questions.product_sum import ProductSum
@@ -20,6 +21,7 @@ __all__ = [
     "HELD_OUT_SHARE",
     "Block",
     "BoundedSum",
+    "CellCounts",
     "GramSum",
     "GroupedSum",
     "MapChoice",
@@ -40,6 +42,7 @@ __all__ = [
     "on_device",
     "price_tag",
     "rehearse",
+    "root_up",
     "run_epsilon",
     "train_maps",
 ]

@@ -288,7 +288,7 @@ class PrivateData:
 
         Parameters
         ----------
-        question : BoundedSum, GramSum, ProductSum, Select or GroupedSum
+        question : BoundedSum, CellCounts, GramSum, ProductSum, Select or GroupedSum
             What to ask.
         epsilon : float, optional
             This question's own epsilon, at the account's delta.
@@ -443,7 +443,8 @@ class PrivateData:
     def __plan(self, question: Question, epsilon: float | None, mu: float | None) -> Plan:
         if not isinstance(question, Question):
             raise InvalidInput(
-                f"a question is a BoundedSum, GramSum, ProductSum, Select or GroupedSum, not {type(question).__name__}"
+                "a question is a BoundedSum, CellCounts, GramSum, ProductSum, Select or GroupedSum, not "
+                f"{type(question).__name__}"
             )
         return question.plan(question_mu(epsilon, mu, self.delta), self.__facts)
 

@@ -132,7 +132,7 @@ def rehearse(
 
     Parameters
     ----------
-    question : BoundedSum, GramSum, ProductSum, Select or GroupedSum
+    question : BoundedSum, CellCounts, GramSum, ProductSum, Select or GroupedSum
     rows, schema
         As for :class:`PrivateData`; so is ``declared``: n_rows_public, target, neighbours, block_rows, threads.
     mu : float

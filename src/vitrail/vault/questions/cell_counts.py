@@ -1,0 +1,115 @@
+"""Cell counts: how many rows lie in each cell, of several partitions of the rows at once.
+
+A row names, for each of t partitions, one cell by its number. It adds 1 there: t ones, or nothing at all where it does not
+count. So the sum, which is of whole numbers and exact, moves by at most sqrt(t) when a row is added or removed, and by at
+most sqrt(2 t) when one is replaced (in each partition a 1 leaves one cell and enters another; a row that does not count is
+nearer). No row can add more, whatever its function returns: numbers are checked, not clipped. Rounded Gaussian noise of
+standard deviation sigma on every count is mu-GDP with mu = sqrt(t)/sigma (``question``), however many cells there are.
+
+The same as a :class:`BoundedSum` of one-hot vectors, without ever making them. Test: tests/vault/test_cell_counts.py.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ... import _checks
+from ..._types import Bools, Floats
+from ...errors import InvalidInput
+from ..public_facts import PublicFacts
+from ..rows.block import Arrays, Block
+from ..rows.row_function import RowFunction, RowPass
+from .question import RowQuestion, SumPlan, sigma_for
+
+MOST_CELLS = 10**7
+
+
+@dataclass(frozen=True)
+class CellCounts(RowQuestion):
+    """The noisy number of rows in every cell of one or several partitions.
+
+    Parameters
+    ----------
+    fn : callable
+        Takes a :class:`Block`, returns an array (rows, partitions) of cell numbers from 0 on, each a function of its row
+        alone. A row with a number that is none of its partition's counts nowhere.
+    sizes : tuple of int
+        How many cells each partition has.
+    key, label : str, optional
+        As for :class:`BoundedSum`.
+
+    Examples
+    --------
+    >>> import numpy as np, vitrail as vt
+    >>> schema = vt.Schema({"age": vt.Numeric(0, 100)})
+    >>> data = vt.PrivateData(
+    ...     {"age": np.full(1000, 40.0)}, schema, name="ages", n_rows_public=1000, budget=vt.Budget(1, 1e-6), ledger="memory"
+    ... )
+    >>> decades = vt.CellCounts(lambda block: block.column("age")[:, None] // 10, sizes=(11,))
+    >>> int(data.ask(decades, epsilon=0.9).value.argmax())
+    4
+    """
+
+    kind = "cell-counts"
+    described = ("sizes",)
+    fn: Callable[[Block], Floats]
+    sizes: tuple[int, ...]
+    key: str | None = None
+    label: str | None = None
+
+    def __post_init__(self) -> None:
+        self._check(wholes={})
+        sizes = tuple(_checks.whole("sizes", size, most=MOST_CELLS, of="CellCounts") for size in self.sizes)
+        if not sizes or sum(sizes) > MOST_CELLS:
+            raise InvalidInput(
+                f"sizes of CellCounts has {len(sizes)} partitions with {sum(sizes)} cells; give at least one, and at most "
+                f"{MOST_CELLS} cells"
+            )
+        object.__setattr__(self, "sizes", sizes)
+
+    @property
+    def size(self) -> int:
+        """How many counts there are."""
+        return sum(self.sizes)
+
+    def row_function(self) -> RowFunction:
+        """``fn``, with the shape it must return."""
+        return RowFunction(self.fn, ((len(self.sizes),),), "the function of these CellCounts")
+
+    def plan(self, mu: float, facts: PublicFacts) -> CellCountsPlan:
+        """Fix sigma."""
+        sensitivity = root_up((2 if facts.neighbours == "replace-one" else 1) * len(self.sizes))
+        return CellCountsPlan(self, self.size, sensitivity, sigma_for(sensitivity, mu), 1.0)
+
+
+@dataclass(frozen=True)
+class CellCountsPlan(SumPlan[CellCounts]):
+    """Cell counts with their noise fixed."""
+
+    def exact_cells(self, rows: RowPass, block_rows: int, draws: int = 1) -> NDArray[np.int64]:
+        """The counts themselves."""
+        sizes = np.array(self.question.sizes)
+        starts = np.cumsum(sizes) - sizes
+
+        def reduce(arrays: Arrays, valid: Bools) -> NDArray[np.int64]:
+            cells = arrays[0]
+            with np.errstate(all="ignore"):
+                counted = valid & ((cells >= 0) & (cells < sizes)).all(axis=1)  # NaN is neither
+                numbers = np.floor(cells[counted]).astype(np.int64) + starts
+            return np.bincount(numbers.ravel(), minlength=self.width)
+
+        return rows.total(self.question.row_function(), reduce, (self.width,), block_rows=block_rows, label="counting")
+
+
+def root_up(square: int) -> float:
+    """The smallest float whose exact square is at least ``square``."""
+    root = math.sqrt(square)
+    while Fraction(root) ** 2 < square:
+        root = math.nextafter(root, math.inf)
+    return root

@@ -1,0 +1,61 @@
+"""The tables on reasons, from benchmarks/results/reasons.json."""
+
+from __future__ import annotations
+
+from page_tables import Lines, Tables, held_to, how, rows_of, table
+
+ROWS = ("adult", "framingham", "n1000", "acs", "diabetes")
+HEADLINE = {
+    "adult_cosine_eps1": ("Adult, eps 1: cosine with the values on real rows", ">= 0.998", "{:.4f}"),
+    "adult_cosine_eps0.1": ("Adult, eps 0.1: the same", ">= 0.99", "{:.4f}"),
+    "adult_top_eps0.1": ("Adult, eps 0.1: the same first reason", ">= 97 %", "{:.1%}"),
+    "adult_cosine_n1000_eps1": ("1 000 rows of Adult, eps 1: cosine", ">= 0.97", "{:.4f}"),
+    "framingham_cosine_eps1": ("Framingham, eps 1: cosine", ">= 0.97", "{:.4f}"),
+    "acs_cosine_eps0.01": ("ACS, eps 0.01: cosine", ">= 0.99", "{:.4f}"),
+    "diabetes_cosine_eps1": ("Diabetes 130, eps 1: cosine", ">= 0.99", "{:.4f}"),
+    "pane_adult_cosine_eps1": ("Adult, a whole pane at eps 1: cosine", ">= 0.993", "{:.4f}"),
+    "pane_adult_cosine_eps0.1": ("Adult, a whole pane at eps 0.1: cosine", ">= 0.985", "{:.4f}"),
+    "pane_adult_cosine_n1000_eps1": ("1 000 rows of Adult, a whole pane at eps 1: cosine", ">= 0.965", "{:.4f}"),
+    "pane_framingham_cosine_eps1": ("Framingham, a whole pane at eps 1: cosine", ">= 0.965", "{:.4f}"),
+    "gap_max": ("how far reasons are from adding up to the output", "<= 1e-6", "{:.0e}"),
+    "band_overall": ("bands: how often they hold, worst dataset and price", ">= 93 %", "{:.1%}"),
+    "band_worst": ("bands: the worst column of all", ">= 85 %", "{:.1%}"),
+    "rows_vs_mbi_cosine": ("cosine minus that on mbi's rows at the same price, the least", ">= -0.002", "{:+.4f}"),
+    "rows_vs_mbi_tvd": ("distance of all two-way tables over that of mbi's rows, the largest", "<= 1.05", "{:.2f} x"),
+    "shapley_per_second": ("people explained a second, boosting, 256 background rows, one core", ">= 20", "{:.0f}"),
+    "shap_permutation_speedup": ("faster than shap's permutations at equal error", ">= 10 x", "{:.0f} x"),
+    "rows_seconds_million": ("rows-only pane of 1 000 000 x 20, seconds of one core", "<= 10 s", "{:.1f} s"),
+}
+
+
+def cosines() -> Lines:
+    """By dataset, price and model."""
+    lines = []
+    for row in rows_of("reasons", *ROWS):
+        price = "" if row.get("epsilon") is None else f"{row['epsilon']:g}"
+        lines.append((row["data"], row["rows"], price, row["model"], f"{row['cosine']:.4f}", f"{row['top']:.0%}"))
+    return table(("data", "background", "epsilon", "model", "cosine", "same first reason"), lines)
+
+
+def bands() -> Lines:
+    """How often bands hold."""
+    lines = [
+        (
+            row["data"],
+            f"{row['epsilon']:g}",
+            f"{row['overall']:.1%}",
+            f"{row['worst']:.1%}",
+            row["worst_column"],
+            f"{row['width']:.1f} x",
+        )
+        for row in rows_of("reasons", "bands")
+    ]
+    return table(("data", "epsilon", "held", "worst column", "which", "width over the oracle's"), lines)
+
+
+TABLES: Tables = {
+    "reasons.headline": lambda: held_to("reasons", HEADLINE),
+    "reasons.cosines": cosines,
+    "reasons.bands": bands,
+    "reasons.how": lambda: how("reasons", "adult", "bands"),
+}
