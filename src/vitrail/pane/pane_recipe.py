@@ -6,8 +6,8 @@ these ratios is least for equal shares. The two kinds of curves are of that sort
 dependence, where a method that answers one question is hardest to beat. *Private rows* get 3.75. They are used three times:
 for the reasons of any model, whose error hardly falls any more with the price, as the histograms under all curves
 (which then cost nothing more), and as the places where counterfactuals are sought. *Importance* is read as an order and
-*counterfactuals* are checked by the public model, so that more noise changes less: 0.75 each. The *synopsis* is bought by name
-only, with 4.25. The numbers were chosen with Adult's figures in sight, not on other data.
+*counterfactuals* are checked by the public model, so that more noise changes less: 0.75 each. The *synopsis* is bought by
+name only, with 4.25. The numbers were chosen with Adult's figures in sight, not on other data.
 
 *What is possible* follows from public numbers as well. ``parts="all"`` leaves out importance where there is no target,
 private rows where columns are too many for them, or where n_rows_public * mu of their share is below 100. What is left out
