@@ -1,5 +1,6 @@
 """Every example runs, in a folder of its own, and says what it should."""
 
+import html
 import os
 import re
 import subprocess
@@ -25,6 +26,14 @@ def run(script: Path, folder: Path) -> str:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+def assert_possible(changes: list[tuple[str, str, str]]) -> None:
+    """Nobody is told to be younger, of another sex, race or birthplace, or to have lost a degree."""
+    fixed = {"race", "sex", "native-country", "marital-status", "relationship"}
+    assert fixed.isdisjoint(column for column, _, _ in changes)
+    for column, after, before in changes:
+        assert column not in ("age", "education-num") or float(after) > float(before)
 
 
 def test_there_are_examples() -> None:
@@ -58,6 +67,14 @@ def test_the_demo_releases_is_refused_replays_verifies_and_explains(tmp_path: Pa
         assert heading in report
     for heading in ("Why", "What would change it", "Where this person stands", "Privacy label"):
         assert heading in person
+    advice = " ".join(said.split("It would have been the other answer with:")[1].split("Pane:")[0].split())
+    changes = re.findall(r"([a-z-]+) ([\w-]+) \(not ([\w-]+)\)", advice)
+    assert changes
+    sentences = html.unescape(" ".join(re.findall(r"<p>(With .*? would say .*?)</p>", person, re.DOTALL)))
+    told = re.findall(r"(?:With|and) ([a-z-]+) (\S+) instead of ([^\s,]+)", sentences)
+    assert [change[0] for change in told] == [change[0] for change in changes]
+    assert_possible(changes)
+    assert_possible(told)
     found = re.search(r"mean age +([\d.]+) ± ([\d.]+) +([\d.]+)", said)
     assert found is not None
     private, band, true = map(float, found.groups())
