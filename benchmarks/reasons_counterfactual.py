@@ -188,7 +188,7 @@ def mean_length(case: Case, people: np.ndarray, answers: np.ndarray, among: np.n
 
 def measured(case: Case, count: int, dice_count: int, **options: object) -> Row:
     """One dataset: how our answers do, beside the nearest row's and DiCE's."""
-    schema, frame = case.schema, case.people(count)
+    schema, frame = case.schema, case.people(2 * count)[-count:].reset_index(drop=True)
     people = schema.read(frame)
     fitted = vt.Counterfactual(case.vault(EPSILON), case.model, rows=True).fit(epsilon=EPSILON)
     fitted(frame[:1], desired_class=case.wanted)  # the rows of the class are drawn once
@@ -267,7 +267,7 @@ def counterfactuals(folder: Path, *, people: int = PEOPLE, dice_people: int = DI
         "(scikit-learn, defaults, trained on the rows in the vault) puts in the class that is not wanted; Counterfactual at "
         f"epsilon {EPSILON:g}, {ANSWERS} answers asked for. Redundant: undoing a change, alone or with one other, keeps the "
         "class. Distances: L1 in the encoding, of the first answer; the nearest row is the nearest private row of the "
-        "wanted class with changes undone greedily. Worst dataset, or the sum over them. DiCE 0.12 random, defaults, given "
-        "the rows themselves"
+        "wanted class with changes undone greedily. Worst dataset, or the sum over them. The price of a change was chosen "
+        "on other people of COMPAS and HELOC. DiCE 0.12 random, defaults, given the rows themselves"
     )
     return Part(headline, rows, how)

@@ -30,7 +30,7 @@ def question_of(result: Counterfactuals, person: int = 0) -> str:
 def sentences_of(result: Counterfactuals, person: int = 0) -> tuple[str, ...]:
     """What each answer to a person says, in a sentence; none for answers of more changes than a sentence holds."""
     told = []
-    for changes in result.changes[person][:MOST_ANSWERS]:
+    for changes in result[person].changes[0][:MOST_ANSWERS]:
         if len(changes) <= MOST_SAID:
             said = [f"{_text(column)} {_text(after)} instead of {_text(before)}" for column, before, after in changes]
             told.append(f"With {' and '.join(said)}, {result.model} would say {result.wanted[person]}.")

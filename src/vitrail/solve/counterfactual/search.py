@@ -55,7 +55,7 @@ BEAM = 4
 # Values of a number that moves try: as many quantiles of the class.
 GRID_VALUES = 9
 # What a change costs besides its size: a whole range of a number costs 1.
-PER_CHANGE = 0.1
+PER_CHANGE = 0.05
 # Random rows per person in the last resort.
 RANDOM = 2_000
 
