@@ -42,6 +42,8 @@ from .refinement import find
 from .search import NEIGHBOURS, Candidates, Pool, Search, pool_of
 
 POINTS_AT_ONCE = 64
+VALUES_AT_ONCE = 16_384
+"""Points times columns: of wide rows fewer points are searched for at once, because undoing makes a copy for every change."""
 MOST_ANSWERS = 100
 PLAUSIBILITY_NOTE = (
     f"Plausibility: mean distance to the nearest {NEIGHBOURS} private rows of the wanted class, smaller is better."
@@ -184,11 +186,12 @@ class FittedCounterfactual:
         return int((low + high) / 2 >= self.picture.threshold)
 
     def _answers(self, search: Search, points: Indices, total: int) -> Candidates:
-        """Answers for these points, some hundred points at a time."""
+        """Answers for these points, some of them at a time."""
         modules = torch_modules(search.classes, search.schema)
         answers = Candidates(np.empty(0, dtype=np.intp), np.empty((0, search.points.shape[1])))
-        for start in range(0, len(points), POINTS_AT_ONCE):
-            batch = points[start : start + POINTS_AT_ONCE]
+        at_once = max(1, min(POINTS_AT_ONCE, VALUES_AT_ONCE // search.points.shape[1]))
+        for start in range(0, len(points), at_once):
+            batch = points[start : start + at_once]
             extra = None
             if modules is not None:
                 target, like = search.target[batch], [self._like(search.classes, number) for number in search.target[batch]]

@@ -152,7 +152,7 @@ def _smallest(search: Search, start: Candidates) -> Candidates:
 
 
 def take_back(search: Search, start: Candidates) -> Candidates:
-    """Numbers of each row moved back towards the person's as far as the model agrees, the largest change first."""
+    """The largest numeric changes of each row moved back, one by one, as far as the model agrees."""
     best, rules = Candidates(start.point, start.rows.copy()), search.rules
     numeric = np.array([levels is None for levels in rules.levels])
     amounts = np.where(numeric & (best.rows != search.points[best.point]), search.amounts(best), 0.0)

@@ -8,9 +8,9 @@
    person's as far as the model agrees.
 3. *Several answers* differ in the columns that they change. There are fewer answers where there are no more such sets.
 
-Every step keeps a row valid or leaves it as it was, so that the last word on validity is the model's own. The nearest row
-of the class with its changes undone is one of the candidates, and answers are compared by how much they change (L1 in the
-encoding, and a price for every change): none changes more than that one.
+Every step keeps a row valid or leaves it as it was, so that the last word on validity is the model's own. Answers are
+compared by how much they change: L1 in the encoding, and a price for every change. The nearest rows of the class with their
+changes undone are among them, so that moves and minima can only make answers smaller.
 
 *The pool of a class* are rows that look like it: private rows and draws from the picture, as far as the public model puts
 them there. The mean distance to the nearest twenty of them is what ``plausibility`` means: one alone may be the odd one
