@@ -43,7 +43,7 @@ from .search import NEIGHBOURS, Candidates, Pool, Search, pool_of
 
 POINTS_AT_ONCE = 64
 VALUES_AT_ONCE = 16_384
-"""Points times columns: of wide rows fewer points are searched for at once, because undoing copies a row for every change."""
+"""Points times columns: of wide rows fewer points are searched for at once, because undoing copies rows."""
 MOST_ANSWERS = 100
 PLAUSIBILITY_NOTE = (
     f"Plausibility: mean distance to the nearest {NEIGHBOURS} private rows of the wanted class, smaller is better."
