@@ -33,8 +33,11 @@ def numerics(draw):
     integer = draw(st.booleans())
     low, high = draw(bounds)
     low, high = (low, high) if integer else (low / 7, high / 7)
-    missing = draw(st.none() | (st.integers(low, high) if integer else st.floats(low, high)))
-    return Numeric(low, high, integer, missing)
+    beyond = st.integers(-30_000, -20_000) | st.integers(20_001, 30_000)
+    codes = tuple(draw(st.lists(beyond if integer else beyond.map(lambda k: k / 3), max_size=3, unique=True)))
+    known = st.integers(low, high) if integer else st.floats(low, high)
+    missing = draw(st.none() | (known | st.sampled_from(codes) if codes else known))
+    return Numeric(low, high, integer, missing, codes=codes)
 
 
 @st.composite
@@ -187,6 +190,8 @@ def test_features_and_unfeature_are_inverse(schema):
     back = schema.unfeature(features)
     whole = [not isinstance(c, Numeric) or c.integer for c in schema.values()]
     assert np.array_equal(back[:, whole], raw[:, whole])
+    for name, own in schema.feature_slices.items():
+        assert (np.linalg.norm(features[:, own], axis=1) <= 1).all(), name
     width = np.array([c.high - c.low if isinstance(c, Numeric) else 1 for c in schema.values()])
     size = np.array([max(abs(c.low), abs(c.high)) if isinstance(c, Numeric) else 1 for c in schema.values()])
     assert (np.abs(back - raw) <= 4e-16 * (width + size)).all()

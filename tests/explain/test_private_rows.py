@@ -11,19 +11,10 @@ from scipy.stats import chisquare
 import vitrail as vt
 from error_rates import planted_noise
 from vitrail.errors import BudgetExceeded, InvalidInput, SchemaError
-from vitrail.schema.bins import Bins
-from vitrail.solve.private_tables import (
-    agreed_table,
-    choose_structure,
-    complete_structure,
-    fine_bins,
-    fit_network,
-    groups_of,
-    mutual_information,
-    pairs_of,
-    rake,
-    values_in,
-)
+from vitrail.schema.bins import Bins, values_in
+from vitrail.solve.rows.histograms import fine_bins, groups_of
+from vitrail.solve.rows.network import Link, choose_structure, fit_network, pairs_of
+from vitrail.solve.rows.tables import agreed_table, contrasts, mutual_information, rake
 
 SCHEMA = vt.Schema(
     {
@@ -188,47 +179,88 @@ def test_a_bad_sample_is_named(made: vt.PrivateRows, n: object, seed: object) ->
         made.raw(n, seed)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("columns", "tables"), [(["age"], 0), (["age", "job"], 1), (["age", "job", "sex"], 3)])
-def test_few_columns_need_no_choice(columns: list[str], tables: int) -> None:
+@pytest.mark.usefixtures("planted_noise")
+@pytest.mark.parametrize(("columns", "questions"), [(["age"], 1), (["age", "job"], 3), (["sex", "ill"], 3)])
+def test_columns_are_linked_where_they_hang_together(columns: list[str], questions: int) -> None:
     data = private()
     found = vt.private_rows(data, epsilon=1.0, columns=columns[::-1])
-    assert len(found.noisy_tables) == tables
+    assert len(found.noisy_tables) == (1 if columns == ["age", "job"] else 0)
     assert found.columns == tuple(name for name in SCHEMA if name in columns)
     assert found.raw(10, seed=0).shape == (10, len(columns))
-    assert data.budget.n_questions == (1 if tables == 0 else 2)
+    assert data.budget.n_questions == questions  # where nothing hangs together the rest buys the counts again
+    assert data.budget.spent == found.cost
 
 
 @pytest.mark.parametrize("parents", [1, 2, 3])
-def test_a_structure_has_as_many_tables_as_it_should(parents: int) -> None:
-    found = vt.private_rows(private(), epsilon=1.0, parents=parents)
-    assert len(found.noisy_tables) == 5 * parents - parents * (parents + 1) // 2
+def test_no_column_has_more_parents_than_it_may(parents: int) -> None:
+    with planted_noise():
+        found = vt.private_rows(private(), epsilon=1.0, parents=parents)
+    assert 1 <= max(len(link.parents) for link in found.links) <= parents
     assert np.isfinite(found.raw(100, seed=0)).all()
 
 
-def test_tied_columns_are_linked() -> None:
-    rng = np.random.default_rng(0)
-    joints = {pair: np.full((3, 3), 1 / 9) for pair in [(i, j) for i in range(4) for j in range(i + 1, 4)]}
-    joints[0, 3] = joints[1, 2] = rake(
-        np.eye(3) + 0.1 * rng.random((3, 3)), [((0,), np.full(3, 1 / 3)), ((1,), np.full(3, 1 / 3))]
-    )
-    assert {(0, 3), (1, 2)} <= set(pairs_of(choose_structure(joints, 4, 1)))
+def test_where_no_link_could_stand_out_everything_is_spent_on_counts() -> None:
+    data = private(0.01)
+    found = vt.private_rows(data, epsilon=0.001)
+    assert (found.noisy_tables, data.budget.n_questions) == ({}, 1)
 
 
-def test_a_table_that_is_all_noise_says_little() -> None:
+def test_tied_columns_are_linked_and_others_are_not() -> None:
+    third = np.full(3, 1 / 3)
+    tied = rake(np.eye(3) + 0.1, [((0,), third), ((1,), third)])
+    links, worth = choose_structure({(0, 3): tied, (1, 2): tied}, [third] * 5, 3, 0.01)
+    assert pairs_of(links) == [(0, 3), (1, 2)]
+    assert worth == pytest.approx(2 * (mutual_information(tied) - 0.01), abs=1e-6)
+    assert sorted(link.child for link in links) == list(range(5))
+    assert pairs_of(choose_structure({(0, 3): tied, (1, 2): tied}, [third] * 5, 3, 1.0)[0]) == []  # nothing is worth 1 nat
+
+
+def test_a_table_that_is_all_noise_is_independence() -> None:
     rng = np.random.default_rng(0)
-    shares = np.full(5, 0.2)
-    table = 1000 * np.outer(shares, shares) + rng.normal(0, 5, (5, 5))
-    found = agreed_table(table, 5.0, shares, shares, 1000.0)
-    assert found.sum(axis=0) == pytest.approx(shares, abs=1e-9)
-    assert mutual_information(found) < 0.02
+    rows, columns = np.full(5, 0.2), np.array([0.1, 0.2, 0.7])
+    measured = 1000 * np.outer(rows @ contrasts(5), columns @ contrasts(3)) + rng.normal(0, 5, (4, 2))
+    assert np.array_equal(agreed_table(measured, 5.0, rows, columns, 1000.0, least=6.0), np.outer(rows, columns))
+
+
+def test_without_noise_contrasts_and_margins_are_the_table() -> None:
+    rng = np.random.default_rng(0)
+    table = rng.dirichlet(np.full(12, 9.0)).reshape(4, 3)
+    measured = 500 * contrasts(4).T @ table @ contrasts(3)
+    found = agreed_table(measured, 0.0, table.sum(axis=1), table.sum(axis=0), 500.0)
+    assert np.abs(found - table).max() < 1e-9
+
+
+def test_many_columns_work_and_those_that_nothing_links_are_independent() -> None:
+    rng = np.random.default_rng(2)
+    first = rng.integers(0, 2, 20_000)
+    columns = {f"c{i}": rng.integers(0, 2, 20_000) for i in range(150)} | {"a": first, "b": first}
+    schema = vt.Schema({name: vt.Numeric(0, 1, integer=True) for name in columns})
+    data = vt.PrivateData(columns, schema, name="wide", n_rows_public=20_000, budget=vt.Budget(8, 1e-6))
+    with planted_noise():
+        found = vt.private_rows(data, epsilon=8.0)
+    assert found.tree == (("a", "b"),)
+    sampled = found.sample(4000, seed=0)
+    assert np.mean(sampled["a"] == sampled["b"]) > 0.97
+    assert abs(np.mean(sampled["c0"] == sampled["c1"]) - 0.5) < 0.05
+
+
+def test_the_stored_rows_are_rows_of_the_schema_and_have_the_shares(made: vt.PrivateRows) -> None:
+    assert made.sampled.shape == (4096, 5)
+    assert np.array_equal(SCHEMA.read_points(SCHEMA.frame(made.sampled)), made.sampled)
+    for place, (name, shares) in enumerate(made.shares.items()):
+        seen = np.bincount(made.bins[place].index(made.sampled[:, place]), minlength=len(shares)) / 4096
+        assert np.abs(seen - shares).max() < 0.01, name  # even draws: a random sample would be off by 0.02 and more
 
 
 def test_bounds_are_bins_of_their_own() -> None:
     bins = fine_bins("pay", vt.Numeric(0.0, 100.0), 6)
-    assert bins.index(np.array([0.0, 1e-9, 99.9, 100.0])).tolist() == [0, 1, 4, 5]
-    drawn = values_in(bins, np.array([0, 5, 1]), 0.0, 100.0, np.array([0.9, 0.9, 0.5]))
+    last = len(bins) - 1
+    assert bins.index(np.array([0.0, 1e-9, 99.9, 100.0])).tolist() == [0, 1, last - 1, last]
+    drawn = values_in(bins, np.array([0, last, 1]), 0.0, 100.0, np.array([0.9, 0.9, 0.5]))
     assert drawn[:2].tolist() == [0.0, 100.0]
     assert 0 < drawn[2] < 25
+    debts = fine_bins("debt", vt.Numeric(-50.0, 100.0), 12)
+    assert np.bincount(debts.index(np.array([-0.1, 0.0, 0.0, 1e-9, 3.0]))).max() == 2  # zero as well
 
 
 def test_values_fall_back_into_their_bin() -> None:
@@ -280,7 +312,7 @@ def test_tables_that_contradict_each_other_are_sampled_as_they_are_reported() ->
     same, other = np.array([[0.5, 0.0], [0.0, 0.5]]), np.array([[0.0, 0.5], [0.5, 0.0]])
     half, whole = [np.full(2, 0.5)] * 3, [np.arange(2)] * 3
     soft = {(0, 1): 0.9 * same + 0.025, (1, 2): 0.9 * same + 0.025, (0, 2): 0.9 * other + 0.025}
-    network = fit_network(complete_structure(3), soft, half, half, whole)
+    network = fit_network((Link(0, ()), Link(1, (0,)), Link(2, (0, 1))), soft, half, half, whole)
     drawn = network.draw_bins(100_000, np.random.default_rng(0))
     for i, j in ((0, 1), (0, 2), (1, 2)):
         seen = np.bincount(drawn[:, i] * 2 + drawn[:, j], minlength=4)

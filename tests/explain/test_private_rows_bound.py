@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import vitrail as vt
 from error_rates import CONFIDENCE, planted_noise
 from vitrail.explain.marginals import histogram_question
-from vitrail.explain.private_rows import COUNTS, stars_of, tables_question
-from vitrail.solve.private_tables import fine_bins, groups_of
+from vitrail.explain.private_rows import COUNTS, choosing_question, stars_of, tables_question
+from vitrail.solve.rows.histograms import fine_bins, groups_of
 from vitrail.vault import rehearse
 
 SCHEMA = vt.Schema(
@@ -40,30 +40,50 @@ some_rows = st.fixed_dictionaries(
 )
 
 
+TABLES = tables_question(BINS, GROUPS, PAIRS)
+CHOOSING = choosing_question(BINS, GROUPS)
+ROW: dict[str, list[object]] = {"age": [3], "weight": [0.5], "sex": ["Male"], "pay": [7], "job": ["c"]}
+NOBODY: dict[str, list[object]] = {name: [] for name in ROW}
+
+
 def alone(question: object, rows: dict[str, list[object]], row: int) -> np.ndarray:
+    """What one row contributes: noise of a thousandth."""
     one = {name: values[row : row + 1] for name, values in rows.items()}
-    noisy = rehearse(question, one, SCHEMA, mu=100.0, n_rows_public=1, draws=1)[0]  # type: ignore[arg-type]
-    assert np.abs(noisy - np.rint(noisy)).max() < 0.3  # nine standard deviations: noise of at most sqrt(10)/100
-    return np.rint(noisy)
+    return rehearse(question, one, SCHEMA, mu=1e4, n_rows_public=1, draws=1)[0]  # type: ignore[arg-type]
+
+
+def gram_norm(gram: np.ndarray) -> float:
+    """Off the diagonal every number counts twice."""
+    matrix = np.zeros((CHOOSING.size, CHOOSING.size))
+    matrix[np.triu_indices(CHOOSING.size)] = gram
+    return float(np.sqrt(2 * (matrix**2).sum() - (np.diag(matrix) ** 2).sum()))
 
 
 @settings(max_examples=25, deadline=None)
 @given(rows=some_rows)
-def test_a_row_is_one_cell_of_every_table_and_one_bin_of_every_column(rows: dict[str, list[object]]) -> None:
-    for question, ones in ((histogram_question(BINS, COUNTS), 5), (tables_question(BINS, GROUPS, PAIRS), len(PAIRS))):
-        first, second = alone(question, rows, 0), alone(question, rows, 1)
-        assert set(np.unique(first)) <= {0.0, 1.0}
-        assert first.sum() == ones  # so the squared norm is exactly that
-        assert ((first - second) ** 2).sum() <= 2 * ones
+def test_a_row_has_one_bin_of_every_column_and_contrasts_of_one_length(rows: dict[str, list[object]]) -> None:
+    counts = histogram_question(BINS, COUNTS)
+    first, second = np.rint(alone(counts, rows, 0)), np.rint(alone(counts, rows, 1))
+    assert set(np.unique(first)) <= {0.0, 1.0}
+    assert first.sum() == 5  # so the squared norm is exactly that
+    assert ((first - second) ** 2).sum() <= 10
+    sizes = [int(group.max()) + 1 for group in GROUPS]
+    squares = [1 - 1 / size for size in sizes]
+    tables = math.sqrt(sum(squares[i] * squares[j] for i, j in PAIRS))
+    for row in (0, 1):
+        assert np.linalg.norm(alone(TABLES, rows, row)) == pytest.approx(tables, rel=2e-2)
+        assert gram_norm(alone(CHOOSING, rows, row)) == pytest.approx(sum(squares), rel=2e-2)
+    assert TABLES.l2_bound == pytest.approx(tables, rel=1e-4)  # as large as it must be, and hardly larger
+    assert CHOOSING.l2_bound == pytest.approx(sum(squares), rel=1e-4)
 
 
 @pytest.mark.parametrize("pairs", [PAIRS, [(0, 1)], [(0, 1), (0, 2), (3, 4)]])
-def test_the_stated_bounds_hold_exactly_and_are_tight(pairs: list[tuple[int, int]]) -> None:
+def test_the_stated_bounds_hold_exactly(pairs: list[tuple[int, int]]) -> None:
     question = tables_question(BINS, GROUPS, pairs)
-    assert question.l2_bound is not None
-    assert Fraction(question.l2_bound) ** 2 >= len(pairs)
-    assert question.l2_bound == pytest.approx(math.sqrt(len(pairs)), rel=1e-11)
+    squares = [Fraction(int(group.max()), int(group.max()) + 1) for group in GROUPS]
+    assert Fraction(question.l2_bound) ** 2 >= sum(squares[i] * squares[j] for i, j in pairs)
     assert sum(len(seconds) for _, seconds in stars_of(pairs)) == len(pairs)
+    assert Fraction(CHOOSING.l2_bound) >= sum(squares)
     counts = histogram_question(BINS, COUNTS)
     assert counts.replace_bound is not None
     assert Fraction(counts.l2_bound) ** 2 >= 5
@@ -72,34 +92,38 @@ def test_the_stated_bounds_hold_exactly_and_are_tight(pairs: list[tuple[int, int
 
 def test_rows_are_counted_whole_not_clipped() -> None:
     n = 20_000
-    rows = {
-        "age": np.full(n, 3),
-        "weight": np.full(n, 0.5),
-        "sex": np.full(n, "Male"),
-        "pay": np.full(n, 0),
-        "job": np.full(n, "c"),
-    }
-    for question, ones in ((histogram_question(BINS, COUNTS), 5), (tables_question(BINS, GROUPS, PAIRS), len(PAIRS))):
-        counted = rehearse(question, rows, SCHEMA, mu=100.0, n_rows_public=n, draws=1, block_rows=4096)[0]
-        full = counted[counted > n / 2]
-        assert len(full) == ones
-        assert np.abs(full - n).max() < 0.3
+    rows = {name: values * n for name, values in ROW.items()}
+    for question in (histogram_question(BINS, COUNTS), TABLES, CHOOSING):
+        counted = rehearse(question, rows, SCHEMA, mu=1e4, n_rows_public=n, draws=1, block_rows=4096)[0]
+        assert np.abs(counted - n * alone(question, ROW, 0)).max() < n * 1e-2
 
 
-@pytest.mark.parametrize("which", ["counts", "tables"])
-def test_an_audit_at_the_bound_does_not_refute_the_price(which: str) -> None:
-    question = histogram_question(BINS, COUNTS) if which == "counts" else tables_question(BINS, GROUPS, PAIRS)
-    mu = 1.0
-    row = {"age": [3], "weight": [0.5], "sex": ["Male"], "pay": [7], "job": ["c"]}
-    nobody: dict[str, list[object]] = {name: [] for name in row}
-    direction = np.rint(rehearse(question, row, SCHEMA, mu=100.0, n_rows_public=1, draws=1)[0])  # type: ignore[arg-type]
+def worst_direction(question: object) -> np.ndarray:
+    """Along which two neighbours are told apart best: what the row adds, over the variance of the noise there."""
+    added = alone(question, ROW, 0)
+    if question is CHOOSING:
+        first, second = np.triu_indices(CHOOSING.size)
+        added = added * np.where(first == second, 1, 2)
+    return added
+
+
+@pytest.mark.parametrize(
+    "question", [histogram_question(BINS, COUNTS), TABLES, CHOOSING], ids=["counts", "tables", "choosing"]
+)
+def test_an_audit_at_the_bound_does_not_refute_the_price(question: object) -> None:
+    mu, row, nobody, direction = 1.0, ROW, NOBODY, worst_direction(question)
 
     def run(rows: object, draws: int) -> np.ndarray:
         return rehearse(question, rows, SCHEMA, mu=mu, n_rows_public=1, draws=draws)  # type: ignore[arg-type]
 
     def audit() -> vt.audit.Audit:
         return vt.audit.mechanism(
-            run, (nobody, row), claimed=mu, draws=40_000, confidence=CONFIDENCE, statistic=lambda out: out @ direction
+            run,
+            (nobody, row),
+            claimed=mu,
+            draws=40_000,
+            confidence=CONFIDENCE,
+            statistic=lambda out: out @ direction,
         )
 
     assert audit().verdict == "not refuted"
@@ -109,15 +133,17 @@ def test_an_audit_at_the_bound_does_not_refute_the_price(which: str) -> None:
 
 @pytest.mark.usefixtures("planted_noise")
 def test_the_same_audit_refutes_half_the_noise() -> None:
-    question = tables_question(BINS, GROUPS, PAIRS)
-    row = {"age": [3], "weight": [0.5], "sex": ["Male"], "pay": [7], "job": ["c"]}
-    nobody: dict[str, list[object]] = {name: [] for name in row}
-    direction = np.rint(rehearse(question, row, SCHEMA, mu=100.0, n_rows_public=1, draws=1)[0])  # type: ignore[arg-type]
+    question, row, nobody, direction = TABLES, ROW, NOBODY, worst_direction(TABLES)
 
     def run(rows: object, draws: int) -> np.ndarray:
         return rehearse(question, rows, SCHEMA, mu=2.0, n_rows_public=1, draws=draws)  # type: ignore[arg-type]
 
     audit = vt.audit.mechanism(
-        run, (nobody, row), claimed=1.0, draws=40_000, confidence=CONFIDENCE, statistic=lambda out: out @ direction
+        run,
+        (nobody, row),
+        claimed=1.0,
+        draws=40_000,
+        confidence=CONFIDENCE,
+        statistic=lambda out: out @ direction,
     )
     assert audit.verdict == "refuted"

@@ -7,6 +7,7 @@ from skl2onnx import to_onnx
 from sklearn.tree import DecisionTreeClassifier
 
 import vitrail as vt
+from vitrail.pane.pane_recipe import PARTS
 
 N_ROWS = 6000
 SCHEMA = vt.Schema(
@@ -56,5 +57,5 @@ def make():
     tree, features = fitted()
     onnx = to_onnx(tree, features[:1].astype(np.float32), options={"zipmap": False}).SerializeToString()
     data, model = opened(), vt.Model(tree, output="yes", name="riches")
-    pane = vt.release(data, model, epsilon=4.0)
+    pane = vt.release(data, model, epsilon=4.0, parts=PARTS)
     return Made(data, model, onnx, pane, pane.to_bytes())

@@ -46,8 +46,8 @@ def test_a_flipped_bit_is_found_or_changes_nothing(made):
 @pytest.mark.parametrize("array", HOSTILE_ARRAYS)
 def test_arrays_that_are_not_what_they_say(made, array):
     members = unzipped(made.content)
-    assert "rows/noisy_tables-0.npy" in members
-    refused(zipped(rehashed({**members, "rows/noisy_tables-0.npy": array})), "'rows'")
+    assert "rows/sampled.npy" in members
+    refused(zipped(rehashed({**members, "rows/sampled.npy": array})), "'rows'")
 
 
 @pytest.mark.parametrize(
@@ -217,11 +217,11 @@ def test_files_that_are_not_there_or_not_ours(tmp_path):
 @pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf, -1e308])
 def test_tables_that_no_row_can_be_drawn_from_are_found_at_once(made, number):
     members = unzipped(made.content)
-    table = np.load(io.BytesIO(members["rows/noisy_tables-0.npy"]))
+    table = np.load(io.BytesIO(members["rows/sampled.npy"]))
     buffer = io.BytesIO()
     np.save(buffer, np.full_like(table, number))
     try:
-        pane = vt.Pane.from_bytes(zipped(rehashed({**members, "rows/noisy_tables-0.npy": buffer.getvalue()})))
+        pane = vt.Pane.from_bytes(zipped(rehashed({**members, "rows/sampled.npy": buffer.getvalue()})))
     except InvalidInput:
         return
     assert len(pane.rows(3)) == 3

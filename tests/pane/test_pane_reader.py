@@ -12,6 +12,7 @@ from pane_setup import PERSON, fitted
 import vitrail as vt
 from file_damage import rehashed, unzipped, zipped
 from vitrail.errors import InvalidInput
+from vitrail.pane.pane_recipe import PARTS
 from vitrail.results.archive import digest, pack, unpack
 
 READING = """
@@ -41,14 +42,14 @@ import sys
 import vitrail as vt
 pane = vt.Pane.load(sys.argv[1], model="embedded")
 assert pane.counterfactual({"age": 30, "gain": 0.0, "sex": "f"}, desired_class=1).validity.all()
-assert pane.local({"age": 30, "gain": 0.0, "sex": "f"}).method == "private-rows"
+assert pane.local({"age": 30, "gain": 0.0, "sex": "f"}).method == "shapley"
 print([name for name in ("vitrail.vault", "vitrail.ledger", "sklearn") if name in sys.modules])
 """
 
 
 def test_an_embedded_model_is_opened_on_request_and_explains(made, tmp_path):
     model = vt.Model(made.onnx, output=1, name="riches")
-    pane = vt.release(made.data, made.model, epsilon=4.0)  # a replay
+    pane = vt.release(made.data, made.model, epsilon=4.0, parts=PARTS)  # a replay
     fields, files = unpack(pane.to_bytes(), "the pane")
     fields["model"] |= {"embedded": "model/model.onnx", "sha256": digest(made.onnx), "digest": model.digest()}
     fields["model"] |= {"output": 1, "column": 1}
@@ -88,7 +89,7 @@ def test_the_round_trip_is_exact(made, tmp_path):
     assert again.to_bytes() == made.content == path.read_bytes()
     assert repr(again) == repr(made.pane)
     assert (again.guarantee, again.cost, again.bill) == (made.pane.guarantee, made.pane.cost, made.pane.bill)
-    for method in ("moments", "rows"):
+    for method in ("shapley", "linear", "moments"):
         mine, theirs = (one.local(PERSON, method=method, bands=True) for one in (made.pane, again))
         np.testing.assert_array_equal(mine.values, theirs.values)
         np.testing.assert_array_equal(mine.lower, theirs.lower)
@@ -100,14 +101,15 @@ def test_the_round_trip_is_exact(made, tmp_path):
 def test_which_local_explanation(made):
     without = vt.Pane.from_bytes(made.content)
     assert without.local(PERSON).method == "synopsis"
-    assert made.pane.local(PERSON).method == "private-rows"
+    assert made.pane.local(PERSON).method == "shapley"
+    assert made.pane.local(PERSON, method="linear").method == "private-rows"
     assert made.pane.local([PERSON] * 3, method="moments").values.shape == (3, 3)
     assert made.pane.local(PERSON).lower is None
     for found in (without.local(PERSON), made.pane.local(PERSON), made.pane.counterfactual(PERSON)):
         assert (found.guarantee, found.cost) == (made.pane.guarantee, made.pane.cost)
     assert any("No bands" in note for note in made.pane.local(PERSON, method="moments").notes)
     with pytest.raises(InvalidInput, match="none was given"):
-        without.local(PERSON, method="rows")
+        without.local(PERSON, method="linear")
     with pytest.raises(InvalidInput, match="choose one of"):
         without.local(PERSON, method="magic")
     with pytest.raises(vt.errors.SchemaError, match="sex"):
@@ -118,7 +120,7 @@ def test_another_model_gives_a_warning_and_not_silence(made):
     other = vt.Model(fitted(depth=2)[0], output="yes", name="shallow")
     with pytest.warns(UserWarning, match="was made with 'riches'.*'shallow' is another model"):
         pane = vt.Pane.from_bytes(made.content, other)
-    assert pane.local(PERSON).method == "private-rows"  # rows are about no model
+    assert pane.local(PERSON).method == "shapley"  # rows are about no model
     with pytest.raises(InvalidInput, match="another model"):
         pane.counterfactual(PERSON)
     with warnings.catch_warnings():

@@ -8,7 +8,7 @@ from pane_setup import FEATURES, N_ROWS, SCHEMA, fitted, opened, people
 
 import vitrail as vt
 from vitrail.errors import BudgetExceeded, InvalidInput, ModelError
-from vitrail.pane.pane_recipe import PARTS, WEIGHTS, PaneExplainer
+from vitrail.pane.pane_recipe import DEFAULT, PARTS, WEIGHTS, PaneExplainer
 
 
 def charges(data):
@@ -45,7 +45,7 @@ def test_the_parts_are_right(made):
 
 def test_releasing_again_is_free_and_gives_the_same_bytes(made):
     spent = made.data.budget.spent
-    again = vt.release(made.data, made.model, epsilon=4.0)
+    again = vt.release(made.data, made.model, epsilon=4.0, parts=PARTS)
     assert made.data.budget.spent == spent
     assert again.to_bytes() == made.content
 
@@ -149,11 +149,11 @@ def test_a_quote_tells_the_price_and_what_it_buys_and_charges_nothing():
     quote = data.quote(explainer, epsilon=1.0)
     assert quote.fits
     assert quote.price.guarantee.epsilon == pytest.approx(1.0, rel=1e-6)
-    assert quote.result.parts == PARTS
-    assert set(quote.result.accuracy()) == {"private rows", "local synopsis", "global report", "picture of the classes"}
+    assert quote.result.parts == DEFAULT
+    assert set(quote.result.accuracy()) == {"private rows", "global report", "picture of the classes"}
     assert quote.half_width == pytest.approx(vt.release(opened(), MODEL, epsilon=1.0).half_width, rel=0.5)
     assert not data.quote(explainer, epsilon=1.1).fits
-    assert explainer.shares(1.0)["local"] == pytest.approx(WEIGHTS["local"] / sum(WEIGHTS.values()))
+    assert explainer.shares(1.0)["pdp"] == pytest.approx(WEIGHTS["pdp"] / sum(WEIGHTS[part] for part in DEFAULT))
     assert charges(data) == []
 
 

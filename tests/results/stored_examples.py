@@ -15,7 +15,8 @@ from vitrail.solve.linear.coordinates import Partition
 from vitrail.solve.linear.descent import HistoryFile, Past
 from vitrail.solve.linear.tensors import part_shapes
 from vitrail.solve.linear.weights import exponential, polynomial
-from vitrail.solve.private_tables import Link
+from vitrail.solve.rows.histograms import blocks_of
+from vitrail.solve.rows.network import Link
 
 DRAW = np.random.default_rng(0)
 COST = vt.Cost(10**11, 3, 10**31)
@@ -106,14 +107,16 @@ PRIVATE_ROWS = vt.PrivateRows(
     groups=tuple(group.astype(np.intp) for group in GROUPS),
     links=(Link(0, ()), Link(2, (0,)), Link(1, (0, 2))),
     counts=tuple(DRAW.normal(100, 5, len(one)) for one in ROW_BINS),
+    block_counts=tuple(DRAW.normal(100, 5, 0 if (b := blocks_of(one)) is None else int(b[-1]) + 1) for one in ROW_BINS),
     counts_sigma=5.0,
     noisy_tables={
-        (0, 2): DRAW.normal(40, 9, (20, 2)),
-        (0, 1): DRAW.normal(40, 9, (20, 2)),
-        (1, 2): DRAW.normal(9, 1, (2, 2)),
+        (0, 2): DRAW.normal(40, 9, (19, 1)),
+        (0, 1): DRAW.normal(40, 9, (19, 1)),
+        (1, 2): DRAW.normal(9, 1, (1, 1)),
     },
     tables_sigma=9.0,
     n_rows_public=400,
+    sampled=SCHEMA.probe_rows(8),
     **PAID,
 )
 SYNOPSIS = Synopsis(

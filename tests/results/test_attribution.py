@@ -93,6 +93,50 @@ def test_what_points_hold_becomes_plain() -> None:
     assert [type(value) for value in made.values()] == [float, str, float, bool]
 
 
+def test_the_gap_is_what_the_explanation_misses_of_the_output() -> None:
+    assert explanation().gap == pytest.approx([0.05, 0.0])
+    assert explanation(explains_output=False).gap is None
+    frame = explanation().frame()
+    assert frame["gap"] == pytest.approx([0.05] * 3 + [0.0] * 3)
+    assert np.isnan(explanation(explains_output=False).frame()["gap"]).all()
+
+
+def test_a_gap_above_the_largest_contribution_is_the_first_note_of_that_point_alone() -> None:
+    made = explanation(outputs=np.array([0.7, 0.6]))
+    assert made.notes == (made.caution, "Bands are nominal.")
+    assert made.caution.startswith("At 1 of 2 points (0) this explanation misses the model's output by more than")
+    assert made[0].notes[0] == (
+        "This explanation misses the model's output by 0.25, more than its largest contribution (0.2): "
+        "do not read it as the model's reasons."
+    )
+    assert made[1].notes == made[1][0].notes == ("Bands are nominal.",)
+    assert made[[1, 0]].notes[0].startswith("At 1 of 2 points (1)")
+    assert vt.Attribution.from_json(made.to_json()).notes == made.notes
+    assert explanation(outputs=np.array([0.7, 0.6]), explains_output=False).notes == ("Bands are nominal.",)
+
+
+def test_many_misses_are_counted_and_the_first_named() -> None:
+    many = explanation(outputs=np.array([9.0, 9.0]))[[0] * 12]
+    assert many.caution.startswith("At 12 of 12 points (0, 1, 2, 3, 4, 5, 6, 7 and others)")
+
+
+def test_rounding_is_no_gap() -> None:
+    constant = explanation(values=np.zeros((2, 3)), base_values=np.full(2, 0.1 + 0.2), outputs=np.full(2, 0.3))
+    assert constant.gap is not None
+    assert (constant.gap != 0).all()
+    assert constant.caution == ""
+
+
+def test_sums_that_overflow_are_no_reason_to_refuse_a_result() -> None:
+    assert explanation(values=np.full((2, 3), 1.7e308), lower=None, upper=None).gap is not None
+
+
+def test_fidelity_has_one_number_a_point() -> None:
+    assert explanation(fidelity=[0.1, 0.2])[1].fidelity.tolist() == [0.2]
+    with pytest.raises(InvalidInput, match=r"fidelity .* shape \(3,\)"):
+        explanation(fidelity=np.zeros(3))
+
+
 def test_base_values_and_contributions_add_up_to_predictions() -> None:
     made = explanation()
     assert made.predictions == pytest.approx([0.45, 0.6])
@@ -171,7 +215,7 @@ def test_certain_columns_are_those_whose_band_excludes_zero() -> None:
 def test_frames_have_a_line_per_point_and_column() -> None:
     pandas = pytest.importorskip("pandas")
     table = pandas.DataFrame(explanation().frame())
-    assert list(table.columns) == ["point", "column", "shown", "value", "lower", "upper", "base_value", "output"]
+    assert list(table.columns) == ["point", "column", "shown", "value", "lower", "upper", "base_value", "output", "gap"]
     line = table[(table["point"] == 1) & (table["column"] == "hours")].iloc[0]
     assert (line["shown"], line["value"], line["base_value"], line["output"]) == ("12.5", 0.4, 0.4, 0.6)
     assert np.isnan(explanation(lower=None, upper=None).frame()["lower"]).all()

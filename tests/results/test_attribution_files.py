@@ -59,16 +59,18 @@ def explanations(draw):  # type: ignore[no-untyped-def]
         intercepts=numbers(n) if linear else None,
         features=tuple(features) if linear else (),
         notes=tuple(draw(st.lists(st.text(), max_size=2))),
+        fidelity=np.abs(numbers(n)) if linear else None,
+        explains_output=draw(st.booleans()),
     )
 
 
 def assert_same(one: vt.Attribution, other: vt.Attribution) -> None:
-    for name in ("columns", "points", "guarantee", "cost", "method", "features", "notes"):
+    for name in ("columns", "points", "guarantee", "cost", "method", "features", "notes", "explains_output"):
         assert getattr(one, name) == getattr(other, name)
     assert [[type(value) for value in point.values()] for point in one.points] == [
         [type(value) for value in point.values()] for point in other.points
     ]
-    for name in ("values", "base_values", "outputs", "lower", "upper", "coefficients", "intercepts"):
+    for name in ("values", "base_values", "outputs", "lower", "upper", "coefficients", "intercepts", "fidelity"):
         first, second = getattr(one, name), getattr(other, name)
         assert (first is None) == (second is None)
         assert first is None or (first.shape == second.shape and first.tobytes() == second.tobytes())
@@ -84,7 +86,7 @@ def test_files_and_json_bring_everything_back_bit_for_bit(made: vt.Attribution) 
 def test_json_is_written_for_other_programs(tmp_path: Path) -> None:
     path = PLAIN.write_json(tmp_path / "e.json")
     assert json.loads(path.read_text()) == PLAIN.to_json()
-    assert PLAIN.to_json()["format"] == "vitrail-attribution/1"
+    assert PLAIN.to_json()["format"] == "vitrail-attribution/2"
     assert vt.Attribution.load(path) == PLAIN
     for length in range(0, path.stat().st_size - 2, 7):
         (tmp_path / "cut.json").write_bytes(path.read_bytes()[:length])
@@ -97,8 +99,8 @@ def test_json_is_written_for_other_programs(tmp_path: Path) -> None:
     [
         ({}, "names the format 'None'"),
         ({"format": "vitrail-marginals/1"}, "names the format 'vitrail-marginals/1'"),
-        ({"format": "vitrail-attribution/2"}, "version 2 .* reads version 1"),
-        ({"format": "vitrail-attribution/1"}, "lacks 'values'"),
+        ({"format": "vitrail-attribution/3"}, "version 3 .* reads version 2"),
+        ({"format": "vitrail-attribution/2"}, "lacks 'values'"),
         ({"format": 7}, "names the format '7'"),
     ],
 )
@@ -111,7 +113,11 @@ def test_foreign_fields_are_refused(fields: dict[str, object], message: str) -> 
 @pytest.mark.parametrize("wrong", [7, "text", {"a": 1}, [[["deep"]]], True, [True], ["0.5"], [10**400], [float("nan")], []])
 def test_no_field_takes_what_is_not_its_own(name: str, wrong: object) -> None:
     fields = {**PLAIN.to_json(), name: wrong}
-    fits = (name == "method" and isinstance(wrong, str)) or (name in ("features", "notes") and wrong in ([], ["0.5"]))
+    fits = (
+        (name == "method" and isinstance(wrong, str))
+        or (name == "explains_output" and wrong is True)
+        or (name in ("features", "notes") and wrong in ([], ["0.5"]))
+    )
     if fits:
         vt.Attribution.from_json(fields)
     else:

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -28,9 +29,7 @@ MADE = vt.Attribution(
     lower=VALUES - 0.1,
     upper=VALUES + 0.1,
 )
-PLAIN_NAMES = vt.Attribution(
-    **{**vars(MADE), "columns": ("age", "sex", "x"), "points": tuple({**point, "x": 1} for point in MADE.points)}
-)
+PLAIN_NAMES = replace(MADE, columns=("age", "sex", "x"), points=tuple({**point, "x": 1} for point in MADE.points))
 
 
 @pytest.fixture(autouse=True)
@@ -56,7 +55,7 @@ def test_shap_gets_the_numbers_the_names_and_the_bands() -> None:
 
 
 def test_a_value_outside_its_band_can_still_be_drawn() -> None:
-    made = vt.Attribution(**{**vars(PLAIN_NAMES), "lower": VALUES + 0.01, "upper": VALUES + 0.02}).to_shap()
+    made = replace(PLAIN_NAMES, lower=VALUES + 0.01, upper=VALUES + 0.02).to_shap()
     assert (made.lower_bounds <= made.values).all()
     shap.plots.waterfall(made[0], show=False)
 

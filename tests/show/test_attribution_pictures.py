@@ -14,7 +14,7 @@ from vitrail.show import (
     figure_svg,
     fragment,
 )
-from vitrail.show.attributions import bars_of, caution_of
+from vitrail.show.attributions import bars_of
 from vitrail.show.style import LOWERS, PALE, RAISES
 from vitrail.show.words import HighlightedText, Word
 
@@ -135,11 +135,55 @@ def test_extreme_numbers_are_drawn(values: tuple[float, float]) -> None:
     assert made.summary()
 
 
-def test_a_miss_that_is_larger_than_every_contribution_is_said() -> None:
-    assert caution_of(ONE) == ""
-    far = replace(ONE, outputs=np.array([0.9]))
-    assert "arrives at 0.350 where the model says 0.900" in caution_of(far)
-    assert caution_of(far) in vt.show.page(far)
+FAR = replace(ONE, outputs=np.array([0.9]))
+CAUTION = (
+    "This explanation misses the model's output by 0.55, more than its largest contribution (0.3): "
+    "do not read it as the model's reasons."
+)
+
+
+def test_a_miss_that_is_larger_than_every_contribution_is_said_first_and_once() -> None:
+    page, shown, text = vt.show.page(FAR), fragment(FAR), FAR.summary()
+    for html in (page, shown):
+        html = html.replace("&#39;", "'")
+        assert html.count(CAUTION) == 1
+        assert html.index(CAUTION) < html.index("from base value")
+    assert text.splitlines()[1] == CAUTION
+    assert text.count(CAUTION) == 1
+    assert not any("misses" in said for said in (vt.show.page(ONE), fragment(ONE), ONE.summary()))
+
+
+def test_a_miss_stands_above_every_picture() -> None:
+    for figure in (FAR.plot.bar(), FAR.plot.waterfall()):
+        title = figure.axes[0].get_title(loc="left")
+        assert title.replace("\n", " ").startswith(CAUTION)
+        assert title.endswith("(the model says 0.900)")
+        assert figure.get_size_inches()[1] > ONE.plot.bar().get_size_inches()[1]
+    heading = replace(FAR, columns=ONE.columns).plot.text().heading
+    assert heading.replace("\n", " ").startswith(CAUTION)
+
+
+def test_each_of_several_points_says_its_own_miss() -> None:
+    two = explained([[0.3], [0.2]], ["a"], [{"a": 1}] * 2, base_values=np.zeros(2), outputs=np.array([0.3, 0.9]))
+    assert "At 1 of 2 points (1) this explanation misses" in two.summary().splitlines()[1]
+    for said in (vt.show.page(two), fragment(two), two.summary()):
+        assert said.count("by 0.7, more than its largest contribution (0.2)") == 1
+    titles = [axes.get_title(loc="left") for axes in two.plot.bars().axes]
+    assert ["misses" in title for title in titles] == [False, True]
+
+
+def test_what_cannot_be_compared_with_the_output_does_not_quote_it() -> None:
+    centred = replace(FAR, explains_output=False)
+    assert centred.plot.bar().axes[0].get_title(loc="left") == "from base value 0.200 to 0.350"
+    assert not centred.caution
+
+
+def test_fidelity_is_said_where_it_is_known() -> None:
+    known = replace(ONE, fidelity=np.array([0.0625]))
+    sentence = "On rows near the point it differs from the model by 0.062 (root mean square)."
+    assert sentence in known.summary()
+    assert sentence in vt.show.page(known)
+    assert "near the point" not in ONE.summary() + vt.show.page(ONE)
 
 
 # --- several points --------------------------------------------------------------------------------------------------

@@ -75,7 +75,7 @@ def explain(
     desired: options.Desired = "opposite",
     desired_range: options.DesiredRange = None,
     count: Annotated[int, typer.Option("--count", min=1, max=20, help="How many counterfactuals.")] = 3,
-    method: Annotated[str, typer.Option("--method", help="Of contributions: auto, moments or rows.")] = "auto",
+    method: Annotated[str, typer.Option("--method", help="Of contributions: auto, shapley, linear or moments.")] = "auto",
     bands: Annotated[bool, typer.Option("--bands/--no-bands", help="Noise bands, which take a few seconds.")] = True,
 ) -> None:
     """Explain one person from a pane: what each column contributes, what would change the answer, where they stand. Free."""

@@ -23,7 +23,7 @@ from ..results.codec import to_json
 from ..results.counterfactuals import Counterfactuals
 from ..results.marginals import Marginals
 from ..results.report import Report
-from ..show.attributions import HALF_BAR, MOST_POINTS, bar_numbers, bars_of, caution_of, sentence_of
+from ..show.attributions import HALF_BAR, MOST_POINTS, bar_numbers, bars_of, fidelity_of, sentence_of, sentences_below
 from ..show.curves import ranking_table
 from ..show.text_tables import aligned_numbers, printable
 
@@ -195,8 +195,8 @@ def _(explanation: Attribution, model: str, bill: str) -> None:
             low, _, high = band.strip("[]").partition(", ")  # separators of thousands stand before no space
             rows.append((str(i), top.column, top.shown, value, low, high))
     print_table(("point", "column", "at the point", "contribution", "band from", "band to"), rows)
-    points = [f"Point {i}: {sentence_of(point)}. {caution_of(point)}".rstrip() for i, point in enumerate(explanation)]
-    print_lines("", *points, *explanation.sentences, bill)
+    points = [f"Point {i}: {sentence_of(point)}. {fidelity_of(point)}".rstrip() for i, point in enumerate(explanation)]
+    print_lines("", *filter(None, [explanation.caution]), *points, *sentences_below(explanation), bill)
 
 
 def _print_coloured(explanation: Attribution, model: str, bill: str) -> None:
@@ -207,16 +207,16 @@ def _print_coloured(explanation: Attribution, model: str, bill: str) -> None:
     for i, point in enumerate(shown):
         name = f"Point {i}: " if len(explanation) > 1 else ""
         console.print(Text(f"\n{name}{printable(model)} says {aligned_numbers(point.outputs)[0]}", style="bold"))
-        console.print(Text(f"The explanation leads {sentence_of(point).split(' (')[0]}.\n"))
+        if point.caution:
+            console.print(Text(point.caution, style="yellow"))
+        console.print(Text(f"The explanation leads {sentence_of(point).split(' (')[0]}. {fidelity_of(point)}\n"))
         _print_bars(console, point)
-        if caution := caution_of(point):
-            console.print(Text(caution, style="yellow"))
     if len(explanation) > len(shown):
         console.print(f"and {len(explanation) - len(shown)} more points; -o e.json writes all of them")
     if explanation.lower is not None:
         console.print(Text("A pale line's band includes 0: its sign may be noise alone.", style="dim"))
         console.print(Text(explanation.band_claim.sentence(), style="dim"))
-    for note in explanation.notes:
+    for note in explanation.notes[bool(explanation.caution) :]:
         console.print(Text(printable(note), style="dim"))
     console.print()
     console.print(Text.assemble(("Promise  ", "bold"), printable(explanation.guarantee.sentence)))

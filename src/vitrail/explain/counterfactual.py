@@ -51,7 +51,7 @@ from ..solve.counterfactual import codes
 from ..solve.counterfactual.classes import Classes
 from ..solve.counterfactual.codes import TRAINING_STEPS, AnyCode, IdentityCode, Layer, NetworkCode, code_of, first_code
 from ..solve.counterfactual.fitted import FittedCounterfactual
-from ..solve.private_tables import fine_bins
+from ..solve.rows.histograms import fine_bins
 from ..vault import Block, BoundedSum, GramSum, PrivateData, ProductSum
 from .private_rows import MOST_COLUMNS, private_rows_recipe
 from .recipe import Ask, Conversation, Given, GlobalExplainer, Recipe, Terms, cost_of, key_of, scaled

@@ -72,6 +72,9 @@ PLAIN_NOTE = "Values are the noisy means themselves; bands show the noise of the
 class PartialDependence(JointExplainer[Effects]):
     """The model's mean output over private rows, with a column set to each of its values.
 
+    Curves run over levels, or over numbers between the bounds: codes of a numeric column are on no curve, and rows that have
+    one elsewhere count as they are.
+
     Parameters
     ----------
     columns : list of str or of pairs, optional
@@ -189,7 +192,7 @@ class AccumulatedEffects(JointExplainer[Effects]):
     """Accumulated local effects: what small steps of a column do to the output, for the rows that are there, added up.
 
     Unlike partial dependence it never looks at combinations of values that no row has. Curves are centred: their mean over
-    the rows is zero.
+    the rows is zero. Rows with a code in a column are in none of its intervals, and tell nothing about its curve.
 
     Parameters
     ----------

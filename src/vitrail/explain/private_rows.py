@@ -1,29 +1,32 @@
 """Private rows: pay once, then sample rows without limit, for any explainer of any library.
 
-Three questions, each planned from the answers before it: counts of every fine bin of every column (a fifth of mu squared);
-coarse tables of all pairs of columns, only to choose which belong together (a fifth); finer tables of the chosen pairs
-(three fifths). The model of the joint distribution (``solve.rows``) and every row sampled from it are post-processing.
-Shares of the price, numbers of groups and of parents are fixed here, from public numbers. They were chosen on Adult, where
-the error of local explanations hardly moved when shares or group sizes were halved or doubled.
+Up to three questions, each planned from the answers before it: counts of every fine bin of every column, and of blocks of
+bins where they are many; contrasts of all pairs of columns by coarse groups, only to choose which belong together;
+contrasts of the chosen pairs by finer groups. Where, by public numbers, no dependence between columns could stand out of the
+noise, counts are all that is asked, for the whole price; where none does stand out, what is left buys the same counts again.
+The model of the joint distribution (``solve/rows``) and every row sampled from it are post-processing. Shares of the price
+were chosen on Adult (1 000 rows), COMPAS and German credit.
 
-*Counts.* A row contributes a 1 in its bin of each of the d columns: norm sqrt(d), two rows at most sqrt(2 d) apart
-(``marginals``).
+*Counts.* A row contributes a 1 in its bin of each of the d columns, and in its block of each of the c columns that are
+counted twice: norm sqrt(d + c), two rows at most sqrt(2 (d + c)) apart (``marginals``).
 
-*Tables.* A row lies in one cell of each of t tables of two columns' groups: t ones, norm sqrt(t) exactly, however many
-cells there are. Tables with the same first column are one block of a product sum: its one-hot vector (norm 1) times the
-one-hot vectors of the s second columns side by side (norm sqrt(s)); the blocks' squared norms add up to t. So noise of
-standard deviation sqrt(t)/mu on every cell is mu-GDP. Bounds are rounded up: no row is ever clipped. (Under replace-one the
-product sum charges 2 sqrt(t), where sqrt(2 t) would do.) Groups and the choice of tables are functions of earlier releases,
-so asking in turn is adaptive composition, which the ledger's filter is made for.
-Test: tests/explain/test_private_rows_bound.py.
+*Contrasts.* Column j has k_j groups; a row's contrasts v_j are a row of a k_j x (k_j - 1) matrix with orthonormal columns
+that are orthogonal to constants, so |v_j|^2 = 1 - 1/k_j whatever the group. *To choose from*: with v all of them side by
+side, |v|^2 = S = sum_j (1 - 1/k_j), and a row contributes v v^T, of norm S: a :class:`GramSum` with l2_bound S is mu-GDP
+with noise S/mu on the diagonal and S/(sqrt 2 mu) elsewhere. *Tables*: v_i v_j^T for t pairs (i, j); pairs of one first
+column are one block of a :class:`ProductSum`, v_i times the vectors of the s second columns side by side; squared norms add
+up to sum (1 - 1/k_i)(1 - 1/k_j) < t. Bounds are a hair larger than that: no row is ever clipped. (Under replace-one both
+charge twice the bound.) Groups and the choice of tables are functions of earlier releases, so asking in turn is adaptive
+composition, which the ledger's filter is made for. Test: tests/explain/test_private_rows_bound.py.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
-from itertools import combinations
 from types import MappingProxyType
 
 import numpy as np
@@ -33,42 +36,36 @@ from .._types import Floats, Indices
 from ..accounting import JsonValue
 from ..accounting.releases import Release
 from ..errors import InvalidInput
-from ..results.marginals import nearest_shares
 from ..results.private_rows import PrivateRows
 from ..schema import Schema
 from ..schema.bins import Bins
-from ..solve.private_tables import (
-    Pair,
-    agreed_shares,
-    choose_structure,
-    complete_structure,
-    fine_bins,
-    groups_of,
-    pairs_of,
-    shrunken_table,
-    total_of,
-)
-from ..vault import Block, PrivateData, ProductSum
-from .marginals import asked_columns, histogram_question, one_hot, root_up
+from ..solve.rows.histograms import blocks_as_bins, blocks_of, column_shares, fine_bins, groups_of, total_of
+from ..solve.rows.network import Link, choose_structure, independent, pairs_of
+from ..solve.rows.tables import Pair, contrasts, group_shares, standing_out
+from ..vault import Block, GramSum, PrivateData, ProductSum
+from .marginals import asked_columns, histogram_question
 from .recipe import Ask, Conversation, Given, GlobalExplainer, Recipe, Terms, cost_of, key_of, sigma_of
 
-VERSION = 1
+VERSION = 2
 COUNTS = "private-rows-counts"
-SHARES = (0.2, 0.2, 0.6)
-"""Of mu squared: counts, choosing, tables."""
-SHARES_UNCHOSEN = (0.25, 0.75)
-"""Where columns are so few that every pair is taken."""
-CELL_OVER_NOISE = 3.0
-"""An average cell of a table holds this many standard deviations of noise, or groups are merged."""
+SHARES = (0.5, 0.15, 0.35)
+"""Of mu squared: counts, choosing, tables. Explanations hang on the columns' own distributions first."""
 MOST_GROUPS_CHOOSING = 8
-MOST_GROUPS = {1: 60, 2: 40, 3: 20}
-"""By number of parents: a clique's joint distribution then has at most 160 000 cells."""
-THREE_PARENTS_FROM = 5_000.0
-"""Value of n_rows_public * mu from which a column may have three parents: with much noise in the tables two do as well, with
-exact tables three are better.
-"""
-MOST_COLUMNS = 100
+MOST_CONTRASTS = 1_500
+"""Of all columns together, to choose from: their number is squared."""
+DEPENDENCE = 0.15
+"""A correlation that tables to choose from should tell from noise, or their groups are merged."""
+MOST_GROUPS = {1: 60, 2: 27, 3: 12}
+"""By number of parents: a clique's joint distribution then has at most some 20 000 cells."""
+TABLE_NATS = 0.02
+"""What the noise of a table may cost, of mutual information, or its groups are merged."""
+SAMPLED = 4_096
+MOST_COLUMNS = 1_000
+MOST_LINKED = 60
+"""Columns up to which one may hang on more than one other."""
 MOST_BINS = 1_000
+HAIR = 1 + 2.0**-16
+"""By how much bounds exceed what a row contributes, so that rounding clips nobody."""
 
 
 class PrivateRowsExplainer(GlobalExplainer[PrivateRows]):
@@ -93,7 +90,7 @@ class PrivateRowsExplainer(GlobalExplainer[PrivateRows]):
     """
 
     def __init__(
-        self, data: PrivateData, *, columns: Sequence[str] | None = None, bins: int = 100, parents: int | None = None
+        self, data: PrivateData, *, columns: Sequence[str] | None = None, bins: int = 128, parents: int | None = None
     ) -> None:
         self._data, self._parents = data, parents
         self._schema, self._bins = rows_design(data.schema, columns, bins, parents)
@@ -110,7 +107,7 @@ def private_rows(
     data: PrivateData,
     *,
     columns: Sequence[str] | None = None,
-    bins: int = 100,
+    bins: int = 128,
     parents: int | None = None,
     epsilon: Given = None,
     mu: Given = None,
@@ -124,9 +121,10 @@ def private_rows(
     columns : list of str, optional
         Which columns; all of them if not given. Explaining a model needs every column that the model reads.
     bins : int
-        Into how many intervals a numeric column is cut; whole numbers with at most 100 values get a bin each.
+        Into about how many intervals a numeric column is cut; whole numbers with at most as many values get a bin each.
     parents : int, optional
-        On how many others a column may depend: 1 (a tree), 2 or 3. Chosen from public numbers if not given.
+        On how many others a column may hang at most: 1 (a tree), 2 or 3. How many it does hang on, if any, is chosen from
+        public numbers and the noisy answers.
     epsilon, mu : float
         The price of all of it, in one of the two currencies; a :class:`PrivateRowsExplainer` can be quoted first.
 
@@ -156,61 +154,126 @@ def private_rows(
 
 
 def private_rows_recipe(
-    terms: Terms, *, columns: Sequence[str] | None = None, bins: int = 100, parents: int | None = None
+    terms: Terms, *, columns: Sequence[str] | None = None, bins: int = 128, parents: int | None = None
 ) -> Recipe[PrivateRows]:
     """The conversation behind :func:`private_rows`, also inside other recipes."""
     schema, cuts = rows_design(terms.schema, columns, bins, parents)
-    most_parents = parents or (3 if terms.n_rows_public * terms.mu >= THREE_PARENTS_FROM else 2)
-    choosing = len(cuts) > most_parents + 1
-    shares: tuple[float, ...] = (1.0,) if len(cuts) == 1 else SHARES if choosing else SHARES_UNCHOSEN
+    blocks = [blocks_of(cut) for cut in cuts]
+    counted_bins = (
+        *cuts,
+        *(blocks_as_bins(cut, block) for cut, block in zip(cuts, blocks, strict=True) if block is not None),
+    )
+    n_choosing = _groups_to_choose_from(terms.scaled(SHARES[1]), len(cuts))
+    spent = SHARES[0] if n_choosing else 1.0
 
-    counted = yield Ask(histogram_question(cuts, COUNTS), shares[0], f"private rows: counts of {len(cuts)} columns")
-    counts = np.split(counted.value, np.cumsum([len(cut) for cut in cuts])[:-1])
-    counts_sigma = sigma_of(counted)
-    total = total_of(counts, counts_sigma, terms.n_rows_public)
-    bin_shares = [nearest_shares(column / total) for column in counts]
+    label = f"private rows: counts of {len(cuts)} columns"
+    counted = yield Ask(histogram_question(counted_bins, COUNTS), spent, label)
+    values, sigma = counted.value, sigma_of(counted)
     releases = [counted]
+    pieces = np.cumsum([len(cut) for cut in counted_bins])[:-1]
+    total, shares = _shares(np.split(values, pieces), cuts, sigma, terms.n_rows_public)
 
-    links = complete_structure(len(cuts))
-    if choosing:
-        every_pair = list(combinations(range(len(cuts)), 2))
-        groups = _groups(terms.scaled(shares[1]), cuts, bin_shares, len(every_pair), MOST_GROUPS_CHOOSING)
-        label = f"private rows: {len(every_pair)} tables of all pairs, to choose from"
-        coarse = yield Ask(tables_question(cuts, groups, every_pair), shares[1], label)
-        tables, sigma = tables_of(coarse, groups, every_pair), sigma_of(coarse)
-        agreed = agreed_shares(counts, counts_sigma, tables, sigma, groups, total)
-        joints = {(i, j): shrunken_table(table, sigma, agreed[i], agreed[j], total) for (i, j), table in tables.items()}
-        links = choose_structure(joints, len(cuts), most_parents)
+    links, tables, tables_sigma = independent(len(cuts)), {}, sigma
+    groups = [np.zeros(len(cut), dtype=np.intp) for cut in cuts]
+    if n_choosing:
+        groups = _groups(cuts, shares, n_choosing)
+        label = f"private rows: all pairs of {len(cuts)} columns, to choose from"
+        coarse = yield Ask(choosing_question(cuts, groups), SHARES[1], label)
         releases.append(coarse)
-    groups, tables, sigma = [np.zeros(len(cut), dtype=np.intp) for cut in cuts], {}, 0.0
-    if pairs := pairs_of(links):
-        groups = _groups(terms.scaled(shares[-1]), cuts, bin_shares, len(pairs), MOST_GROUPS[most_parents])
-        label = f"private rows: {len(pairs)} tables of linked columns"
-        fine = yield Ask(tables_question(cuts, groups, pairs), shares[-1], label)
-        tables, sigma = tables_of(fine, groups, pairs), sigma_of(fine)
-        releases.append(fine)
-    return PrivateRows(
+        # Off the diagonal of a Gram sum the noise is sigma over the root of two.
+        links, most = _chosen(terms.scaled(SHARES[2]), coarse, group_shares(shares, groups), total, parents)
+        if pairs := pairs_of(links):
+            groups = _groups(cuts, shares, most)
+            label = f"private rows: {len(pairs)} tables of linked columns"
+            fine = yield Ask(tables_question(cuts, groups, pairs), SHARES[2], label)
+            releases.append(fine)
+            tables, tables_sigma = tables_of(fine, groups, pairs), sigma_of(fine)
+        else:  # nothing hangs together: the rest buys the same counts a second time
+            groups = [np.zeros(len(cut), dtype=np.intp) for cut in cuts]
+            label = f"private rows: counts of {len(cuts)} columns, again"
+            again = yield Ask(histogram_question(counted_bins, f"{COUNTS}-again"), SHARES[2], label)
+            releases.append(again)
+            weights = np.array([sigma, sigma_of(again)]) ** -2.0
+            values, sigma = (weights[0] * values + weights[1] * again.value) / weights.sum(), weights.sum() ** -0.5
+    pieces_of = np.split(values, pieces)
+    of_blocks = iter(pieces_of[len(cuts) :])
+    made = PrivateRows(
         dataset=terms.dataset,
         schema=schema,
         target=terms.target if terms.target in schema else None,
         bins=cuts,
         groups=tuple(groups),
         links=links,
-        counts=tuple(counts),
-        counts_sigma=counts_sigma,
+        counts=tuple(pieces_of[: len(cuts)]),
+        block_counts=tuple(np.empty(0) if block is None else next(of_blocks) for block in blocks),
+        counts_sigma=float(sigma),
         noisy_tables=MappingProxyType(tables),
-        tables_sigma=sigma,
+        tables_sigma=float(tables_sigma),
         n_rows_public=terms.n_rows_public,
+        sampled=np.zeros((0, len(cuts))),
         cost=cost_of(releases),
         guarantee=terms.promise(*releases),
     )
+    seed = int.from_bytes(hashlib.sha256(values.tobytes()).digest()[:8])
+    return replace(made, sampled=made.raw(SAMPLED, seed))
 
 
-def _groups(terms: Terms, cuts: Sequence[Bins], shares: Sequence[Floats], n_tables: int, most: int) -> list[Indices]:
-    """Groups of every column's bins: so many that an average cell of a table stands out of the noise."""
+def _shares(counted: Sequence[Floats], cuts: Sequence[Bins], sigma: float, n_rows_public: int) -> tuple[float, list[Floats]]:
+    """The number of rows, and every column's distribution over its bins, from the counts of bins and of blocks."""
+    total, of_blocks = total_of(counted, sigma, n_rows_public), iter(counted[len(cuts) :])
+    pairs = zip(counted, cuts, strict=False)
+    return total, [
+        column_shares(counts, None if blocks_of(cut) is None else next(of_blocks), cut, sigma, total)
+        for counts, cut in pairs
+    ]
+
+
+def _groups_to_choose_from(terms: Terms, columns: int) -> int:
+    """How many groups of a column tables to choose from have; none where no dependence could stand out of their noise."""
+    n_pairs = columns * (columns - 1) // 2
+    if not n_pairs:
+        return 0
+    rows, many = terms.n_rows_public, math.sqrt(2 * math.log(max(2, n_pairs)))
+
+    def noise(groups: int) -> float:
+        return columns * (1 - 1 / groups) / (math.sqrt(2) * terms.mu)
+
+    if rows / 4 < noise(2) * (1 + many):  # two equal groups that determine each other
+        return 0
+    possible = range(3, 1 + min(MOST_GROUPS_CHOOSING, 1 + MOST_CONTRASTS // columns))
+    return max((k for k in possible if DEPENDENCE * rows / k >= 2 * math.sqrt(k - 1) * noise(k)), default=2)
+
+
+def _chosen(
+    terms: Terms, coarse: Release, shares: Sequence[Floats], total: float, parents: int | None
+) -> tuple[tuple[Link, ...], int]:
+    """The links that are worth most after the price of their tables, and how many groups a column of those tables has."""
+    sigma = sigma_of(coarse) / math.sqrt(2)
+    found = standing_out(coarse.parts["gram"], sigma, shares, total)
+    most_parents = parents or (3 if len(shares) <= MOST_LINKED else 1)
+    best, groups, worth = independent(len(shares)), 2, 0.0
+    for number in range(1, most_parents + 1):
+        n_tables = sum(min(number, column) for column in range(len(shares)))
+        wide = _groups_of_tables(terms, n_tables, number)
+        noise = math.sqrt(n_tables) * (1 - 1 / wide) / (terms.mu * total)
+        links, gained = choose_structure(found, shares, number, noise**2 * wide**2 * (wide - 1))
+        if gained > worth:
+            best, worth, groups = links, gained, _groups_of_tables(terms, len(pairs_of(links)), number)
+    return best, groups
+
+
+def _groups_of_tables(terms: Terms, n_tables: int, parents: int) -> int:
+    """So many groups that the noise of a table costs little."""
     sigma = math.sqrt(n_tables) / terms.mu
-    most = min(most, max(2, int(math.sqrt(terms.n_rows_public / (CELL_OVER_NOISE * sigma)))))
-    return [groups_of(share, ordered=cut.edges is not None, most=most) for cut, share in zip(cuts, shares, strict=True)]
+    return min(MOST_GROUPS[parents], max(2, int(math.cbrt(TABLE_NATS * (terms.n_rows_public / sigma) ** 2))))
+
+
+def _groups(cuts: Sequence[Bins], shares: Sequence[Floats], most: int) -> list[Indices]:
+    """Groups of every column's bins."""
+    return [
+        groups_of(share, ordered=cut.edges is not None, most=most, codes=len(cut.codes))
+        for cut, share in zip(cuts, shares, strict=True)
+    ]
 
 
 def rows_design(
@@ -234,8 +297,25 @@ def rows_design(
 # --- questions -------------------------------------------------------------------------------------------------------
 
 
+def choosing_question(bins: Sequence[Bins], groups: Sequence[Indices]) -> GramSum:
+    """The noisy Gram matrix of the contrasts of all columns' groups: every pair of columns, coarsely."""
+    sizes = [int(group.max()) + 1 for group in groups]
+    square = sum(1 - 1 / size for size in sizes)
+
+    def all_contrasts(block: Block) -> Floats:
+        return np.concatenate([_contrasts(block, cut, group) for cut, group in zip(bins, groups, strict=True)], axis=1)
+
+    return GramSum(
+        all_contrasts,
+        size=sum(sizes) - len(sizes),
+        l2_bound=square * HAIR,
+        row_norm=math.sqrt(square) * HAIR,
+        key=key_of("private-rows-choosing", VERSION, **_facts(bins, groups)),
+    )
+
+
 def tables_question(bins: Sequence[Bins], groups: Sequence[Indices], pairs: Sequence[Pair]) -> ProductSum:
-    """The noisy tables of some pairs of columns, by groups of their bins.
+    """The noisy contrasts of some pairs of columns, by groups of their bins.
 
     Its key names bins, groups and pairs: should a rebuilt recipe ever choose other ones, a stored table is never misread.
     """
@@ -243,27 +323,35 @@ def tables_question(bins: Sequence[Bins], groups: Sequence[Indices], pairs: Sequ
     stars = stars_of(pairs)
     used = sorted({column for pair in pairs for column in pair})
 
-    def one_hots(block: Block) -> tuple[Floats, ...]:
-        made = {j: one_hot(groups[j][bins[j].index(block.column(bins[j].name))], sizes[j]) for j in used}
+    def products(block: Block) -> tuple[Floats, ...]:
+        made = {j: _contrasts(block, bins[j], groups[j]) for j in used}
         sides = ((made[first], np.concatenate([made[j] for j in seconds], axis=1)) for first, seconds in stars)
         return tuple(side for both in sides for side in both)
 
-    facts: dict[str, JsonValue] = {"groups": [group.tolist() for group in groups], "pairs": [list(pair) for pair in pairs]}
     return ProductSum(
-        one_hots,
-        lefts=tuple(sizes[first] for first, _ in stars),
-        rights=tuple(sum(sizes[j] for j in seconds) for _, seconds in stars),
-        right_bounds=tuple(root_up(len(seconds)) for _, seconds in stars),
-        key=key_of("private-rows-tables", VERSION, bins=[cut.to_json() for cut in bins], **facts),
+        products,
+        lefts=tuple(sizes[first] - 1 for first, _ in stars),
+        rights=tuple(sum(sizes[j] - 1 for j in seconds) for _, seconds in stars),
+        left_bounds=tuple(HAIR * math.sqrt(1 - 1 / sizes[first]) for first, _ in stars),
+        right_bounds=tuple(HAIR * math.sqrt(sum(1 - 1 / sizes[j] for j in seconds)) for _, seconds in stars),
+        key=key_of("private-rows-tables", VERSION, pairs=[list(pair) for pair in pairs], **_facts(bins, groups)),
     )
 
 
+def _contrasts(block: Block, bins: Bins, group: Indices) -> Floats:
+    return contrasts(int(group.max()) + 1)[group[bins.index(block.column(bins.name))]]
+
+
+def _facts(bins: Sequence[Bins], groups: Sequence[Indices]) -> dict[str, JsonValue]:
+    return {"bins": [cut.to_json() for cut in bins], "groups": [group.tolist() for group in groups]}
+
+
 def tables_of(release: Release, groups: Sequence[Indices], pairs: Sequence[Pair]) -> dict[Pair, Floats]:
-    """A released product sum, cut into one table per pair."""
-    sizes = [int(group.max()) + 1 for group in groups]
+    """A released product sum, cut into one table of contrasts per pair."""
+    widths = [int(group.max()) for group in groups]
     tables: dict[Pair, Floats] = {}
     for block, (first, seconds) in enumerate(stars_of(pairs)):
-        ends = np.cumsum([sizes[j] for j in seconds])
+        ends = np.cumsum([widths[j] for j in seconds])
         for second, table in zip(seconds, np.split(release.parts[str(block)], ends[:-1], axis=1), strict=True):
             tables[first, second] = np.array(table)
     return tables

@@ -229,12 +229,12 @@ def try_model(model: Model, schema: Schema) -> None:
     """
     model.check(schema)
     rows, names = edge_rows(schema)
-    what = "public rows with a column at an end of its range, or at a level"
+    what = "public rows with a column at an end of its range, at a code or at a level"
     public_outputs(model, schema, rows, what, lambda row: f"on a public row with {names[row]}")
 
 
 def edge_rows(schema: Schema) -> tuple[FloatArray, list[str]]:
-    """Public draws with one column set to an end or a level, and in words to which.
+    """Public draws with one column set to an end, a code or a level, and in words to which.
 
     Examples
     --------
@@ -246,7 +246,7 @@ def edge_rows(schema: Schema) -> tuple[FloatArray, list[str]]:
     edges: list[tuple[int, float, str]] = []
     for number, (name, column) in enumerate(schema.items()):
         if isinstance(column, Numeric):
-            edges += [(number, end, f"{name!r} at {end:g}") for end in (column.low, column.high)]
+            edges += [(number, end, f"{name!r} at {end:g}") for end in (column.low, column.high, *column.codes)]
         else:
             edges += [(number, float(index), f"{name!r} at {level!r}") for index, level in enumerate(column.levels)]
     edges = edges[:: -(-len(edges) // MOST_EDGE_ROWS)]

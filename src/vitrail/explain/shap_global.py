@@ -100,7 +100,7 @@ class ShapImportance(JointExplainer[Ranking]):
 
 @dataclass(eq=False, kw_only=True)
 class ShapDependence(JointExplainer[Effects]):
-    """The mean Shapley value of a column, by the value that rows have there.
+    """The mean Shapley value of a column, by the value that rows have there; rows with a code there are on no curve.
 
     Parameters
     ----------
@@ -241,7 +241,7 @@ class ColumnCells:
     axis : Axis
         Where a cell is drawn: its middle, or its level.
     bins : Bins
-        The histogram's bins, and ``of_bin``: the cell of each.
+        The histogram's bins, and ``of_bin``: the cell of each, -1 for codes, which have none.
     counts : array (cells,)
         How many rows each has, from the histogram; ``count_std`` is their noise.
     """
@@ -272,7 +272,8 @@ class ColumnCells:
         ends, of_bin = intervals.axis.numbers, intervals.of_bin
         middles = ends if intervals.categorical else (ends[1:] + ends[:-1]) / 2
         axis = Axis((name,), intervals.axis.columns, middles[:, None])
-        counts = np.asarray(n_rows * np.bincount(of_bin, histogram.shares, minlength=len(axis)), dtype=np.float64)
+        inside = of_bin >= 0
+        counts = n_rows * np.bincount(of_bin[inside], histogram.shares[inside], minlength=len(axis)).astype(np.float64)
         return cls(axis, intervals.bins, of_bin, counts, n_rows * np.sqrt(histogram.variance_of(of_bin)))
 
 
@@ -297,7 +298,7 @@ class ShapDependenceSummand:
         blocks = []
         for cells, offset in zip(self.cells, self.offsets, strict=True):
             cell, numbers = cells.of_rows(raw), np.zeros((len(raw), len(cells)))
-            numbers[np.arange(len(raw)), cell] = phi[:, cells.column] - offset[cell]
+            numbers[np.arange(len(raw)), cell] = np.where(cell >= 0, phi[:, cells.column] - offset[cell], 0.0)
             blocks.append(numbers)
         return np.concatenate(blocks, axis=1)
 
@@ -323,9 +324,10 @@ def plan_shap_dependence(reference: Reference, names: Sequence[str], chains: int
     offsets, clips, width = [], [], reference.model.width
     for cells in columns:
         cell, phi = cells.of_rows(rows), seen[:, cells.column]
-        counts = np.bincount(cell, minlength=len(cells))
-        sums = np.bincount(cell, phi, minlength=len(cells))
+        inside = cell >= 0
+        counts = np.bincount(cell[inside], minlength=len(cells))
+        sums = np.bincount(cell[inside], phi[inside], minlength=len(cells))
         mean = np.where(counts > 0, sums / np.maximum(counts, 1), phi.mean())
         offsets.append(mean)
-        clips.append(min(max(ROOM * float(np.abs(phi - mean[cell]).max()), 1e-6 * width), 2 * width))
+        clips.append(min(max(ROOM * float(np.abs(phi - mean[cell])[inside].max(initial=0.0)), 1e-6 * width), 2 * width))
     return ShapDependenceSummand(reference.model, background, columns, tuple(offsets), tuple(clips))

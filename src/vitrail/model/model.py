@@ -9,6 +9,7 @@ when it was fitted.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import importlib
 import json
@@ -209,6 +210,25 @@ class Model:
     def __repr__(self) -> str:
         output = "" if self.output is None else f", output={self.output!r}"
         return f"Model({self.name}{output}, range=({self.lo:g}, {self.hi:g}))"
+
+    def each_class(self) -> tuple[Model, ...]:
+        """The same predictor once for every class, in their order: their outputs come from one call of it.
+
+        Examples
+        --------
+        >>> from sklearn.tree import DecisionTreeClassifier
+        >>> tree = DecisionTreeClassifier().fit([[0.0], [1.0], [2.0]], ["low", "middle", "high"])
+        >>> [model.output for model in Model(tree, output="low").each_class()]
+        ['high', 'low', 'middle']
+        """
+        if self._classes is None:
+            raise ModelError(f"{self.name} names no classes; give one model per output: vt.Model(..., output=0), ...")
+        made = []
+        for column, label in enumerate(self._classes):
+            one = copy.copy(self)
+            one.column, one.output, one._bindings = column, label, {}
+            made.append(one)
+        return tuple(made)
 
     @property
     def width(self) -> float:

@@ -39,15 +39,23 @@ from .manifest import KINDS
 
 if TYPE_CHECKING:
     from ..accounting.guarantee import Guarantee
+    from ..model import Model
     from ..schema import Level
     from .pane import Pane
 
 
 FORMAT = "vitrail-person/1"
+NEEDS_MODEL = (
+    "Reasons need the model: load the pane with model=. Private rows are in it, and with the model they give Shapley values."
+)
+TOO_LITTLE = (
+    "There is too little data to tell this person's reasons at this price: with {rows} rows at {epsilon} the noise is as "
+    "large as all reasons together, so they are not listed. What the model says here is its own answer all the same."
+)
 WIDTH_AT_BOUND = 1e-6
 """Of the range."""
-NARROW = 0.5
-"""An end bin with less than this share of its neighbour's width is drawn together with it."""
+NARROW = 1 / 128
+"""Of the range: narrower bins are drawn together with their neighbours."""
 
 
 def inside_table(pane: Pane) -> Table:
@@ -91,14 +99,18 @@ def pane_content(pane: Pane) -> Content:
 def person_content(person: Person) -> Content:
     """The page of a person."""
     pane, e = person.pane, person.explanation
-    asked_model, results = pane.model is not None and e is not None, (person, e, person.counterfactuals)
+    asked_model, results = person.model is not None and e is not None, (person, e, person.counterfactuals)
     content: dict[str, object] = {
         "label_lines": label_lines(pane),
         "dataset": pane.dataset,
-        "model": pane.made_for.name,
+        "model": person.model_name,
         "asked_model": asked_model,
+        "too_little": TOO_LITTLE.format(rows=f"{pane.n_rows_public:,}", epsilon=pane.guarantee.brief)
+        if e is not None and e.mostly_noise is not None and e.mostly_noise[0]
+        else "",
+        "needs_model": NEEDS_MODEL if NEEDS_MODEL in person.notes else "",
         "output": "" if e is None else f"{(e.outputs if asked_model else e.predictions)[0]:.3g}",
-        "output_range": pane.made_for.range,
+        "output_range": pane.made_for.range if person.model is None else (person.model.lo, person.model.hi),
         "kinds": " and ".join(sorted({standing.curve.kind for standing in person.standings})),
         "curves_claim": weakest(standing.curve.band_claim for standing in person.standings) if person.standings else None,
         "person": Table(("column", "value"), tuple((name, shown_text(value)) for name, value in person.point.items())),
@@ -112,17 +124,19 @@ def usable_bins(bins: Bins, column: Column) -> Bins:
 
     Examples
     --------
-    >>> from vitrail.solve.private_tables import fine_bins
+    >>> from vitrail.solve.rows.histograms import fine_bins
     >>> column = Numeric(0, 10)
     >>> [round(edge, 6) for edge in usable_bins(fine_bins("dose", column, 4), column).edges]
-    [0.0, 1e-05, 5.0, 9.99999, 10.0]
+    [0.0, 1e-05, 0.001, 5.0, 9.99999, 10.0]
     """
-    if bins.edges is None or bins.integer or len(bins) < 3 or not isinstance(column, Numeric):
+    if bins.edges is None or bins.integer or bins.n_intervals < 3 or not isinstance(column, Numeric):
         return bins
     low, high = float(column.low), float(column.high)
     width = WIDTH_AT_BOUND * (high - low)
-    inside = [max(low + width, min(high - width, edge)) for edge in bins.edges[2:-2]]
-    return replace(bins, edges=(low, low + width, *inside, high - width, high))
+    made = [low, low + width]
+    for edge in bins.edges[2:-2]:  # zero is a bin without width, too
+        made.append(max(made[-1] + width, min(high - width, edge)))
+    return replace(bins, edges=(*made, high - width, high))
 
 
 def marginals_of(rows: PrivateRows) -> Marginals:
@@ -147,18 +161,19 @@ def marginals_of(rows: PrivateRows) -> Marginals:
 
 
 def drawn_marginals(marginals: Marginals) -> Marginals:
-    """The same histograms for pictures: narrow end bins joined to their neighbours.
+    """The same histograms for pictures: narrow bins joined to their neighbours.
 
-    The noise of a joined bin is sqrt(2) times that of others. There is one sigma for all, so it is that one: bands of the
+    The noise of k joined bins is sqrt(k) times that of one. There is one sigma for all, so it is the largest: bands of the
     other bins are drawn wider than they need be.
     """
-    bins, counts, joined = [], {}, False
+    bins, counts, joined = [], {}, 1
     for column_bins in marginals.bins:
         wide, number = _joined(column_bins, np.asarray(marginals.counts[column_bins.name]))
-        joined |= len(wide) < len(column_bins)
+        if wide.edges is not None and column_bins.edges is not None:
+            joined = max(joined, int(np.diff(np.searchsorted(column_bins.edges, wide.edges)).max()))
         bins.append(wide)
         counts[column_bins.name] = number
-    sigma = marginals.sigma * (math.sqrt(2) if joined else 1.0)
+    sigma = marginals.sigma * math.sqrt(joined)
     return replace(marginals, bins=tuple(bins), counts=MappingProxyType(counts), sigma=sigma)
 
 
@@ -195,15 +210,17 @@ def _joined(bins: Bins, counts: Floats) -> tuple[Bins, Floats]:
         return f"{math.ceil(low)} to {math.floor(high)}" if bins.integer else f"{low:.4g} to {high:.4g}"
 
     labels = [bins.labels[a] if b == a + 1 else label(edges[a], edges[b]) for a, b in pairwise(starts.tolist())]
-    kept = tuple(edges[keep].tolist())
-    return Bins(bins.name, tuple(labels), kept, bins.integer), np.add.reduceat(counts, starts[:-1])
+    kept, count = tuple(edges[keep].tolist()), bins.n_intervals
+    wide = Bins(bins.name, (*labels, *bins.labels[count:]), kept, bins.integer, bins.codes)
+    return wide, np.concatenate([np.add.reduceat(counts[:count], starts[:-1]), counts[count:]])
 
 
 def _kept_edges(edges: Floats) -> NDArray[np.bool_]:
-    widths, keep = np.diff(edges), np.ones(len(edges), dtype=np.bool_)
-    if len(widths) >= 4:
-        keep[1] = widths[0] >= NARROW * widths[1]
-        keep[-2] = widths[-1] >= NARROW * widths[-2]
+    keep = np.ones(len(edges), dtype=np.bool_)
+    last, least = edges[0], NARROW * (edges[-1] - edges[0])
+    for place in range(1, len(edges) - 1):
+        keep[place] = edges[place] - last >= least and edges[-1] - edges[place] >= least
+        last = edges[place] if keep[place] else last
     return keep
 
 
@@ -250,6 +267,8 @@ class Person(Drawn):
         What it was computed from.
     notes : tuple of str
         What could not be said, and why.
+    model : Model or None
+        Which was asked, if one was.
     """
 
     point: dict[str, Level]
@@ -258,6 +277,7 @@ class Person(Drawn):
     standings: tuple[Standing, ...]
     pane: Pane
     notes: tuple[str, ...] = ()
+    model: Model | None = None
 
     def __repr__(self) -> str:
         what = {"contributions": self.explanation, "counterfactuals": self.counterfactuals, "standings": self.standings}
@@ -279,7 +299,7 @@ class Person(Drawn):
         return {
             "format": FORMAT,
             "dataset": self.pane.dataset,
-            "model": self.pane.made_for.name,
+            "model": self.model_name,
             "guarantee": self.pane.guarantee.to_json(),
             "point": {name: plain_value(value) for name, value in self.point.items()},
             "explanation": None if self.explanation is None else self.explanation.to_json(),
@@ -287,6 +307,11 @@ class Person(Drawn):
             "standings": standings,
             "notes": list(self.notes),
         }
+
+    @property
+    def model_name(self) -> str:
+        """Of the model that is explained."""
+        return self.pane.made_for.name if self.model is None or self.model is self.pane.model else self.model.name
 
     def write_json(self, path: str | Path) -> Path:
         """Write ``to_json`` as text; returns where."""

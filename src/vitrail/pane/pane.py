@@ -2,15 +2,15 @@
 
 Everything here is post-processing of what lies in the file, and of the public model where one is given: free, for ever.
 
-*Which local explanation.* The synopsis needs no model and is unbiased for a mild weight; a sharp kernel on private rows
-needs the model and looks closer (on Adult at epsilon 1 its error on nearby real rows is some 0.077 where even the exact mild
-weight has 0.087). It is only as good as the rows: where not even a table of two by two cells stands out of the released
-noise, ``method="auto"`` takes the synopsis.
+*Which explanation of a person.* The model's own reasons where there are private rows and a model: Shapley values with the
+stored rows as background, which add up to the model's output. They need no part but the rows, and serve any model. A linear
+picture around the person (LIME's question) on the same rows is asked for by name, and so is the synopsis, which needs no
+model and is bought by name too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -30,15 +30,17 @@ from ..results.marginals import Marginals
 from ..results.private_rows import PrivateRows
 from ..results.report import Report
 from ..results.synopsis import Synopsis
-from ..schema import Level
+from ..schema import Level, Numeric
 from ..show.pages import fragment, page_content
 from ..solve.counterfactual.classes import OPPOSITE, Desired
 from ..solve.counterfactual.fitted import FittedCounterfactual
 from ..solve.linear.labelled_rows import RowsExplainer, explain_on
 from ..solve.linear.problem import LocalProblem
 from ..solve.linear.weights import polynomial
+from ..solve.shapley.on_rows import Players, Scale
+from ..solve.shapley.reasons import BACKGROUND, explain_on_rows
 from .manifest import KINDS, Line, Manifest, opened, read_part
-from .pages import Person, Standing, marginals_of, pane_content, pane_fragment, standing_on
+from .pages import NEEDS_MODEL, Person, Standing, marginals_of, pane_content, pane_fragment, standing_on
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,13 +49,12 @@ if TYPE_CHECKING:
     from ..results.effects import Effects
 
 T = TypeVar("T")
-Method = Literal["auto", "moments", "rows"]
-METHODS: tuple[Method, ...] = ("auto", "moments", "rows")
+Method = Literal["auto", "shapley", "linear", "moments"]
+METHODS: tuple[Method, ...] = ("auto", "shapley", "linear", "moments")
 SAMPLED = 20_000
 """Private rows that a sharp kernel works on."""
 REPLICATES = 5
 """Samples from re-noised tables, for the bands of a sharp kernel."""
-CELL_OVER_NOISE = 3.0
 NO_BANDS = "No bands were computed; ask for bands=True to get them."
 
 
@@ -85,7 +86,7 @@ class Pane(Drawn):
     >>> model = vt.Model(lambda x: 0.1 + 0.5 * x[:, 0] + 0.3 * x[:, 2], range=(0, 1), name="risk")
     >>> pane = vt.release(data, model, epsilon=1.0)
     >>> pane
-    Pane('patients', risk: rows, local, pdp, ale, counterfactual; epsilon=1 at delta=1e-06)
+    Pane('patients', risk: rows, pdp, ale, counterfactual; epsilon=1 at delta=1e-06)
     >>> pane.local({"age": 90, "smoker": "yes"}, bands=True).certain()  # any person, as often as you like, for nothing
     ('age', 'smoker')
     >>> bool(abs(pane.effects["age"](50) - 0.5) < 0.03), pane.rows(3).shape
@@ -264,18 +265,38 @@ class Pane(Drawn):
 
     # --- explanations ------------------------------------------------------------------------------------------------
 
-    def local(self, points: object, *, method: Method = "auto", bands: bool = False) -> Attribution:
+    def local(
+        self,
+        points: object,
+        *,
+        method: Method = "auto",
+        bands: bool = False,
+        model: Model | None = None,
+        scale: Scale = "output",
+        players: Players | None = None,
+        background: int = BACKGROUND,
+    ) -> Attribution:
         """Why the model says what it says at these points, by column. Free.
 
         Parameters
         ----------
         points : object
             A dictionary, a data frame, a list of dictionaries.
-        method : {"auto", "moments", "rows"}
-            ``"moments"``: the released synopsis, without a model. ``"rows"``: a sharp kernel on private rows that the model
-            labels. ``"auto"``: rows where there are a model and rows that stand out of the noise, else moments.
+        method : {"auto", "shapley", "linear", "moments"}
+            ``"shapley"``: the model's own reasons, Shapley values with the pane's stored rows as background, which add up
+            to its output. ``"linear"``: a linear picture of the model around each point, on private rows that it labels.
+            ``"moments"``: the released synopsis, without a model. ``"auto"``: Shapley values where there are rows and a
+            model, else moments.
         bands : bool
-            Whether to compute noise bands, which takes several times as long.
+            Whether to compute noise bands.
+        model : Model, optional
+            Another model than the pane's: private rows are about no model. For Shapley values and linear pictures.
+        scale : {"output", "log-odds"}
+            Of Shapley values: the output (a probability, a regression value), or the log-odds of a probability.
+        players : mapping from names to columns, or sequence of groups of columns, optional
+            Columns that have one Shapley value together.
+        background : int
+            How many of the stored rows a Shapley value averages over.
 
         Returns
         -------
@@ -283,33 +304,57 @@ class Pane(Drawn):
         """
         chosen = _checks.choice("method", method, METHODS)
         if chosen == "auto":
-            chosen = self._local_method()
-        if chosen == "rows":
-            explanation = self._sharp(REPLICATES if bands else 0)(points)
+            has_rows = "rows" in self.manifest.parts and (self.model is not None or model is not None)
+            chosen = "shapley" if has_rows or "local" not in self.manifest.parts else "moments"
+        if chosen == "shapley":
+            asked = self._needed_model("an explanation by Shapley values", model)
+            return self._reasons([asked], points, bands, scale, players, background)[0]
+        if chosen == "linear":
+            explanation = self._sharp(REPLICATES if bands else 0, model)(points)
         else:
             explanation = self.synopsis(points, bands=bands)
             if not bands:
                 explanation = replace(explanation, notes=(*explanation.notes, NO_BANDS))
+        return self._promised(explanation)
+
+    def classes(self, points: object, *, bands: bool = False, model: Model | None = None) -> dict[Level, Attribution]:
+        """Shapley values of every class of a classifier, by class, from the same calls of it. Free.
+
+        Parameters
+        ----------
+        points, bands, model
+            As for :meth:`local`.
+        """
+        each = self._needed_model("an explanation of classes", model).each_class()
+        found = self._reasons(each, points, bands, "output", None, BACKGROUND)
+        return {one.output: about for one, about in zip(each, found, strict=True) if one.output is not None}
+
+    def _reasons(
+        self, models: Sequence[Model], points: object, bands: bool, scale: Scale, players: Players | None, background: int
+    ) -> list[Attribution]:
+        raw = self.schema.read_points(points)
+        n_rows = _checks.whole("background", background, most=10**6)
+        found = explain_on_rows(
+            models, self.schema, raw, self.private_rows, n_rows=n_rows, bands=bands, players=players, scale=scale
+        )
+        return [self._promised(about) for about in found]
+
+    def _promised(self, explanation: Attribution) -> Attribution:
         # With the promise of the whole pane, rather than that of the part: who has the one has the other.
         return replace(explanation, guarantee=self.guarantee, cost=self.cost)
 
-    def _local_method(self) -> Method:
-        parts = self.manifest.parts
-        if "rows" not in parts:
-            return "moments"
-        if "local" not in parts:
-            return "rows"
-        rows = self.private_rows
-        stands_out = rows.n_rows_public / 4 >= CELL_OVER_NOISE * rows.tables_sigma
-        return "rows" if self.model is not None and stands_out else "moments"
-
-    def _sharp(self, replicates: int) -> RowsExplainer:
-        if replicates not in self._sharp_with:
-            problem, rows = LocalProblem(self.schema, self._needed_model("method 'rows'"), polynomial()), self.private_rows
-            self._sharp_with[replicates] = explain_on(problem, rows, n_sampled=SAMPLED, replicates=replicates)
+    def _sharp(self, replicates: int, model: Model | None = None) -> RowsExplainer:
+        if model is not None or replicates not in self._sharp_with:
+            problem = LocalProblem(self.schema, self._needed_model("method 'linear'", model), polynomial())
+            made = explain_on(problem, self.private_rows, n_sampled=SAMPLED, replicates=replicates)
+            if model is not None:
+                return made
+            self._sharp_with[replicates] = made
         return self._sharp_with[replicates]
 
-    def _needed_model(self, what: str) -> Model:
+    def _needed_model(self, what: str, given: Model | None = None) -> Model:
+        if given is not None:
+            return given
         if self.model is None:
             raise InvalidInput(f"{what} asks the model, and none was given: Pane.load(path, model=vt.Model(...))")
         return self.model
@@ -345,8 +390,14 @@ class Pane(Drawn):
         total_CFs: int = 3,
         method: Method = "auto",
         bands: bool = True,
+        model: Model | None = None,
     ) -> Person:
-        """All that the pane knows about one person: contributions, counterfactuals, where they stand on each curve.
+        """All that the pane knows about one person: reasons, counterfactuals, where they stand on each curve.
+
+        ``model=`` gives the reasons of another model than the pane's; counterfactuals and curves, which are about the
+        pane's, are left out.
+
+        Curves run over numbers: nobody with a code in a column stands on its curve.
 
         Examples
         --------
@@ -363,28 +414,40 @@ class Pane(Drawn):
         if len(raw) != 1:
             raise InvalidInput(f"{len(raw)} points were given; a page is about one person, give one (pane.local takes many)")
         shown = {name: values.tolist()[0] for name, values in self.schema.frame(raw).items()}
+        asked = self.model if model is None else model
         explanation = changes = None
-        if "local" in parts or ("rows" in parts and self.model is not None):
-            explanation = self.local(shown, method=method, bands=bands)
-        notes: tuple[str, ...] = ()
+        notes: list[str] = []
+        if ("rows" in parts and asked is not None) or ("local" in parts and model is None):
+            explanation = self.local(shown, method=method, bands=bands, model=model)
+        elif "rows" in parts:
+            notes.append(NEEDS_MODEL)
         if "counterfactual" in parts and self.model is not None:
             try:
                 fitted = self.counterfactual
+                if model is not None:
+                    raise InvalidInput(
+                        f"they are sought near the classes of {self.made_for.name}, and {model.name} was asked"
+                    )
             except InvalidInput as error:  # the model has other classes than the pane's: the rest can still be said
-                notes = (f"No counterfactuals: {error}.",)
+                notes.append(f"No counterfactuals: {error}.")
             else:
                 changes = fitted(shown, desired_class=desired_class, desired=desired, total_CFs=total_CFs)
         standings: tuple[Standing, ...] = ()
         if "pdp" in parts or "ale" in parts:
-            effects = self.effects
-            order = effects if explanation is None else [share.column for share in explanation.top(len(shown))]
-            standings = tuple(standing_on(effects[name], shown[name]) for name in order if name in effects)
+            if model is None:
+                effects = self.effects
+                order = effects if explanation is None else [share.column for share in explanation.top(len(shown))]
+                codes = {name: column.codes for name, column in self.schema.items() if isinstance(column, Numeric)}
+                there = [name for name in order if name in effects and shown[name] not in codes.get(name, ())]
+                standings = tuple(standing_on(effects[name], shown[name]) for name in there)
+            else:
+                notes.append(f"Curves are left out: they are about {self.made_for.name}, and {model.name} was asked.")
         if explanation is None and changes is None and not standings:
             raise InvalidInput(
                 f"this pane says nothing about single people without its model; it has {', '.join(map(repr, parts))}. Load "
                 "it with model="
             )
-        return Person(shown, explanation, changes, standings, self, notes)
+        return Person(shown, explanation, changes, standings, self, tuple(notes), asked)
 
 
 page_content.register(Pane, pane_content)

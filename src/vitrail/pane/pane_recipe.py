@@ -44,9 +44,7 @@ from ..results.codec import to_files
 from ..results.private_rows import PrivateRows
 from ..results.report import Report
 from ..results.synopsis import Synopsis
-from ..solve.linear.cells import expected_gradient_noise
-from ..solve.linear.coordinates import MOST_COORDINATES, Partition
-from ..solve.linear.weights import polynomial
+from ..solve.linear.coordinates import Partition
 from ..vault import PrivateData
 from .manifest import KINDS, MODEL_FILE, MOST_FEATURES, Line, Manifest, Part, described, onnx_content
 from .pages import marginals_of, with_drawn_densities
@@ -55,6 +53,8 @@ from .pane import Pane
 WEIGHTS = MappingProxyType({"rows": 3.75, "local": 4.25, "pdp": 8.0, "ale": 5.5, "importance": 0.75, "counterfactual": 0.75})
 """Shares of the price (of mu squared) where all parts are bought; see the module docstring."""
 PARTS = tuple(WEIGHTS)
+DEFAULT = tuple(part for part in PARTS if part != "local")
+"""What ``parts="all"`` buys: reasons need private rows and the model, not the synopsis."""
 CURVES: tuple[ReportPart, ...] = ("pdp", "ale", "importance")
 """Bought together, as one joint sum."""
 ROW_BINS = 100
@@ -130,20 +130,13 @@ class PaneExplainer(GlobalExplainer[Pane]):
         """What is bought at this price."""
         if self._asked is not None:
             return self._asked
-        possible, data, schema = list(PARTS), self.data, self.data.feature_schema
+        possible, data, schema = list(DEFAULT), self.data, self.data.feature_schema
         if data.target is None:
             possible.remove("importance")
         if not 2 <= schema.n_columns <= MOST_COLUMNS:
             possible.remove("rows")
-        cells = Partition(schema, ())
-        if cells.whole.size > MOST_COORDINATES:
-            possible.remove("local")
         if "rows" in possible and data.n_rows_public * mu * math.sqrt(self._share("rows", possible)) < ROWS_FROM:
             possible.remove("rows")
-        if "rows" in possible and "local" in possible:
-            price = mu * math.sqrt(self._share("local", possible))
-            if expected_gradient_noise(cells, polynomial(), price, data.n_rows_public) > 1:
-                possible.remove("local")
         return tuple(possible)
 
     def _share(self, name: str, parts: Sequence[str]) -> float:

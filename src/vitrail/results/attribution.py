@@ -3,12 +3,15 @@
 Everything here is post-processing of releases: it may be stored, published and drawn without limit. A band [lower, upper]
 is for each number on its own, and ``band_claim`` says how often it holds the value that the explainer would have found
 without noise; it does not speak of sampling error, nor of what clipping took away (``notes`` say so where it matters).
+Nor does it say how well the explanation fits the model: ``gap`` does at the point itself, and ``fidelity`` around it. An
+explanation that misses the output by more than its largest contribution says so in its first note.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,7 +21,7 @@ from .. import _checks
 from ..accounting import Cost
 from ..accounting.guarantee import Guarantee
 from ..errors import InvalidInput
-from .band_claim import BandClaim
+from .band_claim import TWO_SIDED_95, BandClaim
 from .base import Banded, Frame, counted, show
 from .checks import Floats, PlainValue, checked_names, plain_points, shown_text
 
@@ -27,8 +30,12 @@ if TYPE_CHECKING:
 
     from ..show import AttributionPlots
 
-PER_POINT = ("values", "base_values", "outputs", "lower", "upper", "coefficients", "intercepts")
+PER_POINT = ("values", "base_values", "outputs", "lower", "upper", "coefficients", "intercepts", "fidelity")
 """Fields with a line of numbers for each point."""
+ROUNDING = 1e-9
+"""Of the output: a smaller gap is no gap."""
+NAMED_POINTS = 8
+"""Points that a note names by their numbers."""
 
 
 class NoSuchPoint(InvalidInput, IndexError):
@@ -68,7 +75,7 @@ class Contribution(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Attribution(Banded, stored_as="attribution/1", of="values"):
+class Attribution(Banded, stored_as="attribution/2", of="values"):
     """Contributions of columns to a model's output at one or more points, with noise bands, promise and price.
 
     Attributes
@@ -93,6 +100,12 @@ class Attribution(Banded, stored_as="attribution/1", of="values"):
         Of the local linear model.
     features : tuple of str
         The names of the encoded features.
+    fidelity : array of shape (points,), or None
+        How far the explanation is from the model on rows near the point: root mean squared difference, in units of the
+        output, over the rows that it was fitted to and with their weights. Less is better.
+    explains_output : bool
+        Whether base value and contributions are meant to add up to the model's output. False without an intercept, with
+        hard labels, and where no model was at hand: then there is no ``gap``.
     guarantee, cost, notes, band_claim
         As for all that has bands (:class:`Banded`).
 
@@ -108,8 +121,8 @@ class Attribution(Banded, stored_as="attribution/1", of="values"):
     Attribution(1 point, 2 columns, method='statistics', epsilon=0.8342 at delta=1e-06, bands not calibrated)
     >>> e.top(1)
     [Contribution(column='age', value=0.2, lower=0.1, upper=0.3, shown='39')]
-    >>> e.certain()
-    ('age',)
+    >>> e.certain(), e.gap.round(2).tolist()
+    (('age',), [0.05])
     >>> vt.Attribution.from_json(e.to_json()).values.tolist()
     [[0.2, -0.05]]
     """
@@ -129,6 +142,8 @@ class Attribution(Banded, stored_as="attribution/1", of="values"):
     features: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     band_claim: BandClaim = BandClaim.NOT_CALIBRATED
+    fidelity: Floats | None = None
+    explains_output: bool = True
 
     def __post_init__(self) -> None:
         self._check_fields("an attribution")
@@ -141,13 +156,14 @@ class Attribution(Banded, stored_as="attribution/1", of="values"):
         self._fix(columns=columns, features=features, points=points)
         self._check_bands("an explanation")
         self._freeze((len(points), len(columns)), "values", "lower", "upper")
-        self._freeze((len(points),), "base_values", "outputs", "intercepts")
+        self._freeze((len(points),), "base_values", "outputs", "intercepts", "fidelity")
         self._freeze((len(points), len(features)), "coefficients")
         if self.lower is not None and self.upper is not None and (self.lower > self.upper).any():
             row, column = (int(at) for at in np.argwhere(self.lower > self.upper)[0])
             raise InvalidInput(
                 f"the band of column {columns[column]!r} at point {row} has its lower end above its upper end"
             )
+        self._fix(notes=(*filter(None, [self.caution]), *self._other_notes))
 
     # --- points ------------------------------------------------------------------------------------------------------
 
@@ -166,7 +182,7 @@ class Attribution(Banded, stored_as="attribution/1", of="values"):
             raise InvalidInput(f"{point!r} picks none of the {len(self)} points; pick at least one")
         numbers = {name: getattr(self, name) for name in PER_POINT}
         picked: dict[str, Any] = {name: None if given is None else given[rows] for name, given in numbers.items()}
-        return replace(self, points=tuple(self.points[row] for row in rows), **picked)
+        return replace(self, points=tuple(self.points[row] for row in rows), notes=self._other_notes, **picked)
 
     def __iter__(self) -> Iterator[Attribution]:
         return (self[row] for row in range(len(self)))
@@ -185,11 +201,47 @@ class Attribution(Banded, stored_as="attribution/1", of="values"):
         return np.asarray(self.base_values + self.values.sum(axis=1), dtype=np.float64)
 
     @property
+    def gap(self) -> Floats | None:
+        """The model's output minus ``predictions``, (points,); None where the one is not meant to be the other."""
+        with np.errstate(all="ignore"):  # a file may hold numbers whose sums overflow
+            return np.asarray(self.outputs - self.predictions) if self.explains_output else None
+
+    @cached_property
+    def caution(self) -> str:
+        """A sentence where the gap is larger than every contribution, so that nobody takes the explanation for the model."""
+        gaps, largest = np.abs(0.0 * self.outputs if self.gap is None else self.gap), np.abs(self.values).max(axis=1)
+        missed = np.flatnonzero(gaps - largest > ROUNDING * np.maximum(1.0, np.abs(self.outputs)))
+        if not len(missed):
+            return ""
+        if len(self) == 1:
+            return (
+                f"This explanation misses the model's output by {gaps[0]:.3g}, more than its largest contribution "
+                f"({largest[0]:.3g}): do not read it as the model's reasons."
+            )
+        named = ", ".join(map(str, missed[:NAMED_POINTS])) + (" and others" if len(missed) > NAMED_POINTS else "")
+        return (
+            f"At {len(missed)} of {len(self)} points ({named}) this explanation misses the model's output by more than its "
+            "largest contribution: do not read it as the model's reasons there."
+        )
+
+    @property
+    def _other_notes(self) -> tuple[str, ...]:
+        return tuple(note for note in self.notes if note != self.caution)
+
+    @property
     def base_value(self) -> float:
         """The base value, where there is one point only."""
         if len(self) > 1:
             raise InvalidInput(f"this explanation has {len(self)} base values, one per point; use base_values, or e[i]")
         return float(self.base_values[0])
+
+    @property
+    def mostly_noise(self) -> NDArray[np.bool_] | None:
+        """For each point, whether the noise is as large as all contributions together; None without bands."""
+        if self.lower is None or self.upper is None:
+            return None
+        errors = (self.upper - self.lower) / (2 * TWO_SIDED_95)
+        return np.asarray((errors**2).sum(axis=1) >= (self.values**2).sum(axis=1))
 
     def top(self, k: int = 5, point: int = 0) -> list[Contribution]:
         """The ``k`` largest contributions at a point, by size; fewer where there are fewer columns."""
@@ -223,6 +275,7 @@ class Attribution(Banded, stored_as="attribution/1", of="values"):
             "upper": self._column("upper"),
             "base_value": np.repeat(self.base_values, width),
             "output": np.repeat(self.outputs, width),
+            "gap": np.repeat(np.full(len(self), np.nan) if self.gap is None else self.gap, width),
         }
 
     def to_shap(self) -> shap.Explanation:

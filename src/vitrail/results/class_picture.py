@@ -14,9 +14,8 @@ from ..accounting import Cost
 from ..accounting.guarantee import Guarantee
 from ..errors import InvalidInput
 from ..schema import Level, Numeric, Schema
-from ..schema.bins import Bins
+from ..schema.bins import Bins, values_in
 from ..solve.counterfactual.codes import AnyCode
-from ..solve.private_tables import values_in
 from .band_claim import TWO_SIDED_95, BandClaim
 from .base import Frame, Result, show
 from .checks import frozen_numbers

@@ -8,7 +8,8 @@ Every count carries independent Gaussian noise of standard deviation sigma. What
   is the most likely distribution given the counts and the total.
 - *mean*: with m the mean of the shares, m + sum_i (x_i - m) c_i / total over midpoints x_i and noisy counts c_i. The shares
   alone are biased towards the middle of the range (they cannot go below zero); this is not, to first order,
-  and its noise has standard deviation sigma |x - m| / total.
+  and its noise has standard deviation sigma |x - m| / total. Codes of a column are no quantities: mean and quantiles are
+  those of the rows that have a number there.
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ class Marginals(Result, stored_as="marginals/1"):
 
     @property
     def edges(self) -> Mapping[str, Floats]:
-        """Where the numeric columns are cut, by column; columns with levels are not here."""
+        """Where the numeric columns are cut, by column; columns with levels are not here. Codes have no edges."""
         return MappingProxyType({cut.name: np.array(cut.edges) for cut in self.bins if cut.edges is not None})
 
     @property
@@ -154,30 +155,39 @@ class Marginals(Result, stored_as="marginals/1"):
         """What counts are divided by: the total or, where that drowns in noise, the declared row count."""
         return self.total if self.total > 2 * self.total_sigma else float(self.n_rows_public)
 
+    def _of_numbers(self, name: str) -> tuple[Floats, Floats, float]:
+        """Midpoints and shares of a column's bins of numbers, and what their counts are divided by."""
+        bins, shares = self.bins_of(name), self.shares[name]
+        middles = bins.midpoints
+        if not bins.codes:
+            return middles, shares, self._mass
+        known = max(float(shares[: len(middles)].sum()), 1e-9)
+        return middles, shares[: len(middles)] / known, self._mass * known
+
     def mean(self, name: str) -> float:
-        """The estimated mean of a numeric column, every value taken as the middle of its bin."""
-        middles = self.bins_of(name).midpoints
-        near = float(middles @ self.shares[name])
-        estimate = near + float((middles - near) @ self.counts[name]) / self._mass
+        """The estimated mean of a numeric column, every value taken as the middle of its bin; rows at a code left out."""
+        middles, shares, mass = self._of_numbers(name)
+        near = float(middles @ shares)
+        estimate = near + float((middles - near) @ self.counts[name][: len(middles)]) / mass
         return float(np.clip(estimate, middles[0], middles[-1]))
 
     def mean_sigma(self, name: str) -> float:
         """Standard deviation of the noise on ``mean(name)``, to first order. That of binning is not in it."""
-        middles = self.bins_of(name).midpoints
-        return float(self.sigma * np.linalg.norm(middles - middles @ self.shares[name]) / self._mass)
+        middles, shares, mass = self._of_numbers(name)
+        return float(self.sigma * np.linalg.norm(middles - middles @ shares) / mass)
 
     def quantile(self, name: str, q: float) -> float:
-        """The estimated value below which a share ``q`` of a numeric column lies.
+        """The estimated value below which a share ``q`` of a numeric column lies, rows at a code left out.
 
         Where a bin holds one whole number, that number; within a wider bin values are taken as evenly spread.
         """
         _checks.number("q", q, low=0, high=1, hint=": a share between 0 and 1, such as 0.5 for the median")
         bins = self.bins_of(name)
-        middles, shares = bins.midpoints, self.shares[name]
+        middles, shares, _ = self._of_numbers(name)
         assert bins.edges is not None
         reached = np.cumsum(shares)
         # The first bin that reaches q and holds anything; rounding must not carry past the last one.
-        index = min(int(np.searchsorted(reached, max(q, 1e-12) * (1 - 1e-12))), len(bins) - 1)
+        index = min(int(np.searchsorted(reached, max(q, 1e-12) * (1 - 1e-12))), len(middles) - 1)
         low, high = bins.edges[index], bins.edges[index + 1]
         if bins.integer and high - low == 1:
             return float(middles[index])
@@ -197,11 +207,12 @@ class Marginals(Result, stored_as="marginals/1"):
         """One line per bin, as columns that any data frame library takes: ``pandas.DataFrame(found.frame())``."""
         sizes = [len(cut) for cut in self.bins]
         every = [edges if (edges := cut.edges) is not None else (np.nan,) * (len(cut) + 1) for cut in self.bins]
+        codes = [cut.codes for cut in self.bins]
         return {
             "column": np.repeat(np.array(self.columns), sizes),
             "bin": np.array([label for cut in self.bins for label in cut.labels]),
-            "low": np.concatenate([edges[:-1] for edges in every]),
-            "high": np.concatenate([edges[1:] for edges in every]),
+            "low": np.concatenate([(*edges[:-1], *own) for edges, own in zip(every, codes, strict=True)]),
+            "high": np.concatenate([(*edges[1:], *own) for edges, own in zip(every, codes, strict=True)]),
             "count": np.concatenate([self.counts[name] for name in self.columns]),
             "lower": np.concatenate([self.lower[name] for name in self.columns]),
             "upper": np.concatenate([self.upper[name] for name in self.columns]),
@@ -229,15 +240,15 @@ class Marginals(Result, stored_as="marginals/1"):
 
 
 def nearest_shares(values: Floats) -> Floats:
-    """The point of the simplex {s >= 0, sum s = 1} nearest to ``values`` (Held, Wolfe & Crowder 1974).
+    """The point of the simplex {s >= 0, sum s = 1} nearest to ``values`` (..., bins) (Held, Wolfe & Crowder 1974).
 
     Examples
     --------
     >>> nearest_shares(np.array([0.7, 0.5, -0.1])).round(2).tolist()
     [0.6, 0.4, 0.0]
     """
-    falling = np.sort(values)[::-1]
-    excess = np.cumsum(falling) - 1
-    kept = np.arange(1, len(values) + 1)
-    last = int(np.nonzero(falling * kept > excess)[0][-1])
-    return np.asarray(np.maximum(values - excess[last] / (last + 1), 0), dtype=np.float64)
+    falling = -np.sort(-values, axis=-1)
+    excess = np.cumsum(falling, axis=-1) - 1
+    kept = np.arange(1, values.shape[-1] + 1)
+    count = np.maximum((falling * kept > excess).sum(axis=-1, keepdims=True), 1)  # a run from the start: what is kept
+    return np.asarray(np.maximum(values - np.take_along_axis(excess, count - 1, axis=-1) / count, 0))

@@ -19,12 +19,15 @@ from ..accounting import Cost
 from ..accounting.guarantee import Guarantee
 from ..errors import InvalidInput
 from ..schema import Numeric, Schema
-from ..schema.bins import Bins
-from ..solve.private_tables import Link, Network, agreed_shares, agreed_table, fit_network, total_of, values_in
+from ..schema.bins import Bins, values_in
+from ..solve.rows.histograms import blocks_of, column_shares, total_of
+from ..solve.rows.network import Link, Network, even_numbers, fit_network
+from ..solve.rows.replicates import errors_of, replicate_weights, unshrunken_ratios
+from ..solve.rows.tables import agreed_table, group_shares
 from .band_claim import TWO_SIDED_95
 from .base import Frame, Result, show
 from .checks import Floats, frozen_numbers
-from .marginals import Marginals, nearest_shares
+from .marginals import Marginals
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,12 +35,14 @@ if TYPE_CHECKING:
 Indices = NDArray[np.intp]
 
 MOST_ROWS = 10**8
+REPLICATES = 40
+"""Sets of tables drawn again, for bands."""
 MOST_CELLS = 10**6
 """Of the joint distribution of a column and its parents, in a file; ours have at most 160 000."""
 
 
 @dataclass(frozen=True, eq=False)
-class PrivateRows(Result, stored_as="private-rows/1"):
+class PrivateRows(Result, stored_as="private-rows/2"):
     """A private model of a dataset's columns. Rows sampled from it may be published; sampling costs nothing.
 
     Attributes
@@ -54,12 +59,14 @@ class PrivateRows(Result, stored_as="private-rows/1"):
         For each column the group of every bin, as the tables count them.
     links : tuple of Link
         Which columns hang on which, by number, in the order in which they are drawn.
-    counts : tuple of array
-        The noisy count of every bin, by column.
+    counts, block_counts : tuple of array
+        The noisy count of every bin, by column, and of every block of bins (empty for a column of few bins).
     noisy_tables : mapping of (int, int) to array
-        The noisy tables of linked columns, by group.
+        What linked columns have in common: noisy sums of the contrasts of their groups (``solve.rows.tables``).
     counts_sigma, tables_sigma : float
         Standard deviations of the noise on them.
+    sampled : array
+        Rows that were drawn once, as a raw matrix: every reader, in any language, explains with the same ones.
     n_rows_public : int
         The declared row count.
     cost : Cost
@@ -87,27 +94,36 @@ class PrivateRows(Result, stored_as="private-rows/1"):
     groups: tuple[Indices, ...] = field(repr=False)
     links: tuple[Link, ...]
     counts: tuple[Floats, ...] = field(repr=False)
+    block_counts: tuple[Floats, ...] = field(repr=False)
     counts_sigma: float
     noisy_tables: Mapping[tuple[int, int], Floats] = field(repr=False)
     tables_sigma: float
     n_rows_public: int
+    sampled: Floats = field(repr=False)
     cost: Cost
     guarantee: Guarantee
 
     def __post_init__(self) -> None:
         self._check_fields("private rows")
         names = self.schema.names
-        if tuple(cut.name for cut in self.bins) != names or not len(names) == len(self.counts) == len(self.groups):
+        if tuple(cut.name for cut in self.bins) != names or not (
+            len(names) == len(self.counts) == len(self.block_counts) == len(self.groups)
+        ):
             raise InvalidInput("private rows need bins, counts and groups of exactly the columns of their schema")
         if self.target is not None:
             self.schema.column_index(self.target)
         counts = tuple(frozen_numbers(c, (len(cut),), "counts") for c, cut in zip(self.counts, self.bins, strict=True))
+        blocks = tuple(map(_checked_blocks, self.block_counts, self.bins))
         sizes = [_number_of_groups(group, cut) for group, cut in zip(self.groups, self.bins, strict=True)]
         needed = _linked_pairs(self.links, len(names))
         if set(self.noisy_tables) != needed:
             raise InvalidInput("the tables of private rows must be those of the linked columns")
-        tables = {(i, j): frozen_numbers(self.noisy_tables[i, j], (sizes[i], sizes[j]), "tables") for i, j in sorted(needed)}
-        self._fix(counts=counts, noisy_tables=MappingProxyType(tables))
+        tables = {
+            (i, j): frozen_numbers(self.noisy_tables[i, j], (sizes[i] - 1, sizes[j] - 1), "tables")
+            for i, j in sorted(needed)
+        }
+        sampled = frozen_numbers(self.sampled, (len(self.sampled), len(names)), "sampled rows")
+        self._fix(counts=counts, block_counts=blocks, noisy_tables=MappingProxyType(tables), sampled=sampled)
 
     def check_read(self) -> None:
         """Refuse tables that cannot be worked with: no noise, too many joint cells, no row that could be drawn."""
@@ -118,6 +134,10 @@ class PrivateRows(Result, stored_as="private-rows/1"):
             raise InvalidInput("too many columns hang on each other")
         if not np.isfinite(self.raw(1, seed=0)).all():
             raise InvalidInput("no row can be drawn from its tables")
+        if not (
+            len(self.sampled) and np.array_equal(self.schema.read_points(self.schema.frame(self.sampled)), self.sampled)
+        ):
+            raise InvalidInput("its sampled rows are none, or are not rows of its schema")
 
     def __repr__(self) -> str:
         what = f"{len(self.bins)} columns, {len(self.noisy_tables)} tables"
@@ -139,7 +159,8 @@ class PrivateRows(Result, stored_as="private-rows/1"):
     @cached_property
     def total(self) -> float:
         """The estimated number of rows that count."""
-        return total_of(self.counts, self.counts_sigma, self.n_rows_public)
+        counted = [*self.counts, *(blocks for blocks in self.block_counts if len(blocks))]
+        return total_of(counted, self.counts_sigma, self.n_rows_public)
 
     @cached_property
     def shares(self) -> Mapping[str, Floats]:
@@ -155,13 +176,18 @@ class PrivateRows(Result, stored_as="private-rows/1"):
 
     @cached_property
     def _network(self) -> Network:
-        sigma, total = self.tables_sigma, self.total
-        shares = agreed_shares(self.counts, self.counts_sigma, self.noisy_tables, sigma, self.groups, total)
+        total, sigma = self.total, self.tables_sigma
+        counted = zip(self.counts, self.block_counts, self.bins, strict=True)
+        shares = [
+            column_shares(counts, blocks if len(blocks) else None, bins, self.counts_sigma, total)
+            for counts, blocks, bins in counted
+        ]
+        of_groups = group_shares(shares, self.groups)
         tables = {
-            (i, j): agreed_table(table, sigma, shares[i], shares[j], total) for (i, j), table in self.noisy_tables.items()
+            (i, j): agreed_table(measured, sigma, of_groups[i], of_groups[j], total)
+            for (i, j), measured in self.noisy_tables.items()
         }
-        bin_shares = [nearest_shares(counts / total) for counts in self.counts]
-        return fit_network(self.links, tables, shares, bin_shares, self.groups)
+        return fit_network(self.links, tables, of_groups, shares, self.groups)
 
     # --- rows --------------------------------------------------------------------------------------------------------
 
@@ -175,7 +201,7 @@ class PrivateRows(Result, stored_as="private-rows/1"):
         rows = np.empty(drawn.shape)
         for j, (bins, column) in enumerate(zip(self.bins, self.schema.values(), strict=True)):
             low, high = (column.low, column.high) if isinstance(column, Numeric) else (0, len(column.levels) - 1)
-            rows[:, j] = values_in(bins, drawn[:, j], low, high, generator.random(len(drawn)))
+            rows[:, j] = values_in(bins, drawn[:, j], low, high, even_numbers(drawn[:, j], generator))
         return rows
 
     def sample(self, n: int, seed: int | None = None) -> dict[str, NDArray[np.generic]]:
@@ -219,11 +245,46 @@ class PrivateRows(Result, stored_as="private-rows/1"):
         How much an explanation moves is, to first order, how much the first helping moved it. The structure is kept.
         """
         generator = np.random.default_rng(seed)
-        tables = {
-            pair: table + generator.normal(0, self.tables_sigma, table.shape) for pair, table in self.noisy_tables.items()
-        }
-        counts = tuple(column + generator.normal(0, self.counts_sigma, column.shape) for column in self.counts)
-        return replace(self, counts=counts, noisy_tables=MappingProxyType(tables))
+
+        def noised(values: Floats, sigma: float) -> Floats:
+            return values + generator.normal(0, sigma, values.shape)
+
+        tables = {pair: noised(table, self.tables_sigma) for pair, table in self.noisy_tables.items()}
+        counts = tuple(noised(column, self.counts_sigma) for column in self.counts)
+        blocks = tuple(noised(column, self.counts_sigma) for column in self.block_counts)
+        return replace(self, counts=counts, block_counts=blocks, noisy_tables=MappingProxyType(tables))
+
+    @cached_property
+    def _perturbed(self) -> tuple[Floats, list[Floats], Indices]:
+        """Weights of the stored rows under tables drawn again, ratios of unshrunken shares, and the rows' bins."""
+        indices = np.stack([cut.index(self.sampled[:, j]) for j, cut in enumerate(self.bins)], axis=1)
+        shares, total, sigma = list(self.shares.values()), self.total, self.counts_sigma
+        drawn = replicate_weights(
+            indices,
+            self.bins,
+            self.groups,
+            shares,
+            {pair: self._network.table(*pair) for pair in self.noisy_tables},
+            total=total,
+            counts_sigma=sigma,
+            tables_sigma=self.tables_sigma,
+            replicates=REPLICATES,
+            seed=0,
+        )
+        counted = self.counts, self.block_counts
+        ratios = unshrunken_ratios(self.bins, shares, *counted, total=total, sigma=sigma, replicates=REPLICATES, seed=0)
+        return drawn, ratios, indices
+
+    def standard_errors(self, per_row: Floats) -> Floats:
+        """How far means of what was computed for the first stored rows, (points, rows, numbers), may be off.
+
+        The noise of the release and the choice of the rows are in it; what columns have in common beyond their links is not.
+        Where the noise on one count is half of all rows, nothing is known of any column, and a mean is off by all of itself.
+        """
+        drawn, ratios, indices = self._perturbed
+        n_rows = per_row.shape[1]
+        errors = errors_of(per_row, drawn[:, :n_rows], ratios, indices[:n_rows])
+        return np.maximum(errors, np.abs(per_row.mean(axis=1))) if self.counts_sigma >= self.total / 2 else errors
 
     # --- tables and pictures -----------------------------------------------------------------------------------------
 
@@ -255,6 +316,11 @@ def _number_of_groups(group: Indices, bins: Bins) -> int:
     if group.shape != (len(bins),) or not np.array_equal(numbers, np.arange(len(numbers))):
         raise InvalidInput(f"the groups of column {bins.name!r} must be numbered from 0 without gaps, one for each bin")
     return len(numbers)
+
+
+def _checked_blocks(counts: Floats, bins: Bins) -> Floats:
+    blocks = blocks_of(bins)
+    return frozen_numbers(counts, (0 if blocks is None else int(blocks[-1]) + 1,), "counts of blocks")
 
 
 def _linked_pairs(links: Sequence[Link], n_columns: int) -> set[tuple[int, int]]:

@@ -38,7 +38,7 @@ from ..model import Model
 from ..schema import Schema
 from ..solve.linear.coordinates import Coordinates, Partition
 from ..solve.linear.least_squares import solve_affine, solve_in_ball
-from ..solve.linear.problem import Labels, active_features, by_column
+from ..solve.linear.problem import Labels, active_features, by_column, farthest
 from ..solve.linear.statistics import DRAWS, FEWEST_DRAWS, calibrated
 from ..solve.linear.tensors import Blocks, MomentTensors, WeightedSums, blocks_of, over_cells, part_shapes, shrink
 from ..solve.linear.weights import Weight
@@ -179,8 +179,7 @@ class Synopsis(Stored, stored_as="synopsis/1"):
     @cached_property
     def largest_distance(self) -> float:
         """The largest distance of a row from a point that the schema allows."""
-        numbers = sum(self.coordinates.is_numeric)
-        return float(np.sqrt((numbers + 2 * (self.schema.n_columns - numbers)) / self.schema.n_columns))
+        return farthest(self.schema)
 
     @cached_property
     def default_radius(self) -> float:
@@ -261,6 +260,7 @@ class Synopsis(Stored, stored_as="synopsis/1"):
             coefficients=half * solution.slopes @ self.coordinates.embedding.T,
             intercepts=at_point,
             features=self.schema.feature_names,
+            explains_output=self.model is not None and self.intercept and self.labels == "soft",
             notes=self._notes(bands),
         )
 

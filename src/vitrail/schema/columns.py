@@ -49,15 +49,20 @@ class Numeric:
     integer : bool
         Whether only whole numbers occur. Private values are rounded to the nearest one.
     missing : float, optional
-        The number that stands for a missing value. Without one, a row with a missing value counts as zero in every
-        question.
+        The number that stands for a missing value: one between the bounds, or a code. Without one, a row with a missing
+        value counts as zero in every question.
     change : {"any", "never", "up", "down"}
         How a person's value may change in advice to that person, such as a counterfactual: nobody gets younger.
+    codes : tuple of float
+        Numbers outside the bounds that are no quantities, such as -9 for "no record" or 999 for "unknown". A value equal to
+        one is kept as it is, has a feature and a bin of its own, and is never advised.
 
     Examples
     --------
     >>> Numeric(17, 90, integer=True)
     Numeric(17, 90, integer=True)
+    >>> Numeric(0, 400, integer=True, missing=-9, codes=(-9, -8)).allowed
+    'a whole number between 0 and 400, or a code: -9, -8'
     >>> Numeric(90, 17)
     Traceback (most recent call last):
         ...
@@ -69,25 +74,41 @@ class Numeric:
     integer: bool = False
     missing: float | None = None
     change: str = "any"
+    codes: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         if self.change not in NUMERIC_CHANGES:
             raise SchemaError(f"change is {self.change!r}; choose one of {', '.join(map(repr, NUMERIC_CHANGES))}")
         for name in ("low", "high", "missing"):
-            given = getattr(self, name)
-            if given is None and name == "missing":
-                continue
-            number = plain_number(given, f"{name} of a numeric column")
-            if self.integer and (number != int(number) or abs(number) > LARGEST_EXACT_INTEGER):
-                raise SchemaError(f"{name} of an integer column is {number}; it must be a whole number of at most 2**53")
-            # One spelling per number, so that equal declarations have equal digests; `+ 0.0` turns -0.0 into 0.0.
-            object.__setattr__(self, name, int(number) if self.integer else float(number) + 0.0)
+            if (given := getattr(self, name)) is not None or name != "missing":
+                object.__setattr__(self, name, self._spelled(given, name))
+        given = self.codes
+        if not isinstance(given, tuple | list):
+            raise SchemaError(f"codes is {given!r}; it must be a tuple of numbers, for example (-9, -8)")
+        object.__setattr__(self, "codes", tuple(self._spelled(code, "a code") for code in given))
         if not self.low < self.high:
             raise SchemaError(f"low is {self.low} and high is {self.high}; low must be below high")
         if not SMALLEST_WIDTH <= self.high - self.low < math.inf:
             raise SchemaError(f"high - low is {self.high - self.low}; it must be a finite, normal floating-point number")
-        if self.missing is not None and not self.low <= self.missing <= self.high:
-            raise SchemaError(f"missing is {self.missing}; it must lie between {self.low} and {self.high}")
+        for rank, code in enumerate(self.codes):
+            if self.low <= code <= self.high:
+                raise SchemaError(
+                    f"a code is {code}; it must not lie between {self.low} and {self.high}, where quantities do"
+                )
+            if code in self.codes[:rank]:
+                raise SchemaError(f"codes holds {code} twice; every code must be distinct")
+            if not math.isfinite((code - self.low) / (self.high - self.low)):
+                raise SchemaError(f"a code is {code}; it is too far from {self.low} for a floating-point number")
+        if self.missing is not None and not (self.low <= self.missing <= self.high or self.missing in self.codes):
+            or_code = " or be one of the codes" if self.codes else ""
+            raise SchemaError(f"missing is {self.missing}; it must lie between {self.low} and {self.high}{or_code}")
+
+    def _spelled(self, given: object, what: str) -> float:
+        number = plain_number(given, f"{what} of a numeric column")
+        if self.integer and (number != int(number) or abs(number) > LARGEST_EXACT_INTEGER):
+            raise SchemaError(f"{what} of an integer column is {number}; it must be a whole number of at most 2**53")
+        # One spelling per number, so that equal declarations have equal digests; `+ 0.0` turns -0.0 into 0.0.
+        return int(number) if self.integer else float(number) + 0.0
 
     def __repr__(self) -> str:
         return _shown(self, self.low, self.high)
@@ -95,7 +116,14 @@ class Numeric:
     @property
     def allowed(self) -> str:
         """What a value may be, in words."""
-        return f"{'a whole number' if self.integer else 'a number'} between {self.low} and {self.high}"
+        codes = f", or a code: {', '.join(self.code_texts)}" if self.codes else ""
+        return f"{'a whole number' if self.integer else 'a number'} between {self.low} and {self.high}{codes}"
+
+    @property
+    def code_texts(self) -> tuple[str, ...]:
+        """The codes as features and bins are named after them: ``"-9"``, whether or not other numbers are whole."""
+        whole = (code == int(code) and abs(code) <= LARGEST_EXACT_INTEGER for code in self.codes)
+        return tuple(str(int(code)) if is_whole else repr(code) for code, is_whole in zip(self.codes, whole, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +197,7 @@ Column: TypeAlias = Numeric | Categorical
 
 def _shown(column: Column, *given: object) -> str:
     """What was given, and the options that are not the default."""
-    options = ((field.name, field.default) for field in fields(column) if field.name in ("integer", "missing", "change"))
+    options = ((field.name, field.default) for field in fields(column) if field.name not in ("low", "high", "levels"))
     changed = (f"{name}={getattr(column, name)!r}" for name, default in options if getattr(column, name) != default)
     return f"{type(column).__name__}({', '.join((*map(repr, given), *changed))})"
 
@@ -180,7 +208,11 @@ def column_to_json(column: Column) -> dict[str, JsonValue]:
     made |= {field.name: getattr(column, field.name) for field in fields(column)}
     if isinstance(column, Categorical):
         made["levels"] = list(column.levels)
-    if column.change == "any":  # left out: schemas of before keep their text, and with it their digest
+    elif column.codes:
+        made["codes"] = list(column.codes)
+    else:  # left out, as is the change: schemas of before keep their text, and with it their digest
+        del made["codes"]
+    if column.change == "any":
         del made["change"]
     return made
 

@@ -2,6 +2,8 @@
 
 A *raw* block is float64 of shape (rows, n_columns): numbers in their own units, categories as level indices, NaN for
 missing. *Features* are float64 of shape (rows, n_features) in [0, 1]: numbers scaled by their bounds, categories one-hot.
+A number with codes has one more feature for each: the scaled number is 0 at a code, and the code's own feature is 1 there
+and 0 elsewhere. So the features of a column, whatever its kind, are a vector of length at most 1.
 
 Row alone, bit for bit: every operation here is an elementwise IEEE operation, a comparison, or a copy along a row; there
 is no sum over rows and no matrix product, so what else is in the block cannot change a row's bits. In [0, 1]: for
@@ -43,7 +45,7 @@ class Layout:
         self.columns = tuple(columns)
         numeric = np.array([isinstance(column, Numeric) for column in self.columns])
         integer = [isinstance(column, Numeric) and column.integer for column in self.columns]
-        starts = np.cumsum([0, *(1 if isinstance(column, Numeric) else len(column.levels) for column in self.columns)])
+        starts = np.cumsum([0, *(1 + len(c.codes) if isinstance(c, Numeric) else len(c.levels) for c in self.columns)])
         self.n_features = int(starts[-1])
         self.slices = tuple(slice(int(start), int(stop)) for start, stop in pairwise(starts))
         ends = [(c.low, c.high) if isinstance(c, Numeric) else (0, len(c.levels) - 1) for c in self.columns]
@@ -55,6 +57,8 @@ class Layout:
         self.numeric_low = self.low[numeric]
         self.numeric_width = self.high[numeric] - self.numeric_low
         self.integer_columns = np.flatnonzero(integer)
+        codes = [c.codes if isinstance(c, Numeric) else () for c in self.columns]
+        self.coded = [(j, np.array(own, dtype=np.float64)) for j, own in enumerate(codes) if own]
         self.categorical_columns = np.flatnonzero(~numeric)
         self.categorical_offsets = starts[:-1][~numeric]
         self.categorical_last = self.high[~numeric]
@@ -69,11 +73,17 @@ class Layout:
             )
 
     def tidy(self, raw: FloatArray) -> None:
-        """Make a freshly read block lie within the schema, in place: infinities missing, integers whole, all clipped."""
+        """Make a freshly read block lie within the schema, in place: infinities missing, integers whole, all clipped.
+
+        What equals a code stays; what rounds to one does not become it.
+        """
         raw[~np.isfinite(raw)] = np.nan
+        kept = [(j, np.where(is_code(raw[:, j], codes), raw[:, j], np.nan)) for j, codes in self.coded]
         if self.integer_columns.size:
             raw[:, self.integer_columns] = np.rint(raw[:, self.integer_columns])
         np.clip(raw, self.low, self.high, out=raw)
+        for j, values in kept:
+            np.copyto(raw[:, j], values, where=~np.isnan(values))
 
     def complete(self, raw: FloatArray) -> tuple[FloatArray, BoolArray]:
         """Replace missing values by policy, and rows without one by the filler; the block itself when nothing is missing."""
@@ -97,10 +107,10 @@ class Layout:
         completed, valid = self.complete(raw)
         if self.categorical_columns.size:
             out.fill(0.0)
-            codes = np.clip(completed[:, self.categorical_columns], 0.0, self.categorical_last).astype(np.intp)
-            codes += self.categorical_offsets
-            codes += np.arange(len(raw), dtype=np.intp)[:, None] * self.n_features
-            out.reshape(-1)[codes] = 1.0
+            levels = np.clip(completed[:, self.categorical_columns], 0.0, self.categorical_last).astype(np.intp)
+            levels += self.categorical_offsets
+            levels += np.arange(len(raw), dtype=np.intp)[:, None] * self.n_features
+            out.reshape(-1)[levels] = 1.0
         if isinstance(self.numeric_columns, slice) and isinstance(self.numeric_features, slice):
             scaled = out[:, self.numeric_features]
             given = completed[:, self.numeric_columns]
@@ -111,14 +121,21 @@ class Layout:
             if (self.numeric_width != 1.0).any():
                 _by_row(np.divide, scaled, self.numeric_width, scaled)
         elif self.numeric_low.size:
-            gathered = completed[:, self.numeric_columns]
-            gathered -= self.numeric_low
+            gathered = completed[:, self.numeric_columns] - self.numeric_low
             gathered /= self.numeric_width
             out[:, self.numeric_features] = gathered
+        for j, codes in self.coded:
+            start, stop = self.slices[j].start, self.slices[j].stop
+            out[:, start + 1 : stop] = completed[:, j, None] == codes
+            out[is_code(completed[:, j], codes), start] = 0.0
         return out, valid
 
     def unfeature(self, encoded: FloatArray) -> FloatArray:
-        """The raw rows nearest to these features: de-scaled, rounded, clipped; the largest entry of each one-hot group."""
+        """The raw rows nearest to these features: de-scaled, rounded, clipped; the largest entry of each one-hot group.
+
+        Of a column with codes, the code c where its feature i exceeds (1 + s^2)/2, s the scaled number: there
+        s^2 + (1 - i)^2, the squared distance to the code, is below i^2, that to the number.
+        """
         encoded = np.asarray(encoded, dtype=np.float64)
         if encoded.ndim != 2 or encoded.shape[1] != self.n_features:
             raise InvalidInput(f"features have shape {encoded.shape}; it must be (rows, {self.n_features})")
@@ -126,19 +143,43 @@ class Layout:
         raw[:, self.numeric_columns] = self.numeric_low + encoded[:, self.numeric_features] * self.numeric_width
         for j in self.categorical_columns:
             raw[:, j] = np.argmax(encoded[:, self.slices[j]], axis=1)
+        for column, codes in self.coded:
+            features = encoded[:, self.slices[column]]
+            number, own = features[:, 0], features[:, 1:]
+            beyond = number - np.clip(number, 0.0, 1.0)
+            at_code = 2 * own.max(axis=1) > 1 + number**2 - beyond**2
+            numbers = np.clip(raw[:, column], self.low[column], self.high[column])
+            raw[:, column] = np.where(at_code, codes[np.argmax(own, axis=1)], numbers)
         self.tidy(raw)
         return raw
 
     def probe_rows(self, n_rows: int) -> FloatArray:
-        """Public rows: all low, all high, the filler, then uniform draws with a fixed seed."""
+        """Public rows: all low, all high, the filler, then uniform draws with a fixed seed, and codes in half of them."""
         corners = np.stack([self.low, self.high, self.filler[0]])[:n_rows]
         uniform = np.random.Generator(np.random.PCG64(PROBE_SEED)).random((max(n_rows - 3, 0), len(self.columns)))
+        drawn: dict[int, FloatArray] = {}
+        for j, codes in self.coded:
+            drawn[j], uniform[:, j] = half_codes(codes, uniform[:, j])
         raw = self.low + uniform * (self.high - self.low)
         whole = np.concatenate([self.integer_columns, self.categorical_columns])
         n_values = self.high[whole] - self.low[whole] + 1
         raw[:, whole] = self.low[whole] + np.floor(uniform[:, whole] * n_values)
         np.clip(raw, self.low, self.high, out=raw)
+        for j, values in drawn.items():
+            np.copyto(raw[:, j], values, where=~np.isnan(values))
         return np.concatenate([corners, raw])
+
+
+def is_code(values: FloatArray, codes: FloatArray) -> BoolArray:
+    """Which values equal one of the codes."""
+    return np.asarray((values[:, None] == codes).any(axis=1))
+
+
+def half_codes(codes: FloatArray, uniform: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The upper half of draws from [0, 1) as codes, NaN for the others; and these as draws from [0, 1) again."""
+    is_upper = uniform >= 0.5
+    rank = ((2 * uniform - 1) * len(codes)).astype(np.intp)
+    return np.where(is_upper, codes[rank], np.nan), np.where(is_upper, 0.0, 2 * uniform)
 
 
 def _filler_value(column: Column) -> float:

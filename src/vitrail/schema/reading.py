@@ -24,7 +24,7 @@ from .._checks import did_you_mean, not_among
 from ..errors import SchemaError
 from .columns import Categorical, Column, Numeric
 from .frames import Coded, Numbers, Refused, Source, is_scalar, sources_of
-from .layout import FloatArray, Layout
+from .layout import FloatArray, Layout, is_code
 
 ROWS_PER_STRIP = 4096
 """Columns are laid into rows strip by strip, so that a strip stays in the processor's cache."""
@@ -109,6 +109,7 @@ def _check_points(name: str, column: Column, source: Source, values: FloatArray)
         bad = ~((values >= column.low) & (values <= column.high))
         if column.integer:
             bad |= values != np.rint(values)
+        bad &= ~is_code(values, np.array(column.codes))
     if bad.any():
         row = int(np.argmax(bad))
         value = _unwrap(source.value(row))

@@ -7,6 +7,7 @@ import html
 import importlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
@@ -36,7 +37,8 @@ class Schema(Mapping[str, Column]):
 
     Rows inside the library are a *raw* matrix, float64 of shape (rows, n_columns): numbers in their own units,
     categories as level indices, NaN for missing. Models and explainers see it as *features*, float64 of shape
-    (rows, n_features) in [0, 1]: numbers scaled by their bounds, categories one-hot.
+    (rows, n_features) in [0, 1]: numbers scaled by their bounds, categories one-hot, and one 0/1 feature for each code of a
+    number.
 
     Parameters
     ----------
@@ -72,10 +74,12 @@ class Schema(Mapping[str, Column]):
         self._columns: dict[str, Column] = dict(columns)
         self.rules = checked_rules(rules, self._columns)
         self._layout = Layout(self._columns.values())
-        names = ([n] if isinstance(c, Numeric) else [f"{n}={level}" for level in c.levels] for n, c in columns.items())
-        self._feature_names = tuple(chain.from_iterable(names))
-        if len(set(self._feature_names)) < len(self._feature_names):
-            twice = next(text for text in self._feature_names if self._feature_names.count(text) > 1)
+        features = {name: _features_of(name, column) for name, column in columns.items()}
+        self._feature_names = tuple(chain.from_iterable(features.values()))
+        codes = [code for name, column in columns.items() if isinstance(column, Numeric) for code in features[name][1:]]
+        names = [*self._feature_names, *(code for code in codes if code in columns)]
+        if len(set(names)) < len(names):
+            twice = next(text for text in names if names.count(text) > 1)
             raise SchemaError(f"two features would be called {twice!r}; rename one of the columns")
         self._canonical = json.dumps(self.to_json(), separators=(",", ":"), allow_nan=False)
 
@@ -156,12 +160,12 @@ class Schema(Mapping[str, Column]):
 
     @property
     def n_features(self) -> int:
-        """The width of a feature row: one per number, one per level."""
+        """The width of a feature row: one per number, one per code of it, one per level."""
         return self._layout.n_features
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        """The names of the features: ``"age"``, ``"sex=Female"``."""
+        """The names of the features: ``"age"``, ``"sex=Female"``, ``"debt=-9"`` for a code."""
         return self._feature_names
 
     @property
@@ -180,6 +184,23 @@ class Schema(Mapping[str, Column]):
         dropped = {self.names[self.column_index(name)] for name in names}
         rules = [rule for rule in self.rules if dropped.isdisjoint(named_in(rule))]
         return Schema({name: column for name, column in self._columns.items() if name not in dropped}, rules)
+
+    def without_codes(self) -> Schema:
+        """A schema with the same features, in which every code is a number of its own, 0 or 1; itself without codes.
+
+        Examples
+        --------
+        >>> Schema({"debt": Numeric(0, 50, codes=(-9,))}).without_codes()
+        Schema({'debt': Numeric(0.0, 50.0), 'debt=-9': Numeric(0, 1, integer=True)})
+        """
+        if not self._layout.coded:
+            return self
+        made: dict[str, Column] = {}
+        for name, column in self._columns.items():
+            codes = _features_of(name, column)[1:] if isinstance(column, Numeric) else []
+            made[name] = replace(column, codes=(), missing=None) if codes and isinstance(column, Numeric) else column
+            made |= dict.fromkeys(codes, Numeric(0, 1, integer=True))
+        return Schema(made)
 
     # --- files -------------------------------------------------------------------------------------------------------
 
@@ -241,8 +262,8 @@ class Schema(Mapping[str, Column]):
         Returns
         -------
         array of float64, shape (rows, n_columns)
-            Numbers clipped to their bounds and rounded where declared; NaN for missing, unreadable, infinite and
-            undeclared values.
+            Codes as they are, other numbers clipped to their bounds and rounded where declared; NaN for missing,
+            unreadable, infinite and undeclared values.
         """
         return hushed(lambda: read_private(self.names, self._layout, frame))
 
@@ -303,7 +324,10 @@ class Schema(Mapping[str, Column]):
         return self._layout.filler.copy()
 
     def probe_rows(self, n: int) -> FloatArray:
-        """Public rows to try functions on: two corners, the filler, then uniform draws, the same on every machine."""
+        """Public rows to try functions on: two corners, the filler, then uniform draws, the same on every machine.
+
+        A number that has codes is one of them in half of the draws.
+        """
         return self._layout.probe_rows(_checks.whole("n", n, of="probe_rows"))
 
     def frame(self, raw: FloatArray) -> dict[str, NDArray[np.generic]]:
@@ -336,6 +360,13 @@ class Schema(Mapping[str, Column]):
                 columns[name] = levels.array.take(raw[:, j].astype(np.intp))
         made: pd.DataFrame = pandas.DataFrame(columns, copy=False)
         return made
+
+
+def _features_of(name: str, column: Column) -> list[str]:
+    """The names of a column's features."""
+    if isinstance(column, Numeric):
+        return [name, *(f"{name}={code}" for code in column.code_texts)]
+    return [f"{name}={level}" for level in column.levels]
 
 
 # --- bounds and levels read off a frame that is public; none of it may see private rows ------------------------------------

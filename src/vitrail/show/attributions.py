@@ -7,6 +7,7 @@ bar have no band, because the noise of one column may go with that of another.
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -24,6 +25,8 @@ from .text_tables import Table, aligned_numbers, printable, shortened
 from .words import HighlightedText, highlighted_text
 
 LONGEST_COLUMN, LONGEST_VALUE = 24, 18
+LONGEST_TITLE, TITLE_LINE = 64, 0.17
+"""Letters of a line above a picture, and inches from one to the next."""
 MOST_COLUMNS = 12
 MOST_POINTS = 24
 MOST_SUMMARISED = 5
@@ -99,22 +102,29 @@ def bar_numbers(bars: Sequence[Bar]) -> list[tuple[str, str]]:
 
 
 def sentence_of(e: Attribution, *, short: bool = False) -> str:
-    """Where the explanation of one point starts, where it leads, and what the model says."""
+    """Where the explanation of one point starts, where it leads, and what the model says where that can be compared."""
     base, prediction, output = aligned_numbers((e.base_values[0], e.predictions[0], e.outputs[0]))
+    known = e.gap is not None
     if short:
-        return f"{base} to {prediction}, model {output}"
-    return f"from base value {base} to {prediction} (the model says {output})"
+        return f"{base} to {prediction}" + f", model {output}" * known + " (misses it)" * bool(e.caution)
+    return f"from base value {base} to {prediction}" + f" (the model says {output})" * known
 
 
-def caution_of(e: Attribution) -> str:
-    """A sentence where the explanation of one point is far from the model, so that nobody takes it for the model."""
-    if abs(e.predictions[0] - e.outputs[0]) <= np.abs(e.values[0]).max():
+def fidelity_of(e: Attribution) -> str:
+    """How far the explanation of one point is from the model on rows near it, where that was measured."""
+    if e.fidelity is None:
         return ""
-    prediction, output = aligned_numbers((e.predictions[0], e.outputs[0]))
-    return (
-        f"Take care: the explanation arrives at {prediction} where the model says {output}. The miss is larger than any "
-        "contribution, so do not take the imitation for the model at this very point."
-    )
+    return f"On rows near the point it differs from the model by {e.fidelity[0]:.2g} (root mean square)."
+
+
+def sentences_below(e: Attribution) -> tuple[str, ...]:
+    """What stands under bars that have the caution above them."""
+    return tuple(sentence for sentence in e.sentences if sentence != e.caution)
+
+
+def _title_of(e: Attribution) -> str:
+    """The caution of one point, in lines that fit above a picture, and its sentence."""
+    return "\n".join([*textwrap.wrap(e.caution, LONGEST_TITLE), sentence_of(e)])
 
 
 def contributions_table(e: Attribution) -> Table:
@@ -169,10 +179,11 @@ def _draw_steps(axes: Axes, bars: Sequence[Bar], base: float) -> None:
 
 def summary(e: Attribution, k: int = 8) -> str:
     """The largest contributions of the first points as text with bars, for terminals."""
-    lines = [repr(e)]
+    lines = [repr(e), *filter(None, [e.caution])]
     shown = [e[point] for point in range(min(len(e), MOST_SUMMARISED))]
     for number, at_point in enumerate(shown):
         lines += ["", (f"point {number}: " if len(e) > 1 else "") + sentence_of(at_point)]
+        lines += filter(None, [at_point.caution if len(e) > 1 else ""])
         bars = bars_of(at_point, _checks.whole("k", k))
         largest = max(abs(bar.value) for bar in bars) or 1.0
         texts = [(printable(bar.text), *numbers) for bar, numbers in zip(bars, bar_numbers(bars), strict=True)]
@@ -180,11 +191,12 @@ def summary(e: Attribution, k: int = 8) -> str:
         for bar, (name, value, band) in zip(bars, texts, strict=True):
             drawn = "│".join(bar.letters(largest))
             lines.append(f"  {name:<{widths[0]}}  {drawn}  {value:>{widths[1]}}  {band:<{widths[2]}}".rstrip())
+        lines += filter(None, [fidelity_of(at_point)])
     if len(e) > len(shown):
         lines += ["", f"and {len(e) - len(shown)} more points"]
     if e.lower is not None:
         lines += ["", f"[ ]: {e.band_claim.bands}; light bars: the band includes 0"]
-    return "\n".join([*lines, *map(printable, e.sentences)])
+    return "\n".join([*lines, *map(printable, sentences_below(e))])
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,9 +230,10 @@ class AttributionPlots:
         """
         at_point = self.result[point]
         bars = bars_of(at_point, max_columns)
-        figure, axes = new_axes(6.4, 1.05 + 0.3 * len(bars), "x")
+        title = _title_of(at_point)
+        figure, axes = new_axes(6.4, 1.05 + 0.3 * len(bars) + TITLE_LINE * title.count("\n"), "x")
         draw_bars(axes, bars)
-        put_title(axes, sentence_of(at_point), 80)
+        put_title(axes, title, len(title))
         self._put_footnote(figure, "contribution to the model's output")
         return figure
 
@@ -267,11 +280,12 @@ class AttributionPlots:
         """
         at_point = self.result[point]
         bars = bars_of(at_point, max_columns)
-        figure, axes = new_axes(6.4, 1.25 + 0.32 * len(bars), "x")
+        title = _title_of(at_point)
+        figure, axes = new_axes(6.4, 1.25 + 0.32 * len(bars) + TITLE_LINE * title.count("\n"), "x")
         _draw_steps(axes, bars, float(at_point.base_values[0]))
         for value in (at_point.base_values[0], at_point.predictions[0]):
             axes.axvline(value, color=SOFT, linewidth=0.8, linestyle=":", zorder=0)
-        put_title(axes, sentence_of(at_point), 80)
+        put_title(axes, title, len(title))
         self._put_footnote(figure, "the model's output")
         return figure
 
@@ -298,7 +312,7 @@ class AttributionPlots:
             A notebook shows it, ``str`` gives its HTML, ``figure()`` draws it.
         """
         at_point = self.result[point]
-        return highlighted_text(at_point, words, absent, sentence_of(at_point))
+        return highlighted_text(at_point, words, absent, _title_of(at_point))
 
     def image(self, shape: tuple[int, int] | Picture = (28, 28), *, image: Floats | None = None, point: int = 0) -> Figure:
         """A heat map over the picture that the point is, with colours centred at zero.
@@ -314,4 +328,4 @@ class AttributionPlots:
             Which point.
         """
         at_point = self.result[point]
-        return image_figure(at_point, shape, image=image, title=sentence_of(at_point))
+        return image_figure(at_point, shape, image=image, title=_title_of(at_point))

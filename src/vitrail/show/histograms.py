@@ -14,7 +14,7 @@ from ..errors import InvalidInput
 from ..results.band_claim import TWO_SIDED_95, BandClaim
 from ..results.marginals import Marginals
 from ..results.private_rows import PrivateRows
-from ..solve.private_tables import mutual_information
+from ..solve.rows.tables import mutual_information
 from .style import AMBER, GLASS, INK, SOFT, name_rows, new_figure, put_title, quiet, small_multiples
 from .text_tables import Table, shortened, tick_text
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 MOST_BARS = 16
 MOST_ERROR_BARS = 40
+CODE_WIDTH = 0.04
+"""Of the range."""
 LONGEST_LABEL, LONGEST_COLUMN = 26, 22
 
 
@@ -71,7 +73,7 @@ def histogram_height(marginals: Marginals, name: str) -> float:
 
 
 def draw_histogram(axes: Axes, marginals: Marginals, name: str, *, named: bool = True) -> None:
-    """Draw one column: numbers upright, levels lying, so that long names can be read.
+    """Draw one column: numbers upright, codes behind them, levels lying, so that long names can be read.
 
     True counts are not negative, so bars and error bars stop at zero.
     """
@@ -81,7 +83,9 @@ def draw_histogram(axes: Axes, marginals: Marginals, name: str, *, named: bool =
     if bins.edges is None:
         _draw_levels(axes, level_bars(bins, counts), marginals.half_width)
     else:
-        _draw_numbers(axes, bins.edges, counts, marginals.half_width)
+        _draw_numbers(axes, bins.edges, counts[: bins.n_intervals], marginals.half_width)
+        if bins.codes:
+            _draw_codes(axes, bins, counts[bins.n_intervals :], marginals.half_width)
 
 
 def _draw_numbers(axes: Axes, edges: tuple[float, ...], counts: Floats, half: float) -> None:
@@ -98,6 +102,23 @@ def _draw_numbers(axes: Axes, edges: tuple[float, ...], counts: Floats, half: fl
     axes.set_ylim(0, max(float(upper.max()), half) * 1.04)
     _few_ticks(axes.yaxis, 4)
     _few_ticks(axes.xaxis, 6)
+
+
+def _draw_codes(axes: Axes, bins: Bins, counts: Floats, half: float) -> None:
+    """Bars behind the numbers, each with its code above it."""
+    from matplotlib.ticker import FuncFormatter
+
+    assert bins.edges is not None
+    last = bins.edges[-1]
+    step = CODE_WIDTH * (last - bins.edges[0])
+    places = last + 2 * step * np.arange(1, len(counts) + 1)
+    lower, drawn, upper = (np.maximum(counts + shift, 0.0) for shift in (-half, 0.0, half))
+    axes.bar(places, drawn, width=step, color=AMBER)
+    axes.vlines(places, lower, upper, color=INK, linewidth=1.0)
+    for place, top, label in zip(places, upper, bins.labels[bins.n_intervals :], strict=True):
+        axes.annotate(label, (place, top), (0, 2), textcoords="offset points", ha="center", fontsize=8, color=INK)
+    axes.set_ylim(0, max(axes.get_ylim()[1], float(upper.max()) * 1.12))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: tick_text(value) if value <= last else ""))
 
 
 def _draw_levels(axes: Axes, bars: Sequence[LevelBar], half: float) -> None:

@@ -204,7 +204,8 @@ def fragment(result: Shown) -> str:
             shown = list(result[:MOST_POINTS_IN_NOTEBOOK])
             more = f"and {len(result) - len(shown)} more points" if len(result) > len(shown) else ""
             bands = () if result.lower is None else (f"Lines are {result.band_claim.bands}; a pale bar's band includes 0.",)
-            return fragment_html(repr(result), (*bands, *result.sentences), explanations=shown, more=more)
+            below = attributions.sentences_below(result) if len(result) == 1 else result.sentences
+            return fragment_html(repr(result), (*bands, *below), explanations=shown, more=more)
         case Counterfactuals():
             people = range(min(len(result), MOST_PEOPLE_IN_NOTEBOOK))
             more = f"The first {len(people)} of {len(result)} people are shown." if len(people) < len(result) else ""

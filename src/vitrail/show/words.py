@@ -98,7 +98,10 @@ class HighlightedText:
         n_text_lines = len(lines)
         if self.absent:
             lines += _lines((*(Word(text, 0.0) for text in _ABSENCE.split()), *self.absent))
-        above, below = (0.4 if self.heading else 0.1), (0.35 if self.footer else 0.1) + (_GAP if self.absent else 0.0)
+        above, below = (
+            (0.4 + 0.17 * self.heading.count("\n") if self.heading else 0.1),
+            (0.35 if self.footer else 0.1) + (_GAP if self.absent else 0.0),
+        )
         height = above + below + _INCHES_PER_LINE * max(1, len(lines))
         figure = new_figure(_WIDTH_INCHES, height)
         for number, line in enumerate(lines):
@@ -107,7 +110,7 @@ class HighlightedText:
             for word, x_inches in line:
                 _put(figure, word, (x_inches / _WIDTH_INCHES, y), self.largest)
         if self.heading:
-            figure.text(0.02, 1 - 0.18 / height, self.heading, fontsize=9.5, color=INK, va="center", parse_math=False)
+            figure.text(0.02, 1 - 0.1 / height, self.heading, fontsize=9.5, color=INK, va="top", parse_math=False)
         if self.footer:
             figure.text(0.02, 0.15 / height, self.footer, fontsize=8, color=SOFT, va="center", parse_math=False)
         return figure

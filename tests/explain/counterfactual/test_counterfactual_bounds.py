@@ -11,7 +11,7 @@ import vitrail as vt
 from vitrail.explain.counterfactual import ClassSums, moments_question, shortened
 from vitrail.results.class_picture import block_weights
 from vitrail.solve.counterfactual.codes import Code, IdentityCode, Moments, linear_code, sigmoid_code, taylor_loss
-from vitrail.solve.private_tables import fine_bins
+from vitrail.solve.rows.histograms import fine_bins
 from vitrail.vault.public_facts import PublicFacts
 from vitrail.vault.rows.block import Block
 

@@ -99,7 +99,7 @@ def test_a_near_point_is_explained_by_its_neighbour_free():
     assert near.cost == vt.Cost()
     assert (near.coefficients == first.coefficients).all()
     assert near.guarantee == first.guarantee  # free, but it rests on what the first released
-    assert "1 of 1 points were explained by a neighbour, free" in near.notes[0]
+    assert "1 of 1 points were explained by a neighbour, free" in " ".join(near.notes)
 
 
 def test_what_was_handed_on_is_never_handed_on_again():

@@ -62,7 +62,7 @@ def test_a_restart_goes_on_where_it_stopped_free(tmp_path):
     assert again.cost == vt.Cost()
     assert again.guarantee == first.guarantee  # it rests on what was released then
     assert (again.coefficients == first.coefficients).all()
-    assert "4 of 4 points were explained by a neighbour, free" in again.notes[0]
+    assert "4 of 4 points were explained by a neighbour, free" in " ".join(again.notes)
     near = explain(data, model, np.clip(points(4) + 0.001, 0, 1), mu=1.0)
     assert near.cost == vt.Cost()
     assert len(kept_of(data)) == 8  # the near points are entries of their own; the same points were not entered again
@@ -94,7 +94,7 @@ model = vt.Model(tree, range=(0, 1), inputs="features")
 before = data.budget.spent
 found = vt.LocalLinear(data, model, method=vt.linear.Adaptive(iterations=6))(np.array([[0.2, 0.3], [0.8, 0.6]]), mu=1.0)
 free = vt.LocalLinear(data, model, method="history")(np.array([[0.5, 0.5]]))
-told = [data.budget.spent.pico_mu_squared - before.pico_mu_squared, found.coefficients.tolist(), free.notes[0]]
+told = [data.budget.spent.pico_mu_squared - before.pico_mu_squared, found.coefficients.tolist(), " ".join(free.notes)]
 print(json.dumps(told))
 """
 
@@ -108,7 +108,7 @@ def test_another_process_reuses_it_free(tmp_path):
     assert paid > 0
     assert paid_again == 0
     assert again == first
-    assert note.startswith("Fitted on 2 points")
+    assert "Fitted on 2 points" in note
 
 
 def test_a_crash_in_the_middle_loses_no_point(tmp_path, monkeypatch):
@@ -134,7 +134,7 @@ def test_a_crash_in_the_middle_loses_no_point(tmp_path, monkeypatch):
     rest = explain(data, MODEL, asked, mu=1.0)
     kept = kept_of(data)
     assert len(kept) == 4
-    assert "2 of 4 points were explained by a neighbour, free" in rest.notes[0]
+    assert "2 of 4 points were explained by a neighbour, free" in " ".join(rest.notes)
     assert data.budget.spent == kept.cost
     in_all = sum(
         past.gradients + 1 + (number > 0) for number, past in enumerate(kept)
@@ -157,7 +157,7 @@ def test_a_budget_that_runs_out_keeps_what_was_explained(tmp_path):
     assert 2 <= len(kept) < 30
     free = recall(data, MODEL, points(2, seed=7))
     assert free.guarantee.epsilon == 0
-    assert free.notes[0].startswith(f"Fitted on {len(kept)} points")
+    assert any(note.startswith(f"Fitted on {len(kept)} points") for note in free.notes)
 
 
 def test_what_is_another_problem_starts_anew(tmp_path):
@@ -202,7 +202,7 @@ def test_a_bare_function_needs_a_name(tmp_path):
         recall(data, BARE, points(1))
     named = explain(data, BARE, points(2), mu=1.0, key="risk/1")
     assert adaptive.NOT_KEPT_NOTE not in named.notes
-    assert "Fitted on 2 points" in recall(data, BARE, points(1), key="risk/1").notes[0]
+    assert "Fitted on 2 points" in " ".join(recall(data, BARE, points(1), key="risk/1").notes)
     with pytest.raises(InvalidInput, match="keeps no history"):
         recall(data, BARE, points(1), key="risk/2")
 
@@ -214,7 +214,7 @@ def test_a_history_that_is_given_is_used_and_not_kept(tmp_path):
     assert len(mine) == 2
     with pytest.raises(InvalidInput, match="keeps no history"):
         recall(data, MODEL, points(1))
-    assert "Fitted on 2 points" in recall(data, MODEL, points(1), history=mine).notes[0]
+    assert "Fitted on 2 points" in " ".join(recall(data, MODEL, points(1), history=mine).notes)
 
 
 def test_long_histories_are_kept_in_pieces(tmp_path, monkeypatch):

@@ -12,7 +12,16 @@ import vitrail as vt
 from error_rates import planted_noise
 from vitrail.errors import InvalidInput, ModelError, SchemaError
 from vitrail.results.private_rows import PrivateRows
-from vitrail.solve.linear.labelled_rows import LEAST_WEIGHT, LabelledRows, RowsExplainer, anchors, explain_on, solve_at
+from vitrail.solve.linear.labelled_rows import (
+    LEAST_WEIGHT,
+    LabelledRows,
+    RowsExplainer,
+    anchors,
+    explain_on,
+    least_width,
+    solve_at,
+    usual_square,
+)
 from vitrail.solve.linear.problem import LocalProblem
 from vitrail.solve.linear.weights import exponential, stable
 
@@ -84,14 +93,79 @@ def test_the_solver_is_ridge_regression_towards_the_slope() -> None:
     rng = np.random.default_rng(0)
     x, f, slope, z = rng.random((300, 5)), rng.random(300), rng.random(5), rng.random((1, 5))
     sharp = dataclasses.replace(problem(), weight=exponential(0.3))
-    phi, means = solve_at(sharp, z, LabelledRows(x, f, slope), 0.01)
+    fit = solve_at(sharp, z, LabelledRows(x, f, slope), 0.01)
     weights = np.exp(-((x - z) ** 2).sum(axis=1) / 0.3)
     weights[weights < LEAST_WEIGHT * weights.max()] = 0.0
     weights /= weights.sum()
     stacked = np.vstack([np.sqrt(weights)[:, None] * np.column_stack([np.ones(300), x - z]), 0.1 * np.eye(6)[1:]])
     wanted = np.linalg.lstsq(stacked, np.concatenate([np.sqrt(weights) * f, 0.1 * slope]), rcond=None)[0]
-    assert phi[0] == pytest.approx(wanted, abs=1e-9)
-    assert means[0] == pytest.approx(weights @ (x - z))
+    assert fit.phi[0] == pytest.approx(wanted, abs=1e-9)
+    assert fit.means is not None
+    assert fit.means[0] == pytest.approx(weights @ (x - z))
+    assert fit.misses is not None
+    assert fit.misses[0] == pytest.approx(np.sqrt(weights @ (wanted[0] + (x - z) @ wanted[1:] - f) ** 2))
+
+
+def width_of(local: RowsExplainer) -> float:
+    return dict(local.problem.weight.parameters)["width"]
+
+
+def numbers(high: float, scale: float) -> tuple[vt.Schema, PrivateRows]:
+    """Two columns of numbers up to ``scale`` that were declared up to ``high``."""
+    schema, rng = vt.Schema({"age": vt.Numeric(0, high), "dose": vt.Numeric(0, high)}), np.random.default_rng(0)
+    rows = {name: rng.uniform(0, scale, 20_000) for name in schema}
+    data = vt.PrivateData(rows, schema, name="people", n_rows_public=20_000, budget=vt.Budget(10, 1e-6))
+    with planted_noise():
+        return schema, vt.private_rows(data, epsilon=10.0)
+
+
+def test_the_width_is_a_tenth_of_the_median_square_between_rows_whatever_the_bounds_are() -> None:
+    bent = vt.Model(lambda x: np.minimum(1.0, x[:, 0] * 10) ** 4, range=(0, 1), name="bent")
+    for high in (100.0, 1000.0):
+        schema, rows = numbers(high, 100.0)
+        about = LocalProblem(schema, bent, stable())
+        local = explain_on(about, rows, n_sampled=5000)
+        x = about.encode(rows.raw(20_000, 9))
+        median = np.median(((x[::2] - x[1::2]) ** 2).sum(axis=1))
+        assert width_of(local) == pytest.approx(0.1 * median, rel=0.1)
+        assert local.ridge == pytest.approx(2e-4 * width_of(local))
+        assert explain_on(about, rows, n_sampled=2000, weight=stable()).problem.weight.name == "stable"
+    point = {"age": 90.0, "dose": 50.0}  # among rows that fill a hundredth of what the schema allows
+    sharp, blunt = (explain_on(about, rows, n_sampled=5000, weight=weight)(point) for weight in (None, exponential(0.65)))
+    assert sharp.gap is not None
+    assert blunt.gap is not None
+    assert abs(sharp.gap[0]) < 0.5 * abs(blunt.gap[0])
+
+
+def test_neighbours_who_differ_in_one_level_always_have_a_say(rows: PrivateRows) -> None:
+    local = explain_on(problem(), rows, n_sampled=2000)
+    assert local.problem.weight(np.sqrt([2 / 3]))[0] == pytest.approx(0.2)  # two of the three columns agree
+    whole = vt.Schema({"smoker": vt.Numeric(0, 1, integer=True), "age": vt.Numeric(0, 100, integer=True)})
+    assert exponential(least_width(whole))(np.sqrt([1 / 2]))[0] == pytest.approx(0.2)
+    assert least_width(vt.Schema({"age": vt.Numeric(0, 100)})) == 0
+
+
+def test_rows_that_are_all_alike_have_a_width_all_the_same() -> None:
+    class Alike:
+        schema = FEATURES
+
+        def raw(self, n: int, seed: int) -> np.ndarray:
+            return np.tile(FEATURES.filler(), (n, 1))
+
+    assert usual_square(problem(), Alike(), 0) == 1.0  # type: ignore[arg-type]
+
+
+def test_fidelity_is_the_error_on_rows_near_the_point(rows: PrivateRows) -> None:
+    straight = explain_on(problem(), rows, n_sampled=5000)(POINTS)
+    assert straight.fidelity is not None
+    assert straight.fidelity.max() < 1e-3  # the model is linear
+    schema, pairs = numbers(100.0, 100.0)
+    step = vt.Model(lambda x: (x[:, 0] > 0.5) * 0.8, range=(0, 1), name="step")
+    local = explain_on(LocalProblem(schema, step, stable()), pairs, n_sampled=5000)
+    bent = local([{"age": age, "dose": 50.0} for age in (5.0, 50.0)])
+    assert bent.fidelity is not None
+    assert bent.fidelity[1] > 3 * bent.fidelity[0]  # the step is at 50
+    assert bent.fidelity[1] > 0.05
 
 
 def test_the_centred_form_stays_in_the_unit_ball(rows: PrivateRows) -> None:
@@ -99,6 +173,7 @@ def test_the_centred_form_stays_in_the_unit_ball(rows: PrivateRows) -> None:
     assert e.coefficients is not None
     assert (np.linalg.norm(e.coefficients, axis=1) <= 0.5 * (1 + 1e-9)).all()  # half the range of the output
     assert (e.base_values == 0).all()
+    assert e.gap is None  # contributions of this form add up to no output
 
 
 def test_bands_come_with_replicates_only_and_say_what_they_are(rows: PrivateRows) -> None:

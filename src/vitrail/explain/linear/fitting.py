@@ -15,9 +15,10 @@ the squared norm is at most
     s_M0^2 + s_F0^2 + (s_H0^2 + s_G0^2) h^2 + (s_h^2 + s_fh^2 + s_hh^2 h^2) k/(8p)^2 + s_E^2 k/(8p)^2 e_1
     + (s_M1^2 + s_F1^2 + (s_H1^2 + s_G1^2) h^2) e_1 + (s_M2^2 + s_F2^2 + s_H2^2 h^2) e_2 + s_T^2 e_3,      h = k/(8p)
 
-for k numbers among p columns (those that cells are cut by left out; a row lies in one cell, so the number of cells does not
-matter). A row with every number at an end and |f| = 1 attains it. Each part's vectors are given bounds that leave room for
-the vault's grid, so no row is clipped. Cost: one Gaussian sum. Neighbours: as the dataset declares. Test:
+for k numbers (a code counts as another one) among p columns (those that cells are cut by left out; a row lies in one cell,
+so the number of cells does not matter). A row with every number at an end and |f| = 1 attains it. Each part's vectors are
+given bounds that leave room for the vault's grid, so no row is clipped. Cost: one Gaussian sum. Neighbours: as the dataset
+declares. Test:
 tests/explain/linear/test_moments_bound.py. Scales: ``solve.linear.cells``.
 
 *Cells.* ``tensors`` replaces a weight by a line in the squared distance, around each point. That is exact for 1 - d^2/4 and

@@ -67,6 +67,8 @@ class Rules:
         Pairs of columns of which the first is at least the second.
     bounds : array of shape (2, columns)
         The schema's. A value outside them is a code, which has no order.
+    codes : tuple of tuple of float
+        For numbers their codes: never a new value; and a person at one keeps it where a value may only rise or fall.
 
     Examples
     --------
@@ -87,6 +89,7 @@ class Rules:
     following: tuple[Following, ...]
     orders: Indices
     bounds: Floats
+    codes: tuple[tuple[float, ...], ...]
 
     @classmethod
     def of(cls, schema: Schema, features_to_vary: Columns, permitted_range: Ranges) -> Rules:
@@ -120,7 +123,8 @@ class Rules:
         names = [(rule.larger, rule.smaller) for rule in schema.rules if isinstance(rule, AtLeast)]
         orders = np.array([[schema.column_index(name) for name in pair] for pair in names], dtype=np.intp).reshape(-1, 2)
         vary = _varied(schema, features_to_vary, following)
-        return cls(vary, low, high, up, down, whole, tuple(levels), following, orders, bounds)
+        codes = tuple(column.codes if isinstance(column, Numeric) else () for column in columns)
+        return cls(vary, low, high, up, down, whole, tuple(levels), following, orders, bounds, codes)
 
     @cached_property
     def _lead(self) -> Indices:
@@ -163,6 +167,11 @@ class Rules:
             if permitted is not None:
                 level = np.clip(settled[:, column], 0, len(permitted) - 1).astype(np.intp)
                 settled[:, column] = np.where(permitted[level], level, points[:, column])
+        for column, codes in enumerate(self.codes):
+            if codes:
+                one_way = not (self.up[column] and self.down[column])
+                stays = np.isin(rounded[:, column], codes) | (one_way & np.isin(points[:, column], codes))
+                settled[:, column] = np.where(stays, points[:, column], settled[:, column])
         return np.where(self.vary & (rounded != points) & np.isfinite(rounded), settled, points)
 
     @staticmethod

@@ -96,4 +96,5 @@ def _density(reference: Reference, axis: Axis) -> Density:
     shares = smoothed_marginal(histogram, name).shares
     if isinstance(reference.schema[name], Categorical):
         return Density(None, shares[axis.numbers.astype(int)])
-    return Density(np.asarray(histogram.edges[name]), shares)
+    edges = np.asarray(histogram.edges[name])
+    return Density(edges, shares[: len(edges) - 1])

@@ -276,7 +276,7 @@ def grid_of(schema: Schema, name: str, marginals: Marginals, most: int) -> Grid:
                 values = np.unique([column.low, values[0], column.high])
         edges = np.concatenate([[-np.inf], (values[1:] + values[:-1]) / 2, [np.inf]])
         cuts = np.asarray(marginals.edges[name])
-        weights = np.histogram((cuts[1:] + cuts[:-1]) / 2, edges, weights=shares)[0]
+        weights = np.histogram((cuts[1:] + cuts[:-1]) / 2, edges, weights=shares[: len(cuts) - 1])[0]
     # No grid point is left without weight: what happens there is asked about.
     weights = np.maximum(weights, 0.02 / len(values))
     return Grid(Axis.along(schema, name, values), weights / weights.sum())

@@ -62,7 +62,7 @@ class Donor:
         bins, known = released_bins(marginals, name), marginals.total > 2 * marginals.total_sigma
         mass = marginals.total if known else float(marginals.n_rows_public)
         counts, sigma = np.asarray(marginals.counts[name]) / mass, marginals.sigma / mass
-        shares = smoothed(counts, sigma, ordered=isinstance(schema[name], Numeric)).shares
+        shares = smoothed(counts, sigma, ordered=isinstance(schema[name], Numeric), codes=len(bins.codes)).shares
         return cls(schema.column_index(name), schema[name], bins, np.cumsum(shares) / shares.sum())
 
     def at(self, shares: Floats) -> Floats:
@@ -72,8 +72,9 @@ class Donor:
             return chosen.astype(np.float64)
         start, edges = np.concatenate([[0.0], self.cumulated])[chosen], np.asarray(self.bins.edges)
         inside = (shares - start) / np.maximum(self.cumulated[chosen] - start, 1e-300)
-        values = edges[chosen] + np.clip(inside, 0.0, 1.0) * (edges[chosen + 1] - edges[chosen])
-        return _allowed(self.declared, values)
+        interval = np.minimum(chosen, self.bins.n_intervals - 1)
+        values = edges[interval] + np.clip(inside, 0.0, 1.0) * (edges[interval + 1] - edges[interval])
+        return self.bins.or_codes(chosen, _allowed(self.declared, values))
 
     @property
     def shares(self) -> Floats:
@@ -82,11 +83,11 @@ class Donor:
 
     @property
     def middles(self) -> Floats:
-        """A value from the middle of every bin, or the levels."""
+        """A value from the middle of every bin, and the codes; or the levels."""
         if isinstance(self.declared, Categorical):
             return np.arange(len(self.cumulated), dtype=np.float64)
         edges = np.asarray(self.bins.edges)
-        return _allowed(self.declared, (edges[1:] + edges[:-1]) / 2)
+        return np.concatenate([_allowed(self.declared, (edges[1:] + edges[:-1]) / 2), self.bins.codes])
 
     def draws(self, rows: Floats, repeats: int) -> list[Floats]:
         """``repeats`` donors for each row, from the row's own values."""
@@ -156,6 +157,8 @@ def loss_of(
         positive_level, (low, high), binary = _positive(column, target, model, positive), (0.0, 1.0), True
     elif positive is not None:
         raise InvalidInput(f"positive is {positive!r}, but the target {target!r} is a number; leave it out")
+    elif column.codes:
+        raise InvalidInput(f"the target {target!r} has codes, which no output can be compared with; declare it without them")
     else:
         low, high = float(column.low), float(column.high)
         binary = column.integer and (low, high) == (0.0, 1.0)

@@ -6,7 +6,8 @@ neighbours. The finished curve has these intervals. *Measured* are groups of the
 group. With K groups of equal counts a running sum of K noisy effects has a variance of about K^3 C^2, so few groups are
 much less noisy, and the reference says how the change is spread inside; many groups rely on the reference less. ``grouped``
 takes the number with the smallest expected variance of the curve, from public quantities. Steps between neighbouring levels
-of a categorical column are intervals of their own, one in each group.
+of a categorical column are intervals of their own, one in each group. A code of a number lies in no interval: rows that
+have one tell nothing, and curves are centred over the others.
 
 *Estimate*: the released sum of a group k of intervals is N_k (effect_k - reference_k) + noise, for the noisy count N_k of
 the histogram: a linear measurement, which ``kriging`` combines with what the model says about how effects vary. Groups with
@@ -63,10 +64,10 @@ def prior_of_effects(curves: Floats) -> Prior:
 class Intervals:
     """The intervals of one column, from grid point k of ``axis`` to k + 1 (levels of a categorical one in their order).
 
-    ``of_bin`` gives for each of the histogram's bins the number of its interval, or of the level in its order. ``counts``
-    says how many rows tell about each interval, with noise ``count_std``; ``shares`` are weights of the grid points for
-    centring: a row between two ends counts for each as near as it is. ``group`` is the group of neighbouring intervals that
-    each belongs to.
+    ``of_bin`` gives for each of the histogram's bins the number of its interval, or of the level in its order; -1 for a
+    code. ``counts`` says how many rows tell about each interval, with noise ``count_std``; ``shares`` are weights of the
+    grid points for centring: a row between two ends counts for each as near as it is. ``group`` is the group of neighbouring
+    intervals that each belongs to.
     """
 
     axis: Axis
@@ -107,15 +108,18 @@ class Intervals:
         """(rows, 2): the groups every row tells about, -1 for none: to its level and from it, or its own alone."""
         rank = self._ranks(raw)
         if not self.categorical:
-            return np.stack([self.group[rank], np.full_like(rank, -1)], axis=1)
+            return np.stack([np.where(rank >= 0, self.group[rank], -1), np.full_like(rank, -1)], axis=1)
         return np.stack([rank - 1, np.where(rank < len(self), rank, -1)], axis=1)
 
     def ends(self, raw: Floats) -> tuple[Floats, Floats]:
-        """The values below and above every row: its group's ends, or the levels before and after (its own at the ends)."""
+        """The values below and above every row: its group's ends, or the levels before and after (its own at the ends).
+
+        Of a row at a code, those of the first group: they tell about nothing.
+        """
         rank, values = self._ranks(raw), self.axis.numbers
         if self.categorical:
             return values[np.maximum(rank - 1, 0)], values[np.minimum(rank + 1, len(self))]
-        cuts, group = self.cuts, self.group[rank]
+        cuts, group = self.cuts, self.group[np.maximum(rank, 0)]
         return values[cuts[group]], values[cuts[group + 1]]
 
     def centred(self) -> Floats:
@@ -205,12 +209,16 @@ def cut_column(
         return Intervals(axis, bins, rank, beside, shares[ranked], True, noise, np.arange(len(beside)))
     assert bins.edges is not None
     histogram, ends = smoothed_marginal(marginals, name), np.asarray(bins.edges[1:])
+    shares = histogram.shares[: bins.n_intervals]
     uppers = np.minimum(np.floor(ends) if bins.integer else ends, column.high)  # the largest value that each bin can hold
-    of_bin = _quantile_groups(histogram.shares * n_rows, uppers, column.low, 2 * marginals.sigma, most)
+    of_bin = _quantile_groups(shares * n_rows, uppers, column.low, 2 * marginals.sigma, most)
     last = np.array([np.flatnonzero(of_bin == interval)[-1] for interval in range(of_bin[-1] + 1)])
     edges = np.concatenate([[column.low], uppers[last]])
-    counts = np.bincount(of_bin, histogram.shares * n_rows).astype(np.float64)
-    weights = _dealt_to_edges(histogram.shares, bins.midpoints, edges)
+    counts = np.bincount(of_bin, shares * n_rows).astype(np.float64)
+    weights = _dealt_to_edges(shares, bins.midpoints, edges)
+    if bins.codes:
+        weights /= max(float(weights.sum()), 1e-300)
+        of_bin = np.concatenate([of_bin, np.full(len(bins.codes), -1)])
     noise = n_rows * np.sqrt(histogram.variance_of(of_bin))
     axis = Axis.along(schema, name, edges)
     return Intervals(axis, bins, of_bin, counts, weights, False, noise, np.arange(len(counts)))

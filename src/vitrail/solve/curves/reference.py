@@ -9,7 +9,7 @@ the declared range, denser where the histogram has its mass.
 large as a bin where rows are few. Bins that do not stand out of it are smoothed: in the cosine spectrum of such bins the
 noise is equal everywhere, and what a histogram has to say is mostly in the first frequencies. Blocks of 1, 2, 4, ...
 frequencies are shrunk by f = 1 - noise/energy (James & Stein 1961), those that are all noise to zero; levels have no order,
-so there all frequencies are one block.
+so there all frequencies are one block. Codes of a number are next to nothing: their bins are taken as measured.
 
 *What is left unknown*: were a block's frequencies drawn from a normal law of the energy that was seen beyond the noise, each
 would be known with variance f sigma^2 afterwards. Sums over neighbouring bins (``Smoothed.variance_of``) follow from that;
@@ -37,6 +37,7 @@ from ...model import Model
 from ...results.marginals import Marginals, nearest_shares
 from ...schema import Categorical, Column, Numeric, Schema
 from ...schema.bins import Bins
+from ...schema.layout import half_codes
 
 # Grid points of a numeric column at which the finished curve is drawn.
 MOST_FINE = 128
@@ -163,6 +164,8 @@ class Smoothed:
     def variance_of(self, group: Indices) -> Floats:
         """How well sums of shares are known: the variance of the sum of the bins of each group, ``group`` being of bins.
 
+        -1 is the group of bins that are in none.
+
         Examples
         --------
         >>> flat = smoothed(np.full(64, 1 / 64) + 0.01 * np.random.default_rng(0).normal(size=64), 0.01)
@@ -171,7 +174,7 @@ class Smoothed:
         True
         """
         count = int(group.max()) + 1
-        variances = np.bincount(group[~self.low], minlength=count).astype(np.float64)
+        variances = np.bincount(group[~self.low & (group >= 0)], minlength=count).astype(np.float64)
         if self.low.any():
             members = (group[self.low] == np.arange(count)[:, None]).astype(np.float64)
             spectra = scipy.fft.dct(members, norm="ortho", axis=1)
@@ -179,8 +182,10 @@ class Smoothed:
         return np.asarray(self.sigma**2 * variances)
 
 
-def smoothed(shares: Floats, sigma: float, *, ordered: bool = True) -> Smoothed:
+def smoothed(shares: Floats, sigma: float, *, ordered: bool = True, codes: int = 0) -> Smoothed:
     """Smooth shares of bins with noise of ``sigma`` on each; ``ordered``: whether neighbours are alike.
+
+    The last ``codes`` bins are those of codes, and stay as they are.
 
     Examples
     --------
@@ -191,7 +196,7 @@ def smoothed(shares: Floats, sigma: float, *, ordered: bool = True) -> Smoothed:
     """
     smooth = np.array(shares, dtype=np.float64)
     smooth += (1.0 - smooth.sum()) / len(smooth)  # shares add up to one: equal noise, so every bin gives as much
-    low = smooth <= STANDS_OUT * sigma
+    low = (smooth <= STANDS_OUT * sigma) & (np.arange(len(smooth)) < len(smooth) - codes)
     factors = np.ones(int(low.sum()))
     if low.any():
         spectrum = np.asarray(scipy.fft.dct(smooth[low], norm="ortho"))
@@ -219,7 +224,8 @@ def released_bins(marginals: Marginals, name: str) -> Bins:
 def smoothed_marginal(marginals: Marginals, name: str) -> Smoothed:
     """The histogram of one column of released marginals."""
     bins, mass = released_bins(marginals, name), float(marginals.n_rows_public)
-    return smoothed(np.asarray(marginals.counts[name]) / mass, marginals.sigma / mass, ordered=bins.edges is not None)
+    shares, sigma = np.asarray(marginals.counts[name]) / mass, marginals.sigma / mass
+    return smoothed(shares, sigma, ordered=bins.edges is not None, codes=len(bins.codes))
 
 
 def reference_rows(
@@ -229,17 +235,23 @@ def reference_rows(
 
     Draws are stratified (one in each of ``count`` equal slices of the distribution, in random order). ``by_magnitude``: over
     a range wider than ``WIDE`` values are spread evenly in the logarithm of their distance from zero (or from the end that
-    is nearest to it), inside bins too: incomes and counts are.
+    is nearest to it), inside bins too: incomes and counts are. Without released shares, half of the values of a number that
+    has codes are codes.
     """
     generator = np.random.default_rng(seed)
     rows = np.empty((count, schema.n_columns))
     for index, (name, column) in enumerate(schema.items()):
         slices = generator.permutation((np.arange(count) + generator.random(count)) / count)
+        codes: Floats = np.full(count, np.nan)
         if marginals is not None and name in marginals.columns:
             shares = smoothed_marginal(marginals, name).shares
             chosen = np.minimum(np.searchsorted(np.cumsum(shares), slices, side="right"), len(shares) - 1)
+            bins = released_bins(marginals, name)
+            codes, chosen = bins.or_codes(chosen, codes), np.minimum(chosen, bins.n_intervals - 1)
             edges, inside = marginals.edges.get(name), generator.random(count) if name in marginals.edges else slices
         elif isinstance(column, Numeric):
+            if column.codes:
+                codes, slices = half_codes(np.array(column.codes, dtype=np.float64), slices)
             chosen, edges, inside = np.zeros(count, np.intp), np.array([column.low, column.high], np.float64), slices
         else:
             chosen, edges = np.minimum((slices * len(column.levels)).astype(int), len(column.levels) - 1), None
@@ -253,7 +265,8 @@ def reference_rows(
         values = edges[chosen] + inside * (edges[chosen + 1] - edges[chosen])
         if logarithms:
             values = nearest + np.sign(values) * np.expm1(np.abs(values))
-        rows[:, index] = np.clip(np.round(values) if column.integer else values, column.low, column.high)
+        numbers = np.clip(np.round(values) if column.integer else values, column.low, column.high)
+        rows[:, index] = np.where(np.isnan(codes), numbers, codes)
     return rows
 
 

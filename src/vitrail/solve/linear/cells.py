@@ -128,7 +128,8 @@ def choose_columns(
 
 def _is_cut(schema: Schema, columns: tuple[str, ...]) -> bool:
     """Whether these columns leave something to explain by, in not too many cells."""
-    leaves = any(width and name not in columns for name, width in zip(schema.names, Coordinates(schema).widths, strict=True))
+    whole = Coordinates(schema)
+    leaves = any(width and name not in columns for name, width in zip(whole.parts, whole.widths, strict=True))
     return leaves and Partition(schema, columns).count <= MOST_CELLS
 
 
@@ -140,7 +141,7 @@ def explained_shares(schema: Schema, surveyed: Floats, sigma: float) -> dict[str
     mean, second = moments[0, 1:], moments[1:, 1:]
     whole = float(np.sum((second - np.outer(mean, mean)) * second))
     shares = {}
-    for name, span, table in zip(schema.names, coordinates.slices, coordinates.tables, strict=True):
+    for name, span, table in zip(coordinates.parts, coordinates.slices, coordinates.tables, strict=True):
         if table is None or table.shape[1] == 0:
             continue
         frequencies = 1 / len(table) + coordinates.scale * table @ mean[span]

@@ -4,7 +4,9 @@ With p columns, x = features / sqrt(p) is a point c + U y: c the middle of every
 columns, so |x - z| = |y - w| for the coordinates w of z. A numeric column has one coordinate, y_j in +-1/(2 sqrt p). A
 categorical one with L levels has L - 1: the rows V_l / sqrt(p) of an orthonormal contrast table, all of the same length,
 rho^2 = (1 - 1/L)/p. What one-hot columns satisfy by construction (levels add up to one) holds here without being asked
-for, the middle makes rows as short as they can be made, and coordinates are fewer than features.
+for, the middle makes rows as short as they can be made, and coordinates are fewer than features. A number with codes is
+taken as several numbers, itself and one of 0 or 1 for each code: *columns* are here those of ``Schema.without_codes``, and
+p is their number before that.
 
 *Products.* Within a categorical column every polynomial of the coordinates is linear in (1, u): the level decides both.
 Within a numeric column y_j^2 = h_j + 1/(8p) with |h_j| <= 1/(8p). So |y|^2 = kappa + h, h = sum_j h_j, and kappa is
@@ -63,6 +65,11 @@ class Coordinates:
             )
 
     @cached_property
+    def parts(self) -> Schema:
+        """The columns that coordinates belong to: those of the schema, codes as columns of their own."""
+        return self.schema.without_codes()
+
+    @cached_property
     def n_columns(self) -> int:
         """What squared lengths are divided by, p."""
         return self.schema.n_columns if self.all_columns is None else self.all_columns
@@ -75,12 +82,12 @@ class Coordinates:
     @cached_property
     def is_numeric(self) -> tuple[bool, ...]:
         """Which columns are numbers."""
-        return tuple(isinstance(column, Numeric) for column in self.schema.values())
+        return tuple(isinstance(column, Numeric) for column in self.parts.values())
 
     @cached_property
     def widths(self) -> tuple[int, ...]:
         """How many coordinates each column has."""
-        return tuple(1 if isinstance(column, Numeric) else len(column.levels) - 1 for column in self.schema.values())
+        return tuple(1 if isinstance(column, Numeric) else len(column.levels) - 1 for column in self.parts.values())
 
     @cached_property
     def size(self) -> int:
@@ -131,14 +138,14 @@ class Coordinates:
     def embedding(self) -> Floats:
         """U (features, coordinates): slopes in x are U times slopes in y."""
         made = np.zeros((self.schema.n_features, self.size))
-        for span, features, table in zip(self.slices, self.schema.feature_slices.values(), self.tables, strict=True):
+        for span, features, table in zip(self.slices, self.parts.feature_slices.values(), self.tables, strict=True):
             made[features, span] = 1.0 if table is None else table
         return made
 
     def of_rows(self, features: Floats) -> Floats:
         """Coordinates of encoded rows (features in [0, 1], one-hot levels)."""
         made = np.empty((len(features), self.size))
-        for span, of_column, table in zip(self.slices, self.schema.feature_slices.values(), self.tables, strict=True):
+        for span, of_column, table in zip(self.slices, self.parts.feature_slices.values(), self.tables, strict=True):
             if table is None:
                 np.divide(features[:, of_column] - 0.5, self.scale, out=made[:, span])
             elif table.shape[1]:
@@ -201,7 +208,7 @@ class Partition:
     @cached_property
     def levels(self) -> tuple[int, ...]:
         """The numbers of levels of the columns that are cut by."""
-        return tuple(self.whole.widths[self.schema.column_index(name)] + 1 for name in self.columns)
+        return tuple(self.whole.widths[self.whole.parts.column_index(name)] + 1 for name in self.columns)
 
     @cached_property
     def count(self) -> int:
@@ -211,7 +218,7 @@ class Partition:
     @cached_property
     def fixed_indices(self) -> Indices:
         """Coordinate indices of the cut columns."""
-        spans = [self.whole.slices[self.schema.column_index(name)] for name in self.columns]
+        spans = [self.whole.slices[self.whole.parts.column_index(name)] for name in self.columns]
         return np.array([index for span in spans for index in range(span.start, span.stop)], dtype=np.intp)
 
     @cached_property

@@ -1,9 +1,10 @@
 """The local problem, and what its solution says about the columns. Public facts and post-processing only.
 
 A point z and a row become x = features / sqrt(number of columns): every numeric lies in [0, 1] and every categorical
-is one-hot, so |x| <= 1 and |x - z|^2 <= (numeric + 2 categorical)/columns <= 2. The model's output p in [lo, hi]
-becomes f = (2p - lo - hi)/(hi - lo) in [-1, 1] ("soft"), or its sign ("hard"). An explanation minimises sum alpha(|x
-- z|) (phi.(x - z) [+ phi_0] - f(x))^2.
+is one-hot, so |x| <= 1 and |x - z|^2 <= (numeric + 2 categorical)/columns <= 2. A number with codes has features of length
+at most 1 too; it counts as a category there, since two codes, or a code and a number, are up to sqrt 2 apart. The model's
+output p in [lo, hi] becomes f = (2p - lo - hi)/(hi - lo) in [-1, 1] ("soft"), or its sign ("hard"). An explanation
+minimises sum alpha(|x - z|) (phi.(x - z) [+ phi_0] - f(x))^2.
 
 With a *view* x is made of what the view shows of the row, n features in [0, 1] of length at most B, divided by B: again |x|
 <= 1. For two such vectors |x - z|^2 = |x|^2 + |z|^2 - 2 x.z <= 2, as no entry is negative, and <= n/B^2, as no entry of
@@ -86,8 +87,7 @@ class LocalProblem:
         """The largest |x - z| the schema allows."""
         if self.view is not None:
             return min(math.sqrt(2), math.sqrt(self.n_features) / self.scale)
-        numeric = sum(isinstance(column, Numeric) for column in self.schema.values())
-        return math.sqrt((numeric + 2 * (self.schema.n_columns - numeric)) / self.schema.n_columns)
+        return farthest(self.schema)
 
     def x(self, features: Floats) -> Floats:
         """x of encoded rows; runs inside the vault."""
@@ -149,12 +149,15 @@ class LocalModels:
         Weighted means of x - z.
     phi_std, means_std : array (points,), optional
         Standard deviation of every entry of phi and of the means; bands are drawn where ``phi_std`` is given.
+    misses : array (points,), optional
+        Weighted root mean squared error of each model on rows near its point.
     """
 
     phi: Floats
     means: Floats | None = None
     phi_std: Floats | None = None
     means_std: Floats | None = None
+    misses: Floats | None = None
 
 
 def explanation_of(
@@ -201,8 +204,16 @@ def explanation_of(
         coefficients=half * slope,
         intercepts=intercepts,
         features=schema.feature_names,
+        fidelity=None if models.misses is None else half * models.misses,
+        explains_output=problem.intercept and problem.labels == "soft",
         notes=notes if problem.view is None else (*notes, problem.view.note),
     )
+
+
+def farthest(schema: Schema) -> float:
+    """The largest |x - z| that a schema allows; all but numbers without codes may be sqrt 2 apart."""
+    numeric = sum(isinstance(column, Numeric) and not column.codes for column in schema.values())
+    return math.sqrt((numeric + 2 * (schema.n_columns - numeric)) / schema.n_columns)
 
 
 def by_column(schema: Schema, by_feature: Floats) -> Floats:
@@ -211,8 +222,9 @@ def by_column(schema: Schema, by_feature: Floats) -> Floats:
 
 
 def active_features(schema: Schema, raw: Floats) -> Floats:
-    """1 for numbers and for the level that a point has, 0 for other levels."""
+    """1 for numbers and for the level or code that a point has, 0 for other levels and codes, and for a number at a code."""
     active = schema.features(raw)[0] > 0
     for name, span in schema.feature_slices.items():
-        active[:, span] |= isinstance(schema[name], Numeric)
+        if isinstance(schema[name], Numeric):
+            active[:, span.start] = ~active[:, span.start + 1 : span.stop].any(axis=1)
     return active.astype(np.float64)

@@ -54,7 +54,7 @@ from scipy.linalg import block_diag
 
 from ..._types import Bools, Floats, Indices
 from ...errors import InvalidInput
-from ...schema import Schema
+from ...schema import Categorical, Schema
 from .coordinates import Coordinates
 from .least_squares import one_blas_thread, solve_affine, solve_in_ball
 from .problem import LocalProblem, active_features, by_column
@@ -165,7 +165,7 @@ class LocalStatistics:
     noise : float
         Standard deviation of an entry of the released mean, before the scales were taken off.
     levels : array (points, columns)
-        The levels of the points.
+        The levels of the points; codes are columns of their own.
     active : array (points, n_features)
         Which features the points have: all numbers, and their own levels.
     """
@@ -299,11 +299,15 @@ class Structure:
     @cached_property
     def column_of(self) -> Floats:
         """1 where a reduced coordinate belongs to a column: (size, n_columns)."""
-        return np.repeat(np.eye(self.schema.n_columns), self.coordinates.widths, axis=0)
+        kinds = zip(self.schema.values(), self.schema.feature_slices.values(), strict=True)
+        widths = [span.stop - span.start - isinstance(column, Categorical) for column, span in kinds]
+        return np.repeat(np.eye(self.schema.n_columns), widths, axis=0)
 
     def levels(self, raw_points: Floats) -> Indices:
-        """The level of every point in every column; 0 for numbers."""
-        return np.where(self.coordinates.is_numeric, 0, raw_points).astype(np.intp)
+        """The level of every point in every column, codes as columns of their own; 0 for numbers."""
+        features = self.schema.features(raw_points)[0]
+        spans = self.coordinates.parts.feature_slices.values()
+        return np.stack([np.argmax(features[:, span], axis=1) for span in spans], axis=1)
 
     def reduce(self, gram: Floats, cross: Floats, levels: Indices) -> tuple[Floats, Floats]:
         """Noisy statistics (queries, n, n) and (queries, n) of (kappa, d), projected, in reduced coordinates."""
@@ -348,7 +352,7 @@ class Structure:
     @cached_property
     def _categorical(self) -> list[tuple[int, slice]]:
         """Rank and features of every categorical column."""
-        spans = enumerate(zip(self.schema.feature_slices.values(), self.coordinates.is_numeric, strict=True))
+        spans = enumerate(zip(self.coordinates.parts.feature_slices.values(), self.coordinates.is_numeric, strict=True))
         return [(column, span) for column, (span, numeric) in spans if not numeric]
 
     @property

@@ -1,0 +1,98 @@
+"""A model's own reasons for what it says of somebody: Shapley values on private rows, as an explanation. Free.
+
+The model is public, the point is the person's own, and the background is rows sampled from a release: everything here is
+post-processing, for any model, also one that did not exist when the rows were paid for. Values add up to the model's
+output, because they telescope from each row to the point (``on_rows``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..._types import Floats
+from ...errors import InvalidInput, SchemaError
+from ...model import Model
+from ...results import Attribution
+from ...results.band_claim import TWO_SIDED_95, claim_of
+from ...results.checks import plain_value, shown_text
+from ...results.private_rows import PrivateRows
+from ...schema import Schema
+from .on_rows import Method, Players, RowValues, Scale, players_of, shapley_of_outputs
+
+BACKGROUND = 1_024
+"""Stored rows that a point is compared with, unless more are asked for."""
+NO_LINKS = (
+    "At this price the private rows hold every column's own distribution and nothing of what columns have in common; what "
+    "that changes in the reasons is in no band."
+)
+LINKS = "What the private rows leave out of how columns hang together is in no band."
+
+
+def explain_on_rows(
+    models: Sequence[Model],
+    schema: Schema,
+    raw: Floats,
+    rows: PrivateRows,
+    *,
+    n_rows: int = BACKGROUND,
+    bands: bool = True,
+    players: Players | None = None,
+    scale: Scale = "output",
+    method: Method = "permutations",
+) -> list[Attribution]:
+    """Why each model, an output of one predictor, says what it says at public points.
+
+    Parameters
+    ----------
+    models, schema, players, scale, method
+        As for :func:`shapley_of_outputs`.
+    raw : array (points, columns)
+        As ``schema.read_points`` gives them.
+    rows : PrivateRows
+        With all columns that the models read.
+    n_rows : int
+        How many of the stored rows are the background.
+    bands : bool
+        Whether to compute noise bands.
+    """
+    if not len(raw):
+        raise InvalidInput("there are no points to explain; give at least one")
+    missing = [name for name in schema if name not in rows.schema or rows.schema[name] != schema[name]]
+    if missing:
+        raise SchemaError(f"column {missing[0]!r} of the model is not among the private rows, or is declared differently")
+    for model in models:
+        model.check(schema)
+    background = rows.sampled[:n_rows, [rows.schema.column_index(name) for name in schema]]
+    background = np.ascontiguousarray(background)
+    found = shapley_of_outputs(models, schema, raw, background, players=players, scale=scale, method=method)
+    groups, frame = players_of(schema, players), schema.frame(raw)
+    points = tuple(
+        {
+            player: frame[columns[0]][row]
+            if len(columns) == 1
+            else ", ".join(shown_text(plain_value(frame[name][row])) for name in columns)
+            for player, columns in groups.items()
+        }
+        for row in range(len(raw))
+    )
+    return [_attribution(each, points, rows, bands=bands) for each in found]
+
+
+def _attribution(found: RowValues, points: tuple[dict[str, object], ...], rows: PrivateRows, *, bands: bool) -> Attribution:
+    half = TWO_SIDED_95 * rows.standard_errors(found.per_row) if bands else None
+    return Attribution(
+        values=found.values,
+        base_values=np.full(len(points), found.base),
+        columns=found.players,
+        points=points,  # type: ignore[arg-type]
+        outputs=found.outputs,
+        guarantee=rows.guarantee,
+        cost=rows.cost,
+        method="shapley",
+        band_claim=claim_of("private reasons"),
+        lower=None if half is None else found.values - half,
+        upper=None if half is None else found.values + half,
+        notes=(LINKS if rows.noisy_tables else NO_LINKS,),
+    )

@@ -1,0 +1,141 @@
+"""From noisy counts to shares, contrasts to tables, and what noise does to means over sampled rows."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+import vitrail as vt
+from vitrail.schema.bins import bins_of
+from vitrail.solve.rows.histograms import EMPTY_CHANCE, blocks_as_bins, blocks_of, column_shares, fine_bins, levels
+from vitrail.solve.rows.network import even_numbers
+from vitrail.solve.rows.replicates import errors_of, replicate_weights, unshrunken_ratios
+from vitrail.solve.rows.tables import contrasts, shrunken, standing_out
+
+
+def test_levels_are_the_posterior_mean_over_all_ways_to_cut() -> None:
+    """Every one of the 32 ways to cut six bins, by plain Gaussian algebra."""
+    rng = np.random.default_rng(0)
+    bins, total, sigma, chance, spread = 6, 100.0, 7.0, 0.3, 0.2
+    noisy, exposures = rng.normal(17, 12, bins), rng.uniform(0.5, 2, bins)
+    even, weights, means = total / exposures.sum(), [], []
+    for cuts in itertools.product([False, True], repeat=bins - 1):
+        ends = [0, *(place + 1 for place, cut in enumerate(cuts) if cut), bins]
+        log, mean = sum(math.log(chance if cut else 1 - chance) for cut in cuts), np.empty(bins)
+        for start, end in itertools.pairwise(ends):
+            e, x = exposures[start:end], noisy[start:end]
+            some = np.outer(e, e) * (spread * total) ** 2 + sigma**2 * np.eye(end - start)
+            apart, inverse = x - even * e, np.linalg.inv(some)
+            log_some = -0.5 * (apart @ inverse @ apart + np.linalg.slogdet(some)[1]) + math.log(1 - EMPTY_CHANCE)
+            log_none = -0.5 * (x @ x / sigma**2 + len(x) * math.log(sigma**2)) + math.log(EMPTY_CHANCE)
+            both = np.logaddexp(log_some, log_none)
+            level = even + (spread * total) ** 2 * e @ inverse @ apart
+            mean[start:end], log = e * level * math.exp(log_some - both), log + both
+        weights.append(log)
+        means.append(mean)
+    posterior = np.exp(np.array(weights) - np.max(weights))
+    expected = (posterior[:, None] * np.array(means)).sum(axis=0) / posterior.sum()
+    found, evidence = levels(noisy, sigma, np.asarray(total), chance, spread, exposures)
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    other, less = levels(noisy + 50, sigma, np.asarray(total), chance, spread, exposures)
+    assert less < evidence
+    assert np.array_equal(
+        levels(np.stack([noisy, noisy + 50]), sigma, np.asarray(total), chance, spread, exposures)[0][1], other
+    )
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        vt.Numeric(17, 90, integer=True),
+        vt.Numeric(0, 99_999, integer=True),
+        vt.Numeric(-500.0, 80_000.0),
+        vt.Numeric(0.0, 1.0),
+        vt.Numeric(0, 300, integer=True, codes=(-9, -8)),
+    ],
+)
+def test_blocks_are_runs_of_bins_and_counted_alike(column: vt.Numeric) -> None:
+    bins = fine_bins("x", column, 128)
+    blocks = blocks_of(bins)
+    assert blocks is not None
+    assert set(np.diff(blocks)) <= {0, 1}
+    assert 5 <= blocks[-1] + 1 <= 40
+    values = np.concatenate([np.linspace(column.low, column.high, 4001), [0.0] * (column.low <= 0), list(column.codes)])
+    values = np.rint(values) if column.integer else values
+    assert np.array_equal(blocks_as_bins(bins, blocks).index(values), blocks[bins.index(values)])
+    if column.codes:
+        assert (np.bincount(blocks)[-2:] == 1).all()
+
+
+def test_without_noise_shares_are_the_counts() -> None:
+    rng = np.random.default_rng(1)
+    for column in (vt.Numeric(0, 99_999, integer=True), vt.Numeric(0, 40, integer=True), vt.Categorical(list("abcde"))):
+        bins = fine_bins("x", column, 128)
+        counts = rng.multinomial(50_000, rng.dirichlet(np.full(len(bins), 0.3))).astype(float)
+        blocks = blocks_of(bins)
+        of_blocks = None if blocks is None else np.bincount(blocks, weights=counts)
+        found = column_shares(counts, of_blocks, bins, 1e-3, 50_000.0)
+        assert np.abs(found - counts / 50_000).max() < 1e-5
+
+
+def test_noise_alone_leaves_nearly_nothing_of_a_heavy_tail() -> None:
+    """Nine in ten at zero, the others near a hundredth of the range: half of the mass is not smeared over empty bins."""
+    rng = np.random.default_rng(2)
+    bins = fine_bins("gain", vt.Numeric(0, 99_999, integer=True), 128)
+    blocks = blocks_of(bins)
+    assert blocks is not None
+    values = np.where(rng.random(30_000) < 0.9, 0, rng.integers(800, 1600, 30_000))
+    counts = np.bincount(bins.index(values.astype(float)), minlength=len(bins)) + rng.normal(0, 150, (50, len(bins)))
+    exact = np.bincount(blocks, weights=np.bincount(bins.index(values.astype(float)), minlength=len(bins)))
+    found = column_shares(counts, exact + rng.normal(0, 150, (50, len(exact))), bins, 150.0, 30_000.0)
+    far = np.array(bins.edges[:-1]) > 5000
+    assert abs(found[:, 0].mean() - 0.9) < 0.01
+    assert found[:, far].sum(axis=1).mean() < 0.02  # by simplex alone some 0.1: eighty bins with noise of 0.005 each
+
+
+def test_singular_values_of_noise_are_zero_and_signal_stays() -> None:
+    rng = np.random.default_rng(3)
+    noise = rng.normal(0, 1, (200, 7, 7))
+    assert np.mean([np.abs(shrunken(one, 1.0)).max() > 0 for one in noise]) < 0.5
+    assert not any(np.abs(shrunken(one, 1.0, least=8.0)).any() for one in noise)
+    signal = np.outer(np.arange(7.0), np.ones(7)) * 10
+    assert np.mean((shrunken(signal + noise, 1.0) - signal) ** 2) < 0.4  # thirteen of forty-nine directions
+
+
+def test_hardly_any_pair_stands_out_by_chance() -> None:
+    rng = np.random.default_rng(4)
+    shares = [np.full(3, 1 / 3)] * 20
+    mean = np.concatenate([share @ contrasts(3) for share in shares])
+    found = 0
+    for _ in range(20):
+        noise = rng.normal(0, 10, (40, 40))
+        found += len(standing_out(1000 * np.outer(mean, mean) + np.triu(noise) + np.triu(noise, 1).T, 10.0, shares, 1000.0))
+    assert found < 20  # of 3 800; each passes with a chance of at most 1/190
+
+
+def test_even_numbers_are_even_among_the_rows_of_any_value() -> None:
+    rng = np.random.default_rng(5)
+    given = rng.integers(0, 4, 4000)
+    made = even_numbers(given, rng)
+    for value in range(4):
+        sorted_ones = np.sort(made[given == value])
+        places = (np.arange(len(sorted_ones)) + 0.5) / len(sorted_ones)
+        assert np.abs(sorted_ones - places).max() < 0.01  # a random sample of a thousand would be off by 0.03
+
+
+def test_errors_are_those_of_the_noise() -> None:
+    """One column of two values, a thousand rows: the mean of an indicator is off by sigma / (rows sqrt 2)."""
+    bins = (bins_of("x", vt.Numeric(0, 1, integer=True), 2),)
+    indices = np.repeat([0, 1], [600, 400])[:, None]
+    shares, sigma, total = [np.array([0.6, 0.4])], 20.0, 1000.0
+    drawn = replicate_weights(
+        indices, bins, [np.arange(2)], shares, {}, total=total, counts_sigma=sigma, tables_sigma=1.0, replicates=400, seed=0
+    )
+    np.testing.assert_allclose(drawn.mean(axis=1), 1)
+    counts = [np.array([600.0, 400.0])]
+    ratios = unshrunken_ratios(bins, shares, counts, [np.empty(0)], total=total, sigma=sigma, replicates=400, seed=0)
+    per_row = indices.astype(float)[None]
+    found = float(errors_of(per_row, drawn, ratios, indices)[0, 0])
+    expected = math.hypot(sigma / total / math.sqrt(2), math.sqrt(0.24 / 1000))
+    assert found == pytest.approx(expected, rel=0.1)
