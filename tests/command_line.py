@@ -2,6 +2,7 @@
 
 import io
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -40,8 +41,8 @@ def census(folder: Path, columns: list[str], n_rows: int, *, never: tuple[str, .
     people = pq.read_table(ROOT / "examples/data/adult.parquet", columns=[*columns, "income"]).slice(0, n_rows)
     pq.write_table(people, folder / "people.parquet")
     declared = vt.Schema.load(ROOT / "examples/data/adult.schema.json")
-    fixed = {name: vt.Categorical(declared[name].levels, change="never") for name in never}
-    schema = vt.Schema({name: fixed.get(name, declared[name]) for name in [*columns, "income"]})
+    rules = {name: "never" if name in never else "any" for name in [*columns, "income"]}
+    schema = vt.Schema({name: replace(declared[name], change=rule) for name, rule in rules.items()})
     schema.save(folder / "schema.json")
     inputs = schema.without("income")
     features, _ = inputs.features(inputs.read(people))

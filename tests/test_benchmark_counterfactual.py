@@ -1,5 +1,7 @@
 """The pure functions behind the reproduced paper on counterfactuals."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,6 +16,7 @@ several = script("papers.counterfactual_several")
 datasets = script("datasets")
 dice = script("peers.dice")
 fresh = script("papers.counterfactual_fresh")
+reasons = script("reasons_counterfactual")
 
 SCHEMA = vt.Schema({"size": vt.Numeric(0, 10, integer=True), "kind": vt.Categorical(["a", "b"])})
 
@@ -193,3 +196,51 @@ def test_features_of_dice_are_brought_to_the_schemas():
     rows = pd.DataFrame({"size": [2, 6], "kind": ["b", "b"]})
     factors, offset = dice.encoding(SCHEMA, rows, ["size", "kind_b"])  # no row has level a
     assert (np.array([0.5, 1.0]) @ factors + offset).tolist() == pytest.approx([0.4, 0.0, 1.0])
+
+
+# --- answers that a person can use ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def ruled():
+    columns = {
+        "degree": vt.Categorical(["low", "high"]),
+        "years": vt.Numeric(0, 20, integer=True),
+        "oldest": vt.Numeric(0, 10, integer=True, change="up"),
+        "average": vt.Numeric(0, 10, integer=True),
+    }
+    rules = [vt.Link("degree", "years", {"low": 5, "high": 15}), vt.AtLeast("oldest", "average")]
+    schema = vt.Schema(columns, rules)
+    frame = pd.DataFrame({"degree": ["low", "high"], "years": [5, 15], "oldest": [5, 6], "average": [2, 3]})
+
+    def probability(features):  # two of three: a high degree, much of oldest, much of average
+        return (((features[:, 1] > 0) * 1 + (features[:, 3] > 0.75) + (features[:, 4] > 0.75)) >= 2).astype(float)
+
+    model = vt.Model(probability, range=(0, 1), name="two of three")
+    return cases.Case("ruled", schema, frame, probability, model, frame[:0], frame, 1)
+
+
+def test_redundant_changes_are_found_alone_and_in_pairs(ruled):
+    person = np.array([[0.0, 5, 5, 2]])
+    needed, one_too_many = np.array([[1.0, 15, 8, 2]]), np.array([[1.0, 15, 8, 8]])
+    assert not reasons.redundant(ruled, person, needed).any()
+    assert reasons.redundant(ruled, person, one_too_many).all()
+    assert len(list(reasons.undone(ruled.schema, person[0], needed[0]))) == 2  # linked columns are one change
+    assert len(list(reasons.undone(ruled.schema, person[0], one_too_many[0]))) == 4  # two of six would break the order
+
+
+def test_broken_rules_are_found_where_columns_changed(ruled):
+    person = np.array([0.0, 5, 5, 2])
+    broken = partial(reasons.breaks_rules, ruled.schema)
+    assert broken(person, np.array([1.0, 5, 5, 2]))
+    assert broken(person, np.array([0.0, 5, 5, 6]))
+    assert broken(person, np.array([0.0, 5, 4, 2]))
+    assert not broken(person, np.array([1.0, 15, 6, 6]))
+    odd = np.array([1.0, 5, 1, 2])
+    assert not broken(odd, odd)
+
+
+def test_the_baseline_undoes_the_largest_changes_that_it_can(ruled):
+    person = np.array([0.0, 5, 5, 2])
+    assert reasons.greedy(ruled, person, np.array([1.0, 15, 8, 8])).tolist() == [0, 5, 8, 8]
+    assert np.isnan(reasons.nearest_rows(ruled, person[None], np.array([[0.0, 5, 6, 3]]))).all()

@@ -15,8 +15,8 @@ from vitrail.explain.quoted import edge_rows
 from vitrail.results.marginals import Marginals
 from vitrail.schema import Categorical, Numeric, Schema
 from vitrail.schema.bins import Bins, bins_of, values_in
-from vitrail.solve.counterfactual.classes import Rules
 from vitrail.solve.counterfactual.fitted import FittedCounterfactual
+from vitrail.solve.counterfactual.permitted import Rules
 from vitrail.solve.curves.reference import reference_rows, smoothed
 from vitrail.solve.linear.labelled_rows import anchors
 from vitrail.solve.linear.problem import LocalProblem, active_features

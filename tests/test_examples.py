@@ -1,14 +1,20 @@
 """Every example runs, in a folder of its own, and says what it should."""
 
+import html
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
-EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+import vitrail as vt
+from vitrail.solve.counterfactual.permitted import Rules
+
+ROOT = Path(__file__).resolve().parents[1]
+EXAMPLES = ROOT / "examples"
 SCRIPTS = sorted(EXAMPLES.glob("*.py"))
 
 
@@ -27,8 +33,51 @@ def run(script: Path, folder: Path) -> str:
     return done.stdout
 
 
+def assert_possible(changes: list[tuple[str, str, str]]) -> None:
+    """Nobody is told to be younger, of another sex, race or birthplace, or to have lost a degree."""
+    fixed = {"race", "sex", "native-country", "marital-status", "relationship"}
+    assert fixed.isdisjoint(column for column, _, _ in changes)
+    for column, after, before in changes:
+        assert column not in ("age", "education-num") or float(after) > float(before)
+
+
 def test_there_are_examples() -> None:
     assert {script.name for script in SCRIPTS} >= {"demo.py", "first_question.py", "own_function.py"}
+
+
+def test_no_page_or_example_that_advises_lets_people_change_what_they_are() -> None:
+    pages = {
+        page: page.read_text(encoding="utf-8") for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *SCRIPTS]
+    }
+    advising = {
+        page: text for page, text in pages.items() if re.search(r"(?i:counterfactual)\(|\.explain\(|vt\.release\(", text)
+    }
+    assert {"README.md", "counterfactual.md", "tutorial_pane.md", "demo.py"} <= {page.name for page in advising}
+    for page, text in advising.items():
+        for name, declared in re.findall(r'"(age|sex|race|native-country)": vt\.\w+\((.*)\)', text):
+            assert 'change="never"' in declared or (name == "age" and 'change="up"' in declared), page
+        assert not re.search(r"\b(race|sex|native-country|age) \S+ (instead of|\(not) ", text), page
+
+
+def test_the_bundled_census_schema_ships_what_may_change() -> None:
+    schema = vt.Schema.load(EXAMPLES / "data" / "adult.schema.json").without("income")
+    rules = Rules.of(schema, "all", None)
+    fixed = {"race", "sex", "native-country", "marital-status", "relationship"}
+    assert {name for name, vary in zip(schema, rules.vary, strict=True) if not vary} == fixed
+    low, high = (schema.read_points(schema_row(schema, end)) for end in (0, -1))
+    down = dict(zip(schema.names, rules.settle(high, low)[0], strict=True))
+    assert (down["age"], down["education-num"]) == (90, 16)
+    link = next(rule for rule in schema.rules if isinstance(rule, vt.Link))
+    people = pq.read_table(EXAMPLES / "data" / "adult.parquet", columns=[link.column, link.other]).to_pydict()
+    pairs = set(zip(people[link.column], people[link.other], strict=True))
+    assert pairs == set(link.values.items())
+
+
+def schema_row(schema: vt.Schema, end: int) -> dict[str, object]:
+    """The first or the last value of every column."""
+    ends = {name: c.levels if isinstance(c, vt.Categorical) else (c.low, c.high) for name, c in schema.items()}
+    row = {name: values[end] for name, values in ends.items()}
+    return row | ({"education": "Doctorate", "education-num": 16} if end else {"education": "Preschool", "education-num": 1})
 
 
 @pytest.mark.parametrize(
@@ -58,6 +107,14 @@ def test_the_demo_releases_is_refused_replays_verifies_and_explains(tmp_path: Pa
         assert heading in report
     for heading in ("Why", "What would change it", "Where this person stands", "Privacy label"):
         assert heading in person
+    advice = " ".join(said.split("It would have been the other answer with:")[1].split("Pane:")[0].split())
+    changes = re.findall(r"([a-z-]+) ([\w-]+) \(not ([\w-]+)\)", advice)
+    assert changes
+    sentences = html.unescape(" ".join(re.findall(r"<p>(With .*? would say .*?)</p>", person, re.DOTALL)))
+    told = re.findall(r"(?:With|and) ([a-z-]+) (\S+) instead of ([^\s,]+)", sentences)
+    assert [change[0] for change in told] == [change[0] for change in changes]
+    assert_possible(changes)
+    assert_possible(told)
     found = re.search(r"mean age +([\d.]+) ± ([\d.]+) +([\d.]+)", said)
     assert found is not None
     private, band, true = map(float, found.groups())

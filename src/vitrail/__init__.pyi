@@ -45,11 +45,14 @@ from .results.effects import Effects as Effects
 from .results.marginals import Marginals as Marginals
 from .results.private_rows import PrivateRows as PrivateRows
 from .results.report import Report as Report
+from .schema import AtLeast as AtLeast
 from .schema import BagOfWords as BagOfWords
 from .schema import Categorical as Categorical
+from .schema import Link as Link
 from .schema import Numeric as Numeric
 from .schema import Picture as Picture
 from .schema import Schema as Schema
+from .schema import Within as Within
 from .solve.counterfactual.fitted import FittedCounterfactual as FittedCounterfactual
 from .solve.linear import weights as weights
 from .vault import Block as Block

@@ -59,7 +59,7 @@ def test_other_people_are_free_and_files_are_written(run, words, tmp_path):
     assert "was stored already and cost nothing" in out
     found = vt.Counterfactuals.from_json(json.loads(files[0].read_text()))
     assert len(found) == 2
-    assert found.validity.all()
+    assert found.validity[:, 0].all()
     page = files[1].read_text()
     assert "Privacy label" in page
     assert "Person 1" in page
@@ -82,6 +82,19 @@ def test_constraints_are_kept(run, words):
     assert "Person 0: No permitted change was found" in out
 
 
+@pytest.mark.usefixtures("planted_noise")
+def test_a_range_of_outputs_may_be_wanted_and_rules_of_the_schema_file_are_kept(run, words, folder):
+    written = json.loads((folder / "schema.json").read_text())
+    ruled = written | {"rules": [{"rule": "within", "column": "hours-per-week", "low": 20, "high": 31}]}
+    (folder / "ruled.json").write_text(json.dumps(ruled))
+    code, out, err = run(*words("--total", 3, "--json", schema="ruled.json", desired="0.3:"))
+    assert code == 0, err
+    found = vt.Counterfactuals.from_json(json.loads(out))
+    assert found.wanted == ("at least 0.3",)
+    assert found.answers[0]
+    assert all(answer.output >= 0.3 and 20 <= answer.row["hours-per-week"] <= 31 for answer in found.answers[0])
+
+
 @pytest.mark.parametrize(
     ("more", "changed", "sentence"),
     [
@@ -94,6 +107,8 @@ def test_constraints_are_kept(run, words):
         (("--permit", "sex=Male"), {}, "declares change='never'"),
         (("--total", "0"), {}, "total_CFs is 0"),
         ((), {"desired_class": "rich"}, "desired_class is 'rich'"),
+        ((), {"desired": "rich"}, "--desired is 'rich'; write LOW:HIGH"),
+        ((), {"desired": "0.6:7"}, "a number from 0 to 1"),
         ((), {"point": '{"age": 30}'}, "is missing"),
         ((), {"threshold": 2}, "threshold is 2.0, outside"),
         ((), {"epsilon": 5}, "epsilon"),

@@ -266,6 +266,10 @@ Loss = Annotated[str, typer.Option("--loss", help="Of importance: squared, absol
 Desired = Annotated[
     str, typer.Option("--desired-class", metavar="CLASS", help="The class to get to: 0, 1, its name, or opposite.")
 ]
+DesiredRange = Annotated[
+    str | None,
+    typer.Option("--desired", metavar="LOW:HIGH", help="Instead, outputs to get to: 500: is at least 500, :500 at most."),
+]
 LedgerToRead = Annotated[str, typer.Argument(metavar="LEDGER", help="Its path, or a URL such as sqlite:///ledger.db.")]
 OnlyAccount = Annotated[str | None, typer.Option("--account", metavar="NAME", help="Only this account.")]
 PaneFile = Annotated[Path, typer.Argument(metavar="X.pane", help="A pane, as `vitrail release` writes it.")]

@@ -27,6 +27,7 @@ from ..solve.linear.weights import Weight, exponential, inverse_quadratic, polyn
 if TYPE_CHECKING:
     from ..ledger import SqlLedger
     from ..schema import Level
+    from ..solve.counterfactual.classes import Desired
 
 POINT_SUFFIXES = (".json", ".csv", ".parquet")
 _PICKLES = (".pkl", ".pickle", ".joblib", ".sav", ".dill", ".skops", ".pt", ".pth", ".ckpt", ".bin", ".model")
@@ -112,6 +113,19 @@ def _output(text: str | None, predictor: object) -> Level | None:
 def class_of(text: str) -> Level:
     """A class by its number or its name."""
     return int(text) if text.isdecimal() else text
+
+
+def range_of(text: str | None) -> Desired | None:
+    """A range of outputs: ``500:``, ``:500``, ``400:500``."""
+    if text is None:
+        return None
+    try:
+        low, high = (float(end) if end else None for end in text.split(":"))
+    except ValueError as error:
+        raise InvalidInput(
+            f"--desired is {text!r}; write LOW:HIGH, 500: for at least 500, or :500 for at most 500"
+        ) from error
+    return low, high
 
 
 def weight_of(text: str | None) -> Weight | None:

@@ -23,7 +23,7 @@ from ..results.marginals import Marginals
 from ..schema import Level, Numeric, Schema
 from . import declarations as options
 from .answering import STILL_PAID, Order, fulfil, print_quote
-from .inputs import class_of, one_account, open_existing_ledger, points_of, weight_of
+from .inputs import class_of, one_account, open_existing_ledger, points_of, range_of, weight_of
 from .printing import attribution_figure, check_writable, counterfactual_figure, print_lines, print_table, write_file
 
 if TYPE_CHECKING:
@@ -200,6 +200,7 @@ def counterfactual(
     output: options.OutputOptions,
     point: options.Point,
     desired: options.Desired = "opposite",
+    desired_range: options.DesiredRange = None,
     total: Annotated[int, typer.Option("--total", help="How many different answers for each person.")] = 1,
     vary: Annotated[
         list[str] | None,
@@ -237,6 +238,7 @@ def counterfactual(
         return FittedCounterfactual(picture, chosen)(
             people,
             desired_class=class_of(desired),
+            desired=range_of(desired_range),
             total_CFs=total,
             features_to_vary=vary or "all",
             permitted_range=_ranges(picture.schema, permit or ()),

@@ -12,7 +12,7 @@ from ..errors import InvalidInput
 from ..schema import Numeric, Schema
 from . import declarations as options
 from .answering import with_notes
-from .inputs import class_of, existing, points_of
+from .inputs import class_of, existing, points_of, range_of
 from .printing import check_files, content_of, give, print_json, print_lines, print_person, print_report, print_table
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ def explain(
         ),
     ] = None,
     desired: options.Desired = "opposite",
+    desired_range: options.DesiredRange = None,
     count: Annotated[int, typer.Option("--count", min=1, max=20, help="How many counterfactuals.")] = 3,
     method: Annotated[str, typer.Option("--method", help="Of contributions: auto, shapley, linear or moments.")] = "auto",
     bands: Annotated[bool, typer.Option("--bands/--no-bands", help="Noise bands, which take a few seconds.")] = True,
@@ -85,7 +86,8 @@ def explain(
     path = existing(pane, "pane")
     point = points_of(person, None)
     opened = with_notes(lambda: Pane.load(path, model=_model(model, reading)))
-    explained = opened.explain(point, desired_class=class_of(desired), total_CFs=count, method=chosen, bands=bands)
+    wanted, outputs = class_of(desired), range_of(desired_range)
+    explained = opened.explain(point, desired_class=wanted, desired=outputs, total_CFs=count, method=chosen, bands=bands)
     give(output, "the explanation", explained.to_json(), lambda: print_person(explained), {".html": explained.to_html})
 
 

@@ -219,7 +219,8 @@ class Counterfactual(GlobalExplainer[ClassPicture]):
     Parameters
     ----------
     data : PrivateData
-        The rows, their schema and their budget. Columns declared ``change="never"``, ``"up"`` or ``"down"`` keep to it.
+        The rows, their schema and their budget. Columns declared ``change="never"``, ``"up"`` or ``"down"`` keep to it, and
+        answers keep the schema's ``rules``.
     model : Model or list of Model
         One output with two sides, or one per class: ``[vt.Model(clf, output=k) for k in classes]``.
     threshold : float

@@ -32,7 +32,7 @@ from ..results.report import Report
 from ..results.synopsis import Synopsis
 from ..schema import Level, Numeric
 from ..show.pages import fragment, page_content
-from ..solve.counterfactual.classes import OPPOSITE
+from ..solve.counterfactual.classes import OPPOSITE, Desired
 from ..solve.counterfactual.fitted import FittedCounterfactual
 from ..solve.linear.labelled_rows import RowsExplainer, explain_on
 from ..solve.linear.problem import LocalProblem
@@ -386,6 +386,7 @@ class Pane(Drawn):
         point: object,
         *,
         desired_class: Level = OPPOSITE,
+        desired: Desired | None = None,
         total_CFs: int = 3,
         method: Method = "auto",
         bands: bool = True,
@@ -430,7 +431,7 @@ class Pane(Drawn):
             except InvalidInput as error:  # the model has other classes than the pane's: the rest can still be said
                 notes.append(f"No counterfactuals: {error}.")
             else:
-                changes = fitted(shown, desired_class=desired_class, total_CFs=total_CFs)
+                changes = fitted(shown, desired_class=desired_class, desired=desired, total_CFs=total_CFs)
         standings: tuple[Standing, ...] = ()
         if "pdp" in parts or "ale" in parts:
             if model is None:

@@ -7,7 +7,23 @@ output row depends on its own input row alone, bit for bit.
 from .columns import Categorical, Column, Level, Numeric
 from .layout import BoolArray, FloatArray
 from .pictures import Picture
+from .rules import AtLeast, Link, Rule, Within
 from .schema import Schema, View
 from .words import BagOfWords
 
-__all__ = ["BagOfWords", "BoolArray", "Categorical", "Column", "FloatArray", "Level", "Numeric", "Picture", "Schema", "View"]
+__all__ = [
+    "AtLeast",
+    "BagOfWords",
+    "BoolArray",
+    "Categorical",
+    "Column",
+    "FloatArray",
+    "Level",
+    "Link",
+    "Numeric",
+    "Picture",
+    "Rule",
+    "Schema",
+    "View",
+    "Within",
+]

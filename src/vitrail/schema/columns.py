@@ -27,7 +27,7 @@ SMALLEST_WIDTH = 2.0**-1022
 """Bounds closer than this are subnormal numbers, and dividing by their distance would lose digits."""
 
 
-def _plain_number(value: object, what: str) -> float:
+def plain_number(value: object, what: str) -> float:
     """The value as a finite Python number."""
     if isinstance(value, np.generic):
         value = value.item()
@@ -104,7 +104,7 @@ class Numeric:
             raise SchemaError(f"missing is {self.missing}; it must lie between {self.low} and {self.high}{or_code}")
 
     def _spelled(self, given: object, what: str) -> float:
-        number = _plain_number(given, f"{what} of a numeric column")
+        number = plain_number(given, f"{what} of a numeric column")
         if self.integer and (number != int(number) or abs(number) > LARGEST_EXACT_INTEGER):
             raise SchemaError(f"{what} of an integer column is {number}; it must be a whole number of at most 2**53")
         # One spelling per number, so that equal declarations have equal digests; `+ 0.0` turns -0.0 into 0.0.
@@ -162,7 +162,7 @@ class Categorical:
     def __init__(self, levels: Iterable[Level], missing: Level | None = None, change: str = "any") -> None:
         if isinstance(levels, str | bytes) or not isinstance(levels, Iterable):
             raise SchemaError(f"levels is {levels!r}; it must be a list of levels, for example ['no', 'yes']")
-        plain = tuple(_plain_level(level) for level in levels)
+        plain = tuple(plain_level(level) for level in levels)
         if not plain:
             raise SchemaError("levels is empty; a categorical column has at least one level")
         seen: set[object] = set()
@@ -174,7 +174,7 @@ class Categorical:
             seen |= keys
         object.__setattr__(self, "levels", plain)
         if missing is not None:
-            missing = _plain_level(missing)
+            missing = plain_level(missing)
             if missing not in plain:
                 raise SchemaError(f"missing is {missing!r}; it must be one of the levels: {_listed(plain)}")
             missing = plain[plain.index(missing)]
@@ -217,7 +217,7 @@ def column_to_json(column: Column) -> dict[str, JsonValue]:
     return made
 
 
-def _plain_level(level: object) -> Level:
+def plain_level(level: object) -> Level:
     """The level as a plain Python value that JSON can hold."""
     if isinstance(level, np.generic):
         level = level.item()

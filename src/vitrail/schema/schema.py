@@ -6,7 +6,7 @@ import hashlib
 import html
 import importlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -24,6 +24,7 @@ from .columns import Categorical, Column, Level, Numeric, column_from_json, colu
 from .frames import Numbers, Refused, Source, sources_of
 from .layout import BoolArray, FloatArray, Layout, levels_array, original_values
 from .reading import read_private, read_public
+from .rules import Rule, checked_rules, named_in, rule_from_json, rule_to_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,6 +44,8 @@ class Schema(Mapping[str, Column]):
     ----------
     columns : mapping of str to Numeric or Categorical
         The declarations, in the order that the columns shall have. The target, if there is one, is among them.
+    rules : list of Link, AtLeast or Within
+        What advice to a person, such as a counterfactual, has to keep besides each column's ``change=``.
 
     Examples
     --------
@@ -58,9 +61,9 @@ class Schema(Mapping[str, Column]):
     vitrail.errors.SchemaError: column 'sex' is 'Femal' in row 0; it must be one of 'Female', 'Male'. Did you mean 'Female'?
     """
 
-    __slots__ = ("_canonical", "_columns", "_feature_names", "_layout")
+    __slots__ = ("_canonical", "_columns", "_feature_names", "_layout", "rules")
 
-    def __init__(self, columns: Mapping[str, Column]) -> None:
+    def __init__(self, columns: Mapping[str, Column], rules: Iterable[Rule] = ()) -> None:
         if not isinstance(columns, Mapping) or not columns:
             raise SchemaError("a schema is made from a dictionary of at least one column, such as {'age': Numeric(0, 120)}")
         for name, column in columns.items():
@@ -69,6 +72,7 @@ class Schema(Mapping[str, Column]):
             if not isinstance(column, Numeric | Categorical):
                 raise SchemaError(f"column {name!r} is {column!r}; it must be Numeric(low, high) or Categorical(levels)")
         self._columns: dict[str, Column] = dict(columns)
+        self.rules = checked_rules(rules, self._columns)
         self._layout = Layout(self._columns.values())
         features = {name: _features_of(name, column) for name, column in columns.items()}
         self._feature_names = tuple(chain.from_iterable(features.values()))
@@ -128,11 +132,12 @@ class Schema(Mapping[str, Column]):
     def __hash__(self) -> int:
         return hash(self._canonical)
 
-    def __reduce__(self) -> tuple[type[Schema], tuple[dict[str, Column]]]:
-        return Schema, (self._columns,)
+    def __reduce__(self) -> tuple[type[Schema], tuple[dict[str, Column], tuple[Rule, ...]]]:
+        return Schema, (self._columns, self.rules)
 
     def __repr__(self) -> str:
-        return f"Schema({{{', '.join(f'{name!r}: {column!r}' for name, column in self._columns.items())}}})"
+        columns = ", ".join(f"{name!r}: {column!r}" for name, column in self._columns.items())
+        return f"Schema({{{columns}}}{f', rules={list(self.rules)!r}' if self.rules else ''})"
 
     def _repr_html_(self) -> str:
         rows = ""
@@ -175,9 +180,10 @@ class Schema(Mapping[str, Column]):
         return self.names.index(name)
 
     def without(self, *names: str) -> Schema:
-        """The same schema less these columns."""
+        """The same schema less these columns, and less the rules that name one of them."""
         dropped = {self.names[self.column_index(name)] for name in names}
-        return Schema({name: column for name, column in self._columns.items() if name not in dropped})
+        rules = [rule for rule in self.rules if dropped.isdisjoint(named_in(rule))]
+        return Schema({name: column for name, column in self._columns.items() if name not in dropped}, rules)
 
     def without_codes(self) -> Schema:
         """A schema with the same features, in which every code is a number of its own, 0 or 1; itself without codes.
@@ -201,7 +207,10 @@ class Schema(Mapping[str, Column]):
     def to_json(self) -> dict[str, JsonValue]:
         """The schema as plain JSON values; the order of columns is part of it."""
         columns: list[JsonValue] = [{"name": name, **column_to_json(column)} for name, column in self._columns.items()]
-        return {"version": FORMAT_VERSION, "columns": columns}
+        made: dict[str, JsonValue] = {"version": FORMAT_VERSION, "columns": columns}
+        if self.rules:  # left out where there are none: schemas of before keep their text, and with it their digest
+            made["rules"] = [rule_to_json(rule) for rule in self.rules]
+        return made
 
     @classmethod
     def from_json(cls, fields: Mapping[str, JsonValue]) -> Schema:
@@ -218,7 +227,9 @@ class Schema(Mapping[str, Column]):
             if name in declared:
                 raise SchemaError(f"column {name!r} stands in the schema twice; names must be distinct")
             declared[name] = column_from_json(column)
-        return cls(declared)
+        if not isinstance(rules := fields.get("rules", []), list):
+            raise SchemaError(f"the rules of the schema are {rules!r}; they must be a list")
+        return cls(declared, [rule_from_json(rule) for rule in rules])
 
     def digest(self) -> str:
         """SHA-256 of the canonical JSON: equal for equal schemas, on every machine."""

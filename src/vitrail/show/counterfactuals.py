@@ -15,6 +15,8 @@ from .text_tables import Table, shortened
 MOST_ANSWERS = 5
 MOST_ROWS = 24
 """Rows of a table; columns that no answer changes are left out first."""
+MOST_SAID = 6
+"""Changes in a sentence."""
 LONGEST_TEXT = 26
 UNCHANGED = "·"
 INCHES_PER_LETTER = 0.088
@@ -23,6 +25,16 @@ INCHES_PER_LETTER = 0.088
 def question_of(result: Counterfactuals, person: int = 0) -> str:
     """What was asked about a person."""
     return f"{result.model} says {result.classes[person]}; what would make it say {result.wanted[person]}?"
+
+
+def sentences_of(result: Counterfactuals, person: int = 0) -> tuple[str, ...]:
+    """What each answer to a person says, in a sentence; none for answers of more changes than a sentence holds."""
+    told = []
+    for changes in result[person].changes[0][:MOST_ANSWERS]:
+        if len(changes) <= MOST_SAID:
+            said = [f"{_text(column)} {_text(after)} instead of {_text(before)}" for column, before, after in changes]
+            told.append(f"With {' and '.join(said)}, {result.model} would say {result.wanted[person]}.")
+    return tuple(told)
 
 
 def changes_table(result: Counterfactuals, person: int = 0) -> Table:

@@ -1,32 +1,27 @@
-"""Which class a model puts a row in, and what a person may change to get to another. Public, all of it.
+"""Which class a model puts a row in: a side of a threshold, a range of outputs, or the largest of several. Public.
 
-*Classes*: a side of a threshold, or the largest of several outputs. The class is a function of the public model's outputs
-for that row alone, so it may be computed inside the vault. A row that the model fails on has no class.
-
-*Rules*: immutable and one-directional columns, the features to vary, permitted ranges. A candidate is *settled* before a
-model sees it: every value that may not be what it is becomes the nearest permitted one, or the person's own. So whatever
-the search proposes, answers lie in the schema and keep the rules. A person's own value is always permitted: a range says
-where a *changed* value may lie.
+The class is a function of the public model's outputs for that row alone, so it may be computed inside the vault. A row that
+the model fails on has no class.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from ... import _checks
-from ..._types import Bools, Floats, Indices
+from ..._types import Floats, Indices
 from ...errors import InvalidInput, ModelError
 from ...model import Model
-from ...schema import Categorical, Column, Level, Numeric, Schema
-from ...schema.reading import Matcher
+from ...schema import Categorical, Column, Level, Schema
 
 OPPOSITE = "opposite"
+Desired: TypeAlias = tuple[float | None, float | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +39,8 @@ class Classes:
     models: tuple[Model, ...]
     labels: tuple[Level, ...]
     threshold: float
+    highest: float | None = None
+    """Of a range of outputs: the largest that is in it."""
 
     @classmethod
     def of(cls, models: Model | Sequence[Model], threshold: float) -> Classes:
@@ -68,6 +65,37 @@ class Classes:
             raise InvalidInput(f"the models explain the outputs {list(labels)}; every class must be another one")
         return cls(tuple(models), labels, float(threshold))
 
+    def between(self, desired: Desired) -> Classes:
+        """The outputs outside a range (class 0) and in it (class 1), named in words.
+
+        Examples
+        --------
+        >>> from vitrail.model import Model
+        >>> rent = Classes.of(Model(lambda x: 900 * x[:, 0], range=(0, 900), name="rent"), 400)
+        >>> rent.between((500, None)).labels, rent.between((100, 200)).index(np.array([[50.0], [150.0]])).tolist()
+        (('below 500', 'at least 500'), [0, 1])
+        """
+        ends = list(desired) if isinstance(desired, Sequence) and not isinstance(desired, str) else []
+        if len(ends) != 2 or ends == [None, None] or len(self.models) > 1:
+            raise InvalidInput(
+                f"desired is {desired!r}; give a pair (low, high) of outputs of one model; (500, None) is at least 500"
+            )
+        of = self.models[0]
+        low, high = (None if end is None else _checks.number("desired", end, low=of.lo, high=of.hi) for end in ends)
+        if low is not None and high is not None and low > high:
+            raise InvalidInput(f"desired is {desired!r}; low must not be above high")
+        if high is None:
+            labels = (f"below {low:g}", f"at least {low:g}")
+        elif low is None:
+            labels = (f"above {high:g}", f"at most {high:g}")
+        else:
+            labels = (f"not {low:g} to {high:g}", f"{low:g} to {high:g}")
+        return Classes(self.models, labels, -math.inf if low is None else low, math.inf if high is None else high)
+
+    def in_words(self, number: int) -> str:
+        """A class as a sentence names it."""
+        return f"class {self.labels[number]}" if self.highest is None else str(self.labels[number])
+
     def __len__(self) -> int:
         return len(self.labels)
 
@@ -79,15 +107,20 @@ class Classes:
     def index(self, outputs: Floats) -> Indices:
         """The number of each row's class, from outputs (rows, models); -1 where the model gave no number."""
         if len(self.models) == 1:
-            largest = (outputs[:, 0] >= self.threshold).astype(np.intp)
+            largest = (self._inside(outputs) >= 0).astype(np.intp)
         else:
             largest = np.argmax(np.where(np.isfinite(outputs), outputs, -np.inf), axis=1)
         return np.where(np.isfinite(outputs).all(axis=1), largest, -1)
 
+    def _inside(self, outputs: Floats) -> Floats:
+        """How far a single output is over the threshold, or inside the range."""
+        above = outputs[:, 0] - self.threshold
+        return above if self.highest is None else np.minimum(above, self.highest - outputs[:, 0])
+
     def margin(self, outputs: Floats, target: Indices) -> Floats:
         """How far outputs are on the wanted class's side: positive inside it, minus infinity where there is no number."""
         if len(self.models) == 1:
-            above = outputs[:, 0] - self.threshold
+            above = self._inside(outputs)
             return np.nan_to_num(np.where(target == 1, above, -above), nan=-np.inf)
         own = np.take_along_axis(outputs, target[:, None], axis=1)[:, 0]
         return np.asarray(np.nan_to_num(own - _without(outputs, target).max(axis=1), nan=-np.inf))
@@ -164,143 +197,3 @@ def _sides(output: Level | None) -> tuple[Level, ...]:
     if output is False or output == 0:
         return (1, 0)
     return (f"not {output}", output)
-
-
-Columns: TypeAlias = Literal["all"] | Sequence[str]
-Ranges: TypeAlias = Mapping[str, Sequence[Level] | Set[Level]] | None
-
-
-@dataclass(frozen=True, eq=False)
-class Rules:
-    """The permitted values of every column.
-
-    Attributes
-    ----------
-    vary : array of bool, shape (columns,)
-        Whether the column may change at all.
-    low, high : array of shape (columns,)
-        Between which numbers a changed value may lie; level numbers for categories.
-    up, down : array of bool, shape (columns,)
-        Whether the value may go up, and down.
-    whole : array of bool, shape (columns,)
-        Whether values are whole numbers.
-    levels : tuple of array of bool or None
-        For categories the permitted levels.
-    codes : tuple of tuple of float
-        For numbers their codes: never a new value; and a person at one keeps it where a value may only rise or fall.
-
-    Examples
-    --------
-    >>> schema = Schema({"age": Numeric(17, 90, integer=True, change="up"), "sex": Categorical(["f", "m"], change="never")})
-    >>> rules = Rules.of(schema, "all", {"age": (30, 50)})
-    >>> person = schema.read_points({"age": 40, "sex": "f"})
-    >>> rules.settle(person, np.array([[20.0, 1.0]])).tolist(), rules.settle(person, np.array([[77.4, 1.0]])).tolist()
-    ([[40.0, 0.0]], [[50.0, 0.0]])
-    """
-
-    vary: Bools
-    low: Floats
-    high: Floats
-    up: Bools
-    down: Bools
-    whole: Bools
-    levels: tuple[Bools | None, ...]
-    codes: tuple[tuple[float, ...], ...] = ()
-
-    @classmethod
-    def of(cls, schema: Schema, features_to_vary: Columns, permitted_range: Ranges) -> Rules:
-        """The rules, or an error that names what cannot be kept."""
-        columns = list(schema.values())
-        vary = _varied(schema, features_to_vary)
-        limits = [(c.low, c.high) if isinstance(c, Numeric) else (0, len(c.levels) - 1) for c in columns]
-        levels = [np.ones(len(c.levels), dtype=np.bool_) if isinstance(c, Categorical) else None for c in columns]
-        if permitted_range is not None and not isinstance(permitted_range, Mapping):
-            raise InvalidInput(
-                f"permitted_range is {permitted_range!r}; give a dictionary such as {{'age': (30, 50), 'job': ['clerk']}}"
-            )
-        for name, given in (permitted_range or {}).items():
-            number = schema.column_index(str(name))
-            column = columns[number]
-            if isinstance(column, Numeric):
-                limits[number] = _interval(name, column, given)
-            else:
-                levels[number] = _permitted_levels(name, column, given)
-            if column.change == "never":
-                raise InvalidInput(
-                    f"permitted_range names {name!r}, which the schema declares change='never'; leave it out, it stays"
-                )
-        low, high = np.array(limits, dtype=np.float64).T
-        up, down = (np.array([column.change != other for column in columns]) for other in ("down", "up"))
-        whole = np.array([isinstance(column, Categorical) or column.integer for column in columns])
-        codes = tuple(column.codes if isinstance(column, Numeric) else () for column in columns)
-        return cls(vary, low, high, up, down, whole, tuple(levels), codes)
-
-    def settle(self, points: Floats, candidates: Floats) -> Floats:
-        """Permitted raw rows near the candidates, one for each point: both (rows, columns)."""
-        rounded = np.where(self.whole, np.rint(candidates), candidates)
-        low = np.where(self.down, self.low, np.maximum(self.low, points))
-        high = np.where(self.up, self.high, np.minimum(self.high, points))
-        settled = np.where(low <= high, np.minimum(np.maximum(rounded, low), high), points)
-        for column, permitted in enumerate(self.levels):
-            if permitted is not None:
-                level = np.clip(settled[:, column], 0, len(permitted) - 1).astype(np.intp)
-                settled[:, column] = np.where(permitted[level], level, points[:, column])
-        for column, codes in enumerate(self.codes):
-            if codes:
-                one_way = not (self.up[column] and self.down[column])
-                stays = np.isin(rounded[:, column], codes) | (one_way & np.isin(points[:, column], codes))
-                settled[:, column] = np.where(stays, points[:, column], settled[:, column])
-        return np.where(self.vary & (rounded != points) & np.isfinite(rounded), settled, points)
-
-    def kept(self, points: Floats, answers: Floats) -> Bools:
-        """Whether each answer keeps every rule."""
-        return np.asarray((self.settle(points, answers) == answers).all(axis=1))
-
-    def choices(self, column: int, count: int) -> Floats:
-        """Values to try in a column: permitted levels, or evenly spaced numbers with both ends."""
-        permitted = self.levels[column]
-        if permitted is not None:
-            return np.flatnonzero(permitted).astype(np.float64)
-        low, high = self.low[column], self.high[column]
-        values = np.linspace(low, high, count)
-        return np.unique(np.clip(np.rint(values), low, high) if self.whole[column] else values)
-
-
-def _varied(schema: Schema, given: Columns) -> Bools:
-    if (isinstance(given, str) and given != "all") or not isinstance(given, Sequence):
-        raise InvalidInput(f"features_to_vary is {given!r}; give 'all' or a list of columns")
-    names = _checks.names("features_to_vary", None if isinstance(given, str) else given, schema.names)
-    vary = np.array([name in names and column.change != "never" for name, column in schema.items()])
-    if not vary.any():
-        raise InvalidInput(
-            "every column of features_to_vary is declared change='never' in the schema; name one that may change"
-        )
-    return vary
-
-
-def _interval(name: str, column: Numeric, given: object) -> tuple[float, float]:
-    ends = list(given) if isinstance(given, Sequence | np.ndarray) and not isinstance(given, str) else []
-    numbers = [float(end) for end in ends if isinstance(end, int | float | np.number) and not isinstance(end, bool)]
-    if len(ends) != 2 or len(numbers) != 2 or not all(map(math.isfinite, numbers)):
-        raise InvalidInput(f"permitted_range of {name!r} is {given!r}; it must be a pair (low, high) of numbers")
-    low, high = numbers
-    if column.integer:
-        low, high = math.ceil(low), math.floor(high)
-    low, high = max(low, column.low), min(high, column.high)
-    if low > high:
-        raise InvalidInput(
-            f"permitted_range of {name!r} is {given!r}, which holds nothing that is {column.allowed}: nothing is permitted"
-        )
-    return low, high
-
-
-def _permitted_levels(name: str, column: Categorical, given: object) -> Bools:
-    if isinstance(given, str) or not isinstance(given, Sequence | Set | np.ndarray) or not len(given):
-        raise InvalidInput(f"permitted_range of {name!r} is {given!r}; give a list of levels, {column.allowed}")
-    matcher, permitted = Matcher(column), np.zeros(len(column.levels), dtype=np.bool_)
-    for level in given:
-        code = matcher.code_of(level)
-        if math.isnan(code):
-            raise InvalidInput(f"permitted_range of {name!r} holds {level!r}; it must be {column.allowed}")
-        permitted[int(code)] = True
-    return permitted

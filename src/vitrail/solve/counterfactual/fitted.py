@@ -35,11 +35,15 @@ from ...results.checks import plain_rows
 from ...results.class_picture import ClassPicture
 from ...results.counterfactuals import Counterfactuals, WhatIf
 from ...schema import Level, Schema
-from .classes import OPPOSITE, Classes, Columns, Ranges, Rules, listed
+from .classes import OPPOSITE, Classes, Desired, listed
 from .codes import AnyCode, IdentityCode, NetworkCode
-from .search import NEIGHBOURS, PLAUSIBILITY_WEIGHT, Candidates, Pool, Search, find, pool_of
+from .permitted import Columns, Ranges, Rules
+from .refinement import find
+from .search import NEIGHBOURS, Candidates, Pool, Search, pool_of
 
-POINTS_AT_ONCE = 256
+POINTS_AT_ONCE = 64
+VALUES_AT_ONCE = 16_384
+"""Points times columns: of wide rows fewer points are searched for at once, because undoing copies rows."""
 MOST_ANSWERS = 100
 PLAUSIBILITY_NOTE = (
     f"Plausibility: mean distance to the nearest {NEIGHBOURS} private rows of the wanted class, smaller is better."
@@ -77,7 +81,7 @@ class FittedCounterfactual:
                 "give the model that it was fitted for"
             )
         self.picture, self._classes = picture, classes
-        self._pools: dict[tuple[int, int], Pool] = {}
+        self._pools: dict[tuple[tuple[Level, ...], int, int], Pool] = {}
         for class_model in classes.models:
             class_model.check(picture.schema)
 
@@ -111,10 +115,11 @@ class FittedCounterfactual:
         points: object,
         *,
         desired_class: Level = OPPOSITE,
+        desired: Desired | None = None,
         total_CFs: int = 1,
         features_to_vary: Columns = "all",
         permitted_range: Ranges = None,
-        plausibility_weight: float = PLAUSIBILITY_WEIGHT,
+        plausibility_weight: float = 0.0,
         seed: int = 0,
     ) -> Counterfactuals:
         """What would have led the model to another class, for each person. Free.
@@ -125,15 +130,17 @@ class FittedCounterfactual:
             Public points.
         desired_class : label or "opposite"
             The class to get to; ``"opposite"`` is the other side, or of several classes the model's second choice.
+        desired : (low, high), optional
+            A range of outputs to get into instead, for a model that returns amounts; None for an open end.
         total_CFs : int
-            How many different answers for each.
+            How many answers for each, at most: they differ in the columns that they change.
         features_to_vary : "all" or list of str
-            The columns that may change, besides what the schema forbids.
+            The columns that may change, besides what the schema forbids; of linked ones either names both.
         permitted_range : dict, optional
             Where changed values may lie: ``{"age": (30, 50), "job": ["clerk", "nurse"]}``.
         plausibility_weight : float
-            How much nearness to rows of the wanted class counts against nearness to the person: answers of least
-            distance + weight x plausibility are sought. 0 gives the nearest answers, often ones that nobody resembles.
+            How much nearness to rows of the wanted class counts when answers are chosen, against how much they change. 0
+            gives the smallest changes; more gives answers that resemble people of the class, and change more.
         seed : int
             The search's own; it protects nothing and endangers nothing.
 
@@ -144,6 +151,10 @@ class FittedCounterfactual:
         """
         schema, classes = self.picture.schema, self._classes
         self._check_models()
+        if desired is not None:
+            if desired_class != OPPOSITE:
+                raise InvalidInput("desired_class and desired were both given; give a class or a range of outputs, not both")
+            classes = classes.between(desired)
         total = whole("total_CFs", total_CFs, most=MOST_ANSWERS)
         seed = whole("seed", seed, least=0, most=2**32 - 1)
         weight = number("plausibility_weight", plausibility_weight, low=0, high=1e100)
@@ -155,26 +166,37 @@ class FittedCounterfactual:
         current = classes.index(outputs)
         if (current < 0).any():
             raise InvalidInput(f"{classes.name} returns no finite number at point {int(np.argmin(current))}")
-        target = classes.wanted(desired_class, current, outputs)
-        pools = {int(wanted): self._pool(int(wanted), seed) for wanted in np.unique(target[target != current])}
+        target = classes.wanted(desired_class if desired is None else 1, current, outputs)
+        pools = {int(wanted): self._pool(classes, int(wanted), seed) for wanted in np.unique(target[target != current])}
         search = Search(schema, classes, rules, raw, target, pools, weight, seed)
         answers = self._answers(search, np.flatnonzero(target != current), total)
         return self._result(search, outputs, current, answers, total)
 
-    def _pool(self, wanted: int, seed: int) -> Pool:
-        if (wanted, seed) not in self._pools:
-            self._pools[wanted, seed] = pool_of(self.picture, self._classes, wanted, seed)
-        return self._pools[wanted, seed]
+    def _pool(self, classes: Classes, wanted: int, seed: int) -> Pool:
+        known = classes.labels, wanted, seed
+        if known not in self._pools:
+            self._pools[known] = pool_of(self.picture, classes, wanted, seed, self._like(classes, wanted))
+        return self._pools[known]
+
+    def _like(self, classes: Classes, wanted: int) -> int:
+        """The number of the picture's class that a class is most like: for a range of outputs the side of its middle."""
+        if classes.highest is None:
+            return wanted
+        low, high = max(classes.threshold, classes.models[0].lo), min(classes.highest, classes.models[0].hi)
+        return int((low + high) / 2 >= self.picture.threshold)
 
     def _answers(self, search: Search, points: Indices, total: int) -> Candidates:
-        """Answers for these points, some hundred points at a time."""
+        """Answers for these points, some of them at a time."""
         modules = torch_modules(search.classes, search.schema)
         answers = Candidates(np.empty(0, dtype=np.intp), np.empty((0, search.points.shape[1])))
-        for start in range(0, len(points), POINTS_AT_ONCE):
-            batch = points[start : start + POINTS_AT_ONCE]
+        at_once = max(1, min(POINTS_AT_ONCE, VALUES_AT_ONCE // search.points.shape[1]))
+        for start in range(0, len(points), at_once):
+            batch = points[start : start + at_once]
             extra = None
             if modules is not None:
-                extra = latent_minima(search.classes, modules, self.picture, search.points[batch], search.target[batch])
+                target, like = search.target[batch], [self._like(search.classes, number) for number in search.target[batch]]
+                prototypes = self.picture.prototypes[like]
+                extra = latent_minima(search.classes, modules, self.picture, search.points[batch], target, prototypes)
             rows = find(search, batch, total, extra)
             answers = answers.joined(Candidates(np.repeat(batch, [len(row) for row in rows]), np.concatenate(rows)))
         return answers
@@ -195,9 +217,9 @@ class FittedCounterfactual:
             by_point[point].append(WhatIf(rows[line], distance[line], plausibility[line], output_there))
         messages = []
         for wanted, is_there, changes in zip(target, target == current, by_point, strict=True):
-            label = classes.labels[wanted]
-            missing = "" if changes else f"No permitted change was found that leads {classes.name} to class {label}."
-            already = f"{classes.name} says class {label} already: nothing needs to change."
+            label = classes.in_words(wanted)
+            missing = "" if changes else f"No permitted change was found that leads {classes.name} to {label}."
+            already = f"{classes.name} says {label} already: nothing needs to change."
             messages.append(already if is_there else missing)
         return Counterfactuals(
             columns=schema.names,
@@ -212,7 +234,7 @@ class FittedCounterfactual:
             cost=picture.cost,
             model=classes.name,
             dataset=picture.dataset,
-            notes=(PLAUSIBILITY_NOTE, *picture.notes_on(np.unique(target))),
+            notes=(PLAUSIBILITY_NOTE, *picture.notes_on(np.unique([self._like(classes, number) for number in target]))),
         )
 
     def _check_models(self) -> None:
@@ -250,6 +272,8 @@ def _margin(torch: Any, classes: Classes, modules: Sequence[Any], x: Any, wanted
     ]
     if len(outputs) == 1:
         above = outputs[0] - classes.threshold
+        if classes.highest is not None:
+            above = torch.minimum(above, classes.highest - outputs[0])
         return torch.where(wanted == 1, above, -above)
     stacked = torch.stack(outputs, dim=1)
     own = stacked.gather(1, wanted[:, None])[:, 0]
@@ -257,9 +281,9 @@ def _margin(torch: Any, classes: Classes, modules: Sequence[Any], x: Any, wanted
 
 
 def latent_minima(
-    classes: Classes, modules: Sequence[Any], picture: ClassPicture, points: Floats, target: Indices
+    classes: Classes, modules: Sequence[Any], picture: ClassPicture, points: Floats, target: Indices, start: Floats
 ) -> Floats:
-    """A minimum of eq. 18 for each point, as raw rows."""
+    """A minimum of eq. 18 for each point, from these codes, as raw rows."""
     torch = importlib.import_module("torch")
     parameters = [weights for weights in modules[0].parameters() if weights.is_floating_point()]
     dtype = parameters[0].dtype if parameters else torch.float32
@@ -268,7 +292,7 @@ def latent_minima(
         return torch.as_tensor(array, dtype=dtype)
 
     scale, decode = picture.scale, _decoder(torch, picture.code, picture.scale, tensor)
-    features, prototypes = tensor(picture.schema.features(points)[0]), tensor(picture.prototypes[target])
+    features, prototypes = tensor(picture.schema.features(points)[0]), tensor(start)
     moved = torch.zeros_like(prototypes, requires_grad=True)
     optimizer = torch.optim.Adam([moved], lr=RATE / scale * 4)
     wanted = torch.as_tensor(np.asarray(target, dtype=np.int64))

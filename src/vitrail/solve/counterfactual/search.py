@@ -1,65 +1,63 @@
 """The search for counterfactuals: public post-processing, many people at once, thousands of rows per call of the model.
 
 1. *Candidates*: the rows of the wanted class nearest to the person, its prototype, points between (and, for differentiable
-   models, minima of eq. 18: ``fitted``), settled onto the rules. Those that the model puts in the wanted class are
-   valid.
-2. *Fallback* for people without any: one column at a time towards the class, then random permitted rows.
-3. *Less change*: numeric changes are taken back as far as the model agrees (a binary search on the amount); then single
-   columns are undone, the one that helps most first, or, where columns are many, the smallest changes together (a binary
-   search on their number).
-4. *Several answers*: the best, then those that are good and far from what was chosen.
+   models, minima of eq. 18: ``fitted``); and *moves*: a single column changed to each of the values that rows of the class
+   have in it, then a second one where the model was nearly won over. All are settled onto the rules; those that the model
+   puts in the wanted class are valid. Who has none gets random permitted rows.
+2. *Refinement* (``refinement``): whatever can be undone is undone, alone and in pairs, and numbers go back towards the
+   person's as far as the model agrees.
+3. *Several answers* differ in the columns that they change. There are fewer answers where there are no more such sets.
 
-Every step keeps a row valid or leaves it as it was, so that the last word on validity is the model's own.
+Every step keeps a row valid or leaves it as it was, so that the last word on validity is the model's own. Answers are
+compared by how much they change: L1 in the encoding, and a price for every change. The nearest rows of the class with their
+changes undone are among them, so that moves and minima can only make answers smaller.
 
 *The pool of a class* are rows that look like it: private rows and draws from the picture, as far as the public model puts
-them there. Answers are sought near these rows, and the mean distance to the nearest twenty of them is what ``plausibility``
-means. Twenty, because a search that likes to be near one private row finds the odd one that noise put where nobody is: on
-Adult (forest, epsilon 0.75) answers near one row were 1.6 from the nearest held-out real row of the class, answers near
-twenty 0.9 to 1.0, both some 1.1 from the person.
+them there. The mean distance to the nearest twenty of them is what ``plausibility`` means: one alone may be the odd one
+that noise put where nobody is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from ..._types import Bools, Floats, Indices
 from ...results.class_picture import ClassPicture
 from ...schema import Schema
-from .classes import Classes, Rules
+from .classes import Classes
+from .permitted import Rules
 
 # Rows drawn, and shown to the model until enough are of the class.
 DRAWN = 30_000
 BATCH = 10_000
 KEPT = 4_000
-# How many rows of the class an answer should be near to.
+# How many rows of the class an answer's plausibility is measured on.
 NEIGHBOURS = 20
 # With fewer rows of the class, draws from the class's own columns are added.
 ENOUGH = 200
 DISTANCE_BATCH = 2_048
 # Rows of the pool that each person starts from.
 NEAREST = 24
-# Valid candidates of each person that are made sparse, at most. Different answers need many of them.
-REFINED = 40
-# Up to so many varied columns single ones are tried one by one.
+# Valid candidates of each person that are refined, at most. Different answers need many of them.
+REFINED = 48
+# Up to so many varied columns moves are tried for everybody, and pairs of changes are undone.
 FEW_COLUMNS = 64
-HALVINGS = 6
 # Fractions of the way from the person to the prototype of the class that are tried.
 TOWARDS = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
-# Columns that the fallback changes at most.
-MOVES = 8
-# Values of a number that the fallback tries.
+# Columns that moves change, at most: for more answers, and for a first one.
+MOVES, MOST_MOVES = 2, 8
+# Rows of each person that moves go on from.
+BEAM = 4
+# Values of a number that moves try: as many quantiles of the class.
 GRID_VALUES = 9
-# By how much a change must lower the cost of an answer to stay, if the model does not need it.
-WORTH = 0.05
+# What a change costs besides its size: a whole range of a number costs 1.
+PER_CHANGE = 0.05
 # Random rows per person in the last resort.
 RANDOM = 2_000
-# Distance of encoded rows below which two answers say the same to a person.
-ALIKE = 0.05
-# Of plausibility against distance, unless told; chosen on people that the documented figures are not about.
-PLAUSIBILITY_WEIGHT = 1.3
 
 
 def squared_distances(rows: Floats, others: Floats) -> Floats:
@@ -87,15 +85,28 @@ class Pool:
             means.append(np.sqrt(np.partition(squared, count - 1, axis=1)[:, :count]).mean(axis=1))
         return np.concatenate(means)
 
+    @cached_property
+    def values(self) -> list[Floats]:
+        """For each column what rows of the class have in it: the distinct values if they are few, else quantiles."""
+        distinct = [np.unique(column) for column in self.raw.T]
+        steps = np.linspace(0, 1, GRID_VALUES)
+        return [
+            values if len(values) <= 5 * GRID_VALUES else np.quantile(column, steps, method="nearest")
+            for values, column in zip(distinct, self.raw.T, strict=True)
+        ]
 
-def pool_of(picture: ClassPicture, classes: Classes, number: int, seed: int) -> Pool:
-    """The pool of a class, by its number: the same for the same picture, model and seed."""
+
+def pool_of(picture: ClassPicture, classes: Classes, number: int, seed: int, like: int) -> Pool:
+    """The pool of a class, by its number: the same for the same picture, model and seed.
+
+    ``like`` is the number of the picture's own class that it resembles: itself, but for a range of outputs.
+    """
     schema, generator = picture.schema, np.random.default_rng([seed, number])
 
     def of_class(raw: Floats) -> Floats:
         return np.asarray(raw[classes.index(classes.outputs(schema, raw)) == number])
 
-    prototype = picture.prototype_features[number]
+    prototype = picture.prototype_features[like]
     raw = of_class(schema.unfeature(prototype[None, :]))
     if picture.rows is not None:
         drawn = picture.rows.raw(DRAWN, int(generator.integers(2**31)))
@@ -103,7 +114,7 @@ def pool_of(picture: ClassPicture, classes: Classes, number: int, seed: int) -> 
             if len(raw) < KEPT:
                 raw = np.concatenate([raw, of_class(drawn[start : start + BATCH])])
     if len(raw) < ENOUGH:
-        raw = np.concatenate([raw, of_class(picture.draw(number, DRAWN // 3, generator))])
+        raw = np.concatenate([raw, of_class(picture.draw(like, DRAWN // 3, generator))])
     return Pool(raw[:KEPT], schema.features(raw[:KEPT])[0], prototype)
 
 
@@ -114,7 +125,7 @@ class Candidates:
     point: Indices
     rows: Floats
 
-    def take(self, which: Bools | Indices) -> Candidates:
+    def take(self, which: Bools | Indices | slice) -> Candidates:
         """A copy of some of them."""
         return Candidates(self.point[which], self.rows[which])
 
@@ -151,6 +162,8 @@ class Search:
 
     def valid(self, tried: Candidates) -> Bools:
         """Mask of the rows that the model puts in the wanted class."""
+        if not len(tried.rows):
+            return np.zeros(0, dtype=np.bool_)
         outputs = self.classes.outputs(self.schema, tried.rows)
         return np.asarray(self.classes.index(outputs) == self.target[tried.point])
 
@@ -167,30 +180,25 @@ class Search:
                 away[own] = pool.distance(features[own])
         return away
 
+    def amounts(self, tried: Candidates) -> Floats:
+        """How much each column changes, (rows, columns): L1 in the encoding."""
+        away = np.abs(self.features(self.points[tried.point]) - self.features(tried.rows))
+        return np.add.reduceat(away, [where.start for where in self.schema.feature_slices.values()], axis=1)
+
+    def changed(self, tried: Candidates) -> Bools:
+        """Which players change, (rows, players)."""
+        return self.rules.by_player(tried.rows != self.points[tried.point]) > 0
+
     def cost(self, tried: Candidates) -> Floats:
-        """What answers are compared by: distance to the person plus weighted distance to the class."""
-        weight = self.plausibility_weight
-        return self.distance(tried) + (weight * self.implausibility(tried) if weight else 0.0)
+        """What answers are compared by: L1 distance to the person, a price for every change, distance to the class."""
+        weight, changes = self.plausibility_weight, self.changed(tried).sum(axis=1)
+        near = weight * self.implausibility(tried) if weight else 0.0
+        return np.asarray(self.amounts(tried).sum(axis=1) + PER_CHANGE * changes + near)
 
-
-def find(search: Search, points: Indices, total: int, extra: Floats | None) -> list[Floats]:
-    """For each of these points up to ``total`` valid rows, the best first.
-
-    Parameters
-    ----------
-    points : array of int
-        Numbers of points that are not in their wanted class yet.
-    extra : array (points, columns), optional
-        One more candidate for each, such as a minimum of eq. 18.
-    """
-    settled = search.settle(_starts(search, points, extra))
-    settled = settled.take((settled.rows != search.points[settled.point]).any(axis=1))
-    valid = settled.take(search.valid(settled))
-    if len(without := np.setdiff1d(points, valid.point)):
-        valid = valid.joined(_fallback(search, without))
-    valid = _cheapest(search, valid, REFINED)
-    refined = _refine(search, valid)
-    return [_chosen(search, refined, valid, int(point), total) for point in points]
+    @cached_property
+    def is_wide(self) -> bool:
+        """Whether so many columns vary that not all of them are tried."""
+        return len(self.rules.leads) > FEW_COLUMNS
 
 
 # --- candidates ----------------------------------------------------------------------------------------------------------
@@ -217,21 +225,91 @@ def _starts(search: Search, points: Indices, extra: Floats | None) -> Candidates
     return starts[0].joined(*starts[1:])
 
 
-def _fallback(search: Search, points: Indices) -> Candidates:
-    """One column at a time to where the model is surest of the wanted class; then random permitted rows."""
-    valid = Candidates(np.empty(0, dtype=np.intp), np.empty((0, search.points.shape[1])))
-    current = Candidates(points, search.points[points])
-    for _ in range(min(MOVES, int(search.rules.vary.sum()))):
+def candidates(search: Search, points: Indices, total: int, extra: Floats | None) -> Candidates:
+    """Valid rows for these points, nobody's own.
+
+    Parameters
+    ----------
+    points : array of int
+        Numbers of points that are not in their wanted class yet.
+    total : int
+        How many answers each shall have.
+    extra : array (points, columns), optional
+        One more candidate for each, such as a minimum of eq. 18.
+    """
+    settled = search.settle(_starts(search, points, extra))
+    valid = settled.take(search.valid(settled))
+    moving = np.setdiff1d(points, valid.point) if search.is_wide else points
+    valid = valid.joined(_moves(search, moving, total, set(valid.point.tolist())))
+    return valid.joined(_random(search, np.setdiff1d(points, valid.point)))
+
+
+def _moves(search: Search, points: Indices, total: int, answered: set[int]) -> Candidates:
+    """Single columns changed, then further ones, from where the model is nearest to the wanted class.
+
+    It goes on for people who have fewer valid sets of columns than answers were asked for, and longer for those who have
+    no answer at all.
+    """
+    found = Candidates(np.empty(0, dtype=np.intp), np.empty((0, search.points.shape[1])))
+    current, sets = Candidates(points, search.points[points]), dict.fromkeys(points.tolist(), 0)
+    for depth in range(min(MOST_MOVES, len(search.rules.leads))):
+        tried = _all_moves(search, current)
+        outputs, wanted = search.classes.outputs(search.schema, tried.rows), search.target[tried.point]
+        valid, changed = search.classes.index(outputs) == wanted, search.changed(tried)
+        size, margin = search.amounts(tried).sum(axis=1), search.classes.margin(outputs, wanted)
+        nearest = first_of_each(tried.point, changed, size, np.flatnonzero(valid))
+        found = found.joined(tried.take(nearest))
+        for point in tried.point[nearest]:
+            sets[point] += 1
+        going = [p for p, n in sets.items() if n < total and (depth + 1 < MOVES or not (n or p in answered))]
+        others = np.flatnonzero(~valid & np.isfinite(margin) & np.isin(tried.point, going))
+        surest = first_of_each(tried.point, changed, -margin, others)
+        current = tried.take(_first_few(tried.point, -margin, surest, BEAM))
         if not len(current.point):
-            return valid
-        current, margin, is_valid = _best_moves(search, current)
-        valid = valid.joined(current.take(is_valid))
-        current = current.take(~is_valid & np.isfinite(margin))
+            break
+    return found
+
+
+def _all_moves(search: Search, current: Candidates) -> Candidates:
+    """Every row with each of its columns changed to each value of the class."""
+    made = [current.take(slice(0, 0))]
+    leads = search.rules.leads
+    if search.is_wide:  # too many to try all of them
+        leads = leads[:: max(1, len(leads) // (4 * FEW_COLUMNS))]
+    for number, pool in search.pools.items():
+        own = current.take(search.target[current.point] == number)
+        for column in leads if len(own.point) else ():
+            values = pool.values[column] if len(pool.raw) else search.rules.choices(int(column), GRID_VALUES)
+            moved = own.take(np.repeat(np.arange(len(own.point)), len(values)))
+            moved.rows[:, column] = np.tile(values, len(own.point))
+            made.append(moved)
+    settled = search.settle(made[0].joined(*made[1:]))
+    return settled.take((settled.rows != search.points[settled.point]).any(axis=1))
+
+
+def first_of_each(point: Indices, changed: Bools, order: Floats, among: Indices | None = None) -> Indices:
+    """Of these rows (all, if not told) the first by ``order`` for every point and set of changed players."""
+    among = np.arange(len(point)) if among is None else among
+    among = among[np.argsort(order[among], kind="stable")]
+    sets = np.concatenate([point[among, None], np.packbits(changed[among], axis=1)], axis=1)
+    return np.asarray(among[np.unique(sets, axis=0, return_index=True)[1]])
+
+
+def _first_few(point: Indices, order: Floats, among: Indices, most: int) -> Indices:
+    """Of these rows the first by ``order``, at most so many for every point."""
+    among = among[np.lexsort((order[among], point[among]))]
+    starts = np.searchsorted(point[among], point[among], side="left")
+    return np.asarray(among[np.arange(len(among)) - starts < most])
+
+
+def _random(search: Search, points: Indices) -> Candidates:
+    """Random permitted rows, half of them with some columns of the class."""
+    valid = Candidates(np.empty(0, dtype=np.intp), np.empty((0, search.points.shape[1])))
     generator = np.random.default_rng([search.seed, 1])
-    for point in np.setdiff1d(points, valid.point):
+    for point in points:
         own, pool = search.points[point], search.pools[int(search.target[point])]
         drawn = _random_rows(search.rules, own, generator)
-        if len(pool.raw):  # half of them with some columns of the class
+        if len(pool.raw):
             taken = pool.raw[generator.integers(len(pool.raw), size=RANDOM // 2)]
             mixed = generator.random(taken.shape) < generator.random((len(taken), 1))
             drawn[: len(taken)] = np.where(mixed, taken, own)
@@ -248,143 +326,7 @@ def _random_rows(rules: Rules, own: Floats, generator: np.random.Generator) -> F
     return np.where(generator.random(drawn.shape) < generator.random((RANDOM, 1)), drawn, own)
 
 
-def _best_moves(search: Search, current: Candidates) -> tuple[Candidates, Floats, Bools]:
-    """The best change of one column for each row: the nearest valid one, else the one with the largest margin."""
-    best, lines = current.rows.copy(), np.arange(len(current.rows))
-    margins, nearest = np.full(len(best), -np.inf), np.full(len(best), np.inf)
-    columns = np.flatnonzero(search.rules.vary)
-    if len(columns) > 4 * FEW_COLUMNS:  # too many to try all of them
-        columns = columns[:: max(1, len(columns) // (4 * FEW_COLUMNS))]
-    for column in columns:
-        values = search.rules.choices(int(column), GRID_VALUES)
-        tried, shape = current.take(np.repeat(lines, len(values))), (len(best), len(values))
-        tried.rows[:, column] = np.tile(values, len(best))
-        tried = search.settle(tried)
-        outputs, wanted = search.classes.outputs(search.schema, tried.rows), search.target[tried.point]
-        margin = search.classes.margin(outputs, wanted).reshape(shape)
-        valid = search.classes.index(outputs) == wanted
-        away = np.where(valid, search.distance(tried), np.inf).reshape(shape)
-        closest, surest = away.argmin(axis=1), margin.argmax(axis=1)
-        by_distance = away[lines, closest] < nearest
-        by_margin = ~np.isfinite(nearest) & ~by_distance & (margin[lines, surest] > margins)
-        pick, better = np.where(by_distance, closest, surest), by_distance | by_margin
-        best[better] = tried.rows.reshape(*shape, -1)[lines, pick][better]
-        margins[better] = margin[lines, pick][better]
-        nearest[by_distance] = away[lines, closest][by_distance]
-    return Candidates(current.point, best), margins, np.isfinite(nearest)
-
-
-# --- fewer and smaller changes -------------------------------------------------------------------------------------------
-
-
-def _refine(search: Search, valid: Candidates) -> Candidates:
-    """The same candidates with fewer and smaller changes, all of them still valid."""
-    if not len(valid.rows):
-        return valid
-    rules = search.rules
-    numeric = np.flatnonzero(rules.vary & [levels is None for levels in rules.levels])
-    back = _halve_back(search, valid, numeric)
-    if int(rules.vary.sum()) > FEW_COLUMNS:
-        return _undo_smallest(search, back)
-    undone = _undo_one_by_one(search, back)
-    smaller = undone
-    for column in numeric:
-        smaller = _halve_back(search, smaller, np.array([column]))
-    better = search.cost(smaller) <= search.cost(undone)
-    best = np.where(better[:, None], smaller.rows, undone.rows)
-    return _undo_one_by_one(search, Candidates(valid.point, best))
-
-
-def _undo_smallest(search: Search, start: Candidates) -> Candidates:
-    """Undo as many of the smallest changes as the model lets go, by a binary search on their number."""
-    own, rows, n_columns = search.points[start.point], start.rows, start.rows.shape[1]
-    size = np.abs(rows - own) / np.maximum(search.rules.high - search.rules.low, 1e-300)
-    rank = np.argsort(np.argsort(size, axis=1), axis=1)
-    low, high = np.zeros(len(rows)), np.full(len(rows), float(n_columns))
-    best = rows.copy()
-    for _ in range(int(np.ceil(np.log2(n_columns + 1)))):
-        middle = np.floor((low + high + 1) / 2)
-        tried = Candidates(start.point, np.where(rank < middle[:, None], own, rows))
-        valid = search.valid(tried)
-        best[valid] = tried.rows[valid]
-        low, high = np.where(valid, middle, low), np.where(valid, high, middle - 1)
-    return Candidates(start.point, best)
-
-
-def _halve_back(search: Search, start: Candidates, columns: Indices) -> Candidates:
-    """Take numeric changes back as far as the model lets go, by a binary search on the amount."""
-    best, own = start.rows.copy(), search.points[start.point]
-    moved = np.flatnonzero((best[:, columns] != own[:, columns]).any(axis=1))
-    own = own[moved]
-    low, high = np.zeros(len(moved)), np.ones(len(moved))
-    for _ in range(HALVINGS if len(moved) else 0):
-        middle, tried = (low + high) / 2, start.take(moved)
-        tried.rows[:, columns] = own[:, columns] + middle[:, None] * (tried.rows[:, columns] - own[:, columns])
-        tried = search.settle(tried)
-        valid = search.valid(tried)
-        better = valid & (np.abs(tried.rows - own) <= np.abs(best[moved] - own)).all(axis=1)
-        best[moved[better]] = tried.rows[better]
-        low, high = np.where(valid, low, middle), np.where(valid, middle, high)
-    return Candidates(start.point, best)
-
-
-def _undo_one_by_one(search: Search, start: Candidates) -> Candidates:
-    """Undo single columns, the one that helps most first, as long as the model agrees and the answer gets no worse by it."""
-    best, own = start.rows.copy(), search.points[start.point]
-    costs, active = search.cost(start), np.arange(len(best))
-    while len(active):
-        which, column = np.nonzero(best[active] != own[active])
-        line = active[which]
-        tried = Candidates(start.point[line], best[line])
-        tried.rows[np.arange(len(line)), column] = own[line, column]
-        valid = search.valid(tried)
-        tried, line = tried.take(valid), line[valid]
-        cost = search.cost(tried)
-        order = np.lexsort((cost, line))
-        first = order[np.unique(line[order], return_index=True)[1]]
-        first = first[cost[first] < costs[line[first]] + WORTH]
-        active = line[first]
-        best[active], costs[active] = tried.rows[first], cost[first]
-    return Candidates(start.point, best)
-
-
-# --- choosing ------------------------------------------------------------------------------------------------------------
-
-
-def _cheapest(search: Search, valid: Candidates, most: int) -> Candidates:
-    """The candidates of least cost, at most so many for each point."""
-    order = np.lexsort((search.cost(valid), valid.point))
-    point = valid.point[order]
-    starts = np.searchsorted(point, point, side="left")
-    return valid.take(order[np.arange(len(order)) - starts < most])
-
-
-def _chosen(search: Search, refined: Candidates, unrefined: Candidates, point: int, total: int) -> Floats:
-    """The best answer, then each time the one whose distance from those chosen exceeds its cost most; all different.
-
-    Where refining made too many of them nearly one and the same, candidates stand in as they were before; answers that are
-    alike come last.
-    """
-    rows = np.unique(refined.rows[refined.point == point], axis=0)
-    if _count_unlike(search.features(rows), total) < total:
-        rows = np.unique(np.concatenate([rows, unrefined.rows[unrefined.point == point]]), axis=0)
-    rows = rows[(rows != search.points[point]).any(axis=1)]
-    if not len(rows):
-        return np.asarray(rows)
-    cost = search.cost(Candidates(np.full(len(rows), point), rows))
-    features, picked = search.features(rows), [int(cost.argmin())]
-    while len(picked) < min(total, len(rows)):
-        apart = np.sqrt(squared_distances(features, features[picked]).min(axis=1))
-        worth = apart - cost - np.where(apart < ALIKE, 1e6, 0.0)
-        worth[picked] = -np.inf
-        picked.append(int(worth.argmax()))
-    return np.asarray(rows[picked])
-
-
-def _count_unlike(features: Floats, enough: int) -> int:
-    """How many rows there are that are not alike, counted up to ``enough``."""
-    kept = features[:1]
-    for row in features[1:]:
-        if len(kept) < enough and squared_distances(row[None], kept).min() >= ALIKE**2:
-            kept = np.concatenate([kept, row[None]])
-    return len(kept)
+def nearest_few(search: Search, valid: Candidates, most: int) -> Candidates:
+    """The candidates nearest to the person, at most so many for each point."""
+    order = search.amounts(valid).sum(axis=1)
+    return valid.take(_first_few(valid.point, order, np.arange(len(order)), most))
