@@ -30,8 +30,10 @@ BOOSTING, FOREST, NETWORK = "boosting", "forest", "network"
 MODELS = (BOOSTING, FOREST, NETWORK)
 PEOPLE = 500
 MOST_BACKGROUND = 65_536
-LEAST_ORDERS = 131_072
+LEAST_ORDERS = 65_536
 """Orders (each with its reverse) per person behind a truth that is not exact."""
+AGAIN = 20
+"""People whose truth is found twice, to see its error."""
 SMALL = "adult-n1000"
 Judged = TreeSum | Network
 
@@ -217,19 +219,18 @@ def judged(case: Case, kind: str, estimator: object) -> Judged:
 
 @dataclass(frozen=True)
 class Truth:
-    """Shapley values of people (people, columns), two independent halves of their orders, and a boosted margin's values."""
+    """Shapley values of people (people, columns), some of them again by other orders, and those of a boosted margin."""
 
-    halves: np.ndarray
+    values: np.ndarray
+    again: np.ndarray
     margin: np.ndarray | None
 
     @property
-    def values(self) -> np.ndarray:
-        return self.halves.mean(axis=0)
-
-    @property
     def monte_carlo(self) -> float:
-        """Estimated mean of 1 - cosine between these values and their limit: a quarter of that between the halves."""
-        return float(np.mean(1 - cosines(*self.halves)) / 4)
+        """Estimated mean of 1 - cosine between these values and their limit: half of that between two such runs."""
+        if not len(self.again):
+            return 0.0
+        return float(np.mean(1 - cosines(self.values[: len(self.again)], self.again)) / 2)
 
 
 @dataclass(frozen=True)
@@ -280,19 +281,18 @@ def _truth(bench: Bench, name: str, kind: str) -> Truth:
 
     def make() -> dict[str, np.ndarray]:
         start = time.perf_counter()
-        if isinstance(model, TreeSum) and not model.logistic:
-            halves = np.repeat(model.values(people, case.background)[None], 2, axis=0)
-            found = {"halves": halves}
-        else:
-            orders = -(-LEAST_ORDERS // (2 * len(case.background)))
-            found = {"halves": np.array([model.values(people, case.background, orders, seed) for seed in range(2)])}
+        orders = -(-LEAST_ORDERS // len(case.background))
+        values = model.values(people, case.background, orders)
+        found = {"values": values, "again": values[:0]}
+        if not isinstance(model, TreeSum) or model.logistic:
+            found["again"] = model.values(people[:AGAIN], case.background, orders, seed=1)
         if isinstance(model, TreeSum) and model.logistic:
             found["margin"] = model.margin().values(people, case.background)
         print(f"   truth of {name}, {kind}: {time.perf_counter() - start:.0f} s", flush=True)
         return found
 
     stored = bench.cache.arrays(f"reasons-truth-{name}-{kind}-{len(people)}", make)
-    return Truth(stored["halves"], stored.get("margin"))
+    return Truth(stored["values"], stored["again"], stored.get("margin"))
 
 
 def cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
