@@ -84,8 +84,8 @@ HOW = (
     "Shapley values of the probability, one player per column, of held-out people, on {stored} rows of a release "
     "as background; truth: all private rows (at most 65 536, drawn once) as background, exact for the forest, for "
     "boosting and network at least 65 536 orders and their reverses per person, whose own error (1 - cosine, of 20 "
-    "people by another run) is in rows as monte_carlo; cosine: mean over people and releases, the least of three models; top: "
-    "the share of people whose largest column is the same; margin: boosting's log-odds, exact on both sides; "
+    "people by another run) is in rows as monte_carlo; cosine: mean over people and releases, the least of three "
+    "models; top: the share of people whose largest column is the same; margin: boosting's log-odds, exact on both sides; "
     "'real rows': as many other real rows as background (drawn with replacement where there are no more), which "
     "is what sampling alone costs"
 )
