@@ -6,9 +6,10 @@
     python benchmarks/reasons.py --data FOLDER --resume         # keep parts that an earlier run finished
 
 A part releases rows of a dataset at its epsilons, takes each release as background for three models and compares the
-values of held-out people with the truth (reasons_setup.py, compiled in reasons_truth.py). Parts ``pane_*`` do the same with
-the rows of whole panes; ``mbi`` holds rows against those of another library at the same price (reasons_peers.py). Rows
-are released anew by every run; models and truths stay in ``--cache``.
+values of held-out people with the truth (reasons_setup.py, compiled in reasons_truth.py). Parts ``pane_*`` do the same
+with the rows of whole panes; ``mbi`` holds rows against those of another library at the same price (reasons_peers.py),
+``*_vs_rows`` hold our curves and rankings against ordinary tools on such rows (reasons_tools.py). Rows are released
+anew by every run; models and truths stay in ``--cache``.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from collections.abc import Sequence
 import numpy as np
 
 import reasons_peers
+import reasons_tools
 import vitrail as vt
 from datasets import data_folder
 from reasons_setup import BOOSTING, DELTA, MODELS, SMALL, Bench, agreement, bench_of
@@ -166,6 +168,8 @@ def figures() -> dict[str, Figure[Bench]]:
             found[f"{prefix}{part}"] = Figure(lambda bench, m=measure, n=name, e=epsilons: m(bench, n, e), keys)
     found["gap"] = Figure(gap, ("gap_max",))
     found["mbi"] = Figure(reasons_peers.rows_vs_mbi, ("rows_vs_mbi_cosine", "rows_vs_mbi_tvd"), needs="mbi")
+    for key in ("pdp_vs_rows", "ale_vs_rows", "importance_vs_rows"):
+        found[key] = Figure(getattr(reasons_tools, key), (key,), needs="mbi")
     return found
 
 
