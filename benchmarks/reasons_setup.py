@@ -308,7 +308,7 @@ def agreement(found: np.ndarray, truth: np.ndarray) -> tuple[float, float]:
 
 
 def judge(
-    rows: np.ndarray, dataset: str, model: str = BOOSTING, *, people: int = 100, bench: Bench | None = None
+    rows: np.ndarray, dataset: str, model: str = BOOSTING, *, people: int = 40, bench: Bench | None = None
 ) -> tuple[float, float]:
     """Mean cosine and share of equal largest columns with these raw rows as background; for use while developing."""
     bench = bench or bench_of(datasets.data_folder(), Path(os.environ.get("VITRAIL_REASONS_CACHE", tempfile.gettempdir())))
