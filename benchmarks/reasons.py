@@ -189,8 +189,13 @@ BENCHMARK = Benchmark[Bench](
 
 
 def main() -> None:
-    options = options_of(BENCHMARK, __doc__).parse_args()
-    run(BENCHMARK, options, lambda given: bench_of(data_folder(given.data), given.cache, given.quick))
+    parser = options_of(BENCHMARK, __doc__)
+    parser.add_argument("--people", type=int, default=100, help="how many of the 500 held-out people are explained")
+    run(
+        BENCHMARK,
+        parser.parse_args(),
+        lambda given: bench_of(data_folder(given.data), given.cache, given.people, given.quick),
+    )
 
 
 if __name__ == "__main__":

@@ -60,13 +60,16 @@ class Case:
             return self.rows
         return self.rows[np.random.default_rng(1).choice(len(self.rows), MOST_BACKGROUND, replace=False)]
 
+    @cached_property
+    def _frame(self) -> pd.DataFrame:
+        return self.schema.pandas(self.rows).assign(**{"the target": self.target})
+
     def private_data(self, epsilon: float) -> vt.PrivateData:
         """The private rows and their target in a vault with a ledger of its own."""
-        frame = self.schema.pandas(self.rows).assign(**{"the target": self.target})
         target = vt.Numeric(0, float(self.target.max()), integer=True)
         return vt.PrivateData(
-            frame, vt.Schema({**self.schema, "the target": target}), name=self.name, target="the target",
-            n_rows_public=len(self.rows), budget=vt.Budget(epsilon, DELTA),
+            self._frame, vt.Schema({**self.schema, "the target": target}), name=self.name, target="the target",
+            n_rows_public=len(self.rows), budget=vt.Budget(epsilon, DELTA), ledger="memory",
         )  # fmt: skip
 
 
@@ -281,7 +284,7 @@ def _truth(bench: Bench, name: str, kind: str) -> Truth:
 
     def make() -> dict[str, np.ndarray]:
         start = time.perf_counter()
-        orders = -(-LEAST_ORDERS // len(case.background))
+        orders = -(-(LEAST_ORDERS // 16 if bench.quick else LEAST_ORDERS) // len(case.background))
         values = model.values(people, case.background, orders)
         found = {"values": values, "again": values[:0]}
         if not isinstance(model, TreeSum) or model.logistic:
@@ -316,6 +319,6 @@ def judge(
     return agreement(bench.judged(dataset, model).values(bench.people(dataset)[:people], rows), truth)
 
 
-def bench_of(folder: Path, cache_folder: Path, quick: bool = False) -> Bench:
+def bench_of(folder: Path, cache_folder: Path, people: int = 100, quick: bool = False) -> Bench:
     cache_folder.mkdir(parents=True, exist_ok=True)
-    return Bench(folder, Cache(cache_folder), n_people=10 if quick else 100, quick=quick)
+    return Bench(folder, Cache(cache_folder), n_people=10 if quick else people, quick=quick)
