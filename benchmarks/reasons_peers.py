@@ -27,7 +27,7 @@ GROUPS = 10
 
 
 def binned(case: Case) -> synthetic.Binned:
-    return synthetic.Binned(case.schema, synthetic.spiked_edges(case.schema, case.rows))
+    return synthetic.Binned.around(case.schema, case.rows)
 
 
 def independent_rows(case: Case, epsilon: float, count: int, seed: int) -> np.ndarray:
