@@ -9,6 +9,7 @@ truths are kept in the cache: delete ``reasons-*`` there after a change to them.
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 import time
@@ -32,6 +33,8 @@ PEOPLE = 500
 MOST_BACKGROUND = 65_536
 LEAST_ORDERS = 65_536
 """Orders (each with its reverse) per person behind a truth that is not exact."""
+MOST_ERROR = 1e-4
+"""Of a truth, as 1 - cosine: with more, more orders are taken."""
 AGAIN = 20
 """People whose truth is found twice, to see its error."""
 SMALL = "adult-n1000"
@@ -285,10 +288,15 @@ def _truth(bench: Bench, name: str, kind: str) -> Truth:
     def make() -> dict[str, np.ndarray]:
         start = time.perf_counter()
         orders = -(-(LEAST_ORDERS // 16 if bench.quick else LEAST_ORDERS) // len(case.background))
-        values = model.values(people, case.background, orders)
-        found = {"values": values, "again": values[:0]}
-        if not isinstance(model, TreeSum) or model.logistic:
-            found["again"] = model.values(people[:AGAIN], case.background, orders, seed=1)
+        if isinstance(model, TreeSum) and not model.logistic:
+            values = model.values(people, case.background)
+            found = {"values": values, "again": values[:0]}
+        else:
+            twice = [model.values(people[:AGAIN], case.background, orders, seed) for seed in range(2)]
+            error = Truth(*twice, margin=None).monte_carlo
+            orders *= 1 if bench.quick else max(1, math.ceil(error / MOST_ERROR))
+            found = {"values": model.values(people, case.background, orders, seed=2)}
+            found["again"] = model.values(people[:AGAIN], case.background, orders, seed=3)
         if isinstance(model, TreeSum) and model.logistic:
             found["margin"] = model.margin().values(people, case.background)
         print(f"   truth of {name}, {kind}: {time.perf_counter() - start:.0f} s", flush=True)
