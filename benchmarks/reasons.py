@@ -23,17 +23,11 @@ import reasons_peers
 import reasons_tools
 import vitrail as vt
 from datasets import data_folder
-from reasons_setup import BOOSTING, DELTA, MODELS, SMALL, Bench, agreement, bench_of
+from reasons_setup import BOOSTING, DELTA, MODELS, SMALL, STORED, Bench, agreement, background_of, bench_of
 from reasons_truth import TreeSum
 from running import Benchmark, Figure, Part, Row, options_of, run
 
-STORED = 4096
 RELEASES = 5
-
-
-def background_of(rows: vt.PrivateRows) -> np.ndarray:
-    """The rows of a release that explanations stand on."""
-    return rows.raw(STORED, seed=0)
 
 
 def released(bench: Bench, name: str, epsilon: float) -> vt.PrivateRows:

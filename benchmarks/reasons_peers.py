@@ -15,11 +15,10 @@ import numpy as np
 import vitrail as vt
 from local_setup import DELTA
 from peers import synthetic
-from reasons_setup import MODELS, Bench, Case, agreement
+from reasons_setup import MODELS, STORED, Bench, Case, agreement, background_of
 from running import Part, Row
 from vitrail.accounting import mu_of
 
-STORED = 4096
 RELEASES = 3
 DATASETS = ("adult", "bike", "diabetes")
 EPSILONS = (1.0, 0.1)
@@ -104,7 +103,7 @@ def rows_vs_mbi(bench: Bench) -> Part:
             vt.private_rows(case.private_data(epsilon), epsilon=epsilon, columns=list(case.schema)) for _ in range(draws)
         ]
         theirs = [mbi_rows(bench, name, epsilon, seed) for seed in range(draws)]
-        mine = mean_cosines(bench, name, [found.raw(STORED, seed=0) for found in ours])
+        mine = mean_cosines(bench, name, [background_of(found) for found in ours])
         other = mean_cosines(bench, name, [few for few, _ in theirs])
         alone = mean_cosines(bench, name, [independent_rows(case, epsilon, STORED, seed) for seed in range(draws)])
         distance = float(np.mean([table_distance(case, found.raw(len(case.rows), seed=1)) for found in ours]))

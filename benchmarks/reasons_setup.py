@@ -37,6 +37,7 @@ MOST_ERROR = 1e-4
 """Of a truth, as 1 - cosine: with more, more orders are taken."""
 AGAIN = 20
 """People whose truth is found twice, to see its error."""
+STORED = 4096
 SMALL = "adult-n1000"
 Judged = TreeSum | Network
 
@@ -304,6 +305,11 @@ def _truth(bench: Bench, name: str, kind: str) -> Truth:
 
     stored = bench.cache.arrays(f"reasons-truth-{name}-{kind}-{len(people)}", make)
     return Truth(stored["values"], stored["again"], stored.get("margin"))
+
+
+def background_of(rows: vt.PrivateRows) -> np.ndarray:
+    """The rows of a release that explanations stand on."""
+    return rows.raw(STORED, seed=0)
 
 
 def cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
