@@ -164,10 +164,10 @@ def peer_curves(case: Case, raw: np.ndarray) -> dict[str, dict[str, np.ndarray]]
 
 def synthetic(bench: Bench) -> Part:
     """Adult rows from mbi's MST at total epsilon 1, then everything for free, against ours at the same epsilon."""
-    from peers.synthetic import Binned, equal_edges, synthesize
+    from peers.synthetic import Binned, synthesize
 
     case = bench.case("adult")
-    binned = Binned(case.schema, equal_edges(case.schema))
+    binned = Binned.around(case.schema, case.raw)
     # Replacing a row changes a table of counts by sqrt(2) in L2 where adding one changes it by 1.
     mu = mu_of(1.0, DELTA) / np.sqrt(2)
     errors: dict[tuple[str, str], list[float]] = {}
