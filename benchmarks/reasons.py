@@ -19,7 +19,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+import reasons_bands
+import reasons_counterfactual
 import reasons_peers
+import reasons_speed
 import reasons_tools
 import vitrail as vt
 from datasets import data_folder
@@ -161,10 +164,40 @@ def figures() -> dict[str, Figure[Bench]]:
             keys = tuple(key for epsilon in epsilons for key in headline_keys(name, epsilon, prefix))
             found[f"{prefix}{part}"] = Figure(lambda bench, m=measure, n=name, e=epsilons: m(bench, n, e), keys)
     found["gap"] = Figure(gap, ("gap_max",))
+    found["bands"] = Figure(reasons_bands.bands, ("band_overall", "band_worst"))
+    found["speed"] = Figure(speed, ("shapley_per_second", "shap_permutation_speedup"), needs="shap")
+    found["million"] = Figure(million, ("rows_seconds_million",))
+    found["counterfactuals"] = Figure(
+        lambda bench: reasons_counterfactual.counterfactuals(bench.folder),
+        ("redundant_changes", "cf_validity", "implausible_links", "distance_vs_nearest_row", "changed_columns_vs_dice"),
+    )
     found["mbi"] = Figure(reasons_peers.rows_vs_mbi, ("rows_vs_mbi_cosine", "rows_vs_mbi_tvd"), needs="mbi")
     for key in ("pdp_vs_rows", "ale_vs_rows", "importance_vs_rows"):
         found[key] = Figure(getattr(reasons_tools, key), (key,), needs="mbi")
     return found
+
+
+def speed(bench: Bench) -> Part:
+    """People a second, and shap's permutations at equal error."""
+    return reasons_speed.shapley_speed(bench.folder, quick=bench.quick)
+
+
+def million(bench: Bench) -> Part:
+    """A pane of rows alone, of 1 000 000 rows and 20 columns."""
+    count, rng = 10_000 if bench.quick else 1_000_000, np.random.default_rng(0)
+    numbers = {f"number {i}": rng.normal(50, 15, count).clip(0, 100) for i in range(10)}
+    levels = {f"level {i}": rng.integers(0, 8, count) for i in range(10)}
+    kinds: dict[str, vt.Numeric | vt.Categorical] = {name: vt.Numeric(0, 100) for name in numbers}
+    schema = vt.Schema(kinds | {name: vt.Categorical(range(8)) for name in levels})
+    budget = vt.Budget(1, DELTA)
+    data = vt.PrivateData(numbers | levels, schema, name="many", n_rows_public=count, budget=budget, ledger="memory")
+    model = vt.Model(lambda features: features[:, 0], range=(0, 1), name="first")
+    start, wall = time.process_time(), time.perf_counter()
+    vt.release(data, model, epsilon=1.0, parts=["rows"], key="first")
+    seconds, waited = time.process_time() - start, time.perf_counter() - wall
+    row: Row = {"rows": count, "columns": 20, "cpu_seconds": seconds, "wall_seconds": waited}
+    how = "processor seconds of vt.release(parts=['rows']), one BLAS thread, ten real and ten categorical columns, in memory"
+    return Part({"rows_seconds_million": seconds}, [row], how)
 
 
 def headline_keys(name: str, epsilon: float, prefix: str) -> list[str]:

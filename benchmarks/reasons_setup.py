@@ -309,7 +309,7 @@ def _truth(bench: Bench, name: str, kind: str) -> Truth:
 
 def background_of(rows: vt.PrivateRows) -> np.ndarray:
     """The rows of a release that explanations stand on."""
-    return rows.raw(STORED, seed=0)
+    return np.asarray(rows.sampled)
 
 
 def cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:

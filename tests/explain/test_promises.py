@@ -13,6 +13,7 @@ import pytest
 import vitrail as vt
 from vitrail.accounting import Basis
 from vitrail.errors import InvalidInput
+from vitrail.pane.pane_recipe import PARTS
 
 ROWS = 3000
 SCHEMA = vt.Schema(
@@ -174,7 +175,7 @@ def test_an_explanation_that_starts_from_earlier_ones_covers_those(enhanced: boo
 def test_every_part_of_a_pane_covers_the_rows_that_its_curves_are_drawn_with() -> None:
     data = private()
     last = last_of(data)
-    made = vt.release(data, model(), epsilon=1.0)
+    made = vt.release(data, model(), epsilon=1.0, parts=PARTS)
     check(data, made.guarantee, seqs_since(data, last))
     for pane in (made, vt.Pane.from_bytes(made.to_bytes(), model())):
         rows, report = pane.private_rows, pane.report
