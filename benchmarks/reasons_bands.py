@@ -53,8 +53,8 @@ def bands(bench: Bench) -> Part:
         "band_worst": min(row["worst"] for row in rows if row["pairs"] >= LEAST_PAIRS or bench.quick),
     }
     how = (
-        f"share of (release, person) pairs in which a band of the boosted model's reasons holds the value on all real rows, by "
-        f"column; {RELEASES} releases of rows alone, {PEOPLE} people, the background 1 024 stored rows; overall: mean over "
+        f"share of (release, person) pairs in which a band of the boosted model's reasons holds the value on all real rows, "
+        f"by column; {RELEASES} releases of rows alone, {PEOPLE} people, the background 1 024 stored rows; overall: mean over "
         f"columns, the least over data and epsilon; worst: the worst column of all; width: half-width over 1.96 root mean "
         f"squared errors, median over columns; looked at while choosing: {', '.join(TUNED_ON)}"
     )
