@@ -54,7 +54,7 @@ def bands(bench: Bench) -> Part:
     }
     how = (
         f"share of (release, person) pairs in which a band of the boosted model's reasons holds the value on all real rows, "
-        f"by column; {RELEASES} releases of rows alone, {PEOPLE} people, 1 024 stored rows as background; overall: mean over "
+        f"by column; {RELEASES} releases of rows alone, {PEOPLE} people, 1 024 rows as background; overall: mean over "
         f"columns, the least over data and epsilon; worst: the worst column of all; width: half-width over 1.96 root mean "
         f"squared errors, median over columns; looked at while choosing: {', '.join(TUNED_ON)}"
     )
