@@ -14,7 +14,7 @@ from vitrail.errors import InvalidInput
 from vitrail.explain import recipe
 from vitrail.explain.marginals import MarginalsExplainer
 from vitrail.explain.recipe import Ask, Conversation
-from vitrail.vault.questions import bounded_sum
+from vitrail.vault.questions import cell_counts
 
 pytestmark = pytest.mark.usefixtures("known_to_be_row_wise")
 MU, DRAWS, FEW = 2.0, 1000, 6
@@ -53,8 +53,8 @@ def test_a_person_is_told_as_well_as_was_paid_for():
 
 @pytest.mark.usefixtures("planted_noise")
 def test_too_little_noise_in_a_conversation_is_caught(monkeypatch):
-    real = bounded_sum.sigma_for
-    monkeypatch.setattr(bounded_sum, "sigma_for", lambda sensitivity, mu: real(sensitivity / 2, mu))
+    real = cell_counts.sigma_for
+    monkeypatch.setattr(cell_counts, "sigma_for", lambda sensitivity, mu: real(sensitivity / 2, mu))
     found = audited(vt.MarginalsExplainer(data(), bins=4), mu=None, epsilon=vt.Guarantee.of_mu(MU, 1e-6).epsilon)
     assert found.claimed_mu == pytest.approx(MU, rel=1e-6)
     assert found.refuted, str(found)

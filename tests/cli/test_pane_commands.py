@@ -57,13 +57,13 @@ def test_show_needs_the_file_alone(run):
         Path(name).unlink()
     shown = run("show", "people.pane")
     assert shown.code == 0, shown.err
-    for said in ("epsilon = 4", "private rows", "global report", "synopsis of 3 columns", "--model embedded"):
+    for said in ("epsilon = 4", "private rows", "global report", "--model embedded"):
         assert said in shown.out
     assert re.search(r"partial dependence of 3 columns ± \S+ \(95 %\)", shown.out)
     assert re.search(r"accumulated effects of 3 columns ± \S+ \(not calibrated\)", shown.out)
     assert re.search(r"importance of 3 columns ± \S+ \(not calibrated\)", shown.out)
     facts = json.loads(run("show", "people.pane", "--json").out)
-    assert facts["parts"] == ["rows", "local", "pdp", "ale", "importance", "counterfactual"]
+    assert facts["parts"] == ["rows", "pdp", "ale", "importance", "counterfactual"]
     assert facts["guarantee"]["epsilon"] == pytest.approx(4, rel=1e-6)
 
 
@@ -83,11 +83,12 @@ def test_a_person_is_explained_on_the_screen_as_a_page_and_as_json(run):
     assert json.loads(Path("p.json").read_text())["counterfactuals"]["total_CFs"] == 1
 
 
-def test_without_a_model_there_are_contributions_and_curves(run):
+def test_without_a_model_there_are_curves_and_it_is_said_that_reasons_need_one(run):
     Path("model.onnx").unlink()
     told = json.loads(run("explain", "people.pane", "person.json", "--json", "--no-bands").out)
     assert told["counterfactuals"] is None
-    assert told["explanation"]["method"] == "synopsis"
+    assert told["explanation"] is None
+    assert any("Reasons need the model" in note for note in told["notes"])
     assert len(told["standings"]) == 3
 
 

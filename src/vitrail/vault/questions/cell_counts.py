@@ -25,9 +25,12 @@ from ...errors import InvalidInput
 from ..public_facts import PublicFacts
 from ..rows.block import Arrays, Block
 from ..rows.row_function import RowFunction, RowPass
+from ..sums.grid import power_of_two_below
 from .question import RowQuestion, SumPlan, sigma_for
 
 MOST_CELLS = 10**7
+CELLS_PER_SIGMA = 16
+"""The grid of the noise is at least so much finer than the noise, so that rounding it adds nearly nothing."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +88,8 @@ class CellCounts(RowQuestion):
     def plan(self, mu: float, facts: PublicFacts) -> CellCountsPlan:
         """Fix sigma."""
         sensitivity = root_up((2 if facts.neighbours == "replace-one" else 1) * len(self.sizes))
-        return CellCountsPlan(self, self.size, sensitivity, sigma_for(sensitivity, mu), 1.0)
+        sigma = sigma_for(sensitivity, mu)
+        return CellCountsPlan(self, self.size, sensitivity, sigma, min(1.0, power_of_two_below(sigma / CELLS_PER_SIGMA)))
 
 
 @dataclass(frozen=True)
@@ -104,7 +108,8 @@ class CellCountsPlan(SumPlan[CellCounts]):
                 numbers = np.floor(cells[counted]).astype(np.int64) + starts
             return np.bincount(numbers.ravel(), minlength=self.width)
 
-        return rows.total(self.question.row_function(), reduce, (self.width,), block_rows=block_rows, label="counting")
+        total = rows.total(self.question.row_function(), reduce, (self.width,), block_rows=block_rows, label="counting")
+        return total * round(1 / self.step)
 
 
 def root_up(square: int) -> float:
