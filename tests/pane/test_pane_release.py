@@ -142,6 +142,17 @@ def test_what_is_noise_alone_is_left_out_and_leaves_its_share():
     assert "rows" in PaneExplainer(few, model, parts=["rows", "local"]).shares(0.5)  # what the owner names is released
 
 
+def test_rows_get_more_where_rows_are_few_and_the_price_is_low():
+    model = vt.Model(TREE, output="yes")
+    shares = {mu: PaneExplainer(opened(), model).shares(mu) for mu in (0.03, 0.1, 0.25, 1.0)}
+    assert [sum(found.values()) for found in shares.values()] == pytest.approx([1] * 4)
+    rows = [found["rows"] for found in shares.values()]
+    assert rows == pytest.approx([0.85, 0.85, (1000 / (N_ROWS * 0.25)) ** 2, WEIGHTS["rows"] / 18.75])
+    for found in shares.values():  # the others share the rest by their weights
+        assert found["pdp"] / found["ale"] == pytest.approx(WEIGHTS["pdp"] / WEIGHTS["ale"])
+    assert PaneExplainer(opened(), model, weights={"rows": 3.75}).shares(0.1)["rows"] == pytest.approx(0.2)
+
+
 def test_a_quote_tells_the_price_and_what_it_buys_and_charges_nothing():
     data = opened(budget=1.0)
     explainer = PaneExplainer(data, MODEL)

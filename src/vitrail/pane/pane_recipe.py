@@ -5,9 +5,10 @@ with share s of the price has 1/s times the squared error that it would have alo
 these ratios is least for equal shares. The two kinds of curves are of that sort: 5.5 for accumulated effects, 8 for partial
 dependence, where a method that answers one question is hardest to beat. *Private rows* get 3.75. They are used three times:
 for the reasons of any model, whose error hardly falls any more with the price, as the histograms under all curves
-(which then cost nothing more), and as the places where counterfactuals are sought. *Importance* is read as an order and
-*counterfactuals* are checked by the public model, so that more noise changes less: 0.75 each. The *synopsis* is bought by
-name only, with 4.25. The numbers were chosen with Adult's figures in sight, not on other data.
+(which then cost nothing more), and as the places where counterfactuals are sought. Where n_rows_public * mu is below some
+1 000 they get more, up to 85 % of the price: reasons come first, and curves would be noise there anyhow. *Importance* is
+read as an order and *counterfactuals* are checked by the public model, so that more noise changes less: 0.75 each. The
+*synopsis* is bought by name only, with 4.25. The numbers were chosen with Adult's figures in sight, not on other data.
 
 *What is possible* follows from public numbers as well. ``parts="all"`` leaves out importance where there is no target,
 private rows where columns are too many for them, or where n_rows_public * mu of their share is below 100. What is left out
@@ -57,6 +58,9 @@ DEFAULT = tuple(part for part in PARTS if part != "local")
 CURVES: tuple[ReportPart, ...] = ("pdp", "ale", "importance")
 """Bought together, as one joint sum."""
 ROW_BINS = 100
+ROWS_ENOUGH = 1_000.0
+"""Value of n_rows_public * mu of their share at which private rows give reasons nearly as well as real ones."""
+MOST_ROWS_SHARE = 0.85
 ROWS_FROM = 100.0
 """Value of n_rows_public * mu from which private rows are worth their share."""
 
@@ -123,7 +127,9 @@ class PaneExplainer(GlobalExplainer[Pane]):
     def shares(self, mu: float) -> dict[str, float]:
         """Each part's share of mu squared, at this price."""
         parts = self._parts(mu)
-        return {name: self._share(name, parts) for name in parts}
+        rows = self._rows_share(parts, mu)
+        others = sum(self._weights[part] for part in parts if part != "rows")
+        return {name: rows if name == "rows" else (1 - rows) * self._weights[name] / others for name in parts}
 
     def _parts(self, mu: float) -> tuple[str, ...]:
         """What is bought at this price."""
@@ -134,12 +140,18 @@ class PaneExplainer(GlobalExplainer[Pane]):
             possible.remove("importance")
         if not 2 <= schema.n_columns <= MOST_COLUMNS:
             possible.remove("rows")
-        if "rows" in possible and data.n_rows_public * mu * math.sqrt(self._share("rows", possible)) < ROWS_FROM:
-            possible.remove("rows")
+        if data.n_rows_public * mu * math.sqrt(self._rows_share(possible, mu)) < ROWS_FROM:
+            possible = [part for part in possible if part != "rows"]
         return tuple(possible)
 
-    def _share(self, name: str, parts: Sequence[str]) -> float:
-        return self._weights[name] / sum(self._weights[part] for part in parts)
+    def _rows_share(self, parts: Sequence[str], mu: float) -> float:
+        """By weight, or as much more as reasons need where rows are few and the price is low."""
+        if "rows" not in parts:
+            return 0.0
+        share = self._weights["rows"] / sum(self._weights[part] for part in parts)
+        if len(parts) == 1 or (self.weights is not None and "rows" in self.weights):
+            return share
+        return max(share, min(MOST_ROWS_SHARE, (ROWS_ENOUGH / (self.data.n_rows_public * mu)) ** 2))
 
     # --- the conversation --------------------------------------------------------------------------------------------
 

@@ -123,7 +123,10 @@ def errors_of(per_row: Floats, drawn: Floats, ratios: Sequence[Floats], indices:
     ratios, indices : list of array (1 + replicates, bins), array (rows, columns)
         Of unshrunken shares; the bins of the rows.
     """
-    mean, sampling = per_row.mean(axis=1), per_row.var(axis=1) / per_row.shape[1]
+    # One more row, that happened not to be drawn, may move one number by as much as rows move all of them together: a rare
+    # level that no row of the sample has is not known to add nothing.
+    n_rows, unseen = per_row.shape[1], (per_row.sum(axis=2) ** 2).mean(axis=1, keepdims=True)
+    mean, sampling = per_row.mean(axis=1), (per_row.var(axis=1) + unseen / n_rows) / n_rows
 
     def squares(weights: Floats) -> Floats:
         shares = weights / np.maximum(weights.sum(axis=1, keepdims=True), SMALLEST)
