@@ -32,6 +32,7 @@ import numpy as np
 
 import vitrail as vt
 from vitrail.errors import InvalidInput, VitrailError
+from vitrail.pane.pane_recipe import PARTS
 from vitrail.results.archive import MANIFEST, digest
 
 MEMORY_BYTES = 2 * 2**30
@@ -66,7 +67,7 @@ def small_pane() -> bytes:
     rows["rich"] = np.where(rows["age"] / 90 + 0.5 * rows["gain"] > 0.8, "yes", "no")
     data = vt.PrivateData(rows, schema, name="nobody", target="rich", n_rows_public=count, budget=vt.Budget(4, 1e-6))
     model = vt.Model(lambda x: 0.2 + 0.5 * x[:, 0] + 0.3 * x[:, 1], range=(0, 1), name="a line")
-    return vt.release(data, model, epsilon=4.0).to_bytes()
+    return vt.release(data, model, epsilon=4.0, parts=PARTS).to_bytes()
 
 
 # --- zips apart and together -------------------------------------------------------------------------------------------

@@ -44,7 +44,7 @@ def speed(bench: Bench) -> Part:
     points = bench.whole.given.data.frame.iloc[np.random.default_rng(3).choice(bench.whole.m, BATCH, replace=False)]
     batch = points.iloc[: 50 if bench.scale.quick else BATCH]
     rates = {}
-    for method in ("moments", "rows"):
+    for method in ("moments", "linear", "shapley"):
         some = batch if method == "moments" else batch.iloc[:200]
         pane = vt.Pane.load(path, model=model)
         pane.local(some.iloc[:1], method=method)  # rows are sampled and labelled once
