@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import vitrail as vt
-from vitrail.accounting import Basis
+from vitrail.accounting import Basis, rounded_up
 from vitrail.errors import InvalidInput
 from vitrail.pane.pane_recipe import PARTS
 
@@ -188,7 +188,7 @@ def test_every_part_of_a_pane_covers_the_rows_that_its_curves_are_drawn_with() -
             assert explained.guarantee == pane.guarantee
         parts = (rows, report, pane.synopsis, pane._part("counterfactual"))
         assert Basis.union(part.guarantee.behind for part in parts).cost == pane.cost
-        assert f"epsilon = {report.guarantee.epsilon:.4g}" in report._repr_html_()
+        assert f"epsilon = {rounded_up(report.guarantee.epsilon)}" in report._repr_html_()
 
 
 def test_a_replay_is_the_same_release() -> None:
