@@ -14,7 +14,7 @@ import numpy as np
 import datasets
 import vitrail as vt
 from running import Part
-from vitrail.solve.shapley import shapley_on
+from vitrail.solve.shapley.on_rows import shapley_on
 
 BACKGROUND_ROWS = 256
 PEOPLE = 100

@@ -199,6 +199,16 @@ def test_no_column_has_more_parents_than_it_may(parents: int) -> None:
     assert np.isfinite(found.raw(100, seed=0)).all()
 
 
+def test_columns_of_one_value_are_linked_to_nothing() -> None:
+    schema = vt.Schema({name: vt.Categorical(["x"]) for name in "ab"} | {"n": vt.Numeric(0, 9, integer=True)})
+    rows = {"a": ["x"] * 900, "b": ["x"] * 900, "n": np.arange(900) % 10}
+    for columns in (["a", "b"], ["a", "b", "n"]):
+        data = vt.PrivateData(rows, schema, name="x", n_rows_public=900, budget=vt.Budget(9, 1e-6), ledger="memory")
+        found = vt.private_rows(data, mu=1.0, columns=columns)
+        assert found.noisy_tables == {}
+        assert (found.sampled[:, :2] == 0).all()
+
+
 def test_where_no_link_could_stand_out_everything_is_spent_on_counts() -> None:
     data = private(0.01)
     found = vt.private_rows(data, epsilon=0.001)

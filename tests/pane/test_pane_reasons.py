@@ -66,8 +66,9 @@ def test_groups_log_odds_and_the_size_of_the_background(made):
     assert np.abs(odds.gap).max() < 1e-9
     few, many = (made.pane.local(PERSON, background=n, bands=True) for n in (64, 4096))
     assert (many.upper - many.lower).sum() < (few.upper - few.lower).sum()
-    with pytest.raises(InvalidInput, match="background is 0"):
-        made.pane.local(PERSON, background=0)
+    for wrong in (0, 4097):
+        with pytest.raises(InvalidInput, match=f"background is {wrong}"):
+            made.pane.local(PERSON, background=wrong)
 
 
 def test_too_little_data_is_said_and_not_drawn():

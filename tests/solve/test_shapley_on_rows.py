@@ -12,7 +12,8 @@ import vitrail as vt
 from all_coalitions import enumerated
 from error_rates import normal_bound
 from vitrail.errors import InvalidInput, ModelError
-from vitrail.solve.shapley import LOG_ODDS_MARGIN, balanced_orders, on_rows, players_of, shapley_of_outputs, shapley_on
+from vitrail.solve.shapley import on_rows
+from vitrail.solve.shapley.on_rows import LOG_ODDS_MARGIN, balanced_orders, players_of, shapley_of_outputs, shapley_on
 
 
 def schema_of(width):

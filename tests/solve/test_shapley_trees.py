@@ -22,7 +22,8 @@ import vitrail as vt
 from all_coalitions import enumerated
 from error_rates import normal_bound
 from vitrail.errors import InvalidInput
-from vitrail.solve.shapley import shapley_of_outputs, shapley_on, trees
+from vitrail.solve.shapley import trees
+from vitrail.solve.shapley.on_rows import shapley_of_outputs, shapley_on
 
 shap = pytest.importorskip("shap")
 

@@ -163,7 +163,7 @@ def private_rows_recipe(
         *cuts,
         *(blocks_as_bins(cut, block) for cut, block in zip(cuts, blocks, strict=True) if block is not None),
     )
-    n_choosing = _groups_to_choose_from(terms.scaled(SHARES[1]), len(cuts))
+    n_choosing = _groups_to_choose_from(terms.scaled(SHARES[1]), sum(len(cut) > 1 for cut in cuts))
     spent = SHARES[0] if n_choosing else 1.0
 
     label = f"private rows: counts of {len(cuts)} columns"
@@ -180,7 +180,6 @@ def private_rows_recipe(
         label = f"private rows: all pairs of {len(cuts)} columns, to choose from"
         coarse = yield Ask(choosing_question(cuts, groups), SHARES[1], label)
         releases.append(coarse)
-        # Off the diagonal of a Gram sum the noise is sigma over the root of two.
         links, most = _chosen(terms.scaled(SHARES[2]), coarse, group_shares(shares, groups), total, parents)
         if pairs := pairs_of(links):
             groups = _groups(cuts, shares, most)
@@ -229,7 +228,10 @@ def _shares(counted: Sequence[Floats], cuts: Sequence[Bins], sigma: float, n_row
 
 
 def _groups_to_choose_from(terms: Terms, columns: int) -> int:
-    """How many groups of a column tables to choose from have; none where no dependence could stand out of their noise."""
+    """How many groups of a column tables to choose from have; none where no dependence could stand out of their noise.
+
+    ``columns``: those with more than one bin; the others depend on nothing.
+    """
     n_pairs = columns * (columns - 1) // 2
     if not n_pairs:
         return 0
@@ -248,7 +250,7 @@ def _chosen(
     terms: Terms, coarse: Release, shares: Sequence[Floats], total: float, parents: int | None
 ) -> tuple[tuple[Link, ...], int]:
     """The links that are worth most after the price of their tables, and how many groups a column of those tables has."""
-    sigma = sigma_of(coarse) / math.sqrt(2)
+    sigma = sigma_of(coarse) / math.sqrt(2)  # off the diagonal of a Gram sum
     found = standing_out(coarse.parts["gram"], sigma, shares, total)
     most_parents = parents or (3 if len(shares) <= MOST_LINKED else 1)
     best, groups, worth = independent(len(shares)), 2, 0.0

@@ -333,10 +333,9 @@ class Pane(Drawn):
         self, models: Sequence[Model], points: object, bands: bool, scale: Scale, players: Players | None, background: int
     ) -> list[Attribution]:
         raw = self.schema.read_points(points)
-        n_rows = _checks.whole("background", background, most=10**6)
-        found = explain_on_rows(
-            models, self.schema, raw, self.private_rows, n_rows=n_rows, bands=bands, players=players, scale=scale
-        )
+        rows = self.private_rows
+        n_rows = _checks.whole("background", background, most=len(rows.sampled))
+        found = explain_on_rows(models, self.schema, raw, rows, n_rows=n_rows, bands=bands, players=players, scale=scale)
         return [self._promised(about) for about in found]
 
     def _promised(self, explanation: Attribution) -> Attribution:

@@ -279,12 +279,12 @@ class PrivateRows(Result, stored_as="private-rows/2"):
         """How far means of what was computed for the first stored rows, (points, rows, numbers), may be off.
 
         The noise of the release and the choice of the rows are in it; what columns have in common beyond their links is not.
-        Where the noise on one count is half of all rows, nothing is known of any column, and a mean is off by all of itself.
+        Where the noise on one count is half of the declared rows, nothing is known of any column, and a mean is off by all of itself.
         """
         drawn, ratios, indices = self._perturbed
         n_rows = per_row.shape[1]
         errors = errors_of(per_row, drawn[:, :n_rows], ratios, indices[:n_rows])
-        return np.maximum(errors, np.abs(per_row.mean(axis=1))) if self.counts_sigma >= self.total / 2 else errors
+        return np.maximum(errors, np.abs(per_row.mean(axis=1))) if self.counts_sigma >= self.n_rows_public / 2 else errors
 
     # --- tables and pictures -----------------------------------------------------------------------------------------
 

@@ -31,6 +31,8 @@ from .question import RowQuestion, SumPlan, sigma_for
 MOST_CELLS = 10**7
 CELLS_PER_SIGMA = 16
 """The grid of the noise is at least so much finer than the noise, so that rounding it adds nearly nothing."""
+FINEST_STEP = 2.0**-20
+"""Counts of up to 2^43 rows stay whole numbers of such steps below 2^63."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,8 @@ class CellCounts(RowQuestion):
         """Fix sigma."""
         sensitivity = root_up((2 if facts.neighbours == "replace-one" else 1) * len(self.sizes))
         sigma = sigma_for(sensitivity, mu)
-        return CellCountsPlan(self, self.size, sensitivity, sigma, min(1.0, power_of_two_below(sigma / CELLS_PER_SIGMA)))
+        step = min(1.0, max(FINEST_STEP, power_of_two_below(sigma / CELLS_PER_SIGMA)))
+        return CellCountsPlan(self, self.size, sensitivity, sigma, step)
 
 
 @dataclass(frozen=True)
