@@ -279,7 +279,8 @@ class PrivateRows(Result, stored_as="private-rows/2"):
         """How far means of what was computed for the first stored rows, (points, rows, numbers), may be off.
 
         The noise of the release and the choice of the rows are in it; what columns have in common beyond their links is not.
-        Where the noise on one count is half of the declared rows, nothing is known of any column, and a mean is off by all of itself.
+        Where the noise on one count is half of the declared rows, nothing is known of any column, and a mean is off by all
+        of itself.
         """
         drawn, ratios, indices = self._perturbed
         n_rows = per_row.shape[1]
