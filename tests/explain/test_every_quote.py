@@ -27,7 +27,7 @@ def test_a_quote_is_free_and_shows_the_same_kind_of_result(row: Row) -> None:
         if row.points is not None:  # bands of the same points; without any, a quote is about a point of its own
             quote = explainer.quote(row.points, epsilon=row.epsilon)
         assert type(real) is type(quote.result)
-        assert 1 / 3 < quote.half_width / real.half_width < 3
+        assert 1 / row.quote_within < quote.half_width / real.half_width < row.quote_within
 
 
 @EVERY
