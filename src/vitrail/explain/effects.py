@@ -37,7 +37,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, get_args
+from typing import get_args
 
 import numpy as np
 
@@ -52,12 +52,9 @@ from ..solve.curves.dependence import DependencePlan, plan_dependence, split_lev
 from ..solve.curves.local_effects import SIZE_BINS, EffectsPlan, plan_effects
 from ..solve.curves.reference import Reference, pair_axis
 from ..vault import Block, BoundedSum, PrivateData, root_up
-from .joint_sum import BlockSpec, Groundwork, JointExplainer, Measured, ask_joint, released_histograms
+from .joint_sum import BlockSpec, Estimate, Groundwork, JointExplainer, Measured, ask_joint, released_rows
 from .recipe import Ask, Recipe, Terms, sigma_of
 
-Estimate = Literal["smooth", "plain"]
-REFERENCE_SHARE = 0.06
-"""Of mu squared, for histograms that make reference rows and nothing else."""
 PAIR_POINTS = 10
 """Of a numeric column on the grid of a pair, unless ``resolution`` says otherwise."""
 SMOOTH_NOTE = (
@@ -117,7 +114,7 @@ class PartialDependence(JointExplainer[Effects]):
 
     def recipe(self, terms: Terms) -> Recipe[Effects]:
         """Histograms, then one joint sum."""
-        ground = yield from released_histograms(terms, self.model, self.marginals, share=REFERENCE_SHARE)
+        ground = yield from released_rows(terms, self.model, self.marginals)
         pairs = [pair_axis(terms.feature_schema, *pair, self.resolution or PAIR_POINTS) for pair in self._pairs]
         noise = terms.noise_of_mean(share=1 - ground.spent)
         plan = plan_dependence(ground.reference, self._names, noise, pairs=pairs, resolution=self.resolution)
@@ -231,7 +228,7 @@ class AccumulatedEffects(JointExplainer[Effects]):
 
     def recipe(self, terms: Terms) -> Recipe[Effects]:
         """Histograms, sizes of effects for the clips, then one joint sum."""
-        ground = yield from released_histograms(terms, self.model, self.marginals, focus=self._names)
+        ground = yield from released_rows(terms, self.model, self.marginals, focus=self._names)
         plan, ground = yield from plan_clipped_effects(ground, self._names, self._orders)
         summand = EffectsSummand(self.model, plan)
         (measured,), receipt = yield from ask_joint(ground, [summand], [1.0], self.label, self.sampling_rate)

@@ -1,9 +1,9 @@
 """GlobalReport: histograms, partial dependence, accumulated effects and importances for one price.
 
-What one price buys: histograms of all columns (``MARGINALS_SHARE`` of mu squared), a small histogram that sets the clips of
-local effects (``CLIPS_SHARE``), and one joint sum (``joint_sum``) of everything else, whose blocks are bounded one by one
-and together. Each part of the joint sum is as accurate as if it had been asked alone at its share of the price; the shares
-are public and can be chosen. All model calls are made in one pass.
+What one price buys: private rows of all columns (``joint_sum.rows_share`` of mu squared), a small histogram that sets the
+clips of local effects (``CLIPS_SHARE``), and one joint sum (``joint_sum``) of everything else, whose blocks are bounded one
+by one and together. Each part of the joint sum is as accurate as if it had been asked alone at its share of the price; the
+shares are public and can be chosen. All model calls are made in one pass.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from ..results.report import Report
 from ..solve.curves.dependence import plan_dependence
 from ..solve.curves.importance import LossFunction, loss_of
 from . import effects
-from .effects import Estimate, Orders, drawn_effects
-from .joint_sum import JointExplainer, Summand, ask_joint, released_histograms
+from .effects import Orders, drawn_effects
+from .joint_sum import Estimate, JointExplainer, Summand, ask_joint, released_rows
 from .permutation_importance import plan_importance
 from .recipe import Recipe, Terms
 from .shap_global import plan_shap_importance
@@ -41,8 +41,8 @@ class GlobalReport(JointExplainer[Report]):
     columns : list of str, optional
         Which columns; all of them if not given.
     parts : list of {"pdp", "ale", "importance", "shap"}, optional
-        What to explain; everything that is possible (importance needs a target) except "shap", which asks the model far
-        more often, if not given.
+        What to explain; everything except "shap", which asks the model far more often, if not given. Importance without a
+        target is the mean squared change of the output.
     weights : mapping of str to float, optional
         How the price is shared between the parts; ``GlobalReport.WEIGHTS`` if not given.
     loss : str or callable, loss_bound : float, optional
@@ -83,7 +83,7 @@ class GlobalReport(JointExplainer[Report]):
         super().__post_init__()
         data = self.data
         self.columns = self._names = self.names_of(self.columns)
-        self.parts = _checked_parts(self.parts, has_target=data.target is not None)
+        self.parts = _checked_parts(self.parts)
         self.weights = self._weights = _checked_weights(self.weights, self.parts)
         self._loss = None
         if "importance" in self.parts:
@@ -100,7 +100,7 @@ class GlobalReport(JointExplainer[Report]):
     def recipe(self, terms: Terms) -> Recipe[Report]:
         """Histograms, sizes of effects for the clips, then one joint sum for all parts."""
         model, weights, names = self.model, self._weights, self._names
-        ground = yield from released_histograms(terms, model, self.marginals)
+        ground = yield from released_rows(terms, model, self.marginals)
         shares = {"marginals": ground.spent}
         summands: dict[str, Summand] = {}
         if "ale" in weights:
@@ -126,7 +126,7 @@ class GlobalReport(JointExplainer[Report]):
             marginals=reference.marginals,
             pdp=drawn_effects(dependence, reference, of["pdp"], receipt, self.estimate) if "pdp" in of else None,
             ale=drawn_effects(steps, reference, of["ale"], receipt, self.estimate) if "ale" in of else None,
-            importance=importance.ranking(*of["importance"], receipt) if "importance" in of else None,
+            importance=importance.ranking(*of["importance"], receipt, self.estimate) if "importance" in of else None,
             shap=shap.ranking(*of["shap"], receipt) if "shap" in of else None,
             shares=MappingProxyType({name: round(share, 6) for name, share in shares.items()}),
             guarantee=receipt.guarantee,
@@ -134,9 +134,9 @@ class GlobalReport(JointExplainer[Report]):
         )
 
 
-def _checked_parts(parts: Sequence[Part] | None, *, has_target: bool) -> tuple[Part, ...]:
+def _checked_parts(parts: Sequence[Part] | None) -> tuple[Part, ...]:
     if parts is None:
-        return ("pdp", "ale", "importance") if has_target else ("pdp", "ale")
+        return ("pdp", "ale", "importance")
     named = _checks.names("parts", parts, PARTS, "part")
     return tuple(name for name in PARTS if name in named)
 

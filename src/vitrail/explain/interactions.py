@@ -35,7 +35,7 @@ from ..solve.curves.assemble import ranking_of
 from ..solve.curves.dependence import Grid, Strength, grid_of, strength
 from ..solve.curves.reference import Reference
 from ..vault import Block
-from .joint_sum import BlockSpec, JointExplainer, ask_joint, released_histograms
+from .joint_sum import PLANNING_SHARE, BlockSpec, JointExplainer, ask_joint, released_rows
 from .recipe import Recipe, Terms
 
 MOST_PREDICTIONS, FEWEST_ROWS, MOST_ROWS = 400_000, 40, 400
@@ -98,7 +98,7 @@ class Interactions(JointExplainer[Ranking]):
 
     def recipe(self, terms: Terms) -> Recipe[Ranking]:
         """Histograms, then one joint sum."""
-        ground = yield from released_histograms(terms, self.model, self.marginals)
+        ground = yield from released_rows(terms, self.model, self.marginals, share=PLANNING_SHARE)
         pairs, most = self._pairs or tuple(combinations(self._names, 2)), None if self._pairs else self.n_pairs
         noise = terms.noise_of_mean(share=1 - ground.spent)
         summand = plan_pairs(ground.reference, pairs, self.grid, most, noise)

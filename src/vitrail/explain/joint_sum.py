@@ -19,7 +19,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import ClassVar, Protocol, TypeAlias, TypeVar
+from typing import ClassVar, Literal, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -30,19 +30,26 @@ from ..accounting.releases import Release
 from ..errors import InvalidInput
 from ..model import Model
 from ..results.marginals import Marginals
+from ..results.private_rows import PrivateRows
 from ..solve.curves.assemble import Receipt
 from ..solve.curves.reference import Reference
 from ..vault import Block, BoundedSum, PrivateData
 from .marginals import marginals_bins, marginals_question
-from .recipe import Ask, Conversation, GlobalExplainer, Recipe, Terms, cost_of, sigma_of
+from .private_rows import private_rows_recipe
+from .recipe import Ask, Conversation, GlobalExplainer, Recipe, Terms, cost_of, scaled, sigma_of
 
 R = TypeVar("R")
 RowFunction: TypeAlias = Callable[[Block], Floats]
 Measured: TypeAlias = tuple[Floats, Floats]
 """Means over rows, and the standard deviation of the noise on each of them."""
 
-MARGINALS_SHARE = 0.12
-"""Of mu squared: the histogram of all columns needs little, and everything else leans on it."""
+Estimate = Literal["smooth", "plain"]
+"""Noisy means combined with what private rows and the public model say, or as they are."""
+PLANNING_SHARE = 0.12
+"""Of mu squared: private rows that a sum is only planned from need little."""
+LEAST_ROWS_SHARE, MOST_ROWS_SHARE, ROWS_ENOUGH = 0.1, 0.8, 125.0
+"""Of mu squared, for private rows that results are combined with; the last is how much n_rows_public * mu, over the root of
+the number of columns, is enough for all to go to the sum."""
 FOCUS_PART, FOCUS_BINS = 0.5, 400
 """Of the histograms' price, for a finer one of the columns asked about alone, where they are few: local effects are cut by
 it, and noise grows with the number of columns counted."""
@@ -157,7 +164,7 @@ class JointExplainer(GlobalExplainer[R]):
     data: PrivateData
     model: Model
     _: KW_ONLY
-    marginals: Marginals | None = None
+    marginals: Marginals | PrivateRows | None = None
     sampling_rate: float = 1.0
     key: str | None = None
     label: str = field(init=False, repr=False)
@@ -167,8 +174,10 @@ class JointExplainer(GlobalExplainer[R]):
         self.label, self.sampling_rate = self.KIND, _checks.fraction("sampling_rate", self.sampling_rate)
         if self.marginals is None:
             return
-        if not isinstance(self.marginals, Marginals):
-            raise InvalidInput(f"marginals is {type(self.marginals).__name__}; give what vt.marginals(data, ...) returned")
+        if not isinstance(self.marginals, Marginals | PrivateRows):
+            raise InvalidInput(
+                f"marginals is {type(self.marginals).__name__}; give what vt.marginals or vt.private_rows returned"
+            )
         if (theirs := self.marginals.guarantee.neighbours) != self.data.neighbours:
             raise InvalidInput(
                 f"marginals has a promise about {theirs!r} neighbours, and {self.data.name!r} is about "
@@ -204,7 +213,8 @@ class JointExplainer(GlobalExplainer[R]):
         histograms = None if self.marginals is None else hashlib.sha256(self.marginals.to_bytes()).hexdigest()
         named = {"kind": self.KIND, "version": 1, "model": model, "marginals": histograms, **(options or {})}
         identity = None if model is None or options is None else named
-        return Conversation(self.data, self.recipe, self.label, identity, models=(self.model,), seen=self.marginals)
+        seen = self.marginals.marginals if isinstance(self.marginals, PrivateRows) else self.marginals
+        return Conversation(self.data, self.recipe, self.label, identity, models=(self.model,), seen=seen)
 
     def options(self) -> dict[str, JsonValue] | None:
         """Everything public that makes it this question, besides data, model and histograms; None if that has no name."""
@@ -225,35 +235,56 @@ class Groundwork:
         Of the recipe.
     reference : Reference
         Released histograms, schema and model.
-    releases : tuple of Release
-        What this recipe asked for. The result rests on them and, where they were given, on the histograms.
+    releases : tuple
+        What this recipe asked for. The result rests on them and, where they were given, on the rows or histograms.
     spent : float
         Their share of mu squared.
     """
 
     terms: Terms
     reference: Reference
-    releases: tuple[Release, ...]
+    releases: tuple[Release | PrivateRows, ...]
     spent: float
 
 
-def released_histograms(
-    terms: Terms, model: Model, given: Marginals | None, *, share: float = MARGINALS_SHARE, focus: Sequence[str] = ()
+def released_rows(
+    terms: Terms,
+    model: Model,
+    given: Marginals | PrivateRows | None,
+    *,
+    share: float | None = None,
+    focus: Sequence[str] = (),
 ) -> Recipe[Groundwork]:
-    """Histograms of all columns, and once more, finer, of those in ``focus`` if they are at most half of them."""
-    n_rows = terms.n_rows_public
-    wanted: list[tuple[tuple[str, ...] | None, int, float]] = [(None, MARGINALS_BINS, share)]
-    if 0 < 2 * len(focus) <= len(terms.schema.names):
-        wanted = [(None, MARGINALS_BINS, share * (1 - FOCUS_PART)), (tuple(focus), FOCUS_BINS, share * FOCUS_PART)]
-    releases, made = [], []
-    for columns, bins, part in wanted if given is None else ():
-        label = "histograms of all columns" if columns is None else "histograms of the columns asked about"
-        releases.append((yield Ask(marginals_question(terms.schema, columns, bins), part, label)))
-        made.append(Marginals.of_release(releases[-1], marginals_bins(terms.schema, columns, bins), n_rows))
-    marginals, *focused = made if given is None else [given]
-    finer = next(iter(focused), None)
-    reference = Reference(terms.feature_schema, model, marginals, float(n_rows), finer, terms.public_rows)
-    return Groundwork(terms, reference, tuple(releases), share if releases else 0.0)
+    """Private rows of all features, and a finer histogram of the columns in ``focus`` if they are at most half of them."""
+    n_rows, schema = float(terms.n_rows_public), terms.feature_schema
+    if isinstance(given, Marginals):
+        return Groundwork(terms, Reference(schema, model, given, n_rows, None, terms.public_rows), (), 0.0)
+    share = 0.0 if given is not None else rows_share(terms) if share is None else share
+    fine = share * FOCUS_PART if 0 < 2 * len(focus) <= schema.n_columns else 0.0
+    rows, finer = given, None
+    used: list[Release | PrivateRows] = []
+    if rows is None:
+        inner = private_rows_recipe(terms.scaled(share - fine), columns=schema.names, bins=MARGINALS_BINS)
+        rows = yield from scaled(inner, share - fine)
+        used.append(rows)
+    if fine:
+        bins = marginals_bins(terms.schema, focus, FOCUS_BINS)
+        counted = yield Ask(
+            marginals_question(terms.schema, focus, FOCUS_BINS), fine, "histograms of the columns asked about"
+        )
+        finer = Marginals.of_release(counted, bins, terms.n_rows_public)
+        used.append(counted)
+    reference = Reference(schema, model, rows.marginals, n_rows, finer, terms.public_rows, rows)
+    return Groundwork(terms, reference, tuple(used), share)
+
+
+def rows_share(terms: Terms) -> float:
+    """Of mu squared, for the private rows that everything else leans on: more where rows are few and the price is low.
+
+    There, noise hides single rows' curves, and what can be told follows from the columns' distributions.
+    """
+    little = ROWS_ENOUGH * math.sqrt(terms.feature_schema.n_columns) * terms.noise_of_mean()
+    return min(MOST_ROWS_SHARE, max(LEAST_ROWS_SHARE, little))
 
 
 def ask_joint(

@@ -1,5 +1,10 @@
 """Permutation importance: columns by how much worse a model predicts the target with a column exchanged.
 
+Without a target, outputs are compared with the model's own: the mean of (f(x') - f(x))^2. For squared losses and a model
+that is right on average the two are the same number, which is why private rows, of which nobody knows the target, tell it
+too. What they tell is combined with what was asked: relative errors of theirs have a variance tau, which the evidence
+decides, as for curves (``solve.curves.kriging``).
+
 For a row with features x and target y, and d columns, with donors x'_j for each column (``solve.curves.importance``):
 
     v_j = loss(y, f(x with x_j := x'_j)) - loss(y, f(x)) + g_j(x_j) - E g_j,  averaged over the donors of a column
@@ -35,6 +40,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import get_args
 
 import numpy as np
 
@@ -48,9 +54,10 @@ from ..results.band_claim import TWO_SIDED_95
 from ..schema import Level
 from ..solve.curves.assemble import Receipt, ranking_of
 from ..solve.curves.importance import Donor, Loss, LossFunction, loss_of
+from ..solve.curves.kriging import Prior, measured_curves, most_likely_scale
 from ..solve.curves.reference import Reference
 from ..vault import Block
-from .joint_sum import BlockSpec, JointExplainer, ask_joint, released_histograms
+from .joint_sum import BlockSpec, Estimate, JointExplainer, ask_joint, released_rows
 from .recipe import Recipe, Terms
 
 ENOUGH_DONORS = 50_000
@@ -61,6 +68,8 @@ BASE_SHARE, FLAG_SHARE = 0.03, 0.01
 MOST_PREDICTIONS, FEWEST_ROWS = 150_000, 200
 SMALLEST_SIZE = 0.03
 """Of the typical size over all columns, added to every column's: private rows may change where reference rows do not."""
+EXPECTED_SCALE, LEAST_SCALE = 0.1, 1e-3
+"""Squares of how far, relatively, importances may be from what reference rows say: expected, and at least."""
 SEED = 21
 """Of the reference's targets: they are public, and fixed so that a question is the same again."""
 
@@ -85,8 +94,12 @@ class PermutationImportance(JointExplainer[Ranking]):
         public rows; the result's notes say about how many rows were clipped.
     positive : level, optional
         Which level of a categorical target counts as 1, where the model does not say so itself.
+    estimate : {"smooth", "plain"}
+        "smooth" combines the noisy means with what private rows say, were targets as the model has them; "plain" shows the
+        noisy means.
     data, model, marginals, sampling_rate, key
-        As for :class:`PartialDependence`; the data must have a target.
+        As for :class:`PartialDependence`. Without a target outputs are compared with the model's own: the mean squared (or
+        absolute) change of the output.
 
     Examples
     --------
@@ -109,6 +122,7 @@ class PermutationImportance(JointExplainer[Ranking]):
     n_repeats: int | None = None
     clip: float | None = None
     positive: Level | None = None
+    estimate: Estimate = "smooth"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -118,6 +132,7 @@ class PermutationImportance(JointExplainer[Ranking]):
         if self.n_repeats is not None:
             self.n_repeats = _checks.whole("n_repeats", self.n_repeats, most=MOST_OWN_REPEATS)
         self.clip = None if self.clip is None else _checks.positive("clip", self.clip)
+        self.estimate = _checks.choice("estimate", self.estimate, get_args(Estimate))
         self.label += f" of {len(self._names)} columns"
 
     def options(self) -> dict[str, JsonValue] | None:
@@ -128,10 +143,10 @@ class PermutationImportance(JointExplainer[Ranking]):
 
     def recipe(self, terms: Terms) -> Recipe[Ranking]:
         """Histograms, then one joint sum."""
-        ground = yield from released_histograms(terms, self.model, self.marginals)
+        ground = yield from released_rows(terms, self.model, self.marginals)
         summand = plan_importance(ground.reference, self._names, self._loss, self.n_repeats, self.clip)
         (measured,), receipt = yield from ask_joint(ground, [summand], [1.0], self.label, self.sampling_rate)
-        return summand.ranking(*measured, receipt)
+        return summand.ranking(*measured, receipt, self.estimate)
 
 
 def plan_importance(
@@ -140,7 +155,7 @@ def plan_importance(
     """Donors from the histograms; the clip from reference rows, unless it is given."""
     model = reference.model
     repeats = n_repeats or max(1, min(MOST_REPEATS, round(ENOUGH_DONORS / reference.n_rows)))
-    donors = tuple(Donor.of(reference.schema, name, reference.marginals) for name in names)
+    donors = tuple(Donor.of(reference, name) for name in names)
     looks = sum(len(donor.middles) for donor in donors) + len(names) * repeats
     rows = reference.rows(looks, fewest=FEWEST_ROWS, budget=MOST_PREDICTIONS)
     outputs = reference.predict(rows)
@@ -148,13 +163,39 @@ def plan_importance(
     expected = tuple(_expected(donor, rows, targets, loss, reference.predict) for donor in donors)
     if not all(np.isfinite(losses).all() for losses in expected):
         raise ModelError(f"the {loss.name} loss of {model.name} is not finite on public rows drawn inside the schema")
-    unclipped = ImportanceSummand(model, names, donors, loss, repeats, math.inf, expected, np.ones(len(names)))
-    differences, _ = unclipped.differences(rows, targets, outputs, reference.predict)
+    unclipped = ImportanceSummand(
+        model,
+        names,
+        donors,
+        loss,
+        repeats,
+        math.inf,
+        expected,
+        np.ones(len(names)),
+        Prior(np.zeros(0), np.zeros(0)),
+        np.zeros(0),
+    )
+    differences, _ = unclipped.differences(rows, targets, outputs, unclipped.exchanged(rows, reference.predict))
     sizes = loss_sizes(differences, loss.largest)
     most = 2 * loss.largest * math.sqrt(len(names)) / float(sizes.min())
     if clip is None:
         clip = ROOM * float(np.quantile(np.sqrt(((differences / sizes) ** 2).sum(axis=1)), PERCENTILE))
-    return replace(unclipped, sizes=sizes, clip=min(max(clip, 1e-6 * loss.largest), most))
+    prior, doubts = _expected_scores(reference, replace(unclipped, n_repeats=1))
+    return replace(unclipped, sizes=sizes, clip=min(max(clip, 1e-6 * loss.largest), most), prior=prior, doubts=doubts)
+
+
+def _expected_scores(reference: Reference, summand: ImportanceSummand) -> tuple[Prior, Floats]:
+    """What reference rows say about importances, were targets as the model has them; and their variances."""
+    rows, loss = reference.rows(len(summand.names), budget=MOST_PREDICTIONS), summand.loss
+    outputs, exchanged = reference.predict(rows), summand.exchanged(rows, reference.predict)
+    chance = (outputs - reference.model.lo) / reference.model.width
+    targets = [(np.zeros(len(rows)), 1 - chance), (np.ones(len(rows)), chance)] if loss.binary else [(outputs, 1.0)]
+    found = sum(
+        np.reshape(weight, (-1, 1)) * summand.differences(rows, target, outputs, exchanged)[0] for target, weight in targets
+    )
+    assert isinstance(found, np.ndarray)
+    mean = found.mean(axis=0)
+    return Prior(mean, np.diag(mean**2)), reference.variances_of(found) + SMALLEST_SIZE**2 * float((mean**2).mean())
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,50 +210,60 @@ class ImportanceSummand:
     clip: float
     expected: tuple[Floats, ...]
     sizes: Floats
+    prior: Prior
+    doubts: Floats
 
     @property
     def blocks(self) -> tuple[BlockSpec, ...]:
         """The differences of all columns, the base loss, the flag."""
-        return (
-            BlockSpec(len(self.names), self.clip, 1.0 - BASE_SHARE - FLAG_SHARE),
-            BlockSpec(1, self.loss.largest / 2, BASE_SHARE),
-            BlockSpec(1, 1.0, FLAG_SHARE),
-        )
+        base = BlockSpec(1, self.loss.largest / 2, BASE_SHARE)
+        differences = BlockSpec(len(self.names), self.clip, 1.0 - BASE_SHARE - FLAG_SHARE)
+        return (differences, *(() if self.loss.itself else (base,)), BlockSpec(1, 1.0, FLAG_SHARE))
 
     def contributions(self, block: Block) -> Floats:
-        """(rows, d + 2): differences over their sizes, base loss, flag."""
-        target = self.loss.numbers(block.target)
-        outputs, ask = block.predictions(self.model), partial(block.outputs, self.model)
-        differences, base = self.differences(block.values, target, outputs, ask)
+        """(rows, d + 2): differences over their sizes, base loss (if there is a target), flag."""
+        outputs, loss = block.predictions(self.model), self.loss
+        target = outputs if loss.itself else loss.numbers(block.target)
+        exchanged = self.exchanged(block.values, partial(block.outputs, self.model))
+        differences, base = self.differences(block.values, target, outputs, exchanged)
         over = np.sqrt((differences**2).sum(axis=1)) > self.clip
-        return np.concatenate([differences, (base - self.loss.largest / 2)[:, None], over[:, None]], axis=1)
+        bases = [] if loss.itself else [(base - loss.largest / 2)[:, None]]
+        return np.concatenate([differences, *bases, over[:, None]], axis=1)
 
-    def differences(
-        self, rows: Floats, target: Floats, outputs: Floats, ask: Callable[[Floats], Floats]
-    ) -> tuple[Floats, Floats]:
+    def exchanged(self, rows: Floats, ask: Callable[[Floats], Floats]) -> Floats:
+        """Outputs (columns, repeats, rows) with a column exchanged for a donor's."""
+        outputs: Floats = np.empty((len(self.names), self.n_repeats, len(rows)))
+        for index, donor in enumerate(self.donors):
+            for repeat, values in enumerate(donor.draws(rows, self.n_repeats)):
+                altered = rows.copy()
+                altered[:, donor.column] = values
+                outputs[index, repeat] = ask(altered)
+        return outputs
+
+    def differences(self, rows: Floats, target: Floats, outputs: Floats, exchanged: Floats) -> tuple[Floats, Floats]:
         """v / s of rows, (rows, d), and their base losses."""
         base = self.loss(target, outputs)
         sums = np.zeros((len(rows), len(self.names)))
         for index, (donor, expected) in enumerate(zip(self.donors, self.expected, strict=True)):
             correction = expected - donor.shares @ expected
             sums[:, index] = self.n_repeats * correction[donor.bins.index(rows[:, donor.column])]
-            for values in donor.draws(rows, self.n_repeats):
-                altered = rows.copy()
-                altered[:, donor.column] = values
-                sums[:, index] += self.loss(target, ask(altered))
+            for altered in exchanged[index]:
+                sums[:, index] += self.loss(target, altered)
         return (sums / self.n_repeats - base[:, None]) / self.sizes, base
 
     def scores(self, means: Floats) -> Floats:
         """Increases of the loss, from the released means; standard deviations likewise."""
         return np.asarray(means[: len(self.names)] * self.sizes)
 
-    def ranking(self, means: Floats, stds: Floats, receipt: Receipt) -> Ranking:
+    def ranking(self, means: Floats, stds: Floats, receipt: Receipt, estimate: Estimate) -> Ranking:
         """The finished ranking from the means of the sum and their noise."""
         loss, d = self.loss, len(self.names)
-        base, base_half = float(means[d]) + loss.largest / 2, TWO_SIDED_95 * float(stds[d])
-        clipped, clipped_half = min(max(float(means[d + 1]), 0.0), 1.0), TWO_SIDED_95 * float(stds[d + 1])
-        notes = [
-            f"Without any exchange the mean {loss.name} loss is {base:.4g} ± {base_half:.2g}.",
+        clipped, clipped_half = min(max(float(means[-1]), 0.0), 1.0), TWO_SIDED_95 * float(stds[-1])
+        notes = []
+        if not loss.itself:
+            base, base_half = float(means[d]) + loss.largest / 2, TWO_SIDED_95 * float(stds[d])
+            notes.append(f"Without any exchange the mean {loss.name} loss is {base:.4g} ± {base_half:.2g}.")
+        notes += [
             f"About {100 * clipped:.0f} % (± {100 * clipped_half:.0f}) of the rows changed their losses by more than the "
             f"clip {self.clip:.4g} and were scaled down to it; bands show the noise of the release, not what that changes.",
         ]
@@ -220,9 +271,16 @@ class ImportanceSummand:
             notes.append(
                 "So many clipped rows make importances too small; a larger clip= avoids it, at the price of more noise."
             )
-        label, scores = f"increase of the mean {loss.name} loss", self.scores(means)
+        scores, spread = self.scores(means), self.scores(stds)
+        if estimate == "smooth":
+            noisy = measured_curves(self.prior, np.eye(d), scores, np.diag(spread**2), own_variance=self.doubts)
+            found = noisy.posterior(most_likely_scale([noisy], EXPECTED_SCALE, LEAST_SCALE))
+            scores, spread = found.mean, found.std
+        label = (
+            f"mean {loss.name.split()[0]} change of the output" if loss.itself else f"increase of the mean {loss.name} loss"
+        )
         return ranking_of(
-            self.names, scores, self.scores(stds), receipt, kind=PermutationImportance.KIND, label=label, notes=tuple(notes)
+            self.names, scores, spread, receipt, kind=PermutationImportance.KIND, label=label, notes=tuple(notes)
         )
 
 

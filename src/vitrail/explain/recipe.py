@@ -87,6 +87,15 @@ class Ask:
     label: str = ""
 
 
+class Paid(Protocol):
+    """Whatever has a price: a release, or a result of several."""
+
+    @property
+    def cost(self) -> Cost:
+        """What was charged for it."""
+        ...
+
+
 class Promised(Protocol):
     """Anything that carries a promise: a release, or a result that was made of releases."""
 
@@ -187,8 +196,8 @@ def sigma_of(release: Release) -> float:
     return release.sigma
 
 
-def cost_of(releases: Sequence[Release]) -> Cost:
-    """What these questions cost together."""
+def cost_of(releases: Sequence[Paid]) -> Cost:
+    """What these cost together."""
     return sum((release.cost for release in releases), Cost())
 
 

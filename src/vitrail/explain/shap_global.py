@@ -35,15 +35,13 @@ from .._types import Floats, Indices
 from ..model import Model
 from ..results import Ranking
 from ..results.effects import Effects
-from ..results.marginals import Marginals
-from ..schema import Schema
 from ..schema.bins import Bins
 from ..solve.coalitions import ranks_of, row_hashes
 from ..solve.curves.assemble import Drawn, Receipt, effects_of, ranking_of
 from ..solve.curves.local_effects import cut_column
 from ..solve.curves.reference import Axis, Reference, smoothed_marginal
 from ..vault import Block
-from .joint_sum import BlockSpec, JointExplainer, ask_joint, released_histograms
+from .joint_sum import PLANNING_SHARE, BlockSpec, JointExplainer, ask_joint, released_rows
 from .recipe import Recipe, Terms
 
 CHAINS, MOST_CHAINS = 8, 512
@@ -92,7 +90,7 @@ class ShapImportance(JointExplainer[Ranking]):
 
     def recipe(self, terms: Terms) -> Recipe[Ranking]:
         """Histograms, then one sum."""
-        ground = yield from released_histograms(terms, self.model, self.marginals)
+        ground = yield from released_rows(terms, self.model, self.marginals, share=PLANNING_SHARE)
         summand = plan_shap_importance(ground.reference, self.chains)
         (measured,), receipt = yield from ask_joint(ground, [summand], [1.0], self.label, self.sampling_rate)
         return summand.ranking(*measured, receipt)
@@ -134,7 +132,7 @@ class ShapDependence(JointExplainer[Effects]):
 
     def recipe(self, terms: Terms) -> Recipe[Effects]:
         """Histograms, then one joint sum."""
-        ground = yield from released_histograms(terms, self.model, self.marginals)
+        ground = yield from released_rows(terms, self.model, self.marginals, share=PLANNING_SHARE)
         summand = plan_shap_dependence(ground.reference, self._names, self.chains)
         (measured,), receipt = yield from ask_joint(ground, [summand], [1.0], self.label, self.sampling_rate)
         drawn = summand.drawn(*measured, ground.reference.n_rows)
@@ -265,15 +263,15 @@ class ColumnCells:
         return self.of_bin[self.bins.index(raw[:, self.column])]
 
     @classmethod
-    def of(cls, schema: Schema, name: str, marginals: Marginals) -> ColumnCells:
+    def of(cls, reference: Reference, name: str) -> ColumnCells:
         """Cut a column by its released histogram."""
-        intervals = cut_column(schema, name, marginals, most=MOST_CELLS)
-        histogram, n_rows = smoothed_marginal(marginals, name), float(marginals.n_rows_public)
+        intervals = cut_column(reference, name, most=MOST_CELLS, least=2.0)
+        histogram, n_rows = smoothed_marginal(reference.histogram(name), name), reference.n_rows
         ends, of_bin = intervals.axis.numbers, intervals.of_bin
         middles = ends if intervals.categorical else (ends[1:] + ends[:-1]) / 2
         axis = Axis((name,), intervals.axis.columns, middles[:, None])
         inside = of_bin >= 0
-        counts = n_rows * np.bincount(of_bin[inside], histogram.shares[inside], minlength=len(axis)).astype(np.float64)
+        counts = n_rows * np.bincount(of_bin[inside], reference.shares(name)[inside], minlength=len(axis)).astype(np.float64)
         return cls(axis, intervals.bins, of_bin, counts, n_rows * np.sqrt(histogram.variance_of(of_bin)))
 
 
@@ -319,7 +317,7 @@ class ShapDependenceSummand:
 
 def plan_shap_dependence(reference: Reference, names: Sequence[str], chains: int = CHAINS) -> ShapDependenceSummand:
     """Cells from the histograms, background, offsets and clips from reference rows."""
-    columns = tuple(ColumnCells.of(reference.schema, name, reference.marginals) for name in names)
+    columns = tuple(ColumnCells.of(reference, name) for name in names)
     rows, seen, background = reference_vectors(reference, chains)
     offsets, clips, width = [], [], reference.model.width
     for cells in columns:

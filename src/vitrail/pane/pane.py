@@ -40,7 +40,7 @@ from ..solve.linear.weights import polynomial
 from ..solve.shapley.on_rows import Players, Scale
 from ..solve.shapley.reasons import BACKGROUND, explain_on_rows
 from .manifest import KINDS, Line, Manifest, opened, read_part
-from .pages import NEEDS_MODEL, Person, Standing, marginals_of, pane_content, pane_fragment, standing_on
+from .pages import NEEDS_MODEL, Person, Standing, pane_content, pane_fragment, standing_on
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -235,7 +235,7 @@ class Pane(Drawn):
     @property
     def marginals(self) -> Marginals:
         """Histograms of the columns."""
-        return self.report.marginals if "global" in self.manifest.parts else marginals_of(self.private_rows)
+        return self.report.marginals if "global" in self.manifest.parts else self.private_rows.marginals
 
     @property
     def pdp(self) -> Effects:

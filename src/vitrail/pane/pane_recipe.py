@@ -4,15 +4,15 @@
 with share s of the price has 1/s times the squared error that it would have alone, and over parts of that sort the worst of
 these ratios is least for equal shares. The two kinds of curves are of that sort: 5.5 for accumulated effects, 8 for partial
 dependence, where a method that answers one question is hardest to beat. *Private rows* get 3.75. They are used three times:
-for the reasons of any model, whose error hardly falls any more with the price, as the histograms under all curves
-(which then cost nothing more), and as the places where counterfactuals are sought. Where n_rows_public * mu is below some
-1 000 they get more, up to 85 % of the price: reasons come first, and curves would be noise there anyhow. *Importance* is
+for the reasons of any model, whose error hardly falls any more with the price, as what curves and importance are planned
+from and combined with (``joint_sum``), and as the places where counterfactuals are sought. Where n_rows_public * mu is below
+some 1 000 they get more, up to 85 % of the price: reasons come first, and curves lean on rows there anyhow. *Importance* is
 read as an order and *counterfactuals* are checked by the public model, so that more noise changes less: 0.75 each. The
 *synopsis* is bought by name only, with 4.25. The numbers were chosen with Adult's figures in sight, not on other data.
 
-*What is possible* follows from public numbers as well. ``parts="all"`` leaves out importance where there is no target,
-private rows where columns are too many for them, or where n_rows_public * mu of their share is below 100. What is left out
-leaves its share to the others.
+*What is possible* follows from public numbers as well. ``parts="all"`` leaves out private rows where columns
+are too many for them, or where n_rows_public * mu of their share is below 100. What is left out leaves its share to the
+others.
 
 Each part is the recipe of an explainer that stands on its own and carries the argument for its bound beside its code. Rows
 come before curves, because curves use their histograms. Tests: tests/pane, tests/audit/test_pane_audit.py.
@@ -47,7 +47,6 @@ from ..results.synopsis import Synopsis
 from ..solve.linear.coordinates import Partition
 from ..vault import PrivateData
 from .manifest import KINDS, MODEL_FILE, MOST_FEATURES, Line, Manifest, Part, described, onnx_content
-from .pages import marginals_of, with_drawn_densities
 from .pane import Pane
 
 WEIGHTS = MappingProxyType({"rows": 3.75, "local": 4.25, "pdp": 8.0, "ale": 5.5, "importance": 0.75, "counterfactual": 0.75})
@@ -115,7 +114,7 @@ class PaneExplainer(GlobalExplainer[Pane]):
         if self._content is not None and len(self._content) > MOST_BYTES // 2:
             raise InvalidInput(f"the model has {len(self._content) >> 20} MiB, too much for a pane; leave embed_model out")
         possible = PARTS if self._asked is None else self._asked
-        if curves := [part for part in CURVES if part in possible and (part != "importance" or data.target is not None)]:
+        if curves := [part for part in CURVES if part in possible]:
             self._report(dict.fromkeys(curves, 1.0), None)
         if "counterfactual" in possible:
             self._counterfactual()
@@ -136,8 +135,6 @@ class PaneExplainer(GlobalExplainer[Pane]):
         if self._asked is not None:
             return self._asked
         possible, data, schema = list(DEFAULT), self.data, self.data.feature_schema
-        if data.target is None:
-            possible.remove("importance")
         if not 2 <= schema.n_columns <= MOST_COLUMNS:
             possible.remove("rows")
         if data.n_rows_public * mu * math.sqrt(self._rows_share(possible, mu)) < ROWS_FROM:
@@ -177,8 +174,7 @@ class PaneExplainer(GlobalExplainer[Pane]):
             rows = bought["rows"] = yield from explainer.conversation().inside(terms, share)
         if curves := {name: shares[name] for name in CURVES if name in shares}:
             together = sum(curves.values())
-            report = yield from self._report(curves, rows).conversation().inside(terms, together)
-            bought["global"] = report if rows is None else with_drawn_densities(report)
+            bought["global"] = yield from self._report(curves, rows).conversation().inside(terms, together)
         if share := shares.get("counterfactual"):
             bought["counterfactual"] = yield from self._counterfactual().conversation().inside(terms, share)
         return self._pane(terms, {name: bought[name] for name in KINDS if name in bought})
@@ -191,7 +187,7 @@ class PaneExplainer(GlobalExplainer[Pane]):
             weights=weights,
             loss=self.loss,
             loss_bound=self.loss_bound,
-            marginals=None if rows is None else marginals_of(rows),
+            marginals=rows,
             key=self.key,
         )
 
@@ -273,7 +269,7 @@ def release(
     model : Model
         What is explained.
     parts : "all" or list of {"rows", "local", "pdp", "ale", "effects", "importance", "counterfactual"}
-        What to release; ``"effects"`` is pdp and ale. ``"all"``: whatever the data allows (importance needs a target).
+        What to release; ``"effects"`` is pdp and ale. ``"all"``: whatever the data allows.
     weights : mapping of str to float, optional
         How the price is shared between the parts, where the default (``vitrail.pane.pane_recipe.WEIGHTS``) does not suit.
     threshold : float, optional
@@ -318,10 +314,6 @@ def _checked_parts(parts: object, data: PrivateData) -> tuple[str, ...]:
     known = (*PARTS, "effects")
     named = _checks.names("parts", parts, known, "part")
     chosen = {part for name in named for part in (("pdp", "ale") if name == "effects" else (name,))}
-    if "importance" in chosen and data.target is None:
-        raise InvalidInput(
-            "permutation importance needs a target: give PrivateData target=, or leave 'importance' out of parts"
-        )
     columns = data.feature_schema.n_columns
     if "rows" in chosen and not 2 <= columns <= MOST_COLUMNS:
         raise InvalidInput(f"parts names 'rows', and private rows have 2 to {MOST_COLUMNS} columns, not {columns}")

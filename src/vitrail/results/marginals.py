@@ -14,9 +14,11 @@ Every count carries independent Gaussian noise of standard deviation sigma. What
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -28,7 +30,7 @@ from ..accounting import Cost
 from ..accounting.guarantee import Guarantee
 from ..accounting.releases import Release
 from ..errors import InvalidInput, SchemaError
-from ..schema.bins import Bins
+from ..schema.bins import Bins, wide_edges
 from .band_claim import TWO_SIDED_95, BandClaim
 from .base import Frame, Result, show
 from .checks import Floats, checked_names, frozen_numbers
@@ -115,6 +117,20 @@ class Marginals(Result, stored_as="marginals/1"):
     def edges(self) -> Mapping[str, Floats]:
         """Where the numeric columns are cut, by column; columns with levels are not here. Codes have no edges."""
         return MappingProxyType({cut.name: np.array(cut.edges) for cut in self.bins if cut.edges is not None})
+
+    @property
+    def drawn(self) -> Marginals:
+        """The same histograms for pictures: narrow bins joined to their neighbours.
+
+        The noise of k joined bins is sqrt(k) times that of one. There is one sigma for all, so it is the largest: bands of
+        the other bins are drawn wider than they need be.
+        """
+        bins, counts, joined = [], {}, 1
+        for cut in self.bins:
+            wide, counts[cut.name], most = _joined(cut, self.counts[cut.name])
+            bins.append(wide)
+            joined = max(joined, most)
+        return replace(self, bins=tuple(bins), counts=counts, sigma=self.sigma * math.sqrt(joined))
 
     @property
     def half_width(self) -> float:
@@ -252,3 +268,18 @@ def nearest_shares(values: Floats) -> Floats:
     kept = np.arange(1, values.shape[-1] + 1)
     count = np.maximum((falling * kept > excess).sum(axis=-1, keepdims=True), 1)  # a run from the start: what is kept
     return np.asarray(np.maximum(values - np.take_along_axis(excess, count - 1, axis=-1) / count, 0))
+
+
+def _joined(bins: Bins, counts: Floats) -> tuple[Bins, Floats, int]:
+    """Bins wide enough to be seen, their counts, and how many bins were joined at most."""
+    if bins.edges is None or (keep := wide_edges(edges := np.asarray(bins.edges))).all():
+        return bins, counts, 1
+    starts = np.flatnonzero(keep)
+
+    def label(low: float, high: float) -> str:
+        return f"{math.ceil(low)} to {math.floor(high)}" if bins.integer else f"{low:.4g} to {high:.4g}"
+
+    labels = [bins.labels[a] if b == a + 1 else label(edges[a], edges[b]) for a, b in pairwise(starts.tolist())]
+    count = bins.n_intervals
+    wide = Bins(bins.name, (*labels, *bins.labels[count:]), tuple(edges[keep].tolist()), bins.integer, bins.codes)
+    return wide, np.concatenate([np.add.reduceat(counts[:count], starts[:-1]), counts[count:]]), int(np.diff(starts).max())

@@ -18,7 +18,7 @@ from .._types import Figure
 from ..accounting import Cost
 from ..accounting.guarantee import Guarantee
 from ..errors import InvalidInput
-from ..schema import Numeric, Schema
+from ..schema import Column, Numeric, Schema
 from ..schema.bins import Bins, values_in
 from ..solve.rows.histograms import blocks_of, column_shares, total_of
 from ..solve.rows.network import Link, Network, even_numbers, fit_network
@@ -37,6 +37,8 @@ Indices = NDArray[np.intp]
 MOST_ROWS = 10**8
 REPLICATES = 40
 """Sets of tables drawn again, for bands."""
+WIDTH_AT_BOUND = 1e-6
+"""Of a bin that holds one value, in histograms, as a share of the range."""
 MOST_CELLS = 10**6
 """Of the joint distribution of a column and its parents, in a file; ours have at most 160 000."""
 
@@ -307,9 +309,33 @@ class PrivateRows(Result, stored_as="private-rows/2"):
 
     @property
     def marginals(self) -> Marginals:
-        """The noisy histograms of all columns, which are part of the same releases."""
-        counts = {bins.name: counts for bins, counts in zip(self.bins, self.counts, strict=True)}
-        return Marginals(self.dataset, self.bins, counts, self.counts_sigma, self.n_rows_public, self.cost, self.guarantee)
+        """The noisy histograms of all columns, which are part of the same releases; bins of one value get a little width.
+
+        Their cost and promise are those of the rows: who has them from a pane or a file has the rows as well.
+        """
+        bins = tuple(_widened(each, self.schema[each.name]) for each in self.bins)
+        counts = MappingProxyType(dict(zip(self.columns, self.counts, strict=True)))
+        return Marginals(self.dataset, bins, counts, self.counts_sigma, self.n_rows_public, self.cost, self.guarantee)
+
+
+def _widened(bins: Bins, column: Column) -> Bins:
+    """The bins with edges that increase.
+
+    Examples
+    --------
+    >>> from vitrail.solve.rows.histograms import fine_bins
+    >>> column = Numeric(0, 10)
+    >>> [round(edge, 6) for edge in _widened(fine_bins("dose", column, 4), column).edges]
+    [0.0, 1e-05, 0.001, 5.0, 9.99999, 10.0]
+    """
+    if bins.edges is None or bins.integer or bins.n_intervals < 3 or not isinstance(column, Numeric):
+        return bins
+    low, high = float(column.low), float(column.high)
+    width = WIDTH_AT_BOUND * (high - low)
+    made = [low, low + width]
+    for edge in bins.edges[2:-2]:  # zero is a bin without width, too
+        made.append(max(made[-1] + width, min(high - width, edge)))
+    return replace(bins, edges=(*made, high - width, high))
 
 
 def _number_of_groups(group: Indices, bins: Bins) -> int:

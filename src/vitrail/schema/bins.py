@@ -14,6 +14,8 @@ from ..accounting import JsonValue
 from ..errors import InvalidInput
 from . import Categorical, Column, FloatArray, Numeric
 
+NARROW = 1 / 128
+"""Of the range: narrower bins are drawn together with their neighbours."""
 MOST_SINGLE_VALUES = 100
 """An integer column with at most this many values gets one bin for each."""
 
@@ -107,6 +109,22 @@ class Bins:
             raise InvalidInput("labels of bins are texts, their edges and codes finite numbers")
         ends = None if edges is None else tuple(numbers[: len(cut)])
         return cls(texts[0], tuple(texts[1:]), ends, integer, tuple(numbers[len(cut) :]))
+
+
+def wide_edges(edges: FloatArray) -> NDArray[np.bool_]:
+    """Which edges to keep so that no bin is too narrow to be seen in a picture.
+
+    Examples
+    --------
+    >>> wide_edges(np.array([0.0, 0.001, 0.5, 1.0])).tolist()
+    [True, False, True, True]
+    """
+    keep = np.ones(len(edges), dtype=np.bool_)
+    last, least = edges[0], NARROW * (edges[-1] - edges[0])
+    for place in range(1, len(edges) - 1):
+        keep[place] = edges[place] - last >= least and edges[-1] - edges[place] >= least
+        last = edges[place] if keep[place] else last
+    return keep
 
 
 def bins_of(name: str, column: Column, bins: int) -> Bins:

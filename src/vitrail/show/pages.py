@@ -130,7 +130,7 @@ def page_content(result: Shown) -> Content:
         case Marginals():
             return "marginals.html", {"marginals": result}
         case PrivateRows():
-            return "private_rows.html", {"marginals": result.marginals}
+            return "private_rows.html", {"marginals": result.marginals.drawn}
         case Report():
             return "report.html", report_content(result)
         case Result():
@@ -145,7 +145,7 @@ def page_content(result: Shown) -> Content:
 def report_content(result: Report) -> dict[str, object]:
     """What the page of a global report needs; a pane's page is made of the same."""
     effects = {part: curves_of for part, curves_of in (("pdp", result.pdp), ("ale", result.ale)) if curves_of}
-    return {"report": result, "effects": effects, "columns": column_order(result), "marginals": result.marginals}
+    return {"report": result, "effects": effects, "columns": column_order(result), "marginals": result.marginals.drawn}
 
 
 def column_order(result: Report) -> tuple[str, ...]:

@@ -113,7 +113,7 @@ def test_levels_can_be_stepped_through_in_another_order():
 def test_intervals_cover_every_value_and_have_rows():
     marginals = vt.marginals(private(), mu=20.0, bins=100)
     for name in ("age", "pay"):
-        intervals = cut_column(SCHEMA, name, marginals)
+        intervals = cut_column(Reference(SCHEMA, MODEL, marginals, float(N)), name)
         raw = SCHEMA.read_points(ROWS)
         found = intervals.of_rows(raw)[:, 0]
         edges = intervals.axis.numbers

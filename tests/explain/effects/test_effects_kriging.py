@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from vitrail.solve.curves.kriging import Prior, informative_points, krige, most_likely_scale
+from vitrail.solve.curves.kriging import Prior, informative_points, measured_curves, most_likely_scale
 
 GENERATOR = np.random.default_rng(0)
 GRID = np.linspace(0, 1, 40)
@@ -15,6 +15,11 @@ def at(places):
     measure = np.zeros((len(places), 40))
     measure[np.arange(len(places)), places] = 1.0
     return measure
+
+
+def krige(*measured, least_scale, expected_scale, **more):
+    whitened = measured_curves(*measured, **more)
+    return whitened.posterior(most_likely_scale([whitened], expected_scale, least_scale))
 
 
 def test_without_noise_the_measured_places_are_exact_and_others_follow_the_model():
@@ -72,11 +77,13 @@ def test_a_count_of_zero_says_nothing():
     assert found.std[2] > 100 * found.std[0]
 
 
-def test_the_scale_is_found_again():
-    rng = np.random.default_rng(3)
-    spectrum = np.geomspace(1e4, 1e-2, 200)
-    residual = rng.normal(size=200) * np.sqrt(0.05 * spectrum + 1)
-    assert 0.02 < most_likely_scale(spectrum, residual, 0.01) < 0.12
+def test_the_scale_is_found_again_from_several_curves_together():
+    rng, found = np.random.default_rng(3), []
+    for spectrum in np.array_split(np.geomspace(1e4, 1e-2, 200), 4):
+        residual = rng.normal(size=50) * np.sqrt(0.05 * spectrum + 1)
+        found.append(measured_curves(Prior(np.zeros(50), np.diag(spectrum)), np.eye(50), residual, np.eye(50)))
+    assert 0.02 < most_likely_scale(found, 0.01, 1e-9) < 0.12
+    assert most_likely_scale(found, 0.01, 5.0) == 5.0
 
 
 def test_informative_points_include_the_ends_and_stop_when_the_curve_is_known():

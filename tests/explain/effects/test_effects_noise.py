@@ -13,7 +13,8 @@ from vitrail.results.marginals import Marginals
 from vitrail.schema.bins import bins_of
 from vitrail.solve.curves.dependence import balanced_shares, noise_directions
 from vitrail.solve.curves.kriging import Prior, left_open
-from vitrail.solve.curves.local_effects import cut_column
+from vitrail.solve.curves.local_effects import Intervals, cut_column
+from vitrail.solve.curves.reference import Reference
 
 SCHEMA = vt.Schema({"age": vt.Numeric(0, 60, integer=True), "sex": vt.Categorical(["f", "m"])})
 
@@ -23,6 +24,11 @@ def marginals(ages: np.ndarray, sigma: float = 1e-6) -> Marginals:
     counts = {"age": np.bincount(ages, minlength=61).astype(float), "sex": np.array([0.5, 0.5]) * len(ages)}
     promise = Guarantee.of_mu(1.0, 1e-6, "add-remove")
     return Marginals("people", bins, MappingProxyType(counts), sigma, len(ages), Cost.of_mu(1.0), promise)
+
+
+def cut(ages: np.ndarray, sigma: float = 1e-6, **more: float) -> Intervals:
+    model = vt.Model(lambda x: x[:, 0], range=(0, 1), name="risk")
+    return cut_column(Reference(SCHEMA, model, marginals(ages, sigma), float(len(ages))), "age", **more)
 
 
 def test_noise_directions_are_symmetric_and_of_mean_square_one() -> None:
@@ -67,7 +73,7 @@ def test_no_other_shares_serve_the_curves_better(scale) -> None:
 
 def test_steps_end_at_the_quantiles_of_the_rows() -> None:
     ages = np.random.default_rng(3).binomial(60, 0.4, 20_000)
-    edges = cut_column(SCHEMA, "age", marginals(ages)).axis.values[:, 0]
+    edges = cut(ages).axis.values[:, 0]
     expected = np.unique(np.quantile(ages, np.linspace(0, 1, 101), method="inverted_cdf"))
     np.testing.assert_array_equal(edges[1:-1], expected[1:-1])
     assert edges[[0, -1]].tolist() == [0, 60]
@@ -75,7 +81,7 @@ def test_steps_end_at_the_quantiles_of_the_rows() -> None:
 
 def test_rows_that_stand_on_an_edge_are_centred_there() -> None:
     ages = np.random.default_rng(4).integers(0, 61, 30_000)
-    intervals = cut_column(SCHEMA, "age", marginals(ages))
+    intervals = cut(ages)
     curve = np.cumsum(np.concatenate([[0.0], np.random.default_rng(5).normal(size=len(intervals))]))
     effects = np.diff(curve)
     centred = intervals.centred() @ effects
@@ -85,7 +91,7 @@ def test_rows_that_stand_on_an_edge_are_centred_there() -> None:
 
 def test_a_rare_step_is_not_cut_out_of_noise() -> None:
     ages = np.random.default_rng(6).integers(0, 61, 1000)
-    many, few = (cut_column(SCHEMA, "age", marginals(ages, sigma)) for sigma in (1e-6, 60.0))
+    many, few = (cut(ages, sigma, least=2.0) for sigma in (1e-6, 60.0))
     assert len(many) > 50
     assert len(few) <= 1000 // 120
 
@@ -93,7 +99,7 @@ def test_a_rare_step_is_not_cut_out_of_noise() -> None:
 @pytest.mark.parametrize(("noise", "most"), [(1e-9, 100), (1e-4, 100), (10.0, 6)])
 def test_the_more_noise_the_fewer_groups(noise, most) -> None:
     ages = np.random.default_rng(7).integers(0, 61, 5000)
-    intervals = cut_column(SCHEMA, "age", marginals(ages))
+    intervals = cut(ages)
     rows = np.random.default_rng(8).normal(size=(300, 1))
     places = intervals.axis.values[:, 0] / 60
     curves = np.sin(3 * places + rows) + 0.05 * np.random.default_rng(9).normal(size=(300, len(places)))

@@ -88,7 +88,8 @@ def test_a_loss_of_ones_own_is_used_and_clipped():
 def test_the_noise_law_is_the_stated_one():
     """Over many draws of the same question scores vary as much as their std says."""
     found = [
-        vt.PermutationImportance(private(), MODEL, clip=0.5, n_repeats=1, marginals=MARGINALS)(mu=0.5) for _ in range(120)
+        vt.PermutationImportance(private(), MODEL, clip=0.5, n_repeats=1, marginals=MARGINALS, estimate="plain")(mu=0.5)
+        for _ in range(120)
     ]
     scores = np.array([one.scores for one in found])
     ratio = scores.std(axis=0, ddof=1) / found[0].std
@@ -167,10 +168,35 @@ def test_bad_input_is_refused_and_nothing_is_charged(options, message):
     assert data.budget.spent == vt.Cost()
 
 
-def test_no_target_no_importance():
+@pytest.mark.usefixtures("planted_noise")
+def test_without_a_target_it_is_how_much_the_output_changes():
     data = private(target=None)
-    with pytest.raises(InvalidInput, match="declares none"):
-        vt.PermutationImportance(data, MODEL)
+    found = vt.PermutationImportance(data, MODEL, n_repeats=4, clip=100.0)(mu=100.0)
+    raw, rng = data.feature_schema.read_points(ROWS), np.random.default_rng(0)
+    outputs, expected = MODEL.predict_points(data.feature_schema, raw), []
+    for name in found.items:
+        altered, column = raw.copy(), data.feature_schema.column_index(name)
+        altered[:, column] = rng.permutation(raw[:, column])
+        expected.append(np.mean((MODEL.predict_points(data.feature_schema, altered) - outputs) ** 2))
+    np.testing.assert_allclose(found.scores, expected, atol=0.1 * max(expected))
+    assert found.score_label == "mean squared change of the output"
+    with pytest.raises(InvalidInput, match="declares no target"):
+        vt.PermutationImportance(data, MODEL, loss="log")
+
+
+@pytest.mark.usefixtures("planted_noise")
+def test_where_noise_hides_everything_private_rows_tell_the_order():
+    """At a price at which the sum is noise, the ranking is that of rows bought before, and its bands say so."""
+    rows = vt.private_rows(private(), mu=20.0, columns=FEATURES)
+    smooth, plain = (
+        vt.PermutationImportance(private(), MODEL, marginals=rows, estimate=estimate)(mu=0.002)
+        for estimate in ("smooth", "plain")
+    )
+    assert smooth.order[0] == "age"
+    assert smooth.std.max() < 0.01 * plain.std.min()
+
+
+def test_what_is_no_model_or_no_data_is_refused():
     with pytest.raises(InvalidInput, match="wrap it"):
         vt.PermutationImportance(private(), output)
     with pytest.raises(InvalidInput, match="PrivateData"):

@@ -42,11 +42,12 @@ def jagged(features):
 
 
 MODEL = vt.Model(jagged, range=(0, 1))
+REFERENCE = Reference(FEATURES, MODEL, MARGINALS, 500.0)
 
 
 def summand_of(loss="squared", bound=None, clip=None, repeats=2):
     made = loss_of(loss, bound, MODEL, SCHEMA, "y", None)
-    return plan_importance(Reference(FEATURES, MODEL, MARGINALS, 500.0), FEATURES.names, made, repeats, clip)
+    return plan_importance(REFERENCE, FEATURES.names, made, repeats, clip)
 
 
 def block_of(raw, model=MODEL):
@@ -126,7 +127,7 @@ def test_a_model_that_fails_on_a_row_makes_it_no_number():
 
 @pytest.mark.parametrize("name", FEATURES.names)
 def test_donors_follow_the_released_histogram_and_stay_in_the_schema(name):
-    donor = Donor.of(FEATURES, name, MARGINALS)
+    donor = Donor.of(REFERENCE, name)
     rows = raw_rows(40_000)[:, :3]
     drawn = np.concatenate(donor.draws(rows, 2))
     column = FEATURES[name]
@@ -140,7 +141,7 @@ def test_donors_follow_the_released_histogram_and_stay_in_the_schema(name):
 
 
 def test_several_donors_are_spread_over_the_distribution():
-    donor = Donor.of(FEATURES, "a", MARGINALS)
+    donor = Donor.of(REFERENCE, "a")
     draws = np.stack(donor.draws(raw_rows(200)[:, :3], 4))
     quarter = np.searchsorted(donor.at(np.array([0.25, 0.5, 0.75])), draws)
     assert (np.sort(quarter, axis=0) == np.arange(4)[:, None]).mean() > 0.99

@@ -124,7 +124,7 @@ def test_a_row_speaks_in_one_cell_of_every_column():
 
 @pytest.mark.parametrize("name", SCHEMA.names)
 def test_cells_hold_all_rows(name):
-    cells = ColumnCells.of(SCHEMA, name, MARGINALS)
+    cells = ColumnCells.of(Reference(SCHEMA, MODEL, MARGINALS, float(MARGINALS.n_rows_public)), name)
     assert cells.counts.sum() == pytest.approx(600)
     assert 2 <= len(cells) <= 24 + 1
     if name != "c":

@@ -15,7 +15,8 @@ from ...results.band_claim import claim_of
 from ...results.curve import Density
 from ...results.effects import Effects
 from ...schema import Categorical, Level, Schema
-from .reference import Axis, Reference, smoothed_marginal
+from ...schema.bins import wide_edges
+from .reference import Axis, Reference
 
 
 class Drawn(NamedTuple):
@@ -93,8 +94,9 @@ def _side(schema: Schema, name: str, values: Floats) -> Floats | tuple[Level, ..
 def _density(reference: Reference, axis: Axis) -> Density:
     (name,) = axis.names
     histogram = reference.histogram(name)
-    shares = smoothed_marginal(histogram, name).shares
+    shares = reference.shares(name)
     if isinstance(reference.schema[name], Categorical):
         return Density(None, shares[axis.numbers.astype(int)])
     edges = np.asarray(histogram.edges[name])
-    return Density(edges, shares[: len(edges) - 1])
+    keep = wide_edges(edges)
+    return Density(edges[keep], np.add.reduceat(shares[: len(edges) - 1], np.flatnonzero(keep)[:-1]))

@@ -41,7 +41,8 @@ from ..._types import Floats, Indices
 from ...results.marginals import Marginals
 from ...schema import Categorical, Schema
 from .assemble import Drawn
-from .kriging import Prior, informative_points, krige
+from .details import Detail, detail_of
+from .kriging import Prior, informative_points, measured_curves, most_likely_scale
 from .reference import MOST_FINE, Axis, Reference, fine_axis, values_of
 
 LEAST_POINTS, MOST_POINTS = 6, 64
@@ -50,8 +51,8 @@ LEAST_FINE, FINE_PER_POINT = 64, 4
 # Bounds exceed the largest norm among reference rows by this factor, and by more the smaller the noise is: what a clip
 # saves in noise is then worth less than what it cuts off. The noise is that of a quantity of bound 1, over the range.
 ROOM, ROOM_PER_HALVING, ROOMY_NOISE = 1.1, 0.2, 1e-3
-# tau of the prior, before it is known: how far mean curves of real rows were seen to be from those of the reference.
-EXPECTED_SCALE = 0.02
+# tau of the prior, before it is known, beyond the noise of the reference: what its links leave out.
+UNLIKE = 0.003
 SHARE_ROUNDS, LEAST_SHARE = 100, 1e-3
 # Of the mean variance over grid points, added to every direction's: private rows may vary where reference rows do not.
 FLOOR = 0.01
@@ -80,11 +81,17 @@ class DependencePlan:
     half_range: float
     shares: Floats
     n_rows: float
+    scale: float
+    details: tuple[Detail | None, ...]
 
     @property
     def measured(self) -> tuple[Axis, ...]:
         """The axes at the measured grid points."""
         return tuple(axis.at(chosen) for axis, chosen in zip(self.axes, self.points, strict=True))
+
+    @property
+    def _least_scale(self) -> float:
+        return 1 / self.n_rows + 1 / len(self.curves[0])
 
     def measurements(self, means: Floats, stds: Floats) -> tuple[list[Floats], Floats]:
         """Noisy values at the measured grid points of each axis, and the covariance of their noise, all axes in a row."""
@@ -119,16 +126,14 @@ class DependencePlan:
         where = np.concatenate([start + chosen for start, chosen in zip(starts, self.points, strict=True)])
         measure = np.zeros((len(where), sum(sizes)))
         measure[np.arange(len(where)), where] = 1.0
-        posterior = krige(
-            Prior.of(np.concatenate(self.curves, axis=1)),
-            measure,
-            np.concatenate(values),
-            noise,
-            least_scale=1 / self.n_rows + 1 / len(self.curves[0]),
-            expected_scale=EXPECTED_SCALE,
-        )
+        measured = measured_curves(Prior.of(np.concatenate(self.curves, axis=1)), measure, np.concatenate(values), noise)
+        posterior = measured.posterior(most_likely_scale([measured], self.scale, self._least_scale))
         cut = starts[1:]
-        return list(map(Drawn, self.axes, np.split(posterior.mean, cut), np.split(posterior.std, cut)))
+        return list(map(_finished, self.axes, self.details, np.split(posterior.mean, cut), np.split(posterior.std, cut)))
+
+
+def _finished(axis: Axis, detail: Detail | None, values: Floats, stds: Floats) -> Drawn:
+    return Drawn(axis, values, stds) if detail is None else Drawn(detail.axis, *detail.drawn(axis, values, stds))
 
 
 def plan_dependence(
@@ -151,7 +156,8 @@ def plan_dependence(
     fine = MOST_FINE if resolution is None else min(MOST_FINE, max(LEAST_FINE, FINE_PER_POINT * resolution))
     axes = (*(fine_axis(reference.schema, name, reference.marginals, fine) for name in columns), *pairs)
     curves = reference.curves(axes)
-    enough = (noise * reference.model.width) ** 2 * max(len(columns), 1) / EXPECTED_SCALE
+    scale = expected_scale(reference, curves)
+    enough = (noise * reference.model.width) ** 2 * max(len(columns), 1) / scale
     points = tuple(
         np.arange(len(axis))
         if len(axis.names) == 2 or isinstance(reference.schema[axis.names[0]], Categorical)
@@ -174,7 +180,7 @@ def plan_dependence(
     level_offsets = differences.mean(axis=0)
     level_bound = max(room * float(norms(differences - level_offsets).max()), 1e-6 * width)
     shares = balanced_shares(
-        [EXPECTED_SCALE * _spectrum(np.atleast_2d(np.cov(shape.T))) for shape in shapes],
+        [scale * _spectrum(np.atleast_2d(np.cov(shape.T))) for shape in shapes],
         [(noise * bound * _spectrum(direction)) ** 2 for bound, direction in zip(bounds, directions, strict=True)],
         (noise * level_bound) ** 2 * (len(axes) > 1),
         (noise * width / 2) ** 2,
@@ -182,8 +188,16 @@ def plan_dependence(
     middle = reference.model.lo + width / 2
     return DependencePlan(
         axes, curves, points, offsets, directions, bounds, level_offsets, level_bound, middle, width / 2, shares,
-        reference.n_rows,
+        reference.n_rows, scale, tuple(detail_of(reference, axis) for axis in axes),
     )  # fmt: skip
+
+
+def expected_scale(reference: Reference, curves: Sequence[Floats]) -> float:
+    """tau before anything is measured: how uncertain the reference's mean shapes are, over how much single rows' vary."""
+    some = [curve[:, np.unique(np.linspace(0, curve.shape[1] - 1, LEAST_POINTS).astype(int))] for curve in curves]
+    shapes = np.concatenate(split_levels(some)[0], axis=1)
+    doubt, spread = reference.variances_of(shapes).sum(), shapes.var(axis=0).sum()
+    return UNLIKE + float(doubt / spread) if spread > 0 else UNLIKE
 
 
 def _evenly(values: Floats, resolution: int) -> Indices:

@@ -6,7 +6,7 @@ values, put through the inverse of the column's released distribution. To the mo
 (``coalitions`` says why), and what a row contributes is a function of that row alone. The k-th of K donors is k/K further
 along, so that K of them are spread evenly over the distribution.
 
-The histogram is smoothed before it is drawn from (``reference``). Post-processing, as is everything here.
+The distribution is that of private rows, or a smoothed histogram (``reference``). Post-processing, as is everything here.
 
 *Losses*: what a prediction costs, given the target. A loss is a function of one row's target and one output, and its
 largest value follows from what is declared: the target's range and the model's. Outputs are clipped to the model's range by
@@ -29,11 +29,10 @@ from ...accounting import JsonValue
 from ...errors import InvalidInput
 from ...model import Model
 from ...model.contents import sketch
-from ...results.marginals import Marginals
 from ...schema import Categorical, Column, Level, Numeric, Schema
 from ...schema.bins import Bins
 from ..coalitions import row_hashes
-from .reference import released_bins, smoothed
+from .reference import Reference, released_bins
 
 # Targets and outputs, both of shape (rows,), to losses of that shape, each from its own row.
 LossFunction: TypeAlias = Callable[[Floats, Floats], Floats]
@@ -41,6 +40,8 @@ LossFunction: TypeAlias = Callable[[Floats, Floats], Floats]
 # Probabilities are kept this far from 0 and 1 in the logarithmic loss, which has no largest value otherwise.
 SMALLEST_PROBABILITY = 1e-3
 NAMES = ("squared", "absolute", "zero-one", "log")
+ITSELF = NAMES[:2]
+"""Losses by which outputs can be compared with the model's own, where there is no target."""
 
 
 def _allowed(column: Numeric, values: Floats) -> Floats:
@@ -57,12 +58,10 @@ class Donor:
     cumulated: Floats
 
     @classmethod
-    def of(cls, schema: Schema, name: str, marginals: Marginals) -> Donor:
-        """From the released histogram of a column."""
-        bins, known = released_bins(marginals, name), marginals.total > 2 * marginals.total_sigma
-        mass = marginals.total if known else float(marginals.n_rows_public)
-        counts, sigma = np.asarray(marginals.counts[name]) / mass, marginals.sigma / mass
-        shares = smoothed(counts, sigma, ordered=isinstance(schema[name], Numeric), codes=len(bins.codes)).shares
+    def of(cls, reference: Reference, name: str) -> Donor:
+        """From the released distribution of a column."""
+        schema, shares = reference.schema, reference.shares(name)
+        bins = released_bins(reference.histogram(name), name)
         return cls(schema.column_index(name), schema[name], bins, np.cumsum(shares) / shares.sum())
 
     def at(self, shares: Floats) -> Floats:
@@ -101,7 +100,8 @@ class Loss:
     """A loss from 0 to ``largest``, and how targets become numbers.
 
     ``positive`` is the level that counts as 1 where the target is categorical, None where it is a number; ``binary``:
-    the target is 0 or 1. ``own``: it is a function of the caller's own.
+    the target is 0 or 1. ``own``: it is a function of the caller's own. ``itself``: there is no target, and outputs are
+    compared with those of the row as it is.
     """
 
     name: str
@@ -110,6 +110,7 @@ class Loss:
     binary: bool
     _function: LossFunction
     own: bool = False
+    itself: bool = False
 
     def identity(self, key: str | None) -> list[JsonValue] | None:
         """What tells it from every other loss; None for a function that the caller gave no ``key``: two may have one name.
@@ -148,10 +149,13 @@ def loss_of(
     4.0
     """
     if target is None:
-        raise InvalidInput(
-            "permutation importance compares outputs with a target, and this dataset declares none; give "
-            "PrivateData(target=...)"
-        )
+        if loss not in ITSELF:
+            raise InvalidInput(
+                f"loss is {loss!r} and this dataset declares no target; without one outputs are compared with the model's "
+                f"own, by {' or '.join(map(repr, ITSELF))}; or give PrivateData(target=...)"
+            )
+        largest, function = (model.width**2, _squared) if loss == "squared" else (model.width, _absolute)
+        return Loss(f"{loss} (without a target)", largest, None, False, function, itself=True)
     column, positive_level = schema[target], None
     if isinstance(column, Categorical):
         positive_level, (low, high), binary = _positive(column, target, model, positive), (0.0, 1.0), True
@@ -170,9 +174,9 @@ def loss_of(
         raise InvalidInput(f"loss_bound is for a loss of your own; that of {loss!r} follows from the declared ranges")
     furthest = max(high - model.lo, model.hi - low)
     if loss == "squared":
-        return Loss(loss, furthest**2, positive_level, binary, lambda y, f: (y - f) ** 2)
+        return Loss(loss, furthest**2, positive_level, binary, _squared)
     if loss == "absolute":
-        return Loss(loss, furthest, positive_level, binary, lambda y, f: np.abs(y - f))
+        return Loss(loss, furthest, positive_level, binary, _absolute)
     if not binary or model.lo < 0 or model.hi > 1:
         raise InvalidInput(
             f"the {loss} loss needs a target of two values, 0 and 1, and a model of probabilities; {target!r} lies in "
@@ -181,6 +185,14 @@ def loss_of(
     if loss == "zero-one":
         return Loss(loss, 1.0, positive_level, binary, lambda y, f: np.where(np.isnan(f), f, (f >= 0.5) != (y >= 0.5)))
     return Loss(loss, -math.log(SMALLEST_PROBABILITY), positive_level, binary, _log)
+
+
+def _squared(y: Floats, f: Floats) -> Floats:
+    return np.asarray((y - f) ** 2)
+
+
+def _absolute(y: Floats, f: Floats) -> Floats:
+    return np.asarray(np.abs(y - f))
 
 
 def _log(y: Floats, f: Floats) -> Floats:

@@ -15,6 +15,7 @@ Tests: tests/explain/effects/test_effects_kriging.py (exactness without noise, c
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,17 +57,34 @@ class Posterior:
         return np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
 
 
-def krige(
-    prior: Prior,
-    measure: Floats,
-    measured: Floats,
-    noise: Floats,
-    *,
-    least_scale: float,
-    expected_scale: float,
-    own_variance: Floats | None = None,
-) -> Posterior:
-    """Combine prior and measurements.
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """Measurements of curves, whitened: residuals from the prior's mean have variance tau ``spectrum`` + 1."""
+
+    prior: Prior
+    extra: Floats
+    measure: Floats
+    root: Floats
+    axes: Floats
+    spectrum: Floats
+    residual: Floats
+
+    def posterior(self, scale: float) -> Posterior:
+        """Prior and measurements combined, for a known tau."""
+        prior, measure = self.prior, self.measure
+        # (tau between + noise)^-1 = root^-T axes (tau spectrum + 1)^-1 axes^T root^-1
+        across = scale * prior.covariance @ measure.T + self.extra[:, None] * measure.T
+        lifted = scipy.linalg.solve_triangular(self.root, across.T, lower=True).T @ self.axes
+        weights = 1.0 / (scale * self.spectrum + 1.0)
+        mean = prior.mean + lifted @ (weights * self.residual)
+        before = scale * prior.covariance + np.diag(self.extra)
+        return Posterior(mean, before - (lifted * weights) @ lifted.T, scale)
+
+
+def measured_curves(
+    prior: Prior, measure: Floats, measured: Floats, noise: Floats, own_variance: Floats | None = None
+) -> Measured:
+    """Whiten measurements.
 
     Parameters
     ----------
@@ -78,31 +96,18 @@ def krige(
         y.
     noise : array (measurements, measurements)
         Covariance of the measurements' noise.
-    least_scale : float
-        The smallest tau.
-    expected_scale : float
-        What tau is about, before the measurements speak.
     own_variance : array (fine,), optional
         Further prior variance of each fine value on its own (sampling error of a value that few rows determine).
     """
-    across_all = prior.covariance @ measure.T
-    between = measure @ across_all
+    between = measure @ prior.covariance @ measure.T
     extra = np.zeros(len(prior.mean)) if own_variance is None else own_variance
     noise = noise + (measure * extra) @ measure.T
     root = scipy.linalg.cholesky(noise + 1e-13 * np.trace(noise) / len(noise) * np.eye(len(noise)), lower=True)
     white = scipy.linalg.solve_triangular(root, between, lower=True)
     white = scipy.linalg.solve_triangular(root, white.T, lower=True)
     spectrum, axes = scipy.linalg.eigh((white + white.T) / 2)
-    spectrum = np.maximum(spectrum, 0.0)
     residual = axes.T @ scipy.linalg.solve_triangular(root, measured - measure @ prior.mean, lower=True)
-    scale = max(most_likely_scale(spectrum, residual, expected_scale), least_scale)
-    # (tau between + noise)^-1 = root^-T axes (tau spectrum + 1)^-1 axes^T root^-1
-    across = scale * across_all + extra[:, None] * measure.T
-    lifted = scipy.linalg.solve_triangular(root, across.T, lower=True).T @ axes
-    weights = 1.0 / (scale * spectrum + 1.0)
-    mean = prior.mean + lifted @ (weights * residual)
-    before = scale * prior.covariance + np.diag(extra)
-    return Posterior(mean, before - (lifted * weights) @ lifted.T, scale)
+    return Measured(prior, extra, measure, root, axes, np.maximum(spectrum, 0.0), residual)
 
 
 def left_open(prior: Prior, scale: float, measure: Floats, noise: Floats) -> Floats:
@@ -113,13 +118,14 @@ def left_open(prior: Prior, scale: float, measure: Floats, noise: Floats) -> Flo
     return np.asarray(scale * prior.covariance - across @ scipy.linalg.solve(between, across.T, assume_a="pos"))
 
 
-def most_likely_scale(spectrum: Floats, residual: Floats, expected: float) -> float:
-    """tau of the largest evidence: residuals have variance tau spectrum + 1; log tau is normal around its expectation."""
+def most_likely_scale(measured: Sequence[Measured], expected: float, least: float) -> float:
+    """tau of the largest evidence, one for several curves; log tau is normal around its expectation, and has a floor."""
+    spectrum, residual = (np.concatenate([getattr(one, name) for one in measured]) for name in ("spectrum", "residual"))
     scales = np.exp(LOG_SCALES)
     variances = scales[:, None] * spectrum + 1.0
     evidence = -(np.log(variances) + residual**2 / variances).sum(axis=1)
     evidence -= ((LOG_SCALES - np.log(expected)) / LOG_SCALE_SPREAD) ** 2
-    return float(scales[np.argmax(evidence)])
+    return max(float(scales[np.argmax(evidence)]), least)
 
 
 def informative_points(rows: Floats, least: int, most: int, enough: float) -> Indices:

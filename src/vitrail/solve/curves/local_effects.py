@@ -23,15 +23,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from ..._types import Floats, Indices
-from ...results.marginals import Marginals
-from ...schema import Categorical, Level, Schema
+from ...schema import Categorical, Level
 from ...schema.bins import Bins
 from .assemble import Drawn
-from .kriging import Prior, krige, left_open
+from .kriging import Measured, Posterior, Prior, left_open, measured_curves, most_likely_scale
 from .reference import Axis, Reference, released_bins, smoothed_marginal
 
 MOST_INTERVALS = 100
@@ -45,6 +45,14 @@ LEAST_PART = 0.3
 OWN_PART = 0.5
 # tau of the prior, before it is known: rows of a bin are no random sample of all rows.
 EXPECTED_SCALE = 0.3
+# Of that, for steps between levels: rows of both tell, which are no small part of all.
+OF_LEVELS = 0.1
+# Of that, what is left where the reference's rows have links.
+LINKED = 0.3
+# Rows that are sorted into intervals, how many of an interval are asked about, and for how many all others stand in.
+ROWS_SORTED, LEAST_THERE, HELP = 16_384, 48, 4.0
+# How many rows an interval has at least, in standard deviations of the noise of a count: the model tells what noise hides.
+LEAST_SIGMAS = 0.3
 # The clip of local effects, in units of their typical size among reference rows, before it is bought.
 EXPECTED_CLIP = 6.0
 # Geometric, each sqrt(2) times the last; the largest ends at this times the range, and holds what lies above it too.
@@ -193,13 +201,31 @@ class Intervals:
 
 
 def cut_column(
-    schema: Schema, name: str, marginals: Marginals, *, order: Sequence[Level] | None = None, most: int = MOST_INTERVALS
+    reference: Reference,
+    name: str,
+    *,
+    order: Sequence[Level] | None = None,
+    most: int = MOST_INTERVALS,
+    least: float = LEAST_SIGMAS,
 ) -> Intervals:
-    """Cut a column into intervals by its released histogram; ``order``: in which levels are stepped through."""
+    """Cut a column into intervals by its released histogram.
+
+    Parameters
+    ----------
+    reference, name
+        The histogram is the reference's.
+    order : list, optional
+        In which levels are stepped through.
+    most : int
+        How many intervals at most.
+    least : float
+        How many rows an interval has at least, in standard deviations of a count's noise.
+    """
+    schema, marginals, all_shares = reference.schema, reference.histogram(name), reference.shares(name)
     column = schema[name]
     bins, n_rows = released_bins(marginals, name), float(marginals.n_rows_public)
     if isinstance(column, Categorical):
-        shares = np.asarray(marginals.shares[name])
+        shares = all_shares
         levels = list(column.levels)
         ranked = np.array([levels.index(level) for level in (order or levels)], dtype=np.intp)
         rank = np.argsort(ranked)
@@ -209,9 +235,9 @@ def cut_column(
         return Intervals(axis, bins, rank, beside, shares[ranked], True, noise, np.arange(len(beside)))
     assert bins.edges is not None
     histogram, ends = smoothed_marginal(marginals, name), np.asarray(bins.edges[1:])
-    shares = histogram.shares[: bins.n_intervals]
+    shares = all_shares[: bins.n_intervals]
     uppers = np.minimum(np.floor(ends) if bins.integer else ends, column.high)  # the largest value that each bin can hold
-    of_bin = _quantile_groups(shares * n_rows, uppers, column.low, 2 * marginals.sigma, most)
+    of_bin = _quantile_groups(shares * n_rows, uppers, column.low, least * marginals.sigma, most)
     last = np.array([np.flatnonzero(of_bin == interval)[-1] for interval in range(of_bin[-1] + 1)])
     edges = np.concatenate([[column.low], uppers[last]])
     counts = np.bincount(of_bin, shares * n_rows).astype(np.float64)
@@ -258,12 +284,14 @@ class EffectsPlan:
 
     columns: tuple[Intervals, ...]
     curves: tuple[Floats, ...]
+    effects: tuple[Effect, ...]
     offsets: tuple[Floats, ...]
     sizes: tuple[Floats, ...]
     clips: tuple[float, ...]
     biases: tuple[float, ...]
     width: float
     n_rows: float
+    scale: float
 
     @property
     def size_edges(self) -> Floats:
@@ -293,10 +321,20 @@ class EffectsPlan:
     def drawn(self, means: Floats, stds: Floats, *, plain: bool) -> list[Drawn]:
         """Curves from the noisy means: sums divided by counts, or combined with what the model says about its effects."""
         cut = np.cumsum([intervals.n_groups for intervals in self.columns])[:-1]
-        estimate = self._plain if plain else self._smooth
+        of_columns = list(zip(np.split(means, cut), np.split(stds, cut), strict=True))
+        if plain:
+            return [self._plain(index, *noisy) for index, noisy in enumerate(of_columns)]
+        measured = [self._measured(index, *noisy) for index, noisy in enumerate(of_columns)]
+        scales = {}
+        for categorical in (False, True):  # steps between levels are told by most rows, intervals by their own
+            alike = [
+                one for one, intervals in zip(measured, self.columns, strict=True) if intervals.categorical == categorical
+            ]
+            if alike:
+                expected, least = self.scale * (OF_LEVELS if categorical else 1.0), 1 / self.n_rows + 1 / len(self.curves[0])
+                scales[categorical] = most_likely_scale(alike, expected, least)
         return [
-            estimate(index, mean, std)
-            for index, (mean, std) in enumerate(zip(np.split(means, cut), np.split(stds, cut), strict=True))
+            self._smooth(index, one.posterior(scales[self.columns[index].categorical])) for index, one in enumerate(measured)
         ]
 
     def _plain(self, index: int, means: Floats, stds: Floats) -> Drawn:
@@ -307,10 +345,10 @@ class EffectsPlan:
         values, noise = spread @ (self.offsets[index] + means / counts), np.sqrt(spread**2 @ (stds / counts) ** 2)
         return Drawn(intervals.axis, values, noise)
 
-    def _smooth(self, index: int, means: Floats, stds: Floats) -> Drawn:
+    def _measured(self, index: int, means: Floats, stds: Floats) -> Measured:
         intervals, curve, n_rows = self.columns[index], self.curves[index], self.n_rows
         offset, size = self.offsets[index], self.sizes[index]
-        prior, gathered = prior_of_effects(curve), intervals.gathered
+        prior, gathered = replace(prior_of_effects(curve), mean=self.effects[index].mean), intervals.gathered
         variances = np.diag(prior.covariance)
         counts = gathered @ np.maximum(intervals.counts, 0.0) / n_rows
         count_std = np.sqrt(gathered @ intervals.count_std**2) / n_rows
@@ -319,16 +357,17 @@ class EffectsPlan:
         # A wrong count makes a wrong sum of the changes that the offsets leave; clipping may move all of them alike.
         counted = count_std**2 * EXPECTED_SCALE * intervals.changes(curve).var(axis=0)
         cut = self.biases[index] * size * counts
-        posterior = krige(
+        return measured_curves(
             prior,
             counts[:, None] * gathered,
             size * means + counts * offset,
             np.diag((size * stds) ** 2 + counted + counts**2 * intervals.unlike(variances))
             + (np.outer(cut, cut) + np.diag(cut**2)) / 2,
-            least_scale=1 / n_rows + 1 / len(curve),
-            expected_scale=EXPECTED_SCALE,
-            own_variance=MEMORY**2 * variances / few,
+            own_variance=MEMORY**2 * variances / few + variances / self.effects[index].rows,
         )
+
+    def _smooth(self, index: int, posterior: Posterior) -> Drawn:
+        intervals, n_rows = self.columns[index], self.n_rows
         centred = intervals.centred()
         values = centred @ posterior.mean
         variance = np.einsum("ij,jk,ik->i", centred, posterior.covariance, centred)
@@ -343,18 +382,52 @@ def plan_effects(
 
     ``noise``: of the joint sum on the mean of an effect, at a clip of 1.
     """
-    cut = [cut_column(reference.schema, name, reference.histogram(name), order=orders.get(name)) for name in names]
+    cut = [cut_column(reference, name, order=orders.get(name)) for name in names]
     curves = reference.curves([intervals.axis for intervals in cut])
     columns = tuple(
         intervals.grouped(curve, EXPECTED_CLIP * noise, reference.n_rows)
         for intervals, curve in zip(cut, curves, strict=True)
     )
     changes = [intervals.changes(curve) for intervals, curve in zip(columns, curves, strict=True)]
-    offsets = tuple(change.mean(axis=0) for change in changes)
+    effects = tuple(effects_there(reference, intervals, curve) for intervals, curve in zip(cut, curves, strict=True))
+    offsets = tuple(intervals.gathered @ effect.mean for intervals, effect in zip(columns, effects, strict=True))
     width = reference.model.width
     sizes = tuple(typical_sizes(change - offset, width) for change, offset in zip(changes, offsets, strict=True))
     clips = tuple(2 * width / float(size.min()) for size in sizes)
-    return EffectsPlan(columns, curves, offsets, sizes, clips, (0.0,) * len(clips), width, reference.n_rows)
+    linked = reference.private is not None and bool(reference.private.noisy_tables)
+    scale = EXPECTED_SCALE * (LINKED if linked else 1.0)
+    return EffectsPlan(columns, curves, effects, offsets, sizes, clips, (0.0,) * len(clips), width, reference.n_rows, scale)
+
+
+class Effect(NamedTuple):
+    """The reference's mean effect, by interval, and how many of its rows tell about each."""
+
+    mean: Floats
+    rows: Floats
+
+
+def effects_there(reference: Reference, intervals: Intervals, curves: Floats) -> Effect:
+    """Mean effects of the private rows that lie in each interval; where these are few, of all the others as well.
+
+    ``curves``: the model along the column at all reference rows.
+    """
+    everywhere = np.diff(curves, axis=1).mean(axis=0)
+    if reference.private is None:
+        return Effect(everywhere, np.full(len(everywhere), float(len(curves))))
+    raw = reference.many(ROWS_SORTED)
+    told = intervals.of_rows(raw).T.ravel()  # of the intervals before they are grouped
+    row = np.tile(np.arange(len(raw)), 2)
+    order = np.argsort(told, kind="stable")
+    order = order[told[order] >= 0]
+    first = np.searchsorted(told[order], told[order])
+    order = order[np.arange(len(order)) - first < max(LEAST_THERE, len(curves) // len(everywhere))]
+    interval, values = told[order], intervals.axis.numbers
+    ends = np.repeat(raw[row[order]][:, None, :], 2, axis=1)
+    ends[:, :, intervals.axis.columns[0]] = np.stack([values[interval], values[interval + 1]], axis=1)
+    outputs = reference.predict_altered(ends)
+    sums = np.bincount(interval, outputs[:, 1] - outputs[:, 0], minlength=len(everywhere))
+    count = np.bincount(interval, minlength=len(everywhere)).astype(np.float64)
+    return Effect((sums + HELP * everywhere) / (count + HELP), count + HELP)
 
 
 def typical_sizes(rests: Floats, width: float) -> Floats:

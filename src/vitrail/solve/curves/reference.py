@@ -35,6 +35,7 @@ from ..._types import Bools, Floats, Indices
 from ...errors import InvalidInput, ModelError
 from ...model import Model
 from ...results.marginals import Marginals, nearest_shares
+from ...results.private_rows import PrivateRows
 from ...schema import Categorical, Column, Numeric, Schema
 from ...schema.bins import Bins
 from ...schema.layout import half_codes
@@ -46,7 +47,7 @@ QUANTILE_POINTS = 24
 # A bin is taken as it was measured if it holds more than this many standard deviations of its noise.
 STANDS_OUT = 3.0
 WIDE = 1000.0
-ROWS, FEWEST_ROWS = 600, 60
+ROWS, FEWEST_ROWS = 4_096, 60
 MOST_PREDICTIONS = 2_000_000
 # The reference is drawn from a release: its randomness hides nothing and is fixed, so that a question is the same again.
 SEED = 20
@@ -275,7 +276,8 @@ class Reference:
     """Everything public that a sum over private rows is planned from: the model, its columns, their released histograms.
 
     Sums are divided by ``n_rows``, the declared count. ``focus`` holds finer histograms of the columns that are asked
-    about; there are at most ``most_rows`` reference rows (few in a rehearsal).
+    about; there are at most ``most_rows`` reference rows (few in a rehearsal). With ``private`` rows these are the reference
+    rows, and ``marginals`` are theirs; otherwise columns are drawn one by one.
     """
 
     schema: Schema
@@ -284,17 +286,42 @@ class Reference:
     n_rows: float
     focus: Marginals | None = None
     most_rows: int = 10**6
+    private: PrivateRows | None = None
 
     def histogram(self, name: str) -> Marginals:
         """The focused histogram if one was bought for this column, else the shared one."""
         return self.focus if self.focus is not None and name in self.focus.columns else self.marginals
 
+    def shares(self, name: str) -> Floats:
+        """The distribution of a column over the bins of its histogram: as private rows have it, or smoothed."""
+        histogram = self.histogram(name)
+        if self.private is not None and histogram is self.marginals:
+            return self.private.shares[name]
+        return smoothed_marginal(histogram, name).shares
+
     def rows(
         self, looks: int, most: int = ROWS, fewest: int = FEWEST_ROWS, budget: int = MOST_PREDICTIONS, seed: int = SEED
     ) -> Floats:
         """So many reference rows that ``looks`` predictions about each stay within ``budget``."""
-        count = max(fewest, min(most, budget // max(looks, 1)))
-        return reference_rows(self.schema, self.marginals, min(count, self.most_rows), seed)
+        count = min(max(fewest, min(most, budget // max(looks, 1))), self.most_rows)
+        if self.private is None:
+            return reference_rows(self.schema, self.marginals, count, seed)
+        return self._features(self.private.sampled[:count] if seed == SEED else self.private.raw(count, seed))
+
+    def many(self, count: int) -> Floats:
+        """Private rows by the thousand, where nothing is predicted for most of them."""
+        assert self.private is not None
+        return self._features(self.private.raw(min(count, 8 * self.most_rows), SEED))
+
+    def _features(self, raw: Floats) -> Floats:
+        assert self.private is not None
+        return np.ascontiguousarray(raw[:, [self.private.schema.column_index(name) for name in self.schema]])
+
+    def variances_of(self, per_row: Floats) -> Floats:
+        """How far, in squares, means over reference rows of what was computed for each, (rows, numbers), may be off."""
+        if self.private is None:
+            return np.asarray(per_row.var(axis=0) / len(per_row))
+        return np.asarray(self.private.standard_errors(per_row.T[:, :, None])[:, 0] ** 2)
 
     def predict(self, rows: Floats) -> Floats:
         """Outputs of public rows; an output that is not finite is an error, because these rows lie inside the schema."""
