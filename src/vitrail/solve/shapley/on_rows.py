@@ -194,7 +194,7 @@ def shapley_of_outputs(
 
 
 def players_of(schema: Schema, players: Players | None = None) -> dict[str, tuple[str, ...]]:
-    """The columns of every player, by its name, in the order of their first columns. The schema's groups where none is given.
+    """The columns of every player, by its name, in the order of their first columns; the schema's groups if none is given.
 
     Examples
     --------
