@@ -182,6 +182,22 @@ def test_without_rows_histograms_are_bought_once_too():
     assert pane.about("deep").marginals.total == pane.about("shallow").marginals.total == pane.marginals.total
 
 
+def test_what_two_parts_have_in_common_is_paid_once():
+    """More than 16 features: prototypes are averaged in a code of the rows, which is about no model."""
+    rows = {f"x{i}": np.random.default_rng(i).uniform(size=2000) for i in range(20)}
+    schema = vt.Schema({name: vt.Numeric(0, 1) for name in rows})
+    lines = [vt.Model(lambda x, b=b: 0.1 + b * x[:, 0], range=(0, 1), name=f"line {b}") for b in (0.5, 0.8)]
+    for parts in ("all", ["effects", "counterfactual"], ["counterfactual"]):
+        account = {"n_rows_public": 2000, "budget": vt.Budget(1, 1e-6), "ledger": "memory"}
+        data = vt.PrivateData(rows, schema, name="wide", **account)
+        pane = vt.release(data, lines, epsilon=1.0, parts=parts, key="lines")
+        assert pane.cost == data.budget.spent == pane.guarantee.behind.cost
+        assert sum(pane.shares().values()) == pytest.approx(1, abs=1e-5)
+        assert data.budget.capacity.pico_mu_squared >= data.budget.spent.pico_mu_squared
+        assert vt.release(data, lines, epsilon=1.0, parts=parts, key="lines").to_bytes() == pane.to_bytes()
+        assert pane.cost == data.budget.spent
+
+
 def test_each_part_is_about_its_own_model(both):
     pane, rows = both[1], people()
     raw = FEATURES.read({name: rows[name] for name in FEATURES})
@@ -342,6 +358,17 @@ def test_without_rows_another_model_has_none(both):
         other = pane.with_model(OTHER)
     with pytest.raises(InvalidInput, match="near the classes of deep, and other was asked"):
         other.counterfactual(PERSON)
+
+
+def test_where_nothing_may_change_there_are_reasons_and_a_note():
+    columns = {"age": vt.Numeric(18, 90, change="never"), "sex": vt.Categorical(["f", "m"], change="never")}
+    account = {"n_rows_public": 6000, "budget": vt.Budget(4, 1e-6), "ledger": "memory"}
+    data = vt.PrivateData(people(), vt.Schema(columns), name="people", **account)
+    age = vt.Model(lambda x: x[:, 0], range=(0, 1), name="age")
+    person = vt.release(data, epsilon=4.0).explain({"age": 30, "sex": "f"}, model=age)
+    assert person.explanation.top(1)[0].column == "age"
+    assert person.counterfactuals is None
+    assert any("No counterfactuals: every column" in note for note in person.notes)
 
 
 def test_a_class_that_few_rows_are_in_is_said(alone):

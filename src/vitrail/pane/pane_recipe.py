@@ -212,7 +212,9 @@ class PaneExplainer(GlobalExplainer[Pane]):
         try:
             ask = next(recipe)
             while True:
-                label = f"{ask.label},{of}" if several and not ask.label.endswith(of) else ask.label
+                # A question with a key of its own (histograms) is about no model.
+                named = not several or ask.label.endswith(of) or ask.question.key is not None
+                label = ask.label if named else f"{ask.label},{of}"
                 ask = recipe.send((yield replace(ask, label=label)))
         except StopIteration as stop:
             result: R = stop.value
@@ -246,15 +248,16 @@ class PaneExplainer(GlobalExplainer[Pane]):
 
     def _pane(self, terms: Terms, bought: Mapping[str, Bought]) -> Pane:
         files: dict[str, bytes] = dict(self._contents)
-        cost, day, parts = sum((part.cost for part in bought.values()), Cost()), datetime.now(UTC).date().isoformat(), {}
+        total, day, parts = sum((part.cost for part in bought.values()), Cost()), datetime.now(UTC).date().isoformat(), {}
+        promise = terms.promise(*bought.values())
         names = (part_name(kind, number) for kind in KINDS for number in range(max(1, len(self._models))))
         for name in (name for name in names if name in bought):
             part = bought[name]
-            # Rows that the pane holds anyhow are not written twice; a reader gives them back (``Pane._picture``).
+            # Rows that the pane holds anyhow are not written twice; a reader gives them back (``Pane.class_picture``).
             kept = replace(part, rows=None) if isinstance(part, ClassPicture) else part
             made = {f"{name}/{file}": content for file, content in sorted(to_files(kept).items())}
             files |= made
-            share = round(part.cost.pico_mu_squared / cost.pico_mu_squared, 6)
+            share = round(part.cost.pico_mu_squared / total.pico_mu_squared, 6)
             parts[name] = Part(part.FORMAT, share, {file: digest(content) for file, content in made.items()})
         manifest = Manifest(
             tool=f"vitrail {__version__}",
@@ -264,8 +267,9 @@ class PaneExplainer(GlobalExplainer[Pane]):
             target=terms.target,
             schema=terms.schema,
             models=described(self._models, self._contents),
-            guarantee=terms.promise(*bought.values()),
-            cost=cost,
+            guarantee=promise,
+            # Parts of two models may stand on one release that is about neither: it was charged once.
+            cost=promise.behind.cost,
             bill=(),
             parts=parts,
         )

@@ -23,6 +23,7 @@ from ..show import Table
 from ..show.pages import Content, fragment, page_content
 from ..solve.counterfactual.classes import Desired
 from ..solve.counterfactual.fitted import FittedCounterfactual
+from ..solve.counterfactual.permitted import Rules
 from .manifest import ROWS
 from .pages import label_lines
 
@@ -166,8 +167,9 @@ def explained(
         notes.append(NEEDS_MODEL)
     if asked is not None and (ROWS in parts or "counterfactual" in parts):
         try:
+            Rules.of(pane.schema, "all", None)  # whether anything may change at all
             fitted = pane.counterfactual if asked is pane.model else counterfactual_on(pane, asked)
-        except InvalidInput as error:  # the model has other classes than the pane's: the rest can still be said
+        except InvalidInput as error:  # or the model has other classes than the pane's: the rest can still be said
             notes.append(f"No counterfactuals: {error}.")
         else:
             changes = fitted(shown, desired_class=desired_class, desired=desired, total_CFs=total_CFs)
