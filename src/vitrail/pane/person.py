@@ -208,8 +208,10 @@ def counterfactual_on(pane: Pane, model: Model | None) -> FittedCounterfactual:
     # Who chose a threshold for one model means it for the next, where it is possible.
     threshold = pane.class_picture.threshold if "counterfactual" in known and len(pane.models) == 1 else math.nan
     middle = (asked.lo + asked.hi) / 2
-    rows = replace(pane.private_rows, guarantee=pane.guarantee, cost=pane.cost)
-    return FittedCounterfactual.on_rows(rows, asked, threshold if asked.lo < threshold < asked.hi else middle)
+    possible = asked.lo < threshold < asked.hi
+    fitted = FittedCounterfactual.on_rows(pane.private_rows, asked, threshold if possible else middle)
+    fitted.picture = replace(fitted.picture, guarantee=pane.guarantee, cost=pane.cost)
+    return fitted
 
 
 def _standings(pane: Pane, shown: Mapping[str, Level], explanation: Attribution | None) -> tuple[Standing, ...]:

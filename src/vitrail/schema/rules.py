@@ -135,7 +135,7 @@ class Within:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Columns that say one thing: explanations by Shapley values give them one value together, under ``name``.
+    """Columns that say one thing: a pane's Shapley values give them one value together, under ``name``.
 
     Parameters
     ----------
