@@ -21,6 +21,7 @@ RULES = [
     vt.Link("degree", "kind", {"school": "low", "college": "high", "doctor": "high"}),
     vt.AtLeast("oldest", "average"),
     vt.Within("oldest", 10, 60.5),
+    vt.Group("kind", ("kind", "years")),
 ]
 
 
@@ -56,15 +57,17 @@ def test_levels_that_are_numbers_are_read_back():
 
 def test_rules_go_with_their_columns():
     schema = vt.Schema(COLUMNS, rules=RULES)
-    assert list(schema.without("kind").rules) == [RULES[0], *RULES[2:]]
+    assert list(schema.without("kind").rules) == [RULES[0], *RULES[2:4]]
     assert list(schema.without("average", "years").rules) == [RULES[1], RULES[3]]
+    assert schema.groups == {"kind": ("kind", "years")}
+    assert schema.without("kind").groups == {}
 
 
 @pytest.mark.parametrize(
     ("rules", "sentence"),
     [
         (vt.AtLeast("oldest", "average"), "give a list"),
-        ([("oldest", "average")], "must be a vt.Link, vt.AtLeast or vt.Within"),
+        ([("oldest", "average")], "must be a vt.Link, vt.AtLeast, vt.Within or vt.Group"),
         ([vt.AtLeast("oldest", "averge")], "Did you mean 'average'"),
         ([vt.AtLeast("oldest", "degree")], "give two numeric columns"),
         ([vt.AtLeast("oldest", "oldest")], "give two numeric columns"),
@@ -86,6 +89,15 @@ def test_rules_go_with_their_columns():
         ([vt.Within("oldest", 20, 10)], "the plausible range of 'oldest' is 20 to 10"),
         ([vt.Within("years", 10.2, 10.8)], "it must hold a whole number"),
         ([vt.Within("degree", 10, 20)], "must be a numeric column"),
+        ([vt.Group("", ["kind", "years"])], "a group is called ''"),
+        ([vt.Group("who", "kind")], "the group 'who' has the columns 'kind'; give a list of at least two"),
+        ([vt.Group("who", ["kind"])], "at least two"),
+        ([vt.Group("who", ["kind", "yers"])], "Did you mean 'years'"),
+        ([vt.Group("degree", ["kind", "years"])], "is a column outside it"),
+        ([vt.Group("who", ["kind", "kind"])], "the groups name 'kind' twice; a column belongs to one group"),
+        ([RULES[-1], vt.Group("who", ["degree", "years"])], "the groups name 'years' twice"),
+        ([RULES[-1], vt.Group("kind", ["oldest", "average"])], "is a column outside it"),
+        ([vt.Group("who", ["kind", "years"]), vt.Group("who", ["oldest", "average"])], "a name of its own"),
     ],
 )
 def test_bad_rules_are_refused_in_a_sentence(rules, sentence):
@@ -98,7 +110,10 @@ def test_bad_rules_are_refused_in_a_sentence(rules, sentence):
     [
         ({}, "must be a list"),
         ([3], "an object with a 'rule'"),
-        ([{"rule": "linked"}], "one of 'link', 'at least', 'within'"),
+        ([{"rule": "linked"}], "one of 'link', 'at least', 'within', 'group'"),
+        ([{"rule": "group", "name": 7, "columns": ["kind", "years"]}], "a group is called 7"),
+        ([{"rule": "group", "name": "who", "columns": {"kind": 1, "years": 2}}], "give a list"),
+        ([{"rule": "group", "name": "who", "columns": [["kind"], "years"]}], "a rule names"),
         ([{"rule": "at least", "larger": "oldest"}], "has the fields 'rule', 'larger'; it has"),
         ([{"rule": "at least", "larger": "oldest", "smaller": ["average"]}], "a rule names"),
         ([{"rule": "within", "column": "oldest", "low": "a", "high": 3}], "must be a number"),

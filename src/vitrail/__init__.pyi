@@ -48,6 +48,7 @@ from .results.report import Report as Report
 from .schema import AtLeast as AtLeast
 from .schema import BagOfWords as BagOfWords
 from .schema import Categorical as Categorical
+from .schema import Group as Group
 from .schema import Link as Link
 from .schema import Numeric as Numeric
 from .schema import Picture as Picture

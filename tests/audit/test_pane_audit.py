@@ -53,7 +53,7 @@ def released(rows, mu, relation):
 
 def told(pane):
     """By part: what was released, in units of its noise."""
-    rows, synopsis, picture = pane.private_rows, pane.synopsis, pane._picture
+    rows, synopsis, picture = pane.private_rows, pane.synopsis, pane.class_picture
     counts = [column / rows.counts_sigma for column in rows.counts]
     moments = [part.ravel() / synopsis.sigma for part in synopsis.parts]
     classes = picture.sums.ravel() / picture.sums_sigma

@@ -96,7 +96,8 @@ def test_another_model_is_noted(run):
     told = run("explain", "people.pane", "person.json", "--model", "model.onnx", "--output", "0", "--no-bands")
     assert "Note: the pane 'people.pane' was made with" in told.err
     assert told.code == 0
-    assert "No counterfactuals: the picture is about the classes 0, 1, and the model has 1, 0" in told.out
+    assert "Curves are left out: they are about model.onnx" in told.out
+    assert "says 0; to get to 1:" in told.out or "says 1; to get to 0:" in told.out  # from private rows
 
 
 def test_report_of_a_pane_and_report_of_data_are_one_word(run):
@@ -130,6 +131,7 @@ def test_a_quote_charges_nothing(run):
         (["--parts", "everything"], "parts names 'everything'"),
         (["--threshold", "7"], "threshold"),
         (["--ledger", "memory"], "forget the bill"),
+        (["--model", "model.onnx"], "two models are called 'model.onnx'"),
     ],
 )
 def test_wrong_words_are_said_before_anything_is_charged(run, more, said):
@@ -149,6 +151,74 @@ def test_too_dear_a_pane_is_refused_and_files_that_are_none(run):
         assert "it may have been cut" in run(*command, "people.pane").err
     assert "it may have been cut" in run("explain", "people.pane", "person.json").err
     assert "there is no pane" in run("show", "peple.pane").err
+
+
+# --- no model, and several ---------------------------------------------------------------------------------------------
+
+
+def rows_alone(*more):
+    said = ["release", "people.parquet", "--schema", "schema.json", "--rows", N_ROWS, "--target", "income"]
+    return [*said, "--epsilon", "1", "--delta", "1e-6", "--ledger", "other.db", "-o", "rows.pane", *more]
+
+
+def test_rows_alone_are_released_shown_and_explain_any_model(run):
+    made = run(*rows_alone())
+    assert made.code == 0, made.err
+    assert "Pane('people': rows; epsilon=1" in made.out
+    again = run(*rows_alone())
+    assert "was stored already and cost nothing" in again.out
+    shown = run("show", "rows.pane")
+    assert shown.code == 0, shown.err
+    assert "rows.pane: private rows of people" in shown.out
+    assert "Model: none. Private rows explain any" in shown.out
+    assert json.loads(run("show", "rows.pane", "--json").out)["models"] == []
+    told = run("explain", "rows.pane", "person.json")
+    assert told.code == 2
+    assert "says nothing about single people without a model" in told.err
+    told = run(
+        "explain", "rows.pane", "person.json", "--model", "model.onnx", "--output", "1", "-o", "p.html", "-o", "p.json"
+    )
+    assert told.code == 0, told.err
+    assert told.err == ""
+    assert "Nothing was asked about the classes of model.onnx" in Path("p.html").read_text()
+    assert json.loads(Path("p.json").read_text())["standings"] == []
+    report = run("report", "rows.pane")
+    assert report.code == 2
+    assert "this pane has no part 'global'; it has 'rows'" in report.err
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--parts", "effects"], "parts names 'pdp', which is about a model, and none was given"),
+        (["--embed-model"], "there is no model"),
+        (["--output", "1"], "give --model too"),
+        (["--key", "mine"], "give --model too"),
+    ],
+)
+def test_what_is_about_a_model_needs_one(run, more, said):
+    told = run(*rows_alone(*more))
+    assert told.code == 2
+    assert said in told.err
+    assert not Path("other.db").exists()
+
+
+def test_several_models_are_released_and_named(run):
+    shutil.copy("model.onnx", "again.onnx")
+    made = run(*rows_alone("--model", "model.onnx", "--model", "again.onnx", "--output", "1", "--embed-model"))
+    assert made.code == 0, made.err
+    shown = run("show", "rows.pane").out
+    for said in ("model.onnx and again.onnx, explained from people", "Model again.onnx: output 1", "columns, of again.onnx"):
+        assert said in shown
+    told = run("explain", "rows.pane", "person.json", "--model", "embedded")
+    assert told.code == 2
+    assert "choose one of 'model.onnx', 'again.onnx'" in told.err
+    told = run("explain", "rows.pane", "person.json", "--model", "embedded", "--about", "again.onnx", "--json", "--no-bands")
+    assert json.loads(told.out)["model"] == "again.onnx"
+    assert "choose one of 'model.onnx', 'again.onnx'" in run("report", "rows.pane").err
+    assert run("report", "rows.pane", "--about", "again.onnx", "-o", "report.html").code == 0
+    assert "again.onnx, explained from people" in Path("report.html").read_text()
+    assert "choose 'model.onnx' or 'again.onnx'" in run("report", "rows.pane", "--about", "agin").err
 
 
 # --- bands that nobody calibrated ---------------------------------------------------------------------------------------

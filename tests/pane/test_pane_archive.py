@@ -105,14 +105,15 @@ def test_damage_within_is_found_by_the_hashes(made):
     ("change", "said"),
     [
         ({"format": "other"}, "names the format"),
-        ({"format": "vitrail-pane/3"}, "upgrade"),
+        ({"format": "vitrail-pane/4"}, "upgrade"),
         ({"format": "vitrail-pane/True"}, "version"),
         ({"schema": {}}, "'schema'"),
         ({"guarantee": None}, "'guarantee'"),
         ({"cost": {"pico_mu_squared": -1}}, "'guarantee'|'cost'"),
         ({"bill": [{}]}, "'bill-0'"),
         ({"bill": 3}, "'bill'"),
-        ({"model": []}, "'model'"),
+        ({"models": {}}, "'models'"),
+        ({"models": None}, "'models'"),
         ({"created": "yesterday"}, "'created'"),
         ({"parts": {}}, "'parts'"),
         ({"parts": {"../up": {}}}, "'parts-0'"),
@@ -199,9 +200,12 @@ def test_a_synopsis_without_its_scales_and_a_model_without_its_hash_are_refused(
         changed = json.dumps({**header, "scales": scales}).encode()
         refused(zipped(rehashed({**members, "local/fields.json": changed})), "'local'")
     manifest = json.loads(members["manifest.json"])
-    manifest["model"]["embedded"] = "model/model.onnx"
+    manifest["models"][0]["embedded"] = "model/model.onnx"
     changed = {**members, "manifest.json": json.dumps(manifest).encode(), "model/model.onnx": b"x"}
-    refused(zipped(changed), "'model'")
+    refused(zipped(changed), "'models'")
+    manifest = json.loads(members["manifest.json"])
+    manifest["models"] *= 2
+    refused(zipped({**members, "manifest.json": json.dumps(manifest).encode()}), "two models of one name")
 
 
 def test_files_that_are_not_there_or_not_ours(tmp_path):

@@ -51,8 +51,8 @@ def test_an_embedded_model_is_opened_on_request_and_explains(made, tmp_path):
     model = vt.Model(made.onnx, output=1, name="riches")
     pane = vt.release(made.data, made.model, epsilon=4.0, parts=PARTS)  # a replay
     fields, files = unpack(pane.to_bytes(), "the pane")
-    fields["model"] |= {"embedded": "model/model.onnx", "sha256": digest(made.onnx), "digest": model.digest()}
-    fields["model"] |= {"output": 1, "column": 1}
+    fields["models"][0] |= {"embedded": "model/model.onnx", "sha256": digest(made.onnx), "digest": model.digest()}
+    fields["models"][0] |= {"output": 1, "column": 1}
     path = tmp_path / "with_model.pane"
     path.write_bytes(pack(fields, {**files, "model/model.onnx": made.onnx}))
     loaded = vt.Pane.load(path)
@@ -121,8 +121,8 @@ def test_another_model_gives_a_warning_and_not_silence(made):
     with pytest.warns(UserWarning, match="was made with 'riches'.*'shallow' is another model"):
         pane = vt.Pane.from_bytes(made.content, other)
     assert pane.local(PERSON).method == "shapley"  # rows are about no model
-    with pytest.raises(InvalidInput, match="another model"):
-        pane.counterfactual(PERSON)
+    assert pane.counterfactual(PERSON).model == "shallow"
+    assert any("they are about riches, and shallow was asked" in note for note in pane.explain(PERSON).notes)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         vt.Pane.from_bytes(made.content, made.model)
@@ -158,7 +158,7 @@ def test_a_person_in_json_and_on_a_page(made, tmp_path):
 def test_texts_of_a_stranger_are_escaped_on_pages(made):
     members = unzipped(made.content)
     manifest = json.loads(members["manifest.json"])
-    manifest["dataset"] = manifest["model"]["name"] = "<script>alert(1)</script>"
+    manifest["dataset"] = manifest["models"][0]["name"] = "<script>alert(1)</script>"
     pane = vt.Pane.from_bytes(zipped(rehashed({**members, "manifest.json": json.dumps(manifest).encode()})))
     for page in (pane.to_html(), pane.explain(PERSON).to_html(), pane._repr_html_()):
         assert "<script>" not in page

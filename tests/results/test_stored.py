@@ -267,8 +267,8 @@ def test_long_json_texts_are_not_parsed():
 def test_a_pane_is_no_result_and_says_what_it_is():
     from vitrail.results.archive import pack
 
-    with pytest.raises(DamagedFile, match="names the format 'vitrail-pane/2'"):
-        vt.Curve.from_bytes(pack({"format": "vitrail-pane/2"}, {}))
+    with pytest.raises(DamagedFile, match="names the format 'vitrail-pane/3'"):
+        vt.Curve.from_bytes(pack({"format": "vitrail-pane/3"}, {}))
 
 
 # --- what the constructors accept and a stranger's file may not hold --------------------------------------------------

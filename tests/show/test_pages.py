@@ -95,7 +95,7 @@ def results(data: vt.PrivateData) -> dict[str, object]:
         "explanation": explanation,
         "counterfactuals": changes,
         "pane": pane,
-        "classes": pane._picture,
+        "classes": pane.class_picture,
         "person": vt.Pane.from_bytes(pane.to_bytes(), model=model).explain(point),
         "bill": data.budget.bill(),
     }

@@ -201,27 +201,43 @@ class ReadingOptions:
         return model_of(text, output=self.output, bounds=self.bounds, inputs=self.inputs)
 
 
+MODEL_HELP = (
+    "An ONNX file. Or module:attribute, a model or function in Python: importing it RUNS that code. Pickles are refused, "
+    "because opening one runs code that nobody sees."
+)
+Key = Annotated[
+    str | None,
+    typer.Option("--key", help="A name for a model that is a Python function: asking again then costs nothing."),
+]
+
+
 @dataclass(frozen=True, kw_only=True)
 class ModelOptions(ReadingOptions):
     """A model, and the name that the ledger knows it by."""
 
-    model: Annotated[
-        str,
-        typer.Option(
-            "--model",
-            metavar="M.onnx",
-            help="An ONNX file. Or module:attribute, a model or function in Python: importing it RUNS that code. Pickles "
-            "are refused, because opening one runs code that nobody sees.",
-        ),
-    ]
-    key: Annotated[
-        str | None,
-        typer.Option("--key", help="A name for a model that is a Python function: asking again then costs nothing."),
-    ] = None
+    model: Annotated[str, typer.Option("--model", metavar="M.onnx", help=MODEL_HELP)]
+    key: Key = None
 
     def load(self) -> Model:
         """The model."""
         return self.read(self.model)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelsOptions(ReadingOptions):
+    """Models that are read in the same way, or none."""
+
+    model: Annotated[
+        list[str] | None,
+        typer.Option("--model", metavar="M.onnx", help=f"{MODEL_HELP} Repeat it for several; none for private rows alone."),
+    ] = None
+    key: Key = None
+
+    def load(self) -> list[Model] | None:
+        """The models."""
+        if not self.model and (self.given or self.key is not None):
+            raise InvalidInput("--output, --range, --inputs and --key are about a model; give --model too")
+        return [self.read(text) for text in self.model] if self.model else None
 
 
 # --- where the answer goes -----------------------------------------------------------------------------------------------

@@ -312,7 +312,7 @@ def report(
 @options.command
 def release(
     data: options.DataOptions,
-    model: options.ModelOptions,
+    model: options.ModelsOptions,
     price: options.PriceOptions,
     output: options.OutputOptions,
     parts: Annotated[
@@ -338,7 +338,10 @@ def release(
         bool, typer.Option("--embed-model", help="Write the model into the pane too (ONNX models only).")
     ] = False,
 ) -> None:
-    """Pay once for a pane: a file of private releases that explains the model anywhere, for ever, without the data."""
+    """Pay once for a pane: a file of private releases that explains models anywhere, for ever, without the data.
+
+    Without --model it holds private rows alone, which explain any model.
+    """
     from ..pane.pane_recipe import PaneExplainer
 
     if not any(file.suffix.lower() == PANE for file in output.files or ()) and not price.only_quoted:
@@ -358,7 +361,7 @@ def release(
         )
 
     writers: dict[str, Callable[[Pane, Path], object]] = {PANE: lambda made, file: made.save(file)}
-    fulfil(Order("the pane", explainer, _itself, chosen.name, writers, details=_print_pane_quote), data, price, output)
+    fulfil(Order("the pane", explainer, _itself, writers=writers, details=_print_pane_quote), data, price, output)
 
 
 def _print_pane_quote(quoted: Quoted[Pane], explainer: GlobalExplainer[Pane]) -> None:

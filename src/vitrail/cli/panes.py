@@ -17,6 +17,7 @@ from .printing import check_files, content_of, give, print_json, print_lines, pr
 
 if TYPE_CHECKING:
     from ..model import Model
+    from ..pane.manifest import MadeFor
     from ..pane.pane import Pane
 
 
@@ -28,14 +29,13 @@ def show(pane: options.PaneFile, as_json: options.Json = False) -> None:
         return
     from ..pane.pages import inside_table, questions_table
 
-    made_for = opened.made_for
     size = pane.stat().st_size / 1024
-    digest = "no content hash: a bare function" if made_for.digest is None else f"content {made_for.digest[:16]}"
-    inside = "" if made_for.embedded is None else "; it lies in the pane (--model embedded)"
+    about = f"{' and '.join(opened.models)}, explained from" if opened.models else "private rows of"
     print_lines(
-        f"{pane}: {made_for.name}, explained from {opened.dataset} ({size:.0f} KiB)",
+        f"{pane}: {about} {opened.dataset} ({size:.0f} KiB)",
         opened.guarantee.sentence,
-        f"Model: output {made_for.output}, range {made_for.range[0]:g} to {made_for.range[1]:g}, {digest}{inside}.",
+        *map(_model_line, opened.manifest.models),
+        *([] if opened.models else ["Model: none. Private rows explain any: vitrail explain --model."]),
         f"Made with {opened.tool}, paid for by {opened.created}, declared rows {opened.n_rows_public}.",
         "",
     )
@@ -46,11 +46,22 @@ def show(pane: options.PaneFile, as_json: options.Json = False) -> None:
         print_lines(f"Parts of a later version, kept as they are: {', '.join(opened.unknown_parts)}.")
 
 
+def _model_line(made_for: MadeFor) -> str:
+    digest = "no content hash: a bare function" if made_for.digest is None else f"content {made_for.digest[:16]}"
+    inside = "" if made_for.embedded is None else "; it lies in the pane (--model embedded)"
+    low, high = made_for.range
+    return f"Model {made_for.name}: output {made_for.output}, range {low:g} to {high:g}, {digest}{inside}."
+
+
+About = Annotated[str | None, typer.Option("--about", metavar="NAME", help="Which of the pane's models, if it has several.")]
+
+
 @options.command
-def report_pane(pane: options.PaneFile, output: options.OutputOptions) -> None:
+def report_pane(pane: options.PaneFile, output: options.OutputOptions, about: About = None) -> None:
     """Write the page of the model from a pane: importance, curves, histograms, promise and price. Free."""
     check_files(output.files, "the report")
     opened = _load(pane)
+    opened = opened if about is None else opened.about(about)
     report = opened.report
     give(output, "the report", report.to_json(), lambda: print_report(report), {".html": opened.to_html})
 
@@ -69,13 +80,16 @@ def explain(
             "--model",
             metavar="M.onnx",
             help="An ONNX file, module:attribute (importing it RUNS that code), or embedded, if the pane holds its model. "
-            "Without it there are curves and contributions, and no counterfactuals.",
+            "Any model is explained; without one there are curves.",
         ),
     ] = None,
+    about: About = None,
     desired: options.Desired = "opposite",
     desired_range: options.DesiredRange = None,
     count: Annotated[int, typer.Option("--count", min=1, max=20, help="How many counterfactuals.")] = 3,
-    method: Annotated[str, typer.Option("--method", help="Of contributions: auto, shapley, linear or moments.")] = "auto",
+    method: Annotated[
+        str, typer.Option("--method", help="Of contributions: auto, shapley, tree, linear or moments.")
+    ] = "auto",
     bands: Annotated[bool, typer.Option("--bands/--no-bands", help="Noise bands, which take a few seconds.")] = True,
 ) -> None:
     """Explain one person from a pane: what each column contributes, what would change the answer, where they stand. Free."""
@@ -87,6 +101,7 @@ def explain(
     point = points_of(person, None)
     opened = with_notes(lambda: Pane.load(path, model=_model(model, reading)))
     wanted, outputs = class_of(desired), range_of(desired_range)
+    opened = opened if about is None else opened.about(about)
     explained = opened.explain(point, desired_class=wanted, desired=outputs, total_CFs=count, method=chosen, bands=bands)
     give(output, "the explanation", explained.to_json(), lambda: print_person(explained), {".html": explained.to_html})
 

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import Console
 
-    from ..pane.pages import Person
     from ..pane.pane import Pane
+    from ..pane.person import Person
     from .declarations import OutputOptions
 
 
@@ -169,7 +169,7 @@ def content_of(answer: Result | Pane) -> dict[str, JsonValue]:
         return answer.to_json()
     return {
         **{name: getattr(answer, name) for name in ("dataset", "n_rows_public", "created", "tool")},
-        "model": to_json(answer.made_for),
+        "models": [to_json(made_for) for made_for in answer.manifest.models],
         "guarantee": answer.guarantee.to_json(),
         "parts": list(answer.parts),
         "unknown_parts": list(answer.unknown_parts),

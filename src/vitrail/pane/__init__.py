@@ -20,8 +20,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from .pages import Person
 from .pane import Pane
+from .person import Person
 
 if TYPE_CHECKING:
     from .pane_recipe import PaneExplainer, release

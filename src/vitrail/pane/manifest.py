@@ -3,13 +3,17 @@
 The JSON object is kept as it was read, so that what a later version adds comes through a save unchanged; the dataclasses
 below are what this version understands of it. docs/pane.md documents every field. A new kind of part is one :class:`Kind`
 here and a few lines in ``pane_recipe``; a part that a reader does not know is kept.
+
+*Several models.* Rows are about none. A part that is about a model is there once for each: ``global`` for the first,
+``global-2`` for the second. What a pane says of one of them is read from the pane of that one (:meth:`Manifest.about`), so
+everything else knows one model at most.
 """
 
 from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -35,7 +39,7 @@ from ..results.report import Report
 from ..results.synopsis import Synopsis
 from ..schema import Level, Schema
 
-FORMAT = "vitrail-pane/2"
+FORMAT = "vitrail-pane/3"
 MOST_FEATURES = 4_000
 """Encoded features of a schema: some parts hold, or build, the square of their number."""
 MOST_TEXT = 1000
@@ -64,7 +68,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class MadeFor:
-    """The model that a pane was made with, as far as the manifest knows it.
+    """A model that a pane was made with, as far as the manifest knows it.
 
     Attributes
     ----------
@@ -95,12 +99,12 @@ class MadeFor:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "output", plain_value(self.output))
-        _check("model", _TEXT, self.name, self.inputs)
-        _check("model", _SHA256, *(sha for sha in (self.digest, self.sha256) if sha is not None))
+        _check("models", _TEXT, self.name, self.inputs)
+        _check("models", _SHA256, *(sha for sha in (self.digest, self.sha256) if sha is not None))
         if not self.range[0] < self.range[1] or (self.column is not None and self.column < 0):
-            raise InvalidInput("'model' has an empty range, or a column below 0")
+            raise InvalidInput("'models' has an empty range, or a column below 0")
         if (self.embedded is None) != (self.sha256 is None):
-            raise InvalidInput("'model' must name both an embedded file and its hash, or neither")
+            raise InvalidInput("'models' must name both an embedded file and its hash, or neither")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +130,8 @@ class Manifest:
         What made it; the day of its last charge, as in 2026-01-31.
     dataset, n_rows_public, target, schema
         The declared facts; ``schema`` has all columns.
-    model : MadeFor
-        The model that it was made with.
+    models : tuple of MadeFor
+        The models that it was made with; none where it holds private rows alone.
     guarantee, cost, bill
         The promise for everything in the pane together, what was charged for it, and the questions that were paid for.
     parts : mapping of str to Part
@@ -142,7 +146,7 @@ class Manifest:
     n_rows_public: int
     target: str | None
     schema: Schema
-    model: MadeFor
+    models: tuple[MadeFor, ...]
     guarantee: Guarantee
     cost: Cost
     bill: tuple[Line, ...]
@@ -159,6 +163,8 @@ class Manifest:
             raise InvalidInput(f"'schema' declares {self.schema.n_features} features, and a pane at most {MOST_FEATURES}")
         if self.target is not None and self.target not in self.schema:
             raise InvalidInput(f"'schema' has no column {self.target!r}, which 'target' names")
+        if len({made_for.name for made_for in self.models}) < len(self.models):
+            raise InvalidInput("'models' has two models of one name")
         if not self.parts:
             raise InvalidInput("'parts' is empty; a pane has at least one")
         for name, part in self.parts.items():
@@ -175,10 +181,11 @@ class Manifest:
             known["parts"] = {name: _known(part, Part) if isinstance(part, dict) else part for name, part in parts.items()}
         made = codec.from_json(cls, known, f"the manifest of {what}")
         listed: dict[str, JsonValue] = {name: sha for part in made.parts.values() for name, sha in part.files.items()}
-        if made.model.embedded is not None:
-            if made.model.embedded in listed:
-                raise DamagedFile(f"the manifest of {what} names {made.model.embedded!r} as a model and as a part")
-            listed[made.model.embedded] = made.model.sha256
+        for made_for in made.models:
+            if made_for.embedded is not None:
+                if made_for.embedded in listed:
+                    raise DamagedFile(f"the manifest of {what} names {made_for.embedded!r} as a model and as something else")
+                listed[made_for.embedded] = made_for.sha256
         check_files(listed, files, what)
         return replace(made, fields=MappingProxyType(dict(fields)))
 
@@ -190,6 +197,48 @@ class Manifest:
     def feature_schema(self) -> Schema:
         """The columns that the model reads."""
         return self.schema if self.target is None else self.schema.without(self.target)
+
+    @cached_property
+    def known(self) -> dict[str, tuple[str, int]]:
+        """The parts that this version reads, by name: their kind, and the number of the model that they are about."""
+        names = {part_name(kind, n): (kind, n) for kind in KINDS for n in range(1 if kind == ROWS else len(self.models))}
+        return {
+            name: names[name]
+            for name, part in self.parts.items()
+            if name in names and part.format == KINDS[names[name][0]].holds.FORMAT
+        }
+
+    def title(self, name: str) -> str:
+        """What a part is called, and which of several models it is about."""
+        kind, number = self.known[name]
+        of = f" of {self.models[number].name}" if kind != ROWS and len(self.models) > 1 else ""
+        return KINDS[kind].title + of
+
+    def number_of(self, model: Model) -> int | None:
+        """Which of the pane's models this is: by content, or by name where that has none. None if it is another one."""
+        now = model.digest()
+        same = [
+            (made.name != model.name, number)  # of two with the same content, the one of its name
+            for number, made in enumerate(self.models)
+            if (now == made.digest if made.digest is not None else made.name == model.name)
+        ]
+        return min(same)[1] if same else None
+
+    def about(self, number: int, files: Mapping[str, bytes]) -> tuple[Manifest, dict[str, bytes]]:
+        """The pane of one of the models: what is about it and what is about none, with the promise and price of all."""
+        made_for, parts, kept = self.models[number], {}, {}
+        if made_for.embedded is not None:
+            kept[made_for.embedded] = files[made_for.embedded]
+        for name, (kind, of) in self.known.items():
+            if kind == ROWS or of == number:
+                renamed = {file: f"{kind}/{file.removeprefix(f'{name}/')}" for file in self.parts[name].files}
+                kept |= {new: files[old] for old, new in renamed.items()}
+                hashes = {new: self.parts[name].files[old] for old, new in renamed.items()}
+                parts[kind] = replace(self.parts[name], files=hashes)
+        if not parts:
+            raise InvalidInput(f"this version reads none of what the pane holds about {made_for.name!r}")
+        one = replace(self, models=(made_for,), parts=parts)
+        return Manifest.read(one.to_fields(), kept, "the pane"), kept
 
 
 def _known(fields: Mapping[str, JsonValue], kind: type) -> dict[str, JsonValue]:
@@ -203,14 +252,30 @@ def _check(field_name: str, pattern: re.Pattern[str], *values: str) -> None:
 
 
 EMBEDDED = "embedded"
-MODEL_FILE = "model/model.onnx"
+MODEL_FILE = "model/{}.onnx"
+ROWS = "rows"
+"""The one part that is about no model."""
 
 
-def described(model: Model, content: bytes | None) -> MadeFor:
-    """What a manifest says about a model, and the file of it that the pane holds."""
-    file, sha256 = (None, None) if content is None else (MODEL_FILE, digest(content))
-    known, limits = model.digest(), (model.lo, model.hi)
-    return MadeFor(model.name, known, model.output, limits, model.inputs, model.column, embedded=file, sha256=sha256)
+def part_name(kind: str, number: int) -> str:
+    """The name of a part, or of the file of a model, by the model's number: the first one's is the kind's own.
+
+    Examples
+    --------
+    >>> part_name("global", 0), part_name("global", 1)
+    ('global', 'global-2')
+    """
+    return kind if number == 0 else f"{kind}-{number + 1}"
+
+
+def described(models: Sequence[Model], contents: Mapping[str, bytes]) -> tuple[MadeFor, ...]:
+    """What a manifest says about models, and the files of them that the pane holds, in their order."""
+
+    def one(model: Model, file: str | None) -> MadeFor:
+        known, limits, sha256 = model.digest(), (model.lo, model.hi), None if file is None else digest(contents[file])
+        return MadeFor(model.name, known, model.output, limits, model.inputs, model.column, embedded=file, sha256=sha256)
+
+    return tuple(one(model, file) for model, file in zip(models, contents or [None] * len(models), strict=True))
 
 
 def onnx_content(model: Model) -> bytes:
@@ -224,28 +289,43 @@ def onnx_content(model: Model) -> bytes:
     return predictor.wrapped
 
 
-def opened(given: object, manifest: Manifest, files: Mapping[str, bytes], what: str) -> Model:
-    """The model that a caller gave, in whatever form, once it is known to work on the pane's columns."""
-    made_for, schema = manifest.model, manifest.feature_schema
-    if isinstance(given, Model):
-        model = given
-    elif given == EMBEDDED:
-        if made_for.embedded is None:
+def opened(given: object, manifest: Manifest, files: Mapping[str, bytes], what: str) -> tuple[Model, ...]:
+    """The models that a caller gave, in whatever form, once they are known to work on the pane's columns."""
+    if given is None:
+        return ()
+    if given == EMBEDDED:
+        models = [_onnx(files[made.embedded], made) for made in manifest.models if made.embedded is not None]
+        if not models:
             raise InvalidInput(f"{what} holds no model; give the one that it was made with: model=vt.Model(...)")
-        model = _onnx(files[made_for.embedded], made_for)
-    elif isinstance(given, str | Path):
-        path = Path(given)
-        if path.suffix.lower() != ".onnx":
-            raise InvalidInput(f"model is {str(given)!r}; give a vt.Model, the path of an .onnx file, or {EMBEDDED!r}")
-        try:
-            model = _onnx(path.read_bytes(), made_for)
-        except OSError as error:
-            raise InvalidInput(f"the model {str(given)!r} cannot be read: {error.strerror}") from error
     else:
+        models = [_one_opened(one, manifest) for one in (given if isinstance(given, list | tuple) else [given])]
+    if len(models) > max(1, len(manifest.models)):
+        raise InvalidInput(f"{len(models)} models were given, and {what} is about {len(manifest.models)}; give one")
+    for model in models:
+        model.check(manifest.feature_schema)
+        if manifest.models and manifest.number_of(model) is None:
+            _say_that_it_is_another(model, manifest, what)
+    return tuple(models)
+
+
+def _one_opened(given: object, manifest: Manifest) -> Model:
+    if isinstance(given, Model):
+        return given
+    if not isinstance(given, str | Path):
         raise InvalidInput(f"model is {type(given).__name__}; wrap it: vt.Model(your_model)")
-    model.check(schema)
-    _compare(model, made_for, what)
-    return model
+    path = Path(given)
+    if path.suffix.lower() != ".onnx":
+        raise InvalidInput(f"model is {str(given)!r}; give a vt.Model, the path of an .onnx file, or {EMBEDDED!r}")
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InvalidInput(f"the model {str(given)!r} cannot be read: {error.strerror}") from error
+    if not manifest.models:
+        return Model(content, name=path.name)
+    # Of several models it is the one whose content it has, read as the pane says.
+    ways = [_onnx(content, made_for) for made_for in manifest.models]
+    other = replace(manifest.models[0], name=path.name)
+    return next((model for model in ways if manifest.number_of(model) is not None), None) or _onnx(content, other)
 
 
 def _onnx(content: bytes, made_for: MadeFor) -> Model:
@@ -257,14 +337,13 @@ def _onnx(content: bytes, made_for: MadeFor) -> Model:
     return Model(content, output=output, range=made_for.range, inputs=inputs, name=made_for.name)
 
 
-def _compare(model: Model, made_for: MadeFor, what: str) -> None:
-    digest_now = model.digest()
-    if made_for.digest is None or digest_now == made_for.digest:
-        return
-    known = "is another model" if digest_now is not None else "has no content that could be compared with it"
+def _say_that_it_is_another(model: Model, manifest: Manifest, what: str) -> None:
+    contents = [("" if made.digest is None else f" (content {made.digest[:12]})") for made in manifest.models]
+    about = " and ".join(f"{made.name!r}{content}" for made, content in zip(manifest.models, contents, strict=True))
+    known = "is another model" if model.digest() is not None else "has no content that could be compared"
     warnings.warn(
-        f"{what} was made with {made_for.name!r} (content {made_for.digest[:12]}), and {model.name!r} {known}: curves, "
-        "importance and the local synopsis are about the former. Private rows are about no model, and serve both.",
+        f"{what} was made with {about}, and {model.name!r} {known}: curves, importance and the local synopsis are about the "
+        "former. Private rows are about no model, and serve any.",
         UserWarning,
         stacklevel=4,
     )
@@ -283,7 +362,7 @@ def read_part(name: str, manifest: Manifest, files: Mapping[str, bytes], what: s
     """The part of a pane with this name, if it is about the pane's rows and columns."""
     described = f"the part {name!r} of {what}"
     inside = {file.removeprefix(f"{name}/"): files[file] for file in manifest.parts[name].files}
-    part: Any = KINDS[name].holds.from_files(inside, described)
+    part: Any = KINDS[manifest.known[name][0]].holds.from_files(inside, described)
     try:
         if part.n_rows_public != manifest.n_rows_public:
             raise InvalidInput("it is about another number of rows than the pane")
@@ -333,7 +412,7 @@ def _picture_accuracy(picture: ClassPicture) -> str:
 
 
 KINDS: Mapping[str, Kind] = {
-    "rows": Kind("private rows", PrivateRows, _rows_accuracy),
+    ROWS: Kind("private rows", PrivateRows, _rows_accuracy),
     "local": Kind("local synopsis", Synopsis, _synopsis_accuracy),
     "global": Kind("global report", Report, _report_accuracy),
     "counterfactual": Kind("picture of the classes", ClassPicture, _picture_accuracy),

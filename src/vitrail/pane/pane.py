@@ -3,9 +3,12 @@
 Everything here is post-processing of what lies in the file, and of the public model where one is given: free, for ever.
 
 *Which explanation of a person.* The model's own reasons where there are private rows and a model: Shapley values with the
-stored rows as background, which add up to the model's output. They need no part but the rows, and serve any model. A linear
+stored rows as background, which add up to the model's output. They need no part but the rows, and serve any model. So do
+counterfactuals: where no picture of a model's classes was bought, its classes on private rows stand in. A linear
 picture around the person (LIME's question) on the same rows is asked for by name, and so is the synopsis, which needs no
 model and is bought by name too.
+
+*Which model.* A pane of several models is as many panes of one, with the same rows (:meth:`Pane.about`).
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +33,7 @@ from ..results.marginals import Marginals
 from ..results.private_rows import PrivateRows
 from ..results.report import Report
 from ..results.synopsis import Synopsis
-from ..schema import Level, Numeric
+from ..schema import Level
 from ..show.pages import fragment, page_content
 from ..solve.counterfactual.classes import OPPOSITE, Desired
 from ..solve.counterfactual.fitted import FittedCounterfactual
@@ -39,8 +42,9 @@ from ..solve.linear.problem import LocalProblem
 from ..solve.linear.weights import polynomial
 from ..solve.shapley.on_rows import Players, Scale
 from ..solve.shapley.reasons import BACKGROUND, explain_on_rows
-from .manifest import KINDS, Line, Manifest, opened, read_part
-from .pages import NEEDS_MODEL, Person, Standing, pane_content, pane_fragment, standing_on
+from .manifest import KINDS, ROWS, Line, Manifest, opened, read_part
+from .pages import pane_content, pane_fragment
+from .person import Person, counterfactual_on, explained, needed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,8 +53,10 @@ if TYPE_CHECKING:
     from ..results.effects import Effects
 
 T = TypeVar("T")
-Method = Literal["auto", "shapley", "linear", "moments"]
-METHODS: tuple[Method, ...] = ("auto", "shapley", "linear", "moments")
+Method = Literal["auto", "shapley", "tree", "linear", "moments"]
+METHODS: tuple[Method, ...] = ("auto", "shapley", "tree", "linear", "moments")
+Models: TypeAlias = Model | str | Path | Sequence[Model | str | Path] | None
+CURVES = ("pdp", "ale", "importance")
 SAMPLED = 20_000
 """Private rows that a sharp kernel works on."""
 REPLICATES = 5
@@ -68,7 +74,11 @@ class Pane(Drawn):
     manifest : Manifest
         What the file says about itself.
     model : Model or None
-        The model that it explains with, if one was given; ``made_for`` is what is known of the one that it was made with.
+        The model that it explains with, if one was given and the pane is about one, or none.
+    models : tuple of str
+        The names of the models that it was made with; none where it holds private rows alone.
+    made_for : MadeFor or None
+        What is known of the model that it was made with, where that is one.
     dataset, n_rows_public, schema
         Whose rows, the declared row count, and the columns that the model reads: what a point has.
     guarantee, cost, bill
@@ -97,27 +107,31 @@ class Pane(Drawn):
 
     guarantee: Guarantee
 
-    def __init__(self, manifest: Manifest, files: Mapping[str, bytes], model: Model | None = None) -> None:
-        self.manifest, self._files, self.model = manifest, dict(files), model
-        self.dataset, self.schema, self.made_for = manifest.dataset, manifest.feature_schema, manifest.model
+    def __init__(self, manifest: Manifest, files: Mapping[str, bytes], models: Sequence[Model] = ()) -> None:
+        self.manifest, self._files, self._models = manifest, dict(files), tuple(models)
+        self.models = tuple(made_for.name for made_for in manifest.models)
+        self.model = models[0] if models and len(self.models) < 2 else None
+        self.made_for = manifest.models[0] if len(self.models) == 1 else None
+        self.dataset, self.schema = manifest.dataset, manifest.feature_schema
         self.guarantee, self.cost, self.bill = manifest.guarantee, manifest.cost, manifest.bill
         self.n_rows_public, self.created, self.tool = manifest.n_rows_public, manifest.created, manifest.tool
         self._read: dict[str, Any] = {}
         self._sharp_with: dict[int, RowsExplainer] = {}
+        self._about: dict[int, Pane] = {}
 
     # --- files -------------------------------------------------------------------------------------------------------
 
     @classmethod
-    def load(cls, path: str | Path, model: Model | str | Path | None = None) -> Pane:
+    def load(cls, path: str | Path, model: Models = None) -> Pane:
         """Read a file that ``save`` wrote. Nothing in it is run; whatever is wrong with it is one kind of error.
 
         Parameters
         ----------
         path : path
             Of the pane.
-        model : Model, path of an ONNX file, or "embedded", optional
-            The model to explain with. Curves, importance, the local synopsis and rows work without. Another model than the
-            one that the pane was made with gives a warning. A model that lies in the pane is opened on request only.
+        model : Model, path of an ONNX file, a list of these, or "embedded", optional
+            The model to explain with, or those of several. Curves, importance, the local synopsis and rows work without.
+            Another model than the one that the pane was made with gives a warning. A model in the pane is opened on request.
 
         Raises
         ------
@@ -128,23 +142,23 @@ class Pane(Drawn):
         return cls.from_bytes(content, model, what=f"the pane {str(path)!r}")
 
     @classmethod
-    def from_bytes(cls, content: bytes, model: Model | str | Path | None = None, *, what: str = "the pane") -> Pane:
+    def from_bytes(cls, content: bytes, model: Models = None, *, what: str = "the pane") -> Pane:
         """Read the bytes of a pane; see :meth:`load`."""
         fields, files = archive.unpack(content, what)
         manifest = Manifest.read(fields, files, what)
-        made = cls(manifest, files, None if model is None else opened(model, manifest, files, what))
-        for name in made._known:  # a damaged part is found out now, not in the middle of somebody's work
-            made._part(name)
+        made = cls(manifest, files, opened(model, manifest, files, what))
+        for name in manifest.known:  # a damaged part is found out now, not in the middle of somebody's work
+            made._stored(name)
         return made
 
-    def with_model(self, model: Model | str | Path) -> Pane:
-        """The same pane with a model to explain with."""
+    def with_model(self, model: Models) -> Pane:
+        """The same pane with a model to explain with, or several."""
         return Pane(self.manifest, self._files, opened(model, self.manifest, self._files, "the pane"))
 
     def with_bill(self, lines: tuple[Line, ...]) -> Pane:
         """The same pane with the ledger's own lines on its bill."""
         bill = replace(self.manifest, bill=lines, created=max(line.date for line in lines))
-        return Pane(Manifest.read(bill.to_fields(), self._files, "the pane"), self._files, self.model)
+        return Pane(Manifest.read(bill.to_fields(), self._files, "the pane"), self._files, self._models)
 
     def to_bytes(self) -> bytes:
         """The file; the same pane gives the same bytes. Parts that this version does not know are in it unchanged."""
@@ -159,25 +173,24 @@ class Pane(Drawn):
     @property
     def parts(self) -> tuple[str, ...]:
         """What there is: rows, local, pdp, ale, importance, counterfactual, and parts of a later version by their names."""
-        names: list[str] = []
+        known, names = self.manifest.known, dict[str, None]()
         for name in self.manifest.parts:
-            curves = ("pdp", "ale", "importance") if name == "global" else ()
-            names += [curve for curve in curves if getattr(self.report, curve) is not None] if curves else [name]
+            kind, _ = known.get(name, (name, 0))
+            found = [c for c in CURVES if getattr(self._stored(name), c) is not None] if kind == "global" else [kind]
+            names |= dict.fromkeys(found)
         return tuple(names)
 
     @property
     def unknown_parts(self) -> tuple[str, ...]:
         """Parts that this version of Vitrail cannot read. They are kept when the pane is saved."""
-        return tuple(name for name in self.manifest.parts if name not in self._known)
-
-    @property
-    def _known(self) -> tuple[str, ...]:
-        return tuple(n for n, part in self.manifest.parts.items() if n in KINDS and part.format == KINDS[n].holds.FORMAT)
+        return tuple(name for name in self.manifest.parts if name not in self.manifest.known)
 
     def accuracy(self) -> dict[str, str]:
         """For each part, under its title, how accurate it is: a sentence from what was released."""
-        parts = {name: self._picture if name == "counterfactual" else self._part(name) for name in self._known}
-        return {KINDS[name].title: KINDS[name].accuracy(part) for name, part in parts.items()}
+        return {
+            self.manifest.title(name): KINDS[kind].accuracy(self._lent(self._stored(name)))
+            for name, (kind, _) in self.manifest.known.items()
+        }
 
     def shares(self) -> dict[str, float]:
         """Each part's share of the price, of mu squared."""
@@ -186,27 +199,89 @@ class Pane(Drawn):
     def __repr__(self) -> str:
         known = ", ".join(name for name in self.parts if name not in self.unknown_parts)
         unknown = f"; not readable by this version: {', '.join(self.unknown_parts)}" if self.unknown_parts else ""
-        return f"Pane({self.dataset!r}, {self.made_for.name}: {known}{unknown}; {self.guarantee.brief})"
+        models = "".join(f", {name}" for name in self.models)
+        return f"Pane({self.dataset!r}{models}: {known}{unknown}; {self.guarantee.brief})"
 
     def frame(self) -> Frame:
         """Curves and importance as columns of one length, or the histograms where there are none."""
-        return self.report.frame() if "global" in self._known else self.marginals.frame()
+        return self.report.frame() if "global" in self.manifest.known else self.marginals.frame()
 
     @property
     def half_width(self) -> float | None:
-        """The median half-width of the bands of curves and importance, or of the histograms where there are none."""
-        return self.report.half_width if "global" in self._known else self.marginals.half_width
+        """The median half-width of curves and importance, the largest of several models; of histograms without curves."""
+        reports = [self._stored(name) for name, (kind, _) in self.manifest.known.items() if kind == "global"]
+        widths = [report.half_width for report in reports] or [self.marginals.half_width]
+        return max(filter(None, widths), default=None)
 
     def plot(self) -> Figure:
         """Curves and importance, or the histograms where there are none."""
-        return self.report.plot() if "global" in self._known else self.marginals.plot()
+        return self.report.plot() if "global" in self.manifest.known else self.marginals.plot()
+
+    # --- models ------------------------------------------------------------------------------------------------------
+
+    def about(self, name: str) -> Pane:
+        """The pane of one of its models: curves, importance and counterfactuals of that one.
+
+        Rows are about no model, and in each of them; promise and price stay those of the whole pane.
+
+        Examples
+        --------
+        >>> import numpy as np, vitrail as vt
+        >>> schema = vt.Schema({"age": vt.Numeric(0, 100), "height": vt.Numeric(0, 200)})
+        >>> rows = {"age": np.linspace(0, 100, 9000), "height": np.tile(np.linspace(150, 190, 9), 1000)}
+        >>> data = vt.PrivateData(rows, schema, name="people", n_rows_public=9000, budget=vt.Budget(1, 1e-6))
+        >>> old, new = (vt.Model(lambda x, b=b: b * x[:, 0], range=(0, 1), name=f"x{b}") for b in (0.5, 0.9))
+        >>> pane = vt.release(data, [old, new], epsilon=1.0, parts=["rows", "pdp"])
+        >>> pane.models, bool(pane.about("x0.9").pdp["age"](100) > 0.8)
+        (('x0.5', 'x0.9'), True)
+        >>> pane.local({"age": 80, "height": 170})
+        Traceback (most recent call last):
+            ...
+        vitrail.errors.InvalidInput: this pane is about several models; choose one of 'x0.5', 'x0.9': model='x0.5'
+        """
+        if not self.models:
+            raise InvalidInput(f"model is {name!r}, and this pane was made without one; give the model itself")
+        number = self.models.index(_checks.choice("model", name, self.models))
+        if len(self.models) == 1:
+            return self
+        if number not in self._about:
+            own = [model for model in self._models if self.manifest.number_of(model) == number]
+            self._about[number] = Pane(*self.manifest.about(number, self._files), own)
+        return self._about[number]
+
+    def _asked(self, model: Model | str | None) -> tuple[Pane, Model | None]:
+        """The pane of the model that is asked about, and the model: one of the pane's, or another, which rows serve too."""
+        if model is None and len(self.models) > 1:
+            if len(self._models) != 1:
+                raise self._several(f"model={self.models[0]!r}")
+            model = self._models[0]  # the only one at hand
+        number = self.manifest.number_of(model) if isinstance(model, Model) else None
+        name = model if number is None else self.models[number]
+        pane = self.about(name) if isinstance(name, str) else self
+        return pane, model if isinstance(model, Model) else pane.model
+
+    def _several(self, how: str) -> InvalidInput:
+        return InvalidInput(f"this pane is about several models; choose one of {', '.join(map(repr, self.models))}: {how}")
 
     # --- releases ----------------------------------------------------------------------------------------------------
 
-    def _part(self, name: str) -> Any:
-        if name in self._known and name not in self._read:
+    def _stored(self, name: str) -> Any:
+        if name in self.manifest.known and name not in self._read:
             self._read[name] = read_part(name, self.manifest, self._files, "the pane")
         return self._released(name, self._read.get(name))
+
+    def _part(self, kind: str) -> Any:
+        """What was bought about the only model, or about none."""
+        if kind != ROWS and len(self.models) > 1:
+            raise self._several(f"pane.about({self.models[0]!r})")
+        return self._stored(kind)
+
+    def _lent(self, part: Any) -> Any:
+        """A picture of the classes with the pane's rows and promise; other parts as they are."""
+        if not isinstance(part, ClassPicture):
+            return part
+        rows = self.private_rows if part.rows is None and ROWS in self.manifest.parts else part.rows
+        return replace(part, rows=rows, guarantee=self.guarantee, cost=self.cost)
 
     def _released(self, name: str, part: T | None) -> T:
         if part is None:
@@ -235,7 +310,8 @@ class Pane(Drawn):
     @property
     def marginals(self) -> Marginals:
         """Histograms of the columns."""
-        return self.report.marginals if "global" in self.manifest.parts else self.private_rows.marginals
+        # Reports of several models have them in common.
+        return self._stored("global").marginals if "global" in self.manifest.known else self.private_rows.marginals
 
     @property
     def pdp(self) -> Effects:
@@ -258,10 +334,10 @@ class Pane(Drawn):
         return self._released("importance", self.report.importance)
 
     @property
-    def _picture(self) -> ClassPicture:
-        picture: ClassPicture = self._part("counterfactual")
-        rows = self.private_rows if picture.rows is None and "rows" in self.manifest.parts else picture.rows
-        return replace(picture, rows=rows, guarantee=self.guarantee, cost=self.cost)
+    def class_picture(self) -> ClassPicture:
+        """The picture of the model's classes, with the pane's rows."""
+        picture: ClassPicture = self._lent(self._part("counterfactual"))
+        return picture
 
     # --- explanations ------------------------------------------------------------------------------------------------
 
@@ -271,7 +347,7 @@ class Pane(Drawn):
         *,
         method: Method = "auto",
         bands: bool = False,
-        model: Model | None = None,
+        model: Model | str | None = None,
         scale: Scale = "output",
         players: Players | None = None,
         background: int = BACKGROUND,
@@ -282,19 +358,21 @@ class Pane(Drawn):
         ----------
         points : object
             A dictionary, a data frame, a list of dictionaries.
-        method : {"auto", "shapley", "linear", "moments"}
+        method : {"auto", "shapley", "tree", "linear", "moments"}
             ``"shapley"``: the model's own reasons, Shapley values with the pane's stored rows as background, which add up
-            to its output. ``"linear"``: a linear picture of the model around each point, on private rows that it labels.
-            ``"moments"``: the released synopsis, without a model. ``"auto"``: Shapley values where there are rows and a
-            model, else moments.
+            to its output. ``"tree"``: the same without the error of random orders, where the model is a sum of trees on its
+            scale (forests; boosted trees on log-odds); slower, and needs shap. ``"linear"``: a linear picture of the model
+            around each point, on private rows that it labels. ``"moments"``: the released synopsis, without a model.
+            ``"auto"``: Shapley values where there are rows and a model, else moments.
         bands : bool
             Whether to compute noise bands.
-        model : Model, optional
-            Another model than the pane's: private rows are about no model. For Shapley values and linear pictures.
+        model : Model or str, optional
+            Of several models one, by its name; or any other model: private rows are about none. For Shapley values and
+            linear pictures.
         scale : {"output", "log-odds"}
             Of Shapley values: the output (a probability, a regression value), or the log-odds of a probability.
         players : mapping from names to columns, or sequence of groups of columns, optional
-            Columns that have one Shapley value together.
+            Columns that have one Shapley value together; the groups that the schema declares if not given.
         background : int
             How many of the stored rows a Shapley value averages over.
 
@@ -303,21 +381,24 @@ class Pane(Drawn):
         Attribution
         """
         chosen = _checks.choice("method", method, METHODS)
+        pane, asked = self._asked(model)
         if chosen == "auto":
-            has_rows = "rows" in self.manifest.parts and (self.model is not None or model is not None)
-            chosen = "shapley" if has_rows or "local" not in self.manifest.parts else "moments"
-        if chosen == "shapley":
-            asked = self._needed_model("an explanation by Shapley values", model)
-            return self._reasons([asked], points, bands, scale, players, background)[0]
+            has_rows = ROWS in pane.manifest.parts and asked is not None
+            chosen = "shapley" if has_rows or "local" not in pane.manifest.parts else "moments"
+        if chosen in ("shapley", "tree"):
+            asked = needed("an explanation by Shapley values", asked)
+            way = "tree" if chosen == "tree" else "permutations"
+            how = {"bands": bands, "scale": scale, "players": players, "method": way}
+            return self._reasons([asked], points, background, **how)[0]
         if chosen == "linear":
-            explanation = self._sharp(REPLICATES if bands else 0, model)(points)
+            explanation = pane._sharp(REPLICATES if bands else 0, asked)(points)
         else:
-            explanation = self.synopsis(points, bands=bands)
+            explanation = pane.synopsis(points, bands=bands)
             if not bands:
                 explanation = replace(explanation, notes=(*explanation.notes, NO_BANDS))
         return self._promised(explanation)
 
-    def classes(self, points: object, *, bands: bool = False, model: Model | None = None) -> dict[Level, Attribution]:
+    def classes(self, points: object, *, bands: bool = False, model: Model | str | None = None) -> dict[Level, Attribution]:
         """Shapley values of every class of a classifier, by class, from the same calls of it. Free.
 
         Parameters
@@ -325,43 +406,38 @@ class Pane(Drawn):
         points, bands, model
             As for :meth:`local`.
         """
-        each = self._needed_model("an explanation of classes", model).each_class()
-        found = self._reasons(each, points, bands, "output", None, BACKGROUND)
+        each = needed("an explanation of classes", self._asked(model)[1]).each_class()
+        found = self._reasons(each, points, bands=bands)
         return {one.output: about for one, about in zip(each, found, strict=True) if one.output is not None}
 
     def _reasons(
-        self, models: Sequence[Model], points: object, bands: bool, scale: Scale, players: Players | None, background: int
+        self, models: Sequence[Model], points: object, background: int = BACKGROUND, **how: Any
     ) -> list[Attribution]:
-        raw = self.schema.read_points(points)
-        rows = self.private_rows
+        raw, rows = self.schema.read_points(points), self.private_rows
         n_rows = _checks.whole("background", background, most=len(rows.sampled))
-        found = explain_on_rows(models, self.schema, raw, rows, n_rows=n_rows, bands=bands, players=players, scale=scale)
-        return [self._promised(about) for about in found]
+        return [self._promised(about) for about in explain_on_rows(models, self.schema, raw, rows, n_rows=n_rows, **how)]
 
     def _promised(self, explanation: Attribution) -> Attribution:
         # With the promise of the whole pane, rather than that of the part: who has the one has the other.
         return replace(explanation, guarantee=self.guarantee, cost=self.cost)
 
-    def _sharp(self, replicates: int, model: Model | None = None) -> RowsExplainer:
-        if model is not None or replicates not in self._sharp_with:
-            problem = LocalProblem(self.schema, self._needed_model("method 'linear'", model), polynomial())
+    def _sharp(self, replicates: int, model: Model | None) -> RowsExplainer:
+        if model is not self.model or replicates not in self._sharp_with:
+            problem = LocalProblem(self.schema, needed("method 'linear'", model), polynomial())
             made = explain_on(problem, self.private_rows, n_sampled=SAMPLED, replicates=replicates)
-            if model is not None:
+            if model is not self.model:
                 return made
             self._sharp_with[replicates] = made
         return self._sharp_with[replicates]
 
-    def _needed_model(self, what: str, given: Model | None = None) -> Model:
-        if given is not None:
-            return given
-        if self.model is None:
-            raise InvalidInput(f"{what} asks the model, and none was given: Pane.load(path, model=vt.Model(...))")
-        return self.model
-
     @cached_property
     def counterfactual(self) -> FittedCounterfactual:
-        """What would have led the model to another class: ``pane.counterfactual(points, desired_class=1)``. Free."""
-        return FittedCounterfactual(self._picture, self._needed_model("a counterfactual"))
+        """What would have led the model to another class: ``pane.counterfactual(points, desired_class=1)``. Free.
+
+        From the picture of the model's classes; where none was bought, or the model is another one, from private rows alone.
+        """
+        pane, asked = self._asked(None)
+        return counterfactual_on(pane, asked)
 
     def rows(self, n: int, seed: int | None = 0) -> pd.DataFrame:
         """``n`` rows sampled from the private tables, in original units and levels. Free, and any number of them."""
@@ -389,12 +465,12 @@ class Pane(Drawn):
         total_CFs: int = 3,
         method: Method = "auto",
         bands: bool = True,
-        model: Model | None = None,
+        model: Model | str | None = None,
     ) -> Person:
         """All that the pane knows about one person: reasons, counterfactuals, where they stand on each curve.
 
-        ``model=`` gives the reasons of another model than the pane's; counterfactuals and curves, which are about the
-        pane's, are left out.
+        ``model=`` names one of several models; or it is another model than the pane's, with its own reasons and
+        counterfactuals from private rows, and without curves, which are about the pane's.
 
         Curves run over numbers: nobody with a code in a column stands on its curve.
 
@@ -409,44 +485,9 @@ class Pane(Drawn):
         >>> [place.column for place in person.standings], "Privacy label" in person.to_html()
         (['age', 'height'], True)
         """
-        raw, parts = self.schema.read_points(point), self.parts
-        if len(raw) != 1:
-            raise InvalidInput(f"{len(raw)} points were given; a page is about one person, give one (pane.local takes many)")
-        shown = {name: values.tolist()[0] for name, values in self.schema.frame(raw).items()}
-        asked = self.model if model is None else model
-        explanation = changes = None
-        notes: list[str] = []
-        if ("rows" in parts and asked is not None) or ("local" in parts and model is None):
-            explanation = self.local(shown, method=method, bands=bands, model=model)
-        elif "rows" in parts:
-            notes.append(NEEDS_MODEL)
-        if "counterfactual" in parts and self.model is not None:
-            try:
-                fitted = self.counterfactual
-                if model is not None:
-                    raise InvalidInput(
-                        f"they are sought near the classes of {self.made_for.name}, and {model.name} was asked"
-                    )
-            except InvalidInput as error:  # the model has other classes than the pane's: the rest can still be said
-                notes.append(f"No counterfactuals: {error}.")
-            else:
-                changes = fitted(shown, desired_class=desired_class, desired=desired, total_CFs=total_CFs)
-        standings: tuple[Standing, ...] = ()
-        if "pdp" in parts or "ale" in parts:
-            if model is None:
-                effects = self.effects
-                order = effects if explanation is None else [share.column for share in explanation.top(len(shown))]
-                codes = {name: column.codes for name, column in self.schema.items() if isinstance(column, Numeric)}
-                there = [name for name in order if name in effects and shown[name] not in codes.get(name, ())]
-                standings = tuple(standing_on(effects[name], shown[name]) for name in there)
-            else:
-                notes.append(f"Curves are left out: they are about {self.made_for.name}, and {model.name} was asked.")
-        if explanation is None and changes is None and not standings:
-            raise InvalidInput(
-                f"this pane says nothing about single people without its model; it has {', '.join(map(repr, parts))}. Load "
-                "it with model="
-            )
-        return Person(shown, explanation, changes, standings, self, tuple(notes), asked)
+        pane, asked = self._asked(model)
+        how: Any = {"desired_class": desired_class, "desired": desired, "total_CFs": total_CFs}
+        return explained(pane, asked, point, **how, method=method, bands=bands)
 
 
 page_content.register(Pane, pane_content)

@@ -14,6 +14,9 @@ read as an order and *counterfactuals* are checked by the public model, so that 
 are too many for them, or where n_rows_public * mu of their share is below 100. What is left out leaves its share to the
 others.
 
+*Several models, or none.* Rows are about no model and bought once; what is left of the price is shared evenly between the
+models. Without a model there are rows alone.
+
 Each part is the recipe of an explainer that stands on its own and carries the argument for its bound beside its code. Rows
 come before curves, because curves use their histograms. Tests: tests/pane, tests/audit/test_pane_audit.py.
 """
@@ -25,7 +28,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import Literal, TypedDict, Unpack
+from typing import Literal, TypedDict, TypeVar, Unpack
 
 from .. import __version__, _checks
 from ..accounting import Cost, JsonValue, epsilon_of
@@ -41,12 +44,13 @@ from ..model import Model
 from ..results.archive import MOST_BYTES, digest
 from ..results.class_picture import ClassPicture
 from ..results.codec import to_files
+from ..results.marginals import Marginals
 from ..results.private_rows import PrivateRows
 from ..results.report import Report
 from ..results.synopsis import Synopsis
 from ..solve.linear.coordinates import Partition
 from ..vault import PrivateData
-from .manifest import KINDS, MODEL_FILE, MOST_FEATURES, Line, Manifest, Part, described, onnx_content
+from .manifest import KINDS, MODEL_FILE, MOST_FEATURES, Line, Manifest, Part, described, onnx_content, part_name
 from .pane import Pane
 
 WEIGHTS = MappingProxyType({"rows": 3.75, "local": 4.25, "pdp": 8.0, "ale": 5.5, "importance": 0.75, "counterfactual": 0.75})
@@ -63,6 +67,7 @@ MOST_ROWS_SHARE = 0.85
 ROWS_FROM = 100.0
 """Value of n_rows_public * mu from which private rows are worth their share."""
 
+R = TypeVar("R")
 PartName = Literal["rows", "local", "pdp", "ale", "effects", "importance", "counterfactual"]
 Bought = PrivateRows | Synopsis | Report | ClassPicture
 
@@ -71,7 +76,7 @@ Bought = PrivateRows | Synopsis | Report | ClassPicture
 class PaneExplainer(GlobalExplainer[Pane]):
     """A pane before it is paid for, to be quoted or called.
 
-    ``vt.release(data, model, epsilon=e)`` is ``vt.PaneExplainer(data, model)(epsilon=e)``.
+    ``vt.release(data, model, epsilon=e)`` is ``vt.PaneExplainer(data, model)(epsilon=e)``, for a model, several, or none.
 
     Parameters
     ----------
@@ -90,7 +95,7 @@ class PaneExplainer(GlobalExplainer[Pane]):
     """
 
     data: PrivateData
-    model: Model
+    model: Model | Sequence[Model] | None = None
     _: KW_ONLY
     parts: Literal["all"] | Sequence[PartName] = "all"
     weights: Mapping[str, float] | None = None
@@ -101,23 +106,34 @@ class PaneExplainer(GlobalExplainer[Pane]):
     key: str | None = None
 
     def __post_init__(self) -> None:
-        data, model, parts = self.data, self.model, self.parts
-        self.check_inputs(model)
+        data, parts = self.data, self.parts
+        self._models = _models_of(self.model)
+        self.check_inputs(*self._models)
+        names = [model.name for model in self._models]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise InvalidInput(f"two models are called {twice[0]!r}; give each a name of its own: vt.Model(..., name=...)")
         if data.feature_schema.n_features > MOST_FEATURES:
             raise InvalidInput(
                 f"the schema has {data.feature_schema.n_features} encoded features, and a pane holds at most {MOST_FEATURES}"
             )
-        self._threshold = (model.lo + model.hi) / 2 if self.threshold is None else self.threshold
-        self._asked = None if isinstance(parts, str) and parts == "all" else _checked_parts(parts, data)
+        everything = isinstance(parts, str) and parts == "all"
+        # Without a model there is one part, and the owner has named it by leaving the model out.
+        wanted = ["rows"] if everything and not self._models else parts
+        self._asked = None if everything and self._models else _checked_parts(wanted, data, self._models)
         self._weights = _checked_weights(self.weights, self._asked)
-        self._content = onnx_content(model) if self.embed_model else None
-        if self._content is not None and len(self._content) > MOST_BYTES // 2:
-            raise InvalidInput(f"the model has {len(self._content) >> 20} MiB, too much for a pane; leave embed_model out")
+        if self.embed_model and not self._models:
+            raise InvalidInput("embed_model is True, and there is no model; give one, or leave embed_model out")
+        contents = [onnx_content(model) for model in self._models] if self.embed_model else []
+        self._contents = {MODEL_FILE.format(part_name("model", n)): content for n, content in enumerate(contents)}
+        if (size := sum(map(len, contents))) > MOST_BYTES // 2:
+            raise InvalidInput(f"the model has {size >> 20} MiB, too much for a pane; leave embed_model out")
         possible = PARTS if self._asked is None else self._asked
-        if curves := [part for part in CURVES if part in possible]:
-            self._report(dict.fromkeys(curves, 1.0), None)
-        if "counterfactual" in possible:
-            self._counterfactual()
+        curves = [part for part in CURVES if part in possible]
+        for model in self._models:
+            if curves:
+                self._report(model, dict.fromkeys(curves, 1.0), None)
+            if "counterfactual" in possible:
+                self._counterfactual(model)
         if self._asked is not None and "local" in self._asked:
             Partition(data.feature_schema, ()).whole.check_size()
 
@@ -154,46 +170,70 @@ class PaneExplainer(GlobalExplainer[Pane]):
 
     def conversation(self) -> Conversation[Pane]:
         """The recipes of all parts, one after the other."""
-        model = self.model.identity(self.data.feature_schema, self.key)
-        identity: dict[str, JsonValue] = {"kind": "pane", "version": 2, "model": model, "threshold": self._threshold}
+        models: list[JsonValue] = [model.identity(self.data.feature_schema, self.key) for model in self._models]
+        identity: dict[str, JsonValue] = {"kind": "pane", "version": 3, "models": models, "threshold": self.threshold}
         identity |= {"parts": None if self._asked is None else list(self._asked), "weights": dict(self._weights)}
         identity["loss"] = [str(self.loss), self.loss_bound]
-        label = f"a pane of {self.model.name}"
-        return Conversation(self.data, self._recipe, label, None if model is None else identity, (self.model,))
+        label = f"a pane of {' and '.join(model.name for model in self._models) or 'private rows'}"
+        return Conversation(self.data, self._recipe, label, None if None in models else identity, self._models)
 
     def _recipe(self, terms: Terms) -> Recipe[Pane]:
-        shares = self.shares(terms.mu)
+        shares, each = self.shares(terms.mu), 1 / max(1, len(self._models))
         bought: dict[str, Bought] = {}
-        if share := shares.get("local"):
-            fitting = LocalLinear(self.data, self.model, key=self.key).fitting("moments")
-            bought["local"] = yield from fitting.conversation().inside(terms, share)
+        for number, model in enumerate(self._models):
+            if share := shares.get("local"):
+                fitting = LocalLinear(self.data, model, key=self.key).fitting("moments")
+                moments = fitting.conversation().inside(terms, share * each)
+                bought[part_name("local", number)] = yield from self._about(model, moments)
         rows = None
         if share := shares.get("rows"):
             columns = terms.feature_schema.names
             explainer = PrivateRowsExplainer(self.data, columns=columns, bins=ROW_BINS)
             rows = bought["rows"] = yield from explainer.conversation().inside(terms, share)
-        if curves := {name: shares[name] for name in CURVES if name in shares}:
-            together = sum(curves.values())
-            bought["global"] = yield from self._report(curves, rows).conversation().inside(terms, together)
-        if share := shares.get("counterfactual"):
-            bought["counterfactual"] = yield from self._counterfactual().conversation().inside(terms, share)
-        return self._pane(terms, {name: bought[name] for name in KINDS if name in bought})
+        standing_on: Marginals | PrivateRows | None = rows
+        for number, model in enumerate(self._models):
+            if curves := {name: shares[name] for name in CURVES if name in shares}:
+                together = sum(curves.values()) * each
+                asked = self._report(model, curves, standing_on).conversation().inside(terms, together)
+                bought[part_name("global", number)] = report = yield from self._about(model, asked)
+                standing_on = standing_on or report.marginals  # without rows the first report has bought them
+            if share := shares.get("counterfactual"):
+                picture = self._counterfactual(model).conversation().inside(terms, share * each)
+                bought[part_name("counterfactual", number)] = yield from self._about(model, picture)
+        return self._pane(terms, bought)
 
-    def _report(self, weights: Mapping[ReportPart, float], rows: PrivateRows | None) -> GlobalReport:
+    def _about(self, model: Model, recipe: Recipe[R]) -> Recipe[R]:
+        """The same questions; their lines on the bill say which of several models they are about."""
+        several, of = len(self._models) > 1, f" of {model.name}"
+        try:
+            ask = next(recipe)
+            while True:
+                # A question with a key of its own (histograms) is about no model.
+                named = not several or ask.label.endswith(of) or ask.question.key is not None
+                label = ask.label if named else f"{ask.label},{of}"
+                ask = recipe.send((yield replace(ask, label=label)))
+        except StopIteration as stop:
+            result: R = stop.value
+            return result
+
+    def _report(
+        self, model: Model, weights: Mapping[ReportPart, float], marginals: Marginals | PrivateRows | None
+    ) -> GlobalReport:
         return GlobalReport(
             self.data,
-            self.model,
+            model,
             parts=list(weights),
             weights=weights,
             loss=self.loss,
             loss_bound=self.loss_bound,
-            marginals=rows,
+            marginals=marginals,
             key=self.key,
         )
 
-    def _counterfactual(self) -> Counterfactual:
+    def _counterfactual(self, model: Model) -> Counterfactual:
         """The picture of the classes, without rows of its own: the pane's are lent to it."""
-        return Counterfactual(self.data, self.model, threshold=self._threshold, rows=False, key=self.key)
+        threshold = (model.lo + model.hi) / 2 if self.threshold is None else self.threshold
+        return Counterfactual(self.data, model, threshold=threshold, rows=False, key=self.key)
 
     def __call__(self, *, epsilon: Given = None, mu: Given = None) -> Pane:
         """Pay for the pane, all parts or none; the same again is free."""
@@ -205,14 +245,17 @@ class PaneExplainer(GlobalExplainer[Pane]):
     # --- the file ----------------------------------------------------------------------------------------------------
 
     def _pane(self, terms: Terms, bought: Mapping[str, Bought]) -> Pane:
-        files: dict[str, bytes] = {} if self._content is None else {MODEL_FILE: self._content}
-        cost, day, parts = sum((part.cost for part in bought.values()), Cost()), datetime.now(UTC).date().isoformat(), {}
-        for name, part in bought.items():
-            # Rows that the pane holds anyhow are not written twice; a reader gives them back (``Pane._picture``).
+        files: dict[str, bytes] = dict(self._contents)
+        total, day, parts = sum((part.cost for part in bought.values()), Cost()), datetime.now(UTC).date().isoformat(), {}
+        promise = terms.promise(*bought.values())
+        names = (part_name(kind, number) for kind in KINDS for number in range(max(1, len(self._models))))
+        for name in (name for name in names if name in bought):
+            part = bought[name]
+            # Rows that the pane holds anyhow are not written twice; a reader gives them back (``Pane.class_picture``).
             kept = replace(part, rows=None) if isinstance(part, ClassPicture) else part
             made = {f"{name}/{file}": content for file, content in sorted(to_files(kept).items())}
             files |= made
-            share = round(part.cost.pico_mu_squared / cost.pico_mu_squared, 6)
+            share = round(part.cost.pico_mu_squared / total.pico_mu_squared, 6)
             parts[name] = Part(part.FORMAT, share, {file: digest(content) for file, content in made.items()})
         manifest = Manifest(
             tool=f"vitrail {__version__}",
@@ -221,16 +264,17 @@ class PaneExplainer(GlobalExplainer[Pane]):
             n_rows_public=terms.n_rows_public,
             target=terms.target,
             schema=terms.schema,
-            model=described(self.model, self._content),
-            guarantee=terms.promise(*bought.values()),
-            cost=cost,
-            bill=tuple(
-                Line(0, day, KINDS[name].title, part.cost, epsilon_of(part.cost.mu, terms.delta))
-                for name, part in bought.items()
-            ),
+            models=described(self._models, self._contents),
+            guarantee=promise,
+            # Parts of two models may stand on one release that is about neither: it was charged once.
+            cost=promise.behind.cost,
+            bill=(),
             parts=parts,
         )
-        return Pane(Manifest.read(manifest.to_fields(), files, "the pane"), files, self.model)
+        costs = {name: bought[name].cost for name in parts}
+        lines = [Line(0, day, manifest.title(name), c, epsilon_of(c.mu, terms.delta)) for name, c in costs.items()]
+        fields = replace(manifest, bill=tuple(lines)).to_fields()
+        return Pane(Manifest.read(fields, files, "the pane"), files, self._models)
 
 
 def _ledger_lines(statement: Statement, last: int, cost: Cost) -> tuple[Line, ...]:
@@ -258,16 +302,22 @@ class PaneOptions(TypedDict, total=False):
 
 
 def release(
-    data: PrivateData, model: Model, *, epsilon: Given = None, mu: Given = None, **options: Unpack[PaneOptions]
+    data: PrivateData,
+    model: Model | Sequence[Model] | None = None,
+    *,
+    epsilon: Given = None,
+    mu: Given = None,
+    **options: Unpack[PaneOptions],
 ) -> Pane:
-    """Pay once for everything that explains a model, as one file that may be published.
+    """Pay once for everything that explains a model, or any model, as one file that may be published.
 
     Parameters
     ----------
     data : PrivateData
         The rows, their schema and their budget.
-    model : Model
-        What is explained.
+    model : Model or list of Model, optional
+        What is explained. Rows are bought once for several models, the other parts for each of them, at equal prices.
+        Without a model there are private rows alone, which explain any model that the reader has.
     parts : "all" or list of {"rows", "local", "pdp", "ale", "effects", "importance", "counterfactual"}
         What to release; ``"effects"`` is pdp and ale. ``"all"``: whatever the data allows.
     weights : mapping of str to float, optional
@@ -287,7 +337,7 @@ def release(
     Returns
     -------
     Pane
-        With the model. ``pane.save("x.pane")`` writes the file.
+        With the models. ``pane.save("x.pane")`` writes the file.
 
     Raises
     ------
@@ -306,14 +356,35 @@ def release(
     (('rows', 'local', 'pdp'), 1.0)
     >>> vt.Pane.from_bytes(pane.to_bytes()).local({"age": 80, "smoker": "yes"}).method  # no model at hand
     'synopsis'
+
+    Without a model: private rows, for the reasons and counterfactuals of any model, also next year's.
+
+    >>> data = vt.PrivateData(rows, schema, name="patients", n_rows_public=20_000, budget=vt.Budget(1, 1e-6))
+    >>> pane = vt.release(data, epsilon=1.0)
+    >>> pane
+    Pane('patients': rows; epsilon=1 at delta=1e-06)
+    >>> [share.column for share in pane.local({"age": 90, "smoker": "yes"}, model=model).top(1)]
+    ['age']
     """
     return PaneExplainer(data, model, **options)(epsilon=epsilon, mu=mu)
 
 
-def _checked_parts(parts: object, data: PrivateData) -> tuple[str, ...]:
+def _models_of(given: Model | Sequence[Model] | None) -> tuple[Model, ...]:
+    if given is None:
+        return ()
+    if isinstance(given, list | tuple) and not given:
+        raise InvalidInput("model is an empty list; give models, or leave it out for private rows alone")
+    return tuple(given) if isinstance(given, list | tuple) else (given,)  # type: ignore[return-value]  # checked by the caller
+
+
+def _checked_parts(parts: object, data: PrivateData, models: Sequence[Model]) -> tuple[str, ...]:
     known = (*PARTS, "effects")
     named = _checks.names("parts", parts, known, "part")
     chosen = {part for name in named for part in (("pdp", "ale") if name == "effects" else (name,))}
+    if not models and (about := [name for name in PARTS if name in chosen and name != "rows"]):
+        raise InvalidInput(
+            f"parts names {about[0]!r}, which is about a model, and none was given: vt.release(data, model, ...)"
+        )
     columns = data.feature_schema.n_columns
     if "rows" in chosen and not 2 <= columns <= MOST_COLUMNS:
         raise InvalidInput(f"parts names 'rows', and private rows have 2 to {MOST_COLUMNS} columns, not {columns}")

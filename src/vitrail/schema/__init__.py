@@ -7,7 +7,7 @@ output row depends on its own input row alone, bit for bit.
 from .columns import Categorical, Column, Level, Numeric
 from .layout import BoolArray, FloatArray
 from .pictures import Picture
-from .rules import AtLeast, Link, Rule, Within
+from .rules import AtLeast, Group, Link, Rule, Within
 from .schema import Schema, View
 from .words import BagOfWords
 
@@ -18,6 +18,7 @@ __all__ = [
     "Categorical",
     "Column",
     "FloatArray",
+    "Group",
     "Level",
     "Link",
     "Numeric",

@@ -1,13 +1,14 @@
-"""What the owner declares about columns together: rules that advice to a person has to keep.
+"""What the owner declares about columns together: what advice to a person has to keep, and what has one reason together.
 
-A row is checked against none of them; private rows may break every one. They say what a person may be told to change: who
-gets another school degree has its years of school too, and no account is older than the oldest one.
+A row is checked against none of it; private rows may break every rule. They say what a person may be told to change: who
+gets another school degree has its years of school too, and no account is older than the oldest one. A group says nothing
+about advice: its columns are one player in explanations.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import ClassVar, TypeAlias
 
@@ -132,18 +133,62 @@ class Within:
         return Within(self.column, low, high)
 
 
-Rule: TypeAlias = Link | AtLeast | Within
-KINDS: Mapping[str, type[Rule]] = {kind.KIND: kind for kind in (Link, AtLeast, Within)}
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Columns that say one thing: a pane's Shapley values give them one value together, under ``name``.
+
+    Parameters
+    ----------
+    name : str
+        What explanations call them; it may be the name of one of them.
+    columns : list of str
+        At least two columns, of either kind. A column is in one group at most.
+
+    Examples
+    --------
+    >>> import vitrail as vt
+    >>> columns = {"degree": vt.Categorical(["school", "college"]), "years": vt.Numeric(0, 20), "age": vt.Numeric(0, 100)}
+    >>> vt.Schema(columns, rules=[vt.Group("education", ["degree", "years"])]).groups
+    {'education': ('degree', 'years')}
+    >>> vt.Schema(columns, rules=[vt.Group("age", ["degree", "years"])])
+    Traceback (most recent call last):
+        ...
+    vitrail.errors.SchemaError: a group is called 'age', which is a column outside it; give it a name of its own
+    """
+
+    KIND: ClassVar[str] = "group"
+    name: str
+    columns: Sequence[str]
+
+    def __repr__(self) -> str:
+        return f"Group({self.name!r}, {list(self.columns)!r})"
+
+    def checked(self, columns: Mapping[str, Column]) -> Group:
+        """The group with its columns as a tuple, or an error that says what is wrong with it."""
+        if not isinstance(self.name, str) or not self.name:
+            raise SchemaError(f"a group is called {self.name!r}; its name must be a non-empty text")
+        given = self.columns
+        if isinstance(given, str) or not isinstance(given, Sequence) or len(given) < 2:
+            raise SchemaError(f"the group {self.name!r} has the columns {given!r}; give a list of at least two names")
+        for name in given:
+            _named(name, columns)
+        if self.name in columns and self.name not in given:
+            raise SchemaError(f"a group is called {self.name!r}, which is a column outside it; give it a name of its own")
+        return Group(self.name, tuple(given))
+
+
+Rule: TypeAlias = Link | AtLeast | Within | Group
+KINDS: Mapping[str, type[Rule]] = {kind.KIND: kind for kind in (Link, AtLeast, Within, Group)}
 
 
 def checked_rules(given: Iterable[Rule], columns: Mapping[str, Column]) -> tuple[Rule, ...]:
     """The rules of a schema with these columns, or an error that says what is wrong with one."""
     if not isinstance(given, Iterable) or isinstance(given, str | Mapping):
-        raise SchemaError(f"rules is {given!r}; give a list of vt.Link, vt.AtLeast and vt.Within")
+        raise SchemaError(f"rules is {given!r}; give a list of vt.Link, vt.AtLeast, vt.Within and vt.Group")
     rules: list[Rule] = []
     for rule in given:
-        if not isinstance(rule, Link | AtLeast | Within):
-            raise SchemaError(f"a rule is {rule!r}; it must be a vt.Link, vt.AtLeast or vt.Within")
+        if not isinstance(rule, Link | AtLeast | Within | Group):
+            raise SchemaError(f"a rule is {rule!r}; it must be a vt.Link, vt.AtLeast, vt.Within or vt.Group")
         rules.append(rule.checked(columns))
     links = [rule for rule in rules if isinstance(rule, Link)]
     followers = [link.other for link in links]
@@ -151,6 +196,13 @@ def checked_rules(given: Iterable[Rule], columns: Mapping[str, Column]) -> tuple
         if link.column in followers or followers.count(link.other) > 1:
             twice = link.column if link.column in followers else link.other
             raise SchemaError(f"{twice!r} follows from one link and stands in another; link each follower to one column")
+    groups = [rule for rule in rules if isinstance(rule, Group)]
+    for what, named in (
+        ("a column belongs to one group", [column for group in groups for column in group.columns]),
+        ("each group needs a name of its own", [group.name for group in groups]),
+    ):
+        if len(set(named)) < len(named):
+            raise SchemaError(f"the groups name {next(name for name in named if named.count(name) > 1)!r} twice; {what}")
     return tuple(rules)
 
 
@@ -158,6 +210,8 @@ def named_in(rule: Rule) -> tuple[str, ...]:
     """The columns that a rule is about."""
     if isinstance(rule, Link):
         return rule.column, rule.other
+    if isinstance(rule, Group):
+        return tuple(rule.columns)
     return (rule.larger, rule.smaller) if isinstance(rule, AtLeast) else (rule.column,)
 
 
@@ -166,6 +220,8 @@ def rule_to_json(rule: Rule) -> dict[str, JsonValue]:
     made: dict[str, JsonValue] = {"rule": rule.KIND} | {field.name: getattr(rule, field.name) for field in fields(rule)}
     if isinstance(rule, Link):
         made["values"] = {str(level): value for level, value in rule.values.items()}
+    elif isinstance(rule, Group):
+        made["columns"] = list(rule.columns)
     return made
 
 

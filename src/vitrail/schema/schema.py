@@ -24,7 +24,7 @@ from .columns import Categorical, Column, Level, Numeric, column_from_json, colu
 from .frames import Numbers, Refused, Source, sources_of
 from .layout import BoolArray, FloatArray, Layout, levels_array, original_values
 from .reading import read_private, read_public
-from .rules import Rule, checked_rules, named_in, rule_from_json, rule_to_json
+from .rules import Group, Rule, checked_rules, named_in, rule_from_json, rule_to_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,8 +44,9 @@ class Schema(Mapping[str, Column]):
     ----------
     columns : mapping of str to Numeric or Categorical
         The declarations, in the order that the columns shall have. The target, if there is one, is among them.
-    rules : list of Link, AtLeast or Within
-        What advice to a person, such as a counterfactual, has to keep besides each column's ``change=``.
+    rules : list of Link, AtLeast, Within or Group
+        What advice to a person, such as a counterfactual, has to keep besides each column's ``change=``; and columns that
+        explanations give one value together.
 
     Examples
     --------
@@ -172,6 +173,11 @@ class Schema(Mapping[str, Column]):
     def feature_slices(self) -> Mapping[str, slice]:
         """Where each column's features lie."""
         return MappingProxyType(dict(zip(self._columns, self._layout.slices, strict=True)))
+
+    @property
+    def groups(self) -> dict[str, tuple[str, ...]]:
+        """The columns of each declared group, by its name."""
+        return {rule.name: tuple(rule.columns) for rule in self.rules if isinstance(rule, Group)}
 
     def column_index(self, name: str) -> int:
         """Where a column lies in a raw row."""

@@ -113,6 +113,7 @@ def page(
         "guarantee": guarantee if bill is None else bill.guarantee,
         "bill": bill,
         "label_lines": (),
+        "explained": True,
     }
     return render(template, **(TOOLS | given | own))
 

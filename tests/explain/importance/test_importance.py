@@ -187,7 +187,7 @@ def test_without_a_target_it_is_how_much_the_output_changes():
 @pytest.mark.usefixtures("planted_noise")
 def test_where_noise_hides_everything_private_rows_tell_the_order():
     """At a price at which the sum is noise, the ranking is that of rows bought before, and its bands say so."""
-    rows = vt.private_rows(private(), mu=20.0, columns=FEATURES)
+    rows = vt.private_rows(private(), mu=20.0, columns=FEATURES.names)
     smooth, plain = (
         vt.PermutationImportance(private(), MODEL, marginals=rows, estimate=estimate)(mu=0.002)
         for estimate in ("smooth", "plain")

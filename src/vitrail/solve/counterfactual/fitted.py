@@ -11,6 +11,9 @@ The paper's coefficients for tables: alpha 1, beta 0.5, gamma 0.1. Its cross-ent
 which does not push on beyond the border; alpha grows half-way for points that are not over it. The prototype is a release
 and f is public, so this is post-processing. A minimum is one more candidate; the search settles it on the schema and asks
 the model.
+
+*A model that no picture was made for* (``on_rows``) has classes on private rows too: what it says of the stored ones. Their
+mean rows and histograms stand in for the picture. Nothing is asked, so it is free, for any model.
 """
 
 from __future__ import annotations
@@ -32,8 +35,9 @@ from ...model import Model
 from ...model.model import feed_of
 from ...model.predictors import TorchPredictor
 from ...results.checks import plain_rows
-from ...results.class_picture import ClassPicture
+from ...results.class_picture import ClassPicture, block_weights
 from ...results.counterfactuals import Counterfactuals, WhatIf
+from ...results.private_rows import PrivateRows
 from ...schema import Level, Schema
 from .classes import OPPOSITE, Classes, Desired, listed
 from .codes import AnyCode, IdentityCode, NetworkCode
@@ -47,6 +51,10 @@ VALUES_AT_ONCE = 16_384
 MOST_ANSWERS = 100
 PLAUSIBILITY_NOTE = (
     f"Plausibility: mean distance to the nearest {NEIGHBOURS} private rows of the wanted class, smaller is better."
+)
+ON_ROWS_NOTE = (
+    "Nothing was asked about the classes of {name}: counterfactuals start from private rows, and their plausibility is the "
+    f"mean distance to the nearest {NEIGHBOURS} of those that {{name}} puts in the wanted class, smaller is better."
 )
 
 
@@ -80,10 +88,54 @@ class FittedCounterfactual:
                 f"the picture is about the classes {listed(picture.labels)}, and the model has {listed(classes.labels)}; "
                 "give the model that it was fitted for"
             )
-        self.picture, self._classes = picture, classes
+        self.picture, self._classes, self.notes = picture, classes, (PLAUSIBILITY_NOTE,)
         self._pools: dict[tuple[tuple[Level, ...], int, int], Pool] = {}
         for class_model in classes.models:
             class_model.check(picture.schema)
+
+    @classmethod
+    def on_rows(cls, rows: PrivateRows, model: Model, threshold: float) -> FittedCounterfactual:
+        """For any model, from private rows alone: what it says of the stored rows stands in for a picture of its classes.
+
+        Parameters
+        ----------
+        rows : PrivateRows
+            Of the columns that the model reads.
+        model : Model
+            With two sides.
+        threshold : float
+            Outputs of at least this are class 1.
+        """
+        classes, schema = Classes.of(model, threshold), rows.schema
+        model.check(schema)
+        number = classes.index(classes.outputs(schema, rows.sampled))
+        weights, scale = block_weights(len(rows.bins)), math.sqrt(schema.n_features)  # which cuts nobody
+
+        def sums_of(own: Floats) -> Floats:
+            counts = [np.bincount(cut.index(own[:, j]), minlength=len(cut)) for j, cut in enumerate(rows.bins)]
+            codes = [*(schema.features(own)[0].sum(axis=0) / scale), len(own)]
+            return np.concatenate([weights.codes * np.array(codes), weights.counts * np.concatenate(counts)])
+
+        picture = ClassPicture(
+            dataset=rows.dataset,
+            schema=schema,
+            labels=classes.labels,
+            threshold=classes.threshold,
+            by="predictions",
+            models=(model.digest(),),
+            scale=scale,
+            code=IdentityCode(schema.n_features),
+            sums=np.stack([sums_of(rows.sampled[number == side]) for side in range(len(classes))]),
+            sums_sigma=weights.codes,  # counts are of stored rows: a class that few of them are in stands out of nothing
+            bins=rows.bins,
+            rows=rows,
+            n_rows_public=rows.n_rows_public,
+            cost=rows.cost,
+            guarantee=rows.guarantee,
+        )
+        made = cls(picture, model)
+        made.notes = (ON_ROWS_NOTE.format(name=model.name),)
+        return made
 
     def __repr__(self) -> str:
         classes = self._classes
@@ -234,7 +286,7 @@ class FittedCounterfactual:
             cost=picture.cost,
             model=classes.name,
             dataset=picture.dataset,
-            notes=(PLAUSIBILITY_NOTE, *picture.notes_on(np.unique([self._like(classes, number) for number in target]))),
+            notes=(*self.notes, *picture.notes_on(np.unique([self._like(classes, number) for number in target]))),
         )
 
     def _check_models(self) -> None:

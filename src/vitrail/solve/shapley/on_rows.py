@@ -117,7 +117,8 @@ def shapley_on(
     background : array (rows, columns)
         Raw and complete; at least one row.
     players : mapping from names to columns, or sequence of groups of columns, optional
-        Columns that are exchanged together and have one value. A column that is not named is a player of its own.
+        Columns that are exchanged together and have one value; the schema's groups if not given. A column that is not named
+        is a player of its own.
     scale : {"output", "log-odds"}
         Of what the values are: the output, or log(p / (1 - p)) of its place p in the model's range, with p at least
         ``LOG_ODDS_MARGIN`` from 0 and 1.
@@ -193,7 +194,7 @@ def shapley_of_outputs(
 
 
 def players_of(schema: Schema, players: Players | None = None) -> dict[str, tuple[str, ...]]:
-    """The columns of every player, by its name, in the order of their first columns.
+    """The columns of every player, by its name, in the order of their first columns; the schema's groups if none is given.
 
     Examples
     --------
@@ -205,7 +206,7 @@ def players_of(schema: Schema, players: Players | None = None) -> dict[str, tupl
     {'a + c': ('a', 'c'), 'b': ('b',)}
     """
     if players is None:
-        players = {}
+        players = schema.groups
     if isinstance(players, str) or not isinstance(players, Mapping | Sequence):
         raise InvalidInput(f"players is {players!r}; give groups of column names, such as {{'place': ['city', 'state']}}")
     named = list(players.items()) if isinstance(players, Mapping) else [(None, group) for group in players]

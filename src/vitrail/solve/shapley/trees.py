@@ -129,8 +129,8 @@ def tree_values(
         shap = importlib.import_module("shap")
     except ImportError as error:
         raise InvalidInput(
-            "method is 'tree', which reads trees through shap, and shap is not installed; install vitrail[shap], or choose "
-            "'permutations'"
+            "method is 'tree', which reads trees through shap, and shap is not installed; install vitrail[shap], or leave "
+            "method= out"
         ) from error
     if feed.kind == "features":
         slices = schema.feature_slices.values()

@@ -1,0 +1,273 @@
+"""A person explained from a pane: why, what if, where they stand on each curve; as an object, a page and JSON. No vault."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..accounting import JsonValue
+from ..errors import InvalidInput
+from ..results import Attribution, Curve
+from ..results.archive import json_bytes, write_bytes
+from ..results.band_claim import weakest
+from ..results.base import Drawn
+from ..results.checks import plain_value, shown_text
+from ..results.counterfactuals import Counterfactuals
+from ..schema import Level, Numeric
+from ..show import Table
+from ..show.pages import Content, fragment, page_content
+from ..solve.counterfactual.classes import Desired
+from ..solve.counterfactual.fitted import FittedCounterfactual
+from ..solve.counterfactual.permitted import Rules
+from .manifest import ROWS
+from .pages import label_lines
+
+if TYPE_CHECKING:
+    from ..accounting.guarantee import Guarantee
+    from ..model import Model
+    from .pane import Method, Pane
+
+FORMAT = "vitrail-person/1"
+NEEDS_MODEL = (
+    "Reasons need the model: load the pane with model=. Private rows are in it, and with the model they give Shapley values."
+)
+TOO_LITTLE = (
+    "There is too little data to tell this person's reasons at this price: with {rows} rows at {epsilon} the noise is as "
+    "large as all reasons together, so they are not listed. What the model says here is its own answer all the same."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Standing:
+    """Where somebody stands on a curve.
+
+    Attributes
+    ----------
+    column : str
+        The column.
+    value : str, int, float or bool
+        What they have there.
+    curve : Curve
+        The curve.
+    output : float
+        The curve at that value.
+    half_width : float or None
+        Of its noise band there; ``curve.band_claim`` says how often that holds.
+    """
+
+    column: str
+    value: Level
+    curve: Curve
+    output: float
+    half_width: float | None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Person(Drawn):
+    """One person, explained from a pane.
+
+    Attributes
+    ----------
+    point : dict
+        What they have in each column.
+    explanation : Attribution or None
+        What each column contributes; None where the pane has nothing local.
+    counterfactuals : Counterfactuals or None
+        What would change the model's answer; None without that part, or without a model.
+    standings : tuple of Standing
+        Where they stand on each curve, the largest contribution first.
+    pane : Pane
+        What it was computed from.
+    notes : tuple of str
+        What could not be said, and why.
+    model : Model or None
+        Which was asked, if one was.
+    """
+
+    point: dict[str, Level]
+    explanation: Attribution | None
+    counterfactuals: Counterfactuals | None
+    standings: tuple[Standing, ...]
+    pane: Pane
+    notes: tuple[str, ...] = ()
+    model: Model | None = None
+
+    def __repr__(self) -> str:
+        what = {"contributions": self.explanation, "counterfactuals": self.counterfactuals, "standings": self.standings}
+        return f"Person({', '.join(name for name, part in what.items() if part)}; {self.pane!r})"
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """All of it as plain JSON values."""
+        standings: list[JsonValue] = [
+            {
+                "column": standing.column,
+                "value": plain_value(standing.value),
+                "kind": standing.curve.kind,
+                "output": standing.output,
+                "half_width": standing.half_width,
+                "band_claim": standing.curve.band_claim.value,
+            }
+            for standing in self.standings
+        ]
+        return {
+            "format": FORMAT,
+            "dataset": self.pane.dataset,
+            "model": self.model_name,
+            "guarantee": self.pane.guarantee.to_json(),
+            "point": {name: plain_value(value) for name, value in self.point.items()},
+            "explanation": None if self.explanation is None else self.explanation.to_json(),
+            "counterfactuals": None if self.counterfactuals is None else self.counterfactuals.to_json(),
+            "standings": standings,
+            "notes": list(self.notes),
+        }
+
+    @property
+    def model_name(self) -> str:
+        """Of the model that is explained."""
+        number = 0 if self.model is None else self.pane.manifest.number_of(self.model)
+        return self.model.name if self.model is not None and number is None else self.pane.models[number or 0]
+
+    def write_json(self, path: str | Path) -> Path:
+        """Write ``to_json`` as text; returns where."""
+        return write_bytes(path, json_bytes(self.to_json()))
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The promise of the pane that it was computed from."""
+        return self.pane.guarantee
+
+
+def explained(
+    pane: Pane,
+    asked: Model | None,
+    point: object,
+    *,
+    desired_class: Level,
+    desired: Desired | None,
+    total_CFs: int,
+    method: Method,
+    bands: bool,
+) -> Person:
+    """One person, from a pane of one model or none, or by another model than its own; see ``Pane.explain``."""
+    raw, parts = pane.schema.read_points(point), pane.parts
+    if len(raw) != 1:
+        raise InvalidInput(f"{len(raw)} points were given; a page is about one person, give one (pane.local takes many)")
+    shown = {name: values.tolist()[0] for name, values in pane.schema.frame(raw).items()}
+    is_own = asked is None or pane.manifest.number_of(asked) is not None
+    explanation = changes = None
+    notes: list[str] = []
+    if (ROWS in parts and asked is not None) or ("local" in parts and is_own):
+        explanation = pane.local(shown, method=method, bands=bands, model=asked)
+    elif ROWS in parts:
+        notes.append(NEEDS_MODEL)
+    if asked is not None and (ROWS in parts or "counterfactual" in parts):
+        try:
+            Rules.of(pane.schema, "all", None)  # whether anything may change at all
+            fitted = pane.counterfactual if asked is pane.model else counterfactual_on(pane, asked)
+        except InvalidInput as error:  # or the model has other classes than the pane's: the rest can still be said
+            notes.append(f"No counterfactuals: {error}.")
+        else:
+            changes = fitted(shown, desired_class=desired_class, desired=desired, total_CFs=total_CFs)
+    standings: tuple[Standing, ...] = ()
+    if "pdp" in parts or "ale" in parts:
+        if is_own:
+            standings = _standings(pane, shown, explanation)
+        else:
+            about, name = " and ".join(pane.models), "" if asked is None else asked.name
+            notes.append(f"Curves are left out: they are about {about}, and {name} was asked.")
+    if explanation is None and changes is None and not standings:
+        raise InvalidInput(
+            f"this pane says nothing about single people without a model; it has {', '.join(map(repr, parts))}. Load "
+            "it with model=, or give one here"
+        )
+    return Person(shown, explanation, changes, standings, pane, tuple(notes), asked)
+
+
+def needed(what: str, model: Model | None) -> Model:
+    """The model, or a sentence that it is needed."""
+    if model is None:
+        raise InvalidInput(f"{what} asks the model, and none was given: model=vt.Model(...), here or to Pane.load")
+    return model
+
+
+def counterfactual_on(pane: Pane, model: Model | None) -> FittedCounterfactual:
+    """The search with the picture that was bought of this model's classes; for any other model with private rows alone."""
+    known, asked = pane.manifest.known, needed("a counterfactual", model)
+    is_own = pane.manifest.number_of(asked) is not None
+    if ROWS not in known or (is_own and "counterfactual" in known):
+        fitted = FittedCounterfactual(pane.class_picture, asked)
+        if not is_own:
+            about = " and ".join(pane.models)
+            raise InvalidInput(f"they are sought near the classes of {about}, and {asked.name} was asked: there are no rows")
+        return fitted
+    # Who chose a threshold for one model means it for the next, where it is possible.
+    threshold = pane.class_picture.threshold if "counterfactual" in known and len(pane.models) == 1 else math.nan
+    middle = (asked.lo + asked.hi) / 2
+    possible = asked.lo < threshold < asked.hi
+    fitted = FittedCounterfactual.on_rows(pane.private_rows, asked, threshold if possible else middle)
+    fitted.picture = replace(fitted.picture, guarantee=pane.guarantee, cost=pane.cost)
+    return fitted
+
+
+def _standings(pane: Pane, shown: Mapping[str, Level], explanation: Attribution | None) -> tuple[Standing, ...]:
+    """Where somebody stands on each curve, the largest contribution first."""
+    effects, groups = pane.effects, pane.schema.groups
+    order = list(effects)
+    if explanation is not None:
+        players = (share.column for share in explanation.top(len(shown)))
+        order = [name for player in players for name in groups.get(player, (player,))]
+    codes = {name: column.codes for name, column in pane.schema.items() if isinstance(column, Numeric)}
+    there = [name for name in order if name in effects and shown[name] not in codes.get(name, ())]
+    return tuple(standing_on(effects[name], shown[name]) for name in there)
+
+
+def standing_on(curve: Curve, value: Level) -> Standing:
+    """Where somebody with this value stands."""
+    half = None
+    if curve.lower is not None and curve.upper is not None:
+        wide = curve.half_widths
+        if curve.categorical:
+            half = float(wide[list(curve.x).index(value)])
+        else:
+            half = float(np.interp(float(value), np.asarray(curve.x), wide))
+    return Standing(curve.label, value, curve, float(curve(value)), half)
+
+
+# --- pages -------------------------------------------------------------------------------------------------------------
+
+
+def person_content(person: Person) -> Content:
+    """The page of a person."""
+    pane, e = person.pane, person.explanation
+    asked_model, results = person.model is not None and e is not None, (person, e, person.counterfactuals)
+    content: dict[str, object] = {
+        "label_lines": label_lines(pane),
+        "dataset": pane.dataset,
+        "model": person.model_name,
+        "asked_model": asked_model,
+        "too_little": TOO_LITTLE.format(rows=f"{pane.n_rows_public:,}", epsilon=pane.guarantee.brief)
+        if e is not None and e.mostly_noise is not None and e.mostly_noise[0]
+        else "",
+        "needs_model": NEEDS_MODEL if NEEDS_MODEL in person.notes else "",
+        "output": "" if e is None else f"{(e.outputs if asked_model else e.predictions)[0]:.3g}",
+        "output_range": pane.manifest.models[0].range if person.model is None else (person.model.lo, person.model.hi),
+        "kinds": " and ".join(sorted({standing.curve.kind for standing in person.standings})),
+        "curves_claim": weakest(standing.curve.band_claim for standing in person.standings) if person.standings else None,
+        "person": Table(("column", "value"), tuple((name, shown_text(value)) for name, value in person.point.items())),
+        "notes": tuple(dict.fromkeys(note for result in results if result is not None for note in result.notes)),
+    }
+    return "person.html", content
+
+
+page_content.register(Person, person_content)
+
+
+@fragment.register
+def _(person: Person) -> str:
+    results = (person.explanation, person.counterfactuals)
+    return "".join(fragment(result) for result in results if result is not None)
