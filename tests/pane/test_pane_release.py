@@ -124,12 +124,13 @@ def test_bad_input_is_said_before_anything_is_charged(wrong, said):
     assert charges(data) == []
 
 
-def test_importance_needs_a_target():
+def test_importance_without_a_target_is_how_much_the_output_changes():
     data = opened(target=None)
     model = vt.Model(lambda features: features[:, 0], range=(0, 1), name="age")
-    assert "importance" not in PaneExplainer(data, model).shares(0.5)
-    with pytest.raises(InvalidInput, match="needs a target"):
-        vt.release(data, model, epsilon=1.0, parts=["importance"])
+    assert "importance" in PaneExplainer(data, model).shares(0.5)
+    ranking = vt.release(data, model, epsilon=1.0, parts=["importance"], key="age").importance
+    assert ranking.score_label == "mean squared change of the output"
+    assert ranking.order[0] == "age"
 
 
 def test_what_is_noise_alone_is_left_out_and_leaves_its_share():
