@@ -34,7 +34,7 @@ GROUPS = ("first", "tuning", "last")
 FIRST = 1.25
 """The library's default when the first group was asked about, fixed before."""
 TUNED = 5.0
-"""What the rule of ``tuning`` chose for answers without redundant changes. (1.3 before, which were weights on another scale.)"""
+"""What the rule of ``tuning`` chose for answers without redundant changes; 1.3 before, on another scale."""
 TRIED = (3.0, 4.0, 5.0, 6.0, 8.0)
 MARGIN, FARTHEST = 0.85, 0.95
 """Fixed before the tuning people were asked about: the smallest weight tried whose plausibility ratio on them is at most
