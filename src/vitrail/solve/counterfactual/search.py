@@ -31,7 +31,7 @@ from ...schema import Schema
 from .classes import Classes
 from .permitted import Rules
 
-# Rows drawn, and shown to the model until enough are of the class.
+# Rows drawn and shown to the model, until enough are of the class.
 DRAWN = 30_000
 BATCH = 10_000
 KEPT = 4_000
@@ -109,10 +109,9 @@ def pool_of(picture: ClassPicture, classes: Classes, number: int, seed: int, lik
     prototype = picture.prototype_features[like]
     raw = of_class(schema.unfeature(prototype[None, :]))
     if picture.rows is not None:
-        drawn = picture.rows.raw(DRAWN, int(generator.integers(2**31)))
-        for start in range(0, DRAWN, BATCH):  # no more rows are shown to the model than it takes
+        for _ in range(DRAWN // BATCH):  # no more rows are drawn and shown to the model than it takes
             if len(raw) < KEPT:
-                raw = np.concatenate([raw, of_class(drawn[start : start + BATCH])])
+                raw = np.concatenate([raw, of_class(picture.rows.raw(BATCH, int(generator.integers(2**31))))])
     if len(raw) < ENOUGH:
         raw = np.concatenate([raw, of_class(picture.draw(like, DRAWN // 3, generator))])
     return Pool(raw[:KEPT], schema.features(raw[:KEPT])[0], prototype)
