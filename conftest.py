@@ -3,6 +3,7 @@
 Examples run on planted noise (``tests/error_rates.py``): what they print is the same in every run.
 """
 
+import gc
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -20,6 +21,13 @@ def _state_of_the_session(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("VITRAIL_STATE", str(tmp_path_factory.mktemp("state")))
         yield
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _what_is_there_stays():
+    """The vault collects garbage after a failing row, and need not walk what was imported or kept before these tests."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,3 @@
-import gc
 import sys
 from pathlib import Path
 
@@ -15,12 +14,6 @@ def planted_noise():
     """The same noise in every run, for what has no error rate; see ``error_rates``."""
     with error_rates.planted_noise():
         yield
-
-
-def pytest_collection_finish():
-    """Everything imported by now stays: the vault collects garbage after a failing row, and need not walk all of it."""
-    gc.collect()
-    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter):

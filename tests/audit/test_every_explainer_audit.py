@@ -16,7 +16,7 @@ from vitrail.explain.marginals import MarginalsExplainer
 from vitrail.explain.recipe import Ask, Conversation
 from vitrail.vault.questions import cell_counts
 
-pytestmark = pytest.mark.usefixtures("known_to_be_row_wise")
+pytestmark = pytest.mark.usefixtures("known_to_be_row_wise", "shares_once")
 MU, DRAWS, FEW = 2.0, 1000, 6
 PERSON = {"age": 90, "hours": 80.0, "sex": "Male", "rich": "yes"}
 WITHOUT = rows(FEW)

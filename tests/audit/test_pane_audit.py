@@ -22,6 +22,7 @@ from scipy.stats import beta, norm
 import vitrail as vt
 from error_rates import CONFIDENCE, planted_noise
 
+pytestmark = pytest.mark.usefixtures("known_to_be_row_wise", "shares_once")
 DRAWS = 1_000
 MU = 3.0
 """A thousand draws cannot show more than mu = 3.4 with that confidence, however much a release leaks."""
@@ -119,7 +120,6 @@ def least_mu(with_it, without):
     return float(norm.ppf(rate) - norm.ppf(false_rate))
 
 
-@pytest.mark.usefixtures("known_to_be_row_wise")
 @pytest.mark.parametrize("relation", PAIRS)
 def test_every_scored_part_sees_the_row(relation):
     """Otherwise the audits below would look at noise alone and pass whatever the releases are."""
@@ -129,12 +129,10 @@ def test_every_scored_part_sees_the_row(relation):
     assert 0.3 < np.linalg.norm(moved) < 1, dict(zip(SCORED, moved, strict=True))
 
 
-@pytest.mark.usefixtures("known_to_be_row_wise")
 def test_a_few_releases_do_not_break_the_promise():
     assert least_mu(*scores(FEW_MU)) <= FEW_MU
 
 
-@pytest.mark.usefixtures("known_to_be_row_wise")
 def test_a_few_releases_with_too_little_noise_do():
     expected("add-remove")  # is public, and known before
     with planted_noise():
@@ -142,7 +140,6 @@ def test_a_few_releases_with_too_little_noise_do():
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("known_to_be_row_wise")
 @pytest.mark.parametrize("relation", PAIRS)
 def test_the_whole_pane_keeps_its_promise(relation):
     found = audit(relation, MU)
@@ -150,7 +147,6 @@ def test_the_whole_pane_keeps_its_promise(relation):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("known_to_be_row_wise")
 def test_a_pane_that_cost_more_than_it_says_is_caught():
     expected("add-remove")
     with planted_noise():

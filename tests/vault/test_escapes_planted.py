@@ -1,7 +1,6 @@
 """Each repair taken back again, one at a time: the listener hears it. So its silence elsewhere means something."""
 
 import contextlib
-import gc
 import os
 import signal
 import subprocess
@@ -27,15 +26,6 @@ CITY = vt.Schema({"city": vt.Categorical(["Aix", "Bonn"])})
 SECRET = "Ada earns 61.0625"
 ODD = 0.3
 VALUES, WITH_ODD = [0.125, 0.25, 0.5, 0.625, 0.75], [0.125, 0.25, ODD, 0.5, 0.625, 0.75]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def few_objects_to_collect():
-    """Every listening and every failing pass collects garbage; what the libraries hold is not looked through each time."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 def ask_model(case):

@@ -1,7 +1,6 @@
 """Whatever a model or a function does on a private row, nobody hears of it, and no other row's bits change."""
 
 import contextlib
-import gc
 import logging
 import os
 import pty
@@ -29,15 +28,6 @@ SECRET = "Ada earns 61.0625"
 ODD = 0.3  # in no probe row
 VALUES = [0.125, 0.25, 0.5, 0.625, 0.75, 0.875, 0.0625]
 WITH_ODD = [*VALUES[:3], ODD, *VALUES[3:], ODD]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def few_objects_to_collect():
-    """Every listening and every failing pass collects garbage; what the libraries hold is not looked through each time."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 def misbehaving(misdeed, given):

@@ -137,6 +137,19 @@ def test_answers_change_different_sets_of_columns(picture):
             assert len(set(sets)) == len(sets)
 
 
+def test_no_answer_that_is_farther_than_the_nearest_row_of_the_class_is_told_first(picture):
+    income, oldest = (SCHEMA.feature_names.index(name) for name in ("income", "oldest"))
+    model = vt.Model(
+        lambda x: ((x[:, income] >= 0.75) | ((x[:, income] >= 0.55) & (x[:, oldest] >= 0.55))).astype(float),
+        range=(0, 1),
+        name="either",
+    )
+    person = people(1)[0] | {"income": 45.0, "oldest": 18, "average": 5.0}  # 0.3 away by one change, 0.2 by two
+    explain, vary = vt.FittedCounterfactual(picture, model), ["income", "oldest"]  # in which rows of the class lie densely
+    near = explain(person, desired_class=1, total_CFs=2, features_to_vary=vary)
+    assert [{name for name, *_ in change} for change in near.changes[0]] == [{"income", "oldest"}, {"income"}]
+
+
 def test_linked_columns_change_together_and_naming_one_names_both(picture):
     model = plain({"degree=doctor": 0.6})
     person = people(1)[0] | {"degree": "school", "years": 10}

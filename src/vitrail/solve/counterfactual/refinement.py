@@ -32,13 +32,17 @@ def find(search: Search, points: Indices, total: int, extra: Floats | None) -> l
 
     See :func:`~vitrail.solve.counterfactual.search.candidates` for what is given.
     """
-    valid = nearest_few(search, candidates(search, points, total, extra), max(REFINED, 2 * total))
+    alike, moves = candidates(search, points, total, extra)
+    valid = nearest_few(search, alike.joined(moves), max(REFINED, 2 * total))
     if search.is_wide:  # undone roughly first, exactly only what is told
         rough = _together(search, _smallest(search, valid))
         picked = [_chosen(search, rough, int(point), total) for point in points]
         valid = Candidates(np.repeat(points, [len(rows) for rows in picked]), np.concatenate(picked))
-    refined = refine(search, valid)
-    return [_chosen(search, refined, int(point), total) for point in points]
+    refined, farthest = refine(search, valid), np.full(len(search.points), np.inf)
+    if not (search.plausibility_weight or search.is_wide):
+        nearest = undo(search, nearest_few(search, alike, 1))
+        farthest[nearest.point] = search.amounts(nearest).sum(axis=1)
+    return [_chosen(search, refined, int(point), total, farthest[point]) for point in points]
 
 
 def refine(search: Search, start: Candidates) -> Candidates:
@@ -220,17 +224,20 @@ def _together(search: Search, start: Candidates) -> Candidates:
 # --- choosing ------------------------------------------------------------------------------------------------------------
 
 
-def _chosen(search: Search, refined: Candidates, point: int, total: int) -> Floats:
-    """The best answer, then each time the best of those that change other columns, the less so the more they share."""
+def _chosen(search: Search, refined: Candidates, point: int, total: int, farthest: float = np.inf) -> Floats:
+    """The best answer, then each time the best of those that change other columns, the less so the more they share.
+
+    The first one is no farther than ``farthest``, if any is not.
+    """
     own = refined.take(refined.point == point)
-    cost, changed = search.cost(own), search.changed(own)
+    cost, changed, far = search.cost(own), search.changed(own), search.amounts(own).sum(axis=1) > farthest * (1 + 1e-9)
     order = np.argsort(cost, kind="stable")
     first = order[np.sort(np.unique(changed[order], axis=0, return_index=True)[1])]
-    cost, changed = cost[first], changed[first]
+    cost, changed, far = cost[first], changed[first], far[first]
     picked: list[int] = []
     shared = np.zeros(len(first))
     while len(picked) < min(total, len(first)):
-        worth = cost * (1 + shared)
+        worth = cost * (1 + shared) if picked else np.where(far, np.inf, cost)
         worth[picked] = np.inf
         picked.append(int(worth.argmin()))
         both, either = changed & changed[picked[-1]], changed | changed[picked[-1]]

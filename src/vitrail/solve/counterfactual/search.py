@@ -9,8 +9,8 @@
 3. *Several answers* differ in the columns that they change. There are fewer answers where there are no more such sets.
 
 Every step keeps a row valid or leaves it as it was, so that the last word on validity is the model's own. Answers are
-compared by how much they change: L1 in the encoding, and a price for every change. The nearest rows of the class with their
-changes undone are among them, so that moves and minima can only make answers smaller.
+compared by how much they change: L1 in the encoding, and a price for every change. The nearest row of the class with its
+changes undone is among them, and nothing farther is told first, unless it is to be more plausible.
 
 *The pool of a class* are rows that look like it: private rows and draws from the picture, as far as the public model puts
 them there. The mean distance to the nearest twenty of them is what ``plausibility`` means: one alone may be the odd one
@@ -31,7 +31,7 @@ from ...schema import Schema
 from .classes import Classes
 from .permitted import Rules
 
-# Rows drawn, and shown to the model until enough are of the class.
+# Rows drawn and shown to the model, until enough are of the class.
 DRAWN = 30_000
 BATCH = 10_000
 KEPT = 4_000
@@ -55,7 +55,7 @@ BEAM = 4
 # Values of a number that moves try: as many quantiles of the class.
 GRID_VALUES = 9
 # What a change costs besides its size: a whole range of a number costs 1.
-PER_CHANGE = 0.05
+PER_CHANGE = 0.15
 # Random rows per person in the last resort.
 RANDOM = 2_000
 
@@ -109,10 +109,9 @@ def pool_of(picture: ClassPicture, classes: Classes, number: int, seed: int, lik
     prototype = picture.prototype_features[like]
     raw = of_class(schema.unfeature(prototype[None, :]))
     if picture.rows is not None:
-        drawn = picture.rows.raw(DRAWN, int(generator.integers(2**31)))
-        for start in range(0, DRAWN, BATCH):  # no more rows are shown to the model than it takes
+        for _ in range(DRAWN // BATCH):  # no more rows are drawn and shown to the model than it takes
             if len(raw) < KEPT:
-                raw = np.concatenate([raw, of_class(drawn[start : start + BATCH])])
+                raw = np.concatenate([raw, of_class(picture.rows.raw(BATCH, int(generator.integers(2**31))))])
     if len(raw) < ENOUGH:
         raw = np.concatenate([raw, of_class(picture.draw(like, DRAWN // 3, generator))])
     return Pool(raw[:KEPT], schema.features(raw[:KEPT])[0], prototype)
@@ -225,8 +224,8 @@ def _starts(search: Search, points: Indices, extra: Floats | None) -> Candidates
     return starts[0].joined(*starts[1:])
 
 
-def candidates(search: Search, points: Indices, total: int, extra: Floats | None) -> Candidates:
-    """Valid rows for these points, nobody's own.
+def candidates(search: Search, points: Indices, total: int, extra: Floats | None) -> tuple[Candidates, Candidates]:
+    """Valid rows for these points, nobody's own: those that look like the class, and moves.
 
     Parameters
     ----------
@@ -238,10 +237,10 @@ def candidates(search: Search, points: Indices, total: int, extra: Floats | None
         One more candidate for each, such as a minimum of eq. 18.
     """
     settled = search.settle(_starts(search, points, extra))
-    valid = settled.take(search.valid(settled))
-    moving = np.setdiff1d(points, valid.point) if search.is_wide else points
-    valid = valid.joined(_moves(search, moving, total, set(valid.point.tolist())))
-    return valid.joined(_random(search, np.setdiff1d(points, valid.point)))
+    alike = settled.take(search.valid(settled))
+    moving = np.setdiff1d(points, alike.point) if search.is_wide else points
+    moves = _moves(search, moving, total, set(alike.point.tolist()))
+    return alike, moves.joined(_random(search, np.setdiff1d(points, [*alike.point, *moves.point])))
 
 
 def _moves(search: Search, points: Indices, total: int, answered: set[int]) -> Candidates:
