@@ -59,7 +59,9 @@ MOST_GROUPS = {1: 60, 2: 27, 3: 12}
 """By number of parents: a clique's joint distribution then has at most some 20 000 cells."""
 TABLE_NATS = 0.02
 """What the noise of a table may cost, of mutual information, or its groups are merged."""
-SAMPLED = 4_096
+SAMPLED, DRAWN_TOGETHER = 4_096, 256
+"""Stored rows. They are drawn evenly (``solve.rows.network``) some at a time: explanations stand on the first ones only, and
+a part of the whole, picked at random, would have rare values with large effects too often or too rarely."""
 MOST_COLUMNS = 1_000
 MOST_LINKED = 60
 """Columns up to which one may hang on more than one other."""
@@ -214,7 +216,9 @@ def private_rows_recipe(
         guarantee=terms.promise(*releases),
     )
     seed = int.from_bytes(hashlib.sha256(values.tobytes()).digest()[:8])
-    return replace(made, sampled=made.raw(SAMPLED, seed))
+    return replace(
+        made, sampled=np.concatenate([made.raw(DRAWN_TOGETHER, seed + i) for i in range(SAMPLED // DRAWN_TOGETHER)])
+    )
 
 
 def _shares(counted: Sequence[Floats], cuts: Sequence[Bins], sigma: float, n_rows_public: int) -> tuple[float, list[Floats]]:

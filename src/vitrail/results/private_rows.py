@@ -22,7 +22,7 @@ from ..schema import Column, Numeric, Schema
 from ..schema.bins import Bins, values_in
 from ..solve.rows.histograms import blocks_of, column_shares, total_of
 from ..solve.rows.network import Link, Network, even_numbers, fit_network
-from ..solve.rows.replicates import errors_of, replicate_weights, unshrunken_ratios
+from ..solve.rows.replicates import errors_of, inside_bins, replicate_weights, unshrunken_ratios
 from ..solve.rows.tables import agreed_table, group_shares
 from .band_claim import TWO_SIDED_95
 from .base import Frame, Result, show
@@ -280,13 +280,15 @@ class PrivateRows(Result, stored_as="private-rows/2"):
     def standard_errors(self, per_row: Floats) -> Floats:
         """How far means of what was computed for the first stored rows, (points, rows, numbers), may be off.
 
-        The noise of the release and the choice of the rows are in it; what columns have in common beyond their links is not.
+        The noise of the release, the choice of the rows and places of values inside their bins are in it; what columns have
+        in common beyond their links is not.
         Where the noise on one count is half of the declared rows, nothing is known of any column, and a mean is off by all
         of itself.
         """
         drawn, ratios, indices = self._perturbed
         n_rows = per_row.shape[1]
         errors = errors_of(per_row, drawn[:, :n_rows], ratios, indices[:n_rows])
+        errors = np.sqrt(errors**2 + inside_bins(per_row, self.sampled[:n_rows], self.bins))
         return np.maximum(errors, np.abs(per_row.mean(axis=1))) if self.counts_sigma >= self.n_rows_public / 2 else errors
 
     # --- tables and pictures -----------------------------------------------------------------------------------------
