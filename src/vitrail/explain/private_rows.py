@@ -165,8 +165,7 @@ def private_rows_recipe(
 ) -> Recipe[PrivateRows]:
     """The conversation behind :func:`private_rows`, also inside other recipes."""
     schema, cuts = rows_design(terms.schema, columns, bins, parents)
-    if (fine := _as_fine_as_noise_allows(terms, cuts, bins)) > bins:
-        schema, cuts = rows_design(terms.schema, columns, fine, parents)
+    schema, cuts = rows_design(terms.schema, columns, _as_fine_as_noise_allows(terms, cuts, bins), parents)
     blocks = [blocks_of(cut) for cut in cuts]
     counted_bins = (
         *cuts,
