@@ -59,15 +59,22 @@ def mbi_rows(bench: Bench, name: str, epsilon: float, seed: int) -> tuple[np.nda
 
 
 def grouped(case: Case, raw: np.ndarray) -> tuple[np.ndarray, list[int]]:
-    """Levels as they are, numbers by the real rows' ten quantile groups; and how many groups each column has."""
+    """Levels as they are, numbers by the real rows' ten quantile groups; and how many groups each column has.
+
+    Groups are cut half-way between one real value and the next, so that zeros stand alone and a number that misses the
+    value of a group's last real row by a rounding error is still in that group.
+    """
     columns, sizes = [], []
     for place, column in enumerate(case.schema.values()):
         if isinstance(column, vt.Categorical):
             columns.append(raw[:, place].astype(np.int64))
             sizes.append(len(column.levels))
             continue
-        cuts = np.unique(np.quantile(case.rows[:, place], np.arange(1, GROUPS) / GROUPS, method="lower"))
-        columns.append(np.searchsorted(cuts, raw[:, place]))  # a group ends with its quantile: zeros stand alone
+        values = np.append(np.unique(case.rows[:, place]), np.inf)
+        last = np.quantile(case.rows[:, place], np.arange(1, GROUPS) / GROUPS, method="lower")
+        ends = np.unique(np.searchsorted(values, last))
+        cuts = (values[ends] + values[ends + 1]) / 2
+        columns.append(np.searchsorted(cuts, raw[:, place]))
         sizes.append(len(cuts) + 1)
     return np.column_stack(columns), sizes
 

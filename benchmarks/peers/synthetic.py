@@ -99,6 +99,9 @@ class Binned:
             if isinstance(column, vt.Numeric):
                 low, high = self.edges[name][codes[:, place]], self.ends.get(name, self.edges[name][1:])[codes[:, place]]
                 drawn = low + rng.random(len(codes)) * (high - low)
+                drawn = np.where(
+                    drawn < high, drawn, low
+                )  # a single real number's bin ends behind it: rounding reaches that
                 raw[:, place] = np.clip(np.floor(drawn) if column.integer else drawn, column.low, column.high)
         return raw
 

@@ -284,6 +284,15 @@ def test_bounds_are_bins_of_their_own() -> None:
     assert np.bincount(debts.index(np.array([-0.1, 0.0, 0.0, 1e-9, 3.0]))).max() == 2  # zero as well
 
 
+@pytest.mark.parametrize(("epsilon", "times"), [(0.01, 1), (1.0, 2), (100.0, 4)])
+def test_bins_are_finer_where_there_is_less_noise(epsilon: float, times: int) -> None:
+    schema = vt.Schema({"age": vt.Numeric(0, 99, integer=True), "pay": vt.Numeric(0.0, 100.0)})
+    nobody, budget = {"age": [], "pay": []}, vt.Budget(epsilon, 1e-6)
+    data = vt.PrivateData(nobody, schema, name="nobody", n_rows_public=1_200, budget=budget, ledger="memory")
+    asked = fine_bins("pay", schema["pay"], 64 * times)
+    assert vt.private_rows(data, bins=64, epsilon=epsilon).bins == (fine_bins("age", schema["age"], 64), asked)
+
+
 def test_values_fall_back_into_their_bin() -> None:
     rng = np.random.default_rng(0)
     for column in (vt.Numeric(-3.5, 7.25), vt.Numeric(-7, 5000, integer=True), vt.Numeric(0, 20, integer=True)):

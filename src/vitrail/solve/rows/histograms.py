@@ -1,11 +1,11 @@
 """How columns are cut, and the distribution of one column from its noisy counts. Post-processing only.
 
-*Bins* come from the schema alone. Noise is the same on every bin however many there are, so they are fine: single whole
-numbers where those are few, else half of the cuts evenly and half geometrically away from zero, because amounts are
-heavy-tailed: most people near zero, bounds a thousand times larger. Both bounds and zero are bins of their own: many columns
-(capital gains, days in hospital) sit there most of the time; spread over an interval, those rows would become people who
-do not exist. What fine bins lose is the mass of many of them together: its noise grows with the root of their number. So a
-column of many bins is counted a second time, in blocks of bins (some sqrt(bins) of them), for one more one in a row.
+*Bins* come from the schema and the price alone. Noise is the same on every bin however many there are, so they are fine:
+single whole numbers where those are few, else half of the cuts evenly and half geometrically away from zero, because amounts
+are heavy-tailed: most people near zero, bounds a thousand times larger. Both bounds and zero are bins of their own: many
+columns (capital gains, days in hospital) sit there most of the time; spread over an interval, those rows would become people
+who do not exist. What fine bins lose is the mass of many of them together: its noise grows with the root of their number. So
+a column of many bins is counted a second time, in blocks of bins (some sqrt(bins) of them), for one more one in a row.
 
 *Levels of ordered bins.* The counts of neighbouring bins are often alike. The estimate is the posterior mean under a plain
 prior: the row of bins is cut at unknown places (each with the same chance), and between cuts the mass per bin is the same, a
