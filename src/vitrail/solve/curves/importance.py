@@ -76,6 +76,11 @@ class Donor:
         return self.bins.or_codes(chosen, _allowed(self.declared, values))
 
     @property
+    def ordered(self) -> bool:
+        """Whether neighbouring bins are alike: all of them are intervals of numbers."""
+        return isinstance(self.declared, Numeric) and not self.bins.codes
+
+    @property
     def shares(self) -> Floats:
         """The share of every bin."""
         return np.diff(self.cumulated, prepend=0.0)
