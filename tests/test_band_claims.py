@@ -13,6 +13,7 @@ import vitrail as vt
 from vitrail.errors import InvalidInput
 from vitrail.results.band_claim import CLAIMS, BandClaim, claim_of, weakest
 from vitrail.show import figure_svg
+from vitrail.solve.shapley.reasons import explain_on_rows
 
 SOURCES = Path(__file__).resolve().parents[1] / "src/vitrail"
 # Percentages beside a ranking are drawn numbers, and any of them may happen to be 95; a claim speaks of bands.
@@ -149,6 +150,20 @@ def test_what_keeps_its_claim_still_says_it(data) -> None:
         assert SAYS_95.search(repr(found))
         assert claim.sentence() in found._repr_html_()
         assert type(found).from_json(found.to_json()).band_claim is claim
+
+
+@pytest.mark.parametrize(("tied", "claim"), [(True, BandClaim.MEASURED_95), (False, BandClaim.NOT_CALIBRATED)])
+def test_reasons_claim_what_was_measured_only_on_rows_that_hold_links(tied, claim) -> None:
+    """No band shows what private rows leave out that hold nothing of what columns have in common."""
+    age, coins = np.repeat([20.0, 80.0], N_ROWS // 2), np.random.default_rng(5).permutation(N_ROWS) % 2
+    columns = {"age": age, "job": np.array(["a", "b"])[(age > 50).astype(int) if tied else coins]}
+    schema = SCHEMA.without("rich")
+    data = vt.PrivateData(columns, schema, name="staff", n_rows_public=N_ROWS, budget=vt.Budget(50_000.0, 1e-6))
+    rows = vt.private_rows(data, mu=20.0 if tied else 0.05)
+    assert bool(rows.tree) is tied
+    found = explain_on_rows([MODEL], schema, schema.read_points(POINT), rows)[0]
+    assert found.band_claim is claim
+    assert claim.sentence() in found._repr_html_()
 
 
 def test_who_says_nothing_claims_nothing() -> None:

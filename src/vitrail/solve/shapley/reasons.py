@@ -15,7 +15,7 @@ from ..._types import Floats
 from ...errors import InvalidInput, SchemaError
 from ...model import Model
 from ...results import Attribution
-from ...results.band_claim import TWO_SIDED_95, claim_of
+from ...results.band_claim import TWO_SIDED_95, BandClaim, claim_of
 from ...results.checks import plain_value, shown_text
 from ...results.private_rows import PrivateRows
 from ...schema import Schema
@@ -92,7 +92,7 @@ def _attribution(found: RowValues, points: tuple[dict[str, object], ...], rows: 
         guarantee=rows.guarantee,
         cost=rows.cost,
         method="shapley",
-        band_claim=claim_of("private reasons"),
+        band_claim=claim_of("private reasons") if rows.noisy_tables else BandClaim.NOT_CALIBRATED,
         lower=None if half is None else found.values - half,
         upper=None if half is None else found.values + half,
         notes=(LINKS if rows.noisy_tables else NO_LINKS, *([EXACT] if found.method == "tree" else [])),
