@@ -17,8 +17,8 @@ import vitrail as vt
 from global_setup import DELTA, Case
 from vitrail.accounting import Cost, mu_of
 from vitrail.accounting.releases import Release
-from vitrail.explain.effects import REFERENCE_SHARE, DependenceSummand, EffectsSummand, plan_clipped_effects
-from vitrail.explain.joint_sum import JointSum, released_histograms
+from vitrail.explain.effects import DependenceSummand, EffectsSummand, plan_clipped_effects
+from vitrail.explain.joint_sum import JointSum, released_rows
 from vitrail.explain.recipe import Ask, Recipe, Terms, drive, mu_of_units
 from vitrail.solve.curves.dependence import DependencePlan, plan_dependence
 from vitrail.solve.curves.local_effects import EffectsPlan
@@ -81,12 +81,12 @@ def drawn(
     summand: DependenceSummand | EffectsSummand
     for _ in range(marginal_draws):
         if kind == "pdp":
-            ground = on_rows(case, frame, released_histograms(terms, case.model, None, share=REFERENCE_SHARE), total)
+            ground = on_rows(case, frame, released_rows(terms, case.model, None), total)
             noise = terms.noise_of_mean(share=1 - ground.spent)
             plan = plan_dependence(ground.reference, features, noise, resolution=resolution)
             summand = DependenceSummand(case.model, plan)
         else:
-            ground = on_rows(case, frame, released_histograms(terms, case.model, None, focus=tuple(features)), total)
+            ground = on_rows(case, frame, released_rows(terms, case.model, None, focus=tuple(features)), total)
             plan, ground = on_rows(case, frame, plan_clipped_effects(ground, tuple(features), {}), total)
             summand = EffectsSummand(case.model, plan)
         joint = JointSum((summand,), (1.0,))

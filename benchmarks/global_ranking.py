@@ -18,7 +18,7 @@ from global_ours import BLOCK_ROWS, on_rows
 from global_setup import DELTA, Bench, Case, Part
 from papers import tailoring_published as published
 from vitrail.accounting import mu_of
-from vitrail.explain.joint_sum import JointSum, released_histograms
+from vitrail.explain.joint_sum import JointSum, released_rows
 from vitrail.explain.permutation_importance import plan_importance
 from vitrail.explain.recipe import Terms
 from vitrail.solve.curves.importance import loss_of
@@ -135,7 +135,7 @@ def ours(case: Case, epsilon: float) -> np.ndarray:
     terms = Terms.of(data, total)
     frame = case.given.data.frame.assign(target=case.given.target)
     for _ in range(case.scale.marginal_draws):
-        ground = on_rows(case, frame, released_histograms(terms, model, None), total, "target")
+        ground = on_rows(case, frame, released_rows(terms, model, None), total, "target")
         summand = plan_importance(ground.reference, case.names, loss)
         joint, mu = JointSum((summand,), (1.0,)), total * math.sqrt(1 - ground.spent)
         question = joint.question("importance")
@@ -150,9 +150,11 @@ def ours(case: Case, epsilon: float) -> np.ndarray:
             neighbours="replace-one",
             block_rows=BLOCK_ROWS,
         )
+        sigma = data.quote(question, mu=mu).sigma
+        assert sigma is not None
         for flat in flats:
-            ((means, _),) = joint.split(flat, 1.0, ground.reference.n_rows)
-            found.append(summand.scores(means))
+            ((means, stds),) = joint.split(flat, sigma, ground.reference.n_rows)
+            found.append(summand.scores(means, stds, "smooth")[0])
     return np.stack(found)
 
 

@@ -102,7 +102,7 @@ def test_a_quote_knows_what_was_spent(run) -> None:  # type: ignore[no-untyped-d
         ({"model": "local_code:depends_on_others", "range": None, "key": "k"}, "--range"),
         ({"column": "aeg"}, "aeg"),
         ({"parts": "lime"}, "parts names 'lime', which is none of pdp, ale, importance, shap"),
-        ({"parts": "importance", "target": None}, "compares outputs with a target, and this dataset declares none"),
+        ({"parts": "importance", "target": None, "loss": "log"}, "loss is 'log' and this dataset declares no target"),
         ({"loss": "hinge"}, "loss is 'hinge'"),
         ({"sampling_rate": 0}, "sampling_rate is 0"),
         ({"ledger": "memory"}, "would forget the bill"),

@@ -66,7 +66,7 @@ class GlobalReport(JointExplainer[Report]):
     >>> report.importance.order, bool(abs(report.pdp["age"](50) - 0.5) < 0.05)
     (('age', 'sex'), True)
     >>> report.shares["marginals"]
-    0.12
+    0.1
     """
 
     KIND = "global report"

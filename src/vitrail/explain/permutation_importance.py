@@ -256,9 +256,14 @@ class ImportanceSummand:
                 sums[:, index] += self.loss(target, altered)
         return (sums / self.n_repeats - base[:, None]) / self.sizes, base
 
-    def scores(self, means: Floats) -> Floats:
-        """Increases of the loss, from the released means; standard deviations likewise."""
-        return np.asarray(means[: len(self.names)] * self.sizes)
+    def scores(self, means: Floats, stds: Floats, estimate: Estimate) -> tuple[Floats, Floats]:
+        """Increases of the loss and their standard deviations, from the released means and theirs."""
+        scores, spread = (numbers[: len(self.names)] * self.sizes for numbers in (means, stds))
+        if estimate == "plain":
+            return scores, spread
+        noisy = measured_curves(self.prior, np.eye(len(scores)), scores, np.diag(spread**2), own_variance=self.doubts)
+        found = noisy.posterior(most_likely_scale([noisy], EXPECTED_SCALE, LEAST_SCALE))
+        return found.mean, found.std
 
     def ranking(self, means: Floats, stds: Floats, receipt: Receipt, estimate: Estimate) -> Ranking:
         """The finished ranking from the means of the sum and their noise."""
@@ -276,11 +281,7 @@ class ImportanceSummand:
             notes.append(
                 "So many clipped rows make importances too small; a larger clip= avoids it, at the price of more noise."
             )
-        scores, spread = self.scores(means), self.scores(stds)
-        if estimate == "smooth":
-            noisy = measured_curves(self.prior, np.eye(d), scores, np.diag(spread**2), own_variance=self.doubts)
-            found = noisy.posterior(most_likely_scale([noisy], EXPECTED_SCALE, LEAST_SCALE))
-            scores, spread = found.mean, found.std
+        scores, spread = self.scores(means, stds, estimate)
         label = (
             f"mean {loss.name.split()[0]} change of the output" if loss.itself else f"increase of the mean {loss.name} loss"
         )

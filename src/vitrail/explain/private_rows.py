@@ -25,7 +25,6 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 
@@ -224,9 +223,7 @@ def private_rows_recipe(
         guarantee=terms.promise(*releases),
     )
     seed = int.from_bytes(hashlib.sha256(values.tobytes()).digest()[:8])
-    return replace(
-        made, sampled=np.concatenate([made.raw(DRAWN_TOGETHER, seed + i) for i in range(SAMPLED // DRAWN_TOGETHER)])
-    )
+    return made.storing(np.concatenate([made.raw(DRAWN_TOGETHER, seed + i) for i in range(SAMPLED // DRAWN_TOGETHER)]))
 
 
 def _shares(counted: Sequence[Floats], cuts: Sequence[Bins], sigma: float, n_rows_public: int) -> tuple[float, list[Floats]]:

@@ -87,17 +87,13 @@ class Ask:
     label: str = ""
 
 
-class Paid(Protocol):
-    """Whatever has a price: a release, or a result of several."""
+class Promised(Protocol):
+    """Anything that has a price and carries a promise: a release, or a result that was made of releases."""
 
     @property
     def cost(self) -> Cost:
         """What was charged for it."""
         ...
-
-
-class Promised(Protocol):
-    """Anything that carries a promise: a release, or a result that was made of releases."""
 
     @property
     def guarantee(self) -> Guarantee:
@@ -196,7 +192,7 @@ def sigma_of(release: Release) -> float:
     return release.sigma
 
 
-def cost_of(releases: Sequence[Paid]) -> Cost:
+def cost_of(releases: Sequence[Promised]) -> Cost:
     """What these cost together."""
     return sum((release.cost for release in releases), Cost())
 

@@ -96,7 +96,7 @@ class Pane(Drawn):
     >>> model = vt.Model(lambda x: 0.1 + 0.5 * x[:, 0] + 0.3 * x[:, 2], range=(0, 1), name="risk")
     >>> pane = vt.release(data, model, epsilon=1.0)
     >>> pane
-    Pane('patients', risk: rows, pdp, ale, counterfactual; epsilon=1 at delta=1e-06)
+    Pane('patients', risk: rows, pdp, ale, importance, counterfactual; epsilon=1 at delta=1e-06)
     >>> pane.local({"age": 90, "smoker": "yes"}, bands=True).certain()  # any person, as often as you like, for nothing
     ('age', 'smoker')
     >>> bool(abs(pane.effects["age"](50) - 0.5) < 0.03), pane.rows(3).shape

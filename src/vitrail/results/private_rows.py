@@ -241,6 +241,12 @@ class PrivateRows(Result, stored_as="private-rows/2"):
             return self.schema, raw
         return self.schema.without(self.target), np.delete(raw, self.schema.column_index(self.target), axis=1)
 
+    def storing(self, sampled: Floats) -> PrivateRows:
+        """The same with these rows stored."""
+        made = replace(self, sampled=sampled)
+        vars(made)["_network"] = self._network  # it is known already, and takes its time
+        return made
+
     def noised_again(self, seed: int | None = None) -> PrivateRows:
         """The same model from tables with a second helping of the same noise.
 

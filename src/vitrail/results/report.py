@@ -62,7 +62,7 @@ class Report(Result, stored_as="report/1"):
     >>> data = vt.PrivateData(rows, schema, name="people", n_rows_public=4000, budget=vt.Budget(2, 1e-6))
     >>> found = vt.GlobalReport(data, vt.Model(lambda x: x[:, 0], range=(0, 1), name="risk"))(epsilon=1.0)
     >>> found
-    Report(risk on 'people': pdp, ale; epsilon=1 at delta=1e-06)
+    Report(risk on 'people': pdp, ale, importance; epsilon=1 at delta=1e-06)
     >>> again = vt.Report.from_json(found.to_json())
     >>> bool((again.pdp["age"].y == found.pdp["age"].y).all()), "Privacy label" in found.to_html()
     (True, True)

@@ -16,7 +16,7 @@ from ..._types import Bools, Floats
 from ...schema import Numeric
 from .reference import Axis, Reference
 
-LOOKING, ASKED = 16, 128
+LOOKING, ASKED = 8, 64
 """Reference rows by which places are found, and by which the detail there is measured."""
 EVENLY = 2_048
 """Places at which a spike is looked for."""
@@ -48,7 +48,7 @@ class Detail(NamedTuple):
 def detail_of(reference: Reference, axis: Axis) -> Detail | None:
     """Between the grid points of a numeric column; None for levels and pairs, and where there is nothing to add."""
     column = reference.schema[axis.names[0]]
-    if len(axis.names) == 2 or not isinstance(column, Numeric) or len(axis) < 2:
+    if len(axis.names) == 2 or not isinstance(column, Numeric) or len(axis) < 2 or reference.rehearsed:
         return None
     raw = reference.rows(1, most=ASKED)
     known, curves = axis.numbers, _curves(reference, axis, raw[:LOOKING], axis.numbers)
@@ -80,7 +80,7 @@ def shortest_between(low: Floats, high: Floats) -> Floats:
 
     Examples
     --------
-    >>> shortest_between(np.array([18.0098, 0.12]), np.array([18.0101, 4.0])).tolist()
+    >>> shortest_between(np.array([18.0098, 0.12]), np.array([18.0101, 3.7])).tolist()
     [18.01, 3.0]
     """
     found = (low + high) / 2

@@ -49,8 +49,8 @@ EXPECTED_SCALE = 0.3
 OF_LEVELS = 0.1
 # Of that, what is left where the reference's rows have links.
 LINKED = 0.3
-# Rows that are sorted into intervals, how many of an interval are asked about, and for how many all others stand in.
-ROWS_SORTED, LEAST_THERE, HELP = 16_384, 48, 4.0
+# How many rows of an interval are asked about at least, and for how many all others stand in.
+LEAST_THERE, HELP = 48, 4.0
 # How many rows an interval has at least, in standard deviations of the noise of a count: the model tells what noise hides.
 LEAST_SIGMAS = 0.3
 # The clip of local effects, in units of their typical size among reference rows, before it is bought.
@@ -414,7 +414,7 @@ def effects_there(reference: Reference, intervals: Intervals, curves: Floats) ->
     everywhere = np.diff(curves, axis=1).mean(axis=0)
     if reference.private is None:
         return Effect(everywhere, np.full(len(everywhere), float(len(curves))))
-    raw = reference.many(ROWS_SORTED)
+    raw = reference.many
     told = intervals.of_rows(raw).T.ravel()  # of the intervals before they are grouped
     row = np.tile(np.arange(len(raw)), 2)
     order = np.argsort(told, kind="stable")

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import scipy.fft
@@ -47,8 +48,8 @@ QUANTILE_POINTS = 24
 # A bin is taken as it was measured if it holds more than this many standard deviations of its noise.
 STANDS_OUT = 3.0
 WIDE = 1000.0
-ROWS, FEWEST_ROWS = 4_096, 60
-MOST_PREDICTIONS = 2_000_000
+ROWS, FEWEST_ROWS, MANY, REHEARSAL = 4_096, 60, 16_384, 256
+MOST_PREDICTIONS = 1_000_000
 # The reference is drawn from a release: its randomness hides nothing and is fixed, so that a question is the same again.
 SEED = 20
 
@@ -288,6 +289,11 @@ class Reference:
     most_rows: int = 10**6
     private: PrivateRows | None = None
 
+    @property
+    def rehearsed(self) -> bool:
+        """Whether this is a rehearsal, whose numbers nobody sees: what asks a model much may be left out."""
+        return self.most_rows < REHEARSAL
+
     def histogram(self, name: str) -> Marginals:
         """The focused histogram if one was bought for this column, else the shared one."""
         return self.focus if self.focus is not None and name in self.focus.columns else self.marginals
@@ -308,10 +314,11 @@ class Reference:
             return reference_rows(self.schema, self.marginals, count, seed)
         return self._features(self.private.sampled[:count] if seed == SEED else self.private.raw(count, seed))
 
-    def many(self, count: int) -> Floats:
+    @cached_property
+    def many(self) -> Floats:
         """Private rows by the thousand, where nothing is predicted for most of them."""
         assert self.private is not None
-        return self._features(self.private.raw(min(count, 8 * self.most_rows), SEED))
+        return self._features(self.private.raw(min(MANY, 8 * self.most_rows), SEED))
 
     def _features(self, raw: Floats) -> Floats:
         assert self.private is not None
@@ -319,7 +326,7 @@ class Reference:
 
     def variances_of(self, per_row: Floats) -> Floats:
         """How far, in squares, means over reference rows of what was computed for each, (rows, numbers), may be off."""
-        if self.private is None:
+        if self.private is None or self.rehearsed:
             return np.asarray(per_row.var(axis=0) / len(per_row))
         return np.asarray(self.private.standard_errors(per_row.T[:, :, None])[:, 0] ** 2)
 
