@@ -21,3 +21,9 @@ def pytest_terminal_summary(terminalreporter):
     if (why := postgresql_server.missing()) is not None:
         terminalreporter.section("NOT TESTED HERE", sep="!", red=True, bold=True)
         terminalreporter.line(f"The ledger in PostgreSQL: {why}.", red=True)
+
+
+@pytest.fixture
+def curves_in_a_hurry(monkeypatch):
+    """What is made of releases of curves is not looked at: as little of it as in a rehearsal."""
+    monkeypatch.setattr("vitrail.solve.curves.reference.Reference.rehearsed", True)

@@ -16,6 +16,8 @@ from vitrail.accounting.guarantee import question_mu
 from vitrail.explain.recipe import Conversation
 from vitrail.vault import PublicRows
 
+pytestmark = pytest.mark.usefixtures("curves_in_a_hurry")
+
 
 class Killed(BaseException):
     """Stands for a process that ends between two steps."""

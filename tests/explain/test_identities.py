@@ -19,6 +19,8 @@ from vitrail.errors import InvalidInput, ModelError
 from vitrail.vault.public_facts import PublicFacts
 from vitrail.vault.rows.predictions import Predictions
 
+pytestmark = pytest.mark.usefixtures("curves_in_a_hurry")
+
 ROWS = 2000
 SCHEMA = vt.Schema({"age": vt.Numeric(0, 1), "dose": vt.Numeric(0, 1), "ill": vt.Numeric(0, 1, integer=True)})
 POINT = {"age": 0.4, "dose": 0.6}

@@ -24,6 +24,8 @@ SCHEMA = vt.Schema(
         "ill": vt.Categorical(["no", "yes"]),
     }
 )
+
+pytestmark = pytest.mark.usefixtures("curves_in_a_hurry")
 POINT = {"age": 0.4, "dose": 0.6, "ward": "B"}
 
 

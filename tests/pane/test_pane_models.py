@@ -187,7 +187,7 @@ def test_what_two_parts_have_in_common_is_paid_once():
     rows = {f"x{i}": np.random.default_rng(i).uniform(size=1000) for i in range(17)}
     schema = vt.Schema({name: vt.Numeric(0, 1) for name in rows})
     lines = [vt.Model(lambda x, b=b: 0.1 + b * x[:, 0], range=(0, 1), name=f"line {b}") for b in (0.5, 0.8)]
-    for parts in ("all", ["effects", "counterfactual"], ["counterfactual"]):
+    for parts in (["rows", "counterfactual"], ["counterfactual"]):
         account = {"n_rows_public": 1000, "budget": vt.Budget(1, 1e-6), "ledger": "memory"}
         data = vt.PrivateData(rows, schema, name="wide", **account)
         pane = vt.release(data, lines, epsilon=1.0, parts=parts, key="lines")

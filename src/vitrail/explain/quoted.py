@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -134,7 +134,7 @@ def quote(conversation: Conversation[R], mu: float) -> Quoted[R]:
     """The quote of a conversation at a price."""
     data = conversation.data
     seen = conversation.seen if conversation.seen is not None else seen_marginals(data)
-    terms, units = Terms.of(data, mu), Cost.of_mu(mu)
+    terms, units = replace(Terms.of(data, mu), public_rows=STAND_IN_ROWS), Cost.of_mu(mu)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what there is to warn of is said when it is asked for
         answer = stand_in(terms, STAND_IN_ROWS, seen)

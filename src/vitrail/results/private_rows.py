@@ -37,6 +37,8 @@ Indices = NDArray[np.intp]
 MOST_ROWS = 10**8
 REPLICATES = 40
 """Sets of tables drawn again, for bands."""
+FEW_REPLICATES = 8
+"""The same where a size is enough."""
 WIDTH_AT_BOUND = 1e-6
 """Of a bin that holds one value, in histograms, as a share of the range."""
 MOST_CELLS = 10**6
@@ -263,25 +265,41 @@ class PrivateRows(Result, stored_as="private-rows/2"):
         return replace(self, counts=counts, block_counts=blocks, noisy_tables=MappingProxyType(tables))
 
     @cached_property
-    def _perturbed(self) -> tuple[Floats, list[Floats], Indices]:
-        """Weights of the stored rows under tables drawn again, ratios of unshrunken shares, and the rows' bins."""
-        indices = np.stack([cut.index(self.sampled[:, j]) for j, cut in enumerate(self.bins)], axis=1)
-        shares, total, sigma = list(self.shares.values()), self.total, self.counts_sigma
-        drawn = replicate_weights(
-            indices,
+    def _indices(self) -> Indices:
+        """The bins of the stored rows."""
+        return np.stack([cut.index(self.sampled[:, j]) for j, cut in enumerate(self.bins)], axis=1)
+
+    def _drawn_again(self, replicates: int) -> Floats:
+        """Weights of the stored rows under tables drawn again."""
+        return replicate_weights(
+            self._indices,
             self.bins,
             self.groups,
-            shares,
+            list(self.shares.values()),
             {pair: self._network.table(*pair) for pair in self.noisy_tables},
-            total=total,
-            counts_sigma=sigma,
+            total=self.total,
+            counts_sigma=self.counts_sigma,
             tables_sigma=self.tables_sigma,
-            replicates=REPLICATES,
+            replicates=replicates,
             seed=0,
         )
-        counted = self.counts, self.block_counts
-        ratios = unshrunken_ratios(self.bins, shares, *counted, total=total, sigma=sigma, replicates=REPLICATES, seed=0)
-        return drawn, ratios, indices
+
+    @cached_property
+    def _perturbed(self) -> tuple[Floats, list[Floats]]:
+        """Weights of the stored rows under tables drawn again, and ratios of unshrunken shares."""
+        counted, shares, sigma = (self.counts, self.block_counts), list(self.shares.values()), self.counts_sigma
+        ratios = unshrunken_ratios(self.bins, shares, *counted, total=self.total, sigma=sigma, replicates=REPLICATES, seed=0)
+        return self._drawn_again(REPLICATES), ratios
+
+    @cached_property
+    def _few_replicates(self) -> Floats:
+        return self._drawn_again(FEW_REPLICATES)
+
+    def rough_variances(self, per_row: Floats) -> Floats:
+        """About how far, in squares, noise has moved means over the first stored rows of (rows, numbers)."""
+        weights = self._few_replicates[:, : len(per_row)]
+        moved = (weights / np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)) @ per_row - per_row.mean(axis=0)
+        return np.asarray((moved**2).mean(axis=0) + per_row.var(axis=0) / len(per_row))
 
     def standard_errors(self, per_row: Floats) -> Floats:
         """How far means of what was computed for the first stored rows, (points, rows, numbers), may be off.
@@ -291,9 +309,9 @@ class PrivateRows(Result, stored_as="private-rows/2"):
         Where the noise on one count is half of the declared rows, nothing is known of any column, and a mean is off by all
         of itself.
         """
-        drawn, ratios, indices = self._perturbed
+        drawn, ratios = self._perturbed
         n_rows = per_row.shape[1]
-        errors = errors_of(per_row, drawn[:, :n_rows], ratios, indices[:n_rows])
+        errors = errors_of(per_row, drawn[:, :n_rows], ratios, self._indices[:n_rows])
         errors = np.sqrt(errors**2 + inside_bins(per_row, self.sampled[:n_rows], self.bins))
         return np.maximum(errors, np.abs(per_row.mean(axis=1))) if self.counts_sigma >= self.n_rows_public / 2 else errors
 

@@ -294,6 +294,10 @@ class Reference:
         """Whether this is a rehearsal, whose numbers nobody sees: what asks a model much may be left out."""
         return self.most_rows < REHEARSAL
 
+    @property
+    def _most(self) -> int:
+        return min(self.most_rows, REHEARSAL) if self.rehearsed else self.most_rows
+
     def histogram(self, name: str) -> Marginals:
         """The focused histogram if one was bought for this column, else the shared one."""
         return self.focus if self.focus is not None and name in self.focus.columns else self.marginals
@@ -309,7 +313,7 @@ class Reference:
         self, looks: int, most: int = ROWS, fewest: int = FEWEST_ROWS, budget: int = MOST_PREDICTIONS, seed: int = SEED
     ) -> Floats:
         """So many reference rows that ``looks`` predictions about each stay within ``budget``."""
-        count = min(max(fewest, min(most, budget // max(looks, 1))), self.most_rows)
+        count = min(max(fewest, min(most, budget // max(looks, 1))), self._most)
         if self.private is None:
             return reference_rows(self.schema, self.marginals, count, seed)
         return self._features(self.private.sampled[:count] if seed == SEED else self.private.raw(count, seed))
@@ -318,7 +322,7 @@ class Reference:
     def many(self) -> Floats:
         """Private rows by the thousand, where nothing is predicted for most of them."""
         assert self.private is not None
-        return self._features(self.private.raw(min(MANY, 8 * self.most_rows), SEED))
+        return self._features(self.private.raw(min(MANY, 8 * self._most), SEED))
 
     def _features(self, raw: Floats) -> Floats:
         assert self.private is not None
@@ -328,7 +332,7 @@ class Reference:
         """How far, in squares, means over reference rows of what was computed for each, (rows, numbers), may be off."""
         if self.private is None or self.rehearsed:
             return np.asarray(per_row.var(axis=0) / len(per_row))
-        return np.asarray(self.private.standard_errors(per_row.T[:, :, None])[:, 0] ** 2)
+        return self.private.rough_variances(per_row)
 
     def predict(self, rows: Floats) -> Floats:
         """Outputs of public rows; an output that is not finite is an error, because these rows lie inside the schema."""
