@@ -25,7 +25,7 @@ ROUNDS, MOST_SPLIT = 8, 128
 number with fewest decimals, and right beside it: trees are cut at values that rows have, and that is where rows are."""
 NEXT = 2.0**-30
 """Of the range: right beside."""
-MOST_POINTS = 384
+MOST_POINTS = 256
 """Of a finished curve."""
 MATTERS = 2e-5
 """Of the mean variance along single rows' curves: a smaller squared change, or deviation from a line, is none."""

@@ -141,7 +141,8 @@ def fine_axis(schema: Schema, name: str, marginals: Marginals | None, most: int 
         if marginals is not None and name in marginals.columns:
             shares = np.linspace(0, 1, QUANTILE_POINTS + 2)[1:-1]
             quantiles = np.array([marginals.quantile(name, share) for share in shares])
-            values = np.unique(np.concatenate([values, np.clip(quantiles, column.low, column.high)]))
+            quantiles = np.clip(np.round(quantiles) if column.integer else quantiles, column.low, column.high)
+            values = np.unique(np.concatenate([values, quantiles]))
     return Axis.along(schema, name, values, all_levels=isinstance(column, Categorical))
 
 
