@@ -22,6 +22,13 @@ HEADLINE = {
     "band_worst": ("bands: the worst column of all", ">= 85 %", "{:.1%}"),
     "rows_vs_mbi_cosine": ("cosine minus that on mbi's rows at the same price, the least", ">= -0.002", "{:+.4f}"),
     "rows_vs_mbi_tvd": ("distance of all two-way tables over that of mbi's rows, the largest", "<= 1.05", "{:.2f} x"),
+    "pdp_vs_rows": (
+        "squared error of partial dependence over ordinary tools on others' rows, worst",
+        "<= 1.05 x",
+        "{:.2f} x",
+    ),
+    "ale_vs_rows": ("the same for accumulated effects", "<= 1.05 x", "{:.2f} x"),
+    "importance_vs_rows": ("concordance of importance minus theirs, the least", ">= -0.01", "{:+.3f}"),
     "cf_validity": ("counterfactuals: the model agrees", ">= 100 %", "{:.0%}"),
     "redundant_changes": ("counterfactuals with a change that can be undone, alone or with another", "<= 0", "{:.0f}"),
     "implausible_links": ("counterfactuals that break a declared rule", "<= 0", "{:.0f}"),
