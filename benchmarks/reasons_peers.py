@@ -128,7 +128,8 @@ def rows_vs_mbi(bench: Bench) -> Part:
         f"{RELEASES} releases each of Adult, Bike and Diabetes 130 at epsilon 1 and 0.1; cosine: mean over people, "
         "releases and three models with 4 096 rows as background, ours minus mbi's, the least over datasets and "
         "epsilons; tvd: mean total variation distance of all two-way tables (numbers by the ten quantile groups of "
-        "the real rows) of as many rows as there are real ones, ours over mbi's, the largest; mbi: spanning tree "
+        "the real rows, cut half-way between values) of as many rows as there are real ones, ours over mbi's, the "
+        "largest; mbi: spanning tree "
         "chosen by the exponential mechanism on how far a pair is from independence (MST), a third of mu squared each"
         " for columns, choice and pairs"
     )
