@@ -35,7 +35,7 @@ from ..solve.curves.assemble import Receipt
 from ..solve.curves.reference import Reference
 from ..vault import Block, BoundedSum, PrivateData
 from .marginals import marginals_bins, marginals_question
-from .private_rows import private_rows_recipe
+from .private_rows import MOST_COLUMNS, private_rows_recipe
 from .recipe import Ask, Conversation, GlobalExplainer, Recipe, Terms, cost_of, scaled, sigma_of
 
 R = TypeVar("R")
@@ -255,10 +255,19 @@ def released_rows(
     share: float | None = None,
     focus: Sequence[str] = (),
 ) -> Recipe[Groundwork]:
-    """Private rows of all features, and a finer histogram of the columns in ``focus`` if they are at most half of them."""
+    """Private rows of all features, and a finer histogram of the columns in ``focus`` if they are at most half of them.
+
+    Where columns are too many for private rows, histograms of all of them.
+    """
     n_rows, schema = float(terms.n_rows_public), terms.feature_schema
     if isinstance(given, Marginals):
         return Groundwork(terms, Reference(schema, model, given, n_rows, None, terms.public_rows), (), 0.0)
+    if given is None and schema.n_columns > MOST_COLUMNS:
+        counted = yield Ask(
+            marginals_question(terms.schema, None, MARGINALS_BINS), PLANNING_SHARE, "histograms of all columns"
+        )
+        made = Marginals.of_release(counted, marginals_bins(terms.schema, None, MARGINALS_BINS), terms.n_rows_public)
+        return Groundwork(terms, Reference(schema, model, made, n_rows, None, terms.public_rows), (counted,), PLANNING_SHARE)
     share = 0.0 if given is not None else rows_share(terms) if share is None else share
     fine = share * FOCUS_PART if 0 < 2 * len(focus) <= schema.n_columns else 0.0
     rows, finer = given, None
