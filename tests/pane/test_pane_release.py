@@ -128,8 +128,12 @@ def test_importance_without_a_target_is_how_much_the_output_changes():
     data = opened(target=None)
     model = vt.Model(lambda features: features[:, 0], range=(0, 1), name="age")
     assert "importance" in PaneExplainer(data, model).shares(0.5)
-    ranking = vt.release(data, model, epsilon=1.0, parts=["importance"], key="age").importance
+    pane = vt.release(data, model, epsilon=1.0, parts=["importance"], key="age")
+    ranking = pane.importance
     assert ranking.score_label == "mean squared change of the output"
+    page = " ".join(pane.to_html().split())
+    assert "How much the output of age changes when a column" in page
+    assert "predicts the target" not in page
     assert ranking.order[0] == "age"
 
 
