@@ -50,9 +50,13 @@ def test_noise_along_the_shapes_is_less_in_all_than_even_noise() -> None:
     assert along < 0.75 * even
 
 
-def logarithms(shares, spreads, noises, difference, level):
-    shapes = [(p * (v / s) / (p + v / s)).mean() for p, v, s in zip(spreads, noises, shares[:-2], strict=True)]
-    return sum(np.log(one + difference / shares[-2] + level / shares[-1]) for one in shapes)
+def left(spread, noise, share):
+    return np.mean(spread * (noise / share) / (spread + noise / share))
+
+
+def logarithms(shares, spreads, noises, differences, level):
+    common = left(*differences, shares[-2]) + level / shares[-1]
+    return sum(np.log(left(p, v, s) + common) for p, v, s in zip(spreads, noises, shares[:-2], strict=True))
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
@@ -60,15 +64,14 @@ def test_no_other_shares_serve_the_curves_better(scale) -> None:
     generator = np.random.default_rng(2)
     spreads = [generator.uniform(0.1, 1, 5), generator.uniform(0.01, 0.1, 3), generator.uniform(1, 2, 7)]
     noises = [scale * generator.uniform(0.1, 1, len(one)) for one in spreads]
-    found = balanced_shares(spreads, noises, 0.2 * scale, 0.5 * scale)
+    given = spreads, noises, (0.3, 0.2 * scale), 0.5 * scale
+    found = balanced_shares(*given)
     assert found.sum() == pytest.approx(1)
     assert found.min() > 0
-    best = logarithms(found, spreads, noises, 0.2 * scale, 0.5 * scale)
+    best = logarithms(found, *given)
     for _ in range(200):
         other = found * np.exp(generator.normal(0, 0.3, len(found)))
-        assert (
-            best <= logarithms(other / other.sum(), spreads, noises, 0.2 * scale, 0.5 * scale) + 0.02
-        )  # no share is ever nothing
+        assert best <= logarithms(other / other.sum(), *given) + 0.02  # no share is ever nothing
 
 
 def test_steps_end_at_the_quantiles_of_the_rows() -> None:

@@ -182,7 +182,7 @@ def plan_dependence(
     shares = balanced_shares(
         [scale * _spectrum(np.atleast_2d(np.cov(shape.T))) for shape in shapes],
         [(noise * bound * _spectrum(direction)) ** 2 for bound, direction in zip(bounds, directions, strict=True)],
-        (noise * level_bound) ** 2 * (len(axes) > 1),
+        (scale * float(differences.var(axis=0).mean()), (noise * level_bound) ** 2 * (len(axes) > 1)),
         (noise * width / 2) ** 2,
     )
     middle = reference.model.lo + width / 2
@@ -231,7 +231,9 @@ def noise_directions(shapes: Floats) -> Floats:
     return np.asarray((vectors * roots) @ vectors.T)
 
 
-def balanced_shares(spreads: Sequence[Floats], noises: Sequence[Floats], difference: float, level: float) -> Floats:
+def balanced_shares(
+    spreads: Sequence[Floats], noises: Sequence[Floats], differences: tuple[float, float], level: float
+) -> Floats:
     """Shares of each shape, of the differences and of the level: the smallest sum of logarithms of curves' variances.
 
     Parameters
@@ -240,24 +242,29 @@ def balanced_shares(spreads: Sequence[Floats], noises: Sequence[Floats], differe
         Of each axis, the prior variance of its mean shape along every direction.
     noises : list of array (grid points,)
         Along the same directions, the variance of the noise if the shape had the whole price.
-    difference, level : float
-        Variances of the noise of the levels' differences and of the level, if they had the whole price.
+    differences : (float, float)
+        The same two of the levels' differences: prior variance, variance of the noise.
+    level : float
+        Variance of the noise of the level, if it had the whole price.
 
     Notes
     -----
     Along a direction with prior variance p and noise variance v / s, what is left is p v / (p s + v), which falls with s by
-    a factor p s / (p s + v) of itself for a factor of s; level and differences fall as 1 / s. Where the sum is smallest,
-    each block's share is proportional to the sum over curves of what it takes off, relative to the curve's variance.
+    a factor p s / (p s + v) of itself for a factor of s; the level falls as 1 / s: links that private rows leave out move
+    it more than any shape. Where the sum is smallest, each block's share is proportional to the sum over curves of what it
+    takes off, relative to the curve's variance.
     """
+    apart, difference = differences
     shares: Floats = np.full(len(spreads) + 2, 1 / (len(spreads) + 2))
     for _ in range(SHARE_ROUNDS):
         noisy = [v / share for v, share in zip(noises, shares[:-2], strict=True)]
         trust = [p / (p + v) for p, v in zip(spreads, noisy, strict=True)]
         left = np.array([float((v * t).mean()) for v, t in zip(noisy, trust, strict=True)])
         gained = np.array([float((v * t * t).mean()) for v, t in zip(noisy, trust, strict=True)])
-        common = np.array([difference, level]) / shares[-2:]
-        whole = left + common.sum()
-        wanted = np.concatenate([gained / whole, common * (1 / whole).sum()])
+        noise, common = difference / shares[-2], level / shares[-1]
+        trusted = apart / (apart + noise) if noise > 0 else 0.0
+        whole = left + noise * trusted + common
+        wanted = np.concatenate([gained / whole, np.array([noise * trusted**2, common]) * (1 / whole).sum()])
         shares = np.sqrt(shares * wanted / wanted.sum())  # half-way: what is wanted of 1 / s swings about its optimum
         shares = np.maximum(shares / shares.sum(), LEAST_SHARE)
     return np.asarray(shares / shares.sum())

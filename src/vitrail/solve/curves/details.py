@@ -25,8 +25,10 @@ ROUNDS, MOST_SPLIT = 8, 128
 number with fewest decimals, and right beside it: trees are cut at values that rows have, and that is where rows are."""
 NEXT = 2.0**-30
 """Of the range: right beside."""
-MOST_POINTS = 256
+MOST_POINTS = 384
 """Of a finished curve."""
+NEAR = 0.01
+"""Of the range: so far on both sides of a place, rows are near it."""
 MATTERS = 2e-5
 """Of the mean variance along single rows' curves: a smaller squared change, or deviation from a line, is none."""
 
@@ -61,13 +63,15 @@ def detail_of(reference: Reference, axis: Axis) -> Detail | None:
         curves = np.concatenate([curves, _curves(reference, axis, raw[:LOOKING], new)], axis=1)[:, order]
         known = points[order]
         widths, changes = np.diff(known), np.square(np.diff(curves, axis=1)).mean(axis=0)
-        worth = np.where((widths > NEXT * width) & (changes > enough), widths * changes, 0.0)
+        worth = np.where((widths > NEXT * width) & (changes > enough), np.diff(_below(reference, axis, known)) * changes, 0.0)
         split = np.argsort(-worth)[: MOST_SPLIT if left > 1 else MOST_POINTS]
         low, high = known[split[worth[split] > 0]], known[split[worth[split] > 0] + 1]
         wanted = (low + high) / 2
         if left == 1 and not column.integer:
             wanted = np.clip(shortest_between(low, high)[:, None] + NEXT * width * np.arange(-1, 2), column.low, column.high)
-    points = _worth_keeping(known, curves.mean(axis=0), np.isin(known, axis.numbers), enough)
+    near = NEAR * width
+    often = _below(reference, axis, known + near) - _below(reference, axis, known - near)
+    points = _worth_keeping(known, curves.mean(axis=0), np.isin(known, axis.numbers), enough, often / (2 * NEAR))
     if len(points) == len(axis):
         return None
     curves, grid = _curves(reference, axis, raw, points), np.isin(points, axis.numbers)
@@ -90,11 +94,23 @@ def shortest_between(low: Floats, high: Floats) -> Floats:
     return np.asarray(found)
 
 
-def _worth_keeping(places: Floats, curve: Floats, kept: Bools, enough: float) -> Floats:
-    """The kept places, and one by one those where the curve is farthest from the straight line through what is kept."""
+def _below(reference: Reference, axis: Axis, values: Floats) -> Floats:
+    """The share of rows below each value as released, half-way to an even spread over the range."""
+    column, shares = reference.schema[axis.names[0]], reference.shares(axis.names[0])
+    assert isinstance(column, Numeric)
+    edges = np.asarray(reference.histogram(axis.names[0]).edges[axis.names[0]])
+    below = np.interp(values, edges, np.concatenate([[0.0], np.cumsum(shares[: len(edges) - 1])]))
+    return np.asarray((below + np.clip((values - column.low) / (column.high - column.low), 0, 1)) / 2)
+
+
+def _worth_keeping(places: Floats, curve: Floats, kept: Bools, enough: float, often: Floats) -> Floats:
+    """The kept places, and one by one those where the curve is farthest from the straight line through what is kept.
+
+    Distances count the more the more ``often`` rows are there.
+    """
     chosen = kept.copy()
     while (left := MOST_POINTS - int(chosen.sum())) > 0:
-        off = np.square(curve - np.interp(places, places[chosen], curve[chosen]))
+        off = np.square(curve - np.interp(places, places[chosen], curve[chosen])) * often
         # Several at once, but one between the same two neighbours: it changes what a second one would add.
         between = np.searchsorted(places[chosen], places)
         order = np.argsort(-off)
