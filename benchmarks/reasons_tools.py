@@ -22,9 +22,9 @@ from reasons_setup import BOOSTING, Bench, Case
 from running import Part, Row
 from vitrail.accounting import mu_of
 
-DATASETS = ("framingham", "bike", "adult")
+DATASETS = {"framingham": 8, "bike": 3, "adult": 3}
+"""And how many draws: where rows are few, three draws of a level say little about its error."""
 EPSILONS = (1.0, 0.3)
-DRAWS = 3
 POINTS = 64
 QUANTILES = 100
 PERMUTATIONS = 10
@@ -166,7 +166,7 @@ def peer_rows(bench: Bench, case: Case, epsilon: float, draw: int) -> dict[str, 
 def curves_vs_rows(bench: Bench, key: str, explainer: type, by_hand: Callable[[Case, Predict, np.ndarray], Curves]) -> Part:
     """Errors of an explainer's curves over those of the better rows."""
     rows: list[Row] = []
-    for name in DATASETS[:1] if bench.quick else DATASETS:
+    for name, draws in list(DATASETS.items())[: 1 if bench.quick else None]:
         case, predict, model = bench.case(name), predict_of(bench, name), model_of(bench, name)
         stored = bench.cache.arrays(
             f"reasons-{key}-{name}", lambda c=case, p=predict: {str(j): y for j, y in enumerate(by_hand(c, p, c.rows))}
@@ -174,7 +174,7 @@ def curves_vs_rows(bench: Bench, key: str, explainer: type, by_hand: Callable[[C
         truth = [stored[str(column)] for column in range(case.schema.n_columns)]
         for epsilon in EPSILONS:
             ours, theirs = [], {"tree": [], "independent": []}
-            for draw in range(1 if bench.quick else DRAWS):
+            for draw in range(1 if bench.quick else draws):
                 effects = explainer(case.private_data(epsilon), model, columns=list(case.schema))(epsilon=epsilon)
                 ours.append(errors(case, released_curves(case, effects), truth))
                 for maker, raw in peer_rows(bench, case, epsilon, draw).items():
@@ -190,7 +190,7 @@ def curves_vs_rows(bench: Bench, key: str, explainer: type, by_hand: Callable[[C
     how = (
         "mean squared error of our curves (the explainer alone at that epsilon, all columns) over that of the same curves "
         "of the better of two peers' rows at the same epsilon, geometric mean over columns; the largest over datasets, "
-        "epsilons and both kinds of error. " + " ".join((__doc__ or "").split("\n\n", 1)[1].split())
+        f"epsilons and both kinds of error; draws: {DATASETS}. " + " ".join((__doc__ or "").split("\n\n", 1)[1].split())
     )
     return Part({key: max(row["ratio"] for row in rows)}, rows, how)
 
@@ -206,7 +206,7 @@ def ale_vs_rows(bench: Bench) -> Part:
 def importance_vs_rows(bench: Bench) -> Part:
     """Concordance of our ranking less that of the better rows'."""
     rows: list[Row] = []
-    for name in DATASETS[:1] if bench.quick else DATASETS:
+    for name, draws in list(DATASETS.items())[: 1 if bench.quick else None]:
         case, predict, model = bench.case(name), predict_of(bench, name), model_of(bench, name)
         wide = with_target(case)
         truth = bench.cache.arrays(
@@ -215,7 +215,7 @@ def importance_vs_rows(bench: Bench) -> Part:
         )["importance"]
         for epsilon in EPSILONS:
             ours, theirs = [], {"tree": [], "independent": []}
-            for draw in range(1 if bench.quick else DRAWS):
+            for draw in range(1 if bench.quick else draws):
                 ranking = vt.PermutationImportance(case.private_data(epsilon), model, columns=list(case.schema))(
                     epsilon=epsilon
                 )
@@ -232,6 +232,6 @@ def importance_vs_rows(bench: Bench) -> Part:
             rows.append(row)
     how = (
         "share of pairs in the order of ten permutations of the real rows, ours less the best peer's; the least; peers: "
-        "both makers' rows, with the target as a column or labelled by the model"
+        f"both makers' rows, with the target as a column or labelled by the model; draws: {DATASETS}"
     )
     return Part({"importance_vs_rows": min(row["difference"] for row in rows)}, rows, how)

@@ -60,7 +60,7 @@ def test_show_needs_the_file_alone(run):
     assert shown.code == 0, shown.err
     for said in ("epsilon = 4", "private rows", "global report", "--model embedded"):
         assert said in shown.out
-    assert re.search(r"partial dependence of 3 columns ± \S+ \(95 %\)", shown.out)
+    assert re.search(r"partial dependence of 3 columns ± \S+ \(not calibrated\)", shown.out)
     assert re.search(r"accumulated effects of 3 columns ± \S+ \(not calibrated\)", shown.out)
     assert re.search(r"importance of 3 columns ± \S+ \(not calibrated\)", shown.out)
     facts = json.loads(run("show", "people.pane", "--json").out)

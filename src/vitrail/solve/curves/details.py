@@ -63,7 +63,9 @@ def detail_of(reference: Reference, axis: Axis) -> Detail | None:
         curves = np.concatenate([curves, _curves(reference, axis, raw[:LOOKING], new)], axis=1)[:, order]
         known = points[order]
         widths, changes = np.diff(known), np.square(np.diff(curves, axis=1)).mean(axis=0)
-        worth = np.where((widths > NEXT * width) & (changes > enough), np.diff(_below(reference, axis, known)) * changes, 0.0)
+        worth = np.where(
+            (widths > NEXT * width) & (changes > enough), np.diff(_below(reference, axis, known)) * changes, 0.0
+        )
         split = np.argsort(-worth)[: MOST_SPLIT if left > 1 else MOST_POINTS]
         low, high = known[split[worth[split] > 0]], known[split[worth[split] > 0] + 1]
         wanted = (low + high) / 2
