@@ -437,3 +437,23 @@ def test_values_on_real_rows_are_near_those_of_many_permutations():
     assert np.abs(many.values).max() > 0.03
     np.testing.assert_allclose(many.base_values, trees.predict_proba(features)[:, 1].mean(), atol=0.005)
     np.testing.assert_allclose(many.predictions, many.outputs, atol=1e-12)
+
+
+def test_a_declared_group_has_one_value_and_adds_up():
+    """Two columns that act only together: alone each would get half of what they do."""
+    columns = {"a": vt.Numeric(0, 1), "b": vt.Numeric(0, 1), "c": vt.Numeric(0, 1)}
+    rows = {"a": np.zeros(4000), "b": np.zeros(4000), "c": np.full(4000, 0.5)}
+    model = vt.Model(lambda x: 0.5 * x[:, 0] * x[:, 1] + 0.25 * x[:, 1] + 0.25 * x[:, 2], range=(0, 1), name="risk")
+    released = {}
+    for name, rules in (("alone", []), ("together", [vt.Group("both", ["a", "b"])])):
+        schema = vt.Schema(columns, rules)
+        data = vt.PrivateData(rows, schema, name=name, n_rows_public=4000, budget=vt.Budget(300, 1e-6), ledger="memory")
+        released[name] = vt.Shapley(data, model, n_permutations=2)({"a": 1.0, "b": 1.0, "c": 1.0}, mu=20.0)
+    alone, together = released["alone"], released["together"]
+    assert alone.columns == ("a", "b", "c")
+    assert together.columns == ("both", "c")
+    assert together.points[0]["both"] == "1, 1"
+    # noise of a value: less than 1.04 / (4000 * 20) = 1.3e-5, and 1e-3 is 75 times that
+    np.testing.assert_allclose(alone.values[0], [0.25, 0.5, 0.125], atol=1e-3)
+    np.testing.assert_allclose(together.values[0], [0.75, 0.125], atol=1e-3)
+    assert together.base_values[0] + together.values.sum() == pytest.approx(1.0)

@@ -58,7 +58,9 @@ def brute_force(function, row, point):
 def contributions(function, rows, point, ranks):
     model = model_of(function)
     outputs = model.predict_points(SCHEMA, np.concatenate([rows, point[None]]))
-    return Chains(model, SCHEMA).contributions(rows, outputs[:-1], point, float(outputs[-1]), ranks)
+    return Chains(model, SCHEMA, np.arange(SCHEMA.n_columns)).contributions(
+        rows, outputs[:-1], point, float(outputs[-1]), ranks
+    )
 
 
 def some_rows(n, seed=0):
@@ -142,7 +144,7 @@ def test_one_chain_at_a_time_gives_the_same_as_packed_calls():
     packed = contributions(entangled, rows, POINT, ranks)
     model = model_of(entangled)
     outputs = model.predict_points(SCHEMA, np.concatenate([rows, POINT[None]]))
-    chains = Chains(model, SCHEMA)
+    chains = Chains(model, SCHEMA, np.arange(SCHEMA.n_columns))
     chains._row_wise.update(dict.fromkeys(range(10_000), False))
     alone = chains.contributions(rows, outputs[:-1], POINT, float(outputs[-1]), ranks)
     assert (packed == alone).all()
@@ -157,7 +159,7 @@ def test_hybrids_that_are_alike_are_asked_for_once():
 
     rows = np.repeat(some_rows(4), 50, axis=0)
     model = model_of(counted)
-    chains = Chains(model, SCHEMA)
+    chains = Chains(model, SCHEMA, np.arange(SCHEMA.n_columns))
     outputs = model.predict_points(SCHEMA, rows)
     chains._is_row_wise(200)
     asked.clear()
@@ -179,7 +181,7 @@ def block_of(raw, schema=SCHEMA, target=None):
 def vectors_of(function, points, n_permutations=1, low=-2.0, high=2.0):
     model = model_of(function, low, high)
     outputs = model.predict_points(SCHEMA, points)
-    return RowVectors(SCHEMA, None, Chains(model, SCHEMA), points, outputs, n_permutations, 0)
+    return RowVectors(SCHEMA, None, Chains(model, SCHEMA, np.arange(SCHEMA.n_columns)), points, outputs, n_permutations, 0)
 
 
 def wild(features):

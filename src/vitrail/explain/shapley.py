@@ -2,7 +2,7 @@
 
 *What a row contributes.* Interventional SHAP at z is an average over background rows x of the Shapley values of the game in
 which a set of columns is taken from z and the rest from x. A row's estimate of them is what each column adds along a random
-order (``solve.coalitions``), per point a vector v_q over the n columns. It may be as long as R sqrt(n) (R is the
+order (``solve.coalitions``), per point a vector v_q over the n columns; those of a declared group count as one. It may be as long as R sqrt(n) (R is the
 width of the model's range), and is mostly far shorter, so it is scaled down to the clip C. One vector answers for Q points:
 
     (v_1, ..., v_Q)              each of norm at most C, together sqrt(Q) C
@@ -36,6 +36,7 @@ import numpy as np
 
 from .. import _checks
 from .._types import Floats
+from ..accounting import JsonValue
 from ..accounting.releases import Release
 from ..errors import InvalidInput
 from ..model import Model
@@ -43,11 +44,13 @@ from ..results import Attribution
 from ..results.band_claim import TWO_SIDED_95, claim_of
 from ..schema import Schema
 from ..solve.coalitions import Chains, Scales, choose_clip, clip_edges, point_key, ranks_of, reconcile
+from ..solve.shapley.on_rows import player_numbers, players_of
+from ..solve.shapley.reasons import shown_points
 from ..vault import Block, PrivateData
 from .joint_sum import sum_question
 from .recipe import Ask, Conversation, LocalExplainer, Recipe, Terms, cost_of, points_identity, sigma_of
 
-VERSION = 1
+VERSION = 2
 CLIP_SHARE = 0.1
 """Share of the price that choosing the clip gets."""
 TAIL_ACCURACY = 0.01
@@ -62,7 +65,7 @@ FEWEST_PROBE_ROWS = 3
 
 @dataclass(eq=False)
 class Shapley(LocalExplainer[Attribution]):
-    """Shapley values of a model's outputs, averaged over private background rows.
+    """Shapley values of a model's outputs, averaged over private background rows. A declared group of columns has one value.
 
     Parameters
     ----------
@@ -115,7 +118,9 @@ class Shapley(LocalExplainer[Attribution]):
         self.n_permutations = _checks.whole("n_permutations", self.n_permutations, most=MOST_PERMUTATIONS)
         self.seed = _checks.whole("seed", self.seed, least=0, most=2**63 - 1)
         self.model.check(self.data.feature_schema)
-        self._chains = Chains(self.model, self.data.feature_schema)
+        schema = self.data.feature_schema
+        self._players = players_of(schema)
+        self._chains = Chains(self.model, schema, player_numbers(schema, self._players))
 
     def conversation(self, points: object) -> Conversation[Attribution]:
         """One sum for all points, after a histogram of norms where the clip is to be chosen."""
@@ -126,14 +131,15 @@ class Shapley(LocalExplainer[Attribution]):
                 f"points are {n_points} of {n_columns} columns; one question answers for at most {MOST_NUMBERS // n_columns}"
             )
         label = f"Shapley values of {len(raw)} point{'s' if len(raw) > 1 else ''}"
+        groups: list[JsonValue] = [[name, *columns] for name, columns in self._players.items() if len(columns) > 1]
         model = self.model.identity(self.data.feature_schema, self.key)
-        facts = {"model": model, "points": points_identity(raw), **self.options_but()}
+        facts = {"model": model, "points": points_identity(raw), "groups": groups, **self.options_but()}
         identity = None if model is None else {"kind": "shapley", "version": VERSION, **facts}
         recipe, few = (partial(self._recipe, raw[:n], outputs[:n]) for n in (len(raw), REHEARSED_POINTS))
         return Conversation(self.data, recipe, label, identity, (self.model,), rehearsal=few)
 
     def _recipe(self, raw: Floats, outputs: Floats, terms: Terms) -> Recipe[Attribution]:
-        names, width = terms.feature_schema.names, self.model.width
+        names, width = tuple(self._players), self.model.width
         vectors = RowVectors(terms.schema, terms.target, self._chains, raw, outputs, self.n_permutations, self.seed)
         releases: list[Release] = []
         if self._clip == "auto":
@@ -151,12 +157,11 @@ class Shapley(LocalExplainer[Attribution]):
         releases.append(sums)
         solved = reconcile(sums.value, sigma_of(sums), terms.n_rows_public, scales, self.model.lo + width / 2, outputs)
         half_width = TWO_SIDED_95 * solved.values_std
-        frame = terms.feature_schema.frame(raw)
         return Attribution(
             values=solved.values,
             base_values=np.full(len(raw), solved.base),
             columns=names,
-            points=tuple({name: frame[name][row] for name in names} for row in range(len(raw))),
+            points=shown_points(terms.feature_schema, raw, self._players),
             outputs=outputs,
             guarantee=terms.promise(*releases),
             cost=cost_of(releases),
@@ -219,9 +224,10 @@ class RowVectors:
         return dict.fromkeys(row.tobytes() for row in np.ascontiguousarray(probe))
 
     def _compute(self, values: Floats, outputs: Floats) -> Floats:
-        vectors = np.empty((len(values), *self.points.shape))
+        n_players = int(self.chains.player_of.max()) + 1
+        vectors = np.empty((len(values), len(self.points), n_players))
         for q, (point, at_point) in enumerate(zip(self.points, self.point_outputs, strict=True)):
-            ranks = ranks_of(values, point_key(point, self.seed), self.n_permutations)
+            ranks = ranks_of(values, point_key(point, self.seed), self.n_permutations, n_players)
             vectors[:, q] = self.chains.contributions(values, outputs, point, float(at_point), ranks)
         return vectors
 

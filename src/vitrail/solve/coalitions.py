@@ -63,8 +63,10 @@ def point_key(point: Floats, seed: int) -> int:
     return int.from_bytes(hashlib.sha256(f"vitrail shapley 1 {seed}\0".encode() + content).digest()[:8], "little")
 
 
-def ranks_of(values: Floats, key: int, n_permutations: int) -> Indices:
-    """When each column of each row is exchanged: (n_permutations, rows, columns), numbers from 0 to columns - 1.
+def ranks_of(values: Floats, key: int, n_permutations: int, n_players: int | None = None) -> Indices:
+    """When each player of each row is exchanged: (n_permutations, rows, players), numbers from 0 to players - 1.
+
+    Players are the columns if it is not said how many there are.
 
     Every second permutation is the reverse of the one before it: the average of the two is the exact Shapley value
     wherever at most two columns act together.
@@ -78,15 +80,15 @@ def ranks_of(values: Floats, key: int, n_permutations: int) -> Indices:
     >>> bool((forward[0] == forward[2]).all())
     True
     """
-    n_rows, n_columns = values.shape
-    salts = np.arange(1, n_columns + 1, dtype=np.uint64) * _GOLDEN
-    ranks = np.empty((n_permutations, n_rows, n_columns), dtype=np.intp)
+    n_rows, count = len(values), values.shape[1] if n_players is None else n_players
+    salts = np.arange(1, count + 1, dtype=np.uint64) * _GOLDEN
+    ranks = np.empty((n_permutations, n_rows, count), dtype=np.intp)
     for pair in range(0, n_permutations, 2):
         hashed = row_hashes(values, key + pair)
         order = np.argsort(_mixed(hashed[:, None] + salts), axis=1, kind="stable")
-        np.put_along_axis(ranks[pair], order, np.arange(n_columns, dtype=np.intp)[None, :], axis=1)
+        np.put_along_axis(ranks[pair], order, np.arange(count, dtype=np.intp)[None, :], axis=1)
         if pair + 1 < n_permutations:
-            np.subtract(n_columns - 1, ranks[pair], out=ranks[pair + 1])
+            np.subtract(count - 1, ranks[pair], out=ranks[pair + 1])
     return ranks
 
 
@@ -114,14 +116,16 @@ MOST_ELEMENTS = 1 << 22
 
 @dataclass(frozen=True, eq=False)
 class Chains:
-    """A model and the columns it sees, ready to be followed along chains."""
+    """A model and the columns it sees, ready to be followed along chains; columns of one player are exchanged together."""
 
     model: Model
     schema: Schema
+    player_of: Indices
+    """The number of each column's player, from 0 without gaps."""
     _row_wise: dict[int, bool] = field(default_factory=dict)
 
     def contributions(self, values: Floats, outputs: Floats, point: Floats, point_output: float, ranks: Indices) -> Floats:
-        """What each column adds to the output on the way from each row to the point, averaged over permutations.
+        """What each player adds to the output on the way from each row to the point, averaged over permutations.
 
         Parameters
         ----------
@@ -131,24 +135,27 @@ class Chains:
             The model's outputs for them.
         point : array (columns,)
             The point, raw, and ``point_output``, its output.
-        ranks : array (permutations, rows, columns)
-            When each column is exchanged.
+        ranks : array (permutations, rows, players)
+            When each player is exchanged.
 
         Returns
         -------
-        array (rows, columns)
+        array (rows, players)
             Its rows sum to ``point_output`` - ``outputs``.
         """
-        n_permutations, n_rows, n_columns = ranks.shape
-        steps = np.arange(n_columns)
+        n_permutations, n_rows, n_players = ranks.shape
+        steps = np.arange(n_players)
         order = np.argsort(ranks, axis=2)
-        changes = np.take_along_axis(np.broadcast_to(values != point, ranks.shape), order, axis=2)
+        differs = np.zeros((n_rows, n_players), dtype=np.bool_)
+        for player, column in zip(self.player_of, (values != point).T, strict=True):
+            differs[:, player] |= column
+        changes = np.take_along_axis(np.broadcast_to(differs, ranks.shape), order, axis=2)
         to_come = changes.sum(axis=2, keepdims=True) - np.cumsum(changes, axis=2)
-        along = np.empty((n_permutations, n_rows, n_columns + 1))
+        along = np.empty((n_permutations, n_rows, n_players + 1))
         along[..., 0] = outputs
         along[..., 1:] = point_output  # right where the last change was made; what lies between is filled in now
         needed = changes & (to_come > 0)
-        call_rows = min(MOST_CALL_ROWS, max(n_rows, n_permutations * n_rows * n_columns // 4))
+        call_rows = min(MOST_CALL_ROWS, max(n_rows, n_permutations * n_rows * n_players // 4))
         if self._is_row_wise(call_rows):
             self._fill_packed(along, values, point, ranks, needed, call_rows)
         else:
@@ -166,7 +173,7 @@ class Chains:
         for start in range(0, len(rows), at_once):
             window = slice(start, start + at_once)
             which, row, step = permutations[window], rows[window], steps[window]
-            hybrids = np.where(ranks[which, row] <= step[:, None], point, values[row])
+            hybrids = np.where(ranks[which, row][:, self.player_of] <= step[:, None], point, values[row])
             alike = _first_alike(hybrids)
             distinct = np.unique(alike)
             outputs = np.empty(len(hybrids))
@@ -192,8 +199,8 @@ class Chains:
             along[permutation, row, 1:-1] = between
 
     def _one_chain(self, row: Floats, point: Floats, ranks: Indices) -> Floats:
-        steps = np.arange(len(row) - 1)
-        hybrids = np.where(ranks <= steps[:, None], point, row)
+        steps = np.arange(len(ranks) - 1)
+        hybrids = np.where(ranks[self.player_of] <= steps[:, None], point, row)
         return self.model.predict(self.schema, hybrids) if len(steps) else np.empty(0)
 
     def _is_row_wise(self, call_rows: int) -> bool:
@@ -212,7 +219,7 @@ class Chains:
 
     def _refuse_a_model_with_a_memory(self) -> None:
         """One chain at a time is a function of one row, unless the model remembers, or rolls dice."""
-        point, ranks = self.schema.filler()[0], np.arange(self.schema.n_columns)
+        point, ranks = self.schema.filler()[0], np.arange(self.player_of.max() + 1)
 
         def chain(raw: Floats) -> Floats:
             return np.stack([self._one_chain(row, point, ranks) for row in raw])

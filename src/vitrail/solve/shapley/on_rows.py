@@ -173,7 +173,7 @@ def shapley_of_outputs(
         raise InvalidInput("models are outputs of one predictor, at least one of them, and all have the same range")
     groups = players_of(schema, players)
     game = _Game(
-        tuple(models), schema, _player_numbers(schema, groups), _checks.choice("scale", scale, ("output", "log-odds"))
+        tuple(models), schema, player_numbers(schema, groups), _checks.choice("scale", scale, ("output", "log-odds"))
     )
     for name, given in (("points", points), ("background", background)):
         _check_rows(name, given, schema)
@@ -229,7 +229,7 @@ def players_of(schema: Schema, players: Players | None = None) -> dict[str, tupl
     return found
 
 
-def _player_numbers(schema: Schema, groups: Mapping[str, Sequence[str]]) -> Indices:
+def player_numbers(schema: Schema, groups: Mapping[str, Sequence[str]]) -> Indices:
     """The number of the player that each column belongs to."""
     number = {column: place for place, group in enumerate(groups.values()) for column in group}
     return np.array([number[column] for column in schema.names], dtype=np.intp)

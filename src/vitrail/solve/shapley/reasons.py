@@ -7,7 +7,8 @@ output, because they telescope from each row to the point (``on_rows``).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -68,26 +69,31 @@ def explain_on_rows(
     background = rows.sampled[:n_rows, [rows.schema.column_index(name) for name in schema]]
     background = np.ascontiguousarray(background)
     found = shapley_of_outputs(models, schema, raw, background, players=players, scale=scale, method=method)
-    groups, frame = players_of(schema, players), schema.frame(raw)
-    points = tuple(
+    points = shown_points(schema, raw, players_of(schema, players))
+    return [_attribution(each, points, rows, bands=bands) for each in found]
+
+
+def shown_points(schema: Schema, raw: Floats, players: Mapping[str, Sequence[str]]) -> tuple[dict[str, Any], ...]:
+    """By player, the value of its column, or of all its columns in a row."""
+    frame = schema.frame(raw)
+    return tuple(
         {
             player: frame[columns[0]][row]
             if len(columns) == 1
             else ", ".join(shown_text(plain_value(frame[name][row])) for name in columns)
-            for player, columns in groups.items()
+            for player, columns in players.items()
         }
         for row in range(len(raw))
     )
-    return [_attribution(each, points, rows, bands=bands) for each in found]
 
 
-def _attribution(found: RowValues, points: tuple[dict[str, object], ...], rows: PrivateRows, *, bands: bool) -> Attribution:
+def _attribution(found: RowValues, points: tuple[dict[str, Any], ...], rows: PrivateRows, *, bands: bool) -> Attribution:
     half = TWO_SIDED_95 * rows.standard_errors(found.per_row) if bands else None
     return Attribution(
         values=found.values,
         base_values=np.full(len(points), found.base),
         columns=found.players,
-        points=points,  # type: ignore[arg-type]
+        points=points,
         outputs=found.outputs,
         guarantee=rows.guarantee,
         cost=rows.cost,
