@@ -2,8 +2,9 @@
 
 *What a row contributes.* Interventional SHAP at z is an average over background rows x of the Shapley values of the game in
 which a set of columns is taken from z and the rest from x. A row's estimate of them is what each column adds along a random
-order (``solve.coalitions``), per point a vector v_q over the n columns; those of a declared group count as one. It may be as long as R sqrt(n) (R is the
-width of the model's range), and is mostly far shorter, so it is scaled down to the clip C. One vector answers for Q points:
+order (``solve.coalitions``), per point a vector v_q over the n columns; a declared group counts as one column. It may be as
+long as R sqrt(n) (R is the width of the model's range), and is mostly far shorter, so it is scaled down to the clip C. One
+vector answers for Q points:
 
     (v_1, ..., v_Q)              each of norm at most C, together sqrt(Q) C
     base_scale (f(x) - middle)   |f(x) - middle| <= R/2, scaled to a bound of sqrt(Q) C/4
