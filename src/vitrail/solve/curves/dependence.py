@@ -54,6 +54,9 @@ ROOM, ROOM_PER_HALVING, ROOMY_NOISE = 1.1, 0.2, 1e-3
 # tau of the prior, before it is known, beyond the noise of the reference: what its links leave out.
 UNLIKE = 0.003
 SHARE_ROUNDS, LEAST_SHARE = 100, 1e-3
+# Fine grid points of the axes whose curves are found together; time grows with its cube. Many columns are found in groups,
+# each from what was measured of its own curves and of the level.
+MOST_TOGETHER = 4_096
 # Of the mean variance over grid points, added to every direction's: private rows may vary where reference rows do not.
 FLOOR = 0.01
 
@@ -93,8 +96,12 @@ class DependencePlan:
     def _least_scale(self) -> float:
         return 1 / self.n_rows + 1 / len(self.curves[0])
 
-    def measurements(self, means: Floats, stds: Floats) -> tuple[list[Floats], Floats]:
-        """Noisy values at the measured grid points of each axis, and the covariance of their noise, all axes in a row."""
+    def measurements(self, means: Floats, stds: Floats) -> tuple[list[Floats], list[Floats], float, float]:
+        """Noisy values at the measured grid points of each axis; what their noise is made of.
+
+        That is: the covariance of the shapes' noise by axis, and the variances of that of the levels' differences and of the
+        level.
+        """
         sizes = [len(chosen) for chosen in self.points]
         count, ends = len(sizes), np.cumsum(sizes)
         level, level_std = float(means[-1]) + self.middle, float(stds[-1])
@@ -110,26 +117,31 @@ class DependencePlan:
             values.append(shape - shape.mean() + difference + level)  # shapes add up to zero, noise or not
             spread = direction - direction.mean(axis=0)
             noises.append(float(stds[end - 1]) ** 2 * spread @ spread.T)
-        owner = np.repeat(np.arange(count), sizes)
-        noise = scipy.linalg.block_diag(*noises) + level_std**2
-        noise += difference_std**2 * (np.eye(count) - 1 / count)[np.ix_(owner, owner)]
-        return values, noise
+        return values, noises, difference_std**2, level_std**2
 
     def drawn(self, means: Floats, stds: Floats, *, plain: bool) -> list[Drawn]:
         """Curves and surfaces from the noisy means: as measured, or on the fine axes along the model's own curves."""
-        values, noise = self.measurements(means, stds)
+        values, noises, difference, level = self.measurements(means, stds)
         if plain:
-            deviations = np.split(np.sqrt(np.diag(noise)), np.cumsum([len(value) for value in values])[:-1])
-            return list(map(Drawn, self.measured, values, deviations))
-        sizes = [len(axis) for axis in self.axes]
-        starts = np.cumsum(sizes) - sizes
-        where = np.concatenate([start + chosen for start, chosen in zip(starts, self.points, strict=True)])
-        measure = np.zeros((len(where), sum(sizes)))
-        measure[np.arange(len(where)), where] = 1.0
-        measured = measured_curves(Prior.of(np.concatenate(self.curves, axis=1)), measure, np.concatenate(values), noise)
-        posterior = measured.posterior(most_likely_scale([measured], self.scale, self._least_scale))
-        cut = starts[1:]
-        return list(map(_finished, self.axes, self.details, np.split(posterior.mean, cut), np.split(posterior.std, cut)))
+            common = level + difference * (1 - 1 / len(values))
+            return list(map(Drawn, self.measured, values, (np.sqrt(np.diag(noise) + common) for noise in noises)))
+        fine = np.cumsum([len(axis) for axis in self.axes])
+        found: list[Drawn] = []
+        for group in np.split(np.arange(len(fine)), np.flatnonzero(np.diff(fine // MOST_TOGETHER)) + 1):
+            sizes = [len(self.axes[one]) for one in group]
+            starts = np.cumsum(sizes) - sizes
+            where = np.concatenate([start + self.points[one] for start, one in zip(starts, group, strict=True)])
+            measure = np.zeros((len(where), sum(sizes)))
+            measure[np.arange(len(where)), where] = 1.0
+            owner = np.repeat(np.arange(len(group)), [len(self.points[one]) for one in group])
+            noise = scipy.linalg.block_diag(*(noises[one] for one in group)) + level
+            noise += difference * (np.eye(len(group)) - 1 / len(values))[np.ix_(owner, owner)]
+            prior = Prior.of(np.concatenate([self.curves[one] for one in group], axis=1))
+            measured = measured_curves(prior, measure, np.concatenate([values[one] for one in group]), noise)
+            posterior = measured.posterior(most_likely_scale([measured], self.scale, self._least_scale))
+            curves = zip(*(np.split(numbers, starts[1:]) for numbers in (posterior.mean, posterior.std)), strict=True)
+            found += (_finished(self.axes[one], self.details[one], *curve) for one, curve in zip(group, curves, strict=True))
+        return found
 
 
 def _finished(axis: Axis, detail: Detail | None, values: Floats, stds: Floats) -> Drawn:
