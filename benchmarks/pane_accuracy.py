@@ -78,10 +78,11 @@ def ratios(bench: Bench) -> Part:
         )
     rows.append({"what": "shares of the price", **panes[0].shares()})
     how = (
-        f"{count} panes of all parts, and {count} releases of each part alone, each at epsilon 1 and delta 1e-6 through a "
-        "ledger of its own; geometric means over draws, and over the 13 columns. The forest of the benchmarks on whole "
-        "models (levels as numbers). Local: mean excess loss of the released synopsis over 100 points, polynomial weight, "
-        "no intercept; labels are soft (2p - 1), because that is what a pane holds. Curves: MISE against the exact curves"
+        f"{count} panes (the default parts and the synopsis), and {count} releases of each part alone, each at epsilon 1 "
+        "and delta 1e-6 through a ledger of its own; geometric means over draws, and over the 13 columns. The forest of "
+        "the benchmarks on whole models (levels as numbers). Local: mean excess loss of the released synopsis over 100 "
+        "points, polynomial weight, no intercept; labels are soft (2p - 1), because that is what a pane holds. Curves: "
+        "MISE against the exact curves"
     )
     return Part(headline, rows, how)
 

@@ -26,7 +26,7 @@ import local_setup
 import vitrail as vt
 from local_setup import DELTA, Cache, Part
 from vitrail.model.predictors import mean_of_trees, trees_of
-from vitrail.pane.pane_recipe import PARTS, WEIGHTS
+from vitrail.pane.pane_recipe import DEFAULT, WEIGHTS
 from vitrail.solve.linear.weights import polynomial
 
 __all__ = ["DELTA", "EPSILON", "Bench", "Part", "Subject", "bench_of", "shown"]
@@ -35,6 +35,10 @@ EPSILON = 1.0
 POINTS = 100
 PEOPLE = 500
 FOREST, BOOSTING = "forest", "boosting"
+WHOLE = ("local", *DEFAULT)
+"""The default pane, and the synopsis, which it has not."""
+CACHED = 2
+"""Which files of the cache are read: those whose manifests name the model's threshold."""
 
 
 @dataclass(frozen=True)
@@ -137,9 +141,9 @@ class Bench:
     # --- releases ------------------------------------------------------------------------------------------------------
 
     def path(self, subject: str, parts: Sequence[str] | str, neighbours: str, draw: int) -> Path:
-        said = [subject, parts if isinstance(parts, str) else list(parts), neighbours, EPSILON, DELTA]
+        said = [subject, parts if isinstance(parts, str) else list(parts), neighbours, EPSILON, DELTA, CACHED]
         if parts == "all":
-            said.append(dict(WEIGHTS))
+            said.append({part: WEIGHTS[part] for part in WHOLE})
         digest = hashlib.sha256(json.dumps(said).encode()).hexdigest()[:12]
         return self.cache.folder / "panes" / f"{subject}-{'all' if parts == 'all' else '-'.join(parts)}-{digest}-{draw}.pane"
 
@@ -151,7 +155,7 @@ class Bench:
         if not path.exists():
             path.parent.mkdir(exist_ok=True)
             start = time.perf_counter()
-            bought = PARTS if parts == "all" else parts  # the synopsis too, which a default pane has not
+            bought = WHOLE if parts == "all" else parts
             vt.release(about.vault(neighbours), about.model, epsilon=EPSILON, parts=bought).save(path)
             print(f"   released {path.name} ({time.perf_counter() - start:.0f} s)", flush=True)
         return vt.Pane.load(path, model=about.model)

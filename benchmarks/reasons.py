@@ -121,7 +121,9 @@ def pane_rows(bench: Bench, name: str, epsilons: Sequence[float]) -> Part:
         backgrounds = [pane_background(bench, name, epsilon) for _ in range(1 if bench.quick else RELEASES)]
         rows += judged(bench, name, backgrounds, rows="pane", epsilon=epsilon)
         headline |= headline_of(rows, name, epsilon, "pane_")
-    return Part(headline, rows, "as for rows alone, with the rows of panes of the boosted model that carry all parts")
+    return Part(
+        headline, rows, "as for rows alone, with the rows of whole panes of the boosted model, as they are by default"
+    )
 
 
 def pane_background(bench: Bench, name: str, epsilon: float) -> np.ndarray:

@@ -58,13 +58,19 @@ def test_show_needs_the_file_alone(run):
         Path(name).unlink()
     shown = run("show", "people.pane")
     assert shown.code == 0, shown.err
-    for said in ("epsilon = 4", "private rows", "global report", "--model embedded"):
+    for said in (
+        "epsilon = 4",
+        "private rows",
+        "global report",
+        "--model embedded",
+        "what would change the answer, from its",
+    ):
         assert said in shown.out
     assert re.search(r"partial dependence of 3 columns ± \S+ \(not calibrated\)", shown.out)
     assert re.search(r"accumulated effects of 3 columns ± \S+ \(not calibrated\)", shown.out)
     assert re.search(r"importance of 3 columns ± \S+ \(not calibrated\)", shown.out)
     facts = json.loads(run("show", "people.pane", "--json").out)
-    assert facts["parts"] == ["rows", "pdp", "ale", "importance", "counterfactual"]
+    assert facts["parts"] == ["rows", "pdp", "ale", "importance"]
     assert facts["guarantee"]["epsilon"] == pytest.approx(4, rel=1e-6)
 
 
@@ -143,6 +149,18 @@ def test_wrong_words_are_said_before_anything_is_charged(run, more, said):
     assert not Path("ledger.db").exists()
 
 
+def test_a_chosen_threshold_is_kept_shown_and_crossed(run):
+    made = run(*words("--threshold", "0.3", "--ledger", "third.db", "--parts", "rows", "-o", "third.pane"))
+    assert made.code == 0, made.err
+    assert "counterfactuals cross the output 0.3." in run("show", "third.pane").out
+    assert json.loads(run("show", "third.pane", "--json").out)["models"][0]["threshold"] == 0.3
+    told = run("explain", "third.pane", "person.json", "--model", "model.onnx", "--json", "--no-bands")
+    found = vt.Counterfactuals.from_json(json.loads(told.out)["counterfactuals"])
+    assert found.classes[0] == int(found.outputs[0] >= 0.3)
+    assert found.answers[0]
+    assert all((answer.output >= 0.3) == found.wanted[0] for answer in found.answers[0])
+
+
 def test_too_dear_a_pane_is_refused_and_files_that_are_none(run):
     told = run(*words(), "--parts", "local")  # the account is spent
     assert told.code == 2
@@ -181,7 +199,7 @@ def test_rows_alone_are_released_shown_and_explain_any_model(run):
     )
     assert told.code == 0, told.err
     assert told.err == ""
-    assert "Nothing was asked about the classes of model.onnx" in Path("p.html").read_text()
+    assert "in the classes that model.onnx puts them in" in Path("p.html").read_text()
     assert json.loads(Path("p.json").read_text())["standings"] == []
     report = run("report", "rows.pane")
     assert report.code == 2
@@ -193,6 +211,7 @@ def test_rows_alone_are_released_shown_and_explain_any_model(run):
     [
         (["--parts", "effects"], "parts names 'pdp', which is about a model, and none was given"),
         (["--embed-model"], "there is no model"),
+        (["--threshold", "0.5"], "there is no model"),
         (["--output", "1"], "give --model too"),
         (["--key", "mine"], "give --model too"),
     ],

@@ -208,6 +208,22 @@ def test_a_synopsis_without_its_scales_and_a_model_without_its_hash_are_refused(
     refused(zipped({**members, "manifest.json": json.dumps(manifest).encode()}), "two models of one name")
 
 
+@pytest.mark.parametrize("threshold", [1.0, 0.0, -3, 7.5, "0.5", True, [0.5], 1e999, ...])
+def test_a_threshold_that_no_output_crosses_is_refused(made, threshold):
+    members = unzipped(made.content)
+    manifest = json.loads(members["manifest.json"])
+    assert manifest["models"][0]["threshold"] is None
+    manifest["models"][0]["threshold"] = 0.25
+    pane = vt.Pane.from_bytes(zipped({**members, "manifest.json": json.dumps(manifest).encode()}))
+    assert pane.made_for.threshold == 0.25
+    if threshold is ...:
+        del manifest["models"][0]["threshold"]
+    else:
+        manifest["models"][0]["threshold"] = threshold
+    said = "manifest.json" if threshold == 1e999 else "threshold"
+    refused(zipped({**members, "manifest.json": json.dumps(manifest).encode()}), said)
+
+
 def test_files_that_are_not_there_or_not_ours(tmp_path):
     with pytest.raises(InvalidInput, match="cannot be read"):
         vt.Pane.load(tmp_path / "none.pane")

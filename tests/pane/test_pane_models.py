@@ -94,7 +94,7 @@ def test_rows_alone_explain_any_model(alone, tmp_path):
         assert person.model_name == "deep"
         page = person.to_html()
         assert "deep says" in page
-        assert "Nothing was asked about the classes of deep" in page
+        assert "from private rows, in the classes that deep puts them in" in page
         assert person.to_json()["guarantee"]["epsilon"] == pytest.approx(1, rel=1e-6)
     tree, features = fitted()
     onnx = to_onnx(tree, features[:1].astype(np.float32), options={"zipmap": False}).SerializeToString()
@@ -146,26 +146,19 @@ def test_one_column_has_no_rows_to_release():
 def test_rows_are_bought_once_and_the_rest_is_shared_evenly(both):
     data, pane = both
     assert pane.models == ("deep", "shallow")
-    assert pane.parts == ("rows", "pdp", "ale", "importance", "counterfactual")
+    assert pane.parts == ("rows", "pdp", "ale", "importance")
     shares, plan = pane.shares(), PaneExplainer(data, [DEEP, SHALLOW]).shares(pane.cost.mu)
-    assert list(shares) == ["rows", "global", "global-2", "counterfactual", "counterfactual-2"]
+    assert list(shares) == ["rows", "global", "global-2"]
     assert sum(shares.values()) == pytest.approx(1, abs=1e-5)
     assert shares["rows"] == pytest.approx(plan["rows"], abs=1e-4)
-    for kind in ("global", "counterfactual"):
-        assert shares[kind] == pytest.approx(shares[f"{kind}-2"], abs=1e-4)
-    assert shares["counterfactual"] == pytest.approx(plan["counterfactual"] / 2, abs=1e-4)
+    assert shares["global"] == pytest.approx(shares["global-2"], abs=1e-4)
+    assert shares["global"] == pytest.approx((1 - plan["rows"]) / 2, abs=1e-4)
     assert data.budget.spent == pane.cost == sum((line.cost for line in pane.bill), vt.Cost())
     assert pane.guarantee.epsilon == pytest.approx(4.0, rel=1e-6)
     for name in ("deep", "shallow"):
         named = {line.question.split(" of ")[0] for line in pane.bill if line.question.endswith(f" of {name}")}
-        assert named == {"sizes", "pdp, ale, importance", "counterfactuals"}
-    assert set(pane.accuracy()) == {
-        "private rows",
-        "global report of deep",
-        "global report of shallow",
-        "picture of the classes of deep",
-        "picture of the classes of shallow",
-    }
+        assert named == {"sizes", "pdp, ale, importance"}
+    assert set(pane.accuracy()) == {"private rows", "global report of deep", "global report of shallow"}
     spent = data.budget.spent
     assert vt.release(data, [DEEP, SHALLOW], epsilon=4.0).to_bytes() == pane.to_bytes()
     assert data.budget.spent == spent
@@ -294,7 +287,7 @@ def test_a_part_of_a_model_that_is_not_there_is_kept_and_not_read(both):
     manifest = json.loads(members["manifest.json"])
     del manifest["models"][1]
     pane = vt.Pane.from_bytes(zipped(rehashed({**members, "manifest.json": json.dumps(manifest).encode()})))
-    assert pane.unknown_parts == ("global-2", "counterfactual-2")
+    assert pane.unknown_parts == ("global-2",)
     assert pane.about("deep").pdp["age"](40) == both[1].about("deep").pdp["age"](40)
 
 
@@ -332,17 +325,38 @@ def test_another_model_has_counterfactuals_from_private_rows(both):
     for answer in found.answers[0]:
         assert OTHER.predict_points(FEATURES, FEATURES.read_points(answer.row))[0] >= 0.5
     assert (found.guarantee, found.cost) == (pane.guarantee, pane.cost)
-    assert any("Nothing was asked about the classes of other" in note for note in found.notes)
+    assert any("in the classes that other puts them in" in note for note in found.notes)
     assert any("they are about deep and shallow, and other was asked" in note for note in person.notes)
     assert person.standings == ()
     own = pane.explain(PERSON, model="deep").counterfactuals
-    assert not any("Nothing was asked" in note for note in own.notes)
+    assert any("in the classes that deep puts them in" in note for note in own.notes)
 
 
-def test_the_threshold_that_was_chosen_holds_for_the_next_model():
-    pane = vt.release(opened(), DEEP, epsilon=4.0, parts=["rows", "counterfactual"], threshold=0.9)
-    found = pane.explain(PERSON, model=OTHER).counterfactuals
-    assert all(answer.output >= 0.9 for answer in found.answers[0])
+def test_a_picture_that_was_bought_of_each_model_is_used():
+    pane = vt.release(opened(), [DEEP, SHALLOW], epsilon=4.0, parts=["rows", "counterfactual"], threshold=0.7)
+    assert list(pane.shares()) == ["rows", "counterfactual", "counterfactual-2"]
+    for model in (DEEP, SHALLOW):
+        fitted_one = pane.about(model.name).counterfactual
+        np.testing.assert_array_equal(fitted_one.picture.sums, pane.about(model.name).class_picture.sums)
+        assert all(answer.output >= 0.7 for answer in fitted_one(PERSON, desired_class="yes").answers[0])
+    assert all(answer.output >= 0.7 for answer in pane.explain(PERSON, model=OTHER).counterfactuals.answers[0])
+
+
+@pytest.mark.parametrize("parts", ["all", ["rows", "counterfactual"]])
+def test_the_threshold_that_was_chosen_holds_for_this_model_and_the_next(parts):
+    made = vt.release(opened(), DEEP, epsilon=4.0, parts=parts, threshold=0.9)
+    assert ("counterfactual" in made.parts) == (parts != "all")
+    pane = vt.Pane.from_bytes(made.to_bytes(), DEEP)
+    assert (pane.made_for.threshold, made.made_for.threshold) == (0.9, 0.9)
+    assert pane.to_bytes() == made.to_bytes()
+    assert "cross the output 0.9" in pane.to_html()
+    for model in (DEEP, OTHER):
+        found = pane.explain(PERSON, model=model).counterfactuals
+        assert found.answers[0]
+        assert all(answer.output >= 0.9 for answer in found.answers[0])
+    between = vt.Model(lambda x: 0.6 + 0.35 * x[:, 0], range=(0, 1), name="between")  # over the middle, and not far enough
+    found = pane.explain(PERSON, model=between, total_CFs=1).counterfactuals
+    assert (found.classes[0], found.outputs[0] > 0.5) == (0, True)
     amount = vt.Model(lambda x: 100 + 900 * x[:, 0], range=(100, 1000), name="amount")  # 0.9 is none of its outputs
     assert pane.explain(PERSON, model=amount, total_CFs=1).counterfactuals.answers[0][0].output >= 550
     rent = pane.explain(PERSON, model=amount, desired=(700, 800), total_CFs=1).counterfactuals

@@ -4,10 +4,11 @@ import html
 
 import numpy as np
 import pytest
-from pane_setup import FEATURES, N_ROWS, SCHEMA, fitted, opened, people
+from pane_setup import FEATURES, N_ROWS, PERSON, SCHEMA, fitted, opened, people
 
 import vitrail as vt
 from vitrail.errors import BudgetExceeded, InvalidInput, ModelError
+from vitrail.explain.private_rows import MOST_COLUMNS
 from vitrail.pane.pane_recipe import DEFAULT, PARTS, WEIGHTS, PaneExplainer
 
 
@@ -76,7 +77,7 @@ def test_a_release_that_broke_off_goes_on_where_it_stopped(monkeypatch):
     before = len(charges(data))
     assert before > 0
     pane = vt.release(data, model, epsilon=1.0)
-    assert "counterfactual" in pane.parts
+    assert pane.parts == DEFAULT
     assert data.budget.spent == pane.cost
     with pytest.raises(BudgetExceeded):
         vt.release(data, model, epsilon=0.9)
@@ -109,7 +110,13 @@ class TwoAnswers:
         ({"epsilon": 1.0, "weights": {"local": 0}}, "positive"),
         ({"epsilon": 1.0, "weights": {"local": float("nan")}}, "positive"),
         ({"epsilon": 1.0, "weights": {"pdp": 1}, "parts": ["local"]}, "not among the parts"),
-        ({"epsilon": 1.0, "threshold": 2.0}, "threshold"),
+        ({"epsilon": 1.0, "threshold": 2.0}, "threshold is 2.0, outside the output range"),
+        ({"epsilon": 1.0, "threshold": 1.0}, "threshold is 1.0, outside the output range"),
+        ({"epsilon": 1.0, "threshold": float("nan")}, "threshold is nan"),
+        ({"epsilon": 1.0, "threshold": "half"}, "threshold is 'half'"),
+        ({"epsilon": 1.0, "threshold": True, "parts": ["rows"]}, "threshold is True"),
+        ({"epsilon": 1.0, "threshold": -0.5, "parts": ["pdp"]}, "threshold is -0.5"),
+        ({"epsilon": 1.0, "threshold": 0.5, "model": None}, "there is no model"),
         ({"epsilon": 1.0, "loss": "cubed"}, "loss"),
         ({"epsilon": 1.0, "embed_model": True}, "ONNX"),
         ({"epsilon": 1.0, "model": TREE}, "wrap it"),
@@ -142,7 +149,11 @@ def test_what_is_noise_alone_is_left_out_and_leaves_its_share():
     model = vt.Model(TREE, output="yes")
     assert "rows" in PaneExplainer(opened(), model).shares(0.5)
     plan = PaneExplainer(few, model)
-    assert "rows" not in plan.shares(0.5)
+    assert tuple(plan.shares(0.5)) == ("pdp", "ale", "importance", "counterfactual")  # without rows to seek on, the picture
+    wide = vt.Schema({f"x{i}": vt.Numeric(0, 1) for i in range(MOST_COLUMNS + 1)})
+    many = vt.PrivateData({name: [] for name in wide}, wide, name="wide", n_rows_public=10**6, budget=vt.Budget(1, 1e-6))
+    line = vt.Model(lambda x: x[:, 0], range=(0, 1), name="line")
+    assert tuple(PaneExplainer(many, line).shares(0.5)) == ("pdp", "ale", "importance", "counterfactual")
     assert sum(plan.shares(0.5).values()) == pytest.approx(1)
     assert "rows" in PaneExplainer(few, model, parts=["rows", "local"]).shares(0.5)  # what the owner names is released
 
@@ -152,10 +163,10 @@ def test_rows_get_more_where_rows_are_few_and_the_price_is_low():
     shares = {mu: PaneExplainer(opened(), model).shares(mu) for mu in (0.03, 0.1, 0.25, 1.0)}
     assert [sum(found.values()) for found in shares.values()] == pytest.approx([1] * 4)
     rows = [found["rows"] for found in shares.values()]
-    assert rows == pytest.approx([0.85, 0.85, (1000 / (N_ROWS * 0.25)) ** 2, WEIGHTS["rows"] / 18.75])
+    assert rows == pytest.approx([0.85, 0.85, (1000 / (N_ROWS * 0.25)) ** 2, WEIGHTS["rows"] / 18])
     for found in shares.values():  # the others share the rest by their weights
         assert found["pdp"] / found["ale"] == pytest.approx(WEIGHTS["pdp"] / WEIGHTS["ale"])
-    assert PaneExplainer(opened(), model, weights={"rows": 3.75}).shares(0.1)["rows"] == pytest.approx(0.2)
+    assert PaneExplainer(opened(), model, weights={"rows": 3.75}).shares(0.1)["rows"] == pytest.approx(3.75 / 18)
 
 
 def test_a_quote_tells_the_price_and_what_it_buys_and_charges_nothing():
@@ -166,7 +177,7 @@ def test_a_quote_tells_the_price_and_what_it_buys_and_charges_nothing():
     assert quote.fits
     assert quote.price.guarantee.epsilon == pytest.approx(1.0, rel=1e-6)
     assert quote.result.parts == DEFAULT
-    assert set(quote.result.accuracy()) == {"private rows", "global report", "picture of the classes"}
+    assert set(quote.result.accuracy()) == {"private rows", "global report"}
     assert quote.half_width == pytest.approx(vt.release(opened(), MODEL, epsilon=1.0).half_width, rel=0.5)
     assert not data.quote(explainer, epsilon=1.1).fits
     assert explainer.shares(1.0)["pdp"] == pytest.approx(WEIGHTS["pdp"] / sum(WEIGHTS[part] for part in DEFAULT))
@@ -182,6 +193,29 @@ def test_any_part_can_be_had_alone(parts):
     assert pane.guarantee.epsilon == pytest.approx(1.0, rel=1e-6)
     assert vt.Pane.from_bytes(pane.to_bytes()).parts == pane.parts
     assert repr(pane) in html.unescape(pane._repr_html_())
+
+
+def test_a_default_pane_has_no_picture_of_the_classes_and_answers_with_rows():
+    data = opened()
+    pane = vt.release(data, MODEL, epsilon=4.0)
+    assert pane.parts == DEFAULT == ("rows", "pdp", "ale", "importance")
+    found = vt.Pane.from_bytes(pane.to_bytes(), MODEL).counterfactual(PERSON, desired_class="yes", total_CFs=3)
+    assert found.validity[0, 0]
+    told = FEATURES.read_points([dict(answer.row) for answer in found.answers[0]])
+    assert (MODEL.predict_points(FEATURES, told) >= 0.5).all()
+    sentence = (
+        "With tree, or any other model, it tells anybody the reasons and what would change the answer, from its private rows"
+    )
+    for page in (pane.to_html(), pane._repr_html_()):
+        assert f"{sentence}; counterfactuals cross the output 0.5." in " ".join(html.unescape(page).split())
+
+
+def test_another_threshold_is_free_where_no_question_was_about_it():
+    data, parts = opened(budget=1.0), ["rows", "pdp"]
+    first, second = (vt.release(data, MODEL, epsilon=1.0, parts=parts, threshold=side) for side in (None, 0.7))
+    assert data.budget.spent == first.cost == second.cost
+    assert (first.made_for.threshold, second.made_for.threshold) == (None, 0.7)
+    assert first.pdp.to_json() == second.pdp.to_json()
 
 
 def test_a_bare_function_is_released_too_and_replayed_under_its_key():

@@ -320,8 +320,8 @@ def release(
         typer.Option(
             "--parts",
             metavar="PART",
-            help="rows, local, effects (or pdp, ale), importance, counterfactual; may be repeated. All that is possible if "
-            "not given.",
+            help="rows, local, effects (or pdp, ale), importance, counterfactual; may be repeated. Rows, effects and "
+            "importance if not given; where rows are impossible, counterfactual instead of them.",
         ),
     ] = None,
     weights: Annotated[

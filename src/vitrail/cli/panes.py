@@ -27,7 +27,7 @@ def show(pane: options.PaneFile, as_json: options.Json = False) -> None:
     if as_json:
         print_json(content_of(opened))
         return
-    from ..pane.pages import inside_table, questions_table
+    from ..pane.pages import inside_table, person_sentence, questions_table
 
     size = pane.stat().st_size / 1024
     about = f"{' and '.join(opened.models)}, explained from" if opened.models else "private rows of"
@@ -36,6 +36,7 @@ def show(pane: options.PaneFile, as_json: options.Json = False) -> None:
         opened.guarantee.sentence,
         *map(_model_line, opened.manifest.models),
         *([] if opened.models else ["Model: none. Private rows explain any: vitrail explain --model."]),
+        *filter(None, [person_sentence(opened)]),
         f"Made with {opened.tool}, paid for by {opened.created}, declared rows {opened.n_rows_public}.",
         "",
     )

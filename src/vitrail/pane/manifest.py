@@ -86,6 +86,8 @@ class MadeFor:
         The column of its output, for opening an embedded model.
     embedded, sha256 : str or None
         The file of the pane that holds it, and its hash.
+    threshold : float or None
+        From which output on a row is of class 1, if the owner chose it.
     """
 
     name: str
@@ -96,6 +98,7 @@ class MadeFor:
     column: int | None
     embedded: str | None = None
     sha256: str | None = None
+    threshold: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "output", plain_value(self.output))
@@ -103,8 +106,15 @@ class MadeFor:
         _check("models", _SHA256, *(sha for sha in (self.digest, self.sha256) if sha is not None))
         if not self.range[0] < self.range[1] or (self.column is not None and self.column < 0):
             raise InvalidInput("'models' has an empty range, or a column below 0")
+        if self.threshold is not None and not self.range[0] < self.threshold < self.range[1]:
+            raise InvalidInput(f"'models' has the threshold {self.threshold!r} outside the range of the model")
         if (self.embedded is None) != (self.sha256 is None):
             raise InvalidInput("'models' must name both an embedded file and its hash, or neither")
+
+    @property
+    def border(self) -> float:
+        """The output that counterfactuals cross: the threshold, or the middle of the range."""
+        return sum(self.range) / 2 if self.threshold is None else self.threshold
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,12 +278,13 @@ def part_name(kind: str, number: int) -> str:
     return kind if number == 0 else f"{kind}-{number + 1}"
 
 
-def described(models: Sequence[Model], contents: Mapping[str, bytes]) -> tuple[MadeFor, ...]:
+def described(models: Sequence[Model], contents: Mapping[str, bytes], threshold: float | None) -> tuple[MadeFor, ...]:
     """What a manifest says about models, and the files of them that the pane holds, in their order."""
 
     def one(model: Model, file: str | None) -> MadeFor:
         known, limits, sha256 = model.digest(), (model.lo, model.hi), None if file is None else digest(contents[file])
-        return MadeFor(model.name, known, model.output, limits, model.inputs, model.column, embedded=file, sha256=sha256)
+        side = None if threshold is None else float(threshold)
+        return MadeFor(model.name, known, model.output, limits, model.inputs, model.column, file, sha256, side)
 
     return tuple(one(model, file) for model, file in zip(models, contents or [None] * len(models), strict=True))
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from ..accounting import rounded_up
 from ..show import Table
 from ..show.pages import Content, fragment_html, report_content
+from .manifest import ROWS
 
 if TYPE_CHECKING:
     from .pane import Pane
-
 
 MOST_DRAWN = 100
 """Histograms on the page of a pane that has no curves."""
@@ -44,9 +44,22 @@ def label_lines(pane: Pane) -> tuple[tuple[str, str], ...]:
     return ("Model", " and ".join(pane.models) or NO_MODEL), ("Bill", paid), ("Made with", pane.tool)
 
 
+def person_sentence(pane: Pane) -> str:
+    """What a pane tells a person, and from what."""
+    models, borders = " and ".join(pane.models), dict.fromkeys(f"{made.border:g}" for made in pane.manifest.models)
+    crossed = f"; counterfactuals cross the output {' or '.join(borders)}" if borders else ""
+    if ROWS in pane.parts:
+        asked = f"With {models}, or any other model" if models else "With any model"
+        return f"{asked}, it tells anybody the reasons and what would change the answer, from its private rows{crossed}."
+    if "counterfactual" in pane.parts:
+        return f"With {models} it tells anybody what would change the answer, from its picture of the classes{crossed}."
+    return ""
+
+
 def pane_fragment(pane: Pane) -> str:
     """What a notebook shows of a pane."""
-    return fragment_html(repr(pane), (pane.guarantee.sentence,), tables=[("", inside_table(pane), "")])
+    sentences = [sentence for sentence in (pane.guarantee.sentence, person_sentence(pane)) if sentence]
+    return fragment_html(repr(pane), sentences, tables=[("", inside_table(pane), "")])
 
 
 def pane_content(pane: Pane) -> Content:
@@ -58,7 +71,7 @@ def pane_content(pane: Pane) -> Content:
         content["notes"] = (f"Each model has a page of its own: {', '.join(f'pane.about({n!r})' for n in pane.models)}.",)
     elif "global" in pane.shares():
         content = report_content(pane.report) | {"notes": pane.report.notes}
-    tables = {"inside": inside_table(pane), "questions": questions_table(pane)}
+    tables = {"inside": inside_table(pane), "questions": questions_table(pane), "for_a_person": person_sentence(pane)}
     # The bill of a pane is a table of its own questions, not that of an account.
     model, own = " and ".join(pane.models) or "Private rows", {"label_lines": label_lines(pane), "bill": None}
     return "pane.html", content | tables | own | {"model": model, "explained": bool(pane.models)}

@@ -4,9 +4,9 @@ Everything here is post-processing of what lies in the file, and of the public m
 
 *Which explanation of a person.* The model's own reasons where there are private rows and a model: Shapley values with the
 stored rows as background, which add up to the model's output. They need no part but the rows, and serve any model. So do
-counterfactuals: where no picture of a model's classes was bought, its classes on private rows stand in. A linear
-picture around the person (LIME's question) on the same rows is asked for by name, and so is the synopsis, which needs no
-model and is bought by name too.
+counterfactuals: the model puts the same rows into its classes. A picture of the classes is bought by name, and serves where
+there are no rows. A linear picture around the person (LIME's question) on the same rows is asked for by name, and so is the
+synopsis, which needs no model and is bought by name too.
 
 *Which model.* A pane of several models is as many panes of one, with the same rows (:meth:`Pane.about`).
 """
@@ -96,7 +96,7 @@ class Pane(Drawn):
     >>> model = vt.Model(lambda x: 0.1 + 0.5 * x[:, 0] + 0.3 * x[:, 2], range=(0, 1), name="risk")
     >>> pane = vt.release(data, model, epsilon=1.0)
     >>> pane
-    Pane('patients', risk: rows, pdp, ale, importance, counterfactual; epsilon=1 at delta=1e-06)
+    Pane('patients', risk: rows, pdp, ale, importance; epsilon=1 at delta=1e-06)
     >>> pane.local({"age": 90, "smoker": "yes"}, bands=True).certain()  # any person, as often as you like, for nothing
     ('age', 'smoker')
     >>> bool(abs(pane.effects["age"](50) - 0.5) < 0.03), pane.rows(3).shape
@@ -434,7 +434,7 @@ class Pane(Drawn):
     def counterfactual(self) -> FittedCounterfactual:
         """What would have led the model to another class: ``pane.counterfactual(points, desired_class=1)``. Free.
 
-        From the picture of the model's classes; where none was bought, or the model is another one, from private rows alone.
+        From private rows, which the model puts into its classes; with the picture of these where one was bought.
         """
         pane, asked = self._asked(None)
         return counterfactual_on(pane, asked)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -78,7 +77,7 @@ class Person(Drawn):
     explanation : Attribution or None
         What each column contributes; None where the pane has nothing local.
     counterfactuals : Counterfactuals or None
-        What would change the model's answer; None without that part, or without a model.
+        What would change the model's answer; None without a model, or with neither rows nor a picture of its classes.
     standings : tuple of Standing
         Where they stand on each curve, the largest contribution first.
     pane : Pane
@@ -196,7 +195,7 @@ def needed(what: str, model: Model | None) -> Model:
 
 
 def counterfactual_on(pane: Pane, model: Model | None) -> FittedCounterfactual:
-    """The search with the picture that was bought of this model's classes; for any other model with private rows alone."""
+    """The search on private rows, which the model puts into its classes; with the picture of these where it was bought."""
     known, asked = pane.manifest.known, needed("a counterfactual", model)
     is_own = pane.manifest.number_of(asked) is not None
     if ROWS not in known or (is_own and "counterfactual" in known):
@@ -206,10 +205,9 @@ def counterfactual_on(pane: Pane, model: Model | None) -> FittedCounterfactual:
             raise InvalidInput(f"they are sought near the classes of {about}, and {asked.name} was asked: there are no rows")
         return fitted
     # Who chose a threshold for one model means it for the next, where it is possible.
-    threshold = pane.class_picture.threshold if "counterfactual" in known and len(pane.models) == 1 else math.nan
-    middle = (asked.lo + asked.hi) / 2
-    possible = asked.lo < threshold < asked.hi
-    fitted = FittedCounterfactual.on_rows(pane.private_rows, asked, threshold if possible else middle)
+    chosen = (made.threshold for made in pane.manifest.models if made.threshold is not None)
+    possible = (threshold for threshold in chosen if asked.lo < threshold < asked.hi)
+    fitted = FittedCounterfactual.on_rows(pane.private_rows, asked, next(possible, (asked.lo + asked.hi) / 2))
     fitted.picture = replace(fitted.picture, guarantee=pane.guarantee, cost=pane.cost)
     return fitted
 

@@ -53,8 +53,8 @@ PLAUSIBILITY_NOTE = (
     f"Plausibility: mean distance to the nearest {NEIGHBOURS} private rows of the wanted class, smaller is better."
 )
 ON_ROWS_NOTE = (
-    "Nothing was asked about the classes of {name}: counterfactuals start from private rows, and their plausibility is the "
-    f"mean distance to the nearest {NEIGHBOURS} of those that {{name}} puts in the wanted class, smaller is better."
+    "Counterfactuals start from private rows, in the classes that {name} puts them in. Plausibility: mean distance to the "
+    f"nearest {NEIGHBOURS} of those in the wanted class, smaller is better."
 )
 
 
