@@ -21,15 +21,13 @@ import numpy as np
 import pandas as pd
 
 import vitrail as vt
-from papers.counterfactual_cases import Case
+from papers.counterfactual_cases import TUNED, Case
 from running import ROOT, Part, Row
 from vitrail.solve.counterfactual.permitted import Rules
 
 EPSILON = 1.0
 ANSWERS = 3
 PEOPLE, DICE_PEOPLE = 75, 40
-WEIGHT = 5.0
-"""The plausibility_weight that the paper's benchmark chose (papers/counterfactual_fresh.py)."""
 ORDERS = (
     ("MSinceOldestTradeOpen", "AverageMInFile"),
     ("MSinceOldestTradeOpen", "MSinceMostRecentTradeOpen"),
@@ -48,7 +46,7 @@ def case_of(name: str, schema: vt.Schema, table: pd.DataFrame, good: np.ndarray)
     rows, others = (table.iloc[places].reset_index(drop=True) for places in (inside, outside))
     fitted = HistGradientBoostingClassifier(random_state=0).fit(schema.features(schema.read(rows))[0], good[inside])
     model = vt.Model(fitted, output=1, inputs="features", name=f"{name} model")
-    return Case(name, schema, rows, lambda x: fitted.predict_proba(x)[:, 1], model, others[:0], others, 1)
+    return Case(name, schema, rows, lambda x: fitted.predict_proba(x)[:, 1], model, others, 1)
 
 
 def inferred(table: pd.DataFrame, changes: dict[str, str], rules: tuple[vt.AtLeast, ...] = ()) -> vt.Schema:
@@ -195,7 +193,7 @@ def measured(case: Case, count: int, dice_count: int) -> Row:
     fitted = vt.Counterfactual(case.vault(EPSILON), case.model, rows=True).fit(epsilon=EPSILON)
     fitted(frame[:1], desired_class=case.wanted)  # the rows of the class are drawn once
     out, seconds = timed(fitted, frame, case.wanted, 0.0)
-    weighted, weighted_seconds = timed(fitted, frame, case.wanted, WEIGHT)
+    weighted, weighted_seconds = timed(fitted, frame, case.wanted, TUNED)
     told, resembling = case.told(out), case.told(weighted)
     answers = (*out.answers, *weighted.answers)
     every = schema.read_points([dict(one.row) for some in answers for one in some])
@@ -287,7 +285,7 @@ def counterfactuals(folder: Path, *, people: int = PEOPLE, dice_people: int = DI
         "class. Distances: L1 in the encoding, of the first answer; the nearest row is the nearest private row of the "
         "wanted class with changes undone greedily. Worst dataset, or the sum over them. The price of a change was chosen "
         "on other people of COMPAS and HELOC. The weight: processor seconds and distances to the nearest held-out real row "
-        f"of the class with plausibility_weight {WEIGHT:g}, over those with 0. DiCE 0.12 random, defaults, given the "
+        f"of the class with plausibility_weight {TUNED:g}, over those with 0. DiCE 0.12 random, defaults, given the "
         "rows themselves"
     )
     return Part(headline, rows, how)

@@ -38,11 +38,8 @@ BENCHMARK = Benchmark[Bench](
     partial=True,
     draw=counterfactual_figures.draw,
     figures={
-        "weights": Figure(counterfactual_adult.weights),
         "forest": Figure(counterfactual_adult.forest),
         "adult": Figure(counterfactual_adult.network),
-        "fresh_forest": Figure(counterfactual_fresh.fresh_forest),
-        "fresh_network": Figure(counterfactual_fresh.fresh_network),
         "tuning": Figure(counterfactual_fresh.tuning),
         "last_forest": Figure(counterfactual_fresh.last_forest),
         "last_network": Figure(counterfactual_fresh.last_network),

@@ -1,8 +1,8 @@
 """Whom the counterfactual benchmark asks about which model, and how answers are judged.
 
-The rows of a vault are the train split. Queries are other people: the first part of the test split is for choosing
-settings, the second for the figures; its rows of the wanted class (by the model, queries left out) are the real rows that
-answers are held against. Nothing of this judging is private or needs to be: it is a benchmark on public data.
+The rows of a vault are the train split. Queries are people of the test split; its rows of the wanted class (by the model,
+so no query is among them) are the real rows that answers are held against. Nothing of this judging is private or needs to
+be: it is a benchmark on public data.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from inspect import signature
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,10 @@ import pandas as pd
 import vitrail as vt
 
 DELTA = 1e-6
+DEFAULT: float = signature(vt.FittedCounterfactual.__call__).parameters["plausibility_weight"].default
+"""The library's own weight, of all parts that are not on Adult."""
+TUNED = 5.0
+"""The plausibility_weight of the parts on Adult: what the rule of the part ``tuning`` chose, on people of no other part."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,8 +35,8 @@ class Case:
     probability : callable
         Encoded rows to the probability of class 1.
     model : vt.Model
-    validation, test : DataFrame
-        Other people, for choosing settings and for the figures.
+    test : DataFrame
+        Other people, to ask about.
     wanted : int
         The class that people want.
     """
@@ -41,7 +46,6 @@ class Case:
     rows: pd.DataFrame
     probability: Callable[[np.ndarray], np.ndarray]
     model: vt.Model
-    validation: pd.DataFrame
     test: pd.DataFrame
     wanted: int
     module: object = None
@@ -54,26 +58,19 @@ class Case:
     def sides(self, raw: np.ndarray) -> np.ndarray:
         return (self.probability(self.schema.features(raw)[0]) >= 0.5).astype(np.int64)
 
-    def people(self, count: int, *, of: str = "test") -> pd.DataFrame:
+    def people(self, count: int) -> pd.DataFrame:
         """Those that the model does not put in the wanted class, drawn once."""
-        some = self.test if of == "test" else self.validation
-        return some.iloc[self.places(count, of=of)].reset_index(drop=True)
+        return self.test.iloc[self.places(count)].reset_index(drop=True)
 
-    def places(self, count: int, *, of: str = "test") -> np.ndarray:
-        """Where these people stand in their frame."""
-        some = self.test if of == "test" else self.validation
-        needing = np.flatnonzero(self.sides(self.schema.read(some)) != self.wanted)
+    def places(self, count: int) -> np.ndarray:
+        """Where these people stand in the test frame."""
+        needing = np.flatnonzero(self.sides(self.schema.read(self.test)) != self.wanted)
         return np.random.default_rng(0).permutation(needing)[:count]
 
     @cached_property
     def real(self) -> np.ndarray:
         """Encoded real rows of the wanted class, of people that are nobody's training row."""
         raw = self.schema.read(self.test)
-        return self.schema.features(raw[self.sides(raw) == self.wanted])[0]
-
-    @cached_property
-    def real_validation(self) -> np.ndarray:
-        raw = self.schema.read(self.validation)
         return self.schema.features(raw[self.sides(raw) == self.wanted])[0]
 
     def told(self, out: vt.Counterfactuals) -> np.ndarray:

@@ -10,8 +10,8 @@ import datasets
 import vitrail as vt
 from local_setup import Part
 from papers import counterfactual_models as models
-from papers.counterfactual_adult import DEFAULT, EPSILONS, OURS, mean_row, ours
-from papers.counterfactual_cases import outlier_factor
+from papers.counterfactual_adult import EPSILONS, OURS, mean_row, ours
+from papers.counterfactual_cases import DEFAULT, outlier_factor
 from papers.counterfactual_scale import Bench
 from papers.counterfactual_several import Several, asked
 
@@ -32,7 +32,8 @@ def diabetes(bench: Bench) -> Part:
         f"the promise), {case.schema.n_columns} columns, {case.schema.n_features} features: counts, age by decade, the "
         "group of the first diagnosis, medicines that at least one in twenty encounters had; ids, payers, specialties and "
         f"weights are left out. Tanh network {models.HIDDEN}; queries are encounters of other patients that it expects to "
-        "be readmitted, desired: not. One fit for each epsilon; library defaults, nothing was chosen on these data"
+        f"be readmitted, desired: not. One fit for each epsilon; plausibility_weight {DEFAULT:g}, the default: nothing was "
+        "chosen on these data"
     )
     return Part(headline, rows, how)
 
@@ -69,6 +70,6 @@ def location(bench: Bench) -> Part:
     how = (
         f"446 bits, 30 classes, {train} rows in the vault, a tanh network of 64 units (accuracy {score:.2f} on other rows); "
         f"rows cut to length {clip:g} (the root of the mean number of ones is {kept['length']:.1f}); one fit for each "
-        f"epsilon, plausibility_weight {DEFAULT:g}; {len(queries)} queries"
+        f"epsilon, plausibility_weight {DEFAULT:g}, the default; {len(queries)} queries"
     )
     return Part({}, rows, how)

@@ -10,8 +10,8 @@ import numpy as np
 import datasets
 import vitrail as vt
 from local_setup import Part
-from papers.counterfactual_adult import DEFAULT, OURS, PUBLISHED
-from papers.counterfactual_cases import nearest
+from papers.counterfactual_adult import OURS, PUBLISHED
+from papers.counterfactual_cases import DEFAULT, nearest
 from papers.counterfactual_scale import Bench
 from papers.counterfactual_several import Asked, Several, asked
 from papers.yang_published import published_dpc, published_search
@@ -117,8 +117,8 @@ def measured(
         f"a network 784-64-10 with ReLU (scikit-learn, {score:.3f} on the test split; the paper's is convolutional), "
         f"{len(images)} training images in the vault, rows cut to length {CLIP:g}, chosen by the lengths of the first 5 000 "
         f"test images; {len(queries)} queries from the other 5 000, the given class drawn evenly from the nine others; one "
-        f"fit for each epsilon; plausibility_weight {DEFAULT:g}; seconds are of one call per class. Distance and the "
-        "nearest real image (of the class, among the other test images) with pixels in [0, 1]. As published: "
+        f"fit for each epsilon; plausibility_weight {DEFAULT:g}, the default; seconds are of one call per class. Distance "
+        "and the nearest real image (of the class, among the other test images) with pixels in [0, 1]. As published: "
         f"{DPC_IMAGES} images, 32 units, {DPC_EPOCHS} epochs, the paper's coefficients for images (1, 0.2, 20), answers "
         "anywhere in the cube. Any class: ours asks for the model's second choice"
     )

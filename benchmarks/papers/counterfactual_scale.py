@@ -39,10 +39,6 @@ class Scale:
         return 2 if self.quick else 60
 
     @property
-    def genetic_validation(self) -> int:
-        return 2 if self.quick else 100
-
-    @property
     def fresh(self) -> int:
         return 10 if self.quick else 250
 
