@@ -44,6 +44,8 @@ CUT_CHANCE_INSIDE = 0.15
 SPREAD = 0.1
 """Standard deviation of a level about the even share, as a share of all rows; ``SPREAD_INSIDE`` of a block's rows."""
 SPREAD_INSIDE = 0.3
+TALL_CHANCE, TALL_SPREAD = 0.1, 1.0
+"""That a level is one that holds much of all rows, such as zeros of an amount; its own spread, so that it is not pulled down."""
 LEAST_NOISE = 1e-6
 """Of all rows: with less, squares of counts over noise would lose their digits."""
 EMPTY_CHANCE = 0.5
@@ -207,14 +209,19 @@ def levels(
     apart = (noisy - even) / sigma
     sums = np.concatenate([np.zeros((*noisy.shape[:-1], 1)), np.cumsum(exposures * apart, axis=-1)], axis=-1)
     squares = np.concatenate([[0.0], np.cumsum(exposures**2)])
-    spread_squared = np.maximum(spread * np.asarray(total)[..., None, None] / sigma, 1e-6) ** 2
     places = np.arange(bins + 1)
     lengths = places[None, :] - places[:, None]
     possible = lengths > 0
-    widened = 1 + np.where(possible, squares[None, :] - squares[:, None], 0.0) * spread_squared
-    moved = sums[..., None, :] - sums[..., :, None]
-    level = moved * spread_squared / widened
-    some = 0.5 * (moved * level - np.log(widened)) + math.log1p(-EMPTY_CHANCE)
+    within, moved = np.where(possible, squares[None, :] - squares[:, None], 0.0), sums[..., None, :] - sums[..., :, None]
+    some, level = np.full_like(moved, -np.inf), np.zeros_like(moved)
+    for chance_of, wide in ((1 - TALL_CHANCE, spread), (TALL_CHANCE, TALL_SPREAD)):
+        spread_squared = np.maximum(wide * np.asarray(total)[..., None, None] / sigma, 1e-6) ** 2
+        widened = 1 + within * spread_squared
+        its_level = moved * spread_squared / widened
+        its = 0.5 * (moved * its_level - np.log(widened)) + math.log(chance_of) + math.log1p(-EMPTY_CHANCE)
+        both = np.logaddexp(some, its)
+        share = np.exp(its - both)
+        some, level = both, (1 - share) * level + share * its_level
     nothing = -(np.asarray(total)[..., None, None] / exposures.sum() / sigma)
     none = nothing * (moved - 0.5 * nothing * (squares[None, :] - squares[:, None])) + math.log(EMPTY_CHANCE)
     empty = 1 / (1 + np.exp(np.clip(some - none, -50, 50)))
