@@ -1,6 +1,7 @@
 """Panes of no model and of several: what is bought once, what for each, and what is said about which."""
 
 import json
+import re
 import warnings
 
 import numpy as np
@@ -220,7 +221,7 @@ def test_of_several_models_one_must_be_chosen(both):
     with pytest.raises(InvalidInput, match=r"choose 'deep' or 'shallow'\. Did you mean 'deep'"):
         pane.explain(PERSON, model="deeep")
     page = pane.to_html()
-    for words in ("deep and shallow, explained from people", "pane.about(&#39;deep&#39;)", "global report of shallow"):
+    for words in ("deep and shallow, explained from people", "global report of shallow"):
         assert words in page
     for model in (DEEP, SHALLOW):
         named, given = pane.explain(RICH, model=model.name), pane.explain(RICH, model=model)
@@ -233,6 +234,25 @@ def test_of_several_models_one_must_be_chosen(both):
         np.testing.assert_array_equal(pane.local(RICH, model=model.name, bands=True).values, named.explanation.values)
         assert pane.local(RICH, model=model.name, method="linear").outputs[0] == named.explanation.outputs[0]
         assert pane.classes(RICH, model=model.name)["yes"].outputs[0] == named.explanation.outputs[0]
+
+
+def test_the_page_of_several_models_shows_the_curves_and_the_ranking_of_each(both):
+    pane = both[1]
+    page = pane.to_html()
+    assert page.count("Who is in the data") == 1  # rows are about no model
+    assert page.count("What is inside, and what it cost") == 1
+    parts = re.split(r'<div id="model-\d">', page)
+    assert len(parts) == 3
+    for number, name in enumerate(pane.models, 1):
+        assert f'<a href="#model-{number}">{name}</a>' in parts[0]
+        own, alone = parts[number], pane.about(name).to_html()
+        for heading in (f"<h2>{name}: what matters most</h2>", f"<h2>{name}: column by column</h2>"):
+            assert heading in own
+        drawn = re.findall(r'src="(data:[^"]*)"', own.partition("Who is in the data")[0])
+        assert len(drawn) == 1 + 2 * 3  # a ranking, two curves of each column
+        assert drawn == re.findall(r'src="(data:[^"]*)"', alone)[:7]
+        assert '<nav id="models">' not in alone
+        assert "<h2>What matters most</h2>" in alone
 
 
 def test_several_models_go_through_a_file(both, tmp_path):

@@ -4,6 +4,7 @@ import base64
 import re
 import subprocess
 import sys
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ import vitrail as vt
 from vitrail.errors import InvalidInput
 from vitrail.results.marginals import Marginals
 from vitrail.schema.bins import Bins
-from vitrail.show import figure_svg, histograms_figure
+from vitrail.show import figure_svg, histograms_figure, style
 from vitrail.show.histograms import MOST_BARS, level_bars
 from vitrail.show.text_tables import shortened
 
@@ -86,6 +87,20 @@ def test_all_counts_noise_and_none_positive_still_draws() -> None:
 def test_across_is_a_small_whole_number(across: object) -> None:
     with pytest.raises(InvalidInput, match="across is"):
         histograms_figure(marginals(NUMBERS), across=across)  # type: ignore[arg-type]
+
+
+def test_a_picture_has_no_more_digits_than_can_be_seen_and_its_words_as_they_are() -> None:
+    figure, axes = style.new_axes(3.6, 2.6)
+    axes.plot(np.linspace(0, 1, 200), np.random.default_rng(0).random(200))
+    axes.set_xlabel("L 1.23456 M 7.000001 <a> in $")
+    root = ElementTree.fromstring(figure_svg(figure))
+    said = [text for text in root.itertext() if text.strip()]
+    assert any("L 1.23456 M 7.000001 <a> in $" in text for text in said)
+    paths = [element.attrib["d"] for element in root.iter("{http://www.w3.org/2000/svg}path")]
+    numbers = re.findall(r"-?\d+(?:\.\d+)?", " ".join(paths))
+    assert len(numbers) > 400
+    assert all(len(number.partition(".")[2]) <= 2 for number in numbers)
+    assert all(re.fullmatch(r"(?:[MLQC]-?[\d.]+(?: -?[\d.]+)*|z)*", path) for path in paths)
 
 
 def test_the_same_figure_gives_the_same_bytes() -> None:

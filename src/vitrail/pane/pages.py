@@ -63,14 +63,15 @@ def pane_fragment(pane: Pane) -> str:
 
 
 def pane_content(pane: Pane) -> Content:
-    """The page of the model; of several, or of none, histograms and what is inside."""
-    content: dict[str, object] = {"report": None, "marginals": None, "notes": ()}
-    if len(pane.models) != 1 and "rows" in pane.parts and pane.schema.n_columns <= MOST_DRAWN:
+    """The page of its models, one after the other: rankings and curves. Then histograms, and what is inside."""
+    abouts = {name: pane.about(name) for name in pane.models}
+    told = {name: one.report for name, one in abouts.items() if "global" in one.manifest.known}
+    several, common = len(told) > 1, set[str].intersection(*(set(report.notes) for report in told.values())) if told else ()
+    notes = [note if note in common else f"{name}: {note}" for name, report in told.items() for note in report.notes]
+    reports = [report_content(report) | {"model": name, "of_model": several and name} for name, report in told.items()]
+    content: dict[str, object] = {"reports": reports, "marginals": None, "notes": tuple(dict.fromkeys(notes))}
+    if reports or (ROWS in pane.parts and pane.schema.n_columns <= MOST_DRAWN):
         content["marginals"] = pane.marginals.drawn
-    if len(pane.models) > 1:
-        content["notes"] = (f"Each model has a page of its own: {', '.join(f'pane.about({n!r})' for n in pane.models)}.",)
-    elif "global" in pane.shares():
-        content = report_content(pane.report) | {"notes": pane.report.notes}
     tables = {"inside": inside_table(pane), "questions": questions_table(pane), "for_a_person": person_sentence(pane)}
     # The bill of a pane is a table of its own questions, not that of an account.
     model, own = " and ".join(pane.models) or "Private rows", {"label_lines": label_lines(pane), "bill": None}

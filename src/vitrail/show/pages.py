@@ -146,7 +146,8 @@ def page_content(result: Shown) -> Content:
 def report_content(result: Report) -> dict[str, object]:
     """What the page of a global report needs; a pane's page is made of the same."""
     effects = {part: curves_of for part, curves_of in (("pdp", result.pdp), ("ale", result.ale)) if curves_of}
-    return {"report": result, "effects": effects, "columns": column_order(result), "marginals": result.marginals.drawn}
+    found = {"report": result, "effects": effects, "columns": column_order(result), "marginals": result.marginals.drawn}
+    return found | {"of_model": ""}
 
 
 def column_order(result: Report) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import io
+import re
 import warnings
 from collections.abc import Sequence
 from functools import cache
@@ -176,16 +177,24 @@ def draw_pixels(axes: Axes, values: Floats, title: str = "") -> None:
 
 
 def figure_svg(figure: Figure) -> bytes:
-    """The figure as SVG: the same bytes for the same figure, and its words as text."""
+    """The figure as SVG: the same bytes for the same figure, its words as text, and no more digits than can be seen."""
     import matplotlib
 
     buffer = io.BytesIO()
-    settings = matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "vitrail"})
+    settings = matplotlib.rc_context(
+        {"svg.fonttype": "none", "svg.hashsalt": "vitrail", "font.sans-serif": ["DejaVu Sans", "Verdana"]}
+    )
     with settings, warnings.catch_warnings():
         # Letters that matplotlib's own font lacks are written as text all the same; the reader's fonts have them.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
-    return buffer.getvalue()
+        figure.savefig(buffer, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
+    # Within tags alone, so that words stay as they are: digits beyond a hundredth of a point, spaces in paths, turns by 0.
+    return re.sub(rb"<[^>]*>(\s+(?=<))?", lambda tag: _SPARE.sub(rb"\1", tag[0]).rstrip(), buffer.getvalue())
+
+
+_SPARE = re.compile(
+    rb'(\d\.\d\d)\d+|(?<=[\d"]) ?\n?(?=[LMQCz])|(?<=[LMQC]) (?=[-\d])| ?\n(?=")| transform="rotate\(-0 [^"]*"'
+)
 
 
 def figure_address(figure: Figure) -> str:
