@@ -9,7 +9,8 @@ a column of many bins is counted a second time, in blocks of bins (some sqrt(bin
 
 *Levels of ordered bins.* The counts of neighbouring bins are often alike. The estimate is the posterior mean under a plain
 prior: the row of bins is cut at unknown places (each with the same chance), and between cuts the mass per bin is the same, a
-Gaussian number with the even share as its mean. The sum over all 2^(bins-1) ways to cut is exact (forward and backward
+Gaussian number with the even share as its mean, of a small spread or, more rarely, of one so wide that a bin with nearly all
+rows is not pulled down. The sum over all 2^(bins-1) ways to cut is exact (forward and backward
 sums over places, as for hidden Markov models): spikes stay as sharp as the noise allows, flat stretches are averaged, and
 where the noise drowns everything what remains is even. A stretch may also be empty, with an even chance: half of what is
 declared never occurs. Even on which scale is unknown too, the plain one or the geometric one: both are tried, and weighed
@@ -45,7 +46,7 @@ SPREAD = 0.1
 """Standard deviation of a level about the even share, as a share of all rows; ``SPREAD_INSIDE`` of a block's rows."""
 SPREAD_INSIDE = 0.3
 TALL_CHANCE, TALL_SPREAD = 0.1, 1.0
-"""That a level is one that holds much of all rows, such as zeros of an amount; its own spread, so that it is not pulled down."""
+"""That a level may hold most of all rows, as zeros of an amount do, and the spread of such levels."""
 LEAST_NOISE = 1e-6
 """Of all rows: with less, squares of counts over noise would lose their digits."""
 EMPTY_CHANCE = 0.5
