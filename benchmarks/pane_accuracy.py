@@ -17,7 +17,7 @@ from global_curves import geometric
 from global_ranking import NEARLY_TIED, permutations
 from global_setup import mise
 from local_fidelity import Judge as FidelityJudge
-from pane_subject import BOOSTING, DELTA, EPSILON, FOREST, Bench, Part, shown
+from pane_subject import BOOSTING, DELTA, EPSILON, FOREST, WHOLE, Bench, Part, shown
 from papers.patel_published import algorithm_1
 from papers.tailoring_published import concordant
 from vitrail.accounting import mu_of
@@ -171,8 +171,7 @@ def fidelity(bench: Bench) -> Part:
     judge = FidelityJudge(bench.boosting_case)
     points = bench.boosting_case.points(judge.of)
     pane = bench.pane(BOOSTING, 0)
-    found = pane.local(points)
-    assert found.method == "private-rows"
+    found = pane.local(points, method="linear")
     rows: list[Row] = [
         {
             "draw": 0,
@@ -186,7 +185,7 @@ def fidelity(bench: Bench) -> Part:
     for draw in range(1, bench.scale.boosting_draws):
         data = about.vault("add-remove")
         whole = mu_of(EPSILON, DELTA)
-        price = whole * math.sqrt(PaneExplainer(data, about.model).shares(whole)["rows"])
+        price = whole * math.sqrt(PaneExplainer(data, about.model, parts=WHOLE).shares(whole)["rows"])
         drawn = vt.private_rows(data, mu=price, columns=about.schema.names, bins=ROW_BINS)
         sharp = explain_on(problem, drawn, n_sampled=SAMPLED)
         rows.append(
@@ -194,7 +193,7 @@ def fidelity(bench: Bench) -> Part:
         )
     error = float(np.mean([float(row["error"]) for row in rows]))  # type: ignore[arg-type]
     how = (
-        "gradient boosting, so a pane of its own (a pane is of one model), epsilon 1; pane.local as called by default: "
+        "gradient boosting, so a pane of its own (a pane is of one model), epsilon 1; pane.local(method='linear'): "
         "a sharp kernel on the pane's private rows. One whole pane, and more draws of its rows alone at the price that they "
         f"have in it, which is the same release; {len(judge.of)} points; mean squared error against soft f in [-1, 1]; mean "
         f"over {len(rows)} draws"
