@@ -256,6 +256,8 @@ def strange_numbers(content: bytes, draw: np.random.Generator) -> bytes:
     else:
         array = array.copy()
         wrong = [np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324, -1.0, 0.0]
+        if array.dtype.kind in "iu":
+            wrong = [np.iinfo(array.dtype).min, np.iinfo(array.dtype).max, 0, 1]
         some_places = draw.random(array.shape) < draw.choice([0.01, 0.3, 1.0])
         array[some_places] = wrong[int(draw.integers(len(wrong)))]
     buffer = io.BytesIO()

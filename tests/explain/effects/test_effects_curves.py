@@ -6,7 +6,9 @@ import pytest
 import vitrail as vt
 from vitrail.errors import BudgetExceeded, InvalidInput, ModelError
 from vitrail.explain.effects import DependenceSummand, EffectsSummand
+from vitrail.solve.curves import dependence
 from vitrail.solve.curves.dependence import plan_dependence
+from vitrail.solve.curves.kriging import Prior
 from vitrail.solve.curves.local_effects import cut_column, plan_effects
 from vitrail.solve.curves.reference import Reference, fine_axis, pair_axis, reference_rows
 
@@ -62,6 +64,22 @@ def test_partial_dependence_is_right_at_a_high_price(estimate, neighbours):
     assert effects["age"].density is not None
     assert effects.cost.mu == pytest.approx(60.0, rel=1e-6)
     assert effects.cost.mu <= 60.0 + 1e-9
+
+
+@pytest.mark.usefixtures("planted_noise")
+@pytest.mark.parametrize("together", [1, 50, 200])
+def test_curves_found_in_groups_are_right_too(together, monkeypatch):
+    """As for hundreds of columns: no array is larger than what one group needs."""
+    sizes = []
+    original = Prior.of
+    monkeypatch.setattr(dependence, "MOST_TOGETHER", together)
+    monkeypatch.setattr(Prior, "of", lambda curves: sizes.append(curves.shape[1]) or original(curves))
+    effects = vt.PartialDependence(private(), MODEL)(mu=60.0)
+    assert len(sizes) >= 2
+    assert max(sizes) < sum(len(curve.x) for curve in effects.values())
+    for place, name in enumerate(SCHEMA):
+        places = np.arange(3) if name == "job" else np.asarray(effects[name].x)
+        np.testing.assert_allclose(effects[name].y, exact_pdp(place, places), atol=4e-3)
 
 
 @pytest.mark.usefixtures("planted_noise")
