@@ -267,7 +267,8 @@ def test_the_first_stored_rows_are_drawn_evenly() -> None:
     columns = {f"x{j}": np.random.default_rng(j).permutation(np.arange(2000) % 2) for j in range(12)}
     schema = vt.Schema({name: vt.Numeric(0, 1, integer=True) for name in columns})
     data = vt.PrivateData(columns, schema, name="coins", n_rows_public=2000, budget=vt.Budget(0.05, 1e-6))
-    made = vt.private_rows(data, epsilon=0.05)
+    with planted_noise():  # noise alone ties two columns now and then
+        made = vt.private_rows(data, epsilon=0.05)
     assert not made.tree
     expected = 256 * np.array([share[1] for share in made.shares.values()])
     assert np.abs(made.sampled[:256].sum(axis=0) - expected).max() < 3.5
