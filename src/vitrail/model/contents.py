@@ -18,7 +18,9 @@ import io
 import pickle
 import sys
 import types
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -63,6 +65,36 @@ def content_digest(predictor: object) -> str | None:
         kind = type(predictor)
         return hashlib.sha256(f"{kind.__module__}.{kind.__qualname__}\0".encode() + stream.getvalue()).hexdigest()
     return None
+
+
+_remembered: ContextVar[dict[int, tuple[object, str | None]] | None] = ContextVar("_remembered", default=None)
+
+
+@contextmanager
+def read_once() -> Iterator[None]:
+    """Within this, a model's content is read once: while one question is answered nobody fits it again.
+
+    A forest has tens of megabytes, and an answer about one person asks half a dozen times which model it is about. Only
+    for releases, which are public: what is charged for reads content anew.
+    """
+    if _remembered.get() is not None:
+        yield
+        return
+    token = _remembered.set({})
+    try:
+        yield
+    finally:
+        _remembered.reset(token)
+
+
+def remembered(model: object, digest: Callable[[], str | None]) -> str | None:
+    """The digest of a model, computed at most once within ``read_once``."""
+    known = _remembered.get()
+    if known is None:
+        return digest()
+    if id(model) not in known:
+        known[id(model)] = model, digest()  # the model is held, so that its id stays its own
+    return known[id(model)][1]
 
 
 _MODELS = ("predict", "predict_proba", "transform", "state_dict")

@@ -23,6 +23,7 @@ import numpy as np
 from .. import _checks
 from ..errors import ModelError
 from ..schema import FloatArray, Level, Numeric, Schema
+from .contents import remembered
 from .predictors import EstimatorPredictor, ModelInput, OnnxPredictor, Predictor, TorchPredictor, predictor_of
 from .purity import adds_up_leaves, is_row_wise, leaves_add_up
 
@@ -303,8 +304,11 @@ class Model:
     def digest(self) -> str | None:
         """A stable hash of the model's content, output, range and inputs; None where there is none (functions).
 
-        It is computed anew every time: an estimator that was fitted again is another model.
+        It is computed anew for every question: an estimator that was fitted again is another model.
         """
+        return remembered(self, self._digest)
+
+    def _digest(self) -> str | None:
         self._look_again()
         content = self.predictor.content()
         return None if content is None else self._hashed("vitrail model 1", content)

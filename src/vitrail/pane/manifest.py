@@ -26,6 +26,7 @@ from ..accounting import Cost, JsonValue
 from ..accounting.guarantee import Guarantee
 from ..errors import DamagedFile, InvalidInput, ModelError
 from ..model import Model
+from ..model.contents import read_once
 from ..model.model import INPUTS
 from ..model.predictors import OnnxPredictor
 from ..results import codec
@@ -300,6 +301,7 @@ def onnx_content(model: Model) -> bytes:
     return predictor.wrapped
 
 
+@read_once()
 def opened(given: object, manifest: Manifest, files: Mapping[str, bytes], what: str) -> tuple[Model, ...]:
     """The models that a caller gave, in whatever form, once they are known to work on the pane's columns."""
     if given is None:

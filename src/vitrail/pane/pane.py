@@ -26,6 +26,7 @@ from .. import _checks
 from ..accounting.guarantee import Guarantee
 from ..errors import InvalidInput
 from ..model import Model
+from ..model.contents import read_once
 from ..results import Attribution, Ranking, archive
 from ..results.base import Drawn, Frame
 from ..results.class_picture import ClassPicture
@@ -456,6 +457,7 @@ class Pane(Drawn):
         rows = self.private_rows
         return rows.features(n, seed) if encoded else rows.background(n, seed)
 
+    @read_once()
     def explain(
         self,
         point: object,

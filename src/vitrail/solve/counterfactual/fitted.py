@@ -32,6 +32,7 @@ from ...accounting import Cost
 from ...accounting.guarantee import Guarantee
 from ...errors import InvalidInput
 from ...model import Model
+from ...model.contents import read_once
 from ...model.model import feed_of
 from ...model.predictors import TorchPredictor
 from ...results.checks import plain_rows
@@ -162,6 +163,7 @@ class FittedCounterfactual:
         fitted._check_models()
         return fitted
 
+    @read_once()
     def __call__(
         self,
         points: object,
