@@ -2,8 +2,7 @@
 
 Without a target, outputs are compared with the model's own: the mean of (f(x') - f(x))^2. For squared losses and a model
 that is right on average the two are the same number, which is why private rows, of which nobody knows the target, tell it
-too. What they tell is combined with what was asked: relative errors of theirs have a variance tau, which the evidence
-decides, as for curves (``solve.curves.kriging``).
+too. What they tell is combined with what was asked (``combined_scores``).
 
 For a row with features x and target y, and d columns, with donors x'_j for each column (``solve.curves.importance``):
 
@@ -53,8 +52,7 @@ from ..results import Ranking
 from ..results.band_claim import TWO_SIDED_95
 from ..schema import Level
 from ..solve.curves.assemble import Receipt, ranking_of
-from ..solve.curves.importance import Donor, Loss, LossFunction, loss_of
-from ..solve.curves.kriging import Prior, measured_curves, most_likely_scale
+from ..solve.curves.importance import Donor, Loss, LossFunction, combined_scores, loss_of
 from ..solve.curves.reference import Reference
 from ..vault import Block
 from .joint_sum import BlockSpec, Estimate, JointExplainer, ask_joint, released_rows
@@ -70,8 +68,6 @@ MOST_PLACES = 64
 """Bins of a number at which the mean loss is looked at; between them it is a straight line."""
 SMALLEST_SIZE = 0.03
 """Of the typical size over all columns, added to every column's: private rows may change where reference rows do not."""
-EXPECTED_SCALE, LEAST_SCALE = 0.1, 1e-3
-"""Squares of how far, relatively, importances may be from what reference rows say: expected, and at least."""
 SEED = 21
 """Of the reference's targets: they are public, and fixed so that a question is the same again."""
 
@@ -177,7 +173,7 @@ def plan_importance(
         math.inf,
         expected,
         np.ones(len(names)),
-        Prior(np.zeros(0), np.zeros(0)),
+        np.zeros(0),
         np.zeros(0),
     )
     differences, _ = unclipped.differences(rows, targets, outputs, unclipped.exchanged(rows, reference.predict))
@@ -185,11 +181,11 @@ def plan_importance(
     most = 2 * loss.largest * math.sqrt(len(names)) / float(sizes.min())
     if clip is None:
         clip = ROOM * float(np.quantile(np.sqrt(((differences / sizes) ** 2).sum(axis=1)), PERCENTILE))
-    prior, doubts = _expected_scores(reference, replace(unclipped, n_repeats=1))
-    return replace(unclipped, sizes=sizes, clip=min(max(clip, 1e-6 * loss.largest), most), prior=prior, doubts=doubts)
+    told, doubts = _told_scores(reference, replace(unclipped, n_repeats=1))
+    return replace(unclipped, sizes=sizes, clip=min(max(clip, 1e-6 * loss.largest), most), told=told, doubts=doubts)
 
 
-def _expected_scores(reference: Reference, summand: ImportanceSummand) -> tuple[Prior, Floats]:
+def _told_scores(reference: Reference, summand: ImportanceSummand) -> tuple[Floats, Floats]:
     """What reference rows say about importances, were targets as the model has them; and their variances."""
     rows, loss = reference.rows(len(summand.names), budget=MOST_PREDICTIONS), summand.loss
     outputs, exchanged = reference.predict(rows), summand.exchanged(rows, reference.predict)
@@ -200,7 +196,7 @@ def _expected_scores(reference: Reference, summand: ImportanceSummand) -> tuple[
     )
     assert isinstance(found, np.ndarray)
     mean = found.mean(axis=0)
-    return Prior(mean, np.diag(mean**2)), reference.variances_of(found) + SMALLEST_SIZE**2 * float((mean**2).mean())
+    return mean, reference.variances_of(found) + SMALLEST_SIZE**2 * float((mean**2).mean())
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,7 +211,7 @@ class ImportanceSummand:
     clip: float
     expected: tuple[Floats, ...]
     sizes: Floats
-    prior: Prior
+    told: Floats
     doubts: Floats
 
     @property
@@ -261,9 +257,7 @@ class ImportanceSummand:
         scores, spread = (numbers[: len(self.names)] * self.sizes for numbers in (means, stds))
         if estimate == "plain":
             return scores, spread
-        noisy = measured_curves(self.prior, np.eye(len(scores)), scores, np.diag(spread**2), own_variance=self.doubts)
-        found = noisy.posterior(most_likely_scale([noisy], EXPECTED_SCALE, LEAST_SCALE))
-        return found.mean, found.std
+        return combined_scores(scores, spread, self.told, self.doubts, remembers=not self.loss.itself)
 
     def ranking(self, means: Floats, stds: Floats, receipt: Receipt, estimate: Estimate) -> Ranking:
         """The finished ranking from the means of the sum and their noise."""

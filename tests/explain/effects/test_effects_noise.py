@@ -13,7 +13,7 @@ from vitrail.results.marginals import Marginals
 from vitrail.schema.bins import bins_of
 from vitrail.solve.curves.dependence import balanced_shares, noise_directions
 from vitrail.solve.curves.kriging import Prior, left_open
-from vitrail.solve.curves.local_effects import Intervals, cut_column
+from vitrail.solve.curves.local_effects import SIZE_BINS, Intervals, choose_clip, cut_column
 from vitrail.solve.curves.reference import Reference
 
 SCHEMA = vt.Schema({"age": vt.Numeric(0, 60, integer=True), "sex": vt.Categorical(["f", "m"])})
@@ -135,3 +135,29 @@ def test_what_a_row_sends_does_not_depend_on_the_rows_beside_it() -> None:
     order = generator.permutation(513)
     np.testing.assert_array_equal(product_by_row(rows[order], matrix), together[order])
     np.testing.assert_array_equal(np.concatenate([product_by_row(row[None], matrix) for row in rows]), together)
+
+
+EDGES = 4.0 * 2.0 ** (-np.arange(SIZE_BINS)[::-1] / 2)
+SIZES = np.random.default_rng(1).exponential(0.02, 4000)
+
+
+def size_counts(sizes: np.ndarray, sigma: float, n: int, seed: int) -> np.ndarray:
+    counts = np.bincount(np.minimum(np.searchsorted(EDGES, sizes), SIZE_BINS - 1), minlength=SIZE_BINS) * (n / len(sizes))
+    return counts + np.random.default_rng(seed).normal(0, sigma, SIZE_BINS)
+
+
+def test_noise_alone_makes_no_clip_large() -> None:
+    """Counts of sizes as noisy as 2 % of the rows: no draw of a thousand has a clip four times that without noise."""
+    without, _ = choose_clip(size_counts(SIZES, 0, 10_000, 0), 1e-9, EDGES, 10_000, 0.02, SIZES)
+    with_noise = [
+        choose_clip(size_counts(SIZES, 200, 10_000, seed), 200, EDGES, 10_000, 0.02, SIZES)[0] for seed in range(1000)
+    ]
+    assert max(with_noise) < 4 * without
+
+
+def test_a_tail_that_reference_rows_have_not_is_seen_where_noise_is_small() -> None:
+    heavy = np.where(np.arange(len(SIZES)) % 20 == 0, 1.0, SIZES)
+    clip, cut_off = choose_clip(size_counts(heavy, 20, 10_000, 0), 20, EDGES, 10_000, 0.02, SIZES)
+    light, _ = choose_clip(size_counts(SIZES, 20, 10_000, 0), 20, EDGES, 10_000, 0.02, SIZES)
+    assert clip > 3 * light
+    assert cut_off > 0

@@ -8,6 +8,8 @@ import pytest
 import vitrail as vt
 from error_rates import planted_noise, std_ratio_bounds
 from vitrail.errors import BudgetExceeded, InvalidInput
+from vitrail.results.band_claim import TWO_SIDED_95
+from vitrail.solve.curves.importance import combined_scores
 
 N = 4000
 RNG = np.random.default_rng(2)
@@ -189,11 +191,33 @@ def test_where_noise_hides_everything_private_rows_tell_the_order():
     """At a price at which the sum is noise, the ranking is that of rows bought before, and its bands say so."""
     rows = vt.private_rows(private(), mu=20.0, columns=FEATURES.names)
     smooth, plain = (
-        vt.PermutationImportance(private(), MODEL, marginals=rows, estimate=estimate)(mu=0.002)
+        vt.PermutationImportance(private(), MODEL, marginals=rows, estimate=estimate)(mu=0.0005)
         for estimate in ("smooth", "plain")
     )
     assert smooth.order[0] == "age"
     assert (smooth.std < 0.5 * plain.std).all()
+
+
+def test_importances_that_are_all_larger_by_a_factor_keep_the_order_of_private_rows():
+    """A model remembers its rows: all importances are thrice what private rows tell. Noise must not pass for the rest."""
+    told, generator = np.geomspace(1, 20, 12), np.random.default_rng(3)
+    spread = np.full(12, 2.0)
+    found, wrong, off = [], 0, []
+    for _ in range(200):
+        scores, stds = combined_scores(3 * told + generator.normal(0, spread), spread, told, np.zeros(12), remembers=True)
+        found.append(np.abs(scores - 3 * told) < TWO_SIDED_95 * stds)
+        wrong += int((np.diff(scores) < 0).sum())
+        off.append(((scores - 3 * told) ** 2).mean())
+    assert np.mean(found) > 0.9
+    assert np.mean(off) < 0.5 * 2.0**2
+    assert wrong < 0.05 * 200 * 11
+
+
+def test_without_noise_what_was_asked_stands():
+    asked = np.array([5.0, 1.0, 0.0, -0.1])
+    scores, stds = combined_scores(asked, np.full(4, 1e-6), np.array([1.0, 5.0, 2.0, 1.0]), np.zeros(4), remembers=True)
+    np.testing.assert_allclose(scores, asked, atol=1e-4)
+    assert (stds < 2e-6).all()
 
 
 def test_what_is_no_model_or_no_data_is_refused():

@@ -12,6 +12,9 @@ The distribution is that of private rows, or a smoothed histogram (``reference``
 largest value follows from what is declared: the target's range and the model's. Outputs are clipped to the model's range by
 the vault, targets to theirs by the schema, and what a loss of the caller's own returns is clipped to [0, ``loss_bound``]
 here.
+
+*Two estimates of every importance*, from private rows with targets as the model has them and asked of the data itself, are
+combined in ``combined_scores``.
 """
 
 from __future__ import annotations
@@ -42,6 +45,52 @@ SMALLEST_PROBABILITY = 1e-3
 NAMES = ("squared", "absolute", "zero-one", "log")
 ITSELF = NAMES[:2]
 """Losses by which outputs can be compared with the model's own, where there is no target."""
+LOG_FACTOR, LOG_FACTOR_SPREAD = 0.4, 0.5
+"""Of the factor by which rows that a model remembers have larger importances: expected, and how far from that."""
+LOG_DOUBT, LOG_DOUBT_SPREAD = math.log(0.2), 1.0
+"""The same of the mean square of relative errors. All four chosen on COMPAS, HELOC, German credit, 1 000 rows of Adult."""
+
+
+def combined_scores(scores: Floats, stds: Floats, told: Floats, doubts: Floats, *, remembers: bool) -> tuple[Floats, Floats]:
+    """Importances and their standard deviations, from noisy ones and from what private rows tell.
+
+    y_j ~ N(s_j, std_j^2) was measured of s_j ~ N(c t_j, tau t_j^2 + doubt_j), t_j what private rows tell: a model that
+    remembers the rows it was trained on loses more by exchanging *any* of their columns, by one factor c, and what is left
+    of the difference has relative size sqrt(tau). Both are averaged over, on a grid, with log-normal priors: where noise
+    hides everything the order is that of t, and where it hides nothing that of y.
+
+    Parameters
+    ----------
+    scores, stds : array (columns,)
+        As measured, and the noise on them.
+    told, doubts : array (columns,)
+        What private rows tell, and the variance of that.
+    remembers : bool
+        Whether c may be expected to be above 1: there are targets.
+
+    Examples
+    --------
+    >>> asked, noise, told = np.array([3.0, -9.0]), np.array([0.01, 100.0]), np.ones(2)
+    >>> found, spread = combined_scores(asked, noise, told, np.zeros(2), remembers=True)
+    >>> found.round(1).tolist(), bool(spread[0] < 0.02)
+    ([3.0, 2.6], True)
+    """
+    steps = np.linspace(-3.0, 3.0, 31)
+    log_factor = LOG_FACTOR * remembers + LOG_FACTOR_SPREAD * steps
+    factor, tau = np.exp(log_factor), np.exp(LOG_DOUBT + LOG_DOUBT_SPREAD * steps)
+    before = tau[:, None] * told**2 + doubts
+    variance = np.maximum(before + stds**2, 1e-300)
+    evidence = -(((scores - factor[:, None] * told) ** 2) @ (1 / variance).T) - np.log(variance).sum(axis=1)
+    evidence -= np.add.outer(steps**2, steps**2)
+    chance = np.exp((evidence - evidence.max()) / 2)
+    chance /= chance.sum()
+    gain = before / variance
+    # For known c and tau: mean c (1 - gain) t + gain y, variance gain std^2.
+    kept, taken = (1 - gain) * told, gain * scores
+    once, squared, alone = factor @ chance, factor**2 @ chance, chance.sum(axis=0)
+    mean = once @ kept + alone @ taken
+    squares = squared @ kept**2 + 2 * (once @ (kept * taken)) + alone @ (taken**2 + gain * stds**2)
+    return mean, np.sqrt(np.maximum(squares - mean**2, 0.0))
 
 
 def _allowed(column: Numeric, values: Floats) -> Floats:

@@ -14,9 +14,10 @@ the histogram: a linear measurement, which ``kriging`` combines with what the mo
 few rows lean on the reference instead of being divided by a count of almost nothing.
 
 *Clips*: reference rows cannot tell how large effects are: a model remembers the rows it was trained on, and for those a step
-of a column changes the output two or three times as much. So they come from a small released histogram of sizes; where its
-noise hides a tail, that of the reference rows, with sizes doubled, is taken instead. The clip chosen balances what is cut
-off against the noise that a larger clip brings.
+of a column changes the output two or three times as much. So they come from a small released histogram of sizes, each bin of
+which is weighed, by its noise, against what the reference rows, with sizes doubled, say of it: a clip that noise alone made
+ten times too large spoils a whole curve. The clip chosen balances what is cut off against the noise that a larger clip
+brings.
 """
 
 from __future__ import annotations
@@ -59,6 +60,9 @@ EXPECTED_CLIP = 6.0
 SIZE_BINS, LARGEST_SIZE = 16, 4.0
 # Of what a clip cuts off, how much does not cancel: effects are cut on both sides.
 ONE_SIDED = 0.5
+# How far the share of a size may lie from what reference rows say of it, in units of that; how much less they say of each
+# next size, of which none of them may be; how many standard deviations of noise show a tail that they know nothing of.
+SIZE_DOUBT, THINNING, CLEAR_TAIL = 2.0, 4.0, 4.0
 
 
 def prior_of_effects(curves: Floats) -> Prior:
@@ -459,11 +463,14 @@ def choose_clip(
     """
     bins = np.minimum(np.searchsorted(edges, MEMORY * reference.ravel()), len(edges) - 1)
     expected = np.bincount(bins, minlength=len(edges)) / reference.size
-    # Noise alone must not pass for large effects: from the top down, a tail counts once it stands out.
+    smaller = [np.concatenate([np.zeros(less), expected[: len(expected) - less]]) for less in range(4)]
+    doubt = (SIZE_DOUBT * np.max([share / THINNING**less for less, share in enumerate(smaller)], axis=0)) ** 2
+    weight = doubt / np.maximum(doubt + (sigma / n_rows) ** 2, 1e-300)
+    # Noise alone must not pass for large effects: from the top down, a tail counts by itself once it stands out.
     tail = np.cumsum(counts[::-1])[::-1]
     noise = sigma * np.sqrt(np.arange(len(counts), 0, -1))
-    seen = np.maximum.accumulate((tail > 2 * noise)[::-1])[::-1]
-    shares = np.where(seen, np.maximum(counts, 0.0) / n_rows, expected)
+    weight[np.maximum.accumulate((tail > CLEAR_TAIL * noise)[::-1])[::-1]] = 1.0
+    shares = np.maximum(expected + weight * (counts / n_rows - expected), 0.0)
     middles = np.concatenate([[edges[0] / 2], np.sqrt(edges[:-1] * edges[1:])])
     cut = ONE_SIDED * (shares * np.maximum(middles - edges[:, None], 0.0)).sum(axis=1)
     least = int(np.argmin((noise_per_unit * edges) ** 2 + cut**2))
