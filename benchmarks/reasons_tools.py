@@ -22,7 +22,7 @@ from reasons_setup import BOOSTING, Bench, Case
 from running import Part, Row
 from vitrail.accounting import mu_of
 
-DATASETS = {"framingham": 8, "bike": 3, "adult": 3}
+DATASETS = {"framingham": 8, "bike": 5, "adult": 5}
 """And how many draws: where rows are few, three draws of a level say little about its error."""
 EPSILONS = (1.0, 0.3)
 POINTS = 64
