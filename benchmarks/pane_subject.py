@@ -37,8 +37,8 @@ PEOPLE = 500
 FOREST, BOOSTING = "forest", "boosting"
 WHOLE = ("local", *DEFAULT)
 """The default pane, and the synopsis, which it has not."""
-CACHED = 2
-"""Which files of the cache are read: those whose manifests name the model's threshold."""
+CACHED = 3
+"""Which files of the cache are read: those made since clips and importances weigh their noise against private rows."""
 
 
 @dataclass(frozen=True)
