@@ -51,6 +51,7 @@ from ..model import Model
 from ..results import Ranking
 from ..results.band_claim import TWO_SIDED_95
 from ..schema import Level
+from ..solve.coalitions import row_hashes
 from ..solve.curves.assemble import Receipt, ranking_of
 from ..solve.curves.importance import Donor, Loss, LossFunction, combined_scores, loss_of
 from ..solve.curves.reference import Reference
@@ -69,7 +70,7 @@ MOST_PLACES = 64
 SMALLEST_SIZE = 0.03
 """Of the typical size over all columns, added to every column's: private rows may change where reference rows do not."""
 SEED = 21
-"""Of the reference's targets: they are public, and fixed so that a question is the same again."""
+"""Of the reference's targets and of donors: public, and fixed so that a question is the same again."""
 
 
 @dataclass(eq=False, kw_only=True)
@@ -234,8 +235,9 @@ class ImportanceSummand:
     def exchanged(self, rows: Floats, ask: Callable[[Floats], Floats]) -> Floats:
         """Outputs (columns, repeats, rows) with a column exchanged for a donor's."""
         outputs: Floats = np.empty((len(self.names), self.n_repeats, len(rows)))
+        hashes = row_hashes(rows, SEED)
         for index, donor in enumerate(self.donors):
-            for repeat, values in enumerate(donor.draws(rows, self.n_repeats)):
+            for repeat, values in enumerate(donor.draws(hashes, self.n_repeats)):
                 altered = rows.copy()
                 altered[:, donor.column] = values
                 outputs[index, repeat] = ask(altered)

@@ -101,6 +101,11 @@ def row_hashes(values: Floats, key: int) -> NDArray[np.uint64]:
     return hashed
 
 
+def rehashed(hashes: NDArray[np.uint64], key: int) -> NDArray[np.uint64]:
+    """Other hashes of the same rows, without reading them again: one for each of many columns."""
+    return _mixed(hashes ^ np.uint64(key % 2**64))
+
+
 def _mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """The finaliser of SplitMix64 (Steele, Lea & Flood 2014), word by word."""
     words = words + _GOLDEN

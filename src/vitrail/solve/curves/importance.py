@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..._types import Floats
 from ...accounting import JsonValue
@@ -34,7 +35,7 @@ from ...model import Model
 from ...model.contents import sketch
 from ...schema import Categorical, Column, Level, Numeric, Schema
 from ...schema.bins import Bins
-from ..coalitions import row_hashes
+from ..coalitions import rehashed
 from .reference import Reference, released_bins
 
 # Targets and outputs, both of shape (rows,), to losses of that shape, each from its own row.
@@ -142,10 +143,10 @@ class Donor:
         edges = np.asarray(self.bins.edges)
         return np.concatenate([_allowed(self.declared, (edges[1:] + edges[:-1]) / 2), self.bins.codes])
 
-    def draws(self, rows: Floats, repeats: int) -> list[Floats]:
-        """``repeats`` donors for each row, from the row's own values."""
-        key = int.from_bytes(hashlib.sha256(f"vitrail importance 1 {self.column}".encode()).digest()[:8], "little")
-        first: Floats = (row_hashes(rows, key) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    def draws(self, hashes: NDArray[np.uint64], repeats: int) -> list[Floats]:
+        """``repeats`` donors for each row, from a hash of the row's own values."""
+        key = int.from_bytes(hashlib.sha256(f"vitrail importance 2 {self.column}".encode()).digest()[:8], "little")
+        first: Floats = (rehashed(hashes, key) >> np.uint64(11)).astype(np.float64) * 2.0**-53
         return [self.at((first + repeat / repeats) % 1.0) for repeat in range(repeats)]
 
 

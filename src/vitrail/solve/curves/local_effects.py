@@ -185,7 +185,7 @@ class Intervals:
             squares = candidate.changes(curves).var(axis=0)
             spread = noise**2 * (squares + SMALLEST_SIZE * squares.mean()) + counts**2 * candidate.unlike(variances)
             left = left_open(prior, EXPECTED_SCALE, counts[:, None] * candidate.gathered, np.diag(spread))
-            error = float(np.einsum("ij,jk,ik->", centred, left, centred))
+            error = float(((centred @ left) * centred).sum())
             if error < least:
                 least, chosen = error, candidate
         return chosen
@@ -374,7 +374,7 @@ class EffectsPlan:
         intervals, n_rows = self.columns[index], self.n_rows
         centred = intervals.centred()
         values = centred @ posterior.mean
-        variance = np.einsum("ij,jk,ik->i", centred, posterior.covariance, centred)
+        variance = ((centred @ posterior.covariance) * centred).sum(axis=1)
         variance += intervals.centring_variance(values) / n_rows**2
         return Drawn(intervals.axis, values, np.sqrt(np.maximum(variance, 0.0)))
 
