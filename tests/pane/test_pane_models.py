@@ -450,3 +450,18 @@ def test_trees_are_explained_exactly(alone):
     fallback = pane.local(PERSON, model=line, method="tree")
     np.testing.assert_array_equal(fallback.values, pane.local(PERSON, model=line).values)
     assert fallback.notes == pane.local(PERSON, model=line).notes
+
+
+def test_an_answer_reads_the_models_content_once_and_the_next_answer_reads_it_again(alone, monkeypatch):
+    """It is hashed to know which model is asked; a model that is fitted again between two answers is another one."""
+    tree, features = fitted(3)
+    model, read = vt.Model(tree, output="yes", name="tree"), []
+    original = vt.Model._digest
+    monkeypatch.setattr(vt.Model, "_digest", lambda self: read.append(self) or original(self))
+    alone[1].explain(RICH, model=model, bands=False)
+    assert read.count(model) == 1
+    before = model.digest()
+    tree.fit(features, np.roll(people(800, seed=1)["rich"], 1))
+    alone[1].explain(RICH, model=model, bands=False)
+    assert read.count(model) == 3
+    assert model.digest() != before

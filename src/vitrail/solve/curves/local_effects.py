@@ -62,6 +62,7 @@ SIZE_BINS, LARGEST_SIZE = 16, 4.0
 ONE_SIDED = 0.5
 # How far the share of a size may lie from what reference rows say of it, in units of that; how much less they say of each
 # next size, of which none of them may be; how many standard deviations of noise show a tail that they know nothing of.
+# Looked at on Adult, COMPAS, HELOC, Bike Sharing and Framingham at epsilon 0.3: no one of them is unseen.
 SIZE_DOUBT, THINNING, CLEAR_TAIL = 2.0, 4.0, 4.0
 
 
