@@ -24,6 +24,7 @@ from ..errors import InvalidInput
 from .band_claim import TWO_SIDED_95, BandClaim
 from .base import Banded, Frame, counted, show
 from .checks import Floats, PlainValue, checked_names, plain_points, shown_text
+from .row_count import RowCount
 
 if TYPE_CHECKING:
     import shap
@@ -144,6 +145,7 @@ class Attribution(Banded, stored_as="attribution/2", of="values"):
     band_claim: BandClaim = BandClaim.NOT_CALIBRATED
     fidelity: Floats | None = None
     explains_output: bool = True
+    rows_counted: RowCount | None = None
 
     def __post_init__(self) -> None:
         self._check_fields("an attribution")

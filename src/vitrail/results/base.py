@@ -22,6 +22,7 @@ from ..errors import DamagedFile, InvalidInput
 from . import archive, codec
 from .band_claim import TWO_SIDED_95, BandClaim
 from .checks import checked_texts, frozen_numbers
+from .row_count import RowCount
 
 if TYPE_CHECKING:
     from .. import show as show
@@ -174,6 +175,8 @@ class Result(Stored, Drawn, ABC):
 
     guarantee: Guarantee
     cost: Cost
+    rows_counted: RowCount | None = None
+    """How many rows count, where what was released for it says so."""
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -191,8 +194,9 @@ class Result(Stored, Drawn, ABC):
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What stands under every picture and text of it: the promise, what the bands claim, the notes."""
-        return (self.guarantee.sentence, *self.band_sentences, *self.notes)
+        """What stands under every picture and text of it: the promise, rows that count, what the bands claim, the notes."""
+        counted = () if self.rows_counted is None else (self.rows_counted.sentence,)
+        return (self.guarantee.sentence, *counted, *self.band_sentences, *self.notes)
 
 
 class Banded(Result):

@@ -21,6 +21,7 @@ from ..schema import Level
 from .band_claim import TWO_SIDED_95, BandClaim
 from .base import Banded, Frame, counted, show
 from .checks import Floats, checked_names, checked_texts, frozen_numbers, plain_value, rising_numbers
+from .row_count import RowCount
 
 Side: TypeAlias = Floats | tuple[Level, ...]
 
@@ -88,6 +89,7 @@ class Curve(Banded, stored_as="curve/1", of="y"):
     notes: tuple[str, ...] = ()
     categorical: bool | None = None
     band_claim: BandClaim = BandClaim.NOT_CALIBRATED
+    rows_counted: RowCount | None = None
 
     def __post_init__(self) -> None:
         self._check_fields("a curve")
@@ -218,6 +220,7 @@ class Surface(Banded, stored_as="surface/1", of="values"):
     value_label: str = "model output"
     notes: tuple[str, ...] = ()
     band_claim: BandClaim = BandClaim.NOT_CALIBRATED
+    rows_counted: RowCount | None = None
 
     def __post_init__(self) -> None:
         self._check_fields("a surface")

@@ -23,6 +23,7 @@ from ..errors import InvalidInput
 from .band_claim import TWO_SIDED_95, BandClaim
 from .base import Banded, Frame, counted, show
 from .checks import Floats, checked_names
+from .row_count import RowCount
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -69,6 +70,7 @@ class Ranking(Banded, stored_as="ranking/1", of="scores"):
     score_label: str = "score"
     notes: tuple[str, ...] = ()
     band_claim: BandClaim = BandClaim.NOT_CALIBRATED
+    rows_counted: RowCount | None = None
 
     def __post_init__(self) -> None:
         self._check_fields("a ranking")
