@@ -301,6 +301,23 @@ class PrivateRows(Result, stored_as="private-rows/2"):
         moved = (weights / np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)) @ per_row - per_row.mean(axis=0)
         return np.asarray((moved**2).mean(axis=0) + per_row.var(axis=0) / len(per_row))
 
+    def moves(self, per_row: Floats) -> Floats:
+        """By how much noise may have moved means over the first stored rows of (rows, numbers): (moves, numbers).
+
+        The sum over moves of their outer products is the covariance of what the release's noise did to these means, with
+        what smoothing took from each column; the choice of the rows is not in it.
+        """
+        drawn, ratios = self._perturbed
+        indices, mean = self._indices[: len(per_row)], per_row.mean(axis=0)
+        weights = [drawn[:, : len(per_row)] / math.sqrt(len(drawn)), *(r[:1, indices[:, j]] for j, r in enumerate(ratios))]
+        scales = [1 / math.sqrt(len(drawn)), *(1.0 for _ in ratios)]
+        return np.concatenate(
+            [
+                s * ((w / np.maximum(w.sum(axis=1, keepdims=True), 1e-300)) @ per_row - mean)
+                for s, w in zip(scales, weights, strict=True)
+            ]
+        )
+
     def standard_errors(self, per_row: Floats) -> Floats:
         """How far means of what was computed for the first stored rows, (points, rows, numbers), may be off.
 

@@ -52,7 +52,8 @@ LEAST_FINE, FINE_PER_POINT = 64, 4
 # saves in noise is then worth less than what it cuts off. The noise is that of a quantity of bound 1, over the range.
 ROOM, ROOM_PER_HALVING, ROOMY_NOISE = 1.1, 0.2, 1e-3
 # tau of the prior, before it is known, beyond the noise of the reference: what its links leave out.
-UNLIKE = 0.003
+UNLIKE, WITHOUT_LINKS, PER_ROW = 0.003, 0.05, 20.0
+LEAST_SCALE = 0.25
 SHARE_ROUNDS, LEAST_SHARE = 100, 1e-3
 # Fine grid points of the axes whose curves are found together; time grows with its cube. Many columns are found in groups,
 # each from what was measured of its own curves and of the level.
@@ -85,6 +86,8 @@ class DependencePlan:
     shares: Floats
     n_rows: float
     scale: float
+    moves: tuple[Floats, ...]
+    unlike: float
     details: tuple[Detail | None, ...]
 
     @property
@@ -136,10 +139,15 @@ class DependencePlan:
             owner = np.repeat(np.arange(len(group)), [len(self.points[one]) for one in group])
             noise = scipy.linalg.block_diag(*(noises[one] for one in group)) + level
             noise += difference * (np.eye(len(group)) - 1 / len(values))[np.ix_(owner, owner)]
-            prior = Prior.of(np.concatenate([self.curves[one] for one in group], axis=1))
+            prior = Prior.of(
+                np.concatenate([self.curves[one] for one in group], axis=1),
+                np.concatenate([self.moves[one] for one in group], axis=1),
+                self.unlike,
+                sizes,
+            )
             measured = measured_curves(prior, measure, np.concatenate([values[one] for one in group]), noise)
-            posterior = measured.posterior(most_likely_scale([measured], self.scale, self._least_scale))
-            curves = zip(*(np.split(numbers, starts[1:]) for numbers in (posterior.mean, posterior.std)), strict=True)
+            found_curves = measured.mean_and_std(most_likely_scale([measured], 1.0, LEAST_SCALE))
+            curves = zip(*(np.split(numbers, starts[1:]) for numbers in found_curves), strict=True)
             found += (_finished(self.axes[one], self.details[one], *curve) for one, curve in zip(group, curves, strict=True))
         return found
 
@@ -178,6 +186,8 @@ def plan_dependence(
         else _evenly(axis.numbers, resolution)
         for axis, curve in zip(axes, curves, strict=True)
     )
+    ends = np.cumsum([len(axis) for axis in axes])[:-1]
+    moves = tuple(np.split(reference.moves_of(np.concatenate(curves, axis=1)), ends, axis=1))
     width = reference.model.width
     room = ROOM + ROOM_PER_HALVING * max(0.0, math.log2(ROOMY_NOISE / noise / math.sqrt(len(axes))))
     shapes, levels = split_levels([curve[:, chosen] for curve, chosen in zip(curves, points, strict=True)])
@@ -200,8 +210,14 @@ def plan_dependence(
     middle = reference.model.lo + width / 2
     return DependencePlan(
         axes, curves, points, offsets, directions, bounds, level_offsets, level_bound, middle, width / 2, shares,
-        reference.n_rows, scale, tuple(detail_of(reference, axis) for axis in axes),
+        reference.n_rows, scale, moves, unlike_of(reference), tuple(detail_of(reference, axis) for axis in axes),
     )  # fmt: skip
+
+
+def unlike_of(reference: Reference) -> float:
+    """Of the variance among single rows' curves, that of what reference rows leave out of their mean."""
+    linked = reference.private is not None and bool(reference.private.noisy_tables)
+    return (UNLIKE if linked else WITHOUT_LINKS) + PER_ROW / reference.n_rows
 
 
 def expected_scale(reference: Reference, curves: Sequence[Floats]) -> float:

@@ -36,11 +36,20 @@ class Prior:
     covariance: Floats
 
     @classmethod
-    def of(cls, curves: Floats) -> Prior:
+    def of(
+        cls, curves: Floats, moves: Floats | None = None, unlike: float = 1.0, sizes: Sequence[int] = ()
+    ) -> Prior:
         """From single rows' curves (rows, fine)."""
         mean = curves.mean(axis=0)
         centred = curves - mean
-        return cls(mean, centred.T @ centred / len(curves))
+        covariance = (unlike + (1 / len(curves) if moves is not None else 0.0)) * (centred.T @ centred) / len(curves)
+        start = 0
+        for size in sizes:
+            own = slice(start, start + size)
+            shape = centred[:, own] - centred[:, own].mean(axis=1, keepdims=True)
+            covariance[own, own] += unlike * (shape.T @ shape) / len(curves)
+            start += size
+        return cls(mean, covariance if moves is None else covariance + moves.T @ moves)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +77,14 @@ class Measured:
     axes: Floats
     spectrum: Floats
     residual: Floats
+
+    def mean_and_std(self, scale: float) -> tuple[Floats, Floats]:
+        """Of the posterior for a known tau, without its covariance."""
+        across = scale * self.prior.covariance @ self.measure.T + self.extra[:, None] * self.measure.T
+        lifted = scipy.linalg.solve_triangular(self.root, across.T, lower=True).T @ self.axes
+        weights = 1.0 / (scale * self.spectrum + 1.0)
+        variance = scale * np.diag(self.prior.covariance) + self.extra - np.einsum("ij,ij,j->i", lifted, lifted, weights)
+        return self.prior.mean + lifted @ (weights * self.residual), np.sqrt(np.maximum(variance, 0.0))
 
     def posterior(self, scale: float) -> Posterior:
         """Prior and measurements combined, for a known tau."""

@@ -335,6 +335,12 @@ class Reference:
             return np.asarray(per_row.var(axis=0) / len(per_row))
         return self.private.rough_variances(per_row)
 
+    def moves_of(self, per_row: Floats) -> Floats:
+        """In which ways, and how far, means over reference rows of (rows, numbers) may be off: (moves, numbers)."""
+        if self.private is None or self.rehearsed:
+            return np.zeros((0, per_row.shape[1]))
+        return self.private.moves(per_row)
+
     def predict(self, rows: Floats) -> Floats:
         """Outputs of public rows; an output that is not finite is an error, because these rows lie inside the schema."""
         outputs = self.model.predict_points(self.schema, rows)
