@@ -111,7 +111,8 @@ class GlobalReport(JointExplainer[Report]):
             dependence = plan_dependence(reference, names, terms.noise_of_mean(share=rest * weights["pdp"]))
             summands["pdp"] = effects.DependenceSummand(model, dependence)
         if self._loss is not None:
-            summands["importance"] = importance = plan_importance(reference, names, self._loss)
+            noise = terms.noise_of_mean(share=rest * weights["importance"])
+            summands["importance"] = importance = plan_importance(reference, names, self._loss, noise=noise)
         if "shap" in weights:
             summands["shap"] = shap = plan_shap_importance(reference)
         measured, receipt = yield from ask_joint(

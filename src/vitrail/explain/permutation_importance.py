@@ -28,9 +28,14 @@ so that it still speaks for its columns in proportion.
 s_j scaled to mean square 1): of all such scalings that with the least noise in all. Columns of little importance, which are
 the hardest to tell apart, then get less noise than those of much.
 
-*The clip* is the 97th percentile of |v / s| among public reference rows with targets drawn by the model itself, times
-``ROOM``: rows that the model was trained on lose more by a donor than rows it never saw. How many rows were clipped is
-released with the rest, for 1 % of the price. Test: tests/explain/importance/test_importance_bound.py.
+*The clip* has the smallest sum of squared noise and squared bias among public reference rows with targets drawn by the
+model itself and differences ``MEMORY`` times as large: rows that the model was trained on lose more by a donor than rows it
+never saw. How many rows were clipped is released with the rest, for 1 % of the price. Test:
+tests/explain/importance/test_importance_bound.py.
+
+*What else moves a score* is in its band, in squares: the bias of the clip as those reference rows have it; donors, of which
+every row meets a few (their variance within reference rows, over rows and repeats); and the noise of the distribution that
+donors come from, which g takes away only as far as it is loss_j: ``UNCORRECTED`` of what that noise does to the mean of g_j.
 """
 
 from __future__ import annotations
@@ -53,7 +58,7 @@ from ..results.band_claim import TWO_SIDED_95
 from ..schema import Level
 from ..solve.coalitions import row_hashes
 from ..solve.curves.assemble import Receipt, ranking_of
-from ..solve.curves.importance import Donor, Loss, LossFunction, combined_scores, loss_of
+from ..solve.curves.importance import MEMORY, Donor, Loss, LossFunction, combined_scores, loss_of
 from ..solve.curves.reference import Reference
 from ..vault import Block
 from .joint_sum import BlockSpec, Estimate, JointExplainer, ask_joint, released_rows
@@ -62,7 +67,10 @@ from .recipe import Recipe, Terms
 ENOUGH_DONORS = 50_000
 MOST_REPEATS, MOST_OWN_REPEATS = 8, 1000
 MANY_CLIPPED = 0.2
-PERCENTILE, ROOM = 0.97, 1.5
+QUANTILES = (0.5, 0.8, 0.9, 0.95, 0.97, 0.98, 0.99, 0.995, 0.999, 1.0)
+"""Of the lengths of reference rows' differences: candidates for the clip."""
+UNCORRECTED = 0.5
+"""Of what the noise of a column's distribution does to the mean loss, how much the reference's g may leave."""
 BASE_SHARE, FLAG_SHARE = 0.03, 0.01
 MOST_PREDICTIONS, FEWEST_ROWS = 150_000, 200
 MOST_PLACES = 64
@@ -143,15 +151,25 @@ class PermutationImportance(JointExplainer[Ranking]):
     def recipe(self, terms: Terms) -> Recipe[Ranking]:
         """Histograms, then one joint sum."""
         ground = yield from released_rows(terms, self.model, self.marginals)
-        summand = plan_importance(ground.reference, self._names, self._loss, self.n_repeats, self.clip)
+        noise = terms.noise_of_mean(share=1 - ground.spent)
+        summand = plan_importance(ground.reference, self._names, self._loss, self.n_repeats, self.clip, noise=noise)
         (measured,), receipt = yield from ask_joint(ground, [summand], [1.0], self.label, self.sampling_rate)
         return summand.ranking(*measured, receipt, self.estimate)
 
 
 def plan_importance(
-    reference: Reference, names: tuple[str, ...], loss: Loss, n_repeats: int | None = None, clip: float | None = None
+    reference: Reference,
+    names: tuple[str, ...],
+    loss: Loss,
+    n_repeats: int | None = None,
+    clip: float | None = None,
+    *,
+    noise: float,
 ) -> ImportanceSummand:
-    """Donors from the histograms; the clip from reference rows, unless it is given."""
+    """Donors from the histograms; the clip from reference rows, unless it is given.
+
+    ``noise``: of the joint sum on the mean of a number of bound 1, for the share that importance will get.
+    """
     model = reference.model
     repeats = n_repeats or max(1, min(MOST_REPEATS, round(ENOUGH_DONORS / reference.n_rows)))
     donors = tuple(Donor.of(reference, name) for name in names)
@@ -176,14 +194,37 @@ def plan_importance(
         np.ones(len(names)),
         np.zeros(0),
         np.zeros(0),
+        np.zeros(0),
     )
-    differences, _ = unclipped.differences(rows, targets, outputs, unclipped.exchanged(rows, reference.predict))
+    exchanged = replace(unclipped, n_repeats=max(2, repeats)).exchanged(rows, reference.predict)
+    differences, _ = unclipped.differences(rows, targets, outputs, exchanged[:, :repeats])
     sizes = loss_sizes(differences, loss.largest)
     most = 2 * loss.largest * math.sqrt(len(names)) / float(sizes.min())
-    if clip is None:
-        clip = ROOM * float(np.quantile(np.sqrt(((differences / sizes) ** 2).sum(axis=1)), PERCENTILE))
+    clip, bias = chosen_clip(MEMORY * differences / sizes, noise, clip)
     told, doubts = _told_scores(reference, replace(unclipped, n_repeats=1))
-    return replace(unclipped, sizes=sizes, clip=min(max(clip, 1e-6 * loss.largest), most), told=told, doubts=doubts)
+    within = loss(np.broadcast_to(targets, exchanged.shape), exchanged).var(axis=1, ddof=1).mean(axis=1)
+    at_rows = np.stack([g[donor.bins.index(rows[:, donor.column])] for donor, g in zip(donors, expected, strict=True)], 1)
+    moved = UNCORRECTED**2 * np.square(reference.moves_of(at_rows)).sum(axis=0)
+    beside = np.square(bias * sizes) + MEMORY * within / repeats / reference.n_rows + moved
+    clip = min(max(clip, 1e-6 * loss.largest), most)
+    return replace(unclipped, sizes=sizes, clip=clip, told=told, doubts=doubts, beside=np.sqrt(beside))
+
+
+def chosen_clip(differences: Floats, noise: float, clip: float | None) -> tuple[float, Floats]:
+    """The clip with the smallest sum of squared noise and bias, unless one is given; and its bias, by column.
+
+    ``differences`` (rows, columns) of reference rows, over their sizes.
+    """
+    lengths = np.sqrt((differences**2).sum(axis=1))
+    candidates = [clip] if clip is not None else [max(float(c), 1e-300) for c in np.quantile(lengths, QUANTILES)]
+    biases = [
+        (differences * (1 - np.minimum(1.0, c / np.maximum(lengths, 1e-300)))[:, None]).mean(axis=0) for c in candidates
+    ]
+    costs = [
+        differences.shape[1] * (noise * c) ** 2 + float(bias @ bias) for c, bias in zip(candidates, biases, strict=True)
+    ]
+    best = int(np.argmin(costs))
+    return candidates[best], biases[best]
 
 
 def _told_scores(reference: Reference, summand: ImportanceSummand) -> tuple[Floats, Floats]:
@@ -214,6 +255,8 @@ class ImportanceSummand:
     sizes: Floats
     told: Floats
     doubts: Floats
+    beside: Floats
+    """By column, standard deviation of what moves a score besides the noise of the sum."""
 
     @property
     def blocks(self) -> tuple[BlockSpec, ...]:
@@ -256,7 +299,8 @@ class ImportanceSummand:
 
     def scores(self, means: Floats, stds: Floats, estimate: Estimate) -> tuple[Floats, Floats]:
         """Increases of the loss and their standard deviations, from the released means and theirs."""
-        scores, spread = (numbers[: len(self.names)] * self.sizes for numbers in (means, stds))
+        scores, noise = (numbers[: len(self.names)] * self.sizes for numbers in (means, stds))
+        spread = np.hypot(noise, self.beside)
         if estimate == "plain":
             return scores, spread
         return combined_scores(scores, spread, self.told, self.doubts, remembers=not self.loss.itself)
@@ -271,7 +315,7 @@ class ImportanceSummand:
             notes.append(f"Without any exchange the mean {loss.name} loss is {base:.4g} ± {base_half:.2g}.")
         notes += [
             f"About {100 * clipped:.0f} % (± {100 * clipped_half:.0f}) of the rows changed their losses by more than the "
-            f"clip {self.clip:.4g} and were scaled down to it; bands show the noise of the release, not what that changes.",
+            f"clip {self.clip:.4g} and were scaled down to it; what that changes, as far as public rows tell, is in the bands.",
         ]
         if clipped - clipped_half > MANY_CLIPPED:
             notes.append(
