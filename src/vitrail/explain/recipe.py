@@ -29,6 +29,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -43,7 +44,7 @@ from ..accounting import Basis, Cost, JsonValue, epsilon_of, rounded_up
 from ..accounting.cost import PICO
 from ..accounting.guarantee import Guarantee, Neighbours, check_neighbours, question_mu
 from ..accounting.releases import Release
-from ..errors import InvalidInput, ModelError, VitrailError
+from ..errors import InvalidInput, ModelError, RowCountWarning, VitrailError
 from ..model import Model
 from ..schema import Schema
 
@@ -256,6 +257,17 @@ def drive(recipe: Recipe[R], units: int, answer: Side) -> R:
         recipe.close()
 
 
+def say_what_is_contradicted(result: object) -> None:
+    """Warn where the rows that a bought result counted and the declared ones cannot both be right.
+
+    Post-processing of what was paid for: the warning says nothing that is not in the result's own sentences, so nobody learns
+    more from it. Not called for quotes and rehearsals, which count rows that are nobody's.
+    """
+    rows = getattr(result, "rows_counted", None)
+    if rows is not None and rows.contradicts:
+        warnings.warn(rows.sentence, RowCountWarning, stacklevel=4)  # who called the explainer
+
+
 @dataclass(frozen=True)
 class Conversation(Generic[R]):
     """One thing to be explained: a recipe, and what makes it the same as another one.
@@ -319,6 +331,7 @@ class Conversation(Generic[R]):
                 data.finish(reservation)
         if name is not None:
             data.finish(reservation)
+        say_what_is_contradicted(result)
         return result
 
     def _name(self, units: int) -> str | None:
