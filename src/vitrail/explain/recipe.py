@@ -29,6 +29,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import sys
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -65,6 +66,7 @@ N_CORNERS = 3
 """Probe rows of a schema at the beginning that are no draws."""
 QUOTE_DRAWS = 7
 """Bands of a single query point vary from draw to draw more than those of whole curves."""
+PACKAGE = __name__.partition(".")[0] + "."
 REHEARSAL_ROWS = 64
 """Rows of the stand-in that a recipe is tried on before its first charge."""
 
@@ -260,12 +262,16 @@ def drive(recipe: Recipe[R], units: int, answer: Side) -> R:
 def say_what_is_contradicted(result: object) -> None:
     """Warn where the rows that a bought result counted and the declared ones cannot both be right.
 
-    Post-processing of what was paid for: the warning says nothing that is not in the result's own sentences, so nobody learns
-    more from it. Not called for quotes and rehearsals, which count rows that are nobody's.
+    Post-processing of what was paid for: the warning says nothing that is not in the result's own sentences, so nobody
+    learns more from it. Not called for quotes and rehearsals, which count rows that are nobody's.
     """
     rows = getattr(result, "rows_counted", None)
-    if rows is not None and rows.contradicts:
-        warnings.warn(rows.sentence, RowCountWarning, stacklevel=4)  # who called the explainer
+    if rows is None or not rows.contradicts:
+        return
+    level, frame = 1, sys._getframe(0)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(PACKAGE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(rows.sentence, RowCountWarning, stacklevel=level)  # the line that called this package
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,10 @@ long as R sqrt(n) (R is the width of the model's range), and is mostly far short
 vector answers for Q points:
 
     (v_1, ..., v_Q)              each of norm at most C, together sqrt(Q) C
-    squares                      only in a sample of the rows: v_qj^2 of the clipped vectors, per point of norm at most C^2 and
-                                 scaled to C/4, together sqrt(Q) C/4
-    excess                       by how much each v_q was longer than C, counted up to C/2 and scaled to C/3, together sqrt(Q) C/3
+    squares                      only in a sample of the rows: v_qj^2 of the clipped vectors, per point of norm at most
+                                 C^2 and scaled to C/4, together sqrt(Q) C/4
+    excess                       by how much each v_q was longer than C, counted up to C/2 and scaled to C/3, together
+                                 sqrt(Q) C/3
     base_scale (f(x) - middle)   |f(x) - middle| <= R/2, scaled to a bound of sqrt(Q) C/4
     count_scale                  1 for every row that counts, scaled to sqrt(Q) C/(3 Q^(1/4))
 

@@ -33,6 +33,7 @@ from ..results.class_picture import ClassPicture
 from ..results.marginals import Marginals
 from ..results.private_rows import PrivateRows
 from ..results.report import Report
+from ..results.row_count import RowCount
 from ..results.synopsis import Synopsis
 from ..schema import Level
 from ..show.pages import fragment, page_content
@@ -313,6 +314,18 @@ class Pane(Drawn):
         """Histograms of the columns."""
         # Reports of several models have them in common.
         return self._stored("global").marginals if "global" in self.manifest.known else self.private_rows.marginals
+
+    @property
+    def rows_counted(self) -> RowCount | None:
+        """How many rows count, by the private rows or the histograms, against the declared number; None without either."""
+        if "rows" in self.manifest.known:
+            return self.private_rows.rows_counted
+        return self.marginals.rows_counted if "global" in self.manifest.known else None
+
+    def missing_rows(self) -> tuple[str, ...]:
+        """What missing values did, in sentences with numbers and noise, by the histograms; empty without them."""
+        known = {"rows", "global"} & set(self.manifest.known)
+        return self.marginals.missing_rows(self.manifest.schema) if known else ()
 
     @property
     def pdp(self) -> Effects:

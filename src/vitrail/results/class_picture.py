@@ -21,6 +21,7 @@ from .base import Frame, Result, show
 from .checks import frozen_numbers
 from .marginals import nearest_shares
 from .private_rows import PrivateRows
+from .row_count import RowCount
 
 By: TypeAlias = Literal["predictions", "labels"]
 CODE_SHARE = 0.5
@@ -138,6 +139,11 @@ class ClassPicture(Result, stored_as="class-picture/1"):
     def counts_sigma(self) -> float:
         """Standard deviation of the noise on ``counts``."""
         return self.sums_sigma / self.weights.codes
+
+    @cached_property
+    def rows_counted(self) -> RowCount:  # type: ignore[override]  # never None here
+        """How many rows count, all classes together, against the declared number."""
+        return RowCount.of_partitions([self.counts], self.counts_sigma, self.n_rows_public)
 
     @property
     def half_width(self) -> float:

@@ -92,7 +92,8 @@ class RowCount:
     @property
     def sentence(self) -> str:
         """The count in words, and what it means where it contradicts the declared one."""
-        text = f"Rows that count: {self.counted:,.0f} ± {self.half_width:,.0f} (95 % of the noise); declared: {self.declared:,}."
+        counted = f"{self.counted:,.0f} ± {self.half_width:,.0f}"
+        text = f"Rows that count: {counted} (95 % of the noise); declared: {self.declared:,}."
         if not self.contradicts:
             return text
         if self.counted < self.declared:
