@@ -56,7 +56,7 @@ def exact_vectors(rows, points):
 
 
 def most_std(scales, sigma, n_rows, value=1.0):
-    """More than the standard deviation of a value (or of a base that is ``value`` from the middle), were it not for sampling."""
+    """More than the standard deviation of the noise in a value (or in a base that is ``value`` from the middle)."""
     return math.hypot(sigma, value * sigma / scales.count) / n_rows
 
 
@@ -209,7 +209,7 @@ def test_noise_grows_with_the_root_of_the_points_and_the_base_is_shared():
     one, many = shapley.quote(POINT, epsilon=1).half_width, shapley.quote(four, epsilon=1).half_width
     assert (
         1.0 < many / one < 4.0
-    )  # twice the noise, less what four estimates of the same base bring; the clip's allowance varies
+    )  # twice the noise, less what four estimates of one base bring; allowances vary
     bounds = [question_of(shapley, points).l2_bound for points in (four, POINT)]
     assert 1.9 < bounds[0] / bounds[1] < 2.0  # the count takes less of four
     e = shapley(pd.DataFrame(four), mu=30.0)

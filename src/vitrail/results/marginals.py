@@ -3,8 +3,8 @@
 Every count carries independent Gaussian noise of standard deviation sigma. What is computed here is post-processing:
 
 - *rows_counted*: the bins of each column add up to the number of rows that count (``RowCount.of_partitions``).
-- *shares*: the point of the simplex {s >= 0, sum s = 1} nearest to counts/total (``RowCount.denominator``). For equal independent Gaussian noise that
-  is the most likely distribution given the counts and the total.
+- *shares*: the point of the simplex {s >= 0, sum s = 1} nearest to counts/total (``RowCount.denominator``). For equal
+  independent Gaussian noise that is the most likely distribution given the counts and the total.
 - *mean*: with m the mean of the shares, m + sum_i (x_i - m) c_i / total over midpoints x_i and noisy counts c_i. The shares
   alone are biased towards the middle of the range (they cannot go below zero); this is not, to first order,
   and its noise has standard deviation sigma |x - m| / total. Codes of a column are no quantities: mean and quantiles are
