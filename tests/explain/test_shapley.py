@@ -10,54 +10,14 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 
 import vitrail as vt
-from error_rates import CONFIDENCE, count_bounds, normal_bound, planted_noise, std_ratio_bounds
+from error_rates import CONFIDENCE, normal_bound, planted_noise
+from shapley_rows import MODEL, POINT, SCHEMA, N, additive, exact_vectors, most_std, private, question_of, rows_of
 from vitrail.errors import BudgetExceeded, InvalidInput, ModelError, RowCountWarning, VitrailError
-from vitrail.explain.recipe import Terms
 from vitrail.results.band_claim import TWO_SIDED_95
-from vitrail.solve.shapley.released import Scales, choose_clip, clip_edges, reconcile
+from vitrail.solve.shapley.released import Scales, choose_clip, clip_edges
 from vitrail.vault import rehearse
 
-SCHEMA = vt.Schema({"a": vt.Numeric(0, 10), "b": vt.Numeric(0, 1), "c": vt.Categorical(["x", "y", "z"])})
-POINT = {"a": 9.0, "b": 0.2, "c": "z"}
-N = 3000
 ADULT = Path(__file__).parents[2] / "examples" / "data"
-
-
-def rows_of(n=N, seed=0):
-    draw = np.random.default_rng(seed)
-    return {"a": draw.uniform(0, 10, n), "b": draw.random(n), "c": draw.choice(["x", "y", "z"], n)}
-
-
-def private(rows=None, *, epsilon=3000.0, n_rows_public=N, schema=SCHEMA, **options):
-    rows = rows_of() if rows is None else rows
-    budget = vt.Budget(epsilon, 1e-6)
-    return vt.PrivateData(rows, schema, name="rows", n_rows_public=n_rows_public, budget=budget, **options)
-
-
-def additive(features):
-    return 0.4 * features[:, 0] + 0.3 * features[:, 1] + 0.2 * features[:, 4]
-
-
-MODEL = vt.Model(additive, range=(0, 1), name="additive")
-
-
-def question_of(shapley, points, mu=1.0):
-    """The first question of the recipe: with a given clip the only one."""
-    talk = shapley.conversation(points)
-    return next(talk.recipe(Terms.of(talk.data, mu))).question
-
-
-def exact_vectors(rows, points):
-    """What each row that counts adds at each point, (rows, points, columns), for the additive model."""
-    complete, counts = SCHEMA.complete(SCHEMA.read(rows))
-    features = SCHEMA.features(complete[counts])[0]
-    at = SCHEMA.features(SCHEMA.read_points(points))[0]
-    return ((at - features[:, None]) * [0.4, 0.3, 0, 0, 0.2])[:, :, [0, 1, 4]]
-
-
-def most_std(scales, sigma, n_rows, value=1.0):
-    """More than the standard deviation of the noise in a value (or in a base that is ``value`` from the middle)."""
-    return math.hypot(sigma, value * sigma / scales.count) / n_rows
 
 
 def test_an_additive_model_is_explained_by_its_parts():
@@ -77,112 +37,6 @@ def test_an_additive_model_is_explained_by_its_parts():
     assert (e.lower < e.values).all()
     assert (e.values < e.upper).all()
     np.testing.assert_allclose(e.predictions, e.outputs, atol=1e-12)
-
-
-def test_released_numbers_add_up_within_their_noise_before_they_are_made_to():
-    """Where the clip does not bind and the row count is right, base and values miss the output by noise alone."""
-    shapley = vt.Shapley(private(), MODEL)
-    points = [POINT, {"a": 1.0, "b": 0.9, "c": "x"}]
-    scales = Scales(2, 3, 1.0, 1.0)
-    outputs = MODEL.predict_points(SCHEMA, SCHEMA.read_points(points))
-    draws = rehearse(question_of(shapley, points), rows_of(), SCHEMA, mu=1.0, n_rows_public=N, draws=400, block_rows=512)
-    sigma = private().quote(question_of(shapley, points), mu=1.0).sigma
-    found = [reconcile(draw, sigma, N, scales, 0.5, outputs) for draw in draws]
-    gaps = np.array([one.gaps for one in found])
-    assert np.abs(gaps.mean(axis=0)).max() < normal_bound(of=4) / math.sqrt(400)
-    low, high = std_ratio_bounds(400, of=4)
-    assert low < gaps.std(axis=0, ddof=1).min() <= gaps.std(axis=0, ddof=1).max() < high
-    for one in found[:3]:
-        np.testing.assert_allclose(one.base + one.values.sum(axis=1), outputs, atol=1e-12)
-
-
-def test_bands_are_those_of_the_noise_and_cover_95_per_cent():
-    shapley = vt.Shapley(private(), MODEL)
-    points = [POINT, {"a": 1.0, "b": 0.9, "c": "x"}]
-    scales = Scales(2, 3, 1.0, 1.0)
-    outputs = MODEL.predict_points(SCHEMA, SCHEMA.read_points(points))
-    draws = rehearse(question_of(shapley, points), rows_of(), SCHEMA, mu=0.5, n_rows_public=N, draws=3000, block_rows=512)
-    sigma = private().quote(question_of(shapley, points), mu=0.5).sigma
-    found = [reconcile(draw, sigma, N, scales, 0.5, outputs) for draw in draws]
-    values, stds = np.array([one.values for one in found]), np.array([one.std for one in found])
-    assert stds.max() < 1.05 * sigma / N  # what adding up brings is about what the noise of the count takes
-    low, high = std_ratio_bounds(3000, of=12)
-    ratios = values.std(axis=0, ddof=1) / stds.mean(axis=0)
-    assert low < ratios.min() <= ratios.max() < high
-    exact = exact_vectors(rows_of(), points).mean(axis=0)
-    covered = (np.abs(values - exact) <= TWO_SIDED_95 * stds).sum(axis=0)
-    fewest, most = count_bounds(3000, 0.95, of=12)
-    assert fewest <= covered.min() <= covered.max() <= most
-    assert all((one.allowances >= 0).all() for one in found)
-
-
-def coverage(shapley, rows, points, *, mu, declared, draws):
-    """How many of ``draws`` releases of this question have each value inside its band, by point and column."""
-    outputs = MODEL.predict_points(SCHEMA, SCHEMA.read_points(points))
-    rate = shapley.sampling_rate
-    scales = Scales(len(outputs), 3, float(shapley.clip), 1.0, rate < 1)
-    question = question_of(shapley, points, mu)
-    sums = rehearse(question, rows, SCHEMA, mu=mu, n_rows_public=declared, draws=draws, block_rows=512)
-    sigma = private(n_rows_public=declared).quote(question, mu=mu).sigma
-    found = [reconcile(each, sigma, declared, scales, 0.5, outputs, rate) for each in sums]
-    exact = exact_vectors(rows, points).mean(axis=0)
-    return np.sum([np.abs(one.values - exact) <= one.half_widths for one in found], axis=0), found
-
-
-@pytest.mark.parametrize("mu", [0.3, 3.0])
-def test_bands_hold_the_choice_of_the_sample(mu):
-    """At a rate of 0.2 the sample moves values as much as the noise does, or more."""
-    points = [POINT, {"a": 1.0, "b": 0.9, "c": "x"}]
-    shapley = vt.Shapley(private(), MODEL, sampling_rate=0.2)
-    covered, found = coverage(shapley, rows_of(), points, mu=mu, declared=N, draws=800)
-    assert covered.min() >= count_bounds(800, 0.93, of=6)[0]
-    noise_alone = coverage(vt.Shapley(private(), MODEL), rows_of(), points, mu=mu * 0.2, declared=N, draws=1)[1][0].std
-    if mu > 1:
-        assert np.mean([one.std for one in found]) > 1.3 * noise_alone.mean()
-
-
-@pytest.mark.parametrize("clip", [0.15, 0.25])
-def test_bands_hold_what_the_clip_takes(clip):
-    """Values are off by many standard deviations of the noise, and less than their bands."""
-    points = [POINT, {"a": 1.0, "b": 0.9, "c": "x"}]
-    covered, found = coverage(vt.Shapley(private(), MODEL, clip=clip), rows_of(), points, mu=3.0, declared=N, draws=400)
-    assert covered.min() >= count_bounds(400, 0.95, of=6)[0]
-    off = np.mean([one.values for one in found], axis=0) - exact_vectors(rows_of(), points).mean(axis=0)
-    assert np.abs(off / found[0].std).max() > 4
-
-
-@pytest.mark.parametrize("declared", [N, N // 2])
-def test_rows_that_do_not_count_bias_nothing(declared):
-    """A tenth of the rows lacks a value: means are over the others, whatever was declared."""
-    rows = rows_of()
-    rows["b"][::10] = np.nan
-    covered, found = coverage(vt.Shapley(private(), MODEL), rows, [POINT], mu=3.0, declared=declared, draws=400)
-    assert covered.min() >= count_bounds(400, 0.95, of=3)[0]
-    counts = np.array([one.rows_counted.counted for one in found])
-    assert abs(counts.mean() - 0.9 * N) < normal_bound() * found[0].rows_counted.std / math.sqrt(400)
-    assert all(one.rows_counted.contradicts for one in found)
-
-
-@pytest.mark.usefixtures("planted_noise")
-def test_a_contradicted_row_count_is_said_and_warned_of():
-    with pytest.warns(RowCountWarning, match="more rows than were declared"):
-        e = vt.Shapley(private(n_rows_public=N // 2), MODEL)(POINT, mu=20.0)
-    assert e.rows_counted.declared == N // 2
-    assert abs(e.rows_counted.counted - N) < 5
-    assert any("contradict" in sentence for sentence in e.sentences)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert not vt.Shapley(private(), MODEL)(POINT, mu=20.0).rows_counted.contradicts
-
-
-def test_a_count_that_drowns_is_replaced_by_the_declared_one_and_said():
-    scales, outputs = Scales(1, 3, 1.0, 1.0), np.array([0.7])
-    vectors, base = np.full((1, 1, 3), 0.1), np.array([-0.1])
-    row = scales.packed(vectors, np.zeros((1, 1)), base)[0]
-    solved = reconcile(10 * row, scales.l2_bound / 0.1, 10, scales, 0.5, outputs)  # without noise, and with its bands
-    assert solved.rows_counted.denominator == 10
-    assert any("drowns in its noise" in note for note in solved.notes(1.0, sampled=False))
-    np.testing.assert_allclose(solved.values, 0.1, atol=1e-12)
 
 
 def test_the_quote_is_what_comes_and_costs_nothing():
@@ -207,9 +61,7 @@ def test_noise_grows_with_the_root_of_the_points_and_the_base_is_shared():
     shapley = vt.Shapley(private(), MODEL)
     four = [{**POINT, "a": a} for a in (1.0, 3.0, 5.0, 7.0)]
     one, many = shapley.quote(POINT, epsilon=1).half_width, shapley.quote(four, epsilon=1).half_width
-    assert (
-        1.0 < many / one < 4.0
-    )  # twice the noise, less what four estimates of one base bring; allowances vary
+    assert 1.0 < many / one < 4.0  # twice the noise, less what four estimates of one base bring; allowances vary
     bounds = [question_of(shapley, points).l2_bound for points in (four, POINT)]
     assert 1.9 < bounds[0] / bounds[1] < 2.0  # the count takes less of four
     e = shapley(pd.DataFrame(four), mu=30.0)
@@ -241,24 +93,6 @@ def test_a_sample_of_the_rows_is_unbiased():
     rest = rehearse(question, rows_of(), SCHEMA, mu=30.0, n_rows_public=N, draws=1, block_rows=512)[0][3:6]
     squares = rest / Scales(1, 3, 1.0, 1.0, sampled=True).squares / N
     np.testing.assert_allclose(squares, (exact_vectors(rows_of(), POINT)[:, 0] ** 2).mean(axis=0), atol=0.01)
-
-
-@pytest.mark.usefixtures("planted_noise")
-def test_what_the_clip_took_and_the_gap_are_told():
-    rows = rows_of()
-    data = private(rows)
-    e = vt.Shapley(data, MODEL, clip=0.2)(POINT, mu=20.0)
-    exact = exact_vectors(rows, POINT)[:, 0]
-    excess = np.clip(np.linalg.norm(exact, axis=1) - 0.2, 0, 0.1).mean()
-    assert excess > 0.01
-    assert (np.abs(e.upper - e.values - excess) < 0.3 * excess).all()
-    assert (np.abs(e.values - exact.mean(axis=0)) < e.upper - e.values).all()
-    assert any("longer than the clip of 0.2" in note for note in e.notes)
-    assert any("Before they were made to add up" in note for note in e.notes)
-    calm = vt.Shapley(data, MODEL)(POINT, mu=20.0)
-    assert not any("Before they were made to add up" in note for note in calm.notes)
-    whole = vt.Shapley(data, MODEL, clip=2.0)(POINT, mu=20.0)  # no vector of three columns can be longer
-    assert whole.notes[0].startswith("No row's vector can be longer")
 
 
 @pytest.mark.usefixtures("planted_noise")

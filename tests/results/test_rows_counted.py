@@ -26,7 +26,7 @@ SCHEMA = vt.Schema(
 
 
 def rows_of(n=N):
-    """A tenth has no sex and does not count; of the others one in six has no age, one in five no job, one in four no debt."""
+    """A tenth has no sex and does not count; others have no age (one in six), no job (five) or no debt (four)."""
     draw = np.random.default_rng(0)
     missing = {"age": 6, "debt": 4, "job": 5, "sex": 10}
     full = {"age": draw.integers(0, 100, n).astype(float), "debt": draw.uniform(0, 50, n)}
@@ -109,9 +109,7 @@ def test_what_missing_values_touched_is_said_with_numbers(explain):
     assert "missing or undeclared in 'job' are held as '?'" in told[3]
 
 
-@given(
-    sizes=st.lists(st.integers(1, 30), min_size=1, max_size=6), sigma=st.floats(1e-3, 1e3), rows=st.integers(0, 10**6)
-)
+@given(sizes=st.lists(st.integers(1, 30), min_size=1, max_size=6), sigma=st.floats(1e-3, 1e3), rows=st.integers(0, 10**6))
 def test_the_weights_of_partitions_are_unbiased_and_best(sizes, sigma, rows):
     """Without noise the count is exact; its noise is never more than that of the partition of the fewest cells."""
     counts = [np.full(size, rows / size) for size in sizes]

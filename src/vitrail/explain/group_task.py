@@ -205,8 +205,8 @@ class OnGroups(GlobalExplainer[R]):
             f"The mean of {groups} explanations, each of a random group of about {rows:.0f} rows: where an explanation of "
             "few rows differs from one of all, this does too.",
             "Bands hold the mean over the groups that were dealt, without noise. Another deal of rows to groups would give "
-            "another result: that is not in the bands, and how much it would be cannot be seen from what was released, which "
-            "is the mean alone.",
+            "another result: that is not in the bands, and how much it would be cannot be seen from what was released, "
+            "which is the mean alone.",
         ]
         if self.retrain is not None:
             notes.append(

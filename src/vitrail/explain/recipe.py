@@ -29,8 +29,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import sys
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -45,9 +43,10 @@ from ..accounting import Basis, Cost, JsonValue, epsilon_of, rounded_up
 from ..accounting.cost import PICO
 from ..accounting.guarantee import Guarantee, Neighbours, check_neighbours, question_mu
 from ..accounting.releases import Release
-from ..errors import InvalidInput, ModelError, RowCountWarning, VitrailError
+from ..errors import InvalidInput, ModelError, VitrailError
 from ..model import Model
 from ..schema import Schema
+from .row_count import warn_of_contradiction
 
 if TYPE_CHECKING:
     from ..results.marginals import Marginals
@@ -66,7 +65,6 @@ N_CORNERS = 3
 """Probe rows of a schema at the beginning that are no draws."""
 QUOTE_DRAWS = 7
 """Bands of a single query point vary from draw to draw more than those of whole curves."""
-PACKAGE = __name__.partition(".")[0] + "."
 REHEARSAL_ROWS = 64
 """Rows of the stand-in that a recipe is tried on before its first charge."""
 
@@ -259,21 +257,6 @@ def drive(recipe: Recipe[R], units: int, answer: Side) -> R:
         recipe.close()
 
 
-def say_what_is_contradicted(result: object) -> None:
-    """Warn where the rows that a bought result counted and the declared ones cannot both be right.
-
-    Post-processing of what was paid for: the warning says nothing that is not in the result's own sentences, so nobody
-    learns more from it. Not called for quotes and rehearsals, which count rows that are nobody's.
-    """
-    rows = getattr(result, "rows_counted", None)
-    if rows is None or not rows.contradicts:
-        return
-    level, frame = 1, sys._getframe(0)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(PACKAGE):
-        level, frame = level + 1, frame.f_back
-    warnings.warn(rows.sentence, RowCountWarning, stacklevel=level)  # the line that called this package
-
-
 @dataclass(frozen=True)
 class Conversation(Generic[R]):
     """One thing to be explained: a recipe, and what makes it the same as another one.
@@ -337,7 +320,7 @@ class Conversation(Generic[R]):
                 data.finish(reservation)
         if name is not None:
             data.finish(reservation)
-        say_what_is_contradicted(result)
+        warn_of_contradiction(result)
         return result
 
     def _name(self, units: int) -> str | None:

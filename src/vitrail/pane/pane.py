@@ -318,14 +318,13 @@ class Pane(Drawn):
     @property
     def rows_counted(self) -> RowCount | None:
         """How many rows count, by the private rows or the histograms, against the declared number; None without either."""
-        if "rows" in self.manifest.known:
+        if ROWS in self.manifest.known:
             return self.private_rows.rows_counted
         return self.marginals.rows_counted if "global" in self.manifest.known else None
 
     def missing_rows(self) -> tuple[str, ...]:
         """What missing values did, in sentences with numbers and noise, by the histograms; empty without them."""
-        known = {"rows", "global"} & set(self.manifest.known)
-        return self.marginals.missing_rows(self.manifest.schema) if known else ()
+        return () if self.rows_counted is None else self.marginals.missing_rows(self.manifest.schema)
 
     @property
     def pdp(self) -> Effects:
@@ -460,15 +459,9 @@ class Pane(Drawn):
     def background(self, n: int = 100, seed: int | None = 0, *, encoded: bool = False) -> pd.DataFrame | NDArray[np.float64]:
         """Sampled rows as background data for shap, lime, DiCE or any other library.
 
-        Parameters
-        ----------
-        n, seed : int
-            How many, and which.
-        encoded : bool
-            As an array of features, numbers in [0, 1] and categories one-hot, for a model that reads those.
+        ``encoded`` gives features, numbers in [0, 1] and categories one-hot, for a model that reads those.
         """
-        rows = self.private_rows
-        return rows.features(n, seed) if encoded else rows.background(n, seed)
+        return self.private_rows.features(n, seed) if encoded else self.private_rows.background(n, seed)
 
     @read_once()
     def explain(
@@ -485,9 +478,8 @@ class Pane(Drawn):
         """All that the pane knows about one person: reasons, counterfactuals, where they stand on each curve.
 
         ``model=`` names one of several models; or it is another model than the pane's, with its own reasons and
-        counterfactuals from private rows, and without curves, which are about the pane's.
-
-        Curves run over numbers: nobody with a code in a column stands on its curve.
+        counterfactuals from private rows, and without curves, which are about the pane's. Curves run over numbers: nobody
+        with a code in a column stands on its curve.
 
         Examples
         --------

@@ -118,9 +118,9 @@ class ClassPicture(Result, stored_as="class-picture/1"):
         self._fix(sums=frozen_numbers(self.sums, shape, "sums"))
 
     def check_read(self) -> None:
-        """Refuse noise and scales that nothing can be divided by."""
-        if not all(0 < amount < math.inf for amount in (self.sums_sigma, self.scale)):
-            raise InvalidInput("its noise or its scale is no positive number")
+        """Refuse noise, scales and row counts that nothing can be divided by."""
+        if not all(0 < amount < math.inf for amount in (self.sums_sigma, self.scale, self.n_rows_public)):
+            raise InvalidInput("its noise, its scale or its row count is no positive number")
 
     def __repr__(self) -> str:
         return f"ClassPicture({self.dataset}, classes {', '.join(map(repr, self.labels[:6]))}, {self.guarantee.brief})"

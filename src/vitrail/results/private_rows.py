@@ -316,14 +316,14 @@ class PrivateRows(Result, stored_as="private-rows/2"):
 
         The noise of the release, the choice of the rows and places of values inside their bins are in it; what columns have
         in common beyond their links is not.
-        Where the noise on one count is half of the declared rows, nothing is known of any column, and a mean is off by all
+        Where the noise on one count is half of the rows, nothing is known of any column, and a mean is off by all
         of itself.
         """
         drawn, ratios = self._perturbed
         n_rows = per_row.shape[1]
         errors = errors_of(per_row, drawn[:, :n_rows], ratios, self._indices[:n_rows])
         errors = np.sqrt(errors**2 + inside_bins(per_row, self.sampled[:n_rows], self.bins))
-        return np.maximum(errors, np.abs(per_row.mean(axis=1))) if self.counts_sigma >= self.n_rows_public / 2 else errors
+        return np.maximum(errors, np.abs(per_row.mean(axis=1))) if self.counts_sigma >= self.total / 2 else errors
 
     # --- tables and pictures -----------------------------------------------------------------------------------------
 

@@ -20,8 +20,8 @@ count drowns in its noise the declared one takes its place (``RowCount.denominat
 *The clip's bias.* A row's v_q longer than the clip C loses u = v (1 - C/|v|), of length |v| - C. So a value is off by at
 most the mean of the excess (|v| - C)+, whatever the direction. Measured on Adult, Bike and Framingham, boosting and forests:
 with C = R one vector in ten thousand is longer; with C = R/2 the most affected column is off by .6 to 1 of the mean excess,
-so a smaller allowance would not do. The excess of every point is released in the same sum, and its noisy mean (never below 0)
-is added to the half-width of every band of that point. What makes values add up spreads a part of the other points' loss:
+so a smaller allowance would not do. The excess of every point is released in the same sum, and its noisy mean (never below
+0) is added to the half-width of every band of that point. What makes values add up spreads a part of the other points' loss:
 that is bounded in ``_allowances``. An excess is counted up to C/2: its noise is proportional to that. For one that is longer
 the allowance falls short; with C = R the output must then cross its whole range more than twice along a chain, which a
 probability hardly does and a hard label may.
