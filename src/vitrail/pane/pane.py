@@ -449,8 +449,7 @@ class Pane(Drawn):
 
         From private rows, which the model puts into its classes; with the picture of these where one was bought.
         """
-        pane, asked = self._asked(None)
-        return counterfactual_on(pane, asked)
+        return counterfactual_on(*self._asked(None))
 
     def rows(self, n: int, seed: int | None = 0) -> pd.DataFrame:
         """``n`` rows sampled from the private tables, in original units and levels. Free, and any number of them."""
