@@ -61,6 +61,10 @@ class LedgerWarning(UserWarning):
     """The bill is kept in a way that can forget what was spent."""
 
 
+class RowCountWarning(UserWarning):
+    """A release counts another number of rows than the owner declared, by more than its noise."""
+
+
 class BudgetExceeded(VitrailError):
     """The question would cost more than is left. Nothing was charged; a cheaper question may still fit.
 

@@ -10,99 +10,33 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 
 import vitrail as vt
-from error_rates import CONFIDENCE, count_bounds, normal_bound, planted_noise, std_ratio_bounds
-from vitrail.errors import BudgetExceeded, InvalidInput, ModelError, VitrailError
-from vitrail.explain.recipe import Terms
+from error_rates import CONFIDENCE, normal_bound, planted_noise
+from shapley_rows import MODEL, POINT, SCHEMA, N, additive, exact_vectors, most_std, private, question_of, rows_of
+from vitrail.errors import BudgetExceeded, InvalidInput, ModelError, RowCountWarning, VitrailError
 from vitrail.results.band_claim import TWO_SIDED_95
-from vitrail.solve.coalitions import Scales, choose_clip, clip_edges, noise_of, reconcile
+from vitrail.solve.shapley.released import Scales, choose_clip, clip_edges
 from vitrail.vault import rehearse
 
-SCHEMA = vt.Schema({"a": vt.Numeric(0, 10), "b": vt.Numeric(0, 1), "c": vt.Categorical(["x", "y", "z"])})
-POINT = {"a": 9.0, "b": 0.2, "c": "z"}
-N = 3000
 ADULT = Path(__file__).parents[2] / "examples" / "data"
-
-
-def rows_of(n=N, seed=0):
-    draw = np.random.default_rng(seed)
-    return {"a": draw.uniform(0, 10, n), "b": draw.random(n), "c": draw.choice(["x", "y", "z"], n)}
-
-
-def private(rows=None, *, epsilon=3000.0, n_rows_public=N, schema=SCHEMA, **options):
-    rows = rows_of() if rows is None else rows
-    budget = vt.Budget(epsilon, 1e-6)
-    return vt.PrivateData(rows, schema, name="rows", n_rows_public=n_rows_public, budget=budget, **options)
-
-
-def additive(features):
-    return 0.4 * features[:, 0] + 0.3 * features[:, 1] + 0.2 * features[:, 4]
-
-
-MODEL = vt.Model(additive, range=(0, 1), name="additive")
-
-
-def question_of(shapley, points, mu=1.0):
-    """The first question of the recipe: with a given clip the only one."""
-    talk = shapley.conversation(points)
-    return next(talk.recipe(Terms.of(talk.data, mu))).question
 
 
 def test_an_additive_model_is_explained_by_its_parts():
     rows = rows_of()
     e = vt.Shapley(private(rows), MODEL)(POINT, mu=20.0)
-    expected = [0.4 * (0.9 - rows["a"].mean() / 10), 0.3 * (0.2 - rows["b"].mean()), 0.2 * (1 - (rows["c"] == "z").mean())]
+    expected = exact_vectors(rows, POINT).mean(axis=0)
     sigma = private().quote(question_of(vt.Shapley(private(), MODEL), POINT), mu=20.0).sigma
-    values_std, base_std = noise_of(Scales(1, 3, 1.0, 1.0), sigma, N)
-    assert values_std < 5e-5
-    np.testing.assert_allclose(e.upper - e.values, TWO_SIDED_95 * values_std, rtol=1e-9)
-    np.testing.assert_allclose(e.values[0], expected, rtol=0, atol=normal_bound(of=4) * values_std)
+    std = most_std(Scales(1, 3, 1.0, 1.0), sigma, N, 0.4)
+    assert std < 5e-5
+    assert (e.upper - e.values > 0.5 * TWO_SIDED_95 * sigma / N).all()
+    np.testing.assert_allclose(e.values, expected, rtol=0, atol=normal_bound(of=4) * std)
     base = additive(SCHEMA.features(SCHEMA.read(rows))[0]).mean()
-    np.testing.assert_allclose(e.base_values, base, rtol=0, atol=normal_bound(of=4) * base_std)
+    np.testing.assert_allclose(e.base_values, base, rtol=0, atol=normal_bound(of=4) * 3 * std)  # its noise is twice theirs
     assert e.columns == ("a", "b", "c")
     assert e.points == (POINT,)
     assert e.method == "shapley"
     assert (e.lower < e.values).all()
     assert (e.values < e.upper).all()
     np.testing.assert_allclose(e.predictions, e.outputs, atol=1e-12)
-
-
-def test_released_numbers_add_up_within_their_noise_before_they_are_made_to():
-    """Where the clip does not bind and the row count is right, base and values miss the output by noise alone."""
-    shapley = vt.Shapley(private(), MODEL)
-    points = [POINT, {"a": 1.0, "b": 0.9, "c": "x"}]
-    scales = Scales(2, 3, 1.0, 1.0)
-    outputs = MODEL.predict_points(SCHEMA, SCHEMA.read_points(points))
-    draws = rehearse(question_of(shapley, points), rows_of(), SCHEMA, mu=1.0, n_rows_public=N, draws=400, block_rows=512)
-    sigma = private().quote(question_of(shapley, points), mu=1.0).sigma
-    found = [reconcile(draw, sigma, N, scales, 0.5, outputs) for draw in draws]
-    gaps = np.array([one.gaps for one in found])
-    assert np.abs(gaps.mean(axis=0)).max() < normal_bound(of=4) / math.sqrt(400)
-    low, high = std_ratio_bounds(400, of=4)
-    assert low < gaps.std(axis=0, ddof=1).min() <= gaps.std(axis=0, ddof=1).max() < high
-    for one in found[:3]:
-        np.testing.assert_allclose(one.base + one.values.sum(axis=1), outputs, atol=1e-12)
-
-
-def test_bands_are_those_of_the_noise_and_cover_95_per_cent():
-    shapley = vt.Shapley(private(), MODEL)
-    points = [POINT, {"a": 1.0, "b": 0.9, "c": "x"}]
-    scales = Scales(2, 3, 1.0, 1.0)
-    outputs = MODEL.predict_points(SCHEMA, SCHEMA.read_points(points))
-    draws = rehearse(question_of(shapley, points), rows_of(), SCHEMA, mu=0.5, n_rows_public=N, draws=3000, block_rows=512)
-    sigma = private().quote(question_of(shapley, points), mu=0.5).sigma
-    found = [reconcile(draw, sigma, N, scales, 0.5, outputs) for draw in draws]
-    values, bases = np.array([one.values for one in found]), np.array([one.base for one in found])
-    values_std, base_std = noise_of(scales, sigma, N)
-    assert values_std == found[0].values_std < sigma / N  # what adding up brings
-    low, high = std_ratio_bounds(3000, of=13)
-    ratios = np.append(values.std(axis=0, ddof=1) / values_std, bases.std(ddof=1) / base_std)
-    assert low < ratios.min() <= ratios.max() < high
-    features = SCHEMA.features(SCHEMA.read(rows_of()))[0]
-    at = SCHEMA.features(SCHEMA.read_points(points))[0]
-    exact = ((at[:, None] - features) * [0.4, 0.3, 0, 0, 0.2]).mean(axis=1)[:, [0, 1, 4]]
-    covered = (np.abs(values - exact) <= TWO_SIDED_95 * values_std).sum(axis=0)
-    fewest, most = count_bounds(3000, 0.95, of=13)
-    assert fewest <= covered.min() <= covered.max() <= most
 
 
 def test_the_quote_is_what_comes_and_costs_nothing():
@@ -113,8 +47,8 @@ def test_the_quote_is_what_comes_and_costs_nothing():
     assert quote.fits
     assert "Bands of about +-" in str(quote)
     e = shapley(POINT, epsilon=1.0)
-    np.testing.assert_allclose(e.upper - e.values, quote.half_width, rtol=1e-9)
-    assert e.half_width == pytest.approx(quote.half_width, rel=1e-9)
+    # Both hold the clip's noisy allowance: nothing, or at most so much more than the noise's own half-width.
+    assert 0.1 < e.half_width / quote.half_width < 10
     assert quote.price.cost == e.cost
     assert quote.price.guarantee.epsilon == e.guarantee.epsilon
     assert math.isclose(data.budget.spent_epsilon, 1.0, rel_tol=1e-6)
@@ -127,8 +61,9 @@ def test_noise_grows_with_the_root_of_the_points_and_the_base_is_shared():
     shapley = vt.Shapley(private(), MODEL)
     four = [{**POINT, "a": a} for a in (1.0, 3.0, 5.0, 7.0)]
     one, many = shapley.quote(POINT, epsilon=1).half_width, shapley.quote(four, epsilon=1).half_width
-    assert 1.7 < many / one < 2.0  # twice the noise, less what four estimates of the same base bring
-    assert math.isclose(question_of(shapley, four).l2_bound, 2 * question_of(shapley, POINT).l2_bound)
+    assert 1.0 < many / one < 4.0  # twice the noise, less what four estimates of one base bring; allowances vary
+    bounds = [question_of(shapley, points).l2_bound for points in (four, POINT)]
+    assert 1.9 < bounds[0] / bounds[1] < 2.0  # the count takes less of four
     e = shapley(pd.DataFrame(four), mu=30.0)
     assert len(set(e.base_values.tolist())) == 1
     np.testing.assert_allclose(np.diff(e.values[:, 0]), 0.4 * 0.2, atol=1e-3)
@@ -150,34 +85,14 @@ def test_a_sample_of_the_rows_is_unbiased():
         block_rows=512,
     )[0]
     error = draws.std(axis=0) / math.sqrt(200)
-    assert (np.abs(draws.mean(axis=0) - full) < 5 * error + 0.1).all()
+    both = [0, 1, 2, -2, -1]  # values, base and count; a sample has the squares of the values in between
+    assert (np.abs(draws.mean(axis=0)[both] - full[both]) < 5 * error[both] + 0.1).all()
     assert (error[:3] > 0).all()
     e = shapley(POINT, mu=30.0)
     assert any("sample of rows" in note for note in e.notes)
-
-
-@pytest.mark.usefixtures("planted_noise")
-def test_the_clipped_share_and_the_gap_are_told():
-    rows = rows_of()
-    data = private(rows)
-    e = vt.Shapley(data, MODEL, clip=0.2)(POINT, mu=20.0)
-    features = SCHEMA.features(SCHEMA.read(rows))[0]
-    at = SCHEMA.features(SCHEMA.read_points(POINT))[0]
-    norms = np.linalg.norm(((at - features) * [0.4, 0.3, 0, 0, 0.2])[:, [0, 1, 4]], axis=1)
-    share = (norms > 0.2).mean()
-    assert 0.2 < share < 0.9
-    told = next(note for note in e.notes if "longer than the clip" in note)
-    assert abs(float(told.split("%")[0].removeprefix("About ")) / 100 - share) < 0.02
-    assert any("Before they were made to add up" in note for note in e.notes)
-    calm = vt.Shapley(data, MODEL)(POINT, mu=20.0)
-    assert not any("Before they were made to add up" in note for note in calm.notes)
-    assert calm.notes[1].startswith("About 0.")
-
-
-@pytest.mark.usefixtures("planted_noise")
-def test_a_wrong_row_count_is_told():
-    e = vt.Shapley(private(n_rows_public=2 * N), MODEL)({**POINT, "a": 10.0, "b": 1.0}, mu=20.0)
-    assert any("declared row count" in note for note in e.notes if "Before" in note)
+    rest = rehearse(question, rows_of(), SCHEMA, mu=30.0, n_rows_public=N, draws=1, block_rows=512)[0][3:6]
+    squares = rest / Scales(1, 3, 1.0, 1.0, sampled=True).squares / N
+    np.testing.assert_allclose(squares, (exact_vectors(rows_of(), POINT)[:, 0] ** 2).mean(axis=0), atol=0.01)
 
 
 @pytest.mark.usefixtures("planted_noise")
@@ -216,11 +131,13 @@ def test_auto_clip_is_refused_before_its_first_part_is_paid():
     assert math.isclose(data.budget.spent_epsilon, 1.0, rel_tol=1e-3)
 
 
-def test_choose_clip_looks_at_the_tail():
+def test_choose_clip_weighs_noise_against_what_is_cut():
     edges = np.array([0.1, 0.2, 0.4, 0.8])
-    assert choose_clip(np.array([960.0, 20.0, 10.0, 10.0]), edges, 1000) == 0.1
-    assert choose_clip(np.array([900.0, 20.0, 10.0, 70.0]), edges, 1000) == 0.8
-    assert choose_clip(np.array([900.0, 60.0, 60.0, -20.0]), edges, 1000) == 0.2  # counts may be negative
+    counts = np.array([900.0, 20.0, 10.0, 70.0])
+    assert choose_clip(counts, edges, 1000, 1.0, noise=0.001) == 0.8
+    assert choose_clip(counts, edges, 1000, 1.0, noise=0.2) == 0.1
+    assert choose_clip(counts, edges, 1000, 100.0, noise=0.01) == 0.1  # the tail is no more than its own noise
+    assert choose_clip(np.array([900.0, 60.0, 60.0, -20.0]), edges, 1000, 1.0, noise=0.01) == 0.4  # counts may be negative
 
 
 def forest():
@@ -369,9 +286,10 @@ def test_rows_on_which_the_model_fails_count_zero_and_nothing_is_said():
 def test_missing_values_and_a_target_between_the_features():
     schema = vt.Schema({"a": vt.Numeric(0, 10), "y": vt.Categorical(["no", "yes"]), "b": vt.Numeric(0, 1, missing=0.5)})
     rows = {"a": [1.0, None, 3.0] * 200, "y": ["no", "yes", "no"] * 200, "b": [0.1, 0.2, None] * 200}
-    data = private(rows, schema=schema, target="y", n_rows_public=400)  # a third lacks a value and counts zero
+    data = private(rows, schema=schema, target="y", n_rows_public=600)  # a third lacks a value and does not count
     model = vt.Model(lambda x: 0.5 * x[:, 0] + 0.5 * x[:, 1], range=(0, 1))
-    e = vt.Shapley(data, model)({"a": 5.0, "b": 1.0}, mu=20.0)
+    with pytest.warns(RowCountWarning, match="cannot be read by the schema"):
+        e = vt.Shapley(data, model)({"a": 5.0, "b": 1.0}, mu=20.0)
     assert e.columns == ("a", "b")
     np.testing.assert_allclose(e.values, [[0.5 * 0.3, 0.5 * (1 - 0.3)]], atol=5e-3)
 
@@ -402,8 +320,9 @@ def test_the_audit_does_not_refute_the_claim_and_finds_it_tight(n_points):
     worst = {"a": [0.5, 1.0, 0.0], "b": [0.2, 0.9, 0.4]}
     direction = run(worst, 1)[0] * 0
     scales = Scales(n_points, 2, 0.5, 1.0)
-    direction[:-2:2] = 0.5
-    direction[-2:] = -0.5 * scales.base, scales.flag
+    direction[: 2 * n_points : 2] = 0.5
+    direction[2 * n_points : -2] = scales.excess * scales.most_excess
+    direction[-2:] = -0.5 * scales.base, scales.count
 
     def audit():
         return vt.audit.mechanism(
@@ -453,7 +372,7 @@ def test_a_declared_group_has_one_value_and_adds_up():
     assert alone.columns == ("a", "b", "c")
     assert together.columns == ("both", "c")
     assert together.points[0]["both"] == "1, 1"
-    # noise of a value: less than 1.04 / (4000 * 20) = 1.3e-5, and 1e-3 is 75 times that
+    # noise of a value: less than 1.14 sqrt(1 + 9 * 0.75^2) / (4000 * 20) = 3.6e-5, and 1e-3 is 28 times that
     np.testing.assert_allclose(alone.values[0], [0.25, 0.5, 0.125], atol=1e-3)
     np.testing.assert_allclose(together.values[0], [0.75, 0.125], atol=1e-3)
     assert together.base_values[0] + together.values.sum() == pytest.approx(1.0)

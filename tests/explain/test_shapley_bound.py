@@ -12,7 +12,8 @@ from hypothesis.extra.numpy import arrays
 
 import vitrail as vt
 from vitrail.explain.shapley import RowVectors, norms_of
-from vitrail.solve.coalitions import Chains, Scales, clip_edges, point_key, ranks_of
+from vitrail.solve.coalitions import Chains, point_key, ranks_of
+from vitrail.solve.shapley.released import Scales, clip_edges
 from vitrail.vault.public_facts import PublicFacts
 from vitrail.vault.rows.block import Block
 from vitrail.vault.rows.predictions import Predictions
@@ -194,30 +195,64 @@ def wild(features):
     points=arrays(np.float64, (3, 2), elements=st.floats(0, 1)),
     clip=st.floats(1e-3, 20),
     n_permutations=st.integers(1, 3),
+    sampled=st.booleans(),
 )
 @settings(max_examples=80, deadline=None)
-def test_no_row_is_longer_than_stated(rows, points, clip, n_permutations):
+def test_no_row_is_longer_than_stated(rows, points, clip, n_permutations, sampled):
     rows = np.column_stack([rows, np.arange(8) % 3]).astype(float)
     points = np.column_stack([points, [0, 1, 2]]).astype(float)
     unclipped = vectors_of(wild, points, n_permutations)
-    scales = Scales(3, 3, clip, 4.0)
+    scales = Scales(3, 3, clip, 4.0, sampled)
     vectors = unclipped.clipped(scales, block_of(rows))
     assert vectors.shape == (8, scales.size)
+    values, squares, excess, _, count = np.split(vectors, np.cumsum(scales.sizes)[:-1], axis=1)
     before = norms_of(unclipped(block_of(rows))[0])
-    after = norms_of(vectors[:, :-2].reshape(8, 3, 3))
+    after = norms_of(values.reshape(8, 3, 3))
     assert (after <= clip * (1 + 1e-12)).all()
     assert (np.sqrt((vectors**2).sum(axis=1)) <= scales.l2_bound).all()
     np.testing.assert_allclose(after, np.minimum(before, clip), rtol=1e-12)
-    np.testing.assert_allclose(vectors[:, -1], scales.flag * (before > clip).mean(axis=1), rtol=1e-12)
+    lengths = np.clip(before - clip, 0, scales.most_excess)
+    np.testing.assert_allclose(excess, scales.excess * lengths, rtol=1e-12, atol=1e-12 * clip)
+    assert (count == scales.count).all()
+    if sampled:
+        np.testing.assert_allclose(squares, scales.squares * values**2, rtol=1e-12)
     assert before.max() <= 4.0 * math.sqrt(3) + 1e-9  # the longest there is: R sqrt(n)
 
 
-def test_the_bound_is_reached():
-    """Clipped at every point, with an output at the end of the range: no smaller bound would do."""
+@given(
+    n_points=st.integers(1, 50),
+    n_columns=st.integers(1, 40),
+    clip=st.floats(1e-3, 1e3),
+    width=st.floats(1e-3, 1e3),
+    sampled=st.booleans(),
+)
+def test_the_bound_of_the_docstring_is_the_bound_of_the_code(n_points, n_columns, clip, width, sampled):
+    shares = 1 + 1 / 16 + 1 / (9 * math.sqrt(n_points)) + (1 / 16 if sampled else 0)
+    shares += 1 / 9 if clip < width * math.sqrt(n_columns) else 0
+    stated = math.sqrt(n_points) * clip * math.sqrt(shares)
+    assert stated <= Scales(n_points, n_columns, clip, width, sampled).l2_bound <= stated * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("sampled", [False, True])
+def test_the_bound_is_reached(sampled):
+    """Twice as long as the clip at every point, with an output at the end of the range: no smaller bound would do."""
     unclipped = vectors_of(lambda x: 4 * x[:, 0] - 2, np.array([[1.0, 0.0, 0.0], [1.0, 1.0, 1.0]]))
-    scales = Scales(2, 3, 1.5, 4.0)
+    scales = Scales(2, 3, 1.5, 4.0, sampled)
     row = unclipped.clipped(scales, block_of(np.array([[0.0, 0.0, 0.0]])))
     assert math.isclose(np.linalg.norm(row), scales.l2_bound, rel_tol=1e-11)
+
+
+def test_a_row_on_which_the_model_fails_adds_nothing_anywhere():
+    """Not even to the count: rows that are summed and rows that are counted are the same."""
+
+    unclipped = vectors_of(lambda x: x[:, 0], POINT[None])
+    vectors = np.full((2, 1, 3), 0.1)
+    vectors[1, 0, 2] = np.nan
+    failing = RowVectors(SCHEMA, None, unclipped.chains, POINT[None], unclipped.point_outputs, 1, 0)
+    object.__setattr__(failing, "_compute", lambda values, outputs: vectors)
+    rows = failing.clipped(Scales(1, 3, 1.0, 4.0), block_of(some_rows(2)))
+    assert np.isfinite(rows[0]).all()
+    assert np.isnan(rows[1]).all()
 
 
 def test_a_row_has_the_same_bits_in_any_company():

@@ -6,6 +6,8 @@ removing or replacing a row changes one group, whose clipped curve moves by at m
 R sqrt(k)/mu on the sum, R sqrt(k)/(l mu) on the mean, is mu-GDP whatever the explainer does (the vault's GroupedSum has the
 argument, and enforces the clip). Interpolation happens inside a group; what follows the release is post-processing. With
 ``retrain=`` the model itself is a function of the group's rows, so the promise is about those that trained it too.
+What the band is about is the mean over the groups of *that* deal, without noise: it is what the noise was added to. Another
+deal would give another mean, and the release, one mean, cannot show by how much; the notes say so in words.
 Test: tests/explain/generic/test_any_curve.py; audit: tests/audit/test_generic_audit.py.
 """
 

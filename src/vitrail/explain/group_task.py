@@ -204,7 +204,9 @@ class OnGroups(GlobalExplainer[R]):
         notes = [
             f"The mean of {groups} explanations, each of a random group of about {rows:.0f} rows: where an explanation of "
             "few rows differs from one of all, this does too.",
-            "Bands show the noise that was added; the choice of groups and what clipping took away are not in them.",
+            "Bands hold the mean over the groups that were dealt, without noise. Another deal of rows to groups would give "
+            "another result: that is not in the bands, and how much it would be cannot be seen from what was released, "
+            "which is the mean alone.",
         ]
         if self.retrain is not None:
             notes.append(

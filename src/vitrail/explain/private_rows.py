@@ -36,9 +36,10 @@ from ..accounting import JsonValue
 from ..accounting.releases import Release
 from ..errors import InvalidInput
 from ..results.private_rows import PrivateRows
+from ..results.row_count import RowCount
 from ..schema import Schema
 from ..schema.bins import Bins
-from ..solve.rows.histograms import blocks_as_bins, blocks_of, column_shares, fine_bins, groups_of, total_of
+from ..solve.rows.histograms import blocks_as_bins, blocks_of, column_shares, fine_bins, groups_of
 from ..solve.rows.network import Link, choose_structure, independent, pairs_of
 from ..solve.rows.tables import Pair, contrasts, group_shares, standing_out
 from ..vault import Block, GramSum, PrivateData, ProductSum
@@ -228,7 +229,7 @@ def private_rows_recipe(
 
 def _shares(counted: Sequence[Floats], cuts: Sequence[Bins], sigma: float, n_rows_public: int) -> tuple[float, list[Floats]]:
     """The number of rows, and every column's distribution over its bins, from the counts of bins and of blocks."""
-    total, of_blocks = total_of(counted, sigma, n_rows_public), iter(counted[len(cuts) :])
+    total, of_blocks = RowCount.of_partitions(counted, sigma, n_rows_public).denominator, iter(counted[len(cuts) :])
     pairs = zip(counted, cuts, strict=False)
     return total, [
         column_shares(counts, None if blocks_of(cut) is None else next(of_blocks), cut, sigma, total)

@@ -46,6 +46,7 @@ from ..accounting.releases import Release
 from ..errors import InvalidInput, ModelError, VitrailError
 from ..model import Model
 from ..schema import Schema
+from .row_count import warn_of_contradiction
 
 if TYPE_CHECKING:
     from ..results.marginals import Marginals
@@ -319,6 +320,7 @@ class Conversation(Generic[R]):
                 data.finish(reservation)
         if name is not None:
             data.finish(reservation)
+        warn_of_contradiction(result)
         return result
 
     def _name(self, units: int) -> str | None:

@@ -7,18 +7,24 @@ long as R sqrt(n) (R is the width of the model's range), and is mostly far short
 vector answers for Q points:
 
     (v_1, ..., v_Q)              each of norm at most C, together sqrt(Q) C
+    squares                      only in a sample of the rows: v_qj^2 of the clipped vectors, per point of norm at most
+                                 C^2 and scaled to C/4, together sqrt(Q) C/4
+    excess                       by how much each v_q was longer than C, counted up to C/2 and scaled to C/3, together
+                                 sqrt(Q) C/3
     base_scale (f(x) - middle)   |f(x) - middle| <= R/2, scaled to a bound of sqrt(Q) C/4
-    flag_scale share             the share of the points at which the row was clipped, in [0, 1], scaled to sqrt(Q) C/10
+    count_scale                  1 for every row that counts, scaled to sqrt(Q) C/(3 Q^(1/4))
 
-*Bound.* A row's norm is at most sqrt(Q) C sqrt(1 + 1/16 + 1/100) = 1.0356 sqrt(Q) C: the average output and the clipped
-share come for 3.6 % more noise on the values. The vault enforces it whatever is returned here. *Cost*: that of one Gaussian
-sum, mu = l2_bound/sigma, under add-remove neighbours; twice the bound under replace-one.
+*Bound.* A row's norm is at most sqrt(Q) C sqrt(1 + 1/9 + 1/16 + 1/(9 sqrt(Q))), 1.134 C for one point; 1/16 more under the
+root in a sample of the rows, 1/9 less where no vector can be longer than C >= R sqrt(n). A row that does not count (a value
+is missing, the model failed) is zero in all of it. The vault enforces the bound whatever is returned here. *Cost*: that of
+one Gaussian sum, mu = l2_bound/sigma, under add-remove neighbours; twice the bound under replace-one. What the extra numbers
+are for: ``solve.shapley.released``.
 
 *Where to clip* (``clip="auto"``): a tenth of the price buys a histogram of the norms. Its bins are public and geometric,
 edges R 2^(k/2) from R/32 to R sqrt(n). A row puts a total of 1 into it, 1/Q for each point: norm at most 1, and two rows are
-at most sqrt(2) apart. The noise of the values grows by 5 %; a clip at half the range halves it. Following chains is what
-takes the time, so the histogram is taken from a sample just large enough that the noise of a tail is below one per cent of
-the rows.
+at most sqrt(2) apart. Clipped is where noise and what the clip takes from long vectors are smallest together. The noise of
+the values grows by 5 %; a clip at half the range halves it. Following chains is what takes the time, so the histogram is
+taken from a sample just large enough that the noise of a tail is below one per cent of the rows.
 
 Exact vectors of tree models against a single background row are not used. The error of the permutations is an average
 over rows (about 0.0004 of the range for 30 000 rows; more permutations make it smaller), and the exact vectors are hardly
@@ -44,14 +50,15 @@ from ..model import Model
 from ..results import Attribution
 from ..results.band_claim import TWO_SIDED_95, claim_of
 from ..schema import Schema
-from ..solve.coalitions import Chains, Scales, choose_clip, clip_edges, point_key, ranks_of, reconcile
+from ..solve.coalitions import Chains, point_key, ranks_of
 from ..solve.shapley.on_rows import player_numbers, players_of
 from ..solve.shapley.reasons import shown_points
+from ..solve.shapley.released import Scales, choose_clip, clip_edges, reconcile
 from ..vault import Block, PrivateData
 from .joint_sum import sum_question
 from .recipe import Ask, Conversation, LocalExplainer, Recipe, Terms, cost_of, points_identity, sigma_of
 
-VERSION = 2
+VERSION = 3
 CLIP_SHARE = 0.1
 """Share of the price that choosing the clip gets."""
 TAIL_ACCURACY = 0.01
@@ -77,9 +84,10 @@ class Shapley(LocalExplainer[Attribution]):
     clip : float or "auto", optional
         Each row's vector of contributions is scaled down to this norm, in units of the model's output; noise is
         proportional to it. The width of the model's range if not given. ``"auto"`` spends a tenth of the price (in mu
-        squared) on a histogram of norms, and clips where 95 % of rows are not.
+        squared) on a histogram of norms, and clips where bands are narrowest. What the clip takes is in the bands.
     sampling_rate : float
-        Use each row with this probability: 1/rate times fewer model calls and 1/rate times more noise, for slow models.
+        Use each row with this probability: 1/rate times fewer model calls and 1/rate times more noise, for slow models. The
+        choice of the sample is in the bands.
     n_permutations : int
         Orders in which columns are exchanged, per row. Model calls grow with it; the second is the reverse of the first,
         and makes vectors shorter where columns act together, so that a smaller clip will do.
@@ -96,11 +104,13 @@ class Shapley(LocalExplainer[Attribution]):
     >>> data = vt.PrivateData(rows, schema, name="patients", n_rows_public=9000, budget=vt.Budget(2, 1e-6))
     >>> risk = vt.Model(lambda x: 0.5 * x[:, 0] + 0.3 * x[:, 2], range=(0, 1), name="risk")
     >>> shapley = vt.Shapley(data, risk)
-    >>> round(shapley.quote({"age": 80, "smoker": "yes"}, epsilon=1).half_width, 3)
-    0.001
+    >>> bool(shapley.quote({"age": 80, "smoker": "yes"}, epsilon=1).half_width < 0.005)
+    True
     >>> e = shapley({"age": 80, "smoker": "yes"}, epsilon=1)  # age: 0.5 (0.8 - 0.4), smoker: 0.3 (1 - 1/3), base 0.3
     >>> e.values.round(2).tolist(), e.base_values.round(2).tolist()
     ([[0.2, 0.2]], [0.3])
+    >>> e.rows_counted.contradicts
+    False
     """
 
     data: PrivateData
@@ -149,15 +159,17 @@ class Shapley(LocalExplainer[Attribution]):
             fn, rate = partial(vectors.norm_shares, edges), min(self.sampling_rate, enough)
             question = sum_question(fn, len(edges), 1.0, rate, replace_bound=math.nextafter(math.sqrt(2), 2))
             releases.append((yield Ask(question, CLIP_SHARE, "norms of Shapley values")))
-            clip = choose_clip(releases[0].value, edges, terms.n_rows_public)
+            unit = Scales(len(raw), len(names), 1.0, width, self.sampling_rate < 1).l2_bound / self.sampling_rate
+            noise = TWO_SIDED_95 * unit * terms.noise_of_mean(1 - CLIP_SHARE)
+            clip = choose_clip(releases[0].value, edges, terms.n_rows_public, sigma_of(releases[0]), noise)
         else:
             clip = self._clip
-        scales = Scales(len(raw), len(names), clip, width)
+        scales = Scales(len(raw), len(names), clip, width, sampled=self.sampling_rate < 1)
         question = sum_question(partial(vectors.clipped, scales), scales.size, scales.l2_bound, self.sampling_rate)
         sums = yield Ask(question, 1 - CLIP_SHARE if releases else 1.0)
         releases.append(sums)
-        solved = reconcile(sums.value, sigma_of(sums), terms.n_rows_public, scales, self.model.lo + width / 2, outputs)
-        half_width = TWO_SIDED_95 * solved.values_std
+        middle, rate = self.model.lo + width / 2, self.sampling_rate
+        solved = reconcile(sums.value, sigma_of(sums), terms.n_rows_public, scales, middle, outputs, rate)
         return Attribution(
             values=solved.values,
             base_values=np.full(len(raw), solved.base),
@@ -168,9 +180,10 @@ class Shapley(LocalExplainer[Attribution]):
             cost=cost_of(releases),
             method="shapley",
             band_claim=claim_of("shapley"),
-            lower=solved.values - half_width,
-            upper=solved.values + half_width,
-            notes=solved.notes(clip, terms.n_rows_public, sampled=self.sampling_rate < 1),
+            lower=solved.values - solved.half_widths,
+            upper=solved.values + solved.half_widths,
+            notes=solved.notes(clip, sampled=self.sampling_rate < 1),
+            rows_counted=solved.rows_counted,
         )
 
 
@@ -233,16 +246,15 @@ class RowVectors:
         return vectors
 
     def clipped(self, scales: Scales, block: Block) -> Floats:
-        """The scaled vector of every row: values clipped, base, clipped share."""
+        """The scaled vector of every row: values clipped, what the clip took, base, one for the row itself."""
         vectors, outputs = self(block)
         model, norms = self.chains.model, norms_of(vectors)
         over = norms > scales.clip
         shrink = np.where(over, scales.clip / np.where(over, norms, 1.0), 1.0)
-        row = np.empty((len(vectors), scales.size))
-        row[:, :-2] = (vectors * shrink[:, :, None]).reshape(len(vectors), -1)
-        row[:, -2] = (outputs - (model.lo + model.width / 2)) * scales.base
-        row[:, -1] = over.sum(axis=1) * (scales.flag / scales.n_points)
-        return row
+        excess = np.where(over, norms - scales.clip, 0.0)
+        rows = scales.packed(vectors * shrink[:, :, None], excess, outputs - (model.lo + model.width / 2))
+        rows[~np.isfinite(norms).all(axis=1)] = np.nan  # the model failed on the way: the row counts zero, also as a row
+        return rows
 
     def norm_shares(self, edges: Floats, block: Block) -> Floats:
         """Every row's share of the histogram of norms: shares that add up to 1."""

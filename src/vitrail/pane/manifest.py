@@ -390,7 +390,7 @@ def read_part(name: str, manifest: Manifest, files: Mapping[str, bytes], what: s
 
 
 def _rows_accuracy(rows: PrivateRows) -> str:
-    on_bin, on_cell = (100 * sigma / rows.n_rows_public for sigma in (rows.counts_sigma, rows.tables_sigma))
+    on_bin, on_cell = (100 * sigma / rows.total for sigma in (rows.counts_sigma, rows.tables_sigma))
     return (
         f"{len(rows.columns)} columns, {len(rows.noisy_tables)} tables; noise (one std) of {on_bin:.2g} % of "
         f"all rows on a bin, {on_cell:.2g} % on a cell"

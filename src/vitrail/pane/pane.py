@@ -33,6 +33,7 @@ from ..results.class_picture import ClassPicture
 from ..results.marginals import Marginals
 from ..results.private_rows import PrivateRows
 from ..results.report import Report
+from ..results.row_count import RowCount
 from ..results.synopsis import Synopsis
 from ..schema import Level
 from ..show.pages import fragment, page_content
@@ -315,6 +316,17 @@ class Pane(Drawn):
         return self._stored("global").marginals if "global" in self.manifest.known else self.private_rows.marginals
 
     @property
+    def rows_counted(self) -> RowCount | None:
+        """How many rows count, by the private rows or the histograms, against the declared number; None without either."""
+        if ROWS in self.manifest.known:
+            return self.private_rows.rows_counted
+        return self.marginals.rows_counted if "global" in self.manifest.known else None
+
+    def missing_rows(self) -> tuple[str, ...]:
+        """What missing values did, in sentences with numbers and noise, by the histograms; empty without them."""
+        return () if self.rows_counted is None else self.marginals.missing_rows(self.manifest.schema)
+
+    @property
     def pdp(self) -> Effects:
         """Partial dependence, by column."""
         return self._released("pdp", self.report.pdp)
@@ -437,8 +449,7 @@ class Pane(Drawn):
 
         From private rows, which the model puts into its classes; with the picture of these where one was bought.
         """
-        pane, asked = self._asked(None)
-        return counterfactual_on(pane, asked)
+        return counterfactual_on(*self._asked(None))
 
     def rows(self, n: int, seed: int | None = 0) -> pd.DataFrame:
         """``n`` rows sampled from the private tables, in original units and levels. Free, and any number of them."""
@@ -447,15 +458,9 @@ class Pane(Drawn):
     def background(self, n: int = 100, seed: int | None = 0, *, encoded: bool = False) -> pd.DataFrame | NDArray[np.float64]:
         """Sampled rows as background data for shap, lime, DiCE or any other library.
 
-        Parameters
-        ----------
-        n, seed : int
-            How many, and which.
-        encoded : bool
-            As an array of features, numbers in [0, 1] and categories one-hot, for a model that reads those.
+        ``encoded`` gives features, numbers in [0, 1] and categories one-hot, for a model that reads those.
         """
-        rows = self.private_rows
-        return rows.features(n, seed) if encoded else rows.background(n, seed)
+        return self.private_rows.features(n, seed) if encoded else self.private_rows.background(n, seed)
 
     @read_once()
     def explain(
@@ -472,9 +477,8 @@ class Pane(Drawn):
         """All that the pane knows about one person: reasons, counterfactuals, where they stand on each curve.
 
         ``model=`` names one of several models; or it is another model than the pane's, with its own reasons and
-        counterfactuals from private rows, and without curves, which are about the pane's.
-
-        Curves run over numbers: nobody with a code in a column stands on its curve.
+        counterfactuals from private rows, and without curves, which are about the pane's. Curves run over numbers: nobody
+        with a code in a column stands on its curve.
 
         Examples
         --------

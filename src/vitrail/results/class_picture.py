@@ -21,6 +21,7 @@ from .base import Frame, Result, show
 from .checks import frozen_numbers
 from .marginals import nearest_shares
 from .private_rows import PrivateRows
+from .row_count import RowCount
 
 By: TypeAlias = Literal["predictions", "labels"]
 CODE_SHARE = 0.5
@@ -117,9 +118,9 @@ class ClassPicture(Result, stored_as="class-picture/1"):
         self._fix(sums=frozen_numbers(self.sums, shape, "sums"))
 
     def check_read(self) -> None:
-        """Refuse noise and scales that nothing can be divided by."""
-        if not all(0 < amount < math.inf for amount in (self.sums_sigma, self.scale)):
-            raise InvalidInput("its noise or its scale is no positive number")
+        """Refuse noise, scales and row counts that nothing can be divided by."""
+        if not all(0 < amount < math.inf for amount in (self.sums_sigma, self.scale, self.n_rows_public)):
+            raise InvalidInput("its noise, its scale or its row count is no positive number")
 
     def __repr__(self) -> str:
         return f"ClassPicture({self.dataset}, classes {', '.join(map(repr, self.labels[:6]))}, {self.guarantee.brief})"
@@ -138,6 +139,11 @@ class ClassPicture(Result, stored_as="class-picture/1"):
     def counts_sigma(self) -> float:
         """Standard deviation of the noise on ``counts``."""
         return self.sums_sigma / self.weights.codes
+
+    @cached_property
+    def rows_counted(self) -> RowCount:  # type: ignore[override]  # never None here
+        """How many rows count, all classes together, against the declared number."""
+        return RowCount.of_partitions([self.counts], self.counts_sigma, self.n_rows_public)
 
     @property
     def half_width(self) -> float:

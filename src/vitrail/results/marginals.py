@@ -2,10 +2,9 @@
 
 Every count carries independent Gaussian noise of standard deviation sigma. What is computed here is post-processing:
 
-- *total*: the bins of each column add up to the number of rows that count, with noise of variance k_j sigma^2 for k_j bins.
-  The d sums are independent, so the best unbiased combination weighs them by 1/k_j and has variance sigma^2 / sum_j 1/k_j.
-- *shares*: the point of the simplex {s >= 0, sum s = 1} nearest to counts/total. For equal independent Gaussian noise that
-  is the most likely distribution given the counts and the total.
+- *rows_counted*: the bins of each column add up to the number of rows that count (``RowCount.of_partitions``).
+- *shares*: the point of the simplex {s >= 0, sum s = 1} nearest to counts/total (``RowCount.denominator``). For equal
+  independent Gaussian noise that is the most likely distribution given the counts and the total.
 - *mean*: with m the mean of the shares, m + sum_i (x_i - m) c_i / total over midpoints x_i and noisy counts c_i. The shares
   alone are biased towards the middle of the range (they cannot go below zero); this is not, to first order,
   and its noise has standard deviation sigma |x - m| / total. Codes of a column are no quantities: mean and quantiles are
@@ -30,10 +29,13 @@ from ..accounting import Cost
 from ..accounting.guarantee import Guarantee
 from ..accounting.releases import Release
 from ..errors import InvalidInput, SchemaError
+from ..schema import Schema
 from ..schema.bins import Bins, wide_edges
 from .band_claim import TWO_SIDED_95, BandClaim
 from .base import Frame, Result, show
 from .checks import Floats, checked_names, frozen_numbers
+from .missing_rows import missing_sentences
+from .row_count import RowCount
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,16 +152,43 @@ class Marginals(Result, stored_as="marginals/1"):
     # --- what follows from them --------------------------------------------------------------------------------------
 
     @cached_property
+    def rows_counted(self) -> RowCount:  # type: ignore[override]  # never None here
+        """How many rows count, from all columns together, against the declared number."""
+        return RowCount.of_partitions([self.counts[cut.name] for cut in self.bins], self.sigma, self.n_rows_public)
+
+    @property
     def total(self) -> float:
-        """The estimated number of rows that count, from all columns together."""
-        weights = np.array([1 / len(cut) for cut in self.bins])
-        totals = np.array([self.counts[cut.name].sum() for cut in self.bins])
-        return float(weights @ totals / weights.sum())
+        """The estimated number of rows that count, as released: it may be below zero where noise drowns it."""
+        return self.rows_counted.counted
 
     @property
     def total_sigma(self) -> float:
         """Standard deviation of the noise on ``total``."""
-        return float(self.sigma / np.sqrt(sum(1 / len(cut) for cut in self.bins)))
+        return self.rows_counted.std
+
+    def missing_rows(self, schema: Schema) -> tuple[str, ...]:
+        """What missing values did, in sentences: how many rows each column's policy touched, and how many do not count.
+
+        Parameters
+        ----------
+        schema : Schema
+            Which declares the policies (``missing=`` of its columns); histograms know bins only.
+
+        Examples
+        --------
+        >>> import numpy as np, vitrail as vt
+        >>> schema = vt.Schema({"job": vt.Categorical(["yes", "no", "?"], missing="?"), "age": vt.Numeric(0, 100)})
+        >>> rows = {"job": ["yes", None] * 5000, "age": [40, 50, 60, np.nan] * 2500}
+        >>> data = vt.PrivateData(
+        ...     rows, schema, name="staff", n_rows_public=10_000, budget=vt.Budget(9, 1e-6), ledger="memory"
+        ... )
+        >>> import warnings; warnings.simplefilter("ignore")  # that a quarter does not count is also a warning
+        >>> for sentence in vt.marginals(data, epsilon=8).missing_rows(schema):
+        ...     print(sentence.split(":")[0])
+        Rows that do not count
+        Values missing or undeclared in 'job' are held as '?'
+        """
+        return missing_sentences(self, schema)
 
     @cached_property
     def shares(self) -> Mapping[str, Floats]:
@@ -169,7 +198,7 @@ class Marginals(Result, stored_as="marginals/1"):
     @property
     def _mass(self) -> float:
         """What counts are divided by: the total or, where that drowns in noise, the declared row count."""
-        return self.total if self.total > 2 * self.total_sigma else float(self.n_rows_public)
+        return self.rows_counted.denominator
 
     def _of_numbers(self, name: str) -> tuple[Floats, Floats, float]:
         """Midpoints and shares of a column's bins of numbers, and what their counts are divided by."""

@@ -20,7 +20,7 @@ from ..accounting.guarantee import Guarantee
 from ..errors import InvalidInput
 from ..schema import Column, Numeric, Schema
 from ..schema.bins import Bins, values_in
-from ..solve.rows.histograms import blocks_of, column_shares, total_of
+from ..solve.rows.histograms import blocks_of, column_shares
 from ..solve.rows.network import Link, Network, even_numbers, fit_network
 from ..solve.rows.replicates import errors_of, inside_bins, replicate_weights, unshrunken_ratios
 from ..solve.rows.tables import agreed_table, group_shares
@@ -28,6 +28,7 @@ from .band_claim import TWO_SIDED_95
 from .base import Frame, Result, show
 from .checks import Floats, frozen_numbers
 from .marginals import Marginals
+from .row_count import RowCount
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -161,10 +162,19 @@ class PrivateRows(Result, stored_as="private-rows/2"):
         return tuple((names[parent], names[link.child]) for link in self.links for parent in link.parents)
 
     @cached_property
-    def total(self) -> float:
-        """The estimated number of rows that count."""
+    def rows_counted(self) -> RowCount:  # type: ignore[override]  # never None here
+        """How many rows count, from all columns and blocks together, against the declared number."""
         counted = [*self.counts, *(blocks for blocks in self.block_counts if len(blocks))]
-        return total_of(counted, self.counts_sigma, self.n_rows_public)
+        return RowCount.of_partitions(counted, self.counts_sigma, self.n_rows_public)
+
+    @property
+    def total(self) -> float:
+        """The estimated number of rows that count; the declared one where noise drowns it."""
+        return self.rows_counted.denominator
+
+    def missing_rows(self) -> tuple[str, ...]:
+        """What missing values did, in sentences (:meth:`Marginals.missing_rows`)."""
+        return self.marginals.missing_rows(self.schema)
 
     @cached_property
     def shares(self) -> Mapping[str, Floats]:
@@ -323,14 +333,14 @@ class PrivateRows(Result, stored_as="private-rows/2"):
 
         The noise of the release, the choice of the rows and places of values inside their bins are in it; what columns have
         in common beyond their links is not.
-        Where the noise on one count is half of the declared rows, nothing is known of any column, and a mean is off by all
+        Where the noise on one count is half of the rows, nothing is known of any column, and a mean is off by all
         of itself.
         """
         drawn, ratios = self._perturbed
         n_rows = per_row.shape[1]
         errors = errors_of(per_row, drawn[:, :n_rows], ratios, self._indices[:n_rows])
         errors = np.sqrt(errors**2 + inside_bins(per_row, self.sampled[:n_rows], self.bins))
-        return np.maximum(errors, np.abs(per_row.mean(axis=1))) if self.counts_sigma >= self.n_rows_public / 2 else errors
+        return np.maximum(errors, np.abs(per_row.mean(axis=1))) if self.counts_sigma >= self.total / 2 else errors
 
     # --- tables and pictures -----------------------------------------------------------------------------------------
 

@@ -40,6 +40,7 @@ from scipy.optimize import minimize
 
 from ..._types import Floats
 from ...errors import InvalidInput
+from ...results.row_count import RowCount
 
 MOST_LATENT = 64
 ITERATIONS = 200
@@ -79,8 +80,7 @@ class Moments:
         """Moments from the released Gram matrix of (1, x); the declared count where noise drowns the released one."""
         values, vectors = np.linalg.eigh((gram + gram.T) / 2)
         possible = (vectors * np.maximum(values, 0.0)) @ vectors.T
-        count = float(possible[0, 0])
-        count = count if count >= 2 * sigma else float(n_rows_public)
+        count = RowCount(float(possible[0, 0]), sigma, n_rows_public).denominator
         return cls(count, possible[0, 1:] / count, possible[1:, 1:], sigma)
 
     @property

@@ -26,7 +26,6 @@ are tall, on Adult alone. On HELOC and Framingham, where nothing was chosen, sha
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -127,13 +126,6 @@ def blocks_as_bins(bins: Bins, blocks: Indices) -> Bins:
     starts = np.flatnonzero(np.diff(blocks, prepend=-1))
     edges = (*(bins.edges[start] for start in starts if start < bins.n_intervals), bins.edges[-1])
     return Bins(bins.name, tuple(f"from {bins.labels[start]}" for start in starts), edges, bins.integer, bins.codes)
-
-
-def total_of(counts: Sequence[Floats], sigma: float, n_rows_public: int) -> float:
-    """The estimated number of rows; the declared one where noise drowns it."""
-    weights = np.array([1 / len(column) for column in counts])
-    total = float(weights @ np.array([column.sum() for column in counts]) / weights.sum())
-    return total if total > 2 * sigma / np.sqrt(weights.sum()) else float(n_rows_public)
 
 
 def column_shares(counts: Floats, block_counts: Floats | None, bins: Bins, sigma: float, total: float) -> Floats:
