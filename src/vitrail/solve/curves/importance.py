@@ -46,7 +46,7 @@ SMALLEST_PROBABILITY = 1e-3
 NAMES = ("squared", "absolute", "zero-one", "log")
 ITSELF = NAMES[:2]
 """Losses by which outputs can be compared with the model's own, where there is no target."""
-LOG_FACTOR, LOG_FACTOR_SPREAD = 0.5, 0.5
+LOG_FACTOR, LOG_FACTOR_SPREAD = 0.75, 0.6
 """Of the factor by which rows that a model remembers have larger importances: expected, and how far from that."""
 LOG_SPREADS = np.array([0.2, 0.35, 0.5, 0.75, 1.1])
 """By how much single columns may differ from that factor, in logarithms; the middle one is likeliest, by a factor e^(1/2)
