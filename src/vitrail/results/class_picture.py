@@ -21,6 +21,7 @@ from .base import Frame, Result, show
 from .checks import frozen_numbers
 from .marginals import nearest_shares
 from .private_rows import PrivateRows
+from .verdict import Judgement, judge_sizes, sentences
 
 By: TypeAlias = Literal["predictions", "labels"]
 CODE_SHARE = 0.5
@@ -166,6 +167,15 @@ class ClassPicture(Result, stored_as="class-picture/1"):
     def band_sentences(self) -> tuple[str, ...]:
         """What the bands of the row counts claim."""
         return (self.band_claim.sentence(),)
+
+    def _judge(self) -> Judgement:
+        """The row counts of the classes, measured from 0."""
+        return judge_sizes(self.counts, np.full(len(self.labels), self.counts_sigma))
+
+    @property
+    def verdict_sentences(self) -> tuple[str, ...]:
+        """The verdict in words, and what would help; nothing where the counts are clear."""
+        return sentences(self._judge(), [str(label) for label in self.labels], self.guarantee, noun="class")
 
     @property
     def notes(self) -> tuple[str, ...]:
