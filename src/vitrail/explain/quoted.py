@@ -23,11 +23,13 @@ import numpy as np
 from .. import _checks
 from ..accounting import Cost, JsonValue, epsilon_of, rounded_up
 from ..accounting.gdp import LARGEST_MU
+from ..accounting.guarantee import question_mu
 from ..accounting.releases import Release
 from ..errors import InvalidInput, ModelError
 from ..model import Model
 from ..progress import progress
 from ..results.marginals import Marginals
+from ..results.verdict import Verdict, usual_verdict
 from ..schema import FloatArray, Numeric, Schema
 from ..solve.curves.reference import reference_rows
 from ..vault import PublicRows, Quote
@@ -45,6 +47,8 @@ STAND_IN_ROWS = 1000
 CLOSE_ENOUGH = 0.02
 """A search for an accuracy stops when the half-width is this much, relatively, below what was asked for."""
 MOST_TRIES = 12
+PRICE_STEP, CLEAR_ENOUGH = 4.0, 1.15
+"""A search for a verdict multiplies mu by the one until it turns, and stops when two prices are as close as the other."""
 SMALLEST_MU = 1e-4
 SEED = 22
 """Of the noise of a stand-in: it hides nothing, and a quote is the same again."""
@@ -70,6 +74,9 @@ class Quoted(Generic[R_co]):
     half_width : float or None
         The median half-width of the result's bands, in its own units (of one query point: the median over a few draws of the
         noise); None where it has no bands.
+    verdict : Verdict or None
+        Which to expect: that of the result, or the middle one of a few draws of the noise; None where it has no bands. An
+        estimate: on the rows that it stands on, columns do not depend on each other, nor does a target on them.
 
     Examples
     --------
@@ -79,14 +86,15 @@ class Quoted(Generic[R_co]):
     >>> data = vt.PrivateData(nobody, schema, name="patients", n_rows_public=9000, budget=vt.Budget(1, 1e-6))
     >>> model = vt.Model(lambda x: 0.2 + 0.3 * x[:, 0] + 0.4 * x[:, 2], range=(0, 1), name="risk")
     >>> quote = data.quote(vt.PartialDependence(data, model), epsilon=0.5)
-    >>> quote.fits, quote.stands_on, 0 < quote.half_width < 0.05
-    (True, 'the schema', True)
+    >>> quote.fits, quote.stands_on, 0 < quote.half_width < 0.05, str(quote.verdict)
+    (True, 'the schema', True, 'clear')
     """
 
     price: Quote
     result: R_co
     stands_on: str
     half_width: float | None = None
+    verdict: Verdict | None = None
 
     @property
     def fits(self) -> bool:
@@ -112,6 +120,11 @@ class Quoted(Generic[R_co]):
         )
 
     @property
+    def verdict_text(self) -> str:
+        """The verdict to expect, and what it was estimated from; empty without bands."""
+        return "" if self.verdict is None else f"{self.verdict}, an estimate from rows drawn from {self.stands_on}"
+
+    @property
     def epsilon(self) -> float:
         """What it would cost."""
         return self.price.guarantee.epsilon
@@ -119,7 +132,8 @@ class Quoted(Generic[R_co]):
     def __str__(self) -> str:
         widths = self.widths_text
         bands = f" Bands of about {widths}: an estimate from rows drawn from {self.stands_on}." if widths else ""
-        return f"{self.price}{bands}"
+        verdict = f" Verdict to expect: {self.verdict_text}." if self.verdict_text else ""
+        return f"{self.price}{bands}{verdict}"
 
     def to_json(self) -> dict[str, JsonValue]:
         """The quote as plain JSON values."""
@@ -127,7 +141,26 @@ class Quoted(Generic[R_co]):
         widths: dict[str, JsonValue] = {part: width for part, (width, _) in self.half_widths.items() if part}
         fields: dict[str, JsonValue] = {"price": self.price.to_json(), "half_width": self.half_width}
         fields |= {"band_claim": None if claim is None else claim.value, "stands_on": self.stands_on}
+        fields["verdict"] = None if self.verdict is None else self.verdict.value
         return fields | ({"half_widths": widths} if widths else {})
+
+
+def quote_asked(
+    conversation: Conversation[R],
+    *,
+    epsilon: float | None = None,
+    mu: float | None = None,
+    half_width: float | None = None,
+    verdict: str | None = None,
+) -> Quoted[R]:
+    """The quote at a price, or the cheapest with bands so narrow or a verdict so clear; one of them is given."""
+    if half_width is None and verdict is None:
+        return quote(conversation, question_mu(epsilon, mu, conversation.data.delta))
+    if epsilon is not None or mu is not None or (half_width is not None and verdict is not None):
+        raise InvalidInput(
+            "give a quote a price (epsilon= or mu=) or an accuracy (half_width=, or verdict='clear'), and one of them only"
+        )
+    return quote_for_verdict(conversation, verdict) if half_width is None else quote_for(conversation, half_width)
 
 
 def quote(conversation: Conversation[R], mu: float) -> Quoted[R]:
@@ -141,7 +174,47 @@ def quote(conversation: Conversation[R], mu: float) -> Quoted[R]:
         results = [conversation.run(terms, units.pico_mu_squared, answer) for _ in range(conversation.quote_draws)]
     stands_on = "the schema" if seen is None else "histograms bought before"
     known = [width for result in results if (width := getattr(result, "half_width", None)) is not None]
-    return Quoted(data.price_tag(units), results[0], stands_on, median(known) if known else None)
+    verdicts = [verdict for result in results for verdict in _verdicts_of(result)]
+    width = median(known) if known else None
+    return Quoted(data.price_tag(units), results[0], stands_on, width, usual_verdict(verdicts))
+
+
+def _verdicts_of(result: object) -> tuple[Verdict, ...]:
+    """Of a result, or of each of several by name, such as the classes of a model."""
+    parts = [result] if hasattr(result, "verdict") or not isinstance(result, Mapping) else list(result.values())
+    verdicts = (getattr(part, "verdict", None) for part in parts)
+    return tuple(verdict for verdict in verdicts if verdict is not None)
+
+
+def quote_for_verdict(conversation: Conversation[R], verdict: str | None) -> Quoted[R]:
+    """The cheapest quote whose verdict is expected to be at least ``verdict``: price steps of 4, then halved in between."""
+    wanted = Verdict(_checks.choice("verdict", verdict, (Verdict.CLEAR, Verdict.WEAK)))
+    low, high, mu, best = SMALLEST_MU, LARGEST_MU, 0.3, None
+    with progress("looking for the price", MOST_TRIES) as advance:
+        for _ in range(MOST_TRIES):
+            tried = quote(conversation, mu)
+            advance(1)
+            if tried.verdict is None:
+                raise InvalidInput("this explainer has no bands, so no verdict can be asked of it; give a price instead")
+            if tried.verdict.at_least(wanted):
+                high, best = mu, tried
+            else:
+                low = mu
+            if best is None:
+                mu = min(mu * PRICE_STEP, LARGEST_MU)
+            elif low == SMALLEST_MU:
+                mu = max(mu / PRICE_STEP, SMALLEST_MU)
+            else:
+                mu = math.sqrt(low * high)
+            if low >= LARGEST_MU or high <= SMALLEST_MU or high / low < CLEAR_ENOUGH:
+                break
+    if best is None:
+        dearest = epsilon_of(min(low, LARGEST_MU), conversation.data.delta)
+        raise InvalidInput(
+            f"no price up to epsilon {rounded_up(dearest)} makes the verdict {wanted} on rows drawn from the schema or from "
+            "histograms: what would be shown there is nothing, or too many columns or points are asked at once"
+        )
+    return best
 
 
 def quote_for(conversation: Conversation[R], half_width: float) -> Quoted[R]:

@@ -16,6 +16,8 @@ from ..show.pages import Content, fragment_html, report_content
 from .manifest import ROWS
 
 if TYPE_CHECKING:
+    from ..results.report import Report
+    from ..results.row_count import RowCount
     from .pane import Pane
 
 MOST_DRAWN = 100
@@ -44,6 +46,11 @@ def label_lines(pane: Pane) -> tuple[tuple[str, str], ...]:
     return ("Model", " and ".join(pane.models) or NO_MODEL), ("Bill", paid), ("Made with", pane.tool)
 
 
+def rows_counted(pane: Pane) -> RowCount | None:
+    """How many rows count, by the histograms of a pane; None where it has none."""
+    return pane.marginals.rows_counted if {ROWS, "global"} & pane.manifest.known.keys() else None
+
+
 def person_sentence(pane: Pane) -> str:
     """What a pane tells a person, and from what."""
     models, borders = " and ".join(pane.models), dict.fromkeys(f"{made.border:g}" for made in pane.manifest.models)
@@ -62,6 +69,11 @@ def pane_fragment(pane: Pane) -> str:
     return fragment_html(repr(pane), sentences, tables=[("", inside_table(pane), "")])
 
 
+def unclear_parts(report: Report) -> tuple[str, ...]:
+    """What is to be read first of a report, but for its rows."""
+    return tuple(said for said in report.read_first if said in report.verdict_sentences)
+
+
 def pane_content(pane: Pane) -> Content:
     """The page of its models, one after the other: rankings and curves. Then histograms, and what is inside."""
     abouts = {name: pane.about(name) for name in pane.models}
@@ -72,6 +84,10 @@ def pane_content(pane: Pane) -> Content:
     content: dict[str, object] = {"reports": reports, "marginals": None, "notes": tuple(dict.fromkeys(notes))}
     if reports or (ROWS in pane.parts and pane.schema.n_columns <= MOST_DRAWN):
         content["marginals"] = pane.marginals.drawn
+    counted = rows_counted(pane)
+    unclear = [said if not several else f"{name}: {said}" for name, report in told.items() for said in unclear_parts(report)]
+    content["rows_counted"] = counted
+    content["read_first"] = (*([counted.sentence] if counted is not None and counted.contradicts else []), *unclear)
     tables = {"inside": inside_table(pane), "questions": questions_table(pane), "for_a_person": person_sentence(pane)}
     # The bill of a pane is a table of its own questions, not that of an account.
     model, own = " and ".join(pane.models) or "Private rows", {"label_lines": label_lines(pane), "bill": None}

@@ -3,9 +3,10 @@
 Everything here is post-processing of releases: it may be stored, published and drawn without limit. A band [lower, upper]
 is for each number on its own, and ``band_claim`` says how often it holds the value that the explainer would have found
 without noise. Whether a column stands out is read from the bands of all columns of the point together (``results.verdict``),
-and a point that is mostly noise is not ranked: its columns come as they were declared. A band does not speak of sampling error, nor of what clipping took away (``notes`` say so where it matters).
-Nor does it say how well the explanation fits the model: ``gap`` does at the point itself, and ``fidelity`` around it. An
-explanation that misses the output by more than its largest contribution says so in its first note.
+and a point that is mostly noise is not ranked: its columns come as they were declared. A band does not speak of sampling
+error, nor of what clipping took away (``notes`` say so where it matters). Nor does it say how well the explanation fits the
+model: ``gap`` does at the point itself, and ``fidelity`` around it. An explanation that misses the output by more than its
+largest contribution says so in its first note.
 """
 
 from __future__ import annotations
@@ -304,7 +305,8 @@ class Attribution(Banded, stored_as="attribution/2", of="values"):
                 f"column stands out of the noise, so nothing is ranked there. {helps}"
             )
         if weak:
-            said.append(f"At {_numbered_points(weak)} of {len(self)} points the verdict is weak: single numbers may be noise.")
+            where = f"At {_numbered_points(weak)} of {len(self)} points"
+            said.append(f"{where} the verdict is weak: single numbers may be noise.")
         return tuple(said)
 
     @property
@@ -331,8 +333,8 @@ class Attribution(Banded, stored_as="attribution/2", of="values"):
         if not self._judgements or self._judgements[row].verdict is not Verdict.MOSTLY_NOISE:
             order.sort(key=lambda j: -abs(self.values[row, j]))
         ends = [[None] * width if band is None else band[row].tolist() for band in (self.lower, self.upper)]
-        lines = zip(self.columns, self.values[row].tolist(), *ends, self._shown(row), strict=True)
-        contributions = [Contribution(*line, among=width) for line in lines]
+        lines = zip(self.columns, self.values[row].tolist(), *ends, self._shown(row), [width] * width, strict=True)
+        contributions = [Contribution(*line) for line in lines]
         return [contributions[j] for j in order[: _checks.whole("k", k)]]
 
     def _shown(self, row: int) -> list[str]:

@@ -165,5 +165,6 @@ class Effects(Result, Mapping[str, Curve], stored_as="effects/1"):
 
 
 def _half_widths(member: Curve | Surface) -> Floats:
-    assert member.lower is not None and member.upper is not None
+    assert member.lower is not None
+    assert member.upper is not None
     return np.asarray((member.upper - member.lower) / 2)

