@@ -268,7 +268,8 @@ class Banded(Result):
             raise InvalidInput(f"std of {what} holds a negative number; standard deviations are at least 0")
 
     def _end(self, deviations: float) -> Floats | None:
-        return None if self.std is None else np.asarray(getattr(self, self.OF) + deviations * self.std)
+        with np.errstate(over="ignore"):  # a file may hold any number
+            return None if self.std is None else np.asarray(getattr(self, self.OF) + deviations * self.std)
 
     @property
     def lower(self) -> Floats | None:

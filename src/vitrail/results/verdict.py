@@ -140,13 +140,16 @@ def judge(values: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> Judgement:
     """
     sizes, low, high = (np.asarray(numbers, dtype=np.float64).ravel() for numbers in (values, lower, upper))
     # Halved before they are added, and divided by the largest before they are squared: a file may hold numbers near 1e308.
-    middles, halves = np.abs(low / 2 + high / 2), high / 2 - low / 2
-    widened = widening(len(sizes)) * halves
+    # Where they overflow all the same, comparisons with what is no number are false: noise.
+    with np.errstate(all="ignore"):
+        middles, halves = np.abs(low / 2 + high / 2), high / 2 - low / 2
+        widened = widening(len(sizes)) * halves
+        largest = float(max(np.abs(sizes).max(initial=0.0), halves.max(initial=0.0))) or 1.0
+        noise = float(((halves / largest / TWO_SIDED_95) ** 2).sum())
+        energy = float(((sizes / largest) ** 2).sum())
     verdicts = tuple(item_verdict(*ends, len(sizes)) for ends in zip(low.tolist(), high.tolist(), strict=True))
-    largest = float(max(np.abs(sizes).max(initial=0.0), halves.max(initial=0.0))) or 1.0
-    noise = float(((halves / largest / TWO_SIDED_95) ** 2).sum())
-    energy = float(((sizes / largest) ** 2).sum())
     ratio = energy / noise if noise else math.inf
+    ratio = 0.0 if math.isnan(ratio) else ratio
     reasons = (Verdict.CLEAR in verdicts) + (ratio >= TRUTH_AS_LARGE_AS_NOISE)
     verdict = (Verdict.MOSTLY_NOISE, Verdict.WEAK, Verdict.CLEAR)[reasons]
     # The item that needs least, and all of them together; a hair more, because a band that touches 0 includes it.
@@ -164,8 +167,9 @@ def judge_sizes(sizes: ArrayLike, errors: ArrayLike) -> Judgement:
     >>> str(judge_sizes([0.3, 0.01], [0.02, 0.02]).verdict), judge_sizes([1.0], [0.0]).signal
     ('clear', inf)
     """
-    found, half = np.asarray(sizes, dtype=np.float64), TWO_SIDED_95 * np.asarray(errors, dtype=np.float64)
-    return judge(found, found - half, found + half)
+    with np.errstate(all="ignore"):
+        found, half = np.asarray(sizes, dtype=np.float64), TWO_SIDED_95 * np.asarray(errors, dtype=np.float64)
+        return judge(found, found - half, found + half)
 
 
 def root_mean_square(numbers: ArrayLike) -> float:
