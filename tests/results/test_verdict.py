@@ -226,7 +226,7 @@ def test_a_point_that_is_mostly_noise_is_not_ranked() -> None:
     assert text.index("zeta = ") < text.index("age = ") < text.index("sex = ") < text.index("hours = ")
     assert "█" in e[0].summary()
     assert "mostly noise" in repr(e[1])
-    assert "At 1 (1) of 2 points there is too little data" in e.summary()
+    assert "At 1 of 2 points (1) there is too little data" in e.summary()
 
 
 def test_the_page_of_a_noisy_point_has_a_sentence_and_no_bars() -> None:
@@ -239,7 +239,7 @@ def test_the_page_of_a_noisy_point_has_a_sentence_and_no_bars() -> None:
     assert 'class="bar"' in clear
     both = attribution(STANDS_OUT, NOISY).to_html()
     assert both.count('class="bar"') == 4
-    assert both.index("At 1 (1) of 2 points") < both.index("Privacy label")
+    assert both.index("At 1 of 2 points (1)") < both.index("Privacy label")
     fragment = attribution(NOISY)._repr_html_()
     assert "too little data" in fragment
     assert 'class="bar"' not in fragment

@@ -235,9 +235,8 @@ class Attribution(Banded, stored_as="attribution/2", of="values"):
                 f"This explanation misses the model's output by {gaps[0]:.3g}, more than its largest contribution "
                 f"({largest[0]:.3g}): do not read it as the model's reasons."
             )
-        named = ", ".join(map(str, missed[:NAMED_POINTS])) + (" and others" if len(missed) > NAMED_POINTS else "")
         return (
-            f"At {len(missed)} of {len(self)} points ({named}) this explanation misses the model's output by more than its "
+            f"At {_numbered_points(missed.tolist(), len(self))} this explanation misses the model's output by more than its "
             "largest contribution: do not read it as the model's reasons there."
         )
 
@@ -301,12 +300,11 @@ class Attribution(Banded, stored_as="attribution/2", of="values"):
             worst = max((self._judgements[row] for row in noise), key=lambda judged: judged.missing)
             helps = what_helps(worst, self.guarantee)
             said.append(
-                f"At {_numbered_points(noise)} of {len(self)} points there is too little data to tell at this price: no "
+                f"At {_numbered_points(noise, len(self))} there is too little data to tell at this price: no "
                 f"column stands out of the noise, so nothing is ranked there. {helps}"
             )
         if weak:
-            where = f"At {_numbered_points(weak)} of {len(self)} points"
-            said.append(f"{where} the verdict is weak: single numbers may be noise.")
+            said.append(f"At {_numbered_points(weak, len(self))} the verdict is weak: single numbers may be noise.")
         return tuple(said)
 
     @property
@@ -407,10 +405,10 @@ class Attribution(Banded, stored_as="attribution/2", of="values"):
         return self.summary()
 
 
-def _numbered_points(rows: Sequence[int]) -> str:
-    """How many points, and the numbers of the first ones."""
+def _numbered_points(rows: Sequence[int], n_points: int) -> str:
+    """How many of all points, and the numbers of the first ones."""
     named = ", ".join(map(str, rows[:NAMED_POINTS])) + (" and others" if len(rows) > NAMED_POINTS else "")
-    return f"{len(rows)} ({named})"
+    return f"{len(rows)} of {n_points} points ({named})"
 
 
 def _numbered(column: Sequence[PlainValue]) -> Floats:

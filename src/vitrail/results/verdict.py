@@ -227,11 +227,11 @@ def too_little(judgement: Judgement, noun: str = "column") -> str:
     Examples
     --------
     >>> too_little(judge_sizes([0.1, -0.1], [0.1, 0.1])).split(": ")[1]
-    'what is shown is 1 times its noise, and no column stands out of it, so nothing is ranked.'
+    'what is shown is 1 times as large as its noise, and no column stands out of it, so nothing is ranked.'
     """
     return (
-        f"There is too little data to tell at this price: what is shown is {judgement.signal:.2g} times its noise, and no "
-        f"{noun} stands out of it, {THEREFORE[noun]}."
+        f"There is too little data to tell at this price: what is shown is {judgement.signal:.2g} times as large as its "
+        f"noise, and no {noun} stands out of it, {THEREFORE[noun]}."
     )
 
 

@@ -285,8 +285,8 @@ def ranking_figure(ranking: Ranking, axes: Axes | None = None, *, max_items: int
     )
     if titled:
         more = f" (the first {n_shown} of {len(ranking)})" if n_shown < len(ranking) else ""
-        noise = "" if ranking.ranked else ": mostly noise, so not ranked"
-        style.put_title(axes, ranking.kind + noise + more, 90, bold=True)
+        noise = "" if ranking.ranked else "\nmostly noise, so not ranked"
+        style.put_title(axes, ranking.kind + more + noise, 90, bold=True)
     return style.figure_of(axes)
 
 
