@@ -6,14 +6,15 @@ stand-in is drawn from histograms that the analyst has seen, rougher when nothin
 
 *The stand-in*: rows drawn from the schema, or from histograms this analyst has already bought. It answers a recipe's
 questions with sums scaled to the declared row count and noise at its real size, so that what comes out is a result like the
-one that would be paid for, from nobody's rows.
+one that would be paid for, from nobody's rows. Its columns are drawn each on its own; a target is what the model says (drawn
+with its probabilities, or its outputs), as if the model were right: drawn on its own, no column would matter to a loss.
 """
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -76,7 +77,7 @@ class Quoted(Generic[R_co]):
         noise); None where it has no bands.
     verdict : Verdict or None
         Which to expect: that of the result, or the middle one of a few draws of the noise; None where it has no bands. An
-        estimate: on the rows that it stands on, columns do not depend on each other, nor does a target on them.
+        estimate: on the rows that it stands on, columns do not depend on each other, and the model is right about a target.
 
     Examples
     --------
@@ -170,7 +171,7 @@ def quote(conversation: Conversation[R], mu: float) -> Quoted[R]:
     terms, units = replace(Terms.of(data, mu), public_rows=STAND_IN_ROWS), Cost.of_mu(mu)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what there is to warn of is said when it is asked for
-        answer = stand_in(terms, STAND_IN_ROWS, seen)
+        answer = stand_in(terms, STAND_IN_ROWS, seen, conversation.models[:1])
         results = [conversation.run(terms, units.pico_mu_squared, answer) for _ in range(conversation.quote_draws)]
     stands_on = "the schema" if seen is None else "histograms bought before"
     known = [width for result in results if (width := getattr(result, "half_width", None)) is not None]
@@ -251,9 +252,14 @@ def quote_for(conversation: Conversation[R], half_width: float) -> Quoted[R]:
     return best
 
 
-def stand_in(terms: Terms, n_rows: int, marginals: Marginals | None = None) -> Side:
-    """What the vault might answer if it held so many draws over the schema, or from released histograms by column."""
+def stand_in(terms: Terms, n_rows: int, marginals: Marginals | None = None, models: Sequence[Model] = ()) -> Side:
+    """What the vault might answer if it held so many draws over the schema, or from released histograms by column.
+
+    With a model, a target is what the first one says.
+    """
     raw = reference_rows(terms.schema, marginals, n_rows, SEED, by_magnitude=True)
+    for model in models[:1] if terms.target is not None else ():
+        _put_targets(raw, terms, model)
     rows = PublicRows(
         terms.schema.frame(raw),
         terms.schema,
@@ -270,6 +276,29 @@ def stand_in(terms: Terms, n_rows: int, marginals: Marginals | None = None) -> S
         return rows.scaled(ask.question, mu=mu, delta=terms.delta, n_rows=terms.n_rows_public, noise=noise)
 
     return answer
+
+
+def _put_targets(raw: FloatArray, terms: Terms, model: Model) -> None:
+    """Put targets as the model has them into rows; they stay where it fails, or gives no level's probability."""
+    assert terms.target is not None
+    number = list(terms.schema).index(terms.target)
+    column, drawn = terms.schema[terms.target], raw[:, number].copy()
+    try:
+        outputs = model.predict_points(terms.feature_schema, np.delete(raw, number, axis=1))
+    except Exception:  # what is wrong with it is said where the recipe asks it
+        return
+    chance = np.random.default_rng(SEED).random(len(raw)) < (outputs - model.lo) / model.width
+    if isinstance(column, Numeric):
+        binary = column.integer and (column.low, column.high) == (0, 1)
+        targets = chance.astype(np.float64) if binary else np.clip(outputs, column.low, column.high)
+        targets = np.round(targets) if column.integer else targets
+    elif model.output in column.levels or len(column.levels) == 2:
+        level = column.levels.index(model.output) if model.output in column.levels else 1
+        others = np.where(drawn == level, (level + 1) % len(column.levels), drawn)
+        targets = np.where(chance, float(level), others)
+    else:
+        return
+    raw[:, number] = np.where(np.isfinite(outputs), targets, drawn)
 
 
 def public_outputs(model: Model, schema: Schema, raw: FloatArray, what: str, where_is: Callable[[int], str]) -> FloatArray:
