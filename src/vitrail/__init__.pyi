@@ -45,6 +45,7 @@ from .results.effects import Effects as Effects
 from .results.marginals import Marginals as Marginals
 from .results.private_rows import PrivateRows as PrivateRows
 from .results.report import Report as Report
+from .results.verdict import Verdict as Verdict
 from .schema import AtLeast as AtLeast
 from .schema import BagOfWords as BagOfWords
 from .schema import Categorical as Categorical

@@ -17,7 +17,9 @@ import pytest
 import vitrail as vt
 from command_line import census, words_of
 from vitrail.cli.inputs import private_rows_of
+from vitrail.cli.printing import show
 from vitrail.results.band_claim import BandClaim
+from vitrail.results.row_count import RowCount
 
 N_ROWS = 4000
 POINT = {"age": 50, "hours-per-week": 45, "sex": "Male"}
@@ -283,6 +285,49 @@ def test_a_quote_is_what_is_charged(run, folder: Path, method: str) -> None:  # 
     assert cheaper["half_width"] > quoted["half_width"]
     assert run(*words(method=method)).code == 0
     assert spent(run) == quoted["price"]["pico_mu_squared"]
+
+
+def test_a_quote_says_the_verdict_to_expect_and_what_a_clear_one_costs(run) -> None:  # type: ignore[no-untyped-def]
+    ran = run(*words(), "--quote")
+    assert "Verdict to expect: " in ran.out
+    assert "an estimate from rows drawn from the schema" in ran.out
+    clear = json.loads(run(*words(epsilon=None), "--verdict", "clear", "--json").out)
+    assert clear["verdict"] == "clear"
+    refused = run(*words(), "--verdict", "clear")
+    assert refused.code == 2
+    assert "or --verdict" in refused.err
+
+
+def noisy() -> vt.Attribution:
+    values, promise = np.array([[0.01, -0.03, 0.02]]), vt.Guarantee.of_mu(0.1, 1e-6)
+    return vt.Attribution(
+        values, np.array([0.3]), tuple(POINT), (POINT,), 0.3 + values.sum(axis=1), promise, vt.Cost.of_mu(0.1), "statistics",
+        lower=values - 0.1, upper=values + 0.1, rows_counted=RowCount(2971.0, 38.0, 1500),
+    )  # fmt: skip
+
+
+def test_a_pipe_reads_on_standard_error_that_it_is_noise(capsys: pytest.CaptureFixture[str]) -> None:
+    show(noisy(), "risk", "The bill.")
+    ran = capsys.readouterr()
+    assert [line.split(":")[1] for line in ran.err.splitlines()] == [
+        " Rows that count",
+        " There is too little data to tell at this price",
+    ]
+    assert all(line.startswith("Care: ") for line in ran.err.splitlines())
+    assert [line.split("\t")[1] for line in ran.out.splitlines()[1:4]] == list(POINT)
+
+
+def test_a_terminal_says_first_that_it_is_noise_and_draws_no_bars(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "400")
+    show(noisy(), "risk", "The bill.")
+    out = capsys.readouterr().out
+    assert out.index("contradict each other") < out.index("too little data to tell") < out.index("risk says")
+    assert "raises" not in out
+    assert "█" not in out
+    assert out.index("age = 50") < out.index("hours-per-week = 45") < out.index("sex = Male")
 
 
 def test_a_quote_knows_the_account_and_leaves_it_alone(run) -> None:  # type: ignore[no-untyped-def]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+import vitrail as vt
 from every_explainer import EVERY, assert_same, bought, explained
 from explainer_table import Row
 from vitrail.accounting import Cost
@@ -38,6 +39,24 @@ def test_the_result_is_finite_and_says_how_good_it_is(row: Row) -> None:
             assert not np.isinf(np.asarray(column)).any()
     if row.bands:
         assert 0 < result.half_width < np.inf
+
+
+@EVERY
+def test_what_has_bands_has_a_signal_and_a_verdict(row: Row) -> None:
+    _, result = bought(row)
+    if isinstance(result, vt.Pane):  # it is a file of results, and each of them has its own
+        result = result.report
+    assert (result.verdict is not None) == (result.signal is not None) == row.bands
+    if not row.bands:
+        return
+    assert isinstance(result.verdict, vt.Verdict)
+    assert result.signal >= 0
+    said = " ".join(result.sentences)
+    for sentence in (*result.verdict_sentences, *result.read_first):
+        assert sentence in said
+    if result.verdict is vt.Verdict.MOSTLY_NOISE:
+        assert "too little data to tell" in " ".join(result.read_first)
+        assert "too little data to tell" in result.to_html()
 
 
 @EVERY

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+import vitrail as vt
 from every_explainer import EVERY, explained
 from explainer_table import SCHEMA, TABLE, Row, model, private
 from vitrail.accounting import Cost
 from vitrail.accounting.guarantee import question_mu
+from vitrail.errors import InvalidInput
 from vitrail.explain import quoted, recipe
 
 
@@ -28,6 +30,49 @@ def test_a_quote_is_free_and_shows_the_same_kind_of_result(row: Row) -> None:
             quote = explainer.quote(row.points, epsilon=row.epsilon)
         assert type(real) is type(quote.result)
         assert 1 / row.quote_within < quote.half_width / real.half_width < row.quote_within
+
+
+@EVERY
+def test_a_quote_says_the_verdict_to_expect(row: Row) -> None:
+    data = private({name: [] for name in SCHEMA})
+    quote = data.quote(row.make(data, model()), epsilon=row.epsilon)
+    known = row.bands and not isinstance(quote.result, vt.Pane)
+    assert (quote.verdict is not None) == known
+    assert quote.to_json()["verdict"] == (quote.verdict.value if known else None)
+    assert ("Verdict to expect" in str(quote)) == known
+    if known:
+        assert f"{quote.verdict}, an estimate from rows drawn from the schema" in str(quote)
+
+
+SEARCHED = ("marginals", "shapley", "permutation importance", "local statistics", "global report")
+
+
+@pytest.mark.parametrize("row", [row for row in TABLE if row.name in SEARCHED], ids=lambda row: row.name)
+def test_a_clear_verdict_has_a_price(row: Row) -> None:
+    data = private({name: [] for name in SCHEMA})
+    explainer = row.make(data, model())
+    quote = explainer.quote(verdict="clear")
+    assert quote.verdict is vt.Verdict.CLEAR
+    assert explainer.quote(mu=quote.price.guarantee.mu / quoted.CLEAR_ENOUGH).verdict is not vt.Verdict.CLEAR
+    assert explainer.quote(verdict="weak").epsilon <= quote.epsilon
+    assert data.budget.spent == Cost()
+
+
+def test_a_verdict_that_no_price_brings_is_an_error() -> None:
+    data = private({name: [] for name in SCHEMA})
+    flat = vt.PartialDependence(data, vt.Model(lambda x: 0.5 + 0 * x[:, 0], range=(0, 1), name="flat"), estimate="plain")
+    with pytest.raises(InvalidInput, match="makes the verdict clear"):
+        flat.quote(verdict="clear")
+    for wrong, message in (
+        ({"verdict": "mostly noise"}, "verdict is"),
+        ({"verdict": "clear", "epsilon": 1.0}, "one of them only"),
+        ({"verdict": "clear", "half_width": 0.1}, "one of them only"),
+    ):
+        with pytest.raises(InvalidInput, match=message):
+            flat.quote(**wrong)
+    rows = next(row for row in TABLE if row.name == "private rows").make(data, model())
+    with pytest.raises(InvalidInput, match="no bands, so no verdict"):
+        rows.quote(verdict="clear")
 
 
 @EVERY

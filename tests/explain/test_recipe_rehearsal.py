@@ -196,7 +196,7 @@ def test_a_quote_is_free_and_exact_about_the_price() -> None:
     assert quote.price.cost == PRICE
     assert [one.cost for one in quote.result.releases] == [one.cost for one in talk(data).explain(mu=MU).releases]
     assert not data.quote(Small(data), mu=MU).fits
-    with pytest.raises(InvalidInput, match="and not both"):
+    with pytest.raises(InvalidInput, match="one of them only"):
         data.quote(Small(data), mu=MU, half_width=0.1)
 
 

@@ -189,8 +189,8 @@ def test_an_empty_slice_is_an_error() -> None:
 def test_top_is_sorted_by_size() -> None:
     top = explanation().top(2, point=1)
     assert top == [
-        Contribution("hours", 0.4, pytest.approx(0.3), 0.5, "12.5"),
-        Contribution("age", -0.3, -0.4, pytest.approx(-0.2), "51"),
+        Contribution("hours", 0.4, pytest.approx(0.3), 0.5, "12.5", 3),
+        Contribution("age", -0.3, -0.4, pytest.approx(-0.2), "51", 3),
     ]
     assert [one.column for one in explanation().top(99)] == ["age", "sex", "hours"]
     assert explanation(lower=None, upper=None).top(1)[0].lower is None

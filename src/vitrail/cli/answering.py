@@ -132,6 +132,7 @@ def _hand_out(order: Order[B, A], answer: A, private: PrivateData, last: int, ou
         {".html": write_html} | {ending: partial(writer, answer) for ending, writer in order.writers.items()},
         summary=(line,) if isinstance(answer, Result) else (repr(answer), line),
         after=STILL_PAID,
+        first=answer.read_first if isinstance(answer, Result) else (),
     )
 
 
@@ -159,7 +160,7 @@ def print_quote(
     """Price, bands, and whether account and cap, as they stand, can pay for it; ``account`` is None where none was named."""
     from ..vault import price_tag
 
-    quoted = explainer.quote(epsilon=price.epsilon, half_width=price.half_width)
+    quoted = explainer.quote(epsilon=price.epsilon, half_width=price.half_width, verdict=price.verdict)
     tag = quoted.price
     if account is not None:
         tag = price_tag(account, tag.cost, None, data.rows, analyst=data.analyst, part=None)
@@ -178,6 +179,8 @@ def print_quote(
         if widths
         else "How wide the bands would be is not known beforehand."
     )
+    if quoted.verdict is not None:
+        print_lines(f"Verdict to expect: {quoted.verdict_text}.")
     if order.details is not None:
         order.details(quoted, explainer)
     if account is not None:

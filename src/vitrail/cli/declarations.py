@@ -156,6 +156,10 @@ class PriceOptions:
         float | None,
         typer.Option("--half-width", help="Instead of a price: only say what bands this narrow would cost. Free."),
     ] = None
+    verdict: Annotated[
+        str | None,
+        typer.Option("--verdict", help="Instead of a price: only say what a clear (or weak) answer would cost. Free."),
+    ] = None
     quote: Annotated[
         bool, typer.Option("--quote", help="Only say what it would cost and how wide the bands would be. Free.")
     ] = False
@@ -163,12 +167,15 @@ class PriceOptions:
     @property
     def only_quoted(self) -> bool:
         """Whether nothing is to be paid."""
-        return self.quote or self.half_width is not None
+        return self.quote or self.half_width is not None or self.verdict is not None
 
     def check(self, delta: float) -> None:
         """Refuse a price that is none."""
-        if (self.epsilon is None) == (self.half_width is None):
-            raise InvalidInput("give either --epsilon, the price, or --half-width, an accuracy whose price is told")
+        if sum(given is not None for given in (self.epsilon, self.half_width, self.verdict)) != 1:
+            raise InvalidInput(
+                "give either --epsilon, the price, or --half-width, an accuracy whose price is told, or --verdict, which is "
+                "told as well"
+            )
         if self.epsilon is not None:
             check_epsilon_delta(self.epsilon, delta, "a question")
 

@@ -64,7 +64,8 @@ def report_pane(pane: options.PaneFile, output: options.OutputOptions, about: Ab
     opened = _load(pane)
     opened = opened if about is None else opened.about(about)
     report = opened.report
-    give(output, "the report", report.to_json(), lambda: print_report(report), {".html": opened.to_html})
+    writers, first = {".html": opened.to_html}, report.read_first
+    give(output, "the report", report.to_json(), lambda: print_report(report), writers, first=first)
 
 
 @options.command
@@ -104,7 +105,9 @@ def explain(
     wanted, outputs = class_of(desired), range_of(desired_range)
     opened = opened if about is None else opened.about(about)
     explained = opened.explain(point, desired_class=wanted, desired=outputs, total_CFs=count, method=chosen, bands=bands)
-    give(output, "the explanation", explained.to_json(), lambda: print_person(explained), {".html": explained.to_html})
+    writers, e = {".html": explained.to_html}, explained.explanation
+    first = () if e is None else e.read_first
+    give(output, "the explanation", explained.to_json(), lambda: print_person(explained), writers, first=first)
 
 
 def _model(text: str | None, reading: options.ReadingOptions) -> Model | str | Path | None:

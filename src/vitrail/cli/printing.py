@@ -23,7 +23,15 @@ from ..results.codec import to_json
 from ..results.counterfactuals import Counterfactuals
 from ..results.marginals import Marginals
 from ..results.report import Report
-from ..show.attributions import HALF_BAR, MOST_POINTS, bar_numbers, bars_of, fidelity_of, sentence_of, sentences_below
+from ..show.attributions import (
+    HALF_BAR,
+    MOST_POINTS,
+    PALE_MEANS,
+    bar_numbers,
+    bars_of,
+    fidelity_of,
+    sentence_of,
+)
 from ..show.curves import ranking_table
 from ..show.text_tables import aligned_numbers, printable
 
@@ -49,6 +57,15 @@ def print_lines(*texts: str) -> None:
 def print_note(text: str) -> None:
     """One line on standard error, where it does not mix with what a program reads."""
     typer.echo(text, err=True)
+
+
+def print_care(texts: Sequence[str]) -> None:
+    """What is to be read before the numbers: on the screen, or on standard error where a program reads the numbers."""
+    for text in texts:
+        if sys.stdout.isatty():
+            print_lines(text, "")
+        else:
+            print_note(f"Care: {printable(text)}")
 
 
 def print_json(value: Mapping[str, JsonValue] | Sequence[JsonValue]) -> None:
@@ -116,8 +133,14 @@ def give(
     *,
     summary: Sequence[str] = (),
     after: str = "",
+    first: Sequence[str] = (),
 ) -> None:
-    """Hand an answer out: files by their endings, then JSON, a summary, or all of it on the screen."""
+    """Hand an answer out: files by their endings, then JSON, a summary, or all of it on the screen.
+
+    What is to be read ``first`` of it stands on the screen by ``show``, and else on standard error.
+    """
+    if output.as_json or output.files:
+        print_care(first)
     every = {**writers, ".json": lambda file: write_bytes(file, json_bytes(content))}
     for file in output.files or ():
         write_file(file, every[file.suffix.lower()], what, after)
@@ -188,6 +211,7 @@ def _(explanation: Attribution, model: str, bill: str) -> None:
     if sys.stdout.isatty():
         _print_coloured(explanation, model, bill)
         return
+    print_care(explanation.read_first)
     n_columns = len(explanation.columns)
     rows = []
     for i, point in enumerate(explanation):
@@ -196,7 +220,8 @@ def _(explanation: Attribution, model: str, bill: str) -> None:
             rows.append((str(i), top.column, top.shown, value, low, high))
     print_table(("point", "column", "at the point", "contribution", "band from", "band to"), rows)
     points = [f"Point {i}: {sentence_of(point)}. {fidelity_of(point)}".rstrip() for i, point in enumerate(explanation)]
-    print_lines("", *filter(None, [explanation.caution]), *points, *sentences_below(explanation), bill)
+    sentences = (sentence for sentence in explanation.sentences if sentence != explanation.caution)
+    print_lines("", *filter(None, [explanation.caution]), *points, *sentences, bill)
 
 
 def _print_coloured(explanation: Attribution, model: str, bill: str) -> None:
@@ -204,17 +229,21 @@ def _print_coloured(explanation: Attribution, model: str, bill: str) -> None:
     from rich.text import Text
 
     console, shown = Console(highlight=False), list(explanation[:MOST_POINTS])
+    for text in explanation.read_first:
+        console.print(Text(printable(text), style="yellow"))
     for i, point in enumerate(shown):
         name = f"Point {i}: " if len(explanation) > 1 else ""
         console.print(Text(f"\n{name}{printable(model)} says {aligned_numbers(point.outputs)[0]}", style="bold"))
         if point.caution:
             console.print(Text(point.caution, style="yellow"))
+        if point.too_little and len(explanation) > 1:
+            console.print(Text(point.too_little, style="yellow"))
         console.print(Text(f"The explanation leads {sentence_of(point).split(' (')[0]}. {fidelity_of(point)}\n"))
         _print_bars(console, point)
     if len(explanation) > len(shown):
         console.print(f"and {len(explanation) - len(shown)} more points; -o e.json writes all of them")
     if explanation.lower is not None:
-        console.print(Text("A pale line's band includes 0: its sign may be noise alone.", style="dim"))
+        console.print(Text(f"A pale line {PALE_MEANS}.", style="dim"))
         console.print(Text(explanation.band_claim.sentence(), style="dim"))
     for note in explanation.notes[bool(explanation.caution) :]:
         console.print(Text(printable(note), style="dim"))
@@ -232,7 +261,8 @@ def _print_bars(console: Console, point: Attribution) -> None:
     largest = max(abs(bar.value) for bar in bars) or 1.0
     table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False, show_edge=False)
     table.add_column("column", overflow="fold")
-    table.add_column(f"{'lowers ':>{HALF_BAR}}│ raises", no_wrap=True)
+    if not point.too_little:  # bars would be read as reasons
+        table.add_column(f"{'lowers ':>{HALF_BAR}}│ raises", no_wrap=True)
     table.add_column("contribution", justify="right", no_wrap=True)
     if point.lower is not None:
         table.add_column(point.band_claim.column, justify="right", no_wrap=True)
@@ -240,8 +270,8 @@ def _print_bars(console: Console, point: Attribution) -> None:
         plain = "dim" if bar.pale else ""
         style = plain or (RAISES_STYLE if bar.value >= 0 else LOWERS_STYLE)
         left, right = bar.letters(largest)
-        drawn = Text.assemble((left, style), "│", (right, style))
-        cells = [Text(printable(bar.text), style=plain), drawn, Text(value, style)]
+        drawn = [] if point.too_little else [Text.assemble((left, style), "│", (right, style))]
+        cells = [Text(printable(bar.text), style=plain), *drawn, Text(value, style)]
         table.add_row(*cells, *([Text(band, plain)] if point.lower is not None else []))
     console.print(table)
 
@@ -274,6 +304,7 @@ def _(answers: Counterfactuals, model: str, bill: str) -> None:
 @show.register(Report)
 def print_report(report: Report, model: str = "", *bill: str) -> None:
     """A line for each column: its importance, and how far its curves go up and down; then the promise and the bill."""
+    print_care(report.read_first)
     effects = {kind: curves for kind, curves in (("pdp", report.pdp), ("ale", report.ale)) if curves is not None}
     ranking = report.importance or report.shap
     if ranking is None:
@@ -288,7 +319,8 @@ def print_report(report: Report, model: str = "", *bill: str) -> None:
     for row in rows:
         row += [f"{float(curves[row[0]].y.max() - curves[row[0]].y.min()):.3g}" for curves in effects.values()]
     print_table(header, rows, numeric=range(1, len(header)))
-    print_lines("", *claim, report.guarantee.sentence, *bill)
+    counted = [] if report.rows_counted is None else [report.rows_counted.sentence]
+    print_lines("", *claim, *report.verdict_sentences, *counted, report.guarantee.sentence, *bill)
 
 
 def print_person(person: Person) -> None:
@@ -321,6 +353,7 @@ def print_person(person: Person) -> None:
 @show.register(Marginals)
 def _(histograms: Marginals, model: str, bill: str) -> None:
     """A line for every bin; then the promise and the bill."""
+    print_care(histograms.read_first)
     half = f"± {histograms.half_width:,.1f}"
     rows = [
         (column, label, f"{count:,.0f}", half)

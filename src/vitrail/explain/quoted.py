@@ -6,14 +6,15 @@ stand-in is drawn from histograms that the analyst has seen, rougher when nothin
 
 *The stand-in*: rows drawn from the schema, or from histograms this analyst has already bought. It answers a recipe's
 questions with sums scaled to the declared row count and noise at its real size, so that what comes out is a result like the
-one that would be paid for, from nobody's rows.
+one that would be paid for, from nobody's rows. Its columns are drawn each on its own; a target is what the model says (drawn
+with its probabilities, or its outputs), as if the model were right: drawn on its own, no column would matter to a loss.
 """
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -23,11 +24,13 @@ import numpy as np
 from .. import _checks
 from ..accounting import Cost, JsonValue, epsilon_of, rounded_up
 from ..accounting.gdp import LARGEST_MU
+from ..accounting.guarantee import question_mu
 from ..accounting.releases import Release
 from ..errors import InvalidInput, ModelError
 from ..model import Model
 from ..progress import progress
 from ..results.marginals import Marginals
+from ..results.verdict import Verdict, usual_verdict
 from ..schema import FloatArray, Numeric, Schema
 from ..solve.curves.reference import reference_rows
 from ..vault import PublicRows, Quote
@@ -45,6 +48,8 @@ STAND_IN_ROWS = 1000
 CLOSE_ENOUGH = 0.02
 """A search for an accuracy stops when the half-width is this much, relatively, below what was asked for."""
 MOST_TRIES = 12
+PRICE_STEP, CLEAR_ENOUGH = 4.0, 1.15
+"""A search for a verdict multiplies mu by the one until it turns, and stops when two prices are as close as the other."""
 SMALLEST_MU = 1e-4
 SEED = 22
 """Of the noise of a stand-in: it hides nothing, and a quote is the same again."""
@@ -70,6 +75,9 @@ class Quoted(Generic[R_co]):
     half_width : float or None
         The median half-width of the result's bands, in its own units (of one query point: the median over a few draws of the
         noise); None where it has no bands.
+    verdict : Verdict or None
+        Which to expect: that of the result, or the middle one of a few draws of the noise; None where it has no bands. An
+        estimate: on the rows that it stands on, columns do not depend on each other, and the model is right about a target.
 
     Examples
     --------
@@ -79,14 +87,15 @@ class Quoted(Generic[R_co]):
     >>> data = vt.PrivateData(nobody, schema, name="patients", n_rows_public=9000, budget=vt.Budget(1, 1e-6))
     >>> model = vt.Model(lambda x: 0.2 + 0.3 * x[:, 0] + 0.4 * x[:, 2], range=(0, 1), name="risk")
     >>> quote = data.quote(vt.PartialDependence(data, model), epsilon=0.5)
-    >>> quote.fits, quote.stands_on, 0 < quote.half_width < 0.05
-    (True, 'the schema', True)
+    >>> quote.fits, quote.stands_on, 0 < quote.half_width < 0.05, str(quote.verdict)
+    (True, 'the schema', True, 'clear')
     """
 
     price: Quote
     result: R_co
     stands_on: str
     half_width: float | None = None
+    verdict: Verdict | None = None
 
     @property
     def fits(self) -> bool:
@@ -112,6 +121,11 @@ class Quoted(Generic[R_co]):
         )
 
     @property
+    def verdict_text(self) -> str:
+        """The verdict to expect, and what it was estimated from; empty without bands."""
+        return "" if self.verdict is None else f"{self.verdict}, an estimate from rows drawn from {self.stands_on}"
+
+    @property
     def epsilon(self) -> float:
         """What it would cost."""
         return self.price.guarantee.epsilon
@@ -119,7 +133,8 @@ class Quoted(Generic[R_co]):
     def __str__(self) -> str:
         widths = self.widths_text
         bands = f" Bands of about {widths}: an estimate from rows drawn from {self.stands_on}." if widths else ""
-        return f"{self.price}{bands}"
+        verdict = f" Verdict to expect: {self.verdict_text}." if self.verdict_text else ""
+        return f"{self.price}{bands}{verdict}"
 
     def to_json(self) -> dict[str, JsonValue]:
         """The quote as plain JSON values."""
@@ -127,7 +142,26 @@ class Quoted(Generic[R_co]):
         widths: dict[str, JsonValue] = {part: width for part, (width, _) in self.half_widths.items() if part}
         fields: dict[str, JsonValue] = {"price": self.price.to_json(), "half_width": self.half_width}
         fields |= {"band_claim": None if claim is None else claim.value, "stands_on": self.stands_on}
+        fields["verdict"] = None if self.verdict is None else self.verdict.value
         return fields | ({"half_widths": widths} if widths else {})
+
+
+def quote_asked(
+    conversation: Conversation[R],
+    *,
+    epsilon: float | None = None,
+    mu: float | None = None,
+    half_width: float | None = None,
+    verdict: str | None = None,
+) -> Quoted[R]:
+    """The quote at a price, or the cheapest with bands so narrow or a verdict so clear; one of them is given."""
+    if half_width is None and verdict is None:
+        return quote(conversation, question_mu(epsilon, mu, conversation.data.delta))
+    if epsilon is not None or mu is not None or (half_width is not None and verdict is not None):
+        raise InvalidInput(
+            "give a quote a price (epsilon= or mu=) or an accuracy (half_width=, or verdict='clear'), and one of them only"
+        )
+    return quote_for_verdict(conversation, verdict) if half_width is None else quote_for(conversation, half_width)
 
 
 def quote(conversation: Conversation[R], mu: float) -> Quoted[R]:
@@ -137,11 +171,51 @@ def quote(conversation: Conversation[R], mu: float) -> Quoted[R]:
     terms, units = replace(Terms.of(data, mu), public_rows=STAND_IN_ROWS), Cost.of_mu(mu)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what there is to warn of is said when it is asked for
-        answer = stand_in(terms, STAND_IN_ROWS, seen)
+        answer = stand_in(terms, STAND_IN_ROWS, seen, conversation.models[:1])
         results = [conversation.run(terms, units.pico_mu_squared, answer) for _ in range(conversation.quote_draws)]
     stands_on = "the schema" if seen is None else "histograms bought before"
     known = [width for result in results if (width := getattr(result, "half_width", None)) is not None]
-    return Quoted(data.price_tag(units), results[0], stands_on, median(known) if known else None)
+    verdicts = [verdict for result in results for verdict in _verdicts_of(result)]
+    width = median(known) if known else None
+    return Quoted(data.price_tag(units), results[0], stands_on, width, usual_verdict(verdicts))
+
+
+def _verdicts_of(result: object) -> tuple[Verdict, ...]:
+    """Of a result, or of each of several by name, such as the classes of a model."""
+    parts = [result] if hasattr(result, "verdict") or not isinstance(result, Mapping) else list(result.values())
+    verdicts = (getattr(part, "verdict", None) for part in parts)
+    return tuple(verdict for verdict in verdicts if verdict is not None)
+
+
+def quote_for_verdict(conversation: Conversation[R], verdict: str | None) -> Quoted[R]:
+    """The cheapest quote whose verdict is expected to be at least ``verdict``: price steps of 4, then halved in between."""
+    wanted = Verdict(_checks.choice("verdict", verdict, (Verdict.CLEAR, Verdict.WEAK)))
+    low, high, mu, best = SMALLEST_MU, LARGEST_MU, 0.3, None
+    with progress("looking for the price", MOST_TRIES) as advance:
+        for _ in range(MOST_TRIES):
+            tried = quote(conversation, mu)
+            advance(1)
+            if tried.verdict is None:
+                raise InvalidInput("this explainer has no bands, so no verdict can be asked of it; give a price instead")
+            if tried.verdict.at_least(wanted):
+                high, best = mu, tried
+            else:
+                low = mu
+            if best is None:
+                mu = min(mu * PRICE_STEP, LARGEST_MU)
+            elif low == SMALLEST_MU:
+                mu = max(mu / PRICE_STEP, SMALLEST_MU)
+            else:
+                mu = math.sqrt(low * high)
+            if low >= LARGEST_MU or high <= SMALLEST_MU or high / low < CLEAR_ENOUGH:
+                break
+    if best is None:
+        dearest = epsilon_of(min(low, LARGEST_MU), conversation.data.delta)
+        raise InvalidInput(
+            f"no price up to epsilon {rounded_up(dearest)} makes the verdict {wanted} on rows drawn from the schema or from "
+            "histograms: what would be shown there is nothing, or too many columns or points are asked at once"
+        )
+    return best
 
 
 def quote_for(conversation: Conversation[R], half_width: float) -> Quoted[R]:
@@ -178,9 +252,14 @@ def quote_for(conversation: Conversation[R], half_width: float) -> Quoted[R]:
     return best
 
 
-def stand_in(terms: Terms, n_rows: int, marginals: Marginals | None = None) -> Side:
-    """What the vault might answer if it held so many draws over the schema, or from released histograms by column."""
+def stand_in(terms: Terms, n_rows: int, marginals: Marginals | None = None, models: Sequence[Model] = ()) -> Side:
+    """What the vault might answer if it held so many draws over the schema, or from released histograms by column.
+
+    With a model, a target is what the first one says.
+    """
     raw = reference_rows(terms.schema, marginals, n_rows, SEED, by_magnitude=True)
+    for model in models[:1] if terms.target is not None else ():
+        _put_targets(raw, terms, model)
     rows = PublicRows(
         terms.schema.frame(raw),
         terms.schema,
@@ -197,6 +276,29 @@ def stand_in(terms: Terms, n_rows: int, marginals: Marginals | None = None) -> S
         return rows.scaled(ask.question, mu=mu, delta=terms.delta, n_rows=terms.n_rows_public, noise=noise)
 
     return answer
+
+
+def _put_targets(raw: FloatArray, terms: Terms, model: Model) -> None:
+    """Put targets as the model has them into rows; they stay where it fails, or gives no level's probability."""
+    assert terms.target is not None
+    number = list(terms.schema).index(terms.target)
+    column, drawn = terms.schema[terms.target], raw[:, number].copy()
+    try:
+        outputs = model.predict_points(terms.feature_schema, np.delete(raw, number, axis=1))
+    except Exception:  # what is wrong with it is said where the recipe asks it
+        return
+    chance = np.random.default_rng(SEED).random(len(raw)) < (outputs - model.lo) / model.width
+    if isinstance(column, Numeric):
+        binary = column.integer and (column.low, column.high) == (0, 1)
+        targets = chance.astype(np.float64) if binary else np.clip(outputs, column.low, column.high)
+        targets = np.round(targets) if column.integer else targets
+    elif model.output in column.levels or len(column.levels) == 2:
+        level = column.levels.index(model.output) if model.output in column.levels else 1
+        others = np.where(drawn == level, (level + 1) % len(column.levels), drawn)
+        targets = np.where(chance, float(level), others)
+    else:
+        return
+    raw[:, number] = np.where(np.isfinite(outputs), targets, drawn)
 
 
 def public_outputs(model: Model, schema: Schema, raw: FloatArray, what: str, where_is: Callable[[int], str]) -> FloatArray:

@@ -105,6 +105,7 @@ class Promised(Protocol):
 Recipe: TypeAlias = Generator[Ask, Release, R]
 Given: TypeAlias = float | None
 """A price or an accuracy: one of several is given."""
+Goal: TypeAlias = str | None
 
 
 def scaled(inner: Recipe[R], share: float, label: str = "") -> Recipe[R]:
@@ -368,18 +369,14 @@ class Conversation(Generic[R]):
         rehearsed = replace(self, recipe=self.rehearsal or self.recipe)
         return rehearsed.run(terms, Cost.of_mu(mu).pico_mu_squared, stand_in(terms, REHEARSAL_ROWS))
 
-    def quote(self, *, epsilon: Given = None, mu: Given = None, half_width: Given = None) -> Quoted[R]:
+    def quote(self, *, epsilon: Given = None, mu: Given = None, half_width: Given = None, verdict: Goal = None) -> Quoted[R]:
         """What it would cost and how good it would be: the same result, from nobody's rows. Reads no row, charges nothing.
 
-        ``epsilon`` or ``mu`` is the price; ``half_width`` instead is the accuracy, and its price is searched for.
+        ``epsilon`` or ``mu`` is the price; or it is searched for, to an accuracy ``half_width`` or ``verdict="clear"``.
         """
-        from .quoted import quote, quote_for
+        from .quoted import quote_asked
 
-        if half_width is None:
-            return quote(self, question_mu(epsilon, mu, self.data.delta))
-        if epsilon is not None or mu is not None:
-            raise InvalidInput("give a quote a price (epsilon= or mu=) or an accuracy (half_width=), and not both")
-        return quote_for(self, half_width)
+        return quote_asked(self, epsilon=epsilon, mu=mu, half_width=half_width, verdict=verdict)
 
     # --- an auditor's rows -------------------------------------------------------------------------------------------
 
@@ -438,9 +435,11 @@ class GlobalExplainer(Explainer, Generic[R_co]):
         """
         return self.conversation().explain(epsilon=epsilon, mu=mu)
 
-    def quote(self, *, epsilon: Given = None, mu: Given = None, half_width: Given = None) -> Quoted[R_co]:
-        """What a price buys, or what an accuracy (``half_width``) costs: free, without reading a row."""
-        return self.conversation().quote(epsilon=epsilon, mu=mu, half_width=half_width)
+    def quote(
+        self, *, epsilon: Given = None, mu: Given = None, half_width: Given = None, verdict: Goal = None
+    ) -> Quoted[R_co]:
+        """What a price buys, or what an accuracy (``half_width``) or a clear answer (``verdict="clear"``) costs: free."""
+        return self.conversation().quote(epsilon=epsilon, mu=mu, half_width=half_width, verdict=verdict)
 
 
 class LocalExplainer(Explainer, Generic[R_co]):
@@ -476,9 +475,10 @@ class LocalExplainer(Explainer, Generic[R_co]):
         return self.conversation(points).explain(epsilon=epsilon, mu=mu)
 
     def quote(
-        self, points: object = None, *, epsilon: Given = None, mu: Given = None, half_width: Given = None
-    ) -> Quoted[R_co]:
-        """What a price buys, or what an accuracy (``half_width``) costs: free, without reading a row.
+        self, points: object = None, *,
+        epsilon: Given = None, mu: Given = None, half_width: Given = None, verdict: Goal = None,
+    ) -> Quoted[R_co]:  # fmt: skip
+        """What a price buys, or what an accuracy (``half_width``) or a clear answer (``verdict="clear"``) costs: free.
 
         ``points`` are those to be explained; one point drawn from the schema if not given.
         """
@@ -486,7 +486,7 @@ class LocalExplainer(Explainer, Generic[R_co]):
             schema = self.data.feature_schema
             points = schema.frame(schema.probe_rows(N_CORNERS + 1)[N_CORNERS:])
         conversation = replace(self.conversation(points), quote_draws=QUOTE_DRAWS)
-        return conversation.quote(epsilon=epsilon, mu=mu, half_width=half_width)
+        return conversation.quote(epsilon=epsilon, mu=mu, half_width=half_width, verdict=verdict)
 
 
 def key_of(kind: str, version: int, **facts: JsonValue) -> str:

@@ -16,6 +16,7 @@ from ..show.pages import Content, fragment_html, report_content
 from .manifest import ROWS
 
 if TYPE_CHECKING:
+    from ..results.report import Report
     from .pane import Pane
 
 MOST_DRAWN = 100
@@ -62,6 +63,11 @@ def pane_fragment(pane: Pane) -> str:
     return fragment_html(repr(pane), sentences, tables=[("", inside_table(pane), "")])
 
 
+def unclear_parts(report: Report) -> tuple[str, ...]:
+    """What is to be read first of a report, but for its rows."""
+    return tuple(said for said in report.read_first if said in report.verdict_sentences)
+
+
 def pane_content(pane: Pane) -> Content:
     """The page of its models, one after the other: rankings and curves. Then histograms, and what is inside."""
     abouts = {name: pane.about(name) for name in pane.models}
@@ -69,9 +75,13 @@ def pane_content(pane: Pane) -> Content:
     several, common = len(told) > 1, set[str].intersection(*(set(report.notes) for report in told.values())) if told else ()
     notes = [note if note in common else f"{name}: {note}" for name, report in told.items() for note in report.notes]
     reports = [report_content(report) | {"model": name, "of_model": several and name} for name, report in told.items()]
-    content: dict[str, object] = {"reports": reports, "marginals": None, "notes": tuple(dict.fromkeys(notes))}
+    content: dict[str, object] = {"reports": reports, "marginals": None, "notes": (*dict.fromkeys(notes), *pane.missing_rows())}
     if reports or (ROWS in pane.parts and pane.schema.n_columns <= MOST_DRAWN):
         content["marginals"] = pane.marginals.drawn
+    counted = pane.rows_counted
+    unclear = [said if not several else f"{name}: {said}" for name, report in told.items() for said in unclear_parts(report)]
+    content["rows_counted"] = counted
+    content["read_first"] = (*([counted.sentence] if counted is not None and counted.contradicts else []), *unclear)
     tables = {"inside": inside_table(pane), "questions": questions_table(pane), "for_a_person": person_sentence(pane)}
     # The bill of a pane is a table of its own questions, not that of an account.
     model, own = " and ".join(pane.models) or "Private rows", {"label_lines": label_lines(pane), "bill": None}

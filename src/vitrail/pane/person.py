@@ -35,10 +35,8 @@ FORMAT = "vitrail-person/1"
 NEEDS_MODEL = (
     "Reasons need the model: load the pane with model=. Private rows are in it, and with the model they give Shapley values."
 )
-TOO_LITTLE = (
-    "There is too little data to tell this person's reasons at this price: with {rows} rows at {epsilon} the noise is as "
-    "large as all reasons together, so they are not listed. What the model says here is its own answer all the same."
-)
+ITS_OWN_ANSWER = "The reasons are not listed. What the model says here is its own answer all the same."
+"""What follows, for a person, from too little data to tell."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,7 +211,7 @@ def counterfactual_on(pane: Pane, model: Model | None) -> FittedCounterfactual:
 
 
 def _standings(pane: Pane, shown: Mapping[str, Level], explanation: Attribution | None) -> tuple[Standing, ...]:
-    """Where somebody stands on each curve, the largest contribution first."""
+    """Where somebody stands on each curve, the largest contribution first; as declared where reasons are mostly noise."""
     effects, groups = pane.effects, pane.schema.groups
     order = list(effects)
     if explanation is not None:
@@ -242,22 +240,26 @@ def standing_on(curve: Curve, value: Level) -> Standing:
 def person_content(person: Person) -> Content:
     """The page of a person."""
     pane, e = person.pane, person.explanation
+    counted = None if e is None or e.rows_counted is None else e.rows_counted
+    counted = pane.rows_counted if counted is None else counted
+    helps = e.verdict_sentences if e is not None and e.too_little else ()
     asked_model, results = person.model is not None and e is not None, (person, e, person.counterfactuals)
     content: dict[str, object] = {
         "label_lines": label_lines(pane),
         "dataset": pane.dataset,
         "model": person.model_name,
         "asked_model": asked_model,
-        "too_little": TOO_LITTLE.format(rows=f"{pane.n_rows_public:,}", epsilon=pane.guarantee.brief)
-        if e is not None and e.mostly_noise is not None and e.mostly_noise[0]
-        else "",
+        "read_first": () if counted is None or not counted.contradicts else (counted.sentence,),
+        "rows_counted": counted,
+        "too_little": f"{e.too_little} {ITS_OWN_ANSWER}" if e is not None and e.too_little else "",
+        "verdict": () if e is None or e.too_little else e.verdict_sentences,
         "needs_model": NEEDS_MODEL if NEEDS_MODEL in person.notes else "",
         "output": "" if e is None else f"{(e.outputs if asked_model else e.predictions)[0]:.3g}",
         "output_range": pane.manifest.models[0].range if person.model is None else (person.model.lo, person.model.hi),
         "kinds": " and ".join(sorted({standing.curve.kind for standing in person.standings})),
         "curves_claim": weakest(standing.curve.band_claim for standing in person.standings) if person.standings else None,
         "person": Table(("column", "value"), tuple((name, shown_text(value)) for name, value in person.point.items())),
-        "notes": tuple(dict.fromkeys(note for result in results if result is not None for note in result.notes)),
+        "notes": (*helps, *dict.fromkeys(note for result in results if result is not None for note in result.notes)),
     }
     return "person.html", content
 

@@ -4,5 +4,6 @@ from .attribution import Attribution, Contribution
 from .base import Result
 from .curve import Curve, Density, Surface
 from .ranking import Ranking
+from .verdict import Verdict
 
-__all__ = ["Attribution", "Contribution", "Curve", "Density", "Ranking", "Result", "Surface"]
+__all__ = ["Attribution", "Contribution", "Curve", "Density", "Ranking", "Result", "Surface", "Verdict"]

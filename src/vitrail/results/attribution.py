@@ -2,9 +2,11 @@
 
 Everything here is post-processing of releases: it may be stored, published and drawn without limit. A band [lower, upper]
 is for each number on its own, and ``band_claim`` says how often it holds the value that the explainer would have found
-without noise; it does not speak of sampling error, nor of what clipping took away (``notes`` say so where it matters).
-Nor does it say how well the explanation fits the model: ``gap`` does at the point itself, and ``fidelity`` around it. An
-explanation that misses the output by more than its largest contribution says so in its first note.
+without noise. Whether a column stands out is read from the bands of all columns of the point together (``results.verdict``),
+and a point that is mostly noise is not ranked: its columns come as they were declared. A band does not speak of sampling
+error, nor of what clipping took away (``notes`` say so where it matters). Nor does it say how well the explanation fits the
+model: ``gap`` does at the point itself, and ``fidelity`` around it. An explanation that misses the output by more than its
+largest contribution says so in its first note.
 """
 
 from __future__ import annotations
@@ -21,10 +23,11 @@ from .. import _checks
 from ..accounting import Cost
 from ..accounting.guarantee import Guarantee
 from ..errors import InvalidInput
-from .band_claim import TWO_SIDED_95, BandClaim
+from .band_claim import BandClaim
 from .base import Banded, Frame, counted, show
 from .checks import Floats, PlainValue, checked_names, plain_points, shown_text
 from .row_count import RowCount
+from .verdict import Judgement, Verdict, item_verdict, judge, sentences, too_little, usual_verdict, what_helps
 
 if TYPE_CHECKING:
     import shap
@@ -56,11 +59,13 @@ class Contribution(NamedTuple):
         Ends of its noise band, where there is one.
     shown : str
         What the explained point has there, as text.
+    among : int
+        How many columns it is shown together with, itself included.
 
     Examples
     --------
-    >>> Contribution("age", 0.2, 0.1, 0.3, "39").certain
-    True
+    >>> Contribution("age", 0.2, 0.1, 0.3, "39").certain, str(Contribution("age", 0.2, 0.05, 0.35, "39", among=13).verdict)
+    (True, 'weak')
     """
 
     column: str
@@ -68,11 +73,19 @@ class Contribution(NamedTuple):
     lower: float | None
     upper: float | None
     shown: str
+    among: int = 1
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """Whether it stands out of the noise of all columns shown; None without a band."""
+        if self.lower is None or self.upper is None:
+            return None
+        return item_verdict(self.lower, self.upper, self.among)
 
     @property
     def certain(self) -> bool:
-        """Whether the noise band excludes zero; without a band nobody knows, and it is False."""
-        return self.lower is not None and self.upper is not None and (self.lower > 0 or self.upper < 0)
+        """Whether the band excludes zero when those of all columns hold together; without a band nobody knows: False."""
+        return self.verdict is Verdict.CLEAR
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -121,9 +134,11 @@ class Attribution(Banded, stored_as="attribution/2", of="values"):
     >>> e
     Attribution(1 point, 2 columns, method='statistics', epsilon=0.8342 at delta=1e-06, bands not calibrated)
     >>> e.top(1)
-    [Contribution(column='age', value=0.2, lower=0.1, upper=0.3, shown='39')]
+    [Contribution(column='age', value=0.2, lower=0.1, upper=0.3, shown='39', among=2)]
     >>> e.certain(), e.gap.round(2).tolist()
     (('age',), [0.05])
+    >>> str(e.verdict), str(e.verdict_of("sex")), round(e.signal, 1)
+    ('clear', 'mostly noise', 2.2)
     >>> vt.Attribution.from_json(e.to_json()).values.tolist()
     [[0.2, -0.05]]
     """
@@ -220,9 +235,8 @@ class Attribution(Banded, stored_as="attribution/2", of="values"):
                 f"This explanation misses the model's output by {gaps[0]:.3g}, more than its largest contribution "
                 f"({largest[0]:.3g}): do not read it as the model's reasons."
             )
-        named = ", ".join(map(str, missed[:NAMED_POINTS])) + (" and others" if len(missed) > NAMED_POINTS else "")
         return (
-            f"At {len(missed)} of {len(self)} points ({named}) this explanation misses the model's output by more than its "
+            f"At {_numbered_points(missed.tolist(), len(self))} this explanation misses the model's output by more than its "
             "largest contribution: do not read it as the model's reasons there."
         )
 
@@ -237,20 +251,87 @@ class Attribution(Banded, stored_as="attribution/2", of="values"):
             raise InvalidInput(f"this explanation has {len(self)} base values, one per point; use base_values, or e[i]")
         return float(self.base_values[0])
 
-    @property
-    def mostly_noise(self) -> NDArray[np.bool_] | None:
-        """For each point, whether the noise is as large as all contributions together; None without bands."""
+    # --- too little to tell ------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _judgements(self) -> tuple[Judgement, ...]:
+        """Of each point, over its columns; empty without bands."""
+        if self.lower is None or self.upper is None:
+            return ()
+        return tuple(map(judge, self.values, self.lower, self.upper))
+
+    def _judge(self) -> Judgement | None:
+        """All points together: the signal of all numbers, the verdict of most points."""
         if self.lower is None or self.upper is None:
             return None
-        errors = (self.upper - self.lower) / (2 * TWO_SIDED_95)
-        return np.asarray((errors**2).sum(axis=1) >= (self.values**2).sum(axis=1))
+        usual = usual_verdict(self.verdicts or ())
+        assert usual is not None
+        return replace(judge(self.values, self.lower, self.upper), verdict=usual)
+
+    @property
+    def signals(self) -> Floats | None:
+        """Of each point, how many times larger than its noise its contributions are, (points,); None without bands."""
+        return np.array([judged.signal for judged in self._judgements]) if self._judgements else None
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...] | None:
+        """Of each point, whether its contributions stand out of their noise; None without bands.
+
+        ``verdict`` is the usual one of them, and ``signal`` that of all points together; ``e[0].verdict`` is of one point.
+        """
+        return tuple(judged.verdict for judged in self._judgements) or None
+
+    def verdict_of(self, column: str, point: int = 0) -> Verdict | None:
+        """Whether a column's contribution stands out of the noise of all columns at a point; None without bands."""
+        if column not in self.columns:
+            raise InvalidInput(_checks.not_among(column, self.columns, "in this explanation"))
+        row = self._row(point)
+        return self._judgements[row].verdicts[self.columns.index(column)] if self._judgements else None
+
+    @property
+    def verdict_sentences(self) -> tuple[str, ...]:
+        """The verdict in words, and what would help: of the point, or of how many points it is true."""
+        if len(self) == 1 or self.verdicts is None:
+            return sentences(self._judgements[0], self.columns, self.guarantee) if self._judgements else ()
+        noise = [row for row, verdict in enumerate(self.verdicts) if verdict is Verdict.MOSTLY_NOISE]
+        weak = [row for row, verdict in enumerate(self.verdicts) if verdict is Verdict.WEAK]
+        said = []
+        if noise:
+            worst = max((self._judgements[row] for row in noise), key=lambda judged: judged.missing)
+            helps = what_helps(worst, self.guarantee)
+            said.append(
+                f"At {_numbered_points(noise, len(self))} there is too little data to tell at this price: no "
+                f"column stands out of the noise, so nothing is ranked there. {helps}"
+            )
+        if weak:
+            said.append(f"At {_numbered_points(weak, len(self))} the verdict is weak: single numbers may be noise.")
+        return tuple(said)
+
+    @property
+    def read_first(self) -> tuple[str, ...]:
+        """Rows that contradict the declared count, and points whose verdict is not clear."""
+        counted = self.rows_counted
+        return (*((counted.sentence,) if counted is not None and counted.contradicts else ()), *self.verdict_sentences)
+
+    @property
+    def too_little(self) -> str:
+        """Where there is one point and it is mostly noise, that there is too little to tell, in a sentence."""
+        is_noise = len(self) == 1 and self.verdict is Verdict.MOSTLY_NOISE
+        return too_little(self._judgements[0]) if is_noise else ""
+
+    # --- columns -----------------------------------------------------------------------------------------------------
 
     def top(self, k: int = 5, point: int = 0) -> list[Contribution]:
-        """The ``k`` largest contributions at a point, by size; fewer where there are fewer columns."""
-        row = self._row(point)
-        order = sorted(range(len(self.columns)), key=lambda j: -abs(self.values[row, j]))
-        ends = [[None] * len(self.columns) if band is None else band[row].tolist() for band in (self.lower, self.upper)]
-        lines = zip(self.columns, self.values[row].tolist(), *ends, self._shown(row), strict=True)
+        """The ``k`` largest contributions at a point, by size; fewer where there are fewer columns.
+
+        At a point that is mostly noise nothing is ranked: the first ``k`` columns, as they were declared.
+        """
+        row, width = self._row(point), len(self.columns)
+        order = list(range(width))
+        if not self._judgements or self._judgements[row].verdict is not Verdict.MOSTLY_NOISE:
+            order.sort(key=lambda j: -abs(self.values[row, j]))
+        ends = [[None] * width if band is None else band[row].tolist() for band in (self.lower, self.upper)]
+        lines = zip(self.columns, self.values[row].tolist(), *ends, self._shown(row), [width] * width, strict=True)
         contributions = [Contribution(*line) for line in lines]
         return [contributions[j] for j in order[: _checks.whole("k", k)]]
 
@@ -258,7 +339,10 @@ class Attribution(Banded, stored_as="attribution/2", of="values"):
         return [shown_text(self.points[row][name]) for name in self.columns]
 
     def certain(self, point: int = 0) -> tuple[str, ...]:
-        """The columns whose noise band excludes zero, the largest contribution first; as sure as ``band_claim`` says."""
+        """The columns that are clear, the largest contribution first; as sure as ``band_claim`` says.
+
+        Their bands exclude 0 when those of all columns at the point hold together: wider ones than ``lower`` and ``upper``.
+        """
         if self.lower is None:
             raise InvalidInput(
                 f"this explanation (method {self.method!r}) has no noise bands, so nothing is known of its signs"
@@ -319,6 +403,12 @@ class Attribution(Banded, stored_as="attribution/2", of="values"):
 
     def __str__(self) -> str:
         return self.summary()
+
+
+def _numbered_points(rows: Sequence[int], n_points: int) -> str:
+    """How many of all points, and the numbers of the first ones."""
+    named = ", ".join(map(str, rows[:NAMED_POINTS])) + (" and others" if len(rows) > NAMED_POINTS else "")
+    return f"{len(rows)} of {n_points} points ({named})"
 
 
 def _numbered(column: Sequence[PlainValue]) -> Floats:

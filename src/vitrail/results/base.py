@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self, TypeAlias
@@ -23,6 +24,7 @@ from . import archive, codec
 from .band_claim import TWO_SIDED_95, BandClaim
 from .checks import checked_texts, frozen_numbers
 from .row_count import RowCount
+from .verdict import Judgement, Verdict
 
 if TYPE_CHECKING:
     from .. import show as show
@@ -175,8 +177,11 @@ class Result(Stored, Drawn, ABC):
 
     guarantee: Guarantee
     cost: Cost
-    rows_counted: RowCount | None = None
-    """How many rows count, where what was released for it says so."""
+
+    @property
+    def rows_counted(self) -> RowCount | None:
+        """How many rows count, where what was released for it says so."""
+        return None
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -192,11 +197,45 @@ class Result(Stored, Drawn, ABC):
         """What the bands claim, where there are any."""
         return ()
 
+    def _judge(self) -> Judgement | None:
+        """What the one rule (``results.verdict``) says of what is shown; None without bands."""
+        return None
+
+    @cached_property
+    def _judgement(self) -> Judgement | None:
+        return self._judge()
+
+    @property
+    def signal(self) -> float | None:
+        """How many times larger than its noise what is shown is; infinite without noise, None without bands."""
+        return None if self._judgement is None else self._judgement.signal
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """Whether it stands out of its noise, by the one rule of ``results.verdict``; None without bands."""
+        return None if self._judgement is None else self._judgement.verdict
+
+    @property
+    def verdict_sentences(self) -> tuple[str, ...]:
+        """The verdict in words, and what would help; nothing where it is clear and there is nothing to name."""
+        return ()
+
+    @property
+    def read_first(self) -> tuple[str, ...]:
+        """What stands above every picture and text: rows that contradict the declared count, a verdict that is not clear."""
+        counted = () if self.rows_counted is None or not self.rows_counted.contradicts else (self.rows_counted.sentence,)
+        return (*counted, *(() if self.verdict in (None, Verdict.CLEAR) else self.verdict_sentences))
+
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What stands under every picture and text of it: the promise, rows that count, what the bands claim, the notes."""
+        """What a reader should know: the promise, rows that count, the verdict, what the bands claim, the notes."""
         counted = () if self.rows_counted is None else (self.rows_counted.sentence,)
-        return (self.guarantee.sentence, *counted, *self.band_sentences, *self.notes)
+        return (self.guarantee.sentence, *counted, *self.verdict_sentences, *self.band_sentences, *self.notes)
+
+    @property
+    def read_below(self) -> tuple[str, ...]:
+        """The sentences that do not stand above."""
+        return tuple(sentence for sentence in self.sentences if sentence not in self.read_first)
 
 
 class Banded(Result):
@@ -229,7 +268,8 @@ class Banded(Result):
             raise InvalidInput(f"std of {what} holds a negative number; standard deviations are at least 0")
 
     def _end(self, deviations: float) -> Floats | None:
-        return None if self.std is None else np.asarray(getattr(self, self.OF) + deviations * self.std)
+        with np.errstate(over="ignore"):  # a file may hold any number
+            return None if self.std is None else np.asarray(getattr(self, self.OF) + deviations * self.std)
 
     @property
     def lower(self) -> Floats | None:
@@ -254,8 +294,9 @@ class Banded(Result):
 
     @property
     def _brief(self) -> str:
-        """The last words of its ``repr``: the promise, and what the bands claim."""
-        return self.guarantee.brief + ("" if self.lower is None else f", {self.band_claim.brief}")
+        """The last words of its ``repr``: the promise, what the bands claim, and whether it is mostly noise."""
+        bands = "" if self.lower is None else f", {self.band_claim.brief}"
+        return self.guarantee.brief + bands + (f", {self.verdict}" if self.verdict is Verdict.MOSTLY_NOISE else "")
 
     def _column(self, name: str) -> Floats:
         """A field of numbers as a column of a frame; NaN where there are none."""

@@ -22,6 +22,7 @@ from .checks import frozen_numbers
 from .marginals import nearest_shares
 from .private_rows import PrivateRows
 from .row_count import RowCount
+from .verdict import Judgement, judge_sizes, sentences
 
 By: TypeAlias = Literal["predictions", "labels"]
 CODE_SHARE = 0.5
@@ -141,7 +142,7 @@ class ClassPicture(Result, stored_as="class-picture/1"):
         return self.sums_sigma / self.weights.codes
 
     @cached_property
-    def rows_counted(self) -> RowCount:  # type: ignore[override]  # never None here
+    def rows_counted(self) -> RowCount:
         """How many rows count, all classes together, against the declared number."""
         return RowCount.of_partitions([self.counts], self.counts_sigma, self.n_rows_public)
 
@@ -172,6 +173,15 @@ class ClassPicture(Result, stored_as="class-picture/1"):
     def band_sentences(self) -> tuple[str, ...]:
         """What the bands of the row counts claim."""
         return (self.band_claim.sentence(),)
+
+    def _judge(self) -> Judgement:
+        """The row counts of the classes, measured from 0."""
+        return judge_sizes(self.counts, np.full(len(self.labels), self.counts_sigma))
+
+    @property
+    def verdict_sentences(self) -> tuple[str, ...]:
+        """The verdict in words, and what would help; nothing where the counts are clear."""
+        return sentences(self._judge(), [str(label) for label in self.labels], self.guarantee, noun="class")
 
     @property
     def notes(self) -> tuple[str, ...]:

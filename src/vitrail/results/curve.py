@@ -22,6 +22,7 @@ from .band_claim import TWO_SIDED_95, BandClaim
 from .base import Banded, Frame, counted, show
 from .checks import Floats, checked_names, checked_texts, frozen_numbers, plain_value, rising_numbers
 from .row_count import RowCount
+from .verdict import Judgement, judge_sizes, root_mean_square, sentences, shape_size
 
 Side: TypeAlias = Floats | tuple[Level, ...]
 
@@ -128,6 +129,17 @@ class Curve(Banded, stored_as="curve/1", of="y"):
             raise InvalidInput(f"this curve ({self.kind} of {self.label}) has no noise band")
         return np.asarray((self.upper - self.lower) / 2)
 
+    def _judge(self) -> Judgement | None:
+        if self.lower is None:
+            return None
+        return judge_sizes([shape_size(self.y)], [root_mean_square(self.half_widths) / TWO_SIDED_95])
+
+    @property
+    def verdict_sentences(self) -> tuple[str, ...]:
+        """The verdict in words, and what would help; nothing of a clear curve."""
+        judged = self._judgement
+        return () if judged is None else sentences(judged, [self.label], self.guarantee, noun="curve")
+
     def __call__(self, x: ArrayLike) -> Floats:
         """The curve at other values: linear between numbers, flat beyond the ends; levels must be among its own."""
         if not self.categorical:
@@ -231,6 +243,15 @@ class Surface(Banded, stored_as="surface/1", of="values"):
         self._fix(names=names, sides=sides)
         self._freeze((len(sides[0]), len(sides[1])), "values", "std")
         self._check_bands("a surface")
+
+    def _judge(self) -> Judgement | None:
+        return None if self.std is None else judge_sizes([shape_size(self.values)], [root_mean_square(self.std)])
+
+    @property
+    def verdict_sentences(self) -> tuple[str, ...]:
+        """The verdict in words, and what would help; nothing of a clear surface."""
+        judged = self._judgement
+        return () if judged is None else sentences(judged, [" and ".join(self.names)], self.guarantee, noun="curve")
 
     def frame(self) -> Frame:
         """One line per place, as columns that any data frame library takes; the two columns come first."""

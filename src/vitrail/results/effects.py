@@ -9,7 +9,7 @@ from typing import overload
 
 import numpy as np
 
-from .._types import Figure
+from .._types import Figure, Floats
 from ..accounting import Cost
 from ..accounting.guarantee import Guarantee
 from ..errors import InvalidInput
@@ -17,6 +17,8 @@ from .band_claim import TWO_SIDED_95, BandClaim, weakest
 from .base import Frame, Result, counted, show
 from .curve import Curve, Surface
 from .marginals import Marginals
+from .row_count import RowCount
+from .verdict import Judgement, Verdict, judge_sizes, root_mean_square, sentences, shape_size
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -82,7 +84,8 @@ class Effects(Result, Mapping[str, Curve], stored_as="effects/1"):
     def __repr__(self) -> str:
         counts = [(len(self), "column"), (len(self.surfaces), "pair")]
         what = " and ".join(counted(count, noun) for count, noun in counts if count)
-        return f"Effects({self._members[0].kind} of {what}, {self.guarantee.brief}, {self.band_claim.brief})"
+        noise = f", {self.verdict}" if self.verdict is Verdict.MOSTLY_NOISE else ""
+        return f"Effects({self._members[0].kind} of {what}, {self.guarantee.brief}, {self.band_claim.brief}{noise})"
 
     @property
     def _members(self) -> list[Curve | Surface]:
@@ -97,6 +100,37 @@ class Effects(Result, Mapping[str, Curve], stored_as="effects/1"):
     def band_sentences(self) -> tuple[str, ...]:
         """What the bands of all of them claim."""
         return (self.band_claim.sentence(),)
+
+    @property
+    def rows_counted(self) -> RowCount | None:
+        """How many rows count: what the curves say, or the histograms under them."""
+        own = [member.rows_counted for member in self._members if member.rows_counted is not None]
+        return own[0] if own else None if self.marginals is None else self.marginals.rows_counted
+
+    def _judge(self) -> Judgement | None:
+        """All curves and surfaces that have bands, shown together."""
+        if not (banded := self._banded):
+            return None
+        sizes = [shape_size(getattr(member, member.OF)) for member in banded.values()]
+        return judge_sizes(sizes, [root_mean_square(_half_widths(member)) / TWO_SIDED_95 for member in banded.values()])
+
+    @property
+    def _banded(self) -> dict[str, Curve | Surface]:
+        named: dict[str, Curve | Surface] = dict(self.curves)
+        named |= {" and ".join(pair): surface for pair, surface in self.surfaces.items()}
+        return {name: member for name, member in named.items() if member.lower is not None}
+
+    @property
+    def verdicts(self) -> Mapping[str, Verdict]:
+        """Of each curve (of a surface: ``"age and sex"``), by the bands of all of them together; empty without bands."""
+        judged = self._judgement
+        return {} if judged is None else dict(zip(self._banded, judged.verdicts, strict=True))
+
+    @property
+    def verdict_sentences(self) -> tuple[str, ...]:
+        """Which curves are clear, or that there is too little to tell and what would help."""
+        judged = self._judgement
+        return () if judged is None else sentences(judged, [*self._banded], self.guarantee, noun="curve", say_clear=True)
 
     @property
     def half_width(self) -> float | None:
@@ -128,3 +162,9 @@ class Effects(Result, Mapping[str, Curve], stored_as="effects/1"):
         if not self.curves:
             return next(iter(self.surfaces.values())).plot()
         return show.curves_figure(list(self.curves.values()))
+
+
+def _half_widths(member: Curve | Surface) -> Floats:
+    assert member.lower is not None
+    assert member.upper is not None
+    return np.asarray((member.upper - member.lower) / 2)

@@ -36,6 +36,7 @@ from .base import Frame, Result, show
 from .checks import Floats, checked_names, frozen_numbers
 from .missing_rows import missing_sentences
 from .row_count import RowCount
+from .verdict import Judgement, Verdict, judge_sizes, root_mean_square, sentences
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,10 +150,26 @@ class Marginals(Result, stored_as="marginals/1"):
         """Upper ends of the counts' noise bands, each on its own."""
         return MappingProxyType({name: counts + self.half_width for name, counts in self.counts.items()})
 
+    # --- too little to tell ------------------------------------------------------------------------------------------
+
+    def _judge(self) -> Judgement:
+        """Each column's counts against their noise: measured from 0, so that an even column well known is clear."""
+        return judge_sizes([root_mean_square(self.counts[name]) for name in self.columns], [self.sigma] * len(self.columns))
+
+    @property
+    def verdicts(self) -> Mapping[str, Verdict]:
+        """Of each column, whether its counts stand out of the noise."""
+        return dict(zip(self.columns, self._judge().verdicts, strict=True))
+
+    @property
+    def verdict_sentences(self) -> tuple[str, ...]:
+        """The verdict in words, and what would help; nothing where the counts are clear."""
+        return sentences(self._judge(), self.columns, self.guarantee, noun="histogram")
+
     # --- what follows from them --------------------------------------------------------------------------------------
 
     @cached_property
-    def rows_counted(self) -> RowCount:  # type: ignore[override]  # never None here
+    def rows_counted(self) -> RowCount:
         """How many rows count, from all columns together, against the declared number."""
         return RowCount.of_partitions([self.counts[cut.name] for cut in self.bins], self.sigma, self.n_rows_public)
 

@@ -162,7 +162,7 @@ class PrivateRows(Result, stored_as="private-rows/2"):
         return tuple((names[parent], names[link.child]) for link in self.links for parent in link.parents)
 
     @cached_property
-    def rows_counted(self) -> RowCount:  # type: ignore[override]  # never None here
+    def rows_counted(self) -> RowCount:
         """How many rows count, from all columns and blocks together, against the declared number."""
         counted = [*self.counts, *(blocks for blocks in self.block_counts if len(blocks))]
         return RowCount.of_partitions(counted, self.counts_sigma, self.n_rows_public)

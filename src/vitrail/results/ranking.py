@@ -4,12 +4,15 @@ Everything here is post-processing of releases. Where scores have Gaussian noise
 of standard deviation s = sqrt(s1^2 + s2^2), s1 and s2 being the parts that the two do not share (``own_std``: noise that is
 added to both, as the base loss of permutation importance, leaves their order alone). After a difference d was seen, and
 with nothing known beforehand, the true order of the two agrees with probability Phi(d/s).
+
+Where the scores are mostly noise (``results.verdict``) nothing is ranked: the items come in the order they were asked in,
+``top`` is empty and ``rank`` an error that says what would help.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -24,11 +27,12 @@ from .band_claim import TWO_SIDED_95, BandClaim
 from .base import Banded, Frame, counted, show
 from .checks import Floats, checked_names
 from .row_count import RowCount
+from .verdict import Judgement, Verdict, judge, sentences
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Ranking(Banded, stored_as="ranking/1", of="scores"):
-    """Items with noisy scores, the highest first.
+    """Items with noisy scores, the highest first; in the order they were asked in where the scores are mostly noise.
 
     Attributes
     ----------
@@ -56,6 +60,8 @@ class Ranking(Banded, stored_as="ranking/1", of="scores"):
     (('job', 'age', 'sex'), ('job', 'age'))
     >>> ranking.confidence.round(2).tolist()
     [0.92, 1.0]
+    >>> ranking.certain(), str(ranking.verdict), str(ranking.verdicts["sex"])
+    (('job', 'age'), 'clear', 'mostly noise')
     >>> ranking
     Ranking(any ranking of 3 items: job > age > sex, epsilon=0.8342 at delta=1e-06, bands not calibrated)
     """
@@ -89,24 +95,59 @@ class Ranking(Banded, stored_as="ranking/1", of="scores"):
     def __iter__(self) -> Iterator[str]:
         return iter(self.order)
 
-    def _highest_first(self) -> list[int]:
-        """Indices of the items, the highest score first; of equal ones, the one that was named first."""
-        return sorted(range(len(self)), key=lambda index: -self.scores[index])
+    # --- too little to tell ------------------------------------------------------------------------------------------
+
+    def _judge(self) -> Judgement | None:
+        return None if self.lower is None or self.upper is None else judge(self.scores, self.lower, self.upper)
+
+    @property
+    def ranked(self) -> bool:
+        """Whether there is an order at all: not where the scores are mostly noise."""
+        return self.verdict is not Verdict.MOSTLY_NOISE
+
+    @property
+    def verdicts(self) -> Mapping[str, Verdict]:
+        """Of each item, whether its score stands out of the noise of all of them; empty without bands."""
+        return {} if self._judgement is None else dict(zip(self.items, self._judgement.verdicts, strict=True))
+
+    def certain(self) -> tuple[str, ...]:
+        """The items that are clear, the highest first: their bands exclude 0 when those of all items hold together."""
+        if self._judgement is None:
+            raise InvalidInput(f"this ranking ({self.kind}) has no noise law, so nothing is known of its scores")
+        return tuple(item for item in self.order if self.verdicts[item] is Verdict.CLEAR)
+
+    @property
+    def verdict_sentences(self) -> tuple[str, ...]:
+        """Which items are clear, or that there is too little to tell and what would help."""
+        judged = self._judgement
+        return () if judged is None else sentences(judged, self.items, self.guarantee, noun="item", say_clear=True)
+
+    # --- the order ---------------------------------------------------------------------------------------------------
+
+    def _in_order(self) -> list[int]:
+        """Indices of the items, the highest score first (of equal ones, the one named first); as asked if not ranked."""
+        return sorted(range(len(self)), key=lambda index: -self.scores[index]) if self.ranked else list(range(len(self)))
 
     @property
     def order(self) -> tuple[str, ...]:
-        """The items, the highest score first."""
-        return tuple(self.items[index] for index in self._highest_first())
+        """The items, the highest score first; in the order they were asked in where nothing is ``ranked``."""
+        return tuple(self.items[index] for index in self._in_order())
 
     def top(self, k: int) -> tuple[str, ...]:
-        """The ``k`` highest items; all of them where there are fewer."""
-        return self.order[: _checks.whole("k", k)]
+        """The ``k`` highest items; all of them where there are fewer, and none where nothing is ``ranked``."""
+        highest = self.order[: _checks.whole("k", k)]
+        return highest if self.ranked else ()
 
     def rank(self, item: str) -> int:
-        """The rank of an item, counted from 1."""
+        """The rank of an item, counted from 1; an error where nothing is ``ranked``."""
+        self._check_known(item)
+        if not self.ranked:
+            raise InvalidInput(f"{item!r} has no rank. {self.verdict_sentences[0]}")
+        return self.order.index(item) + 1
+
+    def _check_known(self, item: str) -> None:
         if item not in self.items:
             raise InvalidInput(f"{item!r} is not among the ranked items: {', '.join(map(repr, self.items))}")
-        return self.order.index(item) + 1
 
     @property
     def confidence(self) -> Floats:
@@ -118,7 +159,7 @@ class Ranking(Banded, stored_as="ranking/1", of="scores"):
         if self.own_std is None:
             raise InvalidInput(f"this ranking ({self.kind}) has no noise law, so nothing is known of its order")
         for item in (first, second):
-            self.rank(item)
+            self._check_known(item)
         above, below = self.items.index(first), self.items.index(second)
         difference = float(self.scores[above] - self.scores[below])
         spread = math.hypot(float(self.own_std[above]), float(self.own_std[below]))
@@ -134,22 +175,26 @@ class Ranking(Banded, stored_as="ranking/1", of="scores"):
     def frame(self) -> Frame:
         """One line per item, the highest first, as columns that any data frame library takes.
 
-        ``confidence`` is that the item truly stands above the next one; NaN for the last.
+        ``confidence`` is that the item truly stands above the next one; NaN for the last. Where nothing is ``ranked``, items
+        come as they were asked, and ``rank`` and ``confidence`` are NaN.
         """
-        order = self._highest_first()
+        order = self._in_order()
         numbers = {name: self._column(name)[order] for name in ("lower", "upper", "std")}
         sure = np.full(len(self), np.nan)
-        if self.own_std is not None:
+        if self.own_std is not None and self.ranked:
             sure[:-1] = self.confidence
-        ranked = {"rank": np.arange(1, len(self) + 1), "item": np.array(self.order), "score": self.scores[order]}
-        return {**ranked, **numbers, "confidence": sure}
+        ranks = np.arange(1, len(self) + 1) if self.ranked else np.full(len(self), np.nan)
+        return {"rank": ranks, "item": np.array(self.order), "score": self.scores[order], **numbers, "confidence": sure}
 
     # --- pictures ----------------------------------------------------------------------------------------------------
 
     def plot(self, ax: Axes | None = None, *, max_items: int = 20) -> Figure:
-        """Draw the scores with their bands, the highest on top, and beside each pair how sure its order is."""
+        """Draw the scores with their bands, the highest on top, and beside each pair how sure its order is.
+
+        Where nothing is ``ranked``: in the order asked, in grey, with a title that says so.
+        """
         return show.ranking_figure(self, ax, max_items=max_items)
 
     def __repr__(self) -> str:
-        shown = " > ".join(self.order[:3]) + (" > ..." if len(self) > 3 else "")
-        return f"Ranking({self.kind} of {counted(len(self), 'item')}: {shown}, {self._brief})"
+        shown = ": " + " > ".join(self.order[:3]) + (" > ..." if len(self) > 3 else "") if self.ranked else ", not ranked"
+        return f"Ranking({self.kind} of {counted(len(self), 'item')}{shown}, {self._brief})"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -17,6 +17,8 @@ from .base import Frame, Result
 from .effects import Effects
 from .marginals import Marginals
 from .ranking import Ranking
+from .row_count import RowCount
+from .verdict import Verdict, weakest_verdict
 
 PARTS = ("pdp", "ale", "importance", "shap")
 PART_NAMES = {
@@ -135,6 +137,50 @@ class Report(Result, stored_as="report/1"):
     def band_sentences(self) -> tuple[str, ...]:
         """What the bands of each part claim."""
         return tuple(claim.sentence(PART_NAMES[part]) for part, claim in self.band_claims.items())
+
+    @property
+    def rows_counted(self) -> RowCount | None:
+        """How many rows count: what a part says, or else the histograms."""
+        own = (getattr(self, part).rows_counted for part in self.parts)
+        return next((count for count in own if count is not None), self.marginals.rows_counted)
+
+    @property
+    def signals(self) -> Mapping[str, float]:
+        """How many times larger than its noise each part is, by its name in ``parts``."""
+        signals = {part: getattr(self, part).signal for part in self.parts}
+        return {part: signal for part, signal in signals.items() if signal is not None}
+
+    @property
+    def verdicts(self) -> Mapping[str, Verdict]:
+        """Of each part, by its name in ``parts``; ``report.pdp.verdicts`` are those of its columns."""
+        verdicts = {part: getattr(self, part).verdict for part in self.parts}
+        return {part: verdict for part, verdict in verdicts.items() if verdict is not None}
+
+    @property
+    def signal(self) -> float | None:
+        """That of the part which stands out least."""
+        return min(self.signals.values(), default=None)
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """That of the part which stands out least: where it is clear, all are."""
+        return weakest_verdict(self.verdicts.values())
+
+    @property
+    def verdict_sentences(self) -> tuple[str, ...]:
+        """Of each part, which columns are clear, or that there is too little to tell and what would help."""
+        return self._said_of(self.parts)
+
+    def _said_of(self, parts: Iterable[str]) -> tuple[str, ...]:
+        titles = {part: PART_NAMES[part][:1].upper() + PART_NAMES[part][1:] for part in parts}
+        return tuple(f"{title}: {said}" for part, title in titles.items() for said in getattr(self, part).verdict_sentences)
+
+    @property
+    def read_first(self) -> tuple[str, ...]:
+        """Rows that contradict the declared count, and parts that are not clear."""
+        counted = self.rows_counted
+        unclear = self._said_of(part for part, verdict in self.verdicts.items() if verdict is not Verdict.CLEAR)
+        return (*((counted.sentence,) if counted is not None and counted.contradicts else ()), *unclear)
 
     @property
     def half_widths(self) -> Mapping[str, float]:

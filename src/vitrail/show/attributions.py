@@ -1,7 +1,8 @@
 """What each column contributed to a prediction: bars with noise bands, waterfalls, a summary for terminals.
 
-A bar in full colour is one whose band excludes zero. A pale bar may be noise alone. Several columns drawn together in one
-bar have no band, because the noise of one column may go with that of another.
+A bar in full colour is one whose band excludes zero when those of all columns hold together. A pale bar may be noise alone.
+A point that is mostly noise has no ranking: a sentence stands in its place, and its numbers come as they were asked. Several
+columns drawn together in one bar have no band, because the noise of one column may go with that of another.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ MOST_COLUMNS = 12
 MOST_POINTS = 24
 MOST_SUMMARISED = 5
 """Points in a summary."""
+PALE_MEANS = "may be noise alone (its band includes 0 when those of all columns hold together)"
+"""What is said of bars that are pale."""
 HALF_BAR = 12
 """Letters on either side of zero, in a terminal."""
 
@@ -43,10 +46,13 @@ class Bar(NamedTuple):
     lower: float | None
     upper: float | None
     pale: bool
+    noise: bool = False
 
     @property
     def color(self) -> str:
-        """By its sign."""
+        """By its sign; of a point that is mostly noise, grey."""
+        if self.noise:
+            return SOFT
         return RAISES if self.value >= 0 else LOWERS
 
     @property
@@ -68,8 +74,12 @@ class Bar(NamedTuple):
 
 
 def bars_of(e: Attribution, most: int = MOST_COLUMNS, columns: Sequence[str] | None = None) -> list[Bar]:
-    """The bars of one point, largest first or in the order of ``columns``; beyond ``most``, all others in the last bar."""
+    """The bars of one point, largest first or in the order of ``columns``; beyond ``most``, all others in the last bar.
+
+    Of a point that is mostly noise: grey, in the order the columns were declared in.
+    """
     _checks.whole("max_columns", most)
+    noise = bool(e.too_little)
     of_column = {top.column: top for top in e.top(len(e.columns))}
     ordered = [of_column[name] for name in columns or of_column]
     rest = ordered[most - 1 :] if len(ordered) > most else []
@@ -80,11 +90,12 @@ def bars_of(e: Attribution, most: int = MOST_COLUMNS, columns: Sequence[str] | N
             top.lower,
             top.upper,
             top.lower is not None and not top.certain,
+            noise,
         )
         for top in ordered[: len(ordered) - len(rest)]
     ]
     if rest:
-        bars.append(Bar(f"{len(rest)} other columns", math.fsum(top.value for top in rest), None, None, True))
+        bars.append(Bar(f"{len(rest)} other columns", math.fsum(top.value for top in rest), None, None, True, noise))
     return bars
 
 
@@ -106,7 +117,8 @@ def sentence_of(e: Attribution, *, short: bool = False) -> str:
     base, prediction, output = aligned_numbers((e.base_values[0], e.predictions[0], e.outputs[0]))
     known = e.gap is not None
     if short:
-        return f"{base} to {prediction}" + f", model {output}" * known + " (misses it)" * bool(e.caution)
+        noise = " (mostly noise)" * bool(e.too_little)
+        return f"{base} to {prediction}" + f", model {output}" * known + " (misses it)" * bool(e.caution) + noise
     return f"from base value {base} to {prediction}" + f" (the model says {output})" * known
 
 
@@ -118,23 +130,24 @@ def fidelity_of(e: Attribution) -> str:
 
 
 def sentences_below(e: Attribution) -> tuple[str, ...]:
-    """What stands under bars that have the caution above them."""
-    return tuple(sentence for sentence in e.sentences if sentence != e.caution)
+    """What stands under bars that have the caution, and what is to be read first, above them."""
+    return tuple(sentence for sentence in e.read_below if sentence != e.caution)
 
 
 def _title_of(e: Attribution) -> str:
-    """The caution of one point, in lines that fit above a picture, and its sentence."""
-    return "\n".join([*textwrap.wrap(e.caution, LONGEST_TITLE), sentence_of(e)])
+    """What is to be read first of one point, in lines that fit above a picture, and its sentence."""
+    first = [line for text in (e.caution, e.too_little) for line in textwrap.wrap(text, LONGEST_TITLE)]
+    return "\n".join([*first, sentence_of(e)])
 
 
 def contributions_table(e: Attribution) -> Table:
-    """All contributions of one point, the largest first."""
+    """All contributions of one point, the largest first; in the order declared where they are mostly noise."""
     bars = bars_of(e, len(e.columns))
     rows = tuple(
-        (top.column, top.shown, value, band, "no" if bar.pale else "yes")
-        for top, bar, (value, band) in zip(e.top(len(bars)), bars, bar_numbers(bars), strict=True)
+        (top.column, top.shown, value, band, str(top.verdict))
+        for top, (value, band) in zip(e.top(len(bars)), bar_numbers(bars), strict=True)
     )
-    header = ("column", "at the point", "contribution", e.band_claim.column, "band excludes 0")
+    header = ("column", "at the point", "contribution", e.band_claim.column, "verdict")
     if e.lower is None:
         return Table(header[:3], tuple(row[:3] for row in rows), numeric=(2,))
     return Table(header, rows, numeric=(2, 3))
@@ -179,23 +192,23 @@ def _draw_steps(axes: Axes, bars: Sequence[Bar], base: float) -> None:
 
 def summary(e: Attribution, k: int = 8) -> str:
     """The largest contributions of the first points as text with bars, for terminals."""
-    lines = [repr(e), *filter(None, [e.caution])]
+    lines = [repr(e), *e.read_first, *filter(None, [e.caution])]
     shown = [e[point] for point in range(min(len(e), MOST_SUMMARISED))]
     for number, at_point in enumerate(shown):
         lines += ["", (f"point {number}: " if len(e) > 1 else "") + sentence_of(at_point)]
-        lines += filter(None, [at_point.caution if len(e) > 1 else ""])
+        lines += filter(None, [at_point.caution, at_point.too_little] if len(e) > 1 else [])
         bars = bars_of(at_point, _checks.whole("k", k))
         largest = max(abs(bar.value) for bar in bars) or 1.0
         texts = [(printable(bar.text), *numbers) for bar, numbers in zip(bars, bar_numbers(bars), strict=True)]
         widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
         for bar, (name, value, band) in zip(bars, texts, strict=True):
-            drawn = "│".join(bar.letters(largest))
-            lines.append(f"  {name:<{widths[0]}}  {drawn}  {value:>{widths[1]}}  {band:<{widths[2]}}".rstrip())
+            drawn = "" if bar.noise else "│".join(bar.letters(largest)) + "  "  # bars would be read as reasons
+            lines.append(f"  {name:<{widths[0]}}  {drawn}{value:>{widths[1]}}  {band:<{widths[2]}}".rstrip())
         lines += filter(None, [fidelity_of(at_point)])
     if len(e) > len(shown):
         lines += ["", f"and {len(e) - len(shown)} more points"]
     if e.lower is not None:
-        lines += ["", f"[ ]: {e.band_claim.bands}; light bars: the band includes 0"]
+        lines += ["", f"[ ]: {e.band_claim.bands}; light bars: {PALE_MEANS}"]
     return "\n".join([*lines, *map(printable, sentences_below(e))])
 
 
@@ -256,7 +269,8 @@ class AttributionPlots:
                 f"{len(chosen)} points were given to draw side by side; give 1 to {MOST_POINTS}, for example the first few"
             )
         explained = [e[point] for point in chosen]
-        sizes = np.abs([at_point.values[0] for at_point in explained]).sum(axis=0)
+        # Columns are put in the order of what stands out: a point that is mostly noise has no say in it.
+        sizes = np.abs([(0.0 if at_point.too_little else 1.0) * at_point.values[0] for at_point in explained]).sum(axis=0)
         columns = [e.columns[j] for j in np.argsort(-sizes, kind="stable")]
         drawn = [bars_of(at_point, max_columns, columns) for at_point in explained]
         limits = bar_limits([bar for bars in drawn for bar in bars])
@@ -291,7 +305,7 @@ class AttributionPlots:
 
     def _put_footnote(self, figure: Figure, text: str) -> None:
         claim = self.result.band_claim.bands
-        put_footnote(figure, text + ("" if self.result.lower is None else f"; lines: {claim}; pale: the band includes 0"))
+        put_footnote(figure, text + ("" if self.result.lower is None else f"; lines: {claim}\npale: {PALE_MEANS}"))
 
     def text(self, words: str | Sequence[str] | None = None, *, point: int = 0, absent: int = 4) -> HighlightedText:
         """Words coloured by their contributions, as HTML; for columns that are words, as in a bag of words.
@@ -304,7 +318,7 @@ class AttributionPlots:
         point : int
             Which point.
         absent : int
-            How many words to name whose absence contributed most, among those whose band excludes 0.
+            How many words to name whose absence contributed most, among those that stand out of the noise.
 
         Returns
         -------

@@ -261,36 +261,43 @@ SURE = 0.95
 
 
 def ranking_figure(ranking: Ranking, axes: Axes | None = None, *, max_items: int = 20, titled: bool = True) -> Figure:
-    """The highest items in a figure of its own, or drawn into given axes; returns the figure."""
+    """The highest items in a figure of its own, or drawn into given axes; returns the figure.
+
+    Where nothing is ranked: the first items as they were asked, in grey.
+    """
     n_shown = min(_checks.whole("max_items", max_items), len(ranking))
     if axes is None:
         axes = style.new_figure(4.4, 1.1 + 0.32 * n_shown).add_subplot()
     top = {name: column[:n_shown] for name, column in ranking.frame().items()}
     banded = ranking.std is not None
-    style.dots(axes, top["item"].tolist(), top["score"], top["lower"] if banded else None, top["upper"] if banded else None)
-    sure_of_next = [] if ranking.own_std is None else top["confidence"][: n_shown - 1].tolist()
+    ends = (top["lower"], top["upper"]) if banded else (None, None)
+    style.dots(axes, top["item"].tolist(), top["score"], *ends, grey=not ranking.ranked)
+    sure_of_next = [] if ranking.own_std is None or not ranking.ranked else top["confidence"][: n_shown - 1].tolist()
     for row, sure in enumerate(sure_of_next):
         axes.text(
             1.01, row + 0.5, per_cent(sure), transform=axes.get_yaxis_transform(),
             color=style.SOFT if sure >= SURE else style.AMBER, fontsize=7.5, va="center",
         )  # fmt: skip
-    blue = f"blue: {ranking.band_claim.band}" if banded else ""
+    blue = f"{'blue' if ranking.ranked else 'grey'}: {ranking.band_claim.band}" if banded else ""
     right = f"right: {ranking.band_claim.order}" if sure_of_next else ""
     style.put_labels(
         axes, "\n".join(line for text in (ranking.score_label, blue, right) for line in textwrap.wrap(text, 50))
     )
     if titled:
         more = f" (the first {n_shown} of {len(ranking)})" if n_shown < len(ranking) else ""
-        style.put_title(axes, ranking.kind + more, 80, bold=True)
+        noise = "" if ranking.ranked else "\nmostly noise, so not ranked"
+        style.put_title(axes, ranking.kind + more + noise, 90, bold=True)
     return style.figure_of(axes)
 
 
 def ranking_table(ranking: Ranking) -> Table:
-    """The numbers of a ranking, the highest item first."""
+    """The numbers of a ranking, the highest item first; as asked where nothing is ranked."""
     frame, claim = ranking.frame(), ranking.band_claim
     blank = [""] * len(ranking)
     half = blank if ranking.std is None else half_widths(frame["lower"].tolist(), frame["upper"].tolist())
-    sure = blank if ranking.own_std is None else [*map(per_cent, ranking.confidence.tolist()), ""]
+    sure = blank if ranking.own_std is None or not ranking.ranked else [*map(per_cent, ranking.confidence.tolist()), ""]
     above = "above the next" if claim.calibrated else "above the next, by noise alone"
     rows = tuple(zip(frame["item"].tolist(), aligned_numbers(frame["score"]), half, sure, strict=True))
+    if not ranking.ranked:
+        return Table(("item", ranking.score_label, claim.column), tuple(row[:3] for row in rows), numeric=(1, 2))
     return Table(("item", ranking.score_label, claim.column, above), rows, numeric=(1, 2, 3))

@@ -34,9 +34,12 @@ def image_figure(e: Attribution, shape: tuple[int, int] | Picture, *, image: Flo
     regions = picture.region_of_pixels
     certain, footer = np.ones(regions.shape, dtype=np.bool_), ""
     if e.lower is not None and e.upper is not None:
-        certain = ((e.lower[0] > 0) | (e.upper[0] < 0))[regions]
-        unsure = len(e.columns) - len(e.certain())
-        footer = f"{unsure} of {len(e.columns)} {picture.parts} have a {e.band_claim.band} that includes 0 and no colour"
+        sure = np.isin(e.columns, e.certain())
+        certain = sure[regions]
+        footer = (
+            f"{int((~sure).sum())} of {len(e.columns)} {picture.parts} have no colour:\nthey may be noise alone, by the "
+            f"{e.band_claim.bands} of all together"
+        )
     if image is None:
         values = [e.points[0][name] for name in e.columns]
         if all(isinstance(value, int | float) for value in values):

@@ -25,6 +25,7 @@ from ..results.effects import Effects
 from ..results.marginals import Marginals
 from ..results.private_rows import PrivateRows
 from ..results.report import PART_NAMES, Report
+from ..results.verdict import Verdict
 from . import attributions, counterfactuals, curves, histograms, spending
 from .style import render
 from .text_tables import Table
@@ -45,17 +46,19 @@ TOOLS: dict[str, object] = {
     "shown_text": shown_text,
     "count_claim": BandClaim.NOISE_LAW_95,
     "part_names": PART_NAMES,
+    "curve_verdict": lambda effects, name: curve_verdict(effects, name),
 }
 """What every template can call, by name."""
 
 
 class Picture(NamedTuple):
-    """A figure on a page: what it shows in words, its numbers folded away underneath, and its title."""
+    """A figure on a page: what it shows in words, its numbers folded away underneath, its title, and what to know of it."""
 
     figure: Figure
     description: str
     numbers: Table | None = None
     title: str = ""
+    remark: str = ""
 
 
 # --- pages ---------------------------------------------------------------------------------------------------------------
@@ -104,7 +107,9 @@ def page(
             f"the bill is of an account with neighbours {bill.guarantee.neighbours!r}, and the explanation of one with "
             f"{guarantee.neighbours!r}; give the bill of the account that paid: data.budget.bill()"
         )
-    given = {
+    given: dict[str, object] = {
+        "read_first": result.read_first if isinstance(result, Result) else (),
+        "rows_counted": result.rows_counted if isinstance(result, Result) else None,
         "result": result,
         "title": title,
         "dataset": dataset,
@@ -139,7 +144,7 @@ def page_content(result: Shown) -> Content:
             heading = pictures[0].title
             if isinstance(result, Effects):
                 heading = f"{heading.partition(':')[0]} of {len(pictures)} columns"
-            return "result.html", {"pictures": pictures, "heading": heading, "sentences": result.sentences}
+            return "result.html", {"pictures": pictures, "heading": heading, "sentences": result.read_below}
     raise InvalidInput(f"there is no page for a {type(result).__name__}; give one of vitrail's results, or a bill")
 
 
@@ -151,20 +156,37 @@ def report_content(result: Report) -> dict[str, object]:
 
 
 def column_order(result: Report) -> tuple[str, ...]:
-    """The columns with curves: by importance, or else by how far their first curve goes up and down."""
-    by_name: Mapping[str, Curve] = result.pdp or result.ale or {}
+    """The columns with curves: by importance, or else by how far their first curve goes up and down.
+
+    As they were asked where what would put them in order is mostly noise.
+    """
+    curves_of = result.pdp or result.ale
+    by_name: Mapping[str, Curve] = curves_of or {}
     ranking = result.importance or result.shap
     if ranking is not None:
         return tuple(name for name in ranking.order if name in by_name)
+    if curves_of is not None and curves_of.verdict is Verdict.MOSTLY_NOISE:
+        return tuple(by_name)
     return tuple(sorted(by_name, key=lambda name: float(by_name[name].y.min() - by_name[name].y.max())))
+
+
+def curve_verdict(effects: Effects, name: str) -> str:
+    """What is said beside a curve that does not stand out of the noise of all of them."""
+    match effects.verdicts.get(name):
+        case Verdict.MOSTLY_NOISE:
+            return "Mostly noise: this curve cannot be told from a flat one."
+        case Verdict.WEAK:
+            return "Weak: it stands out of its own noise, but not of that of all curves together."
+    return ""
 
 
 def pictures_of(result: Result) -> tuple[Picture, ...]:
     """The pictures of a result, with their numbers."""
     match result:
         case Effects():
-            members = (*result.values(), *result.surfaces.values())
-            return tuple(picture for member in members for picture in pictures_of(member))
+            named = {**result, **{" and ".join(pair): surface for pair, surface in result.surfaces.items()}}
+            every = [(picture, name) for name, member in named.items() for picture in pictures_of(member)]
+            return tuple(picture._replace(remark=curve_verdict(result, name)) for picture, name in every)
         case Curve():
             title, table = curves.curve_title(result), curves.curve_table(result)
             described = f"{title}, with its {result.band_claim.band}; the numbers follow."
@@ -174,7 +196,8 @@ def pictures_of(result: Result) -> tuple[Picture, ...]:
             described = f"{title}, and the width of its {result.band_claim.bands}; the numbers follow."
             return (Picture(curves.surface_figure(result, titled=False), described, table, title),)
         case Ranking():
-            described = f"{result.kind}: {', '.join(result.top(20))}; the numbers follow."
+            named_items = ", ".join(result.top(20)) if result.ranked else "mostly noise, not ranked"
+            described = f"{result.kind}: {named_items}; the numbers follow."
             table = curves.ranking_table(result)
             return (Picture(curves.ranking_figure(result, titled=False), described, table, result.kind),)
         case ClassPicture():
@@ -205,9 +228,10 @@ def fragment(result: Shown) -> str:
         case Attribution():
             shown = list(result[:MOST_POINTS_IN_NOTEBOOK])
             more = f"and {len(result) - len(shown)} more points" if len(result) > len(shown) else ""
-            bands = () if result.lower is None else (f"Lines are {result.band_claim.bands}; a pale bar's band includes 0.",)
-            below = attributions.sentences_below(result) if len(result) == 1 else result.sentences
-            return fragment_html(repr(result), (*bands, *below), explanations=shown, more=more)
+            pale = f"Lines are {result.band_claim.bands}; a pale bar {attributions.PALE_MEANS}."
+            bands = () if result.lower is None else (pale,)
+            below = attributions.sentences_below(result) if len(result) == 1 else result.read_below
+            return fragment_html(repr(result), (*bands, *below), explanations=shown, more=more, first=result.read_first)
         case Counterfactuals():
             people = range(min(len(result), MOST_PEOPLE_IN_NOTEBOOK))
             more = f"The first {len(people)} of {len(result)} people are shown." if len(people) < len(result) else ""
@@ -219,7 +243,7 @@ def fragment(result: Shown) -> str:
             if isinstance(result, Report):
                 drawn = [*result.rankings.values(), *(effects for effects in (result.pdp, result.ale) if effects)]
             pictures = [Picture(drawing.plot(), repr(drawing)) for drawing in drawn]  # type: ignore[attr-defined]
-            return fragment_html(repr(result), result.sentences, pictures=pictures)
+            return fragment_html(repr(result), result.read_below, pictures=pictures, first=result.read_first)
     raise InvalidInput(f"there is nothing to show of a {type(result).__name__}; give one of vitrail's results")
 
 
@@ -231,7 +255,9 @@ def fragment_html(
     explanations: Sequence[Attribution] = (),
     tables: Sequence[tuple[str, Table, str]] = (),
     more: str = "",
+    first: Sequence[str] = (),
 ) -> str:
-    """A fragment from its pieces; ``tables`` have a text before and after each."""
-    given = {"heading": heading, "sentences": sentences, "pictures": pictures, "explanations": explanations}
+    """A fragment from its pieces; ``tables`` have a text before and after each, and ``first`` stands above all of it."""
+    given: dict[str, object] = {"heading": heading, "sentences": sentences, "pictures": pictures, "read_first": first}
+    given["explanations"] = explanations
     return render("fragment.html", **(TOOLS | given), tables=tables, more=more)

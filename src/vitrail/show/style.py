@@ -122,13 +122,21 @@ def name_rows(axes: Axes, names: Sequence[str], most: int = LONGEST_NAME) -> ran
     return rows
 
 
-def dots(axes: Axes, names: Sequence[str], values: ArrayLike, lower: ArrayLike | None, upper: ArrayLike | None) -> range:
-    """A row for each value: its name, a dot, and its band in blue; returns the heights of the rows."""
+def dots(
+    axes: Axes,
+    names: Sequence[str],
+    values: ArrayLike,
+    lower: ArrayLike | None,
+    upper: ArrayLike | None,
+    *,
+    grey: bool = False,
+) -> range:
+    """A row for each value: its name, a dot, and its band in blue; all in grey where they are mostly noise."""
     quiet(axes, "x")
     rows = name_rows(axes, names)
     if lower is not None and upper is not None:
-        axes.hlines(rows, lower, upper, color=GLASS, alpha=0.45, linewidth=7)
-    axes.plot(values, rows, "o", color=INK, markersize=4)
+        axes.hlines(rows, lower, upper, color=SOFT if grey else GLASS, alpha=0.45, linewidth=7)
+    axes.plot(values, rows, "o", color=SOFT if grey else INK, markersize=4)
     axes.locator_params(axis="x", nbins=6)
     return rows
 

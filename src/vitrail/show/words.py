@@ -1,4 +1,4 @@
-"""Words of a text, coloured by what they contributed; words whose band includes zero stay grey."""
+"""Words of a text, coloured by what they contributed; words that may be noise alone stay grey."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Word:
     @property
     def hover(self) -> str:
         """What is said when a pointer rests on it."""
-        unsure = "" if self.certain else ", its noise band includes 0"
+        unsure = "" if self.certain else ", may be noise alone"
         return "" if self.value is None else number_text(self.value, "+") + unsure
 
     @property
@@ -151,7 +151,7 @@ def highlighted_text(e: Attribution, words: str | Sequence[str] | None, absent: 
     present = {name: contribution for name, contribution in contributions.items() if is_present(e.points[0][name])}
     lacking = [_word(contribution) for name, contribution in contributions.items() if name not in present]
     named = tuple(word for word in lacking if word.colored)[:absent]
-    bands = f"grey: the {e.band_claim.band} includes 0; " if e.lower is not None else ""
+    bands = f"grey: may be noise alone, by the {e.band_claim.bands} of all; " if e.lower is not None else ""
     footer = f"{bands}red raises the output, blue lowers it"
     return HighlightedText(_given_words(e.columns, present, words), heading, footer, named)
 

@@ -116,7 +116,9 @@ def test_impossible_curves_are_refused(options):
 
 
 def test_a_ranking_knows_its_order_and_how_sure_it_is():
-    ranking = vt.Ranking(("a", "b", "c"), np.array([1.0, 3.0, 1.0]), **PROMISE, std=np.full(3, 2.0), own_std=np.full(3, 1.0))
+    ranking = vt.Ranking(
+        ("a", "b", "c"), np.array([9.0, 11.0, 9.0]), **PROMISE, std=np.full(3, 2.0), own_std=np.full(3, 1.0)
+    )
     assert ranking.order == ("b", "a", "c")
     assert list(ranking) == ["b", "a", "c"]
     assert ranking.rank("c") == 3
@@ -152,7 +154,7 @@ def test_pictures_show_bands_levels_and_doubt():
     assert len(curves_figure([rug, bars, rug], across=2).axes) == 3
     own = bars.plot().axes[0]
     assert rug.plot(own) is own.get_figure()
-    ranking = vt.Ranking(("a", "b"), np.array([1.0, 0.9]), **PROMISE, std=np.full(2, 1.0))
+    ranking = vt.Ranking(("a", "b"), np.array([9.0, 8.9]), **PROMISE, std=np.full(2, 1.0))
     assert any("53 %" in text.get_text() for text in ranking.plot().axes[0].texts)
     for html in (rug._repr_html_(), bars._repr_html_(), ranking._repr_html_()):
         assert "<img" in html
