@@ -103,20 +103,25 @@ class Case:
         return self.split.private_data(epsilon)
 
     @cached_property
-    def _vault(self) -> vt.PrivateData:
+    def vault(self) -> vt.PrivateData:
+        """For quotes and for explainers whose recipes are run elsewhere: nothing is bought from it."""
         return self.private_data(10.0)
+
+    def fewer(self, count: int) -> Case:
+        """The same model and people, and so many of the rows, drawn once; for explainers of many predictions per row."""
+        return Case(drawn(self.split, count), self.predict, self.low, self.high)
 
     def terms(self, mu: float) -> Terms:
         """The public facts, at a price."""
-        return Terms.of(self._vault, mu)
+        return Terms.of(self.vault, mu)
 
     @cached_property
     def _frame(self) -> pd.DataFrame:
-        return self.schema.pandas(self.rows).assign(**{self._vault.target: self.target})
+        return self.schema.pandas(self.rows).assign(**{self.vault.target: self.target})
 
     def public_rows(self) -> PublicRows:
         """The rows with the vault's mechanisms in front of them and no ledger: they are public in a benchmark."""
-        vault = self._vault
+        vault = self.vault
         return PublicRows(self._frame, vault.schema, len(self.rows), vault.target, block_rows=BLOCK_ROWS, watches=False)
 
     def run(self, recipe: Recipe[R], mu: float) -> R:
