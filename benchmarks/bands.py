@@ -35,10 +35,10 @@ PARTS = {
     "reasons": "bands_others",
     "any_curve": "bands_others",
     "any_ranking": "bands_others",
-    "interactions": "bands_others",
-    "shap_importance": "bands_others",
-    "shap_dependence": "bands_others",
-    "false_clear": "bands_others",
+    "interactions": "bands_shap",
+    "shap_importance": "bands_shap",
+    "shap_dependence": "bands_shap",
+    "false_clear": "bands_clear",
 }
 """And the module that has a function of that name."""
 QUICK_DATA, QUICK_EPSILONS = ("framingham",), (1.0,)

@@ -94,8 +94,8 @@ def shapley(bench: Bench) -> Part:
                 add_attribution(coverage, case.name, epsilon, found, truth)
             exact = side.exact
     how = (
-        f"vt.Shapley of {SHAPLEY_POINTS} held-out people in one question, {SHAPLEY_DRAWS} draws of noise; truth: mean over all "
-        f"rows of the same permutations' vectors, not clipped; rows drawn down: {SHAPLEY_ROWS}"
+        f"vt.Shapley of {SHAPLEY_POINTS} held-out people in one question, {SHAPLEY_DRAWS} draws of noise; truth: mean over "
+        f"all rows of the same permutations' vectors, not clipped; rows drawn down: {SHAPLEY_ROWS}"
     )
     return coverage.part(how)
 
@@ -136,8 +136,8 @@ def reasons(bench: Bench) -> Part:
             found = explain_on_rows([case.model], case.schema, case.people[:people], released)[0]
             add_attribution(coverage, case.name, epsilon, found, truth)
     how = (
-        f"reasons of {PEOPLE} held-out people on each of {RELEASES} releases of private rows; truth: the same values with all "
-        "private rows as background, exact for forests, else from some orders of columns per row and their reverses"
+        f"reasons of {PEOPLE} held-out people on each of {RELEASES} releases of private rows; truth: the same values with "
+        "all private rows as background, exact for forests, else from some orders of columns per row and their reverses"
     )
     return coverage.part(how)
 
@@ -217,8 +217,8 @@ def any_curve(bench: Bench) -> Part:
                     pairs = {"value": curve.y, "lower": curve.lower, "upper": curve.upper, "truth": truth}
                     coverage.add(case.name, epsilon, column, **pairs, noise=noise)
     how = (
-        f"the mean output by the value of a column ({CURVES} columns spread over the schema), at most 10 000 rows, {DEALS} deals "
-        "of rows to groups; truth: the mean over the groups of that deal without noise"
+        f"the mean output by the value of a column ({CURVES} columns spread over the schema), at most 10 000 rows, {DEALS} "
+        "deals of rows to groups; truth: the mean over the groups of that deal without noise"
     )
     return coverage.part(how)
 
@@ -244,8 +244,8 @@ def any_ranking(bench: Bench) -> Part:
                 centred = ranking.scores - ranking.scores.mean()
                 add_ranking(coverage, case.name, epsilon, ranking, truth, mostly_noise(centred, ranking.std))
     how = (
-        f"mean Borda points of columns, by the variance of outputs they account for in a group; at most 10 000 rows, {DEALS} "
-        f"deals x {GROUP_DRAWS} draws of noise; truth: the mean over the groups of that deal without noise"
+        f"mean Borda points of columns, by the variance of outputs they account for in a group; at most 10 000 rows, "
+        f"{DEALS} deals x {GROUP_DRAWS} draws of noise; truth: the mean over the groups of that deal without noise"
     )
     return coverage.part(how)
 

@@ -1,8 +1,8 @@
 """How coverage is counted, and how many draws of an explanation come from few passes over the rows.
 
     coverage = Coverage("pdp")
-    coverage.add("adult", 1.0, "age", value=..., lower=..., upper=..., truth=..., noise=...)   # arrays of (draw, place) pairs
-    coverage.part("what was run, and what the truth is")                                       # headline, rows, how
+    coverage.add("adult", 1.0, "age", value=..., lower=..., upper=..., truth=..., noise=...)   # arrays of pairs
+    coverage.part("what was run, and what the truth is")                                       # a Part of running.py
 
 A pair is *held* if lower <= truth <= upper. Pairs of results that call themselves mostly noise are counted apart: they are
 in no headline. *Overall*: the mean over columns, the least over data and epsilon. *Worst*: the worst column of all. *Width*:
@@ -34,7 +34,10 @@ LEAST_PAIRS = 200
 EXACT_MU = 1e5
 """A price at which noise is too small to matter beside that of any question here."""
 SIGNAL_RATIO, LEVEL = 2.0, 0.05
-WHERE = f"constants were chosen on {', '.join(CHOSEN_ON)} (with looks at compas, heloc, german) and judged on {', '.join(JUDGED_ON)}"
+WHERE = (
+    f"constants were chosen on {', '.join(CHOSEN_ON)} (with looks at compas, heloc, german) "
+    f"and judged on {', '.join(JUDGED_ON)}"
+)
 
 
 # --- verdicts ------------------------------------------------------------------------------------------------------------
