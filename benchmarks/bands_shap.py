@@ -144,8 +144,8 @@ def interactions(bench: Bench) -> Part:
                 found = passed(bench, case, mu, ground, summand, in_blocks(case, summand.contributions))
                 add_pairs(coverage, case, epsilon, summand, found)
     how = (
-        f"H squared of the {N_PAIRS} pairs the explainer chooses, {GROUNDS} releases of rows x {NOISES} draws of noise; truth: H "
-        f"squared from the exact means of the same blocks on the same grids, not clipped; rows drawn down: {PAIRS_ROWS}"
+        f"H squared of the {N_PAIRS} pairs the explainer chooses, {GROUNDS} releases of rows x {NOISES} draws of noise; "
+        f"truth: H squared from the exact means of the same blocks on the same grids, not clipped; rows drawn down: {PAIRS_ROWS}"
     )
     return coverage.part(how)
 
@@ -193,8 +193,8 @@ def shap(bench: Bench) -> dict[str, Part]:
             f"mean size of Shapley values; truth: the same with the same background and chains, not clipped; {drawn}"
         ),
         "shap_dependence": dependence.part(
-            f"mean Shapley value in each cell of a column; truth: the mean over the rows of the cell by their exact count, the "
-            f"same background and chains, not clipped; cells without rows have no truth; {drawn}"
+            f"mean Shapley value in each cell of a column; truth: the mean over the rows of the cell by their exact count, "
+            f"the same background and chains, not clipped; cells without rows have no truth; {drawn}"
         ),
     }
 
