@@ -108,7 +108,7 @@ def false_clear(bench: Bench) -> Part:
     how = (
         "columns whose true size is below the median, called clear: share of (draw, column) pairs, the largest over data, "
         f"explainers and epsilon {EPSILONS}; {DRAWS} real calls each; reasons of {PEOPLE} people on private rows; true "
-        f"sizes: Shapley values with all rows as background; {PERMUTATIONS} permutations; the mean size of {TRUTH_ROWS} rows' "
-        "Shapley values"
+        f"sizes: Shapley values with all rows as background; {PERMUTATIONS} permutations; the mean size of {TRUTH_ROWS} "
+        "rows' Shapley values"
     )
     return Part({"false_clear": max(counted)}, rows, how)

@@ -145,7 +145,8 @@ def interactions(bench: Bench) -> Part:
                 add_pairs(coverage, case, epsilon, summand, found)
     how = (
         f"H squared of the {N_PAIRS} pairs the explainer chooses, {GROUNDS} releases of rows x {NOISES} draws of noise; "
-        f"truth: H squared from the exact means of the same blocks on the same grids, not clipped; rows drawn down: {PAIRS_ROWS}"
+        f"truth: H squared from the exact means of the same blocks on the same grids, not clipped; "
+        f"rows drawn down: {PAIRS_ROWS}"
     )
     return coverage.part(how)
 
