@@ -330,7 +330,7 @@ def compiled(split: reasons_setup.Case, estimator: object) -> Case:
     return Case(split, predict, low, high)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Bench:
     """Where data and cache are, how much is measured, and the cases, loaded when first asked for."""
 

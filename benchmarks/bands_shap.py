@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import combinations
 
 import numpy as np
@@ -178,8 +179,9 @@ def shap_grounds(bench: Bench) -> Iterator[tuple[Case, float, float, Groundwork,
                 yield case, epsilon, mu, ground, background, phi
 
 
+@cache
 def shap(bench: Bench) -> dict[str, Part]:
-    """Both explainers from the same passes."""
+    """Both explainers from the same passes; asked for once by either part."""
     importance, dependence = coverage_of(bench, "shap_importance"), coverage_of(bench, "shap_dependence")
     for case, epsilon, mu, ground, _, phi in shap_grounds(bench):
         sizes = plan_shap_importance(ground.reference, CHAINS)
@@ -200,21 +202,12 @@ def shap(bench: Bench) -> dict[str, Part]:
     }
 
 
-_DONE: dict[int, dict[str, Part]] = {}
-
-
-def _shap(bench: Bench) -> dict[str, Part]:
-    if id(bench) not in _DONE:
-        _DONE[id(bench)] = shap(bench)
-    return _DONE[id(bench)]
-
-
 def shap_importance(bench: Bench) -> Part:
-    return _shap(bench)["shap_importance"]
+    return shap(bench)["shap_importance"]
 
 
 def shap_dependence(bench: Bench) -> Part:
-    return _shap(bench)["shap_dependence"]
+    return shap(bench)["shap_dependence"]
 
 
 def add_sizes(coverage: Coverage, case: Case, epsilon: float, summand: ShapImportanceSummand, found: Passed) -> None:
