@@ -167,6 +167,8 @@ class Redrawn:
 
     def __init__(self, case: Case, mu: float) -> None:
         self._mu, self._rows, self._nobody = mu, case.public_rows(), nobody(case)
+        self._generator = np.random.default_rng()
+        self._release: Release | None = None
         self.exact: np.ndarray | None = None
         self.question: Question | None = None
 
@@ -179,11 +181,11 @@ class Redrawn:
         question = self.question = ask.question
         if self.exact is None:
             self.exact = self._rows.draws(question, mu=EXACT_MU, draws=1)[0]
-        release = self._nobody.ask(question, mu=mu_of_units(units), delta=DELTA)
-        if not isinstance(question, GroupedSum):
-            return replace(release, value=release.value + self.exact)
-        value = release.value - question.groups * np.asarray(question.default) + self.exact  # empty groups say the default
-        return replace(release, value=value, parts=MappingProxyType({**release.parts, "mean": value / question.groups}))
+        if self._release is None:  # of nobody: price, promise and noise are those of the question
+            self._release = self._nobody.ask(question, mu=mu_of_units(units), delta=DELTA)
+        value = self.exact + self._release.sigma * self._generator.normal(size=self.exact.shape)
+        parts = {"mean": value / question.groups} if isinstance(question, GroupedSum) else {}
+        return replace(self._release, value=value, parts=MappingProxyType({**self._release.parts, **parts}))
 
 
 def noise_of(case: Case, question: Question, mu: float, draws: int) -> tuple[np.ndarray, float]:
