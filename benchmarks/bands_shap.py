@@ -37,9 +37,11 @@ from vitrail.solve.curves.assemble import Receipt, effects_of, ranking_of
 from vitrail.vault import Block
 from vitrail.vault.public_facts import PublicFacts
 
-GROUNDS, NOISES = 3, 70
-SHAP_ROWS = {"adult": 5_000, "acs": 15_000, "diabetes": 5_000, "bike": 10_000}
-PAIRS_ROWS = {"adult": 2_500, "acs": 10_000, "diabetes": 5_000, "bike": 10_000}
+GROUNDS, NOISES = 2, 210
+"""Pairs of columns are chosen anew by every ground: the noises of one are enough for a pair to count."""
+CURVE_NOISES = 20
+SHAP_ROWS = {"adult": 4_000, "acs": 12_000, "diabetes": 4_000, "bike": 10_000}
+PAIRS_ROWS = {"adult": 2_000, "acs": 8_000, "diabetes": 5_000, "bike": 10_000}
 N_PAIRS, GRID = 10, 5
 
 
@@ -190,7 +192,7 @@ def shap(bench: Bench) -> dict[str, Part]:
         known = replace(curves, background=KnownVectors(phi))
         rows = known.contributions(block_of(case))
         add_curves(dependence, case, epsilon, curves, passed(bench, case, mu, ground, curves, rows), phi)
-    drawn = f"{GROUNDS} releases of rows x {NOISES} draws of noise; rows drawn down: {SHAP_ROWS}"
+    drawn = f"{GROUNDS} releases of rows x {NOISES} draws of noise (curves {CURVE_NOISES}); rows drawn down: {SHAP_ROWS}"
     return {
         "shap_importance": importance.part(
             f"mean size of Shapley values; truth: the same with the same background and chains, not clipped; {drawn}"
@@ -227,7 +229,7 @@ def add_curves(
         counts = np.bincount(cell[inside], minlength=len(cells))
         sums = np.bincount(cell[inside], phi[inside, cells.column], minlength=len(cells))
         truths[cells.axis.names[0]] = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
-    for means in found.means[: max(3, len(found.means) // 3)]:  # a curve has many cells
+    for means in found.means[:CURVE_NOISES]:  # a curve has many cells
         drawn = summand.drawn(means, found.stds, found.ground.reference.n_rows)
         reference, kind = found.ground.reference, ShapDependence.KIND
         effects = effects_of(reference, drawn, found.receipt, kind=kind, label="mean Shapley value", notes=(NOTE,))
