@@ -39,7 +39,7 @@ from vitrail.vault.public_facts import PublicFacts
 
 GROUNDS, NOISES = 2, 210
 """Pairs of columns are chosen anew by every ground: the noises of one are enough for a pair to count."""
-CURVE_NOISES = 20
+CURVE_NOISES = 60
 SHAP_ROWS = {"adult": 4_000, "acs": 12_000, "diabetes": 4_000, "bike": 10_000}
 PAIRS_ROWS = {"adult": 2_000, "acs": 8_000, "diabetes": 5_000, "bike": 10_000}
 N_PAIRS, GRID = 10, 5
