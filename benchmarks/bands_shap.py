@@ -26,7 +26,6 @@ from vitrail.explain.recipe import cost_of
 from vitrail.explain.shap_global import (
     CHAINS,
     NOTE,
-    Background,
     ShapDependence,
     ShapDependenceSummand,
     ShapImportanceSummand,
@@ -168,25 +167,24 @@ def add_pairs(coverage: Coverage, case: Case, epsilon: float, summand: PairsSumm
 # --- SHAP ----------------------------------------------------------------------------------------------------------------
 
 
-def shap_grounds(bench: Bench) -> Iterator[tuple[Case, float, float, Groundwork, Background, np.ndarray]]:
-    """Every case and epsilon: grounds with their background and the Shapley vectors of all rows."""
+def shap_grounds(bench: Bench) -> Iterator[tuple[Case, float, float, Groundwork, ShapImportanceSummand, np.ndarray]]:
+    """Every case and epsilon: grounds, what importance plans from them, and the Shapley vectors of all rows."""
     for name in bench.data:
         case = bench.case(name)
         case = case.fewer(300 if bench.quick else SHAP_ROWS.get(name, len(case.rows)))
         for epsilon in bench.epsilons:
             mu = mu_of(epsilon, DELTA)
             for ground in grounds(bench, case, mu):
-                background = plan_shap_importance(ground.reference, CHAINS).background
-                phi = in_blocks(case, lambda block, b=background, c=case: b.of_block(block, c.model))
-                yield case, epsilon, mu, ground, background, phi
+                sizes = plan_shap_importance(ground.reference, CHAINS)
+                phi = in_blocks(case, lambda block, b=sizes.background, c=case: b.of_block(block, c.model))
+                yield case, epsilon, mu, ground, sizes, phi
 
 
 @cache
 def shap(bench: Bench) -> dict[str, Part]:
     """Both explainers from the same passes; asked for once by either part."""
     importance, dependence = coverage_of(bench, "shap_importance"), coverage_of(bench, "shap_dependence")
-    for case, epsilon, mu, ground, _, phi in shap_grounds(bench):
-        sizes = plan_shap_importance(ground.reference, CHAINS)
+    for case, epsilon, mu, ground, sizes, phi in shap_grounds(bench):
         add_sizes(importance, case, epsilon, sizes, passed(bench, case, mu, ground, sizes, np.abs(phi) - sizes.offset))
         curves = plan_shap_dependence(ground.reference, case.columns, CHAINS)
         known = replace(curves, background=KnownVectors(phi))
