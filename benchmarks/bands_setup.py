@@ -307,7 +307,24 @@ class Rentals:
         return cls(slopes, bias, network.coefs_[1][:, 0], float(network.intercepts_[1][0]))
 
     def __call__(self, raw: np.ndarray) -> np.ndarray:
-        return np.exp(np.maximum(raw @ self.slopes + self.bias, 0) @ self.last + self.last_bias)
+        return _rentals(raw, self.slopes, self.bias, self.last, self.last_bias)
+
+
+@njit(cache=True)
+def _rentals(rows, slopes, bias, last, last_bias):
+    """Row by row: the bits of a matrix product depend on a row's position in its block."""
+    found = np.empty(len(rows))
+    hidden = np.empty_like(bias)
+    for i in range(len(rows)):
+        hidden[:] = bias
+        for j in range(slopes.shape[0]):
+            for k in range(slopes.shape[1]):
+                hidden[k] += rows[i, j] * slopes[j, k]
+        total = last_bias
+        for k in range(len(hidden)):
+            total += max(hidden[k], 0.0) * last[k]
+        found[i] = np.exp(total)
+    return found
 
 
 def compiled(split: reasons_setup.Case, estimator: object) -> Case:
