@@ -1,7 +1,7 @@
 """What is called clear where rows are few: columns that are truly unimportant must not be.
 
-Real calls of three explainers on 300 and 1 000 rows, at low prices. A column is truly unimportant if its true size is below
-the median of the columns' (for reasons: of that person's). Counted is how often such a column is called clear.
+The whole recipes of three explainers on 300 and 1 000 rows, at low prices. A column is truly unimportant if its true size
+is below the median of the columns' (for reasons: of that person's). Counted is how often such a column is called clear.
 """
 
 from __future__ import annotations
@@ -14,12 +14,16 @@ import vitrail as vt
 from bands_others import background_values, half_of
 from bands_setup import SMALL, Bench, Case
 from bands_tools import LEAST_PAIRS, clear, mostly_noise
+from local_setup import DELTA
 from reasons_tools import importance
 from running import Part, Row
+from vitrail.accounting import mu_of
+from vitrail.explain.private_rows import private_rows_recipe
 from vitrail.solve.shapley.reasons import explain_on_rows
 
 EPSILONS = (0.1, 1.0)
-DRAWS, PEOPLE = 40, 10
+DRAWS, PEOPLE = {"reasons": 10, "permutation importance": 40, "SHAP importance": 40}, 10
+"""A release of rows makes a pair of every column of every person, a ranking one of every column."""
 PERMUTATIONS, ORDERS = 20, 4
 TRUTH_ROWS = 200
 """Whose Shapley values make the true ranking of SHAP importance."""
@@ -29,7 +33,8 @@ Shown = tuple[np.ndarray, np.ndarray]
 
 def reasons(case: Case, epsilon: float) -> Shown:
     """Of some people, on private rows."""
-    released = vt.private_rows(case.private_data(epsilon), epsilon=epsilon, columns=list(case.columns))
+    mu = mu_of(epsilon, DELTA)
+    released = case.run(private_rows_recipe(case.terms(mu), columns=case.columns), mu)
     found = explain_on_rows([case.model], case.schema, case.people[:PEOPLE], released)[0]
     assert found.lower is not None
     assert found.upper is not None
@@ -41,7 +46,7 @@ def true_reasons(case: Case) -> np.ndarray:
 
 
 def permutation_importance(case: Case, epsilon: float) -> Shown:
-    return ranked(vt.PermutationImportance(case.private_data(epsilon), case.model)(epsilon=epsilon), case)
+    return ranked(vt.PermutationImportance(case.vault, case.model), case, epsilon)
 
 
 def true_importance(case: Case) -> np.ndarray:
@@ -49,14 +54,16 @@ def true_importance(case: Case) -> np.ndarray:
 
 
 def shap_importance(case: Case, epsilon: float) -> Shown:
-    return ranked(vt.ShapImportance(case.private_data(epsilon), case.model)(epsilon=epsilon), case)
+    return ranked(vt.ShapImportance(case.vault, case.model), case, epsilon)
 
 
 def true_shap(case: Case) -> np.ndarray:
     return np.abs(background_values(case, case.rows[:TRUTH_ROWS], 1)).mean(axis=0)[None, :]
 
 
-def ranked(ranking: vt.Ranking, case: Case) -> Shown:
+def ranked(explainer: vt.PermutationImportance | vt.ShapImportance, case: Case, epsilon: float) -> Shown:
+    mu = mu_of(epsilon, DELTA)
+    ranking = case.run(explainer.recipe(case.terms(mu)), mu)
     places = [ranking.items.index(column) for column in case.columns]
     assert ranking.std is not None
     return ranking.scores[None, places], ranking.std[None, places]
@@ -87,7 +94,7 @@ def false_clear(bench: Bench) -> Part:
         truth = truths[name, explainer]
         low = truth < np.median(truth, axis=1, keepdims=True)
         said, noise = [], []
-        for _ in range(2 if bench.quick else DRAWS):
+        for _ in range(2 if bench.quick else DRAWS[explainer]):
             values, stds = explain(case, epsilon)
             said.append(clear(values, stds))
             noise.append(mostly_noise(values, stds))
@@ -107,7 +114,7 @@ def false_clear(bench: Bench) -> Part:
     counted = [row["false_clear"] for row in rows if bench.quick or row["pairs"] >= LEAST_PAIRS]
     how = (
         "columns whose true size is below the median, called clear: share of (draw, column) pairs, the largest over data, "
-        f"explainers and epsilon {EPSILONS}; {DRAWS} real calls each; reasons of {PEOPLE} people on private rows; true "
+        f"explainers and epsilon {EPSILONS}; draws: {DRAWS}; reasons of {PEOPLE} people on private rows; true "
         f"sizes: Shapley values with all rows as background; {PERMUTATIONS} permutations; the mean size of {TRUTH_ROWS} "
         "rows' Shapley values"
     )

@@ -160,6 +160,8 @@ def clear() -> Lines:
         )
         for row in rows_of("bands", "false_clear")
     ]
+    if not lines:
+        return ["Not measured yet."]
     head = ("data", "explainer", "epsilon", "unimportant, called clear", "important, called clear", "mostly noise")
     return table(head, lines)
 
