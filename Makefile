@@ -11,11 +11,11 @@ export PIP_BUILD_CONSTRAINT = $(PINS)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-gpu lint format bench figures docs clean
+.PHONY: help demo test test-slow test-gpu lint format bench bench-bands figures docs clean
 .DELETE_ON_ERROR:
 
 help:  ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-10s %s\n", $$1, $$2 }'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-11s %s\n", $$1, $$2 }'
 
 demo: $(VENV)/.stamp-demo  ## explain a model of census incomes in private; writes a report to demo-output/
 	$(BIN)/python examples/demo.py
@@ -41,6 +41,10 @@ format: $(VENV)/.stamp-lint  ## format the code and mend what can be mended
 
 bench: $(VENV)/.stamp-bench  ## speed of the vault; VITRAIL_DATA=FOLDER names the datasets
 	$(if $(VITRAIL_DATA),VITRAIL_DATA='$(VITRAIL_DATA)' )$(BIN)/python benchmarks/vault.py
+
+bench-bands: $(VENV)/.stamp-bench  ## how often bands hold, by explainer, data and price; writes docs/bands.md (about an hour)
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(if $(VITRAIL_DATA),VITRAIL_DATA='$(VITRAIL_DATA)' )$(BIN)/python benchmarks/bands.py
+	$(BIN)/python tools/make_docs_tables.py
 
 figures: | $(BIN)/python  ## write every figure and table of every page from benchmarks/results
 	$(BIN)/python tools/make_docs_tables.py

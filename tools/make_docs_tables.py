@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import audit_tables
+import bands_tables
 import counterfactual_tables
 import global_tables
 import house_tables
@@ -30,6 +31,7 @@ from page_tables import Tables
 
 MAKERS = (
     audit_tables,
+    bands_tables,
     counterfactual_tables,
     global_tables,
     house_tables,

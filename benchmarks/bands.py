@@ -1,0 +1,91 @@
+"""How often bands hold: every explainer that shows bands, on five datasets at three prices.
+
+    python benchmarks/bands.py --data FOLDER                        # everything; writes results/bands.json
+    python benchmarks/bands.py --data FOLDER --only pdp reasons     # some parts
+    python benchmarks/bands.py --data FOLDER --quick                # one dataset, few draws; writes nothing
+    python benchmarks/bands.py --data FOLDER --resume               # keep parts that an earlier run finished
+    python benchmarks/bands.py --data FOLDER --only reasons --cases compas heloc --epsilons .3 3    # a look; writes nothing
+
+A band claims to hold what the same explainer, with its public settings, would have found from the same rows without noise,
+and without shrinkage or clipping. Parts count how often that is so (bands_tools.py) on the cases of bands_setup.py: local
+explanations in bands_local.py, curves and permutation importance in bands_curves.py, all others, and what is called clear
+where rows are few, in bands_others.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+
+from bands_setup import EPSILONS, JUDGED, READERS, Bench
+from bands_tools import keys_of
+from datasets import data_folder
+from local_setup import DELTA, Cache
+from running import Benchmark, Figure, Part, options_of, run
+
+PARTS = {
+    "local": "bands_local",
+    "pdp": "bands_curves",
+    "ale": "bands_curves",
+    "importance": "bands_curves",
+    "marginals": "bands_others",
+    "shapley": "bands_others",
+    "reasons": "bands_others",
+    "any_curve": "bands_others",
+    "any_ranking": "bands_others",
+    "interactions": "bands_shap",
+    "shap_importance": "bands_shap",
+    "shap_dependence": "bands_shap",
+    "false_clear": "bands_clear",
+}
+"""And the module that has a function of that name."""
+QUICK_DATA, QUICK_EPSILONS = ("framingham",), (1.0,)
+
+
+def measured(name: str, module: str) -> Callable[[Bench], Part]:
+    """The function of a part, its module imported when it is asked for."""
+    return lambda bench: getattr(import_module(module), name)(bench)
+
+
+def keys(name: str) -> tuple[str, ...]:
+    """Local explanations are several explainers, with keys of their own."""
+    return () if name == "local" else ("false_clear",) if name == "false_clear" else keys_of(name)
+
+
+BENCHMARK = Benchmark[Bench](
+    name="bands",
+    script="benchmarks/bands.py",
+    quick="one dataset at one price, few draws",
+    facts={"delta": DELTA, "neighbours": "add-remove, the true row count public"},
+    partial=True,
+    figures={name: Figure(measured(name, module), keys(name), needs=module) for name, module in PARTS.items()},
+)
+
+
+def bench_of(options: argparse.Namespace) -> Bench:
+    """The whole protocol, or what was asked for."""
+    options.cache.mkdir(parents=True, exist_ok=True)
+    small = options.quick and not options.look
+    return Bench(
+        data_folder(options.data),
+        Cache(Path(options.cache)),
+        quick=small,
+        data=tuple(options.cases or (QUICK_DATA if small else JUDGED)),
+        epsilons=tuple(options.epsilons or (QUICK_EPSILONS if small else EPSILONS)),
+    )
+
+
+def main() -> None:
+    parser = options_of(BENCHMARK, __doc__)
+    parser.add_argument("--cases", nargs="*", choices=list(READERS), help="only these data; nothing is written")
+    parser.add_argument("--epsilons", nargs="*", type=float, help="only these prices; nothing is written")
+    options = parser.parse_args()
+    options.look = bool(options.cases or options.epsilons) and not options.quick
+    options.quick = options.quick or options.look  # kept apart from the parts that count
+    run(BENCHMARK, options, bench_of)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,195 @@
+"""How coverage is counted, and how many draws of an explanation come from few passes over the rows.
+
+    coverage = Coverage("pdp")
+    coverage.add("adult", 1.0, "age", value=..., lower=..., upper=..., truth=..., noise=...)   # arrays of pairs
+    coverage.part("what was run, and what the truth is")                                       # a Part of running.py
+
+A pair is *held* if lower <= truth <= upper. Pairs of results that call themselves mostly noise are counted apart: they are
+in no headline. *Overall*: the mean over columns, the least over data and epsilon. *Worst*: the worst column of all. *Width*:
+mean half-width over that of an oracle, 1.96 root mean squared errors, mean over columns, median over data and epsilon. Only
+columns with at least 200 pairs count.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+import numpy as np
+from scipy.stats import norm
+
+from bands_setup import CHOSEN_ON, JUDGED_ON, Case
+from local_setup import DELTA
+from running import Part, Row
+from vitrail.accounting import Cost
+from vitrail.accounting.releases import Release
+from vitrail.explain.recipe import Ask, Recipe, drive, mu_of_units
+from vitrail.results.band_claim import TWO_SIDED_95
+from vitrail.vault import GroupedSum, PublicRows
+from vitrail.vault.questions.question import Question
+
+LEAST_PAIRS = 200
+EXACT_MU = 1e5
+"""A price at which noise is too small to matter beside that of any question here."""
+SIGNAL_RATIO, LEVEL = 2.0, 0.05
+WHERE = (
+    f"constants were chosen on {', '.join(CHOSEN_ON)} (with looks at compas, heloc, german) "
+    f"and judged on {', '.join(JUDGED_ON)}"
+)
+
+
+# --- verdicts ------------------------------------------------------------------------------------------------------------
+
+
+def certain(values: np.ndarray, stds: np.ndarray) -> np.ndarray:
+    """Which items of a result (last axis) have a simultaneous band, Bonferroni's, that leaves out 0."""
+    return np.abs(values) > norm.isf(LEVEL / 2 / values.shape[-1]) * stds
+
+
+def mostly_noise(values: np.ndarray, stds: np.ndarray) -> np.ndarray:
+    """Whether items shown together (last axis) do not stand out of their noise: in sum of squares, nor any one of them."""
+    weak = (values**2).sum(axis=-1) < SIGNAL_RATIO * (stds**2).sum(axis=-1)
+    return weak & ~certain(values, stds).any(axis=-1)
+
+
+def clear(values: np.ndarray, stds: np.ndarray) -> np.ndarray:
+    """Items that a result which is not mostly noise calls certain."""
+    return certain(values, stds) & ~mostly_noise(values, stds)[..., None]
+
+
+# --- coverage ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Counts:
+    """Pairs of one column: held or not, half-widths and errors; those of mostly noise apart."""
+
+    held: list[np.ndarray] = field(default_factory=list)
+    half: list[np.ndarray] = field(default_factory=list)
+    error: list[np.ndarray] = field(default_factory=list)
+    noise: list[np.ndarray] = field(default_factory=list)
+
+
+@dataclass
+class Coverage:
+    """Counts of one explainer by data, epsilon and column."""
+
+    explainer: str
+    least_pairs: int = LEAST_PAIRS
+    _counts: dict[tuple[str, float, str], _Counts] = field(default_factory=lambda: defaultdict(_Counts))
+
+    def add(
+        self,
+        data: str,
+        epsilon: float,
+        column: str,
+        *,
+        value: np.ndarray,
+        lower: np.ndarray,
+        upper: np.ndarray,
+        truth: np.ndarray,
+        noise: np.ndarray | bool = False,
+    ) -> None:
+        """Pairs of a column, in arrays that go together; ``noise``: which belong to a result that is mostly noise."""
+        value, lower, upper, truth = np.broadcast_arrays(*map(np.atleast_1d, (value, lower, upper, truth)))
+        room = 1e-9 * (np.abs(value) + np.abs(truth))  # of rounding, where a band has no width
+        counts = self._counts[data, epsilon, column]
+        counts.held.append(((lower <= truth + room) & (truth <= upper + room)).ravel())
+        counts.half.append(((upper - lower) / 2).ravel())
+        counts.error.append((value - truth).ravel())
+        counts.noise.append(np.broadcast_to(noise, value.shape).ravel())
+
+    def rows(self) -> list[Row]:
+        """One for every data, epsilon and column."""
+        found: list[Row] = []
+        for (data, epsilon, column), counts in self._counts.items():
+            held, half, error, noise = map(np.concatenate, (counts.held, counts.half, counts.error, counts.noise))
+            row: Row = {"data": data, "explainer": self.explainer, "epsilon": epsilon, "column": column}
+            told = ~noise
+            row |= {"coverage": None, "width": None, "pairs": int(told.sum()), "mostly_noise": float(noise.mean())}
+            if told.any():
+                row["coverage"] = float(held[told].mean())
+                oracle = TWO_SIDED_95 * float(np.sqrt((error[told] ** 2).mean()))
+                row["width"] = float(half[told].mean()) / oracle if oracle > 0 else None
+            if noise.any():
+                row["noise_coverage"] = float(held[noise].mean())
+            found.append(row)
+        return found
+
+    def part(self, how: str) -> Part:
+        """The finished part."""
+        rows = self.rows()
+        return Part(headline_of(self.explainer, rows, self.least_pairs), rows, f"{how}; {WHERE}")
+
+
+def headline_of(explainer: str, rows: Sequence[Row], least_pairs: int = LEAST_PAIRS) -> dict[str, float | None]:
+    """Overall, worst and width of an explainer's rows."""
+    cells: dict[tuple[str, float], list[Row]] = defaultdict(list)
+    for row in rows:
+        if row["pairs"] >= least_pairs:
+            cells[row["data"], row["epsilon"]].append(row)
+    overall = [float(np.mean([row["coverage"] for row in cell])) for cell in cells.values()]
+    widths = [[row["width"] for row in cell if row["width"] is not None] for cell in cells.values()]
+    mean_widths = [float(np.mean(cell)) for cell in widths if cell]
+    return {
+        f"{explainer}_overall": min(overall, default=None),
+        f"{explainer}_worst": min((row["coverage"] for cell in cells.values() for row in cell), default=None),
+        f"{explainer}_width": float(np.median(mean_widths)) if mean_widths else None,
+    }
+
+
+def keys_of(explainer: str) -> tuple[str, ...]:
+    return tuple(f"{explainer}_{what}" for what in ("overall", "worst", "width"))
+
+
+# --- draws ---------------------------------------------------------------------------------------------------------------
+
+
+def nobody(case: Case) -> PublicRows:
+    """No rows under the case's public facts: what is asked of it is the noise of a plan, by its own law."""
+    vault = case.vault
+    empty = {name: [] for name in vault.schema}
+    return PublicRows(empty, vault.schema, len(case.rows), vault.target, block_rows=8, watches=False)
+
+
+class Redrawn:
+    """Runs a recipe of one question many times: exact sums once (of a GroupedSum: of one deal), noise anew every time.
+
+    Attributes
+    ----------
+    exact : array
+        The flat sums without noise, once the recipe ran.
+    question : Question
+        The last that was asked.
+    """
+
+    def __init__(self, case: Case, mu: float) -> None:
+        self._mu, self._rows, self._nobody = mu, case.public_rows(), nobody(case)
+        self._generator = np.random.default_rng()
+        self._release: Release | None = None
+        self.exact: np.ndarray | None = None
+        self.question: Question | None = None
+
+    def run(self, recipe: Recipe) -> object:
+        """The finished result of one draw."""
+        return drive(recipe, Cost.of_mu(self._mu).pico_mu_squared, self._answer)
+
+    def _answer(self, ask: Ask, units: int, step: int) -> Release:
+        assert step == 0, "a recipe of one question only: later ones would follow from the noise of the first"
+        question = self.question = ask.question
+        if self.exact is None:
+            self.exact = self._rows.draws(question, mu=EXACT_MU, draws=1)[0]
+        if self._release is None:  # of nobody: price, promise and noise are those of the question
+            self._release = self._nobody.ask(question, mu=mu_of_units(units), delta=DELTA)
+        value = self.exact + self._release.sigma * self._generator.normal(size=self.exact.shape)
+        parts = {"mean": value / question.groups} if isinstance(question, GroupedSum) else {}
+        return replace(self._release, value=value, parts=MappingProxyType({**self._release.parts, **parts}))
+
+
+def noise_of(case: Case, question: Question, mu: float, draws: int) -> tuple[np.ndarray, float]:
+    """(draws, width) of a question's noise alone, by its plan's own law; and its standard deviation."""
+    sigma = case.vault.quote(question, mu=mu).sigma
+    assert sigma is not None
+    return nobody(case).draws(question, mu=mu, draws=draws), sigma

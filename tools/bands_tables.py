@@ -1,0 +1,179 @@
+"""The tables on bands, from benchmarks/results/bands.json."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from statistics import fmean
+
+from page_marks import Row, stored
+from page_tables import Lines, Tables, how, rows_of, table
+
+LEAST_PAIRS = 200
+OVERALL, WORST, FALSE_CLEAR = 0.93, 0.85, 0.05
+WORST_SHOWN = 10
+NAMES = {
+    "local": "local explanations",
+    "pdp": "partial dependence",
+    "ale": "accumulated effects",
+    "importance": "permutation importance",
+    "marginals": "counts (marginals)",
+    "shapley": "Shapley values, per question",
+    "reasons": "reasons on private rows",
+    "any_curve": "any curve",
+    "any_ranking": "any ranking",
+    "interactions": "interactions",
+    "shap_importance": "SHAP importance",
+    "shap_dependence": "SHAP dependence",
+}
+Cell = tuple[str, float]
+
+
+def named(explainer: str) -> str:
+    return NAMES.get(explainer, explainer.replace("_", " "))
+
+
+def measured() -> dict[str, list[Row]]:
+    """Rows of columns with enough pairs, by explainer, in the order of the file."""
+    found: dict[str, list[Row]] = defaultdict(list)
+    for row in stored("bands")["rows"]:
+        if row["part"] != "false_clear":
+            counts = row["pairs"] >= LEAST_PAIRS and row["coverage"] is not None
+            found[row["explainer"]] += [row] if counts else []
+    return found
+
+
+def cells(rows: list[Row]) -> Mapping[Cell, list[Row]]:
+    """By data and epsilon."""
+    found: dict[Cell, list[Row]] = defaultdict(list)
+    for row in rows:
+        found[row["data"], row["epsilon"]].append(row)
+    return found
+
+
+def held(rows: list[Row]) -> float:
+    return fmean(row["coverage"] for row in rows)
+
+
+def width(rows: list[Row]) -> float | None:
+    known = [row["width"] for row in rows if row["width"] is not None]
+    return fmean(known) if known else None
+
+
+def worst_of(rows: list[Row]) -> Row:
+    return min(rows, key=lambda row: row["coverage"])
+
+
+def place(row: Row) -> str:
+    return f"{row['column']} ({row['data']}, eps {row['epsilon']:g})"
+
+
+def times(ratio: float | None) -> str:
+    return "" if ratio is None else f"{ratio:.2f} x"
+
+
+def middle(numbers: list[float]) -> float | None:
+    """The median."""
+    ordered, half = sorted(numbers), len(numbers) // 2
+    if not ordered:
+        return None
+    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
+
+
+def explainers() -> Lines:
+    """Overall, the worst column and the width of every explainer."""
+    lines = []
+    for explainer, rows in measured().items():
+        if not rows:
+            lines.append((named(explainer), "mostly noise everywhere", "", "", "", ""))
+            continue
+        by_cell = cells(rows)
+        (data, epsilon), least = min(by_cell.items(), key=lambda item: held(item[1]))
+        worst, ratio = worst_of(rows), middle([w for w in map(width, by_cell.values()) if w is not None])
+        verdict = "yes" if held(least) >= OVERALL and worst["coverage"] >= WORST else "**no**"
+        overall = f"{held(least):.1%} ({data}, eps {epsilon:g})"
+        lines.append(
+            (
+                named(explainer),
+                overall,
+                f"{worst['coverage']:.1%}",
+                place(worst),
+                times(ratio),
+                verdict,
+            )
+        )
+    missing = [part for part in stored("bands")["how"].get("not finished", []) if part != "false_clear"]
+    lines += [(named(part), "not measured yet", "", "", "", "") for part in missing]
+    head = ("explainer", "held, worst data and price", "worst column", "which", "width over the oracle's", "meets the bars")
+    return table(head, lines)
+
+
+def by_data() -> Lines:
+    """Coverage and width by explainer, data and epsilon."""
+    lines = []
+    for explainer, rows in measured().items():
+        for (data, epsilon), cell in cells(rows).items():
+            worst = worst_of(cell)
+            shown = f"{worst['coverage']:.1%} {worst['column']}"
+            lines.append((named(explainer), data, f"{epsilon:g}", f"{held(cell):.1%}", shown, times(width(cell)), len(cell)))
+    head = ("explainer", "data", "epsilon", "held", "worst column", "width over the oracle's", "columns")
+    return table(head, lines)
+
+
+def worst() -> Lines:
+    """The columns whose bands hold least, each explainer's worst data and price of a column."""
+    least: dict[tuple[str, str, str], Row] = {}
+    for explainer, rows in measured().items():
+        for row in rows:
+            key = (explainer, row["data"], row["column"])
+            if key not in least or row["coverage"] < least[key]["coverage"]:
+                least[key] = row
+    ordered = sorted(least.values(), key=lambda row: row["coverage"])[:WORST_SHOWN]
+    lines = [
+        (named(row["explainer"]), row["data"], f"{row['epsilon']:g}", row["column"], f"{row['coverage']:.1%}", row["pairs"])
+        for row in ordered
+    ]
+    return table(("explainer", "data", "epsilon", "column", "held", "pairs"), lines)
+
+
+def noise() -> Lines:
+    """How often results called themselves mostly noise, by explainer, data and epsilon; never is left out."""
+    shares: dict[tuple[str, str, float], list[float]] = defaultdict(list)
+    for row in stored("bands")["rows"]:
+        if row["part"] != "false_clear":
+            shares[row["explainer"], row["data"], row["epsilon"]].append(row["mostly_noise"])
+    lines = [
+        (named(explainer), data, f"{epsilon:g}", f"{fmean(found):.0%}")
+        for (explainer, data, epsilon), found in shares.items()
+        if fmean(found) > 0
+    ]
+    return table(("explainer", "data", "epsilon", "mostly noise"), lines) if lines else ["None did."]
+
+
+def clear() -> Lines:
+    """Truly unimportant columns called clear, where rows are few."""
+    lines = [
+        (
+            row["data"],
+            row["explainer"],
+            f"{row['epsilon']:g}",
+            f"{row['false_clear']:.1%}",
+            f"{row['clear']:.1%}",
+            f"{row['mostly_noise']:.0%}",
+        )
+        for row in rows_of("bands", "false_clear")
+    ]
+    if not lines:
+        return ["Not measured yet."]
+    head = ("data", "explainer", "epsilon", "unimportant, called clear", "important, called clear", "mostly noise")
+    return table(head, lines)
+
+
+TABLES: Tables = {
+    "bands.explainers": explainers,
+    "bands.by_data": by_data,
+    "bands.worst": worst,
+    "bands.noise": noise,
+    "bands.clear": clear,
+    "bands.how": lambda: how("bands"),
+}
