@@ -34,7 +34,7 @@ never saw. How many rows were clipped is released with the rest, for 1 % of the 
 tests/explain/importance/test_importance_bound.py.
 
 *What else moves a score* is in its band, in squares: the bias of the clip as those reference rows have it; donors, of which
-every row meets a few (their variance within reference rows, over rows and repeats); and the noise of the distribution that
+every row meets a few (how much others would change reference rows, over the number of rows); and the noise of the distribution that
 donors come from, which g takes away only as far as it is loss_j: ``UNCORRECTED`` of what that noise does to the mean of g_j.
 """
 
@@ -67,8 +67,9 @@ from .recipe import Recipe, Terms
 ENOUGH_DONORS = 50_000
 MOST_REPEATS, MOST_OWN_REPEATS = 8, 1000
 MANY_CLIPPED = 0.2
-QUANTILES = (0.5, 0.8, 0.9, 0.95, 0.97, 0.98, 0.99, 0.995, 0.999, 1.0)
-"""Of the lengths of reference rows' differences: candidates for the clip."""
+QUANTILES = (0.97, 0.98, 0.99, 0.995, 0.999, 1.0)
+"""Of the lengths of reference rows' differences: candidates for the clip, over ``LEAST_ROOM``."""
+LEAST_ROOM = 2.0
 UNCORRECTED = 0.5
 """Of what the noise of a column's distribution does to the mean loss, how much the reference's g may leave."""
 BASE_SHARE, FLAG_SHARE = 0.03, 0.01
@@ -196,16 +197,16 @@ def plan_importance(
         np.zeros(0),
         np.zeros(0),
     )
-    exchanged = replace(unclipped, n_repeats=max(2, repeats)).exchanged(rows, reference.predict)
-    differences, _ = unclipped.differences(rows, targets, outputs, exchanged[:, :repeats])
+    differences, _ = unclipped.differences(rows, targets, outputs, unclipped.exchanged(rows, reference.predict))
+    others, _ = unclipped.differences(rows, targets, outputs, unclipped.exchanged(rows, reference.predict, SEED + 1))
     sizes = loss_sizes(differences, loss.largest)
     most = 2 * loss.largest * math.sqrt(len(names)) / float(sizes.min())
     clip, bias = chosen_clip(MEMORY * differences / sizes, noise, clip)
     told, doubts = _told_scores(reference, replace(unclipped, n_repeats=1))
-    within = loss(np.broadcast_to(targets, exchanged.shape), exchanged).var(axis=1, ddof=1).mean(axis=1)
+    met = np.square(differences - others).mean(axis=0) / 2  # which donors a row meets
     at_rows = np.stack([g[donor.bins.index(rows[:, donor.column])] for donor, g in zip(donors, expected, strict=True)], 1)
     moved = UNCORRECTED**2 * np.square(reference.moves_of(at_rows)).sum(axis=0)
-    beside = np.square(bias * sizes) + MEMORY * within / repeats / reference.n_rows + moved
+    beside = np.square(bias * sizes) + MEMORY * met / reference.n_rows + moved
     clip = min(max(clip, 1e-6 * loss.largest), most)
     return replace(unclipped, sizes=sizes, clip=clip, told=told, doubts=doubts, beside=np.sqrt(beside))
 
@@ -216,7 +217,8 @@ def chosen_clip(differences: Floats, noise: float, clip: float | None) -> tuple[
     ``differences`` (rows, columns) of reference rows, over their sizes.
     """
     lengths = np.sqrt((differences**2).sum(axis=1))
-    candidates = [clip] if clip is not None else [max(float(c), 1e-300) for c in np.quantile(lengths, QUANTILES)]
+    enough = np.quantile(lengths, QUANTILES) / LEAST_ROOM
+    candidates = [clip] if clip is not None else [max(float(c), 1e-300) for c in (*enough, *(LEAST_ROOM * enough))]
     biases = [
         (differences * (1 - np.minimum(1.0, c / np.maximum(lengths, 1e-300)))[:, None]).mean(axis=0) for c in candidates
     ]
@@ -275,10 +277,10 @@ class ImportanceSummand:
         bases = [] if loss.itself else [(base - loss.largest / 2)[:, None]]
         return np.concatenate([differences, *bases, over[:, None]], axis=1)
 
-    def exchanged(self, rows: Floats, ask: Callable[[Floats], Floats]) -> Floats:
+    def exchanged(self, rows: Floats, ask: Callable[[Floats], Floats], seed: int = SEED) -> Floats:
         """Outputs (columns, repeats, rows) with a column exchanged for a donor's."""
         outputs: Floats = np.empty((len(self.names), self.n_repeats, len(rows)))
-        hashes = row_hashes(rows, SEED)
+        hashes = row_hashes(rows, seed)
         for index, donor in enumerate(self.donors):
             for repeat, values in enumerate(donor.draws(hashes, self.n_repeats)):
                 altered = rows.copy()
@@ -315,7 +317,7 @@ class ImportanceSummand:
             notes.append(f"Without any exchange the mean {loss.name} loss is {base:.4g} ± {base_half:.2g}.")
         notes += [
             f"About {100 * clipped:.0f} % (± {100 * clipped_half:.0f}) of the rows changed their losses by more than the "
-            f"clip {self.clip:.4g} and were scaled down to it; what that changes, as far as public rows tell, is in the bands.",
+            f"clip {self.clip:.4g} and were scaled down to it; bands hold what that changes as far as public rows tell.",
         ]
         if clipped - clipped_half > MANY_CLIPPED:
             notes.append(

@@ -75,7 +75,8 @@ def pane_content(pane: Pane) -> Content:
     several, common = len(told) > 1, set[str].intersection(*(set(report.notes) for report in told.values())) if told else ()
     notes = [note if note in common else f"{name}: {note}" for name, report in told.items() for note in report.notes]
     reports = [report_content(report) | {"model": name, "of_model": several and name} for name, report in told.items()]
-    content: dict[str, object] = {"reports": reports, "marginals": None, "notes": (*dict.fromkeys(notes), *pane.missing_rows())}
+    content: dict[str, object] = {"reports": reports, "marginals": None}
+    content["notes"] = (*dict.fromkeys(notes), *pane.missing_rows())
     if reports or (ROWS in pane.parts and pane.schema.n_columns <= MOST_DRAWN):
         content["marginals"] = pane.marginals.drawn
     counted = pane.rows_counted

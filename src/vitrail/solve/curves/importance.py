@@ -48,12 +48,12 @@ ITSELF = NAMES[:2]
 """Losses by which outputs can be compared with the model's own, where there is no target."""
 LOG_FACTOR, LOG_FACTOR_SPREAD = 0.75, 0.6
 """Of the factor by which rows that a model remembers have larger importances: expected, and how far from that."""
-LOG_SPREADS = np.array([0.2, 0.35, 0.5, 0.75, 1.1])
+LOG_SPREADS = np.array([0.15, 0.25, 0.4, 0.6, 0.9])
 """By how much single columns may differ from that factor, in logarithms; the middle one is likeliest, by a factor e^(1/2)
 over its neighbours. All of these were looked at on COMPAS, German credit, Framingham and 1 000 rows of Adult."""
 STEPS, FREEDOM = np.linspace(-5.0, 5.0, 31), 4.0
 """Of a column's logarithm, in spreads, and how heavy its tails are: one column in twenty is another matter altogether."""
-MEMORY = 2.0
+MEMORY = 3.0
 """How much more rows that a model was trained on lose by a donor than reference rows do."""
 
 
@@ -83,7 +83,7 @@ def combined_scores(scores: Floats, stds: Floats, told: Floats, doubts: Floats, 
     """
     steps = np.linspace(-3.0, 3.0, 31)
     factor = np.exp(LOG_FACTOR * remembers + LOG_FACTOR_SPREAD * steps)
-    likely = -(np.arange(len(LOG_SPREADS)) - len(LOG_SPREADS) // 2) ** 2 / 2
+    likely = -((np.arange(len(LOG_SPREADS)) - len(LOG_SPREADS) // 2) ** 2) / 2
     of_steps = (1 + STEPS**2 / FREEDOM) ** (-(FREEDOM + 1) / 2)
     # The law of c t e^(w u) as a mixture of narrow normal ones: (factors, spreads, steps, columns).
     middles = factor[:, None, None, None] * np.exp(LOG_SPREADS[:, None] * STEPS)[:, :, None] * told

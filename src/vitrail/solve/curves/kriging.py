@@ -36,9 +36,7 @@ class Prior:
     covariance: Floats
 
     @classmethod
-    def of(
-        cls, curves: Floats, moves: Floats | None = None, unlike: float = 1.0, sizes: Sequence[int] = ()
-    ) -> Prior:
+    def of(cls, curves: Floats, moves: Floats | None = None, unlike: float = 1.0, sizes: Sequence[int] = ()) -> Prior:
         """From single rows' curves (rows, fine)."""
         mean = curves.mean(axis=0)
         centred = curves - mean
