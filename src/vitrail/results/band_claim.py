@@ -114,6 +114,7 @@ CLAIMS: Mapping[str, BandClaim] = MappingProxyType(
         "partial dependence of pairs": BandClaim.NOT_CALIBRATED,
         "accumulated effects": BandClaim.NOT_CALIBRATED,
         "permutation importance": BandClaim.NOT_CALIBRATED,
+        "local ridge": BandClaim.NOT_CALIBRATED,
         "local linear": BandClaim.NOT_CALIBRATED,
         "interactions": BandClaim.NOT_CALIBRATED,
         "SHAP dependence": BandClaim.NOT_CALIBRATED,
