@@ -363,7 +363,7 @@ def ask(data: vt.PrivateData, model: vt.Model) -> None:
     explain.fit(kind={kind}, epsilon=0.1).half_width
     data.quote(explain, epsilon=0.1).result.top(3)
 """
-GOOD = {"statistics": "radius=2.0", "more": "", "call": "", "kind": "vt.linear.Rows(replicates=3)"}
+GOOD = {"statistics": "radius=2.0", "more": "", "call": "", "kind": "vt.linear.Rows(n_sampled=3000)"}
 
 
 @pytest.mark.slow

@@ -152,16 +152,12 @@ class Rows:
     ----------
     n_sampled : int
         How many rows to sample and label.
-    replicates : int
-        How many more samples, from re-noised tables, the bands are computed from; none without.
     """
 
     n_sampled: int = 40_000
-    replicates: int = 0
 
     def __post_init__(self) -> None:
         _checks.whole("n_sampled", self.n_sampled, least=100, most=MOST_ROWS)
-        _checks.whole("replicates", self.replicates, least=0, most=1000)
 
 
 MethodName: TypeAlias = Literal["auto", "statistics", "descent", "adaptive", "enhanced", "history"]
