@@ -216,7 +216,9 @@ def measured(bench: Bench, method: str, names: Sequence[str]) -> list[dict[str, 
             rows.append({"data": name, "method": method, "epsilon": epsilon, "rows": subject.m, "columns": columns, **found})
             told = found["told"]
             worst = columns[int(np.argmin(told["by_column"]))] if told["results"] else None  # type: ignore[index]
-            print("  ", name, epsilon, {k: v for k, v in found.items() if k not in ("all", "told")}, "worst", worst, flush=True)
+            print(
+                "  ", name, epsilon, {k: v for k, v in found.items() if k not in ("all", "told")}, "worst", worst, flush=True
+            )
             for which in ("all", "told"):
                 print("      ", which, found[which], flush=True)
     return rows

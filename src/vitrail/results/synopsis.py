@@ -3,15 +3,16 @@
 Explanations are computed from the release by linear algebra (``solve.linear``): everything here is post-processing and costs
 nothing.
 
-*Without a ball* (with an intercept and no ``radius``) an explanation is a ridge regression, and its bands follow from the law
-of the noise on the moments: independent, Gaussian, sigma over the scale on every sum, drawn ``NOISE_DRAWS`` times and carried
-through to the statistics of each point (``solve.linear.ridge``). *In a ball* noise of that law is added to the released sums
-again, 59 times, and every explanation is solved again. The half-width is the 57th smallest move of the value, times the factor
-of ``solve.linear.statistics`` for estimates that noise has already turned; it is about the ball's own optimum.
+*Without a ball* (with an intercept and no ``radius``) an explanation is a ridge regression, and its bands follow from the
+law of the noise on the moments: independent, Gaussian, sigma over the scale on every sum, drawn ``NOISE_DRAWS`` times and
+carried through to the statistics of each point (``solve.linear.ridge``). *In a ball* noise of that law is added to the
+released sums again, 59 times, and every explanation is solved again. The half-width is the 57th smallest move of the value,
+times the factor of ``solve.linear.statistics`` for estimates that noise has already turned; it is about the ball's own
+optimum.
 
-A weight that is not polynomial is replaced by the nearest line in the squared distance. Bands are about the explanation under that
-line, on the same rows without noise: what the line itself moves is not in them, and a note says so. Nor is sampling error. How
-often bands held, and how far the line moves contributions: benchmarks/bands_local.py.
+A weight that is not polynomial is replaced by the nearest line in the squared distance. Bands are about the explanation
+under that line, on the same rows without noise: what the line itself moves is not in them, and a note says so. Nor is
+sampling error. How often bands held: benchmarks/bands_local.py.
 """
 
 from __future__ import annotations
@@ -52,16 +53,17 @@ AT_ONCE = 256
 PROBED_POINTS = 16
 """At which ``half_width`` is computed."""
 NOTE_RIDGE = (
-    f"Bands are about weighted ridge regression (ridge {RIDGE:g} of the mean eigenvalue) on the same rows without noise; sampling "
-    "error is not in them."
+    f"Bands are about weighted ridge regression (ridge {RIDGE:g} of the mean eigenvalue) on the same rows without noise. "
+    "Sampling error is not in them; a narrow number that carries nearly all of a model with hundreds of features may be "
+    "underestimated by more than they say."
 )
 NOTE_BALL = (
     "Bands are about the best slope no longer than {radius:g}, on the same rows without noise; what that bound takes from "
     "contributions is not in them, nor sampling error."
 )
 NOTE_LINE = (
-    "The weight was replaced by the nearest line in the squared distance; bands are about the explanation under that line, and "
-    "what it moves is not in them."
+    "The weight was replaced by the nearest line in the squared distance; bands are about the explanation under that line, "
+    "and what it moves is not in them."
 )
 NOTE_SHRUNK = "Released sums were shrunk towards independence: the bands do not hold what that moves."
 NOTE_TRAINING = "The promise covers the model's training too: its own is added to that of the explanation."
@@ -216,8 +218,8 @@ class Synopsis(Stored, stored_as="synopsis/1"):
         bands : bool
             Whether to show bands; in a ball they take ``draws`` times as long.
         radius : float, optional
-            The longest slope allowed, for x = features / sqrt(columns) and f in [-1, 1]. If not given there is no such bound,
-            but a fixed ridge; without an intercept it is 1, as in the paper.
+            The longest slope allowed, for x = features / sqrt(columns) and f in [-1, 1]. If not given there is no such
+            bound, but a fixed ridge; without an intercept it is 1, as in the paper.
         draws : int
             How many redraws of the noise a band in a ball is made from.
 

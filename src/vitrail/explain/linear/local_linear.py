@@ -52,16 +52,17 @@ MOST_FEATURES = 1500
 """Beyond it "auto" means descent: statistics take n^2 numbers per point."""
 MOST_NUMBERS = 2 * 10**8
 RIDGE_NOTE = (
-    f"Bands are about weighted ridge regression (ridge {RIDGE:g} of the mean eigenvalue) on the same rows without noise; sampling "
-    "error is not in them, nor rows the vault clipped."
+    f"Bands are about weighted ridge regression (ridge {RIDGE:g} of the mean eigenvalue) on the same rows without noise. "
+    "Sampling error is not in them, nor rows the vault clipped; a narrow number that carries nearly all of a model with "
+    "hundreds of features may be underestimated by more than they say."
 )
 BALL_NOTE = (
     "Bands are about the best slope no longer than {radius:g}, on the same rows without noise; what that bound takes from "
     "contributions is not in them, nor sampling error, nor rows the vault clipped."
 )
 SPARSE_NOTE = (
-    "Only the {count} strongest columns of the released statistics were used. Bands take that choice as given, and noise decides "
-    "it as well: they hold what these columns would say without noise, not whether they are the strongest."
+    "Only the {count} strongest columns of the released statistics were used. Bands take that choice as given, though noise "
+    "decides it as well: they are about what these columns would say without noise, not whether they are the strongest."
 )
 METHODS: dict[str, Method] = {"statistics": Statistics(), "descent": Descent(), "adaptive": Adaptive()}
 METHODS |= {"enhanced": Adaptive(enhanced=True), "history": FromHistory()}

@@ -19,8 +19,8 @@ class Statistics:
     Parameters
     ----------
     radius : float, optional
-        Of a ball that holds the slope, for x = features/sqrt(columns) and f in [-1, 1]. If not given there is none: the slope
-        is that of a ridge regression with a fixed ridge (without an intercept: the paper's unit ball).
+        Of a ball that holds the slope, for x = features/sqrt(columns) and f in [-1, 1]. If not given there is none: the
+        slope is that of a ridge regression with a fixed ridge (without an intercept: the paper's unit ball).
     max_features : int, optional
         Solve again with only so many columns per point, the strongest of the first solution.
     bands : bool

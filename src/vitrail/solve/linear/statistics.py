@@ -9,14 +9,14 @@ the slopes; a small one drowns it. With |phi| = 1 the noise of the slope's gradi
 m the mean of d; ``scales_of`` minimises it at phi_0^2 = 1/3, |m|^2 = 1/2 over a grid: public numbers only. A wrong
 guess costs accuracy, never privacy.
 
-*Without a ball*, which is what an affine model is given unless its caller names one, ``explain`` finds the ridge solution and
-its bands from the law of the noise (module ``ridge``). The rest of this is about the slope in a ball: the paper's unit
-ball without an intercept, or the radius that a caller names. It is public and the same at every epsilon, and its bands are about
-its own optimum.
+*Without a ball*, which is what an affine model is given unless its caller names one, ``explain`` finds the ridge solution
+and its bands from the law of the noise (module ``ridge``). The rest of this is about the slope in a ball: the paper's unit
+ball without an intercept, or the radius that a caller names. It is public and the same at every epsilon, and its bands are
+about its own optimum.
 
-*Bands in a ball.* Fresh noise is drawn from the law of the release, added to the released statistics, and the problem is solved
-again, 59 times. The half-width is the 57th smallest of how far the value moved, spread and bias together: were the move from the
-truth to the release drawn from the same law as these, it would be covered with probability 57/60.
+*Bands in a ball.* Fresh noise is drawn from the law of the release, added to the released statistics, and the problem is
+solved again, 59 times. The half-width is the 57th smallest of how far the value moved, spread and bias together: were the
+move from the truth to the release drawn from the same law as these, it would be covered with probability 57/60.
 
 *Calibration.* Released statistics hold noise already: where the ball binds, resampled problems start from an estimate that
 noise has turned, and are turned by less than it was. In the model case phi = R b/|b|, noise of total size sqrt(nu) |b| turns
