@@ -113,7 +113,7 @@ def bands(bench: Bench) -> Part:
         rows.append(row)
         print("  ", row, flush=True)
     how = (
-        "share of (point, column, draw) whose 95 % band holds the contribution computed without noise, by ridge "
-        "regression or in the unit ball; 100 points x 10 draws per configuration; the headline is the mean over the configurations in rows"
+        "share of (point, column, draw) whose band holds the contribution computed without noise, by ridge regression or in "
+        "the unit ball; 100 points x 10 draws per configuration; the headline is the mean over the configurations in rows"
     )
     return Part({"band_coverage": float(np.mean([row["coverage"] for row in rows]))}, rows, how)  # type: ignore[arg-type]

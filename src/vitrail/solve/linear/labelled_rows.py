@@ -30,17 +30,17 @@ chosen on Adult alone.
 rows, so it is free. On real rows the error is larger where the model knows its training rows by heart: 1.5 times for
 boosting on Framingham, and more for a forest.
 
-*Bands.* To first order an explanation moves by the mean of its influence function over the rows as they would have been. With
-the weight a, u = (1, x - z), K the weighted mean of u u^T plus the ridge r D, residual e = f - u.phi and the weighted mean m of
-d = x - z, a row has the influence
+*Bands.* To first order an explanation moves by the mean of its influence function over the rows as they would have been.
+With the weight a, u = (1, x - z), K the weighted mean of u u^T plus the ridge r D, residual e = f - u.phi and the weighted
+mean m of d = x - z, a row has the influence
 
-    on phi: a/mean(a) K^-1 (u e - r D (phi - slope)),    on m: a/mean(a) (d - m),    on a column: -(phi.dm + dphi.m) over it,
+    on phi: a/mean(a) K^-1 (u e - r D (phi - slope)),    on m: a/mean(a) (d - m),    on a column: -(phi.dm + dphi.m)
 
-computed at the rows that the release has stored; ``PrivateRows.standard_errors`` turns it into errors that hold the noise of the
-tables, what was smoothed away, the choice of the rows and places inside bins. (The fit itself has more rows than are stored, so
-the choice of rows counts too much, rather than too little.) Not in it: dependence between columns that the tables leave out,
-which for sharp kernels is most of the error, so these bands are not called calibrated. Without an intercept the ball binds, the
-explanation is no smooth function of the rows, and there are no bands.
+over it, computed at the rows that the release has stored; ``PrivateRows.standard_errors`` turns it into errors that hold
+the noise of the tables, what was smoothed away, the choice of the rows and places inside bins. (The fit itself has more
+rows than are stored, so the choice of rows counts too much, rather than too little.) Not in it: dependence between columns
+that the tables leave out, so these bands are not called calibrated. Without an intercept the ball binds, the explanation is
+no smooth function of the rows, and there are no bands.
 
 *Algorithm 4* (Patel, Shokri & Zick) fits the local linear model on points that were explained before instead of the private
 rows. The paper labels them by phi_j.z_j; its centred models predict 0 at z_j, and the model is public anyway, so the label
