@@ -1,9 +1,9 @@
 """Bands of local linear explanations: how often they hold the ridge regression on the same rows without noise.
 
 The truth is solved here from exact sums, by numpy alone: weighted least squares without a ball, with the library's fixed
-ridge. One point per release; exact sums are reused and noise is drawn by the law of the vault's own plan. Results that are mostly
-noise (sum of squared contributions below twice that of their standard errors, and no column whose simultaneous band leaves
-out zero) are counted apart. Constants were chosen on ``CHOSEN_ON`` and judged on ``JUDGED_ON``.
+ridge. One point per release; exact sums are reused and noise is drawn by the law of the vault's own plan. Results that are
+mostly noise (sum of squared contributions below twice that of their standard errors, and no column whose simultaneous band
+leaves out zero) are counted apart. Constants were chosen on ``CHOSEN_ON`` and judged on ``JUDGED_ON``.
 """
 
 from __future__ import annotations
@@ -227,9 +227,9 @@ def measured(bench: Bench, method: str, names: Sequence[str]) -> list[dict[str, 
 HOW = (
     "share of (draw, point) pairs whose band holds the contribution of weighted ridge regression (no ball, intercept free, "
     f"ridge {RIDGE} of the mean eigenvalue) on exact sums of the same rows; {POINTS} points x {DRAWS} draws, one point per "
-    "release for statistics; results that are mostly noise are counted apart; width: mean over 1.96 root mean squared errors; "
-    f"constants chosen on {', '.join(CHOSEN_ON)}, judged on {', '.join(JUDGED_ON)}; heavy tails and the correction of the "
-    "resolvent were added after a look at diabetes"
+    "release for statistics; results that are mostly noise are counted apart; width: mean over 1.96 root mean squared "
+    f"errors; constants chosen on {', '.join(CHOSEN_ON)}, judged on {', '.join(JUDGED_ON)}; heavy tails and the correction "
+    "of the resolvent were added after a look at diabetes"
 )
 
 

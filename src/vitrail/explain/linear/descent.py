@@ -83,9 +83,9 @@ MOST_NUMBERS = 8192
 REHEARSED_STEPS = 2
 """Steps of a descent that is rehearsed: the others ask the same question at another phi."""
 BANDS_NOTE = (
-    "Bands cover the noise of the releases alone. How far the descent still was from the optimum is not in them and not known "
-    "(gradients do not tell how flat the loss is), nor is what the bound on the slope's length takes from contributions: "
-    "both can be larger than the bands."
+    "Bands cover the noise of the releases alone. How far the descent still was from the optimum is not in them and not "
+    "known (gradients do not tell how flat the loss is), nor is what the bound on the slope's length takes from "
+    "contributions: both can be larger than the bands."
 )
 WARM_REACH = 0.45
 """In place of REACH where a start is known; both measured on hospital records."""

@@ -91,8 +91,8 @@ ROWS_NOTE = (
     "columns leaves out is an error that no band shows."
 )
 BANDS_NOTE = (
-    "Bands hold the noise of the tables, the choice of the sampled rows and places inside bins, to first order. The choice of "
-    "tables is taken as given."
+    "Bands hold the noise of the tables, the choice of the sampled rows and places inside bins, to first order. The choice "
+    "of tables is taken as given."
 )
 NO_BANDS_NOTE = "No bands were computed."
 
