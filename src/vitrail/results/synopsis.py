@@ -54,8 +54,7 @@ PROBED_POINTS = 16
 """At which ``half_width`` is computed."""
 NOTE_RIDGE = (
     f"Bands are about weighted ridge regression (ridge {RIDGE:g} of the mean eigenvalue) on the same rows without noise. "
-    "Sampling error is not in them; a narrow number that carries nearly all of a model with hundreds of features may be "
-    "underestimated by more than they say."
+    "Sampling error is not in them."
 )
 NOTE_BALL = (
     "Bands are about the best slope no longer than {radius:g}, on the same rows without noise; what that bound takes from "

@@ -86,8 +86,8 @@ def test_with_tiny_noise_the_estimate_is_exact_ridge_regression(affine):
     assert fit.half_widths.max() < 1e-4 * np.abs(truth).max()
 
 
-@pytest.mark.parametrize("sigma", [0.3, 3.0, 30.0], ids=["signal", "both", "noise"])
-def test_bands_hold_the_ridge_solution(affine, sigma):
+@pytest.mark.parametrize(("sigma", "widest"), [(0.3, 1.7), (3.0, 1.7), (30.0, 4.0)], ids=["signal", "both", "noise"])
+def test_bands_hold_the_ridge_solution(affine, sigma, widest):
     """The draws are seeded. Over all of them bands hold at least as often as they say, column by column nearly so."""
     generator, truth = np.random.default_rng(17), ridge_solution(*affine)
     held, errors, widths = [], [], []
@@ -98,7 +98,7 @@ def test_bands_hold_the_ridge_solution(affine, sigma):
         widths.append(fit.half_widths)
     assert np.mean(held) >= 0.93
     assert np.mean(held, axis=(0, 1)).min() >= 0.8
-    assert np.mean(widths) < 2.5 * 1.96 * np.sqrt(np.mean(np.square(errors)))
+    assert np.mean(widths) < widest * 1.96 * np.sqrt(np.mean(np.square(errors)))
 
 
 def test_noise_does_not_shrink_contributions_behind_the_back_of_the_band(affine):

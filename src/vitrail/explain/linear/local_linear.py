@@ -53,8 +53,7 @@ MOST_FEATURES = 1500
 MOST_NUMBERS = 2 * 10**8
 RIDGE_NOTE = (
     f"Bands are about weighted ridge regression (ridge {RIDGE:g} of the mean eigenvalue) on the same rows without noise. "
-    "Sampling error is not in them, nor rows the vault clipped; a narrow number that carries nearly all of a model with "
-    "hundreds of features may be underestimated by more than they say."
+    "Sampling error is not in them, nor rows the vault clipped."
 )
 BALL_NOTE = (
     "Bands are about the best slope no longer than {radius:g}, on the same rows without noise; what that bound takes from "

@@ -26,16 +26,19 @@ to zero with a confident band. So everything unknown has a prior, and what the p
    ``DAMPING`` times the spread of the noise's eigenvalues.
 
 Of the two answers to 2 and of the two to 3 the mean is taken, and half their difference, squared and ``UNDECIDED`` times, is
-in the variance of a contribution, beside m.Cov(phi) m and phi.Cov(m) phi. Where rows say little that is the prior's:
-shrinkage is inside the band. Bands are ``WIDTH`` standard deviations: 1.96, and a share for tails, since slopes are not
-normal over columns, errors of single entries are not independent, and variances come from ``NOISE_DRAWS`` draws.
+in the variance of a contribution, beside m.Cov(phi) m and phi.Cov(m) phi. So is half the way to what a column would say
+alone, (C_cc + r)^-1 g_c, by the root of the share of its row of C that is noise (self-energy over diagonal and ridge):
+where correlations drown, nobody can tell a column's own slope from what noise correlates it with. Where rows say little the
+variance is the prior's: shrinkage is inside the band. Bands are ``WIDTH`` standard deviations: 1.96, and a share for tails,
+since slopes are not normal over columns, errors of single entries are not independent, and variances come from
+``NOISE_DRAWS`` draws.
 
 *Constants* were chosen on Adult and Framingham (boosting, stable weight, epsilon 0.3, 1, 3) and judged on others by
-benchmarks/bands_local.py. The heavy tails of 2 and Dyson's correction in 3 came after a look at Diabetes 130, where one
-narrow number among 261 coordinates carries most of the model: its band never held before, and still fails at epsilon 1
-and below. So these bands are not called calibrated. Without noise a ridge of 0.1 leaves contributions at 0.93 of their
-size on Adult and 0.76 on Framingham (where blood pressures are collinear), and costs 3 to 4 % of fidelity; with 0.03 bands
-covered as often, but collinear columns shared their contribution at random, with errors larger by half.
+benchmarks/bands_local.py. Heavy tails, Dyson's correction and the column alone came after a look at Diabetes 130, where one
+narrow number among 261 coordinates carries most of the model and its band had never held. Without noise a ridge of 0.1
+leaves contributions at 0.93 of their size on Adult and 0.76 on Framingham (where blood pressures are collinear), and costs 3
+to 4 % of fidelity; with 0.03 bands covered as often, but collinear columns shared their contribution at random, with errors
+larger by half.
 
 One pass of noise draws and four eigendecompositions a point, where resampling took 59 solutions.
 """
@@ -170,9 +173,13 @@ def _fit(given: _Centred, column_of: Floats, kept: Bools | None) -> RidgeFit:
     gram = _rebuilt(vectors, lengths)
     beta, covariance, tails = _slopes(gram, given.cross, given.cross_variances, noise, usual, column_of)
     small = _rebuilt(vectors, lengths / (lengths + ridge[:, None]))
-    large = np.eye(n) - ridge[:, None, None] * _resolvents(gram, noise, ridge)
+    resolvents, lifted = _resolvents(gram, noise, ridge)
+    large = np.eye(n) - ridge[:, None, None] * resolvents
     through = (small + large) / 2
-    phi, undecided = _applied(through, beta), (_applied(large - small, beta) / 2, _applied(through, tails))
+    phi = _applied(through, beta)
+    alone = _alone(given, ridge, column_of) - phi
+    drowned = np.minimum((lifted @ column_of / widths) / (per_column + ridge[:, None]), 1.0) @ column_of.T
+    undecided = np.stack([_applied(large - small, beta) / 2, _applied(through, tails), np.sqrt(drowned) * alone / 2])
     rest = np.eye(n) - through
     away = (beta - phi) ** 2 + np.einsum("qij,qij->qi", rest @ covariance, rest)
     damped = ridge + DAMPING * np.sqrt(noise.sum(axis=2).mean(axis=1))
@@ -181,10 +188,10 @@ def _fit(given: _Centred, column_of: Floats, kept: Bools | None) -> RidgeFit:
     covariance += (inverse * _applied(noise, away)[:, None, :]) @ inverse.transpose(0, 2, 1)
     if kept is not None:
         phi, covariance = np.where(kept, phi, 0.0), np.where(both, covariance, 0.0)
-        undecided = (np.where(kept, undecided[0], 0.0), np.where(kept, undecided[1], 0.0))
+        undecided = np.where(kept, undecided, 0.0)
     m = given.means
     squares = np.square((given.mean_noise * phi[:, None]) @ column_of).mean(axis=1)
-    squares += UNDECIDED * (np.square((undecided[0] * m) @ column_of) + np.square((undecided[1] * m) @ column_of))
+    squares += UNDECIDED * np.square((undecided * m) @ column_of).sum(axis=0)
     for column, members in enumerate(column_of.T > 0):
         mean = m[:, members]
         squares[:, column] += np.einsum("qi,qij,qj->q", mean, covariance[:, members][:, :, members], mean)
@@ -212,15 +219,26 @@ def _shrunken(given: _Centred, column_of: Floats, per_column: Floats) -> tuple[F
     return given.gram * kept, noise * kept
 
 
-def _resolvents(gram: Floats, noise: Floats, ridge: Floats) -> Floats:
-    """(C + r)^-1 where C~ is C and noise of these variances, on average: by Dyson's equation."""
+def _alone(given: _Centred, ridge: Floats, column_of: Floats) -> Floats:
+    """Slopes of every column, as if it went along with no other."""
+    slopes = np.zeros_like(given.cross)
+    for members in column_of.T > 0:
+        inside = given.gram[:, members][:, :, members]
+        lengths, vectors = np.linalg.eigh(inside)
+        turned = _applied(vectors.transpose(0, 2, 1), given.cross[:, members])
+        slopes[:, members] = _applied(vectors, turned / (np.maximum(lengths, 0.0) + ridge[:, None]))
+    return slopes
+
+
+def _resolvents(gram: Floats, noise: Floats, ridge: Floats) -> tuple[Floats, Floats]:
+    """(C + r)^-1 where C~ is C and noise of these variances, on average, and the noise's self-energy (points, n)."""
     lifted = np.zeros(gram.shape[:2])
     for _ in range(ROUNDS):
         shifted = gram.copy()
         np.einsum("qii->qi", shifted)[...] += ridge[:, None] + lifted
         found = np.asarray(np.linalg.inv(shifted), dtype=np.float64)
         lifted = _applied(noise, np.einsum("qii->qi", found))
-    return found
+    return found, lifted
 
 
 def _with_trace(w: Floats) -> Floats:
