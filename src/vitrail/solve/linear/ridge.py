@@ -222,11 +222,12 @@ def _shrunken(given: _Centred, column_of: Floats, per_column: Floats) -> tuple[F
 def _alone(given: _Centred, ridge: Floats, column_of: Floats) -> Floats:
     """Slopes of every column, as if it went along with no other."""
     slopes = np.zeros_like(given.cross)
-    for members in column_of.T > 0:
+    for members in column_of.T[column_of.any(axis=0)] > 0:
         inside = given.gram[:, members][:, :, members]
         lengths, vectors = np.linalg.eigh(inside)
         turned = _applied(vectors.transpose(0, 2, 1), given.cross[:, members])
-        slopes[:, members] = _applied(vectors, turned / (np.maximum(lengths, 0.0) + ridge[:, None]))
+        least = np.sqrt(np.einsum("qii->qi", given.gram_variances)[:, members].mean(axis=1, keepdims=True))
+        slopes[:, members] = _applied(vectors, turned / (np.maximum(lengths, least) + ridge[:, None]))
     return slopes
 
 
