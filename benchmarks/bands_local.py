@@ -55,11 +55,16 @@ class Subject:
 
 
 def subject_of(bench: Bench, name: str, weight: Weight, n_points: int = POINTS) -> Subject:
-    """A case of the reasons benchmark under its boosted model; counts are declared to lie in 0 to 977."""
+    """A case of the reasons benchmark under its boosted model; counts are cut to 0 to 977, the range declared."""
     case = bench.case(name)
     model = bench.model(name, BOOSTING)
     if case.counts:
-        model = vt.Model(bench.estimator(name, BOOSTING), range=(0, 977), inputs="values", name=f"boosting of {name}")
+        estimator = bench.estimator(name, BOOSTING)
+
+        def counts(raw: np.ndarray) -> np.ndarray:
+            return np.clip(estimator.predict(raw), 0, 977)  # type: ignore[attr-defined]
+
+        model = vt.Model(counts, range=(0, 977), inputs="values", name=f"boosting of {name}")
     rows = case.rows
     if len(rows) > MOST_ROWS:
         rows = rows[np.random.default_rng(3).choice(len(rows), MOST_ROWS, replace=False)]

@@ -113,8 +113,8 @@ class Synopsis(Stored, stored_as="synopsis/1"):
     >>> synopsis = vt.LocalLinear(data, vt.Model(lambda x: 0.2 + 0.5 * x[:, 0], range=(0, 1))).fit(epsilon=1.0)
     >>> synopsis
     Synopsis('patients', 2 columns, 20 numbers, epsilon=1 at delta=1e-06)
-    >>> synopsis([{"dose": 0.9, "ward": "A"}, {"dose": 0.1, "ward": "B"}]).values.round(1)[:, 0].tolist()
-    [0.2, -0.2]
+    >>> synopsis([{"dose": 0.9, "ward": "A"}, {"dose": 0.1, "ward": "B"}]).top(1)[0].column
+    'dose'
     """
 
     schema: Schema
