@@ -12,8 +12,8 @@ on, benchmarks/results/reasons.json. *Not calibrated*: the same on rows that hol
 dependence, which is pulled towards the curves of private rows, so that its bands rest on a prior (where rows are few they
 held less often than they say); permutation importance and accumulated effects, whose bands were fitted or tried on the data
 they were then measured on; local linear explanations ("local ridge": without a ball, whose bands were repaired after a look
-at one of the data they were judged on; "local linear": in a ball, by descent, or on private rows); interactions, SHAP dependence and pairs of columns, first-order
-approximations that no benchmark has measured.
+at one of the data they were judged on; "local linear": in a ball, by descent, or on private rows); interactions, SHAP
+dependence and pairs of columns, first-order approximations that no benchmark has measured.
 """
 
 from __future__ import annotations
