@@ -18,7 +18,6 @@ from vitrail.accounting import mu_of
 from vitrail.explain.linear.local_linear import statistics_question
 from vitrail.solve.linear.labelled_rows import explain_on
 from vitrail.solve.linear.problem import LocalProblem
-from vitrail.solve.linear.statistics import radius_of
 from vitrail.solve.linear.weights import Weight, custom, exponential, polynomial, stable
 
 NON_PRIVATE: tuple[tuple[str, Weight], ...] = (
@@ -30,6 +29,7 @@ NON_PRIVATE: tuple[tuple[str, Weight], ...] = (
     ("global fit", custom(np.ones_like, name="global")),
 )
 RIDGE = 1e-6
+BALLS: tuple[tuple[str, float | None], ...] = (("ball of 1", 1.0), ("ball of 3", 3.0), ("ridge", None))
 
 
 class Judge:
@@ -87,7 +87,7 @@ WEIGHTS: tuple[tuple[str, Weight], ...] = NON_PRIVATE[:-1]
 
 
 def per_question(judge: Judge, epsilon: float) -> Iterator[dict[str, object]]:
-    """One release of statistics per point, each at the whole epsilon, for every weight; the library's own ball."""
+    """One release of statistics per point, each at the whole epsilon, for every weight; the library's own ridge."""
     case = judge.case
     weights = [weight for _, weight in WEIGHTS]
     rng = np.random.default_rng(9)
@@ -98,7 +98,7 @@ def per_question(judge: Judge, epsilon: float) -> Iterator[dict[str, object]]:
         errors = []
         for _ in range(1 if case.scale.quick else 3):
             drawn = drawn_statistics(problem, case, judge.of, a, b, sigma, rng)
-            fit = drawn.solve(radius_of(problem, drawn.noise, drawn.structure.coordinates.size))
+            fit = drawn.explain()
             errors.append(judge.error(fit.intercepts, drawn.features(fit.slopes)))
         yield {"method": "statistics, one explanation", "weight": name, "error": float(np.mean(errors))}
 
@@ -113,13 +113,13 @@ def unlimited(judge: Judge, epsilon: float, draws: int) -> Iterator[dict[str, ob
     for _ in range(draws):
         data = case.vault()
         released = fitted(LocalProblem(schema, model, polynomial()), data, mu)
-        for radius in (1.0, 3.0):
-            key = (f"synopsis, ball of {radius:g}", "polynomial")
+        for ball, radius in BALLS:
+            key = (f"synopsis, {ball}", "polynomial")
             found.setdefault(key, []).append(judge.error_of(released(points, bands=False, radius=radius)))
         for name, weight in (("stable, c = 1", stable(1.0)), ("kernel exp(-d^2/0.2)", exponential(0.2))):
             released = fitted(LocalProblem(schema, model, weight), data, mu, "cells")
-            for radius in (1.0, 3.0):
-                key = (f"cells, ball of {radius:g}", name)
+            for ball, radius in BALLS:
+                key = (f"cells, {ball}", name)
                 found.setdefault(key, []).append(judge.error_of(released(points, bands=False, radius=radius)))
         rows = vt.private_rows(data, mu=mu)
         problem = LocalProblem(schema, model, stable(1.0))

@@ -24,7 +24,7 @@ from vitrail.explain.linear.descent import Descended, Stream, descend
 from vitrail.explain.recipe import Recipe, Terms, cost_of
 from vitrail.solve.linear.descent import Gradients, History, Past, step_sizes
 from vitrail.solve.linear.problem import LocalProblem
-from vitrail.solve.linear.statistics import LocalStatistics, radius_of, scales_of
+from vitrail.solve.linear.statistics import LocalStatistics, scales_of
 from vitrail.solve.linear.weights import stable
 
 PARTS = 3
@@ -124,7 +124,7 @@ def protocol(
 def per_query_statistics(
     problem: LocalProblem, third: Third, mu: float, rng: np.random.Generator
 ) -> tuple[np.ndarray, Cost]:
-    """One release of statistics per query: the library's own scales, structure, ball and solver on exact sums plus noise.
+    """One release of statistics per query: the library's own scales, structure and solver on exact sums plus noise.
 
     Where the problem has an intercept, statistics are those of (1, x - z); slopes are returned either way.
     """
@@ -142,6 +142,6 @@ def per_query_statistics(
         cross = third.rows * third.b[place] * size * scales.label
         cross += rng.normal(0.0, sigma, cross.shape)
         found = LocalStatistics.of_sums(problem, third.raw[place], gram, cross, sigma, third.rows, scales)
-        radius = radius_of(problem, found.noise, found.structure.coordinates.size)
-        phis.append(found.features(found.solve(radius).slopes))
+        slopes = found.explain().slopes if problem.intercept else found.solve(1.0).slopes
+        phis.append(found.features(slopes))
     return np.concatenate(phis), Cost(Cost.of_mu(mu).pico_mu_squared * len(third.raw))

@@ -220,5 +220,5 @@ TABLE: list[Row] = [
     Row("local moments", fitted("moments")),
     Row("local cells", fitted("cells"), questions=2),
     Row("local cells by sex", fitted(vt.linear.Cells(columns=("sex",)))),
-    Row("local rows", fitted(vt.linear.Rows(n_sampled=2000, replicates=4)), questions=3, quote_within=10.0),
+    Row("local rows", fitted(vt.linear.Rows(n_sampled=2000)), questions=3, quote_within=10.0),
 ]

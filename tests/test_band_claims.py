@@ -41,7 +41,7 @@ LOCAL = {
     "sparse": lambda data: vt.LocalLinear(data, MODEL, method=vt.linear.Statistics(max_features=1))(POINT, mu=2.0),
     "descent": lambda data: vt.LocalLinear(data, MODEL, method="descent")(POINT, mu=2.0),
     "moments": lambda data: vt.LocalLinear(data, MODEL).fit(mu=2.0, kind="moments")(POINT),
-    "rows": lambda data: vt.LocalLinear(data, MODEL).fit(mu=2.0, kind=vt.linear.Rows(replicates=4))(POINT),
+    "rows": lambda data: vt.LocalLinear(data, MODEL).fit(mu=2.0, kind=vt.linear.Rows())(POINT),
     "classes": lambda data: next(iter(vt.LocalClasses(data, [MODEL])(POINT, mu=2.0).values())),
 }
 

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 B = TypeVar("B")
 A = TypeVar("A")
 METHODS = ("auto", "statistics", "descent", "synopsis", "private-rows", "shapley")
-REPLICATES = 8
-"""Samples that the bands of private rows are computed from."""
 PANE = ".pane"
 
 
@@ -182,7 +180,7 @@ def ask(
     if method == "synopsis":
         pay(lambda rows: local(rows).fitting(), lambda synopsis: synopsis(points))
     elif method == "private-rows":
-        pay(lambda rows: local(rows).fitting(Rows(replicates=REPLICATES)), lambda fitted: fitted(points))
+        pay(lambda rows: local(rows).fitting(Rows()), lambda fitted: fitted(points))
     elif method == "shapley":
         pay(lambda rows: _AtPoints(Shapley(rows, chosen, key=model.key), points), _itself)
     else:

@@ -34,8 +34,9 @@ never saw. How many rows were clipped is released with the rest, for 1 % of the 
 tests/explain/importance/test_importance_bound.py.
 
 *What else moves a score* is in its band, in squares: the bias of the clip as those reference rows have it; donors, of which
-every row meets a few (how much others would change reference rows, over the number of rows); and the noise of the distribution that
-donors come from, which g takes away only as far as it is loss_j: ``UNCORRECTED`` of what that noise does to the mean of g_j.
+every row meets a few (how much others would change reference rows, over the number of rows); and the noise of the
+distribution that donors come from, which g takes away only as far as it is loss_j: ``UNCORRECTED`` of what that noise does
+to the mean of g_j.
 """
 
 from __future__ import annotations

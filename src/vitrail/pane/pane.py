@@ -61,8 +61,6 @@ Models: TypeAlias = Model | str | Path | Sequence[Model | str | Path] | None
 CURVES = ("pdp", "ale", "importance")
 SAMPLED = 20_000
 """Private rows that a sharp kernel works on."""
-REPLICATES = 5
-"""Samples from re-noised tables, for the bands of a sharp kernel."""
 NO_BANDS = "No bands were computed; ask for bands=True to get them."
 
 
@@ -118,7 +116,7 @@ class Pane(Drawn):
         self.guarantee, self.cost, self.bill = manifest.guarantee, manifest.cost, manifest.bill
         self.n_rows_public, self.created, self.tool = manifest.n_rows_public, manifest.created, manifest.tool
         self._read: dict[str, Any] = {}
-        self._sharp_with: dict[int, RowsExplainer] = {}
+        self._sharp_made: RowsExplainer | None = None
         self._about: dict[int, Pane] = {}
 
     # --- files -------------------------------------------------------------------------------------------------------
@@ -404,7 +402,7 @@ class Pane(Drawn):
             how = {"bands": bands, "scale": scale, "players": players, "method": way}
             return self._reasons([asked], points, background, **how)[0]
         if chosen == "linear":
-            explanation = pane._sharp(REPLICATES if bands else 0, asked)(points)
+            explanation = pane._sharp(asked)(points, bands=bands)
         else:
             explanation = pane.synopsis(points, bands=bands)
             if not bands:
@@ -434,14 +432,14 @@ class Pane(Drawn):
         # With the promise of the whole pane, rather than that of the part: who has the one has the other.
         return replace(explanation, guarantee=self.guarantee, cost=self.cost)
 
-    def _sharp(self, replicates: int, model: Model | None) -> RowsExplainer:
-        if model is not self.model or replicates not in self._sharp_with:
-            problem = LocalProblem(self.schema, needed("method 'linear'", model), polynomial())
-            made = explain_on(problem, self.private_rows, n_sampled=SAMPLED, replicates=replicates)
-            if model is not self.model:
-                return made
-            self._sharp_with[replicates] = made
-        return self._sharp_with[replicates]
+    def _sharp(self, model: Model | None) -> RowsExplainer:
+        if model is self.model and self._sharp_made is not None:
+            return self._sharp_made
+        problem = LocalProblem(self.schema, needed("method 'linear'", model), polynomial())
+        made = explain_on(problem, self.private_rows, n_sampled=SAMPLED)
+        if model is self.model:
+            self._sharp_made = made
+        return made
 
     @cached_property
     def counterfactual(self) -> FittedCounterfactual:

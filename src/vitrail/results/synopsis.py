@@ -3,19 +3,16 @@
 Explanations are computed from the release by linear algebra (``solve.linear``): everything here is post-processing and costs
 nothing.
 
-*Bands.* The law of the noise is known: independent, Gaussian, sigma over the scale on every sum. Noise of that law is added
-to the released sums again, 59 times, and every explanation is solved again. The half-width is the 57th smallest move of the
-value, times the factor of ``bands`` for estimates that noise has already turned (its argument holds here unchanged). Not in
-it: sampling error, and what a weight loses when it is replaced by a line in the squared distance. Measured coverage of the
-solution without noise (10 or 12 points, 6 to 10 releases each, delta 1e-6, polynomial weight):
+*Without a ball* (with an intercept and no ``radius``) an explanation is a ridge regression, and its bands follow from the
+law of the noise on the moments: independent, Gaussian, sigma over the scale on every sum, drawn ``NOISE_DRAWS`` times and
+carried through to the statistics of each point (``solve.linear.ridge``). *In a ball* noise of that law is added to the
+released sums again, 59 times, and every explanation is solved again. The half-width is the 57th smallest move of the value,
+times the factor of ``solve.linear.statistics`` for estimates that noise has already turned; it is about the ball's own
+optimum.
 
-    epsilon                      0.01   0.1    1
-    Adult, unit ball, hard              .984   .980
-    Adult, intercept, soft              .938   .961
-    ACS, unit ball, hard         .959   .957
-    ACS, intercept, hard                .963
-
-The draws of one release are shared by its points, so these figures are good to about 0.02.
+A weight that is not polynomial is replaced by the nearest line in the squared distance. Bands are about the explanation
+under that line, on the same rows without noise: what the line itself moves is not in them, and a note says so. Nor is
+sampling error. How often bands held: benchmarks/bands_local.py.
 """
 
 from __future__ import annotations
@@ -39,7 +36,8 @@ from ..schema import Schema
 from ..solve.linear.coordinates import Coordinates, Partition
 from ..solve.linear.least_squares import solve_affine, solve_in_ball
 from ..solve.linear.problem import Labels, active_features, by_column, farthest
-from ..solve.linear.statistics import DRAWS, FEWEST_DRAWS, calibrated
+from ..solve.linear.ridge import NOISE_DRAWS, RIDGE, RidgeFit, ridge_fit
+from ..solve.linear.statistics import DRAWS, FEWEST_DRAWS, Structure, calibrated
 from ..solve.linear.tensors import Blocks, MomentTensors, WeightedSums, blocks_of, over_cells, part_shapes, shrink
 from ..solve.linear.weights import Weight
 from .archive import read_bytes
@@ -50,13 +48,22 @@ from .checks import Floats, frozen_numbers, plain_rows
 
 SCALES = {"M0", "F0", "H0", "G0", "h", "fh", "hh", "E", "M1", "F1", "H1", "G1", "M2", "F2", "H2", "T"}
 """The kinds of products that are released (``explain.linear.fitting``)."""
-RADIUS_SCALE = 0.6
-"""See ``Synopsis.default_radius``."""
 AT_ONCE = 256
 """Points solved in one batch: large enough for the matrix products, small enough for memory."""
 PROBED_POINTS = 16
 """At which ``half_width`` is computed."""
-NOTE_BANDS = "The bands come from the known law of the noise and hold no sampling error."
+NOTE_RIDGE = (
+    f"Bands are about weighted ridge regression (ridge {RIDGE:g} of the mean eigenvalue) on the same rows without noise. "
+    "Sampling error is not in them."
+)
+NOTE_BALL = (
+    "Bands are about the best slope no longer than {radius:g}, on the same rows without noise; what that bound takes from "
+    "contributions is not in them, nor sampling error."
+)
+NOTE_LINE = (
+    "The weight was replaced by the nearest line in the squared distance; bands are about the explanation under that line, "
+    "and what it moves is not in them."
+)
 NOTE_SHRUNK = "Released sums were shrunk towards independence: the bands do not hold what that moves."
 NOTE_TRAINING = "The promise covers the model's training too: its own is added to that of the explanation."
 NOTE_NO_MODEL = "The model was not at hand: the outputs shown are the explanation's own predictions."
@@ -106,8 +113,8 @@ class Synopsis(Stored, stored_as="synopsis/1"):
     >>> synopsis = vt.LocalLinear(data, vt.Model(lambda x: 0.2 + 0.5 * x[:, 0], range=(0, 1))).fit(epsilon=1.0)
     >>> synopsis
     Synopsis('patients', 2 columns, 20 numbers, epsilon=1 at delta=1e-06)
-    >>> synopsis([{"dose": 0.9, "ward": "A"}, {"dose": 0.1, "ward": "B"}]).values.round(1)[:, 0].tolist()
-    [0.2, -0.2]
+    >>> synopsis([{"dose": 0.9, "ward": "A"}, {"dose": 0.1, "ward": "B"}]).top(1)[0].column
+    'dose'
     """
 
     schema: Schema
@@ -181,20 +188,6 @@ class Synopsis(Stored, stored_as="synopsis/1"):
         """The largest distance of a row from a point that the schema allows."""
         return farthest(self.schema)
 
-    @cached_property
-    def default_radius(self) -> float:
-        """The ball for the slope when the caller names none: 1 without an intercept, as in the paper; else from the noise.
-
-        A slope of length 1 can hardly follow a model (x is divided by sqrt(columns)), one too long follows the noise. On
-        Adult (affine, soft labels, stable weight) the mean squared error on the 200 nearest rows at epsilon 0.1 / 1 is 0.18
-        / 0.18 for radius 1, 0.15 / 0.12 for 3, 0.17 / 0.11 for 5, 0.34 / 0.12 for 10. With 0.6 (noise of a mean)^(-1/3) it
-        is 2.2 and 4.6. Never beyond 2 sqrt(columns), where one column alone moves f over its whole range.
-        """
-        if not self.intercept:
-            return 1.0
-        noise = self.sigma / self.scales["F1"] / self.n_rows_public * math.sqrt(self.coordinates.size)
-        return min(float(RADIUS_SCALE * noise ** (-1 / 3)), 2 * self.coordinates.scale)
-
     def with_weight(self, weight: Weight) -> Synopsis:
         """The same release, read with another weight."""
         return replace(self, weight=weight)
@@ -222,11 +215,12 @@ class Synopsis(Stored, stored_as="synopsis/1"):
         points : object
             What ``schema.read_points`` takes: a dictionary, a data frame, a list of dictionaries.
         bands : bool
-            Whether to compute bands, which takes ``draws`` times as long.
+            Whether to show bands; in a ball they take ``draws`` times as long.
         radius : float, optional
-            The longest slope allowed, for x = features / sqrt(columns) and f in [-1, 1]; ``default_radius`` if not given.
+            The longest slope allowed, for x = features / sqrt(columns) and f in [-1, 1]. If not given there is no such
+            bound, but a fixed ridge; without an intercept it is 1, as in the paper.
         draws : int
-            How many redraws of the noise a band is made from.
+            How many redraws of the noise a band in a ball is made from.
 
         Returns
         -------
@@ -236,12 +230,20 @@ class Synopsis(Stored, stored_as="synopsis/1"):
         if len(raw) == 0:
             raise InvalidInput("there are no points to explain; give at least one")
         w = self.coordinates.of_points(raw)
-        radius = self.default_radius if radius is None else radius
-        solution = self.solve(w, radius=radius)
-        values = self._values(raw, solution)
-        half_widths = self._half_widths(raw, w, values, radius, draws) if bands else None
+        _checks.whole("draws", draws, least=FEWEST_DRAWS)
+        radius = 1.0 if radius is None and not self.intercept else radius
         low, high = self.output_range
         middle, half = (high + low) / 2, (high - low) / 2
+        half_widths: Floats | None = None
+        if radius is None:
+            ridge = self.ridge(w)
+            solution, half_widths = Solution(ridge.intercepts, ridge.slopes, ridge.means), half * ridge.half_widths
+        else:
+            solution = self.solve(w, radius=radius)
+        values = self._values(raw, solution)
+        if radius is not None and bands:
+            half_widths = self._half_widths(raw, w, values, radius, draws)
+        half_widths = half_widths if bands else None
         at_point = middle + half * solution.intercepts
         base = at_point - values.sum(axis=1) if self.intercept else np.zeros(len(raw))
         predicted = base + values.sum(axis=1)
@@ -254,18 +256,20 @@ class Synopsis(Stored, stored_as="synopsis/1"):
             guarantee=self.guarantee,
             cost=self.cost,
             method="synopsis",
-            band_claim=claim_of("local linear"),
+            band_claim=claim_of("local ridge" if radius is None and not self.shrinks else "local linear"),
             lower=None if half_widths is None else values - half_widths,
             upper=None if half_widths is None else values + half_widths,
             coefficients=half * solution.slopes @ self.coordinates.embedding.T,
             intercepts=at_point,
             features=self.schema.feature_names,
             explains_output=self.model is not None and self.intercept and self.labels == "soft",
-            notes=self._notes(bands),
+            notes=self._notes(bands, radius),
         )
 
-    def _notes(self, bands: bool) -> tuple[str, ...]:
-        notes = {NOTE_BANDS: bands, NOTE_SHRUNK: bands and self.shrinks, NOTE_NO_MODEL: self.model is None}
+    def _notes(self, bands: bool, radius: float | None) -> tuple[str, ...]:
+        notes = {NOTE_RIDGE: radius is None, NOTE_BALL.format(radius=radius or 1.0): radius is not None}
+        notes |= {NOTE_LINE: self.weight.name != "polynomial", NOTE_SHRUNK: self.shrinks}
+        notes = {note: bands and holds for note, holds in notes.items()} | {NOTE_NO_MODEL: self.model is None}
         notes[NOTE_TRAINING] = self.guarantee.protects == "training-data"
         return tuple(note for note, holds in notes.items() if holds)
 
@@ -285,6 +289,36 @@ class Synopsis(Stored, stored_as="synopsis/1"):
         batches = [w[start : start + AT_ONCE] for start in range(0, len(w), AT_ONCE)]
         solved = [self._solve(self._statistics(moments, batch), radius) for batch in batches]
         return Solution(*(np.concatenate(parts) for parts in zip(*solved, strict=True)))
+
+    def ridge(self, w: Floats) -> RidgeFit:
+        """Ridge regressions around points with coordinates ``w``, in f and the coordinates y, with half-widths by column."""
+        if not self.intercept:
+            raise InvalidInput("a ridge regression has an intercept; use with_intercept(True), or solve in a ball")
+        return RidgeFit.joined([self._ridge(w[start : start + AT_ONCE]) for start in range(0, len(w), AT_ONCE)])
+
+    def _ridge(self, w: Floats) -> RidgeFit:
+        generator = np.random.default_rng(0)  # the release holds all the noise that protects; this only measures it
+        a, b = self._equations(self.moments, w)
+
+        def noise() -> tuple[Floats, Floats]:
+            # The line that stands for a weight follows the moments: noise moves it, too.
+            noisy_a, noisy_b = self._equations(self._noised_again(generator), w)
+            return noisy_a - a, noisy_b - b
+
+        columns, drawn = Structure(self.schema).column_of, (noise() for _ in range(NOISE_DRAWS))
+        return ridge_fit(a, b, drawn, columns, smallest_mass=self._smallest_mass)
+
+    def _equations(self, moments: tuple[MomentTensors, ...], w: Floats) -> tuple[Floats, Floats]:
+        """(A, b) of u = (1, d) in the coordinates y, per declared row."""
+        sums = self._statistics(moments, w)
+        gram, cross = _bordered(sums.total, sums.mean, sums.gram), np.column_stack([sums.labels, sums.cross])
+        return gram / self.n_rows_public, cross / self.n_rows_public
+
+    def _noised_again(self, generator: np.random.Generator) -> tuple[MomentTensors, ...]:
+        """The released moments with a second helping of their noise."""
+        noise = tuple(self.sigma * generator.standard_normal(part.shape) for part in self.parts)
+        added = blocks_of(self.partition, self.scales, noise)
+        return self._laid_out(self._shrunk(tuple(block + drawn for block, drawn in zip(self._blocks, added, strict=True))))
 
     def _statistics(self, moments: tuple[MomentTensors, ...], w: Floats) -> WeightedSums:
         return over_cells(self.partition, moments, w, self.weight, self.largest_distance)
@@ -314,15 +348,11 @@ class Synopsis(Stored, stored_as="synopsis/1"):
 
     def _half_widths(self, raw: Floats, w: Floats, values: Floats, radius: float, draws: int) -> Floats:
         """Half-widths of the bands (points, columns)."""
-        _checks.whole("draws", draws, least=FEWEST_DRAWS)
         generator = np.random.default_rng(0)  # the release holds all the noise that protects; this only measures it
         redrawn = np.empty((len(values), draws, values.shape[1]))
         slopes = np.empty((len(values), draws, self.coordinates.size))
         for draw in range(draws):
-            noise = tuple(self.sigma * generator.standard_normal(part.shape) for part in self.parts)
-            added = blocks_of(self.partition, self.scales, noise)
-            blocks = self._shrunk(tuple(block + drawn for block, drawn in zip(self._blocks, added, strict=True)))
-            solution = self.solve(w, radius=radius, moments=self._laid_out(blocks))
+            solution = self.solve(w, radius=radius, moments=self._noised_again(generator))
             redrawn[:, draw], slopes[:, draw] = self._values(raw, solution), solution.slopes
         return calibrated(values, redrawn, slopes, radius)
 

@@ -55,14 +55,14 @@ def forest(seed=0, classes=2):
 
 @pytest.mark.usefixtures("planted_noise")
 def test_a_linear_model_is_its_own_explanation():
-    """Without noise worth the name, coefficients, values, base and prediction are those of the model."""
+    """Without noise worth the name, coefficients, values, base and prediction are the model's, up to the fixed ridge."""
     e = vt.LocalLinear(private(), MODEL)(POINT, mu=90.0)
     per_feature = e.coefficients[0] / np.sqrt(3)
-    assert per_feature[0] == pytest.approx(0.3, abs=0.01)
-    assert per_feature[4] == pytest.approx(0.3, abs=0.01)
-    assert per_feature[3] - per_feature[1] == pytest.approx(0.2, abs=0.01)
-    assert e.predictions[0] == pytest.approx(linear_risk(np.array([[0.7, 0, 0, 1, 0.5]]))[0], abs=0.005)
-    assert e.outputs[0] == pytest.approx(e.predictions[0], abs=0.005)
+    assert per_feature[0] == pytest.approx(0.3, rel=0.25)
+    assert per_feature[4] == pytest.approx(0.3, rel=0.25)
+    assert per_feature[3] - per_feature[1] == pytest.approx(0.2, rel=0.25)
+    assert e.predictions[0] == pytest.approx(linear_risk(np.array([[0.7, 0, 0, 1, 0.5]]))[0], abs=0.03)
+    assert e.outputs[0] == pytest.approx(e.predictions[0], abs=0.03)
     assert e.intercepts[0] == pytest.approx(e.predictions[0])
     assert e.columns == ("age", "job", "hours")
     assert e.features == SCHEMA.without("rich").feature_names
@@ -81,7 +81,7 @@ def test_values_compare_the_point_with_the_local_average():
     mean = (alpha[:, None] * x).sum(axis=0) / alpha.sum()
     slopes = np.array([0.3, 0, 0, 0.2, 0.3])
     expected = slopes * (z[0] - mean)
-    assert np.allclose(e.values[0], [expected[0], expected[1:4].sum(), expected[4]], atol=0.005)
+    assert np.allclose(e.values[0], [expected[0], expected[1:4].sum(), expected[4]], atol=0.015)  # the ridge's
     assert e.base_values[0] == pytest.approx(0.1 + slopes @ mean, abs=0.005)
 
 
@@ -101,7 +101,7 @@ def test_bands_hold_the_values_and_grow_with_the_price():
         assert (e.lower <= e.values).all()
         assert (e.values <= e.upper).all()
     assert (blunt.upper - blunt.lower).mean() > 2 * (sharp.upper - sharp.lower).mean()
-    assert any("Bands are drawn from the noise" in note for note in sharp.notes)
+    assert any("Bands are about weighted ridge regression" in note for note in sharp.notes)
     without = vt.LocalLinear(data, MODEL, method=vt.linear.Statistics(bands=False))(POINT, epsilon=1.0)
     assert without.lower is None
 
@@ -363,7 +363,7 @@ def ask(data: vt.PrivateData, model: vt.Model) -> None:
     explain.fit(kind={kind}, epsilon=0.1).half_width
     data.quote(explain, epsilon=0.1).result.top(3)
 """
-GOOD = {"statistics": "radius=2.0", "more": "", "call": "", "kind": "vt.linear.Rows(replicates=3)"}
+GOOD = {"statistics": "radius=2.0", "more": "", "call": "", "kind": "vt.linear.Rows(n_sampled=3000)"}
 
 
 @pytest.mark.slow

@@ -176,17 +176,17 @@ def test_the_centred_form_stays_in_the_unit_ball(rows: PrivateRows) -> None:
     assert e.gap is None  # contributions of this form add up to no output
 
 
-def test_bands_come_with_replicates_only_and_say_what_they_are(rows: PrivateRows) -> None:
-    without = explain_on(problem(), rows, n_sampled=2000)(POINTS)
+def test_bands_come_unless_declined_and_say_what_they_are(rows: PrivateRows) -> None:
+    without = explain_on(problem(), rows, n_sampled=2000)(POINTS, bands=False)
     assert without.lower is None
     assert any("No bands" in note for note in without.notes)
-    banded = explain_on(problem(), rows, n_sampled=2000, replicates=3)(POINTS)
+    banded = explain_on(problem(), rows, n_sampled=2000)(POINTS)
     assert banded.lower is not None
     assert banded.upper is not None
     assert (banded.lower <= banded.values).all()
     assert (banded.values <= banded.upper).all()
     assert (banded.values == without.values).all()
-    assert any("Bands are the spread" in note for note in banded.notes)
+    assert any("Bands hold the noise of the tables" in note for note in banded.notes)
 
 
 def test_anchors_change_one_column_and_do_not_follow_the_sampler() -> None:
@@ -206,7 +206,6 @@ def test_anchors_change_one_column_and_do_not_follow_the_sampler() -> None:
     [
         ({"n_sampled": 10}, "n_sampled is 10"),
         ({"n_sampled": 2.5}, r"n_sampled is 2\.5"),
-        ({"replicates": -1}, "replicates is -1"),
     ],
 )
 def test_bad_options_cost_nothing(options: dict[str, object], sentence: str) -> None:

@@ -11,7 +11,7 @@ from error_rates import CONFIDENCE, normal_bound, planted_noise
 from vitrail import audit
 from vitrail.explain.linear.local_linear import statistics_question
 from vitrail.solve.linear.problem import LocalProblem
-from vitrail.solve.linear.statistics import LocalStatistics, Scales, Structure, radius_of, scales_of
+from vitrail.solve.linear.statistics import LocalStatistics, Scales, Structure, scales_of
 from vitrail.solve.linear.weights import custom, exponential, stable
 from vitrail.vault import rehearse
 
@@ -146,11 +146,6 @@ def test_unscaling_undoes_the_scales():
     gram, cross = exact_sums(problem, random_rows(), POINTS, plain)
     assert np.allclose(a, gram)
     assert np.allclose(b, cross)
-
-
-def test_the_radius_is_public_and_one_without_an_intercept():
-    assert radius_of(problem_of(False), 1e-5, 50) == 1.0
-    assert radius_of(problem_of(True), 1e-6, 50) > radius_of(problem_of(True), 1e-3, 50) > 0
 
 
 def test_the_same_question_is_told_by_its_content():

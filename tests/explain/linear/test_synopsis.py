@@ -132,7 +132,7 @@ def test_bands_cover_what_there_would_be_without_noise() -> None:
     inside = []
     for _ in range(12):
         fitted = fit(problem, data, 0.5)
-        truth = reference(points, bands=False, radius=fitted.default_radius)
+        truth = reference(points, bands=False)
         e = fitted(points)
         inside.append((e.lower <= truth.values) & (truth.values <= e.upper))
     assert np.mean(inside) >= 0.85  # 144 values, not independent

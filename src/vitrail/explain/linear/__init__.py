@@ -3,7 +3,7 @@
 Examples
 --------
 >>> import vitrail as vt
->>> vt.linear.Descent(iterations=20), vt.linear.Rows(replicates=8).n_sampled
+>>> vt.linear.Descent(iterations=20), vt.linear.Rows().n_sampled
 (Descent(iterations=20), 40000)
 """
 

@@ -82,7 +82,11 @@ MOST_NUMBERS = 8192
 """Per row and pass: a block of 4096 rows then takes 0.3 GB."""
 REHEARSED_STEPS = 2
 """Steps of a descent that is rehearsed: the others ask the same question at another phi."""
-BANDS_NOTE = "Bands cover the noise of the releases, not how far the descent still was from the optimum."
+BANDS_NOTE = (
+    "Bands cover the noise of the releases alone. How far the descent still was from the optimum is not in them and not "
+    "known (gradients do not tell how flat the loss is), nor is what the bound on the slope's length takes from "
+    "contributions: both can be larger than the bands."
+)
 WARM_REACH = 0.45
 """In place of REACH where a start is known; both measured on hospital records."""
 POINTS_PER_PIECE = 32

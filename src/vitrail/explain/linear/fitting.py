@@ -132,7 +132,7 @@ def rows_conversation(
     def recipe(terms: Terms) -> Recipe[RowsExplainer]:
         rows = yield from paid.recipe(terms)
         n_sampled = min(kind.n_sampled, terms.public_rows)
-        made = explain_on(problem, rows, weight=weight, n_sampled=n_sampled, replicates=kind.replicates)
+        made = explain_on(problem, rows, weight=weight, n_sampled=n_sampled)
         return replace(made, guarantee=with_training(made.guarantee, training))
 
     # Whoever has begun to buy these rows is not rehearsed again, whatever the model: so it is tried here.

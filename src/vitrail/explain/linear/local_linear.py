@@ -32,12 +32,14 @@ from ...accounting.releases import Release
 from ...errors import InvalidInput, SchemaError
 from ...model import Model
 from ...results import Attribution
+from ...results.band_claim import claim_of
 from ...results.synopsis import Synopsis
 from ...schema import Numeric, Schema, View
 from ...solve.linear.descent import Gradients, History, Past
 from ...solve.linear.labelled_rows import RowsExplainer, explain_from
 from ...solve.linear.problem import Labels, LocalModels, LocalProblem, explanation_of
-from ...solve.linear.statistics import LocalStatistics, Scales, radius_of, scales_of
+from ...solve.linear.ridge import RIDGE, RidgeFit
+from ...solve.linear.statistics import LocalFit, LocalStatistics, Scales, scales_of
 from ...solve.linear.weights import Weight, custom, polynomial, stable
 from ...vault import Block, GramSum, PrivateData
 from ..recipe import Ask, Conversation, Given, GlobalExplainer, LocalExplainer, Recipe, Terms, points_identity, sigma_of
@@ -49,8 +51,18 @@ VERSION = 2
 MOST_FEATURES = 1500
 """Beyond it "auto" means descent: statistics take n^2 numbers per point."""
 MOST_NUMBERS = 2 * 10**8
-BANDS_NOTE = "Bands are drawn from the noise of the release; sampling error is not in them, nor rows the vault clipped."
-SPARSE_NOTE = "Only the {count} strongest columns of the released statistics were used; bands take that choice as given."
+RIDGE_NOTE = (
+    f"Bands are about weighted ridge regression (ridge {RIDGE:g} of the mean eigenvalue) on the same rows without noise. "
+    "Sampling error is not in them, nor rows the vault clipped."
+)
+BALL_NOTE = (
+    "Bands are about the best slope no longer than {radius:g}, on the same rows without noise; what that bound takes from "
+    "contributions is not in them, nor sampling error, nor rows the vault clipped."
+)
+SPARSE_NOTE = (
+    "Only the {count} strongest columns of the released statistics were used. Bands take that choice as given, though noise "
+    "decides it as well: they are about what these columns would say without noise, not whether they are the strongest."
+)
 METHODS: dict[str, Method] = {"statistics": Statistics(), "descent": Descent(), "adaptive": Adaptive()}
 METHODS |= {"enhanced": Adaptive(enhanced=True), "history": FromHistory()}
 KINDS: dict[str, Moments | Cells | Rows] = {"moments": Moments(), "cells": Cells(), "rows": Rows()}
@@ -303,7 +315,7 @@ class LocalLinear(LocalExplainer[Attribution]):
         kind : {"auto", "moments", "cells", "rows"}, or its options
             ``"moments"`` is exact for the polynomial weight; ``"cells"`` approximates any weight; ``"rows"`` draws private
             rows and explains on those. ``"auto"`` is moments, unless a weight was chosen that is not polynomial: then cells.
-            Options are given as ``vt.linear.Cells(columns=...)`` or ``vt.linear.Rows(replicates=20)``.
+            Options are given as ``vt.linear.Cells(columns=...)`` or ``vt.linear.Rows(n_sampled=10_000)``.
         epsilon, mu : float
             The price, in one of the two currencies.
 
@@ -416,21 +428,41 @@ def explained(
     shift: float = 0.0,
 ) -> Attribution:
     """The explanation that released statistics make; ``shift`` was taken off f before they were, and is added again."""
-    radius = options.radius or radius_of(problem, statistics.noise, statistics.structure.coordinates.size)
-    fit, columns, notes = statistics.solve(radius), None, [BANDS_NOTE] if options.bands else []
-    if options.max_features is not None and options.max_features < problem.schema.n_columns:
-        columns = statistics.strongest(fit, options.max_features)
-        fit = statistics.solve(radius, columns)
-        notes.append(SPARSE_NOTE.format(count=options.max_features))
+    sparse = options.max_features is not None and options.max_features < problem.schema.n_columns
+    ball = options.radius is not None or not problem.intercept
+    fit, half_widths = (_in_ball if ball else _by_ridge)(statistics, options, sparse)
     slopes = statistics.features(fit.slopes)
     phi = np.concatenate((fit.intercepts[:, None] + shift, slopes), axis=1) if problem.intercept else slopes
     models = LocalModels(phi, None if fit.means is None else statistics.features(fit.means))
+    said = {BALL_NOTE.format(radius=options.radius or 1.0): ball and options.bands, RIDGE_NOTE: not ball and options.bands}
+    said[SPARSE_NOTE.format(count=options.max_features)] = sparse
+    notes = tuple(note for note, holds in said.items() if holds)
     promise, cost = release.guarantee, release.cost
-    explanation = explanation_of(problem, raw, models, guarantee=promise, cost=cost, method="statistics", notes=tuple(notes))
-    if not options.bands:
+    explanation = explanation_of(problem, raw, models, guarantee=promise, cost=cost, method="statistics", notes=notes)
+    if half_widths is None:
         return explanation
-    half = statistics.half_widths(fit, radius, columns=columns, draws=options.draws) * problem.model.width / 2
-    return replace(explanation, lower=explanation.values - half, upper=explanation.values + half)
+    half = half_widths * problem.model.width / 2
+    claim = claim_of("local linear" if ball or sparse else "local ridge")
+    return replace(explanation, lower=explanation.values - half, upper=explanation.values + half, band_claim=claim)
+
+
+def _by_ridge(statistics: LocalStatistics, options: Statistics, sparse: bool) -> tuple[RidgeFit, Floats | None]:
+    """The ridge solution, of all columns or of the strongest."""
+    fit = statistics.explain()
+    if sparse:
+        fit = statistics.explain(statistics.strongest(fit.values, int(options.max_features or 0)))
+    return fit, fit.half_widths if options.bands else None
+
+
+def _in_ball(statistics: LocalStatistics, options: Statistics, sparse: bool) -> tuple[LocalFit, Floats | None]:
+    """The best slope in the ball that the caller named, or in the paper's."""
+    radius, columns = options.radius or 1.0, None
+    fit = statistics.solve(radius)
+    if sparse:
+        columns = statistics.strongest(statistics.values(fit), int(options.max_features or 0))
+        fit = statistics.solve(radius, columns)
+    half_widths = statistics.half_widths(fit, radius, columns=columns, draws=options.draws) if options.bands else None
+    return fit, half_widths
 
 
 def check_size(problem: LocalProblem, n_points: int) -> None:

@@ -19,13 +19,14 @@ class Statistics:
     Parameters
     ----------
     radius : float, optional
-        Of the ball that holds the slope, for x = features/sqrt(columns) and f in [-1, 1]; from the noise if not given.
+        Of a ball that holds the slope, for x = features/sqrt(columns) and f in [-1, 1]. If not given there is none: the
+        slope is that of a ridge regression with a fixed ridge (without an intercept: the paper's unit ball).
     max_features : int, optional
         Solve again with only so many columns per point, the strongest of the first solution.
     bands : bool
-        Whether to compute them; they take ``draws`` times as long as the explanation.
+        Whether to compute them; in a ball they take ``draws`` times as long as the explanation.
     draws : int
-        Resamplings per band.
+        Resamplings per band in a ball; bands of a ridge regression need none.
 
     Examples
     --------
@@ -151,16 +152,12 @@ class Rows:
     ----------
     n_sampled : int
         How many rows to sample and label.
-    replicates : int
-        How many more samples, from re-noised tables, the bands are computed from; none without.
     """
 
     n_sampled: int = 40_000
-    replicates: int = 0
 
     def __post_init__(self) -> None:
         _checks.whole("n_sampled", self.n_sampled, least=100, most=MOST_ROWS)
-        _checks.whole("replicates", self.replicates, least=0, most=1000)
 
 
 MethodName: TypeAlias = Literal["auto", "statistics", "descent", "adaptive", "enhanced", "history"]

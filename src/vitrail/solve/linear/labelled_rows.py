@@ -30,9 +30,17 @@ chosen on Adult alone.
 rows, so it is free. On real rows the error is larger where the model knows its training rows by heart: 1.5 times for
 boosting on Framingham, and more for a forest.
 
-*Bands*, if asked for: the released tables are given a second helping of their own noise, several times; explanations from
-each differ from the first as much as that one, to first order, differs from the one without noise. Blind to
-what the model of the joint distribution leaves out.
+*Bands.* To first order an explanation moves by the mean of its influence function over the rows as they would have been.
+With the weight a, u = (1, x - z), K the weighted mean of u u^T plus the ridge r D, residual e = f - u.phi and the weighted
+mean m of d = x - z, a row has the influence
+
+    on phi: a/mean(a) K^-1 (u e - r D (phi - slope)),    on m: a/mean(a) (d - m),    on a column: -(phi.dm + dphi.m)
+
+over it, computed at the rows that the release has stored; ``PrivateRows.standard_errors`` turns it into errors that hold
+the noise of the tables, what was smoothed away, the choice of the rows and places inside bins. (The fit itself has more
+rows than are stored, so the choice of rows counts too much, rather than too little.) Not in it: dependence between columns
+that the tables leave out, so these bands are not called calibrated. Without an intercept the ball binds, the explanation is
+no smooth function of the rows, and there are no bands.
 
 *Algorithm 4* (Patel, Shokri & Zick) fits the local linear model on points that were explained before instead of the private
 rows. The paper labels them by phi_j.z_j; its centred models predict 0 at z_j, and the model is public anyway, so the label
@@ -48,7 +56,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.stats import t as student
 
 from ... import _checks
 from ..._types import Floats, Indices
@@ -56,6 +63,7 @@ from ...accounting import Basis, Cost
 from ...accounting.guarantee import Guarantee
 from ...errors import InvalidInput, ModelError, SchemaError
 from ...results import Attribution
+from ...results.band_claim import TWO_SIDED_95
 from ...results.private_rows import PrivateRows
 from ...schema import Numeric, Schema
 from .descent import Gradients, History
@@ -83,24 +91,23 @@ ROWS_NOTE = (
     "columns leaves out is an error that no band shows."
 )
 BANDS_NOTE = (
-    "Bands are the spread over {count} models from tables with their noise added a second time. The choice of "
-    "tables is taken as given."
+    "Bands hold the noise of the tables, the choice of the sampled rows and places inside bins, to first order. The choice "
+    "of tables is taken as given."
 )
-NO_BANDS_NOTE = "No bands were computed; ask for replicates= to get them."
+NO_BANDS_NOTE = "No bands were computed."
 
 
 @dataclass(frozen=True, eq=False)
 class RowsExplainer:
     """Explains any number of points on rows sampled from one release, ``rows``.
 
-    ``problem`` has the weight that is used. The first of ``samples``, rows with the model's labels, explains; the others
-    (from re-noised tables) give bands. ``ridge`` is in units of x = features/sqrt(columns); ``guarantee`` is the promise for
-    all explanations ever made with it.
+    ``problem`` has the weight that is used, ``sample`` the rows with the model's labels. ``ridge`` is in units of x =
+    features/sqrt(columns); ``guarantee`` is the promise for all explanations ever made with it.
     """
 
     problem: LocalProblem
     rows: PrivateRows
-    samples: tuple[LabelledRows, ...]
+    sample: LabelledRows
     ridge: float
     guarantee: Guarantee
 
@@ -111,29 +118,64 @@ class RowsExplainer:
 
     @cached_property
     def half_width(self) -> float | None:
-        """The median half-width of the bands at points drawn from the schema; None where there are no replicates."""
+        """The median half-width of the bands at points drawn from the schema; None where there are none."""
         points = self.problem.schema.frame(self.problem.schema.probe_rows(POINTS_AT_ONCE))
-        return self(points).half_width if len(self.samples) > 1 else None
+        return self(points).half_width if self.problem.intercept else None
 
-    def __call__(self, points: object) -> Attribution:
+    def __call__(self, points: object, *, bands: bool = True) -> Attribution:
         """Explain public points. Free."""
         raw = self.problem.schema.read_points(points)
         if len(raw) == 0:
             raise InvalidInput("there are no points to explain; give at least one")
-        z, notes = self.problem.encode(raw), (ROWS_NOTE, NO_BANDS_NOTE)
-        models = [solve_at(self.problem, z, sample, self.ridge) for sample in self.samples]
-        first, *others = (
-            explanation_of(
-                self.problem, raw, fit, guarantee=self.guarantee, cost=self.cost, method="private-rows", notes=notes
-            )
-            for fit in models
+        z, bands = self.problem.encode(raw), bands and self.problem.intercept
+        fit = solve_at(self.problem, z, self.sample, self.ridge)
+        notes = (ROWS_NOTE, BANDS_NOTE if bands else NO_BANDS_NOTE)
+        made = explanation_of(
+            self.problem, raw, fit, guarantee=self.guarantee, cost=self.cost, method="private-rows", notes=notes
         )
-        if not others:
-            return first
-        apart = np.sqrt(np.mean([(other.values - first.values) ** 2 for other in others], axis=0))
-        half = float(student.ppf(0.975, len(others))) * apart
-        notes = (ROWS_NOTE, BANDS_NOTE.format(count=len(others)))
-        return replace(first, lower=first.values - half, upper=first.values + half, notes=notes)
+        if not bands:
+            return made
+        half = TWO_SIDED_95 * self.problem.model.width / 2 * self._errors(z, fit)
+        return replace(made, lower=made.values - half, upper=made.values + half)
+
+    @cached_property
+    def _stored(self) -> tuple[Floats, Floats]:
+        """x and f of the stored rows; f is the middle where the model says nothing."""
+        raw = self.rows.sampled[:, [self.rows.schema.column_index(name) for name in self.problem.schema]]
+        return self.problem.encode(raw), np.nan_to_num(self.problem.at(raw), nan=0.0, posinf=0.0, neginf=0.0)
+
+    def _errors(self, z: Floats, fit: LocalModels) -> Floats:
+        """Standard errors of contributions (points, columns), in units of f, from influences of the stored rows."""
+        x, f = self._stored
+        errors = np.empty((len(z), self.problem.schema.n_columns))
+        with one_blas_thread():
+            for start in range(0, len(z), POINTS_AT_ONCE):
+                batch = range(start, min(start + POINTS_AT_ONCE, len(z)))
+                per_row = np.stack([self._influences(x, f, z[point], fit, point) for point in batch])
+                errors[batch.start : batch.stop] = self.rows.standard_errors(per_row)
+        return errors
+
+    def _influences(self, x: Floats, f: Floats, z: Floats, fit: LocalModels, point: int) -> Floats:
+        """How the contributions to one point move with the weight of every stored row: (rows, columns)."""
+        assert fit.means is not None
+        spans = self.problem.schema.feature_slices.values()
+        phi, m = fit.phi[point], fit.means[point]
+        d = x - z
+        alpha = self.problem.weight(np.sqrt(np.einsum("ij,ij->i", d, d)))
+        if not alpha.max() > 0:  # as in a fit to rows that are all too far
+            alpha = np.ones(len(d))
+        alpha = alpha / alpha.mean()
+        u = np.concatenate((np.ones((len(d), 1)), d), axis=1)
+        penalty = self.ridge * (np.arange(len(phi)) > 0)
+        kernel = (u * alpha[:, None]).T @ u / len(u) + np.diag(penalty)
+        weighted_means = np.zeros((len(phi), len(spans)))
+        for column, span in enumerate(spans):
+            weighted_means[1 + span.start : 1 + span.stop, column] = m[span]
+        along = np.linalg.solve(kernel, weighted_means)
+        pull = penalty * (phi - np.append(0.0, self.sample.slope))
+        by_phi = (u @ along) * (f - u @ phi)[:, None] - pull @ along
+        by_mean = np.stack([(d - m)[:, span] @ phi[1 + span.start : 1 + span.stop] for span in spans], axis=1)
+        return np.asarray(-alpha[:, None] * (by_phi + by_mean))
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +193,6 @@ def explain_on(
     *,
     weight: Weight | None = None,
     n_sampled: int = 40_000,
-    replicates: int = 0,
     seed: int = 0,
 ) -> RowsExplainer:
     """Explain on private rows that are already there, for example read from a file. Free.
@@ -166,9 +207,6 @@ def explain_on(
         By distance; exp(-d^2/width) if not given, with the width of the module's docstring.
     n_sampled : int
         How many rows to sample and label.
-    replicates : int
-        How many more samples, from re-noised tables, the bands are computed from; none without. Each costs the time of
-        the first.
     seed : int
         For sampling; the same seed gives the same explanations.
 
@@ -193,9 +231,7 @@ def explain_on(
         raise SchemaError(f"column {missing[0]!r} of the model is not among the private rows, or is declared differently")
     width = max(WIDTH_SHARE * usual_square(problem, rows, seed), least_width(problem.schema))
     sharp, ridge = replace(problem, weight=weight or exponential(width)), RIDGE_SHARE * width
-    models = [rows, *(rows.noised_again(seed + 1 + r) for r in range(replicates))]
-    samples = tuple(_labelled(sharp, model, n_sampled, seed, ridge) for model in models)
-    return RowsExplainer(sharp, rows, samples, ridge, rows.guarantee)
+    return RowsExplainer(sharp, rows, _labelled(sharp, rows, n_sampled, seed, ridge), ridge, rows.guarantee)
 
 
 def usual_square(problem: LocalProblem, rows: PrivateRows, seed: int) -> float:

@@ -9,9 +9,14 @@ the slopes; a small one drowns it. With |phi| = 1 the noise of the slope's gradi
 m the mean of d; ``scales_of`` minimises it at phi_0^2 = 1/3, |m|^2 = 1/2 over a grid: public numbers only. A wrong
 guess costs accuracy, never privacy.
 
-*Bands.* Fresh noise is drawn from the law of the release, added to the released statistics, and the problem is solved again,
-59 times. The half-width is the 57th smallest of how far the value moved, spread and bias together: were the move from the
-truth to the release drawn from the same law as these, it would be covered with probability 57/60.
+*Without a ball*, which is what an affine model is given unless its caller names one, ``explain`` finds the ridge solution
+and its bands from the law of the noise (module ``ridge``). The rest of this is about the slope in a ball: the paper's unit
+ball without an intercept, or the radius that a caller names. It is public and the same at every epsilon, and its bands are
+about its own optimum.
+
+*Bands in a ball.* Fresh noise is drawn from the law of the release, added to the released statistics, and the problem is
+solved again, 59 times. The half-width is the 57th smallest of how far the value moved, spread and bias together: were the
+move from the truth to the release drawn from the same law as these, it would be covered with probability 57/60.
 
 *Calibration.* Released statistics hold noise already: where the ball binds, resampled problems start from an estimate that
 noise has turned, and are turned by less than it was. In the model case phi = R b/|b|, noise of total size sqrt(nu) |b| turns
@@ -58,14 +63,13 @@ from ...schema import Categorical, Schema
 from .coordinates import Coordinates
 from .least_squares import one_blas_thread, solve_affine, solve_in_ball
 from .problem import LocalProblem, active_features, by_column
+from .ridge import NOISE_DRAWS, RidgeFit, ridge_fit
 from .weights import Weight
 
 # A weight with a kink may exceed its values on the grid by so much; a larger contribution would be clipped, that is all.
 GRID_MARGIN = 1 + 2e-4
 # Standard deviations above zero at which a released total weight may be divided by.
 SAFE_MASS = 4.0
-# See ``radius_of``.
-RADIUS_SCALE = 0.25
 DRAWS = 59
 # With fewer no order statistic has coverage 0.95.
 FEWEST_DRAWS = 19
@@ -132,19 +136,6 @@ def scales_of(problem: LocalProblem, *, label_bound: float = 1.0) -> Scales:
     return best
 
 
-def radius_of(problem: LocalProblem, noise: float, size: int) -> float:
-    """The ball for the slope when the caller names none: 1 without an intercept, as in the paper; else from the noise.
-
-    x is divided by sqrt(columns), so a slope of length 1 can hardly follow the model: on Adult (affine, soft labels) the
-    mean squared error against it on the 200 nearest rows is 0.18, and 0.086 without a ball. But on noisy statistics a
-    large ball fills with noise: at epsilon 0.1 / 1 the error is 0.19 / 0.18 with radius 1, 0.17 / 0.12 with 2, 0.23 / 0.105
-    with 3, 0.55 / 0.106 with 5. 0.25 (noise sqrt(size))^(-1/3), noise the standard deviation of a mean statistic, gives 1.6
-    and 3.3 there, and lies near the best of these radii from epsilon 0.03 to 10 (fitted on Adult alone). A
-    ridge on the diagonal changes nothing while the ball binds, and made little difference otherwise, so there is none.
-    """
-    return RADIUS_SCALE * (noise * math.sqrt(size)) ** (-1 / 3) if problem.intercept else 1.0
-
-
 @dataclass(frozen=True, eq=False)
 class LocalFit:
     """Linear models g(x) = intercept + slope.(x - z), slopes and means of d in reduced coordinates, in units of f."""
@@ -202,9 +193,37 @@ class LocalStatistics:
         a, b = (self.a, self.b) if columns is None else self._restricted(columns)
         if not self.structure.offset:
             return LocalFit(np.zeros(len(a)), solve_in_ball(a, b, radius), None)
-        smallest = SAFE_MASS * self.noise / self.scales.intercept**2
-        intercepts, slopes = solve_affine(a, b, radius, smallest_mass=smallest)
-        return LocalFit(intercepts, slopes, a[:, 0, 1:] / np.maximum(a[:, :1, 0], smallest))
+        intercepts, slopes = solve_affine(a, b, radius, smallest_mass=self._smallest_mass)
+        return LocalFit(intercepts, slopes, a[:, 0, 1:] / np.maximum(a[:, :1, 0], self._smallest_mass))
+
+    @property
+    def _smallest_mass(self) -> float:
+        """A total weight that noise alone would hardly reach; there must be an intercept."""
+        return SAFE_MASS * self.noise / self.scales.intercept**2
+
+    def explain(self, columns: Bools | None = None) -> RidgeFit:
+        """The ridge solution of every point and its bands; ``columns`` (points, n_columns) it may use.
+
+        There must be an intercept. The draws of noise are seeded by the release: the same release has the same solution.
+        """
+        generator, together = self._generator(), max(1, BATCH_NUMBERS // self.a[0].size)
+        kept = None if columns is None else columns @ self.structure.column_of.T > 0
+        fits = []
+        for start in range(0, len(self.a), together):
+            batch = slice(start, start + together)
+            drawn = (self._noise(self.levels[batch], generator) for _ in range(NOISE_DRAWS))
+            chosen = None if kept is None else kept[batch]
+            a, b, floor = self.a[batch], self.b[batch], self._smallest_mass
+            fits.append(ridge_fit(a, b, drawn, self.structure.column_of, smallest_mass=floor, kept=chosen))
+        return RidgeFit.joined(fits)
+
+    def _generator(self) -> np.random.Generator:
+        return np.random.default_rng(int.from_bytes(hashlib.sha256(self.b.tobytes()).digest()[:8], "big"))
+
+    def _noise(self, levels: Indices, generator: np.random.Generator) -> tuple[Floats, Floats]:
+        """Draws from the law of the noise in (a, b), one for each row of ``levels``."""
+        gram, cross = self.structure.noise(levels, generator)
+        return self.scales.undone(gram * self.noise, cross * self.noise)
 
     def _restricted(self, columns: Bools) -> tuple[Floats, Floats]:
         """Nothing but a positive diagonal where a column is left out: its slope is then zero."""
@@ -226,9 +245,10 @@ class LocalStatistics:
         """Slopes or means per encoded feature."""
         return np.asarray(reduced @ self.structure.coordinates.embedding.T)
 
-    def strongest(self, fit: LocalFit, count: int) -> Bools:
+    @staticmethod
+    def strongest(values: Floats, count: int) -> Bools:
         """The ``count`` columns with the largest contribution, point by point."""
-        sizes = np.abs(self.values(fit))
+        sizes = np.abs(values)
         order = np.argsort(-sizes, axis=1, kind="stable")[:, :count]
         kept = np.zeros(sizes.shape, dtype=np.bool_)
         np.put_along_axis(kept, order, True, axis=1)
@@ -240,15 +260,14 @@ class LocalStatistics:
         ``fit`` is what ``solve(radius, columns)`` returned. The draws are seeded by the release: the same release has the
         same bands.
         """
-        generator = np.random.default_rng(int.from_bytes(hashlib.sha256(self.b.tobytes()).digest()[:8], "big"))
+        generator = self._generator()
         values, size = self.values(fit), self.a.shape[1]
         widths = np.empty(values.shape)
         together = max(1, BATCH_NUMBERS // (draws * size * size))
         for start in range(0, len(values), together):
             batch = slice(start, start + together)
             every = np.repeat(np.arange(len(values))[batch], draws)
-            gram, cross = self.structure.noise(self.levels[every], generator)
-            noise_a, noise_b = self.scales.undone(gram * self.noise, cross * self.noise)
+            noise_a, noise_b = self._noise(self.levels[every], generator)
             noise_a += self.a[every]
             noise_b += self.b[every]
             redrawn = replace(self, a=noise_a, b=noise_b, levels=self.levels[every], active=self.active[every])
