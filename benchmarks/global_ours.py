@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
@@ -116,8 +116,7 @@ def exact_effects(case: Case, plan: EffectsPlan) -> dict[str, np.ndarray]:
     for steps in plan.columns:
         values = steps.axis.numbers
         sums, counts = np.zeros(len(steps)), np.zeros(len(steps))
-        whole = replace(steps, group=np.arange(len(steps)))  # the curve's own intervals, not the groups measured at once
-        for step in whole.of_rows(case.raw).T:
+        for step in steps.of_rows(case.raw).T:
             rows = np.flatnonzero(step >= 0)
             if not len(rows):
                 continue

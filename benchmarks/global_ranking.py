@@ -136,7 +136,7 @@ def ours(case: Case, epsilon: float) -> np.ndarray:
     frame = case.given.data.frame.assign(target=case.given.target)
     for _ in range(case.scale.marginal_draws):
         ground = on_rows(case, frame, released_rows(terms, model, None), total, "target")
-        summand = plan_importance(ground.reference, case.names, loss)
+        summand = plan_importance(ground.reference, case.names, loss, noise=terms.noise_of_mean(share=1 - ground.spent))
         joint, mu = JointSum((summand,), (1.0,)), total * math.sqrt(1 - ground.spent)
         question = joint.question("importance")
         flats = rehearse(

@@ -52,7 +52,7 @@ def reference():
     data = vt.PrivateData(CROWD, SCHEMA, name="crowd", target="t", n_rows_public=300, budget=vt.Budget(1e4, 1e-6))
     with mock.patch("vitrail.vault.questions.question.rounded_gaussian", lambda sigma, size: np.zeros(size, np.int64)):
         marginals = vt.marginals(data, mu=5.0, bins=10)
-    return Reference(FEATURES, MODEL, marginals, 300.0)
+    return Reference(FEATURES, MODEL, marginals)
 
 
 def summand_of(name):
@@ -63,7 +63,7 @@ def summand_of(name):
         plan = plan_effects(reference(), names, {}, noise * np.sqrt(3))
         return EffectsSummand(MODEL, dataclasses.replace(plan, clips=(0.5, 0.5, 0.5)))
     if name == "permutation importance":
-        return plan_importance(reference(), names, loss_of("squared", None, MODEL, SCHEMA, "t", None), 2, 0.5)
+        return plan_importance(reference(), names, loss_of("squared", None, MODEL, SCHEMA, "t", None), 2, 0.5, noise=1e-3)
     if name == "interactions":
         return plan_pairs(reference(), list(itertools.combinations(names, 2)), 3, 2, noise)
     if name == "shap importance":

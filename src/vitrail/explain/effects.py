@@ -49,7 +49,7 @@ from ..results.effects import Effects
 from ..schema import Categorical, Level
 from ..solve.curves.assemble import Receipt, effects_of
 from ..solve.curves.dependence import DependencePlan, plan_dependence, split_levels
-from ..solve.curves.local_effects import SIZE_BINS, EffectsPlan, plan_effects
+from ..solve.curves.local_effects import MEMORY, SIZE_BINS, EffectsPlan, plan_effects
 from ..solve.curves.reference import Reference, pair_axis
 from ..vault import Block, BoundedSum, PrivateData, root_up
 from .joint_sum import BlockSpec, Estimate, Groundwork, JointExplainer, Measured, ask_joint, released_rows
@@ -146,10 +146,11 @@ class DependenceSummand:
     def blocks(self) -> tuple[BlockSpec, ...]:
         """A shape per axis, the levels' differences (if there are several axes), the level."""
         plan, shares = self.plan, self.plan.shares.tolist()
-        blocks = list(map(BlockSpec, map(len, plan.points), plan.bounds, shares[:-2]))
+        squares = [MEMORY * square for square in plan.squares]
+        blocks = list(map(BlockSpec, map(len, plan.points), plan.bounds, shares[:-2], squares[:-2]))
         if len(blocks) > 1:
-            blocks.append(BlockSpec(len(blocks), plan.level_bound, shares[-2]))
-        return (*blocks, BlockSpec(1, plan.half_range, shares[-1]))
+            blocks.append(BlockSpec(len(blocks), plan.level_bound, shares[-2], squares[-2]))
+        return (*blocks, BlockSpec(1, plan.level_room, shares[-1], squares[-1]))
 
     @cached_property
     def _senders(self) -> list[Floats]:
@@ -167,7 +168,7 @@ class DependenceSummand:
         ]
         if len(shapes) > 1:
             sent.append(levels - level[:, None] - plan.level_offsets)
-        return np.concatenate([*sent, (level - plan.middle)[:, None]], axis=1)
+        return np.concatenate([*sent, (level - plan.centre)[:, None]], axis=1)
 
 
 def product_by_row(rows: Floats, matrix: Floats) -> Floats:
@@ -269,7 +270,7 @@ class EffectsSummand:
     @property
     def blocks(self) -> tuple[BlockSpec, ...]:
         """One per column."""
-        return tuple(map(BlockSpec, (intervals.n_groups for intervals in self.plan.columns), self.plan.clips))
+        return tuple(map(BlockSpec, map(len, self.plan.columns), self.plan.clips))
 
     def effects(self, block: Block) -> tuple[Floats, Indices]:
         """(rows, columns, 2): changes over the groups a row tells about, less offsets, over typical sizes; and which."""
@@ -291,7 +292,7 @@ class EffectsSummand:
     def contributions(self, block: Block) -> Floats:
         """For each column a row's changes, at the positions of its groups."""
         effects, groups = self.effects(block)
-        sizes = [intervals.n_groups for intervals in self.plan.columns]
+        sizes = list(map(len, self.plan.columns))
         starts = np.cumsum(sizes) - sizes
         sent = np.zeros((len(effects), sum(sizes) + 1))  # what tells about no group goes to the end, and is left out
         positions = np.where(groups >= 0, starts[:, None] + groups, sum(sizes)).reshape(len(effects), -1)

@@ -18,6 +18,7 @@ Test: tests/explain/interactions/test_interaction_estimates.py; audit: tests/aud
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -43,6 +44,8 @@ ROOM = 1.5
 """Bounds exceed the largest norm among reference rows by this factor: trained rows differ from rows never seen."""
 MAIN_SHARE = 0.5
 """The claim of a column's block on the price, against 1 of a pair's: it stands in the denominator only."""
+REDRAWS, TWICE = 64, math.sqrt(2)
+"""How often noise is drawn again, for bands; the noise of numbers that have it twice, over that of one helping."""
 NOTE = (
     "H squared is the share of a pair's joint effect that is more than the sum of the two; the noise's own part is "
     "subtracted, and what is left is not below 0. Bands show the noise of the release; what clipping of unusual rows "
@@ -104,7 +107,7 @@ class Interactions(JointExplainer[Ranking]):
         summand = plan_pairs(ground.reference, pairs, self.grid, most, noise)
         label = f"{self.KIND} of {len(summand.pairs)} pairs"
         (measured,), receipt = yield from ask_joint(ground, [summand], [1.0], label, self.sampling_rate)
-        h_squared, stds, _, _ = np.array(summand.strengths(*measured)).T
+        h_squared, stds = summand.judged(*measured)
         names = (f"{first} x {second}" for first, second in summand.pairs)
         return ranking_of(names, h_squared, stds, receipt, kind=self.KIND, label="H squared", notes=(NOTE,))
 
@@ -172,6 +175,16 @@ class PairsSummand:
         outputs, ask = block.predictions(self.model), partial(block.outputs, self.model)
         blocks = blocks_of(block.values, outputs, self.grids, self.pairs, ask)
         return np.concatenate([numbers - offset for numbers, offset in zip(blocks, self.offsets, strict=True)], axis=1)
+
+    def judged(self, means: Floats, stds: Floats) -> tuple[Floats, Floats]:
+        """H squared of every pair, and how far noise moves it: numerator and denominator with a second helping of noise."""
+        found = np.array([pair.h_squared for pair in self.strengths(means, stds)])
+        generator = np.random.default_rng(int.from_bytes(hashlib.sha256(means.tobytes()).digest()[:8], "big"))
+        again = [
+            [pair.h_squared for pair in self.strengths(means + stds * generator.standard_normal(len(means)), TWICE * stds)]
+            for _ in range(REDRAWS)
+        ]
+        return found, np.sqrt(np.square(np.array(again) - found).mean(axis=0))
 
     def strengths(self, means: Floats, stds: Floats) -> list[Strength]:
         """H squared of every pair from the released means."""

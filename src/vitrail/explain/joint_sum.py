@@ -33,6 +33,7 @@ from ..results.marginals import Marginals
 from ..results.private_rows import PrivateRows
 from ..solve.curves.assemble import Receipt
 from ..solve.curves.reference import Reference
+from ..solve.sampling import sampling_variance
 from ..vault import Block, BoundedSum, PrivateData
 from .marginals import marginals_bins, marginals_question
 from .private_rows import MOST_COLUMNS, private_rows_recipe
@@ -63,11 +64,16 @@ ROUNDING = 1.0 + 1e-12
 
 @dataclass(frozen=True)
 class BlockSpec:
-    """One block of a summand: how many numbers, their L2 bound per row, and the weight of its claim on the price."""
+    """One block of a summand: how many numbers, their L2 bound per row, and the weight of its claim on the price.
+
+    ``square``: of rows' norms, the mean as reference rows have it, for what a sample of the rows adds to the error; the
+    bound's own if not given.
+    """
 
     size: int
     bound: float
     share: float = 1.0
+    square: float | None = None
 
     def __post_init__(self) -> None:
         if self.size < 1 or not 0 < self.bound < math.inf or not 0 < self.share < math.inf:
@@ -121,11 +127,21 @@ class JointSum:
         """The sum to ask for."""
         return sum_question(self, sum(spec.size for spec, _ in self.scaled), ROUNDING, sampling_rate, label=label)
 
-    def split(self, value: Floats, sigma: float, n_rows: float) -> list[Measured]:
-        """By summand: means over rows in its own units, and the standard deviation of the noise on each of them."""
+    def split(self, value: Floats, sigma: float, n_rows: float, sampling_rate: float = 1.0) -> list[Measured]:
+        """By summand: means over rows in its own units, and the standard deviation of the error on each of them.
+
+        That is the noise, and what a sample of the rows adds: of a block, the same for all of its numbers.
+        """
         units = np.concatenate([np.full(spec.size, spec.bound / math.sqrt(share) / n_rows) for spec, share in self.scaled])
+        squares = np.concatenate(
+            [
+                np.full(spec.size, (spec.bound**2 if spec.square is None else min(spec.bound**2, spec.square)) / spec.size)
+                for spec, _ in self.scaled
+            ]
+        )
+        stds = np.sqrt((sigma * units) ** 2 + sampling_variance(sampling_rate, squares, n_rows))
         ends = np.cumsum([sum(spec.size for spec in summand.blocks) for summand in self.summands])[:-1]
-        return list(zip(np.split(value * units, ends), np.split(sigma * units, ends), strict=True))
+        return list(zip(np.split(value * units, ends), np.split(stds, ends), strict=True))
 
 
 def sum_question(
@@ -211,7 +227,7 @@ class JointExplainer(GlobalExplainer[R]):
         """Histograms, then one joint sum."""
         model, options = self.model.identity(self.data.feature_schema, self.key), self.options()
         histograms = None if self.marginals is None else hashlib.sha256(self.marginals.to_bytes()).hexdigest()
-        named = {"kind": self.KIND, "version": 2, "model": model, "marginals": histograms, **(options or {})}
+        named = {"kind": self.KIND, "version": 3, "model": model, "marginals": histograms, **(options or {})}
         identity = None if model is None or options is None else named
         seen = self.marginals.marginals if isinstance(self.marginals, PrivateRows) else self.marginals
         return Conversation(self.data, self.recipe, self.label, identity, models=(self.model,), seen=seen)
@@ -259,15 +275,15 @@ def released_rows(
 
     Where columns are too many for private rows, histograms of all of them.
     """
-    n_rows, schema = float(terms.n_rows_public), terms.feature_schema
+    schema = terms.feature_schema
     if isinstance(given, Marginals):
-        return Groundwork(terms, Reference(schema, model, given, n_rows, None, terms.public_rows), (), 0.0)
+        return Groundwork(terms, Reference(schema, model, given, None, terms.public_rows), (), 0.0)
     if given is None and schema.n_columns > MOST_COLUMNS:
         counted = yield Ask(
             marginals_question(terms.schema, None, MARGINALS_BINS), PLANNING_SHARE, "histograms of all columns"
         )
         made = Marginals.of_release(counted, marginals_bins(terms.schema, None, MARGINALS_BINS), terms.n_rows_public)
-        return Groundwork(terms, Reference(schema, model, made, n_rows, None, terms.public_rows), (counted,), PLANNING_SHARE)
+        return Groundwork(terms, Reference(schema, model, made, None, terms.public_rows), (counted,), PLANNING_SHARE)
     share = 0.0 if given is not None else rows_share(terms) if share is None else share
     fine = share * FOCUS_PART if 0 < 2 * len(focus) <= schema.n_columns else 0.0
     rows, finer = given, None
@@ -283,7 +299,7 @@ def released_rows(
         )
         finer = Marginals.of_release(counted, bins, terms.n_rows_public)
         used.append(counted)
-    reference = Reference(schema, model, rows.marginals, n_rows, finer, terms.public_rows, rows)
+    reference = Reference(schema, model, rows.marginals, finer, terms.public_rows, rows)
     return Groundwork(terms, reference, tuple(used), share)
 
 
@@ -306,5 +322,6 @@ def ask_joint(
     joint = JointSum(tuple(summands), tuple(weights))
     release = yield Ask(joint.question(label, sampling_rate), 1 - ground.spent, label)
     releases = (*ground.releases, release)
-    receipt = Receipt(ground.terms.promise(ground.reference.marginals, *releases), cost_of(releases))
-    return joint.split(release.value, sigma_of(release), ground.reference.n_rows), receipt
+    promise = ground.terms.promise(ground.reference.marginals, *releases)
+    receipt = Receipt(promise, cost_of(releases), ground.reference.rows_counted)
+    return joint.split(release.value, sigma_of(release), ground.reference.n_rows, sampling_rate), receipt

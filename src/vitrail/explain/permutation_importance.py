@@ -208,8 +208,10 @@ def plan_importance(
     at_rows = np.stack([g[donor.bins.index(rows[:, donor.column])] for donor, g in zip(donors, expected, strict=True)], 1)
     moved = UNCORRECTED**2 * np.square(reference.moves_of(at_rows)).sum(axis=0)
     beside = np.square(bias * sizes) + MEMORY * met / reference.n_rows + moved
-    clip = min(max(clip, 1e-6 * loss.largest), most)
-    return replace(unclipped, sizes=sizes, clip=clip, told=told, doubts=doubts, beside=np.sqrt(beside))
+    clip, count_error = min(max(clip, 1e-6 * loss.largest), most), reference.rows_counted.std / reference.n_rows
+    return replace(
+        unclipped, sizes=sizes, clip=clip, told=told, doubts=doubts, beside=np.sqrt(beside), count_error=count_error
+    )
 
 
 def chosen_clip(differences: Floats, noise: float, clip: float | None) -> tuple[float, Floats]:
@@ -260,6 +262,8 @@ class ImportanceSummand:
     doubts: Floats
     beside: Floats
     """By column, standard deviation of what moves a score besides the noise of the sum."""
+    count_error: float = 0.0
+    """Of the count that sums are divided by, relative to it."""
 
     @property
     def blocks(self) -> tuple[BlockSpec, ...]:
@@ -303,7 +307,7 @@ class ImportanceSummand:
     def scores(self, means: Floats, stds: Floats, estimate: Estimate) -> tuple[Floats, Floats]:
         """Increases of the loss and their standard deviations, from the released means and theirs."""
         scores, noise = (numbers[: len(self.names)] * self.sizes for numbers in (means, stds))
-        spread = np.hypot(noise, self.beside)
+        spread = np.sqrt(noise**2 + self.beside**2 + (self.count_error * scores) ** 2)
         if estimate == "plain":
             return scores, spread
         return combined_scores(scores, spread, self.told, self.doubts, remembers=not self.loss.itself)

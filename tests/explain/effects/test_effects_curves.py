@@ -131,7 +131,7 @@ def test_levels_can_be_stepped_through_in_another_order():
 def test_intervals_cover_every_value_and_have_rows():
     marginals = vt.marginals(private(), mu=20.0, bins=100)
     for name in ("age", "pay"):
-        intervals = cut_column(Reference(SCHEMA, MODEL, marginals, float(N)), name)
+        intervals = cut_column(Reference(SCHEMA, MODEL, marginals), name)
         raw = SCHEMA.read_points(ROWS)
         found = intervals.of_rows(raw)[:, 0]
         edges = intervals.axis.numbers
@@ -148,7 +148,7 @@ def test_intervals_cover_every_value_and_have_rows():
 @pytest.mark.parametrize("kind", ["dependence", "effects"])
 def test_contributions_of_a_row_do_not_depend_on_others(kind):
     """The function behind the sum, on real rows: alone among fillers a row has the same bits."""
-    reference = Reference(SCHEMA, MODEL, vt.marginals(private(), mu=10.0, bins=100), float(N))
+    reference = Reference(SCHEMA, MODEL, vt.marginals(private(), mu=10.0, bins=100))
     if kind == "dependence":
         summand = DependenceSummand(MODEL, plan_dependence(reference, SCHEMA.names, 1e-4))
     else:

@@ -25,7 +25,7 @@ def private() -> vt.PrivateData:
 
 def reference(model: vt.Model) -> Reference:
     rows = vt.private_rows(private(), mu=5.0)
-    return Reference(SCHEMA, model, rows.marginals, float(N), private=rows)
+    return Reference(SCHEMA, model, rows.marginals, private=rows)
 
 
 def of_size(function) -> vt.Model:

@@ -28,7 +28,7 @@ def marginals(ages: np.ndarray, sigma: float = 1e-6) -> Marginals:
 
 def cut(ages: np.ndarray, sigma: float = 1e-6, **more: float) -> Intervals:
     model = vt.Model(lambda x: x[:, 0], range=(0, 1), name="risk")
-    return cut_column(Reference(SCHEMA, model, marginals(ages, sigma), float(len(ages))), "age", **more)
+    return cut_column(Reference(SCHEMA, model, marginals(ages, sigma)), "age", **more)
 
 
 def test_noise_directions_are_symmetric_and_of_mean_square_one() -> None:

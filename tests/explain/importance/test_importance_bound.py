@@ -43,12 +43,12 @@ def jagged(features):
 
 
 MODEL = vt.Model(jagged, range=(0, 1))
-REFERENCE = Reference(FEATURES, MODEL, MARGINALS, 500.0)
+REFERENCE = Reference(FEATURES, MODEL, MARGINALS)
 
 
 def summand_of(loss="squared", bound=None, clip=None, repeats=2):
     made = loss_of(loss, bound, MODEL, SCHEMA, "y", None)
-    return plan_importance(REFERENCE, FEATURES.names, made, repeats, clip)
+    return plan_importance(REFERENCE, FEATURES.names, made, repeats, clip, noise=1e-3)
 
 
 def block_of(raw, model=MODEL):

@@ -90,7 +90,7 @@ def wild(features):
 MODEL = vt.Model(wild, range=(0, 1))
 DATA = vt.PrivateData(ROWS, SCHEMA, name="rows", n_rows_public=800, budget=vt.Budget(1e4, 1e-6))
 MARGINALS = vt.marginals(DATA, mu=20.0)
-REFERENCE = Reference(SCHEMA, MODEL, MARGINALS, 800.0)
+REFERENCE = Reference(SCHEMA, MODEL, MARGINALS)
 
 
 def block_of(raw):

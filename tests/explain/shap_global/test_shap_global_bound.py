@@ -93,7 +93,7 @@ def block_of(raw, model):
 
 
 def summands(model):
-    reference = Reference(SCHEMA, model, MARGINALS, 600.0)
+    reference = Reference(SCHEMA, model, MARGINALS)
     return plan_shap_importance(reference, 2), plan_shap_dependence(reference, SCHEMA.names, 2)
 
 
@@ -124,7 +124,7 @@ def test_a_row_speaks_in_one_cell_of_every_column():
 
 @pytest.mark.parametrize("name", SCHEMA.names)
 def test_cells_hold_all_rows(name):
-    cells = ColumnCells.of(Reference(SCHEMA, MODEL, MARGINALS, float(MARGINALS.n_rows_public)), name)
+    cells = ColumnCells.of(Reference(SCHEMA, MODEL, MARGINALS), name)
     assert cells.counts.sum() == pytest.approx(600)
     assert 2 <= len(cells) <= 24 + 1
     if name != "c":

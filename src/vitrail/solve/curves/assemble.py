@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from ...results import Curve, Ranking, Surface
 from ...results.band_claim import claim_of
 from ...results.curve import Density
 from ...results.effects import Effects
+from ...results.row_count import RowCount
 from ...schema import Categorical, Level, Schema
 from ...schema.bins import wide_edges
 from .reference import Axis, Reference
@@ -32,6 +33,7 @@ class Receipt(NamedTuple):
 
     guarantee: Guarantee
     cost: Cost
+    rows_counted: RowCount | None = None
 
 
 def effects_of(
@@ -56,6 +58,7 @@ def effects_of(
                 band_claim=claim_of(f"{kind} of pairs"),
                 value_label=label,
                 notes=notes,
+                rows_counted=reference.rows_counted,
             )
             continue
         (name,) = axis.names
@@ -72,6 +75,7 @@ def effects_of(
             density=_density(reference, axis),
             notes=notes,
             categorical=isinstance(reference.schema[name], Categorical),
+            rows_counted=reference.rows_counted,
         )
     return Effects(curves, reference.marginals, receipt.guarantee, receipt.cost, surfaces)
 
@@ -80,8 +84,9 @@ def ranking_of(
     items: Iterable[str], scores: Floats, stds: Floats, receipt: Receipt, *, kind: str, label: str, notes: tuple[str, ...]
 ) -> Ranking:
     """The result of these scores, with the standard deviations of their noise."""
-    names, (guarantee, cost), claim = tuple(items), receipt, claim_of(kind)
-    return Ranking(names, scores, guarantee, cost, kind, stds, score_label=label, notes=notes, band_claim=claim)
+    names, (guarantee, cost, counted), claim = tuple(items), receipt, claim_of(kind)
+    common: Any = {"score_label": label, "notes": notes, "band_claim": claim, "rows_counted": counted}
+    return Ranking(names, scores, guarantee, cost, kind, stds, **common)
 
 
 def _side(schema: Schema, name: str, values: Floats) -> Floats | tuple[Level, ...]:

@@ -68,9 +68,9 @@ class DependencePlan:
 
     By axis: the fine ``axes``, the model along them at reference rows (``curves``), which grid ``points`` are measured, the
     mean shape of reference rows (``offsets``), T (``directions``) and the L2 ``bounds`` of the sent shapes. Of the axes'
-    levels less their mean: ``level_offsets``, ``level_bound``; ``middle`` and ``half_range`` of the model's range are the
-    offset and the bound of the mean level. ``shares`` (axes + 2,) of the price: each shape, the levels' differences, the
-    mean level. Sums are divided by ``n_rows``.
+    levels less their mean: ``level_offsets``, ``level_bound``; ``centre`` and ``level_room`` are the offset and the bound of
+    the mean level. ``shares`` (axes + 2,) of the price: each shape, the levels' differences, the mean level; ``squares``, as
+    many, of the norms of reference rows' blocks. Sums are divided by ``n_rows``.
     """
 
     axes: tuple[Axis, ...]
@@ -81,9 +81,10 @@ class DependencePlan:
     bounds: tuple[float, ...]
     level_offsets: Floats
     level_bound: float
-    middle: float
-    half_range: float
+    centre: float
+    level_room: float
     shares: Floats
+    squares: tuple[float, ...]
     n_rows: float
     scale: float
     moves: tuple[Floats, ...]
@@ -107,7 +108,7 @@ class DependencePlan:
         """
         sizes = [len(chosen) for chosen in self.points]
         count, ends = len(sizes), np.cumsum(sizes)
-        level, level_std = float(means[-1]) + self.middle, float(stds[-1])
+        level, level_std = float(means[-1]) + self.centre, float(stds[-1])
         differences, difference_std = np.zeros(1), 0.0
         if count > 1:
             differences = means[ends[-1] : ends[-1] + count] + self.level_offsets
@@ -201,15 +202,26 @@ def plan_dependence(
     differences = levels - levels.mean(axis=1, keepdims=True)
     level_offsets = differences.mean(axis=0)
     level_bound = max(room * float(norms(differences - level_offsets).max()), 1e-6 * width)
+    # Levels are sent less the reference's, not less the middle of the range: what is left is small, so that a count of the
+    # rows that is off by a little moves nothing.
+    centre = float(np.clip(levels.mean(), reference.model.lo, reference.model.hi))
+    level_room = max(centre - reference.model.lo, reference.model.hi - centre)
+    squares = (
+        *(
+            float((norms(shape @ np.linalg.inv(direction)) ** 2).mean())
+            for shape, direction in zip(centred, directions, strict=True)
+        ),
+        float((norms(differences - level_offsets) ** 2).mean()),
+        float(np.square(levels.mean(axis=1) - centre).mean()),
+    )
     shares = balanced_shares(
         [scale * _spectrum(np.atleast_2d(np.cov(shape.T))) for shape in shapes],
         [(noise * bound * _spectrum(direction)) ** 2 for bound, direction in zip(bounds, directions, strict=True)],
         (scale * float(differences.var(axis=0).mean()), (noise * level_bound) ** 2 * (len(axes) > 1)),
-        (noise * width / 2) ** 2,
+        (noise * level_room) ** 2,
     )
-    middle = reference.model.lo + width / 2
     return DependencePlan(
-        axes, curves, points, offsets, directions, bounds, level_offsets, level_bound, middle, width / 2, shares,
+        axes, curves, points, offsets, directions, bounds, level_offsets, level_bound, centre, level_room, shares, squares,
         reference.n_rows, scale, moves, unlike_of(reference), tuple(detail_of(reference, axis) for axis in axes),
     )  # fmt: skip
 

@@ -1,17 +1,18 @@
 """Accumulated local effects: how columns are cut, what is measured, where it is clipped, and curves from noisy means.
 
-*Intervals*, and the groups of neighbouring ones that are measured at once. The intervals of a numeric column end at its 100
-quantiles, where the released histogram, smoothed, can tell them apart: rarer values share an interval with their
-neighbours. The finished curve has these intervals. *Measured* are groups of them: a row tells of the change over its whole
-group. With K groups of equal counts a running sum of K noisy effects has a variance of about K^3 C^2, so few groups are
-much less noisy, and the reference says how the change is spread inside; many groups rely on the reference less. ``grouped``
-takes the number with the smallest expected variance of the curve, from public quantities. Steps between neighbouring levels
-of a categorical column are intervals of their own, one in each group. A code of a number lies in no interval: rows that
-have one tell nothing, and curves are centred over the others.
+*Intervals.* Those of a numeric column end at its 100 quantiles, where the released histogram, smoothed, can tell them apart:
+rarer values share an interval with their neighbours. With K intervals of equal counts a running sum of K noisy effects has a
+variance of about K^3 C^2, so that few are much less noisy, and many rely on the reference less: ``merged`` takes the number
+with the smallest expected variance of the curve, from public quantities, and joins neighbours. The curve is drawn at the
+ends of the joined intervals, which are what is measured. (A curve that is finer than that would be another one: rows that a
+model remembers change with each step to their own value, and fine steps add that up.) Steps between neighbouring levels of a
+categorical column stay on their own. A code of a number lies in no interval: rows that have one tell nothing, and curves are
+centred over the others. *Tails*: the first interval reaches down to the lowest declared value, the last up to the highest;
+where no row is, the curve is what the rows next to it would do.
 
-*Estimate*: the released sum of a group k of intervals is N_k (effect_k - reference_k) + noise, for the noisy count N_k of
-the histogram: a linear measurement, which ``kriging`` combines with what the model says about how effects vary. Groups with
-few rows lean on the reference instead of being divided by a count of almost nothing.
+*Estimate*: the released sum of an interval k is N_k (effect_k - reference_k) + noise, for the noisy count N_k of
+the histogram: a linear measurement, which ``kriging`` combines with what the model says about how effects vary. Intervals
+with few rows lean on the reference instead of being divided by a count of almost nothing.
 
 *Clips*: reference rows cannot tell how large effects are: a model remembers the rows it was trained on, and for those a step
 of a column changes the output two or three times as much. So they come from a small released histogram of sizes, each bin of
@@ -48,18 +49,22 @@ OWN_PART = 0.5
 EXPECTED_SCALE = 0.3
 # Of that, for steps between levels: rows of both tell, which are no small part of all.
 OF_LEVELS = 0.1
+# Of a column's own tau, around the common one: rather too much doubt than too little.
+WIDER = 2.0
+# Bands are wider by this factor than the posterior's: tau and clips are estimates.
+PRIOR_ROOM = 1.15
 # Of that, what is left where the reference's rows have links.
 LINKED = 0.3
 # How many rows of an interval are asked about at least, and for how many all others stand in.
 LEAST_THERE, HELP = 48, 4.0
 # How many rows an interval has at least, in standard deviations of the noise of a count: the model tells what noise hides.
-LEAST_SIGMAS = 0.3
+LEAST_SIGMAS, LEAST_ROWS = 1.0, 20.0
 # The clip of local effects, in units of their typical size among reference rows, before it is bought.
 EXPECTED_CLIP = 6.0
 # Geometric, each sqrt(2) times the last; the largest ends at this times the range, and holds what lies above it too.
 SIZE_BINS, LARGEST_SIZE = 16, 4.0
 # Of what a clip cuts off, how much does not cancel: effects are cut on both sides.
-ONE_SIDED = 0.5
+ONE_SIDED = 1.0
 # How far the share of a size may lie from what reference rows say of it, in units of that; how much less they say of each
 # next size, of which none of them may be; how many standard deviations of noise show a tail that they know nothing of.
 # Looked at on Adult, COMPAS, HELOC, Bike Sharing and Framingham at epsilon 0.3: no one of them is unseen.
@@ -79,8 +84,7 @@ class Intervals:
 
     ``of_bin`` gives for each of the histogram's bins the number of its interval, or of the level in its order; -1 for a
     code. ``counts`` says how many rows tell about each interval, with noise ``count_std``; ``shares`` are weights of the
-    grid points for centring: a row between two ends counts for each as near as it is. ``group`` is the group of neighbouring
-    intervals that each belongs to.
+    grid points for centring: a row between two ends counts for each as near as it is.
     """
 
     axis: Axis
@@ -90,61 +94,34 @@ class Intervals:
     shares: Floats
     categorical: bool
     count_std: Floats
-    group: Indices
 
     def __len__(self) -> int:
         return len(self.axis) - 1
-
-    @property
-    def n_groups(self) -> int:
-        """How many changes are measured."""
-        return int(self.group[-1]) + 1
-
-    @property
-    def gathered(self) -> Floats:
-        """G, the changes over groups from those over intervals: (groups, intervals)."""
-        return np.asarray((self.group == np.arange(self.n_groups)[:, None]).astype(np.float64))
-
-    @property
-    def cuts(self) -> Indices:
-        """The grid points where groups begin, and the last one."""
-        return np.append(np.searchsorted(self.group, np.arange(self.n_groups)), len(self))
-
-    def changes(self, curves: Floats) -> Floats:
-        """Of curves (rows, grid points), what they change by over each group."""
-        return np.diff(curves[:, self.cuts], axis=1)
 
     def _ranks(self, raw: Floats) -> Indices:
         return self.of_bin[self.bins.index(raw[:, self.axis.columns[0]])]
 
     def of_rows(self, raw: Floats) -> Indices:
-        """(rows, 2): the groups every row tells about, -1 for none: to its level and from it, or its own alone."""
+        """(rows, 2): the intervals every row tells about, -1 for none: to its level and from it, or its own alone."""
         rank = self._ranks(raw)
         if not self.categorical:
-            return np.stack([np.where(rank >= 0, self.group[rank], -1), np.full_like(rank, -1)], axis=1)
+            return np.stack([rank, np.full_like(rank, -1)], axis=1)
         return np.stack([rank - 1, np.where(rank < len(self), rank, -1)], axis=1)
 
     def ends(self, raw: Floats) -> tuple[Floats, Floats]:
-        """The values below and above every row: its group's ends, or the levels before and after (its own at the ends).
+        """The values below and above every row: its interval's ends, or the levels before and after (its own at the ends).
 
-        Of a row at a code, those of the first group: they tell about nothing.
+        Of a row at a code, those of the first interval: they tell about nothing.
         """
         rank, values = self._ranks(raw), self.axis.numbers
         if self.categorical:
             return values[np.maximum(rank - 1, 0)], values[np.minimum(rank + 1, len(self))]
-        cuts, group = self.cuts, self.group[np.maximum(rank, 0)]
-        return values[cuts[group]], values[cuts[group + 1]]
+        return values[np.maximum(rank, 0)], values[np.maximum(rank, 0) + 1]
 
     def centred(self) -> Floats:
         """B, the curve from the effects: (grid points, intervals), running sums less their mean over the rows."""
         running = np.tril(np.ones((len(self.axis), len(self))), -1)
         return np.asarray(running - self.shares @ running)
-
-    @property
-    def spread(self) -> Floats:
-        """The curve from the changes over groups, all intervals of a group alike: (grid points, groups)."""
-        gathered = self.gathered
-        return np.asarray(self.centred() @ (gathered / gathered.sum(axis=1, keepdims=True)).T)
 
     def centring_variance(self, curve: Floats) -> float:
         """What the counts' noise adds, in squares of rows, to a curve that is centred over the rows: the same everywhere."""
@@ -153,14 +130,21 @@ class Intervals:
         middles = (curve[1:] + curve[:-1]) / 2
         return float((self.count_std**2 * middles**2).sum())
 
-    def unlike(self, variances: Floats) -> Floats:
-        """Variance by which a group's change differs from the sum of its intervals' effects: other rows tell about them."""
-        gathered = self.gathered
-        inside: Floats = 1 - 1 / gathered.sum(axis=1)
-        return inside * (gathered @ (MEMORY * OWN_PART * EXPECTED_SCALE * variances))
+    def joined(self, cuts: Indices) -> Intervals:
+        """Fewer and wider intervals, between some of the grid points: the first, the last and others."""
+        of_interval = np.repeat(np.arange(len(cuts) - 1), np.diff(cuts))
+        axis = self.axis.at(cuts)
+        return replace(
+            self,
+            axis=axis,
+            of_bin=np.where(self.of_bin >= 0, of_interval[self.of_bin], -1),
+            counts=np.asarray(np.bincount(of_interval, self.counts), dtype=np.float64),
+            count_std=np.sqrt(np.bincount(of_interval, self.count_std**2)),
+            shares=_dealt_to_edges(self.shares, self.axis.numbers, axis.numbers),
+        )
 
-    def grouped(self, curves: Floats, noise: float, n_rows: float) -> Intervals:
-        """The same with the groups that leave the curve least open; levels stay on their own.
+    def merged(self, curves: Floats, noise: float, n_rows: float) -> tuple[Intervals, Floats]:
+        """The joined intervals that leave the curve least open, and the curves there; levels stay on their own.
 
         Parameters
         ----------
@@ -172,24 +156,26 @@ class Intervals:
             What sums are divided by.
         """
         if self.categorical:
-            return self
+            return self, curves
         prior, centred = prior_of_effects(curves), self.centred()
         variances = np.diag(prior.covariance)
         running = np.cumsum(self.counts) - self.counts / 2
-        least, chosen = np.inf, self
+        least, chosen = np.inf, np.arange(len(self.axis))
         for count in (*(count for count in GROUP_COUNTS if count < len(self)), len(self)):
-            cut = np.floor(running / max(float(self.counts.sum()), 1e-300) * count)
-            if count == len(self):
-                cut = np.arange(len(self))
-            candidate = replace(self, group=np.unique(cut, return_inverse=True)[1].astype(np.intp))
-            counts = candidate.gathered @ np.maximum(self.counts, 1.0) / n_rows
-            squares = candidate.changes(curves).var(axis=0)
-            spread = noise**2 * (squares + SMALLEST_SIZE * squares.mean()) + counts**2 * candidate.unlike(variances)
-            left = left_open(prior, EXPECTED_SCALE, counts[:, None] * candidate.gathered, np.diag(spread))
+            group = np.floor(running / max(float(self.counts.sum()), 1e-300) * count)
+            group = np.arange(len(self)) if count == len(self) else np.unique(group, return_inverse=True)[1]
+            gathered = (group == np.arange(group[-1] + 1)[:, None]).astype(np.float64)
+            cuts = np.append(np.searchsorted(group, np.arange(len(gathered))), len(self))
+            counts = gathered @ np.maximum(self.counts, 1.0) / n_rows
+            squares = np.diff(curves[:, cuts], axis=1).var(axis=0)
+            # Rows of one interval differ from those of the others that it is joined with.
+            unlike = (1 - 1 / gathered.sum(axis=1)) * (gathered @ (MEMORY * OWN_PART * EXPECTED_SCALE * variances))
+            spread = noise**2 * (squares + SMALLEST_SIZE * squares.mean()) + counts**2 * unlike
+            left = left_open(prior, EXPECTED_SCALE, counts[:, None] * gathered, np.diag(spread))
             error = float(((centred @ left) * centred).sum())
             if error < least:
-                least, chosen = error, candidate
-        return chosen
+                least, chosen = error, cuts
+        return self.joined(chosen), curves[:, chosen]
 
     def noise_against_bias(self, sizes: Floats, unit: float, n_rows: float) -> float:
         """For the choice of a clip: what a clip of 1 adds to the curve as noise, over what a mean excess of 1 takes off it.
@@ -198,8 +184,8 @@ class Intervals:
         off every effect may add up along the curve or cancel: the mean of both squares is taken. Of shares far below the
         usual, which the reference stands in for anyway, not all is counted.
         """
-        spread = self.spread
-        shares = np.maximum(self.gathered @ self.counts / n_rows, LEAST_PART / self.n_groups)
+        spread = self.centred()
+        shares = np.maximum(self.counts / n_rows, LEAST_PART / len(self))
         noise = (spread**2 @ (unit * sizes / shares) ** 2).mean()
         cancelling, adding = (spread**2 @ sizes**2).mean(), ((np.abs(spread) @ sizes) ** 2).mean()
         return float(np.sqrt(noise / max((cancelling + adding) / 2, 1e-300)))
@@ -228,7 +214,7 @@ def cut_column(
     """
     schema, marginals, all_shares = reference.schema, reference.histogram(name), reference.shares(name)
     column = schema[name]
-    bins, n_rows = released_bins(marginals, name), float(marginals.n_rows_public)
+    bins, n_rows = released_bins(marginals, name), reference.n_rows
     if isinstance(column, Categorical):
         shares = all_shares
         levels = list(column.levels)
@@ -237,12 +223,12 @@ def cut_column(
         axis = Axis.along(schema, name, ranked.astype(np.float64))
         beside = n_rows * (shares[ranked[1:]] + shares[ranked[:-1]])
         noise = np.full(len(beside), marginals.sigma * np.sqrt(2))
-        return Intervals(axis, bins, rank, beside, shares[ranked], True, noise, np.arange(len(beside)))
+        return Intervals(axis, bins, rank, beside, shares[ranked], True, noise)
     assert bins.edges is not None
     histogram, ends = smoothed_marginal(marginals, name), np.asarray(bins.edges[1:])
     shares = all_shares[: bins.n_intervals]
     uppers = np.minimum(np.floor(ends) if bins.integer else ends, column.high)  # the largest value that each bin can hold
-    of_bin = _quantile_groups(shares * n_rows, uppers, column.low, least * marginals.sigma, most)
+    of_bin = _quantile_groups(shares * n_rows, uppers, column.low, max(LEAST_ROWS, least * marginals.sigma), most)
     last = np.array([np.flatnonzero(of_bin == interval)[-1] for interval in range(of_bin[-1] + 1)])
     edges = np.concatenate([[column.low], uppers[last]])
     counts = np.bincount(of_bin, shares * n_rows).astype(np.float64)
@@ -252,7 +238,7 @@ def cut_column(
         of_bin = np.concatenate([of_bin, np.full(len(bins.codes), -1)])
     noise = n_rows * np.sqrt(histogram.variance_of(of_bin))
     axis = Axis.along(schema, name, edges)
-    return Intervals(axis, bins, of_bin, counts, weights, False, noise, np.arange(len(counts)))
+    return Intervals(axis, bins, of_bin, counts, weights, False, noise)
 
 
 def _dealt_to_edges(shares: Floats, middles: Floats, edges: Floats) -> Floats:
@@ -282,7 +268,7 @@ def _quantile_groups(counts: Floats, uppers: Floats, low: float, least: float, m
 class EffectsPlan:
     """Accumulated effects of several columns before they are measured.
 
-    By column: how it is cut, the model along it at reference rows (``curves``); by group of it, the reference's mean change
+    By column: how it is cut, the model along it at reference rows (``curves``); by interval, the reference's mean change
     (``offsets``) and the typical size of what is left of changes; the clip, and how far off that may leave the mean of a
     row's effect (``biases``). ``width`` is the model's range, and sums are divided by ``n_rows``.
     """
@@ -317,7 +303,7 @@ class EffectsPlan:
         for of_column, intervals, curve, offset, size in zip(
             counts, self.columns, self.curves, self.offsets, self.sizes, strict=True
         ):
-            reference = np.abs((intervals.changes(curve) - offset) / size)
+            reference = np.abs((np.diff(curve, axis=1) - offset) / size)
             weight = intervals.noise_against_bias(size, unit, self.n_rows)
             chosen.append(choose_clip(of_column, sigma, self.size_edges, self.n_rows, weight, reference))
         clips, biases = zip(*chosen, strict=True)
@@ -325,7 +311,7 @@ class EffectsPlan:
 
     def drawn(self, means: Floats, stds: Floats, *, plain: bool) -> list[Drawn]:
         """Curves from the noisy means: sums divided by counts, or combined with what the model says about its effects."""
-        cut = np.cumsum([intervals.n_groups for intervals in self.columns])[:-1]
+        cut = np.cumsum(list(map(len, self.columns)))[:-1]
         of_columns = list(zip(np.split(means, cut), np.split(stds, cut), strict=True))
         if plain:
             return [self._plain(index, *noisy) for index, noisy in enumerate(of_columns)]
@@ -338,36 +324,38 @@ class EffectsPlan:
             if alike:
                 expected, least = self.scale * (OF_LEVELS if categorical else 1.0), 1 / self.n_rows + 1 / len(self.curves[0])
                 scales[categorical] = most_likely_scale(alike, expected, least)
+        least = 1 / self.n_rows + 1 / len(self.curves[0])
         return [
-            self._smooth(index, one.posterior(scales[self.columns[index].categorical])) for index, one in enumerate(measured)
+            self._smooth(
+                index, one.posterior(most_likely_scale([one], WIDER * scales[self.columns[index].categorical], least))
+            )
+            for index, one in enumerate(measured)
         ]
 
     def _plain(self, index: int, means: Floats, stds: Floats) -> Drawn:
         """Unbiased up to the counts' noise, and wild where rows are few."""
         intervals = self.columns[index]
-        counts = intervals.gathered @ np.maximum(intervals.counts, 1.0) / self.n_rows / self.sizes[index]
-        spread = intervals.spread
+        counts = np.maximum(intervals.counts, 1.0) / self.n_rows / self.sizes[index]
+        spread = intervals.centred()
         values, noise = spread @ (self.offsets[index] + means / counts), np.sqrt(spread**2 @ (stds / counts) ** 2)
         return Drawn(intervals.axis, values, noise)
 
     def _measured(self, index: int, means: Floats, stds: Floats) -> Measured:
         intervals, curve, n_rows = self.columns[index], self.curves[index], self.n_rows
         offset, size = self.offsets[index], self.sizes[index]
-        prior, gathered = replace(prior_of_effects(curve), mean=self.effects[index].mean), intervals.gathered
+        prior = replace(prior_of_effects(curve), mean=self.effects[index].mean)
         variances = np.diag(prior.covariance)
-        counts = gathered @ np.maximum(intervals.counts, 0.0) / n_rows
-        count_std = np.sqrt(gathered @ intervals.count_std**2) / n_rows
+        counts, count_std = np.maximum(intervals.counts, 0.0) / n_rows, intervals.count_std / n_rows
         # Few rows, perhaps fewer than the noisy count says, and perhaps rows that the model remembers.
         few = np.maximum(intervals.counts - intervals.count_std, 1.0)
         # A wrong count makes a wrong sum of the changes that the offsets leave; clipping may move all of them alike.
-        counted = count_std**2 * EXPECTED_SCALE * intervals.changes(curve).var(axis=0)
+        counted = count_std**2 * EXPECTED_SCALE * variances
         cut = self.biases[index] * size * counts
         return measured_curves(
             prior,
-            counts[:, None] * gathered,
+            np.diag(counts),
             size * means + counts * offset,
-            np.diag((size * stds) ** 2 + counted + counts**2 * intervals.unlike(variances))
-            + (np.outer(cut, cut) + np.diag(cut**2)) / 2,
+            np.diag((size * stds) ** 2 + counted) + (np.outer(cut, cut) + np.diag(cut**2)) / 2,
             own_variance=MEMORY**2 * variances / few + variances / self.effects[index].rows,
         )
 
@@ -377,7 +365,7 @@ class EffectsPlan:
         values = centred @ posterior.mean
         variance = ((centred @ posterior.covariance) * centred).sum(axis=1)
         variance += intervals.centring_variance(values) / n_rows**2
-        return Drawn(intervals.axis, values, np.sqrt(np.maximum(variance, 0.0)))
+        return Drawn(intervals.axis, values, PRIOR_ROOM * np.sqrt(np.maximum(variance, 0.0)))
 
 
 def plan_effects(
@@ -388,16 +376,16 @@ def plan_effects(
     ``noise``: of the joint sum on the mean of an effect, at a clip of 1.
     """
     cut = [cut_column(reference, name, order=orders.get(name)) for name in names]
-    curves = reference.curves([intervals.axis for intervals in cut])
-    columns = tuple(
-        intervals.grouped(curve, EXPECTED_CLIP * noise, reference.n_rows)
-        for intervals, curve in zip(cut, curves, strict=True)
+    fine = reference.curves([intervals.axis for intervals in cut])
+    merged = [
+        intervals.merged(curve, EXPECTED_CLIP * noise, reference.n_rows) for intervals, curve in zip(cut, fine, strict=True)
+    ]
+    columns, curves = zip(*merged, strict=True)
+    effects = tuple(effects_there(reference, intervals, curve) for intervals, curve in merged)
+    offsets, width = tuple(effect.mean for effect in effects), reference.model.width
+    sizes = tuple(
+        typical_sizes(np.diff(curve, axis=1) - offset, width) for curve, offset in zip(curves, offsets, strict=True)
     )
-    changes = [intervals.changes(curve) for intervals, curve in zip(columns, curves, strict=True)]
-    effects = tuple(effects_there(reference, intervals, curve) for intervals, curve in zip(cut, curves, strict=True))
-    offsets = tuple(intervals.gathered @ effect.mean for intervals, effect in zip(columns, effects, strict=True))
-    width = reference.model.width
-    sizes = tuple(typical_sizes(change - offset, width) for change, offset in zip(changes, offsets, strict=True))
     clips = tuple(2 * width / float(size.min()) for size in sizes)
     linked = reference.private is not None and bool(reference.private.noisy_tables)
     scale = EXPECTED_SCALE * (LINKED if linked else 1.0)
@@ -420,7 +408,7 @@ def effects_there(reference: Reference, intervals: Intervals, curves: Floats) ->
     if reference.private is None:
         return Effect(everywhere, np.full(len(everywhere), float(len(curves))))
     raw = reference.many
-    told = intervals.of_rows(raw).T.ravel()  # of the intervals before they are grouped
+    told = intervals.of_rows(raw).T.ravel()
     row = np.tile(np.arange(len(raw)), 2)
     order = np.argsort(told, kind="stable")
     order = order[told[order] >= 0]

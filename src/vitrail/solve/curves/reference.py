@@ -37,6 +37,7 @@ from ...errors import InvalidInput, ModelError
 from ...model import Model
 from ...results.marginals import Marginals, nearest_shares
 from ...results.private_rows import PrivateRows
+from ...results.row_count import RowCount
 from ...schema import Categorical, Column, Numeric, Schema
 from ...schema.bins import Bins
 from ...schema.layout import half_codes
@@ -226,7 +227,7 @@ def released_bins(marginals: Marginals, name: str) -> Bins:
 
 def smoothed_marginal(marginals: Marginals, name: str) -> Smoothed:
     """The histogram of one column of released marginals."""
-    bins, mass = released_bins(marginals, name), float(marginals.n_rows_public)
+    bins, mass = released_bins(marginals, name), marginals.rows_counted.denominator
     shares, sigma = np.asarray(marginals.counts[name]) / mass, marginals.sigma / mass
     return smoothed(shares, sigma, ordered=bins.edges is not None, codes=len(bins.codes))
 
@@ -277,7 +278,7 @@ def reference_rows(
 class Reference:
     """Everything public that a sum over private rows is planned from: the model, its columns, their released histograms.
 
-    Sums are divided by ``n_rows``, the declared count. ``focus`` holds finer histograms of the columns that are asked
+    Sums are divided by ``n_rows``, the count that the histograms tell. ``focus`` holds finer histograms of the columns that are asked
     about; there are at most ``most_rows`` reference rows (few in a rehearsal). With ``private`` rows these are the reference
     rows, and ``marginals`` are theirs; otherwise columns are drawn one by one.
     """
@@ -285,10 +286,19 @@ class Reference:
     schema: Schema
     model: Model
     marginals: Marginals
-    n_rows: float
     focus: Marginals | None = None
     most_rows: int = 10**6
     private: PrivateRows | None = None
+
+    @cached_property
+    def rows_counted(self) -> RowCount:
+        """How many rows count, by the private rows or the histograms."""
+        return self.marginals.rows_counted if self.private is None else self.private.rows_counted
+
+    @property
+    def n_rows(self) -> float:
+        """What sums over rows are divided by."""
+        return self.rows_counted.denominator
 
     @property
     def rehearsed(self) -> bool:
