@@ -319,14 +319,13 @@ class PrivateRows(Result, stored_as="private-rows/2"):
         """
         drawn, ratios = self._perturbed
         indices, mean = self._indices[: len(per_row)], per_row.mean(axis=0)
-        weights = [drawn[:, : len(per_row)] / math.sqrt(len(drawn)), *(r[:1, indices[:, j]] for j, r in enumerate(ratios))]
-        scales = [1 / math.sqrt(len(drawn)), *(1.0 for _ in ratios)]
-        return np.concatenate(
-            [
-                s * ((w / np.maximum(w.sum(axis=1, keepdims=True), 1e-300)) @ per_row - mean)
-                for s, w in zip(scales, weights, strict=True)
-            ]
-        )
+
+        def moved(weights: Floats) -> Floats:
+            shares = weights / np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
+            return np.asarray(shares @ per_row - mean)
+
+        noise = moved(drawn[:, : len(per_row)]) / math.sqrt(len(drawn))  # so that the squares add up to their mean
+        return np.concatenate([noise, *(moved(ratio[:1, indices[:, j]]) for j, ratio in enumerate(ratios))])
 
     def standard_errors(self, per_row: Floats) -> Floats:
         """How far means of what was computed for the first stored rows, (points, rows, numbers), may be off.

@@ -1,34 +1,12 @@
-"""Where the noise of effects goes: along shapes, shared by what it buys; how columns are cut into intervals and groups."""
-
-from types import MappingProxyType
+"""Where the noise of effects goes: along shapes, shared by what it buys, and under which clips."""
 
 import numpy as np
 import pytest
 
-import vitrail as vt
-from vitrail.accounting import Cost
-from vitrail.accounting.guarantee import Guarantee
 from vitrail.explain.effects import product_by_row
-from vitrail.results.marginals import Marginals
-from vitrail.schema.bins import bins_of
 from vitrail.solve.curves.dependence import balanced_shares, noise_directions
 from vitrail.solve.curves.kriging import Prior, left_open
-from vitrail.solve.curves.local_effects import SIZE_BINS, Intervals, choose_clip, cut_column
-from vitrail.solve.curves.reference import Reference
-
-SCHEMA = vt.Schema({"age": vt.Numeric(0, 60, integer=True), "sex": vt.Categorical(["f", "m"])})
-
-
-def marginals(ages: np.ndarray, sigma: float = 1e-6) -> Marginals:
-    bins = tuple(bins_of(name, SCHEMA[name], 100) for name in SCHEMA)
-    counts = {"age": np.bincount(ages, minlength=61).astype(float), "sex": np.array([0.5, 0.5]) * len(ages)}
-    promise = Guarantee.of_mu(1.0, 1e-6, "add-remove")
-    return Marginals("people", bins, MappingProxyType(counts), sigma, len(ages), Cost.of_mu(1.0), promise)
-
-
-def cut(ages: np.ndarray, sigma: float = 1e-6, **more: float) -> Intervals:
-    model = vt.Model(lambda x: x[:, 0], range=(0, 1), name="risk")
-    return cut_column(Reference(SCHEMA, model, marginals(ages, sigma)), "age", **more)
+from vitrail.solve.curves.local_effects import SIZE_BINS, choose_clip
 
 
 def test_noise_directions_are_symmetric_and_of_mean_square_one() -> None:
@@ -72,51 +50,6 @@ def test_no_other_shares_serve_the_curves_better(scale) -> None:
     for _ in range(200):
         other = found * np.exp(generator.normal(0, 0.3, len(found)))
         assert best <= logarithms(other / other.sum(), *given) + 0.02  # no share is ever nothing
-
-
-def test_steps_end_at_the_quantiles_of_the_rows() -> None:
-    ages = np.random.default_rng(3).binomial(60, 0.4, 20_000)
-    edges = cut(ages).axis.values[:, 0]
-    expected = np.unique(np.quantile(ages, np.linspace(0, 1, 101), method="inverted_cdf"))
-    np.testing.assert_array_equal(edges[1:-1], expected[1:-1])
-    assert edges[[0, -1]].tolist() == [0, 60]
-
-
-def test_rows_that_stand_on_an_edge_are_centred_there() -> None:
-    ages = np.random.default_rng(4).integers(0, 61, 30_000)
-    intervals = cut(ages)
-    curve = np.cumsum(np.concatenate([[0.0], np.random.default_rng(5).normal(size=len(intervals))]))
-    effects = np.diff(curve)
-    centred = intervals.centred() @ effects
-    exact = curve - np.interp(ages, intervals.axis.values[:, 0], curve).mean()
-    np.testing.assert_allclose(centred, exact, atol=1e-9)
-
-
-def test_a_rare_step_is_not_cut_out_of_noise() -> None:
-    ages = np.random.default_rng(6).integers(0, 61, 1000)
-    many, few = (cut(ages, sigma, least=2.0) for sigma in (1e-6, 60.0))
-    assert len(many) > 50
-    assert len(few) <= 1000 // 120
-
-
-@pytest.mark.parametrize(("noise", "most"), [(1e-9, 100), (1e-4, 100), (10.0, 6)])
-def test_the_more_noise_the_fewer_groups(noise, most) -> None:
-    ages = np.random.default_rng(7).integers(0, 61, 5000)
-    intervals = cut(ages)
-    rows = np.random.default_rng(8).normal(size=(300, 1))
-    places = intervals.axis.values[:, 0] / 60
-    curves = np.sin(3 * places + rows) + 0.05 * np.random.default_rng(9).normal(size=(300, len(places)))
-    found = intervals.grouped(curves, noise, 5000.0)
-    assert found.n_groups <= most
-    if noise == 1e-9:
-        assert found.n_groups == len(intervals)
-    np.testing.assert_allclose(found.changes(curves).sum(axis=1), curves[:, -1] - curves[:, 0])
-    np.testing.assert_allclose(found.changes(curves), np.diff(curves, axis=1) @ found.gathered.T)
-    raw = np.stack([ages.astype(float), np.zeros(5000)], axis=1)
-    low, high = found.ends(raw)
-    assert ((low <= raw[:, 0]) & (raw[:, 0] <= high) & (low < high)).all()
-    rows_of = np.bincount(found.of_rows(raw)[:, 0], minlength=found.n_groups)
-    np.testing.assert_allclose(rows_of, found.gathered @ intervals.counts)
 
 
 def test_what_measurements_leave_open_is_what_gauss_says() -> None:

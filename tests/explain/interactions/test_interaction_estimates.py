@@ -1,4 +1,4 @@
-"""H squared from noisy blocks: exact without noise, unbiased sums with it, a standard deviation that is right."""
+"""H squared from noisy blocks: exact without noise, unbiased sums with it."""
 
 import itertools
 
@@ -48,7 +48,6 @@ def test_without_noise_it_is_friedmans(interaction):
     pair, mains = true_blocks(interaction)
     found = strength(pair, mains, 0.0, (0.0, 0.0), WEIGHTS)
     assert found.h_squared == pytest.approx(by_hand(pair, mains), abs=1e-14)
-    assert found.std == 0.0
 
 
 @pytest.mark.parametrize("interaction", [0.0, 0.4])
@@ -65,9 +64,6 @@ def test_noise_is_subtracted_above_and_below(interaction):
     tops, bottoms = (np.array([getattr(one, name) for one in draws]) for name in ("numerator", "denominator"))
     for found, true in ((tops, exact.numerator), (bottoms, exact.denominator)):
         assert abs(found.mean() - true) < 4 * found.std() / np.sqrt(len(draws))
-    told = np.sqrt(np.mean([(one.std * max(one.denominator, 1e-9)) ** 2 for one in draws if one.denominator > 0.05]))
-    # A variance is not below zero, so where nothing is there the estimate errs to the safe side.
-    assert 0.95 * tops.std() < told < (1.3 if interaction == 0 else 1.1) * tops.std()
 
 
 # --- what a row contributes -------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import vitrail as vt
+from error_rates import normal_bound
 from vitrail.explain.joint_sum import JointSum
 from vitrail.explain.shap_global import Background, ColumnCells, plan_shap_dependence, plan_shap_importance
 from vitrail.solve.curves.reference import Reference
@@ -124,8 +125,10 @@ def test_a_row_speaks_in_one_cell_of_every_column():
 
 @pytest.mark.parametrize("name", SCHEMA.names)
 def test_cells_hold_all_rows(name):
-    cells = ColumnCells.of(Reference(SCHEMA, MODEL, MARGINALS), name)
-    assert cells.counts.sum() == pytest.approx(600)
+    reference = Reference(SCHEMA, MODEL, MARGINALS)
+    cells = ColumnCells.of(reference, name)
+    assert cells.counts.sum() == pytest.approx(reference.n_rows)
+    assert abs(reference.n_rows - 600) < normal_bound(of=SCHEMA.n_columns) * reference.rows_counted.std
     assert 2 <= len(cells) <= 24 + 1
     if name != "c":
         assert (np.diff(cells.axis.numbers) > 0).all()

@@ -23,8 +23,7 @@ everything less its weighted mean, for the two columns' blocks D_j, D_k and the 
 *Noise in squares.* A measured block is the true one plus N(0, s^2) at every grid point. After centring with weights that add
 up to one, sum w e^2 has mean s^2 (1 - S), S the sum of squared weights, and of D_j, which is the same for all b, s_j^2 (1 -
 S_j). These are subtracted, in the numerator that of I alone, in the denominator all three, as the three are independent.
-With A = (Id - 1 w^T)^T diag(w) (Id - 1 w^T) the numerator's variance is 2 s^4 tr A^2 + 4 s^2 |A m|^2 for a true block m; its
-last term is estimated without bias from the noisy block. Test: tests/explain/interactions/test_interaction_estimates.py.
+Test: tests/explain/interactions/test_interaction_estimates.py.
 """
 
 from __future__ import annotations
@@ -70,7 +69,8 @@ class DependencePlan:
     mean shape of reference rows (``offsets``), T (``directions``) and the L2 ``bounds`` of the sent shapes. Of the axes'
     levels less their mean: ``level_offsets``, ``level_bound``; ``centre`` and ``level_room`` are the offset and the bound of
     the mean level. ``shares`` (axes + 2,) of the price: each shape, the levels' differences, the mean level; ``squares``, as
-    many, of the norms of reference rows' blocks. Sums are divided by ``n_rows``.
+    many, of the norms of reference rows' blocks. What the reference's own curves may be off by: by axis, ``moves`` of its noise
+    (moves, fine), and ``unlike`` of single rows' variance. ``details``: what the model does between fine grid points.
     """
 
     axes: tuple[Axis, ...]
@@ -85,8 +85,6 @@ class DependencePlan:
     level_room: float
     shares: Floats
     squares: tuple[float, ...]
-    n_rows: float
-    scale: float
     moves: tuple[Floats, ...]
     unlike: float
     details: tuple[Detail | None, ...]
@@ -95,10 +93,6 @@ class DependencePlan:
     def measured(self) -> tuple[Axis, ...]:
         """The axes at the measured grid points."""
         return tuple(axis.at(chosen) for axis, chosen in zip(self.axes, self.points, strict=True))
-
-    @property
-    def _least_scale(self) -> float:
-        return 1 / self.n_rows + 1 / len(self.curves[0])
 
     def measurements(self, means: Floats, stds: Floats) -> tuple[list[Floats], list[Floats], float, float]:
         """Noisy values at the measured grid points of each axis; what their noise is made of.
@@ -222,7 +216,7 @@ def plan_dependence(
     )
     return DependencePlan(
         axes, curves, points, offsets, directions, bounds, level_offsets, level_bound, centre, level_room, shares, squares,
-        reference.n_rows, scale, moves, unlike_of(reference), tuple(detail_of(reference, axis) for axis in axes),
+        moves, unlike_of(reference), tuple(detail_of(reference, axis) for axis in axes),
     )  # fmt: skip
 
 
@@ -344,10 +338,9 @@ def grid_of(schema: Schema, name: str, marginals: Marginals, most: int) -> Grid:
 
 
 class Strength(NamedTuple):
-    """What is known of one pair: H squared, its standard deviation, and the two sums it is the ratio of."""
+    """What is known of one pair: H squared, and the two sums it is the ratio of."""
 
     h_squared: float
-    std: float
     numerator: float
     denominator: float
 
@@ -373,13 +366,8 @@ def strength(
     rest = sum(s**2 * (1 - float(column @ column)) for s, column in zip(sigmas, weights, strict=True))
     numerator = float(w @ centred**2) - spread
     denominator = float(w @ whole**2) - spread - rest
-    weighted = w * centred  # A m: centring once more changes nothing, because w @ centred is zero
-    form = np.diag(w) - np.outer(w, w)
-    squares = float((form**2).sum())
-    steep = max(float(weighted @ weighted) - sigma**2 * squares, 0.0)
-    variance = 2 * sigma**4 * squares + 4 * sigma**2 * steep
     # A denominator that drowns in its own noise cannot be divided by: it is kept above what noise alone would leave.
     floor = 2 * math.sqrt(2) * (spread + rest) / math.sqrt(len(w)) + 1e-300
     below = max(denominator, floor)
     h_squared = min(max(numerator, 0.0) / below, 1.0)
-    return Strength(h_squared, math.sqrt(variance) / below, numerator, denominator)
+    return Strength(h_squared, numerator, denominator)
