@@ -4,9 +4,10 @@
 row x and an axis j with grid points k let F_jk = f(x with column j set to g_jk). What is wanted is the mean of F_jk over the
 private rows. A row's curve F_j is split into a *shape* F_j - mean_k F_j and a *level* mean_k F_j that all axes have nearly
 in common, and so three kinds of blocks are summed: the shape of each axis, the axes' levels less their mean, and that mean.
-Reference means (public) are subtracted, so that what is left is small; they are added back afterwards. A block's noise is
-proportional to its bound: shapes of single rows are several times smaller than the range suggests, which is where accuracy
-comes from (``solve.curves.dependence`` has the choice of grid points, bounds and shares).
+Reference means (public) are subtracted, so that what is left is small; they are added back afterwards. Sums are divided by a
+noisy count of the rows: of what is left a wrong count makes little, where of whole levels it would make much. A block's
+noise is proportional to its bound: shapes of single rows are several times smaller than the range suggests, which is where
+accuracy comes from (``solve.curves.dependence`` has the choice of grid points, bounds and shares).
 
 *Bound*: whatever the plan, a row's blocks have norms at most their bounds by clipping (``joint_sum``), so privacy does not
 rest on anything said above. Without the split the bound would be (R/2) sqrt(number of grid points).
@@ -16,18 +17,18 @@ Tests: tests/explain/effects/test_effects_curves.py; audit: tests/audit/test_glo
 j is cut into intervals (e_{k-1}, e_k]; a row in interval k contributes D = f(x_j = e_k) - f(x_j = e_{k-1}) to that
 interval alone. The mean of D over the rows of an interval is its *effect*; the curve is the running sum of effects, less its
 mean over the rows. A categorical column is stepped through level by level in a public order; the rows of both levels tell
-about the step between them, so that a rare level does not make its step a guess. Several intervals may be measured at once,
-as one group, whose change takes the place of D (``solve.curves.local_effects``).
+about the step between them, so that a rare level does not make its step a guess. Where noise would pile up over many narrow
+intervals there are fewer and wider ones; the curve is drawn at their ends (``solve.curves.local_effects``).
 
 Of every D the reference's mean effect is subtracted (public), what is left is divided by the typical size s_k of such rests
-among reference rows (public), and clipped to A_j. A row has one number per column, in one of its groups (two for a level in
-the middle, clipped together), so the block of column j has norm at most A_j: ``joint_sum`` enforces it. Since no row is in
-many groups, a group's noise A_j s_k does not suffer from what other groups need. How many rows a group has comes from the
+among reference rows (public), and clipped to A_j. A row has one number per column, in one of its intervals (two for a level
+in the middle, clipped together), so the block of column j has norm at most A_j: ``joint_sum`` enforces it. Since no row is
+in many intervals, one's noise A_j s_k does not suffer from what others need. How many rows an interval has comes from the
 released histograms, so counts are not paid for twice.
 
 *The clips* A_j come from a small charged histogram of |D - offset| / s over public geometric bins: a row has one bin per
 column, so an L2 norm of sqrt(columns), and two rows differ by at most sqrt(2 columns), as for the marginals.
-Tests: tests/explain/effects/test_effects_curves.py (the curve at a high price), test_effects_noise.py (groups of intervals);
+Tests: tests/explain/effects/test_effects_curves.py (the curve at a high price), test_effects_intervals.py (what is joined);
 audit: tests/audit/test_global_audit.py.
 """
 
@@ -58,10 +59,14 @@ from .recipe import Ask, Recipe, Terms, sigma_of
 PAIR_POINTS = 10
 """Of a numeric column on the grid of a pair, unless ``resolution`` says otherwise."""
 SMOOTH_NOTE = (
-    "Bands show the noise of the release and what the reference leaves open; sampling error of the rows and what clipping "
-    "of unusual rows changes are not in them."
+    "Bands show the noise of the release, the choice of the rows where only a sample was looked at, and what the reference "
+    "leaves open; what another draw of the rows from a population would change is not in them, nor, in partial dependence, "
+    "what clipping of unusual rows changes."
 )
-PLAIN_NOTE = "Values are the noisy means themselves; bands show the noise of the release alone."
+PLAIN_NOTE = (
+    "Values are the noisy means themselves; bands show the noise of the release, and the choice of the rows where only a "
+    "sample was looked at."
+)
 
 
 @dataclass(eq=False, kw_only=True)
@@ -273,29 +278,29 @@ class EffectsSummand:
         return tuple(map(BlockSpec, map(len, self.plan.columns), self.plan.clips))
 
     def effects(self, block: Block) -> tuple[Floats, Indices]:
-        """(rows, columns, 2): changes over the groups a row tells about, less offsets, over typical sizes; and which."""
+        """(rows, columns, 2): changes over the intervals a row tells about, less offsets, over typical sizes; and which."""
         raw, columns = block.values, self.plan.columns
         altered = np.repeat(raw[:, None, :], 2 * len(columns), axis=1)
         for index, intervals in enumerate(columns):
             for end, values in enumerate(intervals.ends(raw)):
                 altered[:, 2 * index + end, intervals.axis.columns[0]] = values
         outputs, own = block.outputs(self.model, altered), block.predictions(self.model)
-        groups = np.stack([intervals.of_rows(raw) for intervals in columns], axis=1)
-        effects = np.zeros(groups.shape)
+        told = np.stack([intervals.of_rows(raw) for intervals in columns], axis=1)
+        effects = np.zeros(told.shape)
         for index, (intervals, offset, size) in enumerate(zip(columns, self.plan.offsets, self.plan.sizes, strict=True)):
             below, above = outputs[:, 2 * index], outputs[:, 2 * index + 1]
             changes = [own - below, above - own] if intervals.categorical else [above - below, own - own]
-            has_group, group = groups[:, index] >= 0, np.maximum(groups[:, index], 0)
-            effects[:, index] = np.where(has_group, (np.stack(changes, axis=1) - offset[group]) / size[group], 0.0)
-        return effects, groups
+            tells, which = told[:, index] >= 0, np.maximum(told[:, index], 0)
+            effects[:, index] = np.where(tells, (np.stack(changes, axis=1) - offset[which]) / size[which], 0.0)
+        return effects, told
 
     def contributions(self, block: Block) -> Floats:
-        """For each column a row's changes, at the positions of its groups."""
-        effects, groups = self.effects(block)
+        """For each column a row's changes, at the positions of its intervals."""
+        effects, told = self.effects(block)
         sizes = list(map(len, self.plan.columns))
         starts = np.cumsum(sizes) - sizes
-        sent = np.zeros((len(effects), sum(sizes) + 1))  # what tells about no group goes to the end, and is left out
-        positions = np.where(groups >= 0, starts[:, None] + groups, sum(sizes)).reshape(len(effects), -1)
+        sent = np.zeros((len(effects), sum(sizes) + 1))  # what tells about no interval goes to the end, and is left out
+        positions = np.where(told >= 0, starts[:, None] + told, sum(sizes)).reshape(len(effects), -1)
         np.put_along_axis(sent, positions, effects.reshape(len(effects), -1), axis=1)
         sent[~np.isfinite(effects).all(axis=(1, 2))] = np.nan
         return sent[:, :-1]

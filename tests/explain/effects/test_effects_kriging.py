@@ -55,6 +55,32 @@ def test_bands_are_calibrated_over_draws_of_the_prior():
     assert np.mean(better) < 0.6  # the noise is reduced, not just described
 
 
+@pytest.mark.parametrize("scale", [1e-6, 0.02, 5.0])
+@pytest.mark.parametrize("own", [0.0, 0.3])
+def test_means_and_stds_are_those_of_the_posterior(scale, own):
+    """The short way, without a covariance of all fine grid points."""
+    generator, places = np.random.default_rng(4), np.arange(1, 40, 4)
+    half = generator.normal(size=(len(places), len(places)))
+    noisy = CURVES[:30].mean(axis=0)[places] + 0.05 * generator.normal(size=len(places))
+    whitened = measured_curves(Prior.of(CURVES), at(places), noisy, 1e-3 * half @ half.T, own_variance=own * np.ones(40))
+    posterior, (mean, std) = whitened.posterior(scale), whitened.mean_and_std(scale)
+    np.testing.assert_allclose(mean, posterior.mean, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(std, posterior.std, rtol=1e-6, atol=1e-9)
+    assert std.min() < 0.9 * std.max()  # they are not all the prior's
+
+
+def test_a_prior_from_moves_is_their_covariance_and_what_single_rows_leave():
+    """Moves of the reference's mean, a part of the rows' covariance, once more of shapes, and the choice of rows."""
+    moves, whole, sizes = GENERATOR.normal(size=(7, 40)), Prior.of(CURVES), (25, 15)
+    np.testing.assert_array_equal(Prior.of(CURVES, moves, 0.0).mean, whole.mean)
+    np.testing.assert_allclose(Prior.of(CURVES, moves, 0.0).covariance, moves.T @ moves + whole.covariance / len(CURVES))
+    found = Prior.of(CURVES, moves, 0.2, sizes).covariance - Prior.of(CURVES, moves, 0.0).covariance - 0.2 * whole.covariance
+    np.testing.assert_allclose(found[:25, 25:], 0, atol=1e-12)
+    for own in (slice(0, 25), slice(25, 40)):
+        shapes = CURVES[:, own] - CURVES[:, own].mean(axis=1, keepdims=True)
+        np.testing.assert_allclose(found[own, own], 0.2 * np.cov(shapes.T, bias=True), atol=1e-12)
+
+
 def test_own_variance_lets_a_value_leave_the_pattern():
     prior = Prior.of(CURVES)
     measured = prior.mean.copy()

@@ -69,8 +69,8 @@ class DependencePlan:
     mean shape of reference rows (``offsets``), T (``directions``) and the L2 ``bounds`` of the sent shapes. Of the axes'
     levels less their mean: ``level_offsets``, ``level_bound``; ``centre`` and ``level_room`` are the offset and the bound of
     the mean level. ``shares`` (axes + 2,) of the price: each shape, the levels' differences, the mean level; ``squares``, as
-    many, of the norms of reference rows' blocks. What the reference's own curves may be off by: by axis, ``moves`` of its noise
-    (moves, fine), and ``unlike`` of single rows' variance. ``details``: what the model does between fine grid points.
+    many, of the norms of reference rows' blocks. What the reference's own curves may be off by: by axis, ``moves`` of its
+    noise (moves, fine), and ``unlike`` of single rows' variance. ``details``: what the model does between fine grid points.
     """
 
     axes: tuple[Axis, ...]

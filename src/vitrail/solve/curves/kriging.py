@@ -1,16 +1,22 @@
 """From noisy measurements of curves to curves, by what the public model says about how such curves vary. Post-processing.
 
 The unknown: the mean c of single rows' curves over the private rows, on a fine grid. The reference rows (``reference``)
-give curves of the same kind, with mean s and covariance K. If the private rows were a reweighting of reference rows,
-c - s would be a combination of their centred curves, so it is given the prior N(0, tau K). Measured are linear functions
-of c with known Gaussian noise: y = H c + e, e ~ N(0, N). The posterior is that of Gaussian-process regression
-(kriging): it keeps the measurements where the noise is small, leans on the shape that the model dictates where it is not,
-and fills in between the measured grid points along the model's own curves rather than along straight lines.
+give curves of the same kind, with mean s and covariance K; c - s has the prior N(0, tau Q). Measured are linear functions of
+c with known Gaussian noise: y = H c + e, e ~ N(0, N). The posterior is that of Gaussian-process regression (kriging): it
+keeps the measurements where the noise is small, leans on the shape that the model dictates where it is not, and fills in
+between the measured grid points along the model's own curves rather than along straight lines.
 
-tau maximises the evidence on a grid, with a wide prior of its own: the measurements decide how far the reference can be
-trusted. It is at least 1/rows + 1/reference rows, the sampling error that would be there even if both came from one
-distribution. The result is biased towards the reference by less than its band; ``estimate="plain"`` gives unbiased values.
-Tests: tests/explain/effects/test_effects_kriging.py (exactness without noise, calibration of bands).
+*What Q is.* For partial dependence, what is known to have moved s: the covariance that the noise of private rows makes
+(``PrivateRows.moves``), plus K / rows for the choice of reference rows, plus a part of K for what private rows leave out,
+the shapes of each column once more on their own. It has the size of the error to expect, so tau is near 1. For accumulated
+effects, K with part of every variance its own (``local_effects.prior_of_effects``), as if private rows were a reweighting of
+reference rows; tau says how much of K.
+
+*tau* maximises the evidence on a grid, with a wide prior of its own: the measurements decide how far the reference can be
+trusted. It has a floor, below which nothing would be left of the sampling error that is there anyway. Curves of partial
+dependence that are found together share one; accumulated effects share one for numbers and one for levels, around which
+each column has its own. The result is biased towards the reference by less than its band; ``estimate="plain"`` gives
+unbiased values. Tests: tests/explain/effects/test_effects_kriging.py (exactness without noise, calibration of bands).
 """
 
 from __future__ import annotations
@@ -30,14 +36,26 @@ LOG_SCALE_SPREAD = 1.5
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """Mean and covariance of single rows' curves on a fine grid; the mean curve's own covariance is tau times theirs."""
+    """Mean of reference rows' curves on a fine grid, and Q: the private rows' mean curve has covariance tau Q around it."""
 
     mean: Floats
     covariance: Floats
 
     @classmethod
     def of(cls, curves: Floats, moves: Floats | None = None, unlike: float = 1.0, sizes: Sequence[int] = ()) -> Prior:
-        """From single rows' curves (rows, fine)."""
+        """From single rows' curves.
+
+        Parameters
+        ----------
+        curves : array (rows, fine)
+            Of reference rows, those of all axes side by side.
+        moves : array (moves, fine), optional
+            Of their mean, in which ways noise may have moved it; without, Q is the covariance of single rows' curves.
+        unlike : float
+            Of that covariance, the part that stands for what reference rows leave out.
+        sizes : list of int
+            Fine grid points of each axis whose shapes get that part once more, on their own.
+        """
         mean = curves.mean(axis=0)
         centred = curves - mean
         covariance = (unlike + (1 / len(curves) if moves is not None else 0.0)) * (centred.T @ centred) / len(curves)

@@ -37,24 +37,24 @@ from .kriging import Measured, Posterior, Prior, left_open, measured_curves, mos
 from .reference import Axis, Reference, released_bins, smoothed_marginal
 
 MOST_INTERVALS = 100
-GROUP_COUNTS = (6, 9, 13, 18, 26, 36, 50, 70, 100)
+INTERVAL_COUNTS = (6, 9, 13, 18, 26, 36, 50, 70, 100)
 # How much larger effects may be for rows that the model was trained on than for reference rows.
 MEMORY = 2.0
-# Of the mean square of rests over all groups, added to each: private rows may change where reference rows do not.
+# Of the mean square of rests over all intervals, added to each: private rows may change where reference rows do not.
 SMALLEST_SIZE = 0.1
 LEAST_PART = 0.3
 # Of an interval's prior variance, how much it does not share with others: rows of a bin differ from rows elsewhere.
 OWN_PART = 0.5
 # tau of the prior, before it is known: rows of a bin are no random sample of all rows.
 EXPECTED_SCALE = 0.3
-# Of that, for steps between levels: rows of both tell, which are no small part of all.
+# Of that, what is left where the reference's rows have links.
+LINKED = 0.3
+# And for steps between levels: rows of both tell, which are no small part of all.
 OF_LEVELS = 0.1
 # Of a column's own tau, around the common one: rather too much doubt than too little.
 WIDER = 2.0
 # Bands are wider by this factor than the posterior's: tau and clips are estimates.
 PRIOR_ROOM = 1.15
-# Of that, what is left where the reference's rows have links.
-LINKED = 0.3
 # How many rows of an interval are asked about at least, and for how many all others stand in.
 LEAST_THERE, HELP = 48, 4.0
 # How many rows an interval has at least, in standard deviations of the noise of a count: the model tells what noise hides.
@@ -161,7 +161,7 @@ class Intervals:
         variances = np.diag(prior.covariance)
         running = np.cumsum(self.counts) - self.counts / 2
         least, chosen = np.inf, np.arange(len(self.axis))
-        for count in (*(count for count in GROUP_COUNTS if count < len(self)), len(self)):
+        for count in (*(count for count in INTERVAL_COUNTS if count < len(self)), len(self)):
             group = np.floor(running / max(float(self.counts.sum()), 1e-300) * count)
             group = np.arange(len(self)) if count == len(self) else np.unique(group, return_inverse=True)[1]
             gathered = (group == np.arange(group[-1] + 1)[:, None]).astype(np.float64)
@@ -424,7 +424,7 @@ def effects_there(reference: Reference, intervals: Intervals, curves: Floats) ->
 
 
 def typical_sizes(rests: Floats, width: float) -> Floats:
-    """By group, of rests (reference rows, groups); of mean square 1, so that clips stay in units of the output."""
+    """By interval, of rests (reference rows, intervals); of mean square 1, so that clips stay in units of the output."""
     squares = (rests**2).mean(axis=0)
     squares = squares + SMALLEST_SIZE * squares.mean() + (1e-9 * width) ** 2
     return np.asarray(np.sqrt(squares / squares.mean()))

@@ -1,0 +1,142 @@
+"""What is in the band of an importance besides the noise of the sum: the clip, donors, their distribution, the count."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import vitrail as vt
+from error_rates import planted_noise
+from vitrail.explain import permutation_importance
+from vitrail.explain.permutation_importance import chosen_clip, plan_importance
+from vitrail.solve.curves.importance import combined_scores, loss_of
+from vitrail.solve.curves.reference import Reference
+
+SCHEMA = vt.Schema(
+    {
+        "a": vt.Numeric(0, 1),
+        "b": vt.Numeric(0, 9, integer=True),
+        "c": vt.Categorical(["x", "y", "z"]),
+        "unused": vt.Numeric(0, 1),
+        "y": vt.Numeric(0, 1, integer=True),
+    }
+)
+FEATURES = SCHEMA.without("y")
+N = 2000
+RNG = np.random.default_rng(0)
+ROWS = {
+    "a": RNG.beta(2, 5, N),
+    "b": RNG.integers(0, 10, N),
+    "c": RNG.choice(["x", "y", "z"], N, p=[0.7, 0.2, 0.1]),
+    "unused": RNG.random(N),
+}
+MODEL = vt.Model(lambda x: 0.1 + 0.4 * x[:, 0] + 0.3 * x[:, 1] ** 2 + 0.1 * x[:, 3], range=(0, 1), name="formula")
+ROWS["y"] = (RNG.random(N) < MODEL.predict_points(FEATURES, FEATURES.read_points(ROWS))).astype(int)
+LOSS = loss_of("squared", None, MODEL, SCHEMA, "y", None)
+
+
+def bought(mu):
+    data = vt.PrivateData(
+        ROWS, SCHEMA, name="rows", target="y", n_rows_public=N, budget=vt.Budget(1e4, 1e-6), ledger="memory"
+    )
+    with planted_noise():
+        return vt.private_rows(data, mu=mu, columns=FEATURES.names)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return {mu: bought(mu) for mu in (0.3, 60.0)}
+
+
+def planned(rows, noise=1e-3, **more):
+    reference = Reference(FEATURES, MODEL, rows.marginals, None, 10**6, rows)
+    return plan_importance(reference, FEATURES.names, LOSS, 2, noise=noise, **more)
+
+
+# --- the clip ---------------------------------------------------------------------------------------------------------
+
+DIFFERENCES = np.random.default_rng(1).standard_t(3, size=(1500, 3)) * [0.3, 0.1, 0.02]
+LENGTHS = np.linalg.norm(DIFFERENCES, axis=1)
+
+
+def test_without_noise_nothing_is_clipped():
+    clip, bias = chosen_clip(DIFFERENCES, 0.0, None)
+    assert clip == pytest.approx(LENGTHS.max())
+    np.testing.assert_allclose(bias, 0, atol=1e-12)
+
+
+def test_the_more_noise_the_smaller_the_clip():
+    clips = [chosen_clip(DIFFERENCES, noise, None)[0] for noise in (0.0, 1e-3, 1e-2, 1.0)]
+    assert clips == sorted(clips, reverse=True)
+    assert clips[-1] < 0.2 * clips[0]
+
+
+@pytest.mark.parametrize("clip", [None, 0.05, 100.0])
+def test_the_bias_is_what_the_clip_takes_off_the_mean(clip):
+    found, bias = chosen_clip(DIFFERENCES, 0.01, clip)
+    assert clip is None or found == clip
+    clipped = DIFFERENCES * np.minimum(1, found / LENGTHS)[:, None]
+    np.testing.assert_allclose(bias, DIFFERENCES.mean(axis=0) - clipped.mean(axis=0), atol=1e-12)
+
+
+def test_differences_that_are_all_zero_have_a_clip_all_the_same():
+    clip, bias = chosen_clip(np.zeros((10, 2)), 0.1, None)
+    assert clip > 0
+    assert bias.tolist() == [0, 0]
+
+
+# --- beside the noise -------------------------------------------------------------------------------------------------
+
+
+def test_what_moves_a_score_beside_the_noise_is_above_zero_where_the_model_looks(rows):
+    summand = planned(rows[60.0])
+    assert (summand.beside[:3] > 0).all()
+    assert summand.beside[3] < 1e-12 < summand.beside[:3].min()
+    assert summand.count_error == pytest.approx(rows[60.0].rows_counted.std / rows[60.0].rows_counted.denominator)
+
+
+def test_a_clip_that_is_too_small_is_in_the_band(rows):
+    tight, loose = planned(rows[60.0], clip=1e-3), planned(rows[60.0], clip=100.0)
+    assert (tight.beside[:3] > 5 * loose.beside[:3]).any()
+    assert (tight.beside >= loose.beside).all()
+
+
+def test_noise_of_the_donors_distribution_is_in_the_band(rows, monkeypatch):
+    """In squares, what is there besides donors and clip: more, the noisier the private rows are."""
+    noisy, exact = (planned(rows[mu], clip=100.0) for mu in (0.3, 60.0))
+    monkeypatch.setattr(permutation_importance, "UNCORRECTED", 0.0)
+    without, exact_without = (planned(rows[mu], clip=100.0) for mu in (0.3, 60.0))
+    moved, hardly = noisy.beside**2 - without.beside**2, exact.beside**2 - exact_without.beside**2
+    assert (moved[:3] > 20 * hardly[:3]).all()
+    assert (hardly[:3] >= 0).all()
+    assert noisy.count_error > 10 * exact.count_error
+
+
+def test_bands_are_the_squares_of_all_that_together_and_grow_with_the_error_of_the_count(rows):
+    summand = planned(rows[60.0])
+    means, stds = np.arange(1.0, 7.0), np.linspace(0.1, 0.2, 6)
+    scores, spread = summand.scores(means, stds, "plain")
+    np.testing.assert_allclose(scores, means[:4] * summand.sizes)
+    expected = (stds[:4] * summand.sizes) ** 2 + summand.beside**2 + (summand.count_error * scores) ** 2
+    np.testing.assert_allclose(spread**2, expected)
+    for estimate in ("plain", "smooth"):  # twice what private rows tell, and hardly any noise
+        likely = 2 * np.append(summand.told / summand.sizes, [0, 0])
+        widths = [
+            replace(summand, count_error=error).scores(likely, 1e-4 * stds, estimate)[1][:3] for error in (0.0, 0.05, 0.1)
+        ]
+        assert (np.diff(widths, axis=0) > 0).all()
+
+
+# --- combined ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_column_that_is_remembered_far_more_than_the_others_is_covered():
+    """One of eight has ten times what private rows tell, the others twice: tails are heavy enough not to pull it down."""
+    told, generator, noise = np.full(8, 1.0), np.random.default_rng(2), np.full(8, 0.7)
+    truth = np.array([2.0] * 7 + [10.0])
+    inside = []
+    for _ in range(200):
+        scores, stds = combined_scores(truth + generator.normal(0, noise), noise, told, np.zeros(8), remembers=True)
+        inside.append(np.abs(scores - truth) <= 1.96 * stds)
+    assert np.mean(inside) >= 0.93
+    assert np.mean(inside, axis=0)[-1] >= 0.85
