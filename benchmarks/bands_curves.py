@@ -126,7 +126,8 @@ def pdp(bench: Bench) -> Part:
                     )
     return coverage.part(
         f"the curve of every column, all for one price; {GROUNDS} releases of private rows x {NOISES} draws of the sum; "
-        f"truth: mean output of all rows at {PLACES} values that rows have and {PLACES} evenly over the range; rows: {CURVE_ROWS}"
+        f"truth: mean output of all rows at {PLACES} values that rows have and {PLACES} evenly over the range; "
+        f"rows: {CURVE_ROWS}"
     )
 
 
