@@ -278,8 +278,9 @@ def reference_rows(
 class Reference:
     """Everything public that a sum over private rows is planned from: the model, its columns, their released histograms.
 
-    Sums are divided by ``n_rows``, the count that the histograms tell. ``focus`` holds finer histograms of the columns that are asked
-    about; there are at most ``most_rows`` reference rows (few in a rehearsal). With ``private`` rows these are the reference
+    Sums are divided by ``n_rows``, the count that the histograms tell. ``focus`` holds finer histograms of the columns that
+    are asked about; there are at most ``most_rows`` reference rows (few in a rehearsal). With ``private`` rows these are the
+    reference
     rows, and ``marginals`` are theirs; otherwise columns are drawn one by one.
     """
 
