@@ -280,8 +280,7 @@ class Reference:
 
     Sums are divided by ``n_rows``, the count that the histograms tell. ``focus`` holds finer histograms of the columns that
     are asked about; there are at most ``most_rows`` reference rows (few in a rehearsal). With ``private`` rows these are the
-    reference
-    rows, and ``marginals`` are theirs; otherwise columns are drawn one by one.
+    reference rows, and ``marginals`` are theirs; otherwise columns are drawn one by one.
     """
 
     schema: Schema
