@@ -33,13 +33,13 @@ from vitrail.solve.curves.dependence import plan_dependence
 from vitrail.solve.curves.importance import loss_of
 from vitrail.solve.curves.local_effects import EffectsPlan, Intervals
 
-GROUNDS, NOISES = 6, 35
-"""210 draws a column: importance has one number in each."""
-CURVE_ROWS = {"adult": 8_000, "acs": 20_000, "diabetes": 5_000, "bike": 8_000}
+GROUNDS, NOISES = 4, 52
+"""208 draws a column: importance has one number in each."""
+CURVE_ROWS = {"adult": 4_000, "acs": 15_000, "diabetes": 4_000, "bike": 5_000}
 """Rows that a curve is about, drawn once, where a pass over all of them takes minutes."""
 PLACES = 24
 """Values of rows, and values evenly over the range, at which a curve is looked at."""
-PERMUTATIONS = {"diabetes": 24, "acs": 40}
+PERMUTATIONS = {"adult": 60, "diabetes": 30, "acs": 40}
 """Of every column; 100 elsewhere."""
 
 Truths = Mapping[str, tuple[np.ndarray, np.ndarray]]
@@ -126,7 +126,8 @@ def pdp(bench: Bench) -> Part:
                     )
     return coverage.part(
         f"the curve of every column, all for one price; {GROUNDS} releases of private rows x {NOISES} draws of the sum; "
-        f"truth: mean output of all rows at {PLACES} values that rows have and {PLACES} evenly over the range; rows: {CURVE_ROWS}"
+        f"truth: mean output of all rows at {PLACES} values that rows have and {PLACES} evenly over the range; "
+        f"rows: {CURVE_ROWS}"
     )
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from ..accounting import JsonValue, epsilon_of, rounded_down, rounded_up
 from ..accounting.guarantee import question_mu
-from ..errors import LedgerError, LedgerWarning
+from ..errors import LedgerError, LedgerWarning, RowCountWarning
 from ..results.base import Result
 from .inputs import existing, open_existing_ledger, private_rows_of
 from .printing import check_files, content_of, give, print_json, print_lines, print_note, show
@@ -198,7 +198,8 @@ def with_notes(explain: Callable[[], T]) -> T:
     ours = [
         warning for warning in caught if warning.category is UserWarning and Path(warning.filename).is_relative_to(PACKAGE)
     ]
-    ours += [warning for warning in caught if warning.category is LedgerWarning]  # it names the line that called us
+    # These name the line that called us.
+    ours += [warning for warning in caught if warning.category in (LedgerWarning, RowCountWarning)]
     for text in dict.fromkeys(str(warning.message) for warning in ours):
         print_note(f"Note: {text}")
     return result

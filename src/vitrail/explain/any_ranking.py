@@ -114,7 +114,9 @@ def points_of_ranks(n_items: int, top_k: int | None = None) -> Floats:
 
 
 def first_of(ranking: Ranking, k: int) -> Ranking:
-    """The first k items, and how sure it is that the last of them belongs there."""
+    """The first k items, and how sure it is that the last of them belongs there; all, where noise decides the order."""
+    if not ranking.ranked:
+        return ranking
     best = ranking.order[: k + 1]
     sure = ranking.confidence_in(best[k - 1], best[k])
     kept = [ranking.items.index(item) for item in best[:k]]

@@ -35,6 +35,7 @@ from ..results.private_rows import PrivateRows
 from ..results.report import Report
 from ..results.row_count import RowCount
 from ..results.synopsis import Synopsis
+from ..results.verdict import Verdict, weakest_verdict
 from ..schema import Level
 from ..show.pages import fragment, page_content
 from ..solve.counterfactual.classes import OPPOSITE, Desired
@@ -123,7 +124,7 @@ class Pane(Drawn):
 
     @classmethod
     def load(cls, path: str | Path, model: Models = None) -> Pane:
-        """Read a file that ``save`` wrote. Nothing in it is run; whatever is wrong with it is one kind of error.
+        """Read a file that ``save`` wrote. Nothing in it is run; whatever is wrong with it is an :class:`InvalidInput`.
 
         Parameters
         ----------
@@ -132,11 +133,6 @@ class Pane(Drawn):
         model : Model, path of an ONNX file, a list of these, or "embedded", optional
             The model to explain with, or those of several. Curves, importance, the local synopsis and rows work without.
             Another model than the one that the pane was made with gives a warning. A model in the pane is opened on request.
-
-        Raises
-        ------
-        InvalidInput
-            If the file is no pane, is damaged, or is of a later version.
         """
         content = archive.read_bytes(path)
         return cls.from_bytes(content, model, what=f"the pane {str(path)!r}")
@@ -209,9 +205,17 @@ class Pane(Drawn):
     @property
     def half_width(self) -> float | None:
         """The median half-width of curves and importance, the largest of several models; of histograms without curves."""
-        reports = [self._stored(name) for name, (kind, _) in self.manifest.known.items() if kind == "global"]
-        widths = [report.half_width for report in reports] or [self.marginals.half_width]
-        return max(filter(None, widths), default=None)
+        return max(filter(None, (part.half_width for part in self._shown)), default=None)
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """Whether curves and importance stand out of their noise, the weakest; of histograms without curves."""
+        return weakest_verdict(part.verdict for part in self._shown if part.verdict is not None)
+
+    @property
+    def _shown(self) -> list[Report] | list[Marginals]:
+        known = self.manifest.known
+        return [self._stored(name) for name in known if known[name][0] == "global"] or [self.marginals]
 
     def plot(self) -> Figure:
         """Curves and importance, or the histograms where there are none."""
@@ -316,9 +320,7 @@ class Pane(Drawn):
     @property
     def rows_counted(self) -> RowCount | None:
         """How many rows count, by the private rows or the histograms, against the declared number; None without either."""
-        if ROWS in self.manifest.known:
-            return self.private_rows.rows_counted
-        return self.marginals.rows_counted if "global" in self.manifest.known else None
+        return self.marginals.rows_counted if {ROWS, "global"} & self.manifest.known.keys() else None
 
     def missing_rows(self) -> tuple[str, ...]:
         """What missing values did, in sentences with numbers and noise, by the histograms; empty without them."""

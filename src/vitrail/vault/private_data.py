@@ -249,6 +249,7 @@ class PrivateData:
         epsilon: float | None = None,
         mu: float | None = None,
         half_width: float | None = None,
+        verdict: str | None = None,
     ) -> Tag: ...
 
     def quote(
@@ -258,10 +259,12 @@ class PrivateData:
         epsilon: float | None = None,
         mu: float | None = None,
         half_width: float | None = None,
+        verdict: str | None = None,
     ) -> Quote | Tag:
         """What a question or an explainer would cost and how noisy it would be. Reads no row and charges nothing.
 
-        ``half_width`` asks an explainer the other way round: what would bands this narrow cost.
+        ``half_width`` asks an explainer the other way round: what would bands this narrow cost; and ``verdict="clear"`` what
+        an answer would cost that stands out of its noise.
 
         Examples
         --------
@@ -273,9 +276,11 @@ class PrivateData:
         epsilon 2 at delta 1e-06 (mu 0.448...). Noise: ... It does not fit: the largest question ... is epsilon 1.
         """
         if isinstance(question, Priced):
-            return question.quote(epsilon=epsilon, mu=mu, half_width=half_width)
-        if half_width is not None:
-            raise InvalidInput("half_width= is for explainers, which have bands; give a question epsilon= or mu=")
+            return question.quote(epsilon=epsilon, mu=mu, half_width=half_width, verdict=verdict)
+        if half_width is not None or verdict is not None:
+            raise InvalidInput(
+                "half_width= and verdict= are for explainers, which have bands; give a question epsilon= or mu="
+            )
         plan = self.__plan(question, epsilon, mu)
         return self.price_tag(plan.event.cost(), plan.sigma)
 

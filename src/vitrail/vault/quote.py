@@ -16,7 +16,7 @@ Tag = TypeVar("Tag", covariant=True)
 class Priced(Protocol[Tag]):
     """An explainer that knows what its epsilon would buy."""
 
-    def quote(self, *, epsilon: float | None, mu: float | None, half_width: float | None) -> Tag:
+    def quote(self, *, epsilon: float | None, mu: float | None, half_width: float | None, verdict: str | None) -> Tag:
         """Its own price tag."""
 
 

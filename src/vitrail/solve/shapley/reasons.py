@@ -102,4 +102,5 @@ def _attribution(found: RowValues, points: tuple[dict[str, Any], ...], rows: Pri
         lower=None if half is None else found.values - half,
         upper=None if half is None else found.values + half,
         notes=(LINKS if rows.noisy_tables else NO_LINKS, *([EXACT] if found.method == "tree" else [])),
+        rows_counted=rows.rows_counted,
     )
