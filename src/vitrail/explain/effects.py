@@ -151,7 +151,7 @@ class DependenceSummand:
     def blocks(self) -> tuple[BlockSpec, ...]:
         """A shape per axis, the levels' differences (if there are several axes), the level."""
         plan, shares = self.plan, self.plan.shares.tolist()
-        squares = [MEMORY * square for square in plan.squares]
+        squares = [tuple((MEMORY * square).tolist()) for square in plan.squares]
         blocks = list(map(BlockSpec, map(len, plan.points), plan.bounds, shares[:-2], squares[:-2]))
         if len(blocks) > 1:
             blocks.append(BlockSpec(len(blocks), plan.level_bound, shares[-2], squares[-2]))

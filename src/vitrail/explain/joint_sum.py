@@ -66,14 +66,14 @@ ROUNDING = 1.0 + 1e-12
 class BlockSpec:
     """One block of a summand: how many numbers, their L2 bound per row, and the weight of its claim on the price.
 
-    ``square``: of rows' norms, the mean as reference rows have it, for what a sample of the rows adds to the error; the
-    bound's own if not given.
+    ``squares``: of every number, its mean square over rows as reference rows have it, for what a sample of the rows adds to
+    the error; if not given, the bound's own, in equal parts.
     """
 
     size: int
     bound: float
     share: float = 1.0
-    square: float | None = None
+    squares: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.size < 1 or not 0 < self.bound < math.inf or not 0 < self.share < math.inf:
@@ -130,12 +130,14 @@ class JointSum:
     def split(self, value: Floats, sigma: float, n_rows: float, sampling_rate: float = 1.0) -> list[Measured]:
         """By summand: means over rows in its own units, and the standard deviation of the error on each of them.
 
-        That is the noise, and what a sample of the rows adds: of a block, the same for all of its numbers.
+        That is the noise, the same for all numbers of a block, and what a sample of the rows adds.
         """
         units = np.concatenate([np.full(spec.size, spec.bound / math.sqrt(share) / n_rows) for spec, share in self.scaled])
         squares = np.concatenate(
             [
-                np.full(spec.size, (spec.bound**2 if spec.square is None else min(spec.bound**2, spec.square)) / spec.size)
+                np.full(spec.size, spec.bound**2 / spec.size)
+                if spec.squares is None
+                else np.minimum(spec.bound**2, spec.squares)
                 for spec, _ in self.scaled
             ]
         )

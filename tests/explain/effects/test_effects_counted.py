@@ -7,9 +7,15 @@ import vitrail as vt
 from error_rates import planted_noise
 from vitrail.errors import RowCountWarning
 from vitrail.explain import joint_sum
+from vitrail.explain.effects import DependenceSummand
 from vitrail.explain.joint_sum import BlockSpec, JointSum
 from vitrail.results.band_claim import TWO_SIDED_95
+from vitrail.solve.curves.dependence import plan_dependence
+from vitrail.solve.curves.reference import Reference
 from vitrail.solve.sampling import sampling_variance
+from vitrail.vault.public_facts import PublicFacts
+from vitrail.vault.rows.block import Block
+from vitrail.vault.rows.predictions import Predictions
 
 SCHEMA = vt.Schema(
     {"age": vt.Numeric(20, 60, integer=True), "pay": vt.Numeric(0, 1000), "job": vt.Categorical(["clerk", "smith", "baker"])}
@@ -88,18 +94,33 @@ class Blocks:
 
 @pytest.mark.parametrize("rate", [0.05, 0.2, 0.9])
 def test_a_sample_adds_just_the_stated_variance(rate):
-    """Of a block whose rows' mean squared norm is known that; otherwise, or where it is larger, the square of its bound."""
-    joint = JointSum(
-        (Blocks(BlockSpec(4, 2.0, 1.0, 0.6), BlockSpec(2, 3.0)), Blocks(BlockSpec(1, 0.5, 2.0, 9.0))), (1.0, 2.0)
-    )
+    """Of a number whose mean square is known that, and at most its bound's; otherwise the bound's, in equal parts."""
+    known = (0.1, 0.2, 0.3, 0.0)
+    first, second = Blocks(BlockSpec(4, 2.0, 1.0, known), BlockSpec(2, 3.0)), Blocks(BlockSpec(1, 0.5, 2.0, (9.0,)))
+    joint = JointSum((first, second), (1.0, 2.0))
     value = np.arange(7.0)
     whole, sampled = (joint.split(value, 5.0, 400.0, *more) for more in ((), (rate,)))
-    squares = np.array([0.6 / 4] * 4 + [9.0 / 2] * 2), np.array([0.25])
+    squares = np.array([*known, 9.0 / 2, 9.0 / 2]), np.array([0.25])
     for (means, stds), (same, larger), square in zip(whole, sampled, squares, strict=True):
         np.testing.assert_array_equal(means, same)
         np.testing.assert_allclose(larger**2 - stds**2, sampling_variance(rate, square, 400.0), rtol=1e-9)
         np.testing.assert_allclose(sampling_variance(rate, square, 400.0), (1 - rate) / rate * square / 400)
     np.testing.assert_array_equal(joint.split(value, 5.0, 400.0, 1.0)[0][1], whole[0][1])
+
+
+@pytest.mark.usefixtures("planted_noise")
+def test_what_a_sample_adds_is_known_for_every_number_of_a_curve():
+    """Mean squares of what all rows send: the reference says more, for rows that a model remembers, and not far more."""
+    rows = vt.private_rows(private(), mu=20.0)
+    plan = plan_dependence(Reference(SCHEMA, MODEL, rows.marginals, None, 10**6, rows), SCHEMA.names, 1e-4)
+    summand, facts = DependenceSummand(MODEL, plan), PublicFacts(SCHEMA, None, N, "add-remove", N)
+    predictions = Predictions(facts)
+    predictions.admit(MODEL)
+    block = Block(SCHEMA.read_points(ROWS), facts, lambda model, values: predictions.of(model, values, None))
+    sent = np.square(summand.contributions(block)).mean(axis=0)
+    told = np.concatenate([np.minimum(spec.bound**2, spec.squares) for spec in summand.blocks])
+    assert (sent <= told).all()
+    assert (sent >= 0.3 * told).all()
 
 
 def covered(draws):

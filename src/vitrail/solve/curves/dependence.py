@@ -69,8 +69,9 @@ class DependencePlan:
     mean shape of reference rows (``offsets``), T (``directions``) and the L2 ``bounds`` of the sent shapes. Of the axes'
     levels less their mean: ``level_offsets``, ``level_bound``; ``centre`` and ``level_room`` are the offset and the bound of
     the mean level. ``shares`` (axes + 2,) of the price: each shape, the levels' differences, the mean level; ``squares``, as
-    many, of the norms of reference rows' blocks. What the reference's own curves may be off by: by axis, ``moves`` of its
-    noise (moves, fine), and ``unlike`` of single rows' variance. ``details``: what the model does between fine grid points.
+    many, of the numbers that reference rows would send. What the reference's own curves may be off by: by axis, ``moves`` of
+    its noise (moves, fine), and ``unlike`` of single rows' variance. ``details``: what the model does between fine grid
+    points.
     """
 
     axes: tuple[Axis, ...]
@@ -84,7 +85,7 @@ class DependencePlan:
     centre: float
     level_room: float
     shares: Floats
-    squares: tuple[float, ...]
+    squares: tuple[Floats, ...]
     moves: tuple[Floats, ...]
     unlike: float
     details: tuple[Detail | None, ...]
@@ -94,19 +95,20 @@ class DependencePlan:
         """The axes at the measured grid points."""
         return tuple(axis.at(chosen) for axis, chosen in zip(self.axes, self.points, strict=True))
 
-    def measurements(self, means: Floats, stds: Floats) -> tuple[list[Floats], list[Floats], float, float]:
-        """Noisy values at the measured grid points of each axis; what their noise is made of.
+    def measurements(self, means: Floats, stds: Floats) -> tuple[list[Floats], list[Floats], Floats, float]:
+        """Noisy values at the measured grid points of each axis; what their error is made of.
 
-        That is: the covariance of the shapes' noise by axis, and the variances of that of the levels' differences and of the
-        level.
+        That is: the covariance of the shapes' error by axis, that of the levels' differences (axes, axes), and the variance
+        of the level's.
         """
         sizes = [len(chosen) for chosen in self.points]
         count, ends = len(sizes), np.cumsum(sizes)
         level, level_std = float(means[-1]) + self.centre, float(stds[-1])
-        differences, difference_std = np.zeros(1), 0.0
+        differences, apart = np.zeros(1), np.zeros((1, 1))
         if count > 1:
             differences = means[ends[-1] : ends[-1] + count] + self.level_offsets
-            differences, difference_std = differences - differences.mean(), float(stds[ends[-1]])
+            centring = np.eye(count) - 1 / count  # differences add up to zero, noise or not
+            differences, apart = centring @ differences, (centring * stds[ends[-1] : ends[-1] + count] ** 2) @ centring
         values, noises = [], []
         for size, end, offset, direction, difference in zip(
             sizes, ends, self.offsets, self.directions, differences, strict=True
@@ -114,15 +116,15 @@ class DependencePlan:
             shape = direction @ means[end - size : end] + offset
             values.append(shape - shape.mean() + difference + level)  # shapes add up to zero, noise or not
             spread = direction - direction.mean(axis=0)
-            noises.append(float(stds[end - 1]) ** 2 * spread @ spread.T)
-        return values, noises, difference_std**2, level_std**2
+            noises.append((spread * stds[end - size : end] ** 2) @ spread.T)
+        return values, noises, apart, level_std**2
 
     def drawn(self, means: Floats, stds: Floats, *, plain: bool) -> list[Drawn]:
         """Curves and surfaces from the noisy means: as measured, or on the fine axes along the model's own curves."""
-        values, noises, difference, level = self.measurements(means, stds)
+        values, noises, apart, level = self.measurements(means, stds)
         if plain:
-            common = level + difference * (1 - 1 / len(values))
-            return list(map(Drawn, self.measured, values, (np.sqrt(np.diag(noise) + common) for noise in noises)))
+            spreads = (np.sqrt(np.diag(noise) + own + level) for noise, own in zip(noises, np.diag(apart), strict=True))
+            return list(map(Drawn, self.measured, values, spreads))
         fine = np.cumsum([len(axis) for axis in self.axes])
         found: list[Drawn] = []
         for group in np.split(np.arange(len(fine)), np.flatnonzero(np.diff(fine // MOST_TOGETHER)) + 1):
@@ -133,7 +135,7 @@ class DependencePlan:
             measure[np.arange(len(where)), where] = 1.0
             owner = np.repeat(np.arange(len(group)), [len(self.points[one]) for one in group])
             noise = scipy.linalg.block_diag(*(noises[one] for one in group)) + level
-            noise += difference * (np.eye(len(group)) - 1 / len(values))[np.ix_(owner, owner)]
+            noise += apart[np.ix_(group, group)][np.ix_(owner, owner)]
             prior = Prior.of(
                 np.concatenate([self.curves[one] for one in group], axis=1),
                 np.concatenate([self.moves[one] for one in group], axis=1),
@@ -202,11 +204,11 @@ def plan_dependence(
     level_room = max(centre - reference.model.lo, reference.model.hi - centre)
     squares = (
         *(
-            float((norms(shape @ np.linalg.inv(direction)) ** 2).mean())
+            np.square(shape @ np.linalg.inv(direction)).mean(axis=0)
             for shape, direction in zip(centred, directions, strict=True)
         ),
-        float((norms(differences - level_offsets) ** 2).mean()),
-        float(np.square(levels.mean(axis=1) - centre).mean()),
+        np.square(differences - level_offsets).mean(axis=0),
+        np.square(levels.mean(axis=1, keepdims=True) - centre).mean(axis=0),
     )
     shares = balanced_shares(
         [scale * _spectrum(np.atleast_2d(np.cov(shape.T))) for shape in shapes],
