@@ -8,8 +8,9 @@ for its bound and its share and for nothing else, exactly as if it had been aske
 question instead of many makes one pass over the rows and one line on the bill. Test:
 tests/explain/effects/test_effects_joint.py.
 
-Recipes with a joint sum begin with ``released_histograms`` of all columns (nothing is asked where marginals are given),
-plan from them and the public model, and end with ``ask_joint`` for all of the price that is left.
+Recipes with a joint sum begin with ``released_rows`` of all columns (nothing is asked where rows or marginals are given),
+plan from them and the public model, and end with ``ask_joint`` for all of the price that is left. Sums are divided by the
+noisy count of those rows. A sum over a sample of the rows is off by more than its noise: ``split`` adds that (``sampling``).
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ def combined_scores(scores: Floats, stds: Floats, told: Floats, doubts: Floats, 
     >>> asked, noise, told = np.array([3.0, -9.0]), np.array([0.01, 100.0]), np.ones(2)
     >>> found, spread = combined_scores(asked, noise, told, np.zeros(2), remembers=True)
     >>> found.round(1).tolist(), bool(spread[0] < 0.02)
-    ([3.0, 2.6], True)
+    ([3.0, 3.3], True)
     """
     steps = np.linspace(-3.0, 3.0, 31)
     factor = np.exp(LOG_FACTOR * remembers + LOG_FACTOR_SPREAD * steps)
