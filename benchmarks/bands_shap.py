@@ -158,7 +158,7 @@ def add_pairs(coverage: Coverage, case: Case, epsilon: float, summand: PairsSumm
     truth = np.array([pair.h_squared for pair in summand.strengths(found.truth, quiet)])
     names = [f"{first} x {second}" for first, second in summand.pairs]
     for means in found.means:
-        h_squared, stds, _, _ = np.array(summand.strengths(means, found.stds)).T
+        h_squared, stds = summand.judged(means, found.stds)
         kind, label = Interactions.KIND, "H squared"
         ranking = ranking_of(names, h_squared, stds, found.receipt, kind=kind, label=label, notes=())
         add_ranking(coverage, case.name, epsilon, ranking, truth, mostly_noise(h_squared, stds))
