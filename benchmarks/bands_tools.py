@@ -59,7 +59,7 @@ def mostly_noise(values: np.ndarray, stds: np.ndarray) -> np.ndarray:
 def clear(values: np.ndarray, stds: np.ndarray) -> np.ndarray:
     """Which items (last axis) are clear among those they are shown with."""
     _, found = judgements(values, stds)
-    return np.array([judged.clear for judged in found]).reshape(values.shape)
+    return np.array([[verdict is Verdict.CLEAR for verdict in judged.verdicts] for judged in found]).reshape(values.shape)
 
 
 # --- coverage ------------------------------------------------------------------------------------------------------------
