@@ -26,7 +26,8 @@ from local_setup import DELTA, Cache
 from running import Benchmark, Figure, Part, options_of, run
 
 PARTS = {
-    "local": "bands_local",
+    "local_statistics": "bands_local",
+    "local_moments": "bands_local",
     "pdp": "bands_curves",
     "ale": "bands_curves",
     "importance": "bands_curves",
@@ -50,8 +51,7 @@ def measured(name: str, module: str) -> Callable[[Bench], Part]:
 
 
 def keys(name: str) -> tuple[str, ...]:
-    """Local explanations are several explainers, with keys of their own."""
-    return () if name == "local" else ("false_clear",) if name == "false_clear" else keys_of(name)
+    return ("false_clear",) if name == "false_clear" else keys_of(name)
 
 
 BENCHMARK = Benchmark[Bench](

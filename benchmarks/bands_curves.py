@@ -35,6 +35,8 @@ from vitrail.solve.curves.local_effects import EffectsPlan, Intervals
 
 GROUNDS, NOISES = 4, 52
 """208 draws a column: importance has one number in each."""
+FEW_GROUNDS = {"adult": 2}
+"""With twice the noises: planning asks its forest of full depth a million times."""
 CURVE_ROWS = {"adult": 4_000, "acs": 15_000, "diabetes": 4_000, "bike": 5_000}
 """Rows that a curve is about, drawn once, where a pass over all of them takes minutes."""
 PLACES = 24
@@ -115,11 +117,13 @@ def pdp(bench: Bench) -> Part:
         for epsilon in bench.epsilons:
             mu = mu_of(epsilon, DELTA)
             terms = case.terms(mu)
-            for _ in range(2 if bench.quick else GROUNDS):
+            for _ in range(2 if bench.quick else FEW_GROUNDS.get(name, GROUNDS)):
                 ground = case.run(released_rows(terms, case.model, None), mu)
                 plan = plan_dependence(ground.reference, case.columns, terms.noise_of_mean(share=1 - ground.spent))
                 summand = DependenceSummand(case.model, plan)
-                for measured in draws(case, ground, summand, mu, 3 if bench.quick else NOISES):
+                for measured in draws(
+                    case, ground, summand, mu, 3 if bench.quick else NOISES * GROUNDS // FEW_GROUNDS.get(name, GROUNDS)
+                ):
                     found = plan.drawn(*measured, plain=False)
                     add_curves(
                         coverage, case, epsilon, found, {column: (places[column], truth[column]) for column in places}
@@ -170,12 +174,14 @@ def ale(bench: Bench) -> Part:
         for epsilon in bench.epsilons:
             mu = mu_of(epsilon, DELTA)
             terms = case.terms(mu)
-            for _ in range(2 if bench.quick else GROUNDS):
+            for _ in range(2 if bench.quick else FEW_GROUNDS.get(name, GROUNDS)):
                 ground = case.run(released_rows(terms, case.model, None, focus=case.columns), mu)
                 plan, ground = case.run(plan_clipped_effects(ground, case.columns, {}), mu)
                 truth = _truths(case, plan)
                 summand = EffectsSummand(case.model, plan)
-                for measured in draws(case, ground, summand, mu, 3 if bench.quick else NOISES):
+                for measured in draws(
+                    case, ground, summand, mu, 3 if bench.quick else NOISES * GROUNDS // FEW_GROUNDS.get(name, GROUNDS)
+                ):
                     found = plan.drawn(*measured, plain=False)
                     add_curves(coverage, case, epsilon, found, truth)
     return coverage.part(
@@ -212,11 +218,13 @@ def importance(bench: Bench) -> Part:
         for epsilon in bench.epsilons:
             mu = mu_of(epsilon, DELTA)
             terms = case.terms(mu)
-            for _ in range(2 if bench.quick else GROUNDS):
+            for _ in range(2 if bench.quick else FEW_GROUNDS.get(name, GROUNDS)):
                 ground = case.run(released_rows(terms, case.model, None), mu)
                 noise = terms.noise_of_mean(share=1 - ground.spent)
                 summand = plan_importance(ground.reference, case.columns, loss, noise=noise)
-                for means, stds in draws(case, ground, summand, mu, 3 if bench.quick else NOISES):
+                for means, stds in draws(
+                    case, ground, summand, mu, 3 if bench.quick else NOISES * GROUNDS // FEW_GROUNDS.get(name, GROUNDS)
+                ):
                     scores, spread = summand.scores(means, stds, "smooth")
                     noisy = bool(mostly_noise(scores, spread))
                     half = TWO_SIDED_95 * spread

@@ -18,22 +18,22 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 import numpy as np
-from scipy.stats import norm
 
-from bands_setup import CHOSEN_ON, JUDGED_ON, Case
+from bands_setup import BLOCK_ROWS, CHOSEN_ON, JUDGED_ON, Case
 from local_setup import DELTA
 from running import Part, Row
 from vitrail.accounting import Cost
 from vitrail.accounting.releases import Release
 from vitrail.explain.recipe import Ask, Recipe, drive, mu_of_units
 from vitrail.results.band_claim import TWO_SIDED_95
-from vitrail.vault import GroupedSum, PublicRows
-from vitrail.vault.questions.question import Question
+from vitrail.results.verdict import Judgement, Verdict, judge_sizes
+from vitrail.vault import PublicRows
+from vitrail.vault.public_facts import PublicFacts
+from vitrail.vault.questions.question import Question, SumPlan
 
 LEAST_PAIRS = 200
 EXACT_MU = 1e5
 """A price at which noise is too small to matter beside that of any question here."""
-SIGNAL_RATIO, LEVEL = 2.0, 0.05
 WHERE = (
     f"constants were chosen on {', '.join(CHOSEN_ON)} (with looks at compas, heloc, german) "
     f"and judged on {', '.join(JUDGED_ON)}"
@@ -43,20 +43,23 @@ WHERE = (
 # --- verdicts ------------------------------------------------------------------------------------------------------------
 
 
-def certain(values: np.ndarray, stds: np.ndarray) -> np.ndarray:
-    """Which items of a result (last axis) have a simultaneous band, Bonferroni's, that leaves out 0."""
-    return np.abs(values) > norm.isf(LEVEL / 2 / values.shape[-1]) * stds
+def judgements(values: np.ndarray, stds: np.ndarray) -> tuple[tuple[int, ...], list[Judgement]]:
+    """The library's rule for the items of every result (last axis), and the shape of the other axes."""
+    values, stds = np.broadcast_arrays(values, stds)
+    flat = (numbers.reshape(-1, values.shape[-1]) for numbers in (values, stds))
+    return values.shape[:-1], [judge_sizes(*result) for result in zip(*flat, strict=True)]
 
 
 def mostly_noise(values: np.ndarray, stds: np.ndarray) -> np.ndarray:
-    """Whether items shown together (last axis) do not stand out of their noise: in sum of squares, nor any one of them."""
-    weak = (values**2).sum(axis=-1) < SIGNAL_RATIO * (stds**2).sum(axis=-1)
-    return weak & ~certain(values, stds).any(axis=-1)
+    """Whether items shown together (last axis) are mostly noise."""
+    shape, found = judgements(values, stds)
+    return np.array([judged.verdict is Verdict.MOSTLY_NOISE for judged in found]).reshape(shape)
 
 
 def clear(values: np.ndarray, stds: np.ndarray) -> np.ndarray:
-    """Items that a result which is not mostly noise calls certain."""
-    return certain(values, stds) & ~mostly_noise(values, stds)[..., None]
+    """Which items (last axis) are clear among those they are shown with."""
+    _, found = judgements(values, stds)
+    return np.array([[verdict is Verdict.CLEAR for verdict in judged.verdicts] for judged in found]).reshape(values.shape)
 
 
 # --- coverage ------------------------------------------------------------------------------------------------------------
@@ -166,7 +169,7 @@ class Redrawn:
     """
 
     def __init__(self, case: Case, mu: float) -> None:
-        self._mu, self._rows, self._nobody = mu, case.public_rows(), nobody(case)
+        self._mu, self._case = mu, case
         self._generator = np.random.default_rng()
         self._release: Release | None = None
         self.exact: np.ndarray | None = None
@@ -178,14 +181,17 @@ class Redrawn:
 
     def _answer(self, ask: Ask, units: int, step: int) -> Release:
         assert step == 0, "a recipe of one question only: later ones would follow from the noise of the first"
-        question = self.question = ask.question
+        question, case = ask.question, self._case
+        self.question = question
         if self.exact is None:
-            self.exact = self._rows.draws(question, mu=EXACT_MU, draws=1)[0]
-        if self._release is None:  # of nobody: price, promise and noise are those of the question
-            self._release = self._nobody.ask(question, mu=mu_of_units(units), delta=DELTA)
-        value = self.exact + self._release.sigma * self._generator.normal(size=self.exact.shape)
-        parts = {"mean": value / question.groups} if isinstance(question, GroupedSum) else {}
-        return replace(self._release, value=value, parts=MappingProxyType({**self._release.parts, **parts}))
+            self.exact = case.public_rows().draws(question, mu=EXACT_MU, draws=1)[0]
+        if self._release is None:  # of nobody: price and promise are those of the question
+            self._release = nobody(case).ask(question, mu=mu_of_units(units), delta=DELTA)
+            facts = PublicFacts(case.vault.schema, case.vault.target, len(case.rows), "add-remove", BLOCK_ROWS)
+            self._plan = question.plan(mu_of_units(units), facts)
+            assert isinstance(self._plan, SumPlan)
+        answer = self._plan.shape(self.exact + self._plan.stds * self._generator.normal(size=self.exact.shape))
+        return replace(self._release, value=answer.value, parts=MappingProxyType(answer.parts))
 
 
 def noise_of(case: Case, question: Question, mu: float, draws: int) -> tuple[np.ndarray, float]:

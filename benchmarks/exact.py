@@ -30,13 +30,19 @@ def products(x: np.ndarray, f: np.ndarray) -> np.ndarray:
 
 
 def statistics(
-    x: np.ndarray, f: np.ndarray, points: np.ndarray, weights: Sequence[Weigh], *, affine: bool = False
+    x: np.ndarray,
+    f: np.ndarray,
+    points: np.ndarray,
+    weights: Sequence[Weigh],
+    *,
+    affine: bool = False,
+    block_rows: int = BLOCK_ROWS,
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """For each weight (A, b) of all points: (points, n, n) and (points, n), n one more when affine."""
     count, n = points.shape
     totals = np.zeros((len(weights) * count, n * (n + 1) // 2 + 2 * n + 2))
-    for start in range(0, len(x), BLOCK_ROWS):
-        rows = slice(start, start + BLOCK_ROWS)
+    for start in range(0, len(x), block_rows):
+        rows = slice(start, start + block_rows)
         distances = np.sqrt(squared_distances(x[rows], points))
         stacked = np.concatenate([weigh(distances) for weigh in weights], axis=1)
         totals += stacked.T @ products(x[rows], f[rows])
@@ -97,6 +103,18 @@ def affine_optimum(a: np.ndarray, b: np.ndarray, ridge: float = 1e-6) -> tuple[n
     penalty[0, 0] = 0.0
     phi = np.linalg.solve(a + ridge * a[:, :1, :1] * penalty, b[..., None])[..., 0]
     return phi[:, 0], phi[:, 1:]
+
+
+def ridge_slopes(a: np.ndarray, b: np.ndarray, ridge: float, directions: int) -> tuple[np.ndarray, np.ndarray]:
+    """Slopes and means of d of weighted ridge regression, the intercept free; A and b are affine.
+
+    The ridge is a share of the mean eigenvalue, over so many directions, of the Gram matrix of d freed of its mean.
+    """
+    means = a[:, 0, 1:] / a[:, 0, :1]
+    inner = a[:, 1:, 1:] - means[:, :, None] * a[:, None, 0, 1:]
+    each = np.arange(inner.shape[1])
+    inner[:, each, each] += ridge * np.trace(inner, axis1=1, axis2=2)[:, None] / directions
+    return np.linalg.solve(inner, (b[:, 1:] - means * b[:, :1])[..., None])[..., 0], means
 
 
 def nearest_others(x: np.ndarray, of: np.ndarray, neighbours: int = 200) -> np.ndarray:

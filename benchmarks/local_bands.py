@@ -13,13 +13,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 import exact
-from bands_local import ridge_truth
 from local_draws import drawn_statistics, rehearsed
 from local_setup import DELTA, Bench, Case, Part, fitted
 from vitrail.accounting import mu_of
 from vitrail.explain.linear.fitting import moments_question
 from vitrail.explain.linear.local_linear import statistics_question
+from vitrail.schema import Categorical
 from vitrail.solve.linear.problem import Labels, LocalProblem
+from vitrail.solve.linear.ridge import RIDGE
 from vitrail.solve.linear.weights import Weight, polynomial, stable
 
 
@@ -53,13 +54,17 @@ CONFIGURATIONS = (
 
 def true_values(problem: LocalProblem, raw: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Contributions by column, in units of f, of the solution on exact statistics."""
+    schema = problem.schema
     if problem.intercept:
-        return ridge_truth(problem.schema, a, b)
-    active = problem.schema.features(raw)[0] > 0
-    for column, place in zip(problem.schema.values(), problem.schema.feature_slices.values(), strict=True):
-        active[:, place] |= not hasattr(column, "levels")
-    parts = np.where(active, exact.optimum(a, b, 1.0), 0.0)
-    return np.stack([parts[:, place].sum(axis=1) for place in problem.schema.feature_slices.values()], axis=1)
+        levels = sum(isinstance(column, Categorical) for column in schema.values())
+        slopes, means = exact.ridge_slopes(a, b, RIDGE, schema.n_features - levels)  # levels of a column add up to 1
+        parts = -slopes * means
+    else:
+        active = schema.features(raw)[0] > 0
+        for column, place in zip(schema.values(), schema.feature_slices.values(), strict=True):
+            active[:, place] |= not hasattr(column, "levels")
+        parts = np.where(active, exact.optimum(a, b, 1.0), 0.0)
+    return np.stack([parts[:, place].sum(axis=1) for place in schema.feature_slices.values()], axis=1)
 
 
 def held(configuration: Configuration, case: Case, draws: int) -> Iterator[np.ndarray]:

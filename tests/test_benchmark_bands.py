@@ -13,7 +13,8 @@ setup = script("bands_setup")
 tools = script("bands_tools")
 bands = script("bands")
 clear = script("bands_clear")
-script("bands_shap")  # parts import it by name when they are asked for
+script("bands_shap")  # parts import these by name when they are asked for
+script("bands_local")
 tables = script("bands_tables", "tools")
 reasons_setup = script("reasons_setup")
 running = script("running")
@@ -26,7 +27,7 @@ SCHEMA = vt.Schema(
         "share": vt.Numeric(0, 1),
     }
 )
-OURS = [name for name, module in bands.PARTS.items() if module in ("bands_others", "bands_shap", "bands_clear")]
+OURS = [name for name, module in bands.PARTS.items() if module != "bands_curves"]
 
 
 @pytest.fixture(scope="module")

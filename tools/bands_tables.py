@@ -13,7 +13,8 @@ LEAST_PAIRS = 200
 OVERALL, WORST, FALSE_CLEAR = 0.93, 0.85, 0.05
 WORST_SHOWN = 10
 NAMES = {
-    "local": "local explanations",
+    "local_statistics": "local explanations, per question",
+    "local_moments": "local explanations, pay once (moments)",
     "pdp": "partial dependence",
     "ale": "accumulated effects",
     "importance": "permutation importance",

@@ -102,7 +102,7 @@ def statistics_by_point(
     case: Case, problem: LocalProblem, third: Third, of: np.ndarray, draws: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Losses (draws, points), half-widths and whether they hold the truth (draws, points, columns)."""
-    truth = true_values(problem, third.raw, third.a, third.b, 1.0)
+    truth = true_values(problem, third.raw, third.a, third.b)
     scales = scales_of(problem)
     sigma, rng = scales.l2_bound / mu_of(GROUP_EPSILON, DELTA), np.random.default_rng(72)
     losses, widths, held = [], [], []
@@ -122,7 +122,7 @@ def synopsis_by_point(
     case: Case, problem: LocalProblem, third: Third, of: np.ndarray, draws: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     half = problem.model.width / 2
-    truth = half * true_values(problem, third.raw, third.a, third.b, 1.0)
+    truth = half * true_values(problem, third.raw, third.a, third.b)
     mu = mu_of(GROUP_EPSILON, DELTA)
     released = fitted(problem, case.private, mu)
     made = [released, *(replace(released, parts=p) for p in rehearsed(moments_question(problem), case, mu, draws - 1))]

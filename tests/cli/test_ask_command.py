@@ -427,12 +427,14 @@ def test_local_linear_bands_are_said_to_be_not_calibrated(run, method):
     assert ">band, not calibrated</th>" in page
     # The bill may say that a question took 95 % of the budget, and a bar may begin at 37.95% of its box.
     read = re.sub(r'style="[^"]*"', "", page.split("<h2>The bill</h2>")[0])
-    assert not re.search(r"95[\s\xa0]*%", read)
+    stored = vt.Attribution.load("why.json")
+    counted = "" if stored.rows_counted is None else stored.rows_counted.sentence.removeprefix("Rows that count: ")  # a law
+    assert not re.search(r"95[\s\xa0]*%", " ".join(read.split()).replace(counted, ""))
     assert json.loads(Path("why.json").read_text())["band_claim"] == "not calibrated"
-    assert vt.Attribution.load("why.json").band_claim is BandClaim.NOT_CALIBRATED
+    assert stored.band_claim is BandClaim.NOT_CALIBRATED
     printed = run(*words(method=method, key="why"))
     assert "not calibrated on unseen data" in printed.out
-    assert not re.search(r"95[\s\xa0]*%", printed.out)
+    assert not re.search(r"95[\s\xa0]*%", " ".join(printed.out.split()).replace(counted, ""))
 
 
 def test_a_quote_says_what_its_bands_would_claim(run):

@@ -22,6 +22,7 @@ from vitrail.results.verdict import (
     Verdict,
     judge,
     judge_sizes,
+    middle_of_others,
     sentences,
     shape_size,
     too_little,
@@ -211,7 +212,22 @@ def test_certain_is_by_the_bands_of_all_columns_together() -> None:
     own = {top.column: top for top in e.top(4)}["age"]
     assert own.lower > 0
     assert not own.certain
-    assert own.verdict is WEAK
+
+
+def test_clear_is_what_surely_belongs_to_the_upper_half() -> None:
+    # All four are certain to be above 0; only two are above the middle one of nothing and the others.
+    found = judge([0.5, 0.4, 0.1, 0.09], [0.49, 0.39, 0.09, 0.08], [0.51, 0.41, 0.11, 0.10])
+    assert found.certain == (True,) * 4
+    assert found.verdicts == (CLEAR, CLEAR, WEAK, WEAK)
+    equal = judge([0.5, 0.5], [0.49, 0.49], [0.51, 0.51])
+    assert equal.verdicts == (CLEAR, CLEAR)
+
+
+@given(st.lists(st.floats(0, 10), min_size=1, max_size=30))
+def test_the_middle_of_the_others_is_that_of_a_list_without_the_item(sizes: list[float]) -> None:
+    for index, found in enumerate(middle_of_others(np.array(sizes))):
+        others = sorted([0.0, *sizes[:index], *sizes[index + 1 :]])
+        assert found == others[(len(others) - 1) // 2]
 
 
 def test_a_point_that_is_mostly_noise_is_not_ranked() -> None:

@@ -27,7 +27,7 @@ from .band_claim import BandClaim
 from .base import Banded, Frame, counted, show
 from .checks import Floats, PlainValue, checked_names, plain_points, shown_text
 from .row_count import RowCount
-from .verdict import Judgement, Verdict, item_verdict, judge, sentences, too_little, usual_verdict, what_helps
+from .verdict import Judgement, Verdict, is_certain, judge, sentences, too_little, usual_verdict, what_helps
 
 if TYPE_CHECKING:
     import shap
@@ -64,8 +64,8 @@ class Contribution(NamedTuple):
 
     Examples
     --------
-    >>> Contribution("age", 0.2, 0.1, 0.3, "39").certain, str(Contribution("age", 0.2, 0.05, 0.35, "39", among=13).verdict)
-    (True, 'weak')
+    >>> Contribution("age", 0.2, 0.05, 0.35, "39").certain, Contribution("age", 0.2, 0.05, 0.35, "39", among=13).certain
+    (True, False)
     """
 
     column: str
@@ -76,16 +76,9 @@ class Contribution(NamedTuple):
     among: int = 1
 
     @property
-    def verdict(self) -> Verdict | None:
-        """Whether it stands out of the noise of all columns shown; None without a band."""
-        if self.lower is None or self.upper is None:
-            return None
-        return item_verdict(self.lower, self.upper, self.among)
-
-    @property
     def certain(self) -> bool:
         """Whether the band excludes zero when those of all columns hold together; without a band nobody knows: False."""
-        return self.verdict is Verdict.CLEAR
+        return self.lower is not None and self.upper is not None and is_certain(self.lower, self.upper, self.among)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -111,10 +111,10 @@ class Ranking(Banded, stored_as="ranking/1", of="scores"):
         return {} if self._judgement is None else dict(zip(self.items, self._judgement.verdicts, strict=True))
 
     def certain(self) -> tuple[str, ...]:
-        """The items that are clear, the highest first: their bands exclude 0 when those of all items hold together."""
-        if self._judgement is None:
+        """The items whose bands exclude 0 when those of all items hold together, the highest first."""
+        if (judged := self._judgement) is None:
             raise InvalidInput(f"this ranking ({self.kind}) has no noise law, so nothing is known of its scores")
-        return tuple(item for item in self.order if self.verdicts[item] is Verdict.CLEAR)
+        return tuple(item for item in self.order if judged.certain[self.items.index(item)])
 
     @property
     def verdict_sentences(self) -> tuple[str, ...]:

@@ -13,6 +13,9 @@ optimum.
 A weight that is not polynomial is replaced by the nearest line in the squared distance. Bands are about the explanation
 under that line, on the same rows without noise: what the line itself moves is not in them, and a note says so. Nor is
 sampling error. How often bands held: benchmarks/bands_local.py.
+
+*Rows that count.* Among the sums is that of 1, cell by cell. Statistics are divided by it, and the result says it; but an
+explanation depends on no count: both sides of its equations are divided by the same number, and so is their noise.
 """
 
 from __future__ import annotations
@@ -45,6 +48,7 @@ from .attribution import Attribution
 from .band_claim import claim_of
 from .base import Stored
 from .checks import Floats, frozen_numbers, plain_rows
+from .row_count import RowCount
 
 SCALES = {"M0", "F0", "H0", "G0", "h", "fh", "hh", "E", "M1", "F1", "H1", "G1", "M2", "F2", "H2", "T"}
 """The kinds of products that are released (``explain.linear.fitting``)."""
@@ -180,6 +184,12 @@ class Synopsis(Stored, stored_as="synopsis/1"):
         noise = {name: self.sigma / scale for name, scale in self.scales.items()}
         return tuple(shrink(self.partition.rest, block, noise) for block in blocks)
 
+    @cached_property
+    def rows_counted(self) -> RowCount:
+        """How many rows count, from the released sums as they are, and what was declared."""
+        scale = self.scales["M0"]
+        return RowCount.of_partitions([self.parts[0][:, 0] / scale], self.sigma / scale, self.n_rows_public)
+
     def _laid_out(self, blocks: tuple[Blocks, ...]) -> tuple[MomentTensors, ...]:
         return tuple(MomentTensors.of_blocks(self.partition.rest, block) for block in blocks)
 
@@ -264,6 +274,7 @@ class Synopsis(Stored, stored_as="synopsis/1"):
             features=self.schema.feature_names,
             explains_output=self.model is not None and self.intercept and self.labels == "soft",
             notes=self._notes(bands, radius),
+            rows_counted=self.rows_counted,
         )
 
     def _notes(self, bands: bool, radius: float | None) -> tuple[str, ...]:
@@ -274,14 +285,15 @@ class Synopsis(Stored, stored_as="synopsis/1"):
         return tuple(note for note, holds in notes.items() if holds)
 
     def statistics(self, points: object) -> tuple[Floats, Floats]:
-        """(A, b) in x of every point, per declared row: with u = d, or u = (1, d) where the synopsis has an intercept."""
+        """(A, b) in x of every point, per row that counts: with u = d, or u = (1, d) where the synopsis has an intercept."""
         sums = self._statistics(self.moments, self.coordinates.of_points(self.schema.read_points(points)))
         embedding = self.coordinates.embedding
         gram = np.einsum("ai,qij,bj->qab", embedding, sums.gram, embedding)
         cross, mean = sums.cross @ embedding.T, sums.mean @ embedding.T
         if self.intercept:
             gram, cross = _bordered(sums.total, mean, gram), np.column_stack([sums.labels, cross])
-        return gram / self.n_rows_public, cross / self.n_rows_public
+        rows = self.rows_counted.denominator
+        return gram / rows, cross / rows
 
     def solve(self, w: Floats, *, radius: float = 1.0, moments: tuple[MomentTensors, ...] | None = None) -> Solution:
         """Intercepts and slopes, in f and the coordinates y, around points with coordinates ``w``."""
@@ -309,10 +321,11 @@ class Synopsis(Stored, stored_as="synopsis/1"):
         return ridge_fit(a, b, drawn, columns, smallest_mass=self._smallest_mass)
 
     def _equations(self, moments: tuple[MomentTensors, ...], w: Floats) -> tuple[Floats, Floats]:
-        """(A, b) of u = (1, d) in the coordinates y, per declared row."""
+        """(A, b) of u = (1, d) in the coordinates y, per row that counts."""
         sums = self._statistics(moments, w)
         gram, cross = _bordered(sums.total, sums.mean, sums.gram), np.column_stack([sums.labels, sums.cross])
-        return gram / self.n_rows_public, cross / self.n_rows_public
+        rows = self.rows_counted.denominator
+        return gram / rows, cross / rows
 
     def _noised_again(self, generator: np.random.Generator) -> tuple[MomentTensors, ...]:
         """The released moments with a second helping of their noise."""
@@ -324,7 +337,7 @@ class Synopsis(Stored, stored_as="synopsis/1"):
         return over_cells(self.partition, moments, w, self.weight, self.largest_distance)
 
     def _solve(self, sums: WeightedSums, radius: float) -> Solution:
-        rows = self.n_rows_public
+        rows = self.rows_counted.denominator
         if not self.intercept:
             slopes = solve_in_ball(sums.gram / rows, sums.cross / rows, radius)
             return Solution(np.zeros(len(slopes)), slopes, np.zeros_like(slopes))
@@ -336,8 +349,8 @@ class Synopsis(Stored, stored_as="synopsis/1"):
 
     @cached_property
     def _smallest_mass(self) -> float:
-        """A total weight, per declared row, that the noise alone would hardly reach."""
-        return 4 * self.sigma / self.scales["M0"] / self.n_rows_public
+        """A total weight, per row that counts, that the noise alone would hardly reach."""
+        return 4 * self.sigma / self.scales["M0"] / self.rows_counted.denominator
 
     def _values(self, raw: Floats, solution: Solution) -> Floats:
         """What each column contributes, in units of the model's output (points, columns)."""

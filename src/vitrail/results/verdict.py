@@ -7,13 +7,17 @@ places of its deviation from its own mean, and s_i is the root mean square of it
 
 *All bands together.* Each band holds on its own in 19 of 20 draws, so among k bands of pure noise about k/20 exclude 0.
 Widened by z(1 - 0.05/2k) / z(0.975), all k hold together at least as often (Bonferroni: the chances to miss, 0.05/k each,
-add up to 0.05 at most, however the noises depend on each other). An item is *clear* where its band so widened excludes 0,
-*weak* where only its own does, *mostly noise* otherwise. From pure noise one result in twenty has any clear item.
+add up to 0.05 at most, however the noises depend on each other). An item is *certain* where its band so widened excludes
+0; from pure noise one result in twenty has any certain item.
+
+*Of an item.* That a column does something is easily certain and says little: mean sizes are above 0 for every column. It is
+*clear* where the near end of its widened band is above the middle one of nothing and the sizes of the others: with that
+confidence it belongs to the upper half. It is *weak* where its own band excludes 0, *mostly noise* otherwise.
 
 *A result.* E = sum v_i^2 / sum s_i^2 is how much larger than its noise all that is shown is; for unbiased numbers its mean
 is 1 + (energy of the truth) / (energy of the noise), so at E = 2 the truth is as large as the noise. *Clear*: an item is
-clear and E >= 2. *Weak*: one of the two. *Mostly noise*: neither; it is not ranked. ``signal`` is sqrt(E), infinite without
-noise. Scaling values and errors together changes nothing.
+certain and E >= 2. *Weak*: one of the two. *Mostly noise*: neither; it is not ranked. ``signal`` is sqrt(E), infinite
+without noise. Scaling values and errors together changes nothing.
 
 *What would help.* Noise falls in proportion to mu, so at mu g the same numbers would have errors s_i / g. The sentence names
 the epsilon of the least g for which what is shown would be clear *if it is real*: it is an estimate from noise.
@@ -33,7 +37,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._types import Bools
+from .._types import Floats
 from ..accounting import epsilon_of, rounded_up
 from ..accounting.gdp import LARGEST_MU
 from ..accounting.guarantee import Guarantee
@@ -58,9 +62,10 @@ class Verdict(StrEnum):
     """
 
     CLEAR = "clear"
-    """An item stands out of the noise of all of them, and all together are larger than their noise."""
+    """Of a result: an item is certain, and all together are larger than their noise. Of an item: surely in the upper half
+    of those shown."""
     WEAK = "weak"
-    """One of the two."""
+    """Of a result: one of the two. Of an item: its own band excludes 0."""
     MOSTLY_NOISE = "mostly noise"
     """Neither: too little to tell. It is not ranked."""
 
@@ -84,6 +89,8 @@ class Judgement:
         Of all of them.
     verdicts : tuple of Verdict
         Of each.
+    certain : tuple of bool
+        Of each, whether its band excludes 0 when all hold together.
     missing : float
         By how much the noise would have to fall for what is shown to be clear; infinite where nothing is shown.
     """
@@ -91,12 +98,8 @@ class Judgement:
     signal: float
     verdict: Verdict
     verdicts: tuple[Verdict, ...]
+    certain: tuple[bool, ...]
     missing: float
-
-    @property
-    def clear(self) -> Bools:
-        """Which items are clear, (items,)."""
-        return np.array([verdict is Verdict.CLEAR for verdict in self.verdicts], dtype=np.bool_)
 
 
 @cache
@@ -113,18 +116,28 @@ def widening(n_items: int) -> float:
     return NormalDist().inv_cdf(1 - MISSED_TOGETHER / (2 * n_items)) / TWO_SIDED_95
 
 
-def item_verdict(lower: float, upper: float, among: int) -> Verdict:
-    """Of one item with its band, shown among so many.
+def is_certain(lower: float, upper: float, among: int) -> bool:
+    """Whether the band of one item, shown among so many, excludes 0 when all of them hold together.
 
     Examples
     --------
-    >>> str(item_verdict(0.05, 0.35, 1)), str(item_verdict(0.05, 0.35, 13))
-    ('clear', 'weak')
+    >>> is_certain(0.05, 0.35, among=1), is_certain(0.05, 0.35, among=13)
+    (True, False)
     """
-    middle, half = abs(lower / 2 + upper / 2), upper / 2 - lower / 2
-    if middle > widening(among) * half:
-        return Verdict.CLEAR
-    return Verdict.WEAK if middle > half else Verdict.MOSTLY_NOISE
+    return abs(lower / 2 + upper / 2) > widening(among) * (upper / 2 - lower / 2)
+
+
+def middle_of_others(sizes: Floats) -> Floats:
+    """For each item the middle one of nothing and the sizes of the others; of two middle ones the smaller.
+
+    Examples
+    --------
+    >>> middle_of_others(np.array([0.5, 0.4, 0.1])).tolist(), middle_of_others(np.array([0.5, 0.5])).tolist()
+    ([0.1, 0.1, 0.4], [0.0, 0.0])
+    """
+    # Leaving one out of the sorted sizes moves the middle one by at most a place.
+    order, middle = np.sort(np.append(0.0, sizes)), (len(sizes) - 1) // 2
+    return np.asarray(np.where(sizes <= order[middle], order[min(middle + 1, len(sizes))], order[middle]))
 
 
 def judge(values: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> Judgement:
@@ -147,16 +160,22 @@ def judge(values: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> Judgement:
         largest = float(max(np.abs(sizes).max(initial=0.0), halves.max(initial=0.0))) or 1.0
         noise = float(((halves / largest / TWO_SIDED_95) ** 2).sum())
         energy = float(((sizes / largest) ** 2).sum())
-    verdicts = tuple(item_verdict(*ends, len(sizes)) for ends in zip(low.tolist(), high.tolist(), strict=True))
+        certain = middles > widened
+        clear = middles - widened > middle_of_others(np.abs(sizes))
+        alone = middles > halves
+    verdicts = tuple(
+        Verdict.CLEAR if of_half else Verdict.WEAK if not_zero else Verdict.MOSTLY_NOISE
+        for of_half, not_zero in zip(clear.tolist(), alone.tolist(), strict=True)
+    )
     ratio = energy / noise if noise else math.inf
     ratio = 0.0 if math.isnan(ratio) else ratio
-    reasons = (Verdict.CLEAR in verdicts) + (ratio >= TRUTH_AS_LARGE_AS_NOISE)
+    reasons = bool(certain.any()) + (ratio >= TRUTH_AS_LARGE_AS_NOISE)
     verdict = (Verdict.MOSTLY_NOISE, Verdict.WEAK, Verdict.CLEAR)[reasons]
     # The item that needs least, and all of them together; a hair more, because a band that touches 0 includes it.
     needs = [wide / middle for middle, wide in zip(middles.tolist(), widened.tolist(), strict=True) if middle > 0]
     together = math.sqrt(TRUTH_AS_LARGE_AS_NOISE / ratio) if ratio else math.inf
     missing = max(1.0, 1.001 * min(needs), together) if needs else math.inf
-    return Judgement(math.sqrt(ratio), verdict, verdicts, missing)
+    return Judgement(math.sqrt(ratio), verdict, verdicts, tuple(certain.tolist()), missing)
 
 
 def judge_sizes(sizes: ArrayLike, errors: ArrayLike) -> Judgement:
@@ -264,7 +283,7 @@ def sentences(
     """What the verdict is, in words; nothing of a clear one, unless the clear items are to be named."""
     if judgement.verdict is Verdict.MOSTLY_NOISE:
         return (f"{too_little(judgement, noun)} {what_helps(judgement, guarantee, noun)}",)
-    clear = [name for name, is_clear in zip(names, judgement.clear.tolist(), strict=True) if is_clear]
+    clear = [name for name, stands_out in zip(names, judgement.certain, strict=True) if stands_out]
     many, together = _MANY.get(noun, noun + "s"), f"when the bands of all {len(names)} are taken together"
     if len(names) == 1:
         together = "of its noise"

@@ -144,7 +144,7 @@ def contributions_table(e: Attribution) -> Table:
     """All contributions of one point, the largest first; in the order declared where they are mostly noise."""
     bars = bars_of(e, len(e.columns))
     rows = tuple(
-        (top.column, top.shown, value, band, str(top.verdict))
+        (top.column, top.shown, value, band, str(e.verdict_of(top.column)))
         for top, (value, band) in zip(e.top(len(bars)), bar_numbers(bars), strict=True)
     )
     header = ("column", "at the point", "contribution", e.band_claim.column, "verdict")

@@ -176,7 +176,7 @@ def curve_verdict(effects: Effects, name: str) -> str:
         case Verdict.MOSTLY_NOISE:
             return "Mostly noise: this curve cannot be told from a flat one."
         case Verdict.WEAK:
-            return "Weak: it stands out of its own noise, but not of that of all curves together."
+            return "Weak: it stands out of its own noise, but is not surely among the larger half of the curves."
     return ""
 
 

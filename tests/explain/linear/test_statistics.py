@@ -258,3 +258,23 @@ def test_an_audit_would_see_a_bound_that_is_half_of_what_rows_say():
         return np.round((total + generator.normal(0, question.l2_bound / 2, (draws, 2))) * 4096) / 4096
 
     assert audit.mechanism(unclipped, worst_neighbours(problem), claimed=1.0, draws=50_000).verdict == "refuted"
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_the_declared_row_count_moves_no_explanation(intercept):
+    problem = problem_of(intercept)
+    scales, generator = scales_of(problem), np.random.default_rng(3)
+    gram, cross = exact_sums(problem, random_rows(), POINTS, scales)
+    noise = generator.normal(0, 2.0, gram.shape)
+    gram, cross = gram + (noise + noise.transpose(0, 2, 1)) / 2, cross + generator.normal(0, 2.0, cross.shape)
+    found = []
+    for declared in (1500, 750, 1111):
+        statistics = LocalStatistics.of_sums(problem, POINTS, gram, cross, 2.0, declared)
+        fit = statistics.solve(1.0)
+        found.append([statistics.values(fit), statistics.half_widths(fit, 1.0)])
+        if intercept:
+            ridge = statistics.explain()
+            found[-1] += [ridge.intercepts, ridge.slopes, ridge.values, ridge.half_widths]
+    for other in found[1:]:
+        for numbers, again in zip(found[0], other, strict=True):
+            assert again == pytest.approx(numbers, rel=1e-6, abs=1e-9)

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,9 @@ import pytest
 import vitrail as vt
 from error_rates import planted_noise
 from quadratic_loss import excess_loss
-from vitrail.errors import BudgetExceeded, InvalidInput, SchemaError
+from vitrail.errors import BudgetExceeded, InvalidInput, RowCountWarning, SchemaError
 from vitrail.explain.linear import fitting as moments
+from vitrail.results.row_count import CONTRADICTS
 from vitrail.results.synopsis import Synopsis
 from vitrail.solve.linear.problem import LocalProblem
 from vitrail.solve.linear.weights import custom, exponential, polynomial
@@ -143,6 +145,35 @@ def test_weight_and_intercept_change_for_free(synopsis: Synopsis) -> None:
     assert sharp.cost == synopsis.cost
     assert not np.allclose(sharp(POINTS, bands=False).values, synopsis(POINTS, bands=False).values)
     assert (centred(POINTS, bands=False).base_values == 0).all()
+
+
+@pytest.mark.parametrize("cells", [(), ("ward",)])
+def test_it_counts_its_rows_and_a_wrong_declared_count_is_said(cells: tuple[str, ...]) -> None:
+    generator = np.random.default_rng(1)
+    rows = {"dose": generator.uniform(0, 10, 3000), "ward": generator.choice(["A", "B", "C"], 3000)}
+    rows |= {"age": generator.uniform(0, 100, 3000), "ill": generator.integers(0, 2, 3000)}
+    data = vt.PrivateData(rows, SCHEMA, name="few", n_rows_public=1500, budget=vt.Budget(3, 1e-6), target="ill")
+    kind = vt.linear.Cells(columns=cells) if cells else "moments"
+    with pytest.warns(RowCountWarning, match="declared: 1,500. The two contradict each other: there are more rows"):
+        fitted = vt.LocalLinear(data, vt.Model(risk, range=(0, 1)), weight=polynomial()).fit(kind=kind, epsilon=3.0)
+    counted = fitted.rows_counted
+    assert abs(counted.counted - 3000) < CONTRADICTS * counted.std < 1000
+    e = fitted(POINTS)
+    assert e.rows_counted == counted
+    assert e.read_first[0] == counted.sentence
+    shrunk = fitted.with_shrinkage()
+    assert shrunk.rows_counted == counted
+
+
+def test_no_explanation_depends_on_the_declared_count(synopsis: Synopsis) -> None:
+    other = replace(synopsis, n_rows_public=N_ROWS // 2)
+    assert other.rows_counted.contradicts
+    assert not synopsis.rows_counted.contradicts
+    for radius in (None, 1.0):
+        e, again = synopsis(POINTS, radius=radius), other(POINTS, radius=radius)
+        assert again.values == pytest.approx(e.values)
+        assert again.upper == pytest.approx(e.upper)
+    assert other.statistics(POINTS)[0] == pytest.approx(synopsis.statistics(POINTS)[0])
 
 
 def test_replace_one_costs_twice_the_noise() -> None:

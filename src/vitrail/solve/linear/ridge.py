@@ -51,6 +51,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from ..._types import Bools, Floats
+from ...errors import InvalidInput
 from .least_squares import one_blas_thread
 
 RIDGE = 0.1
@@ -168,6 +169,8 @@ def _fit(given: _Centred, column_of: Floats, kept: Bools | None) -> RidgeFit:
     if kept is not None:
         both = kept[:, :, None] & kept[:, None, :]
         gram, noise, usual = np.where(both, gram, 0.0), np.where(both, noise, 0.0), np.where(kept, usual, 0.0)
+    if not (np.isfinite(gram).all() and np.isfinite(noise).all()):  # a damaged file may hold any numbers
+        raise InvalidInput("the statistics of a regression are not finite, or too large to be multiplied")
     lengths, vectors = np.linalg.eigh(gram)
     lengths = _with_trace(lengths)
     gram = _rebuilt(vectors, lengths)

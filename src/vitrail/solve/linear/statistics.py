@@ -159,6 +159,8 @@ class LocalStatistics:
         The levels of the points; codes are columns of their own.
     active : array (points, n_features)
         Which features the points have: all numbers, and their own levels.
+    seed : int
+        Of the draws that bands are made from: a digest of the released sums, so that no declared row count moves them.
     """
 
     structure: Structure
@@ -168,6 +170,7 @@ class LocalStatistics:
     noise: float
     levels: Indices
     active: Floats
+    seed: int
 
     @classmethod
     def of_sums(
@@ -186,7 +189,9 @@ class LocalStatistics:
         shown = problem.shown_values(raw_points)
         levels, active = structure.levels(shown), active_features(problem.schema, shown)
         reduced, vector = structure.reduce(gram / n_rows_public, cross / n_rows_public, levels)
-        return cls(structure, scales, *scales.undone(reduced, vector), sigma / n_rows_public, levels, active)
+        a, b = scales.undone(reduced, vector)
+        seed = int.from_bytes(hashlib.sha256(np.ascontiguousarray(cross).tobytes()).digest()[:8], "big")
+        return cls(structure, scales, a, b, sigma / n_rows_public, levels, active, seed)
 
     def solve(self, radius: float, columns: Bools | None = None) -> LocalFit:
         """The best linear model of every point, its slope in a ball; ``columns`` (points, n_columns) it may use."""
@@ -218,7 +223,7 @@ class LocalStatistics:
         return RidgeFit.joined(fits)
 
     def _generator(self) -> np.random.Generator:
-        return np.random.default_rng(int.from_bytes(hashlib.sha256(self.b.tobytes()).digest()[:8], "big"))
+        return np.random.default_rng(self.seed)
 
     def _noise(self, levels: Indices, generator: np.random.Generator) -> tuple[Floats, Floats]:
         """Draws from the law of the noise in (a, b), one for each row of ``levels``."""
