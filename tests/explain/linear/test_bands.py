@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import vitrail as vt
+from vitrail.errors import InvalidInput
 from vitrail.solve.linear.problem import LocalProblem
 from vitrail.solve.linear.ridge import RIDGE, ridge_fit
 from vitrail.solve.linear.statistics import LocalStatistics, scales_of
@@ -192,3 +193,13 @@ def test_columns_left_out_have_no_value_and_no_band(centred):
     assert np.abs(values[~kept]).max() < 1e-12
     assert half_widths[~kept].max() < 1e-12
     assert half_widths[kept].min() > 0
+
+
+@pytest.mark.parametrize("strange", [np.inf, np.nan, 1e300])
+def test_statistics_that_no_number_can_hold_are_refused(strange):
+    """As in a damaged file: our own error, not one of linear algebra."""
+    a, b = np.diag([1.0, 0.5, 0.2])[None], np.array([[0.1, 0.25, 0.1]])
+    a[0, 0, 1] = a[0, 1, 0] = strange
+    silence = [(np.full((1, 3, 3), 1e-9), np.full((1, 3), 1e-9))]
+    with np.errstate(all="ignore"), pytest.raises(InvalidInput, match="finite"):
+        ridge_fit(a, b, silence, np.eye(2), smallest_mass=1e-6)
