@@ -22,7 +22,7 @@ from vitrail.explain.private_rows import private_rows_recipe
 from vitrail.solve.shapley.reasons import explain_on_rows
 
 EPSILONS = (0.1, 1.0)
-DRAWS, PEOPLE = {"reasons": 10, "permutation importance": 40, "SHAP importance": 40}, 10
+DRAWS, PEOPLE = {"reasons": 4, "permutation importance": 34, "SHAP importance": 34}, 10
 """A release of rows makes a pair of every column of every person, a ranking one of every column."""
 PERMUTATIONS, ORDERS = 20, 4
 TRUTH_ROWS = 200
