@@ -39,6 +39,8 @@ FEW_GROUNDS = {"adult": 2}
 """With twice the noises: planning asks its forest of full depth a million times."""
 CURVE_ROWS = {"adult": 4_000, "acs": 15_000, "diabetes": 4_000, "bike": 5_000}
 """Rows that a curve is about, drawn once, where a pass over all of them takes minutes."""
+ALE_GROUNDS = 2
+"""Each has a histogram of sizes and a truth of its own: a pass over the rows for both."""
 PLACES = 24
 """Values of rows, and values evenly over the range, at which a curve is looked at."""
 PERMUTATIONS = {"adult": 60, "diabetes": 30, "acs": 40}
@@ -174,18 +176,16 @@ def ale(bench: Bench) -> Part:
         for epsilon in bench.epsilons:
             mu = mu_of(epsilon, DELTA)
             terms = case.terms(mu)
-            for _ in range(2 if bench.quick else FEW_GROUNDS.get(name, GROUNDS)):
+            for _ in range(2 if bench.quick else ALE_GROUNDS):
                 ground = case.run(released_rows(terms, case.model, None, focus=case.columns), mu)
                 plan, ground = case.run(plan_clipped_effects(ground, case.columns, {}), mu)
                 truth = _truths(case, plan)
                 summand = EffectsSummand(case.model, plan)
-                for measured in draws(
-                    case, ground, summand, mu, 3 if bench.quick else NOISES * GROUNDS // FEW_GROUNDS.get(name, GROUNDS)
-                ):
+                for measured in draws(case, ground, summand, mu, 3 if bench.quick else NOISES * GROUNDS // ALE_GROUNDS):
                     found = plan.drawn(*measured, plain=False)
                     add_curves(coverage, case, epsilon, found, truth)
     return coverage.part(
-        f"the curve of every column, all for one price; {GROUNDS} releases of private rows and clips x {NOISES} draws of "
+        f"the curve of every column, all for one price; {ALE_GROUNDS} releases of private rows and clips x {NOISES * GROUNDS // ALE_GROUNDS} draws of "
         f"the sum; truth: the same intervals without noise or clip, empty ones joined to the next; rows: {CURVE_ROWS}"
     )
 
