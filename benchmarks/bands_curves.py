@@ -185,8 +185,9 @@ def ale(bench: Bench) -> Part:
                     found = plan.drawn(*measured, plain=False)
                     add_curves(coverage, case, epsilon, found, truth)
     return coverage.part(
-        f"the curve of every column, all for one price; {ALE_GROUNDS} releases of private rows and clips x {NOISES * GROUNDS // ALE_GROUNDS} draws of "
-        f"the sum; truth: the same intervals without noise or clip, empty ones joined to the next; rows: {CURVE_ROWS}"
+        f"the curve of every column, all for one price; {ALE_GROUNDS} releases of private rows and clips x "
+        f"{NOISES * GROUNDS // ALE_GROUNDS} draws of the sum; truth: the same intervals without noise or clip, empty ones "
+        f"joined to the next; rows: {CURVE_ROWS}"
     )
 
 
