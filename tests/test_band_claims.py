@@ -143,7 +143,7 @@ def test_quotes_say_what_the_bands_would_claim(data) -> None:
 
 
 def test_what_keeps_its_claim_still_says_it(data) -> None:
-    found, claim = vt.Shapley(data, MODEL)(POINT, mu=2.0), BandClaim.NOISE_LAW_95
+    found, claim = vt.Shapley(data, MODEL)(POINT, mu=2.0), BandClaim.MEASURED_95
     assert found.band_claim is claim
     assert SAYS_95.search(repr(found))
     assert claim.sentence() in found._repr_html_()

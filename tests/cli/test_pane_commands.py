@@ -264,4 +264,4 @@ def test_a_report_from_a_pane_says_it_of_importance(run):
     shown = run("report", "people.pane")
     assert shown.code == 0, shown.err
     assert "band, not calibrated" in shown.out
-    assert "Bands of permutation importance show the privacy noise only and are not calibrated" in shown.out
+    assert "Bands of permutation importance show the privacy noise and what else is known to move a value" in shown.out

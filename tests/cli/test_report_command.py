@@ -150,5 +150,5 @@ def test_bands_of_importance_and_accumulated_effects_are_said_to_be_not_calibrat
     printed = run(*words())
     assert printed.code == 0, printed.err
     assert "band, not calibrated" in printed.out
-    assert "Bands of permutation importance show the privacy noise only and are not calibrated" in printed.out
+    assert "Bands of permutation importance show the privacy noise and what else is known to move a value" in printed.out
     assert json.loads(run(*words(), "--json").out)["importance"]["band_claim"] == "not calibrated"
