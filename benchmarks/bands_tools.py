@@ -34,10 +34,21 @@ from vitrail.vault.questions.question import Question, SumPlan
 LEAST_PAIRS = 200
 EXACT_MU = 1e5
 """A price at which noise is too small to matter beside that of any question here."""
-WHERE = (
-    f"constants were chosen on {', '.join(CHOSEN_ON)} (with looks at compas, heloc, german) "
-    f"and judged on {', '.join(JUDGED_ON)}"
-)
+SEEN = {
+    "ale": ("bike",),
+    "shapley": ("bike",),
+    "local_statistics": ("diabetes",),
+    "local_moments": ("diabetes",),
+}
+"""Judged data that were looked at, now or before, while an explainer's constants were chosen."""
+
+
+def where_of(explainer: str) -> str:
+    """On what constants were chosen, and what judges."""
+    seen = SEEN.get(explainer, ())
+    looks = ", ".join(("compas", "german", *seen))
+    judges = ", ".join(name for name in JUDGED_ON if name not in seen)
+    return f"constants were chosen on {', '.join(CHOSEN_ON)}, with looks at {looks}; judged on {judges}"
 
 
 # --- verdicts ------------------------------------------------------------------------------------------------------------
@@ -124,7 +135,7 @@ class Coverage:
     def part(self, how: str) -> Part:
         """The finished part."""
         rows = self.rows()
-        return Part(headline_of(self.explainer, rows, self.least_pairs), rows, f"{how}; {WHERE}")
+        return Part(headline_of(self.explainer, rows, self.least_pairs), rows, f"{how}; {where_of(self.explainer)}")
 
 
 def headline_of(explainer: str, rows: Sequence[Row], least_pairs: int = LEAST_PAIRS) -> dict[str, float | None]:

@@ -8,8 +8,8 @@ test looks.
 *95 % of the noise*, by construction: the number shown is linear in released sums, so that its noise is Gaussian with a
 standard deviation that is computed, not estimated. What clipping took from the sums is not noise, and notes say so.
 *95 %, measured*: they held at the bars of the protocol (93 % over all columns, 85 % in the worst column of all) wherever
-they were measured, on three datasets that nobody tuned on among others; benchmarks/results/bands.json, and for reasons on
-private rows that hold some of what columns have in common reasons.json too. tests/test_measured_claims.py compares.
+they were measured, on data that nobody tuned on among others (docs/bands.md); benchmarks/results/bands.json, and for
+reasons on private rows that hold some of what columns have in common reasons.json. tests/test_measured_claims.py compares.
 *Not calibrated*: reasons on rows that hold nothing of it, which no band shows; explainers that miss a bar somewhere
 (docs/bands.md says where and by how much), or that no benchmark has measured, such as pairs of columns.
 """
