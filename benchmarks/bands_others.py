@@ -26,7 +26,7 @@ SHAPLEY_ROWS = {"adult": 10_000, "acs": 30_000, "diabetes": 15_000}
 RELEASES, PEOPLE = 12, 20
 """The error of a release is much the same for all people: many releases say more than many people."""
 ORDERS = {"acs": 4, "diabetes": 4, "bike": 16}
-DEALS, GROUP_DRAWS, CURVES = 2, 150, 4
+DEALS, GROUP_DRAWS, CURVES = 2, 600, 4
 Priced = tuple[Case, float, float]
 
 
