@@ -33,14 +33,12 @@ from vitrail.solve.curves.dependence import plan_dependence
 from vitrail.solve.curves.importance import loss_of
 from vitrail.solve.curves.local_effects import EffectsPlan, Intervals
 
-GROUNDS, NOISES = 4, 52
-"""208 draws a column: importance has one number in each."""
-FEW_GROUNDS = {"adult": 2}
-"""With twice the noises: planning asks its forest of full depth a million times."""
+GROUNDS, FEWER_GROUNDS = 4, {"adult": 2, "diabetes": 2, "acs": 2}
+"""Releases of private rows; fewer where planning asks a slow model a million times."""
+CURVE_DRAWS, SCORE_DRAWS = 105, 210
+"""Of the sum, over all grounds: a curve of two levels has two places in each, importance one number."""
 CURVE_ROWS = {"adult": 4_000, "acs": 15_000, "diabetes": 4_000, "bike": 5_000}
 """Rows that a curve is about, drawn once, where a pass over all of them takes minutes."""
-ALE_GROUNDS = 2
-"""Each has a histogram of sizes and a truth of its own: a pass over the rows for both."""
 PLACES = 24
 """Values of rows, and values evenly over the range, at which a curve is looked at."""
 PERMUTATIONS = {"adult": 60, "diabetes": 30, "acs": 40}
@@ -53,6 +51,16 @@ Truths = Mapping[str, tuple[np.ndarray, np.ndarray]]
 def curve_case(bench: Bench, name: str) -> Case:
     case = bench.case(name)
     return case.fewer(500 if bench.quick else CURVE_ROWS.get(name, len(case.rows)))
+
+
+def sizes(bench: Bench, name: str, draws: int) -> tuple[int, int]:
+    """Grounds of a case, and draws of noise for each."""
+    grounds = 2 if bench.quick else FEWER_GROUNDS.get(name, GROUNDS)
+    return grounds, 3 if bench.quick else -(-draws // grounds)
+
+
+def said_sizes(draws: int) -> str:
+    return f"{GROUNDS} releases of private rows ({FEWER_GROUNDS}), {draws} draws of the sum in all"
 
 
 def draws(case: Case, ground: Groundwork, summand: Summand, mu: float, noises: int) -> Iterator[Measured]:
@@ -113,27 +121,24 @@ def pdp(bench: Bench) -> Part:
     """Partial dependence of all columns."""
     coverage = Coverage("pdp", 1 if bench.quick else 200)
     for name in bench.data:
-        case = curve_case(bench, name)
+        case, (grounds, noises) = curve_case(bench, name), sizes(bench, name, CURVE_DRAWS)
         places = places_of(case)
         truth = true_dependence(case, places)
         for epsilon in bench.epsilons:
             mu = mu_of(epsilon, DELTA)
             terms = case.terms(mu)
-            for _ in range(2 if bench.quick else FEW_GROUNDS.get(name, GROUNDS)):
+            for _ in range(grounds):
                 ground = case.run(released_rows(terms, case.model, None), mu)
                 plan = plan_dependence(ground.reference, case.columns, terms.noise_of_mean(share=1 - ground.spent))
                 summand = DependenceSummand(case.model, plan)
-                for measured in draws(
-                    case, ground, summand, mu, 3 if bench.quick else NOISES * GROUNDS // FEW_GROUNDS.get(name, GROUNDS)
-                ):
+                for measured in draws(case, ground, summand, mu, noises):
                     found = plan.drawn(*measured, plain=False)
                     add_curves(
                         coverage, case, epsilon, found, {column: (places[column], truth[column]) for column in places}
                     )
     return coverage.part(
-        f"the curve of every column, all for one price; {GROUNDS} releases of private rows x {NOISES} draws of the sum; "
-        f"truth: mean output of all rows at {PLACES} values that rows have and {PLACES} evenly over the range; "
-        f"rows: {CURVE_ROWS}"
+        f"the curve of every column, all for one price; {said_sizes(CURVE_DRAWS)}; truth: mean output of all rows at "
+        f"{PLACES} values that rows have and {PLACES} evenly over the range; rows: {CURVE_ROWS}"
     )
 
 
@@ -172,22 +177,21 @@ def ale(bench: Bench) -> Part:
     """Accumulated effects of all columns."""
     coverage = Coverage("ale", 1 if bench.quick else 200)
     for name in bench.data:
-        case = curve_case(bench, name)
+        case, (grounds, noises) = curve_case(bench, name), sizes(bench, name, CURVE_DRAWS)
         for epsilon in bench.epsilons:
             mu = mu_of(epsilon, DELTA)
             terms = case.terms(mu)
-            for _ in range(2 if bench.quick else ALE_GROUNDS):
+            for _ in range(grounds):
                 ground = case.run(released_rows(terms, case.model, None, focus=case.columns), mu)
                 plan, ground = case.run(plan_clipped_effects(ground, case.columns, {}), mu)
                 truth = _truths(case, plan)
                 summand = EffectsSummand(case.model, plan)
-                for measured in draws(case, ground, summand, mu, 3 if bench.quick else NOISES * GROUNDS // ALE_GROUNDS):
+                for measured in draws(case, ground, summand, mu, noises):
                     found = plan.drawn(*measured, plain=False)
                     add_curves(coverage, case, epsilon, found, truth)
     return coverage.part(
-        f"the curve of every column, all for one price; {ALE_GROUNDS} releases of private rows and clips x "
-        f"{NOISES * GROUNDS // ALE_GROUNDS} draws of the sum; truth: the same intervals without noise or clip, empty ones "
-        f"joined to the next; rows: {CURVE_ROWS}"
+        f"the curve of every column, all for one price; {said_sizes(CURVE_DRAWS)}, clips bought anew with each; truth: the "
+        f"same intervals without noise or clip, empty ones joined to the next; rows: {CURVE_ROWS}"
     )
 
 
@@ -213,19 +217,17 @@ def importance(bench: Bench) -> Part:
     """Permutation importance of all columns, squared loss."""
     coverage = Coverage("importance", 1 if bench.quick else 200)
     for name in bench.data:
-        case = curve_case(bench, name)
+        case, (grounds, noises) = curve_case(bench, name), sizes(bench, name, SCORE_DRAWS)
         truth = true_importance(case, 2 if bench.quick else PERMUTATIONS.get(name, 100))
         loss = loss_of("squared", None, case.model, case.vault.schema, case.vault.target, None)
         for epsilon in bench.epsilons:
             mu = mu_of(epsilon, DELTA)
             terms = case.terms(mu)
-            for _ in range(2 if bench.quick else FEW_GROUNDS.get(name, GROUNDS)):
+            for _ in range(grounds):
                 ground = case.run(released_rows(terms, case.model, None), mu)
                 noise = terms.noise_of_mean(share=1 - ground.spent)
                 summand = plan_importance(ground.reference, case.columns, loss, noise=noise)
-                for means, stds in draws(
-                    case, ground, summand, mu, 3 if bench.quick else NOISES * GROUNDS // FEW_GROUNDS.get(name, GROUNDS)
-                ):
+                for means, stds in draws(case, ground, summand, mu, noises):
                     scores, spread = summand.scores(means, stds, "smooth")
                     noisy = bool(mostly_noise(scores, spread))
                     half = TWO_SIDED_95 * spread
@@ -234,6 +236,6 @@ def importance(bench: Bench) -> Part:
                         pair = {"value": scores[index], "truth": truth[index], "noise": noisy}
                         coverage.add(case.name, epsilon, column, **pair, **bands)
     return coverage.part(
-        f"the increase of the mean squared loss, all columns for one price; {GROUNDS} releases of private rows x {NOISES} "
-        f"draws of the sum; truth: columns permuted 100 times ({PERMUTATIONS}); rows: {CURVE_ROWS}"
+        f"the increase of the mean squared loss, all columns for one price; {said_sizes(SCORE_DRAWS)}; truth: columns "
+        f"permuted 100 times ({PERMUTATIONS}); rows: {CURVE_ROWS}"
     )

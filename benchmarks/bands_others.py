@@ -26,7 +26,7 @@ SHAPLEY_ROWS = {"adult": 10_000, "acs": 30_000, "diabetes": 15_000}
 RELEASES, PEOPLE = 12, 20
 """The error of a release is much the same for all people: many releases say more than many people."""
 ORDERS = {"acs": 4, "diabetes": 4, "bike": 16}
-DEALS, GROUP_DRAWS, CURVES = 2, 600, 4
+DEALS, GROUP_DRAWS, CURVES = 2, 300, 4
 Priced = tuple[Case, float, float]
 
 
@@ -213,7 +213,7 @@ def any_curve(bench: Bench) -> Part:
                     curve = side.run(explainer.conversation().recipe(case.terms(mu)))
                     assert isinstance(curve, vt.Curve)
                     truth = side.exact / side.question.groups
-                    noise = mostly_noise(curve.y - curve.y.mean(), curve.std)
+                    noise = curve.verdict is vt.Verdict.MOSTLY_NOISE
                     pairs = {"value": curve.y, "lower": curve.lower, "upper": curve.upper, "truth": truth}
                     coverage.add(case.name, epsilon, column, **pairs, noise=noise)
     how = (
@@ -241,8 +241,7 @@ def any_ranking(bench: Bench) -> Part:
                 ranking = side.run(explainer.conversation().recipe(case.terms(mu)))
                 assert isinstance(ranking, vt.Ranking)
                 truth = side.exact / side.question.groups
-                centred = ranking.scores - ranking.scores.mean()
-                add_ranking(coverage, case.name, epsilon, ranking, truth, mostly_noise(centred, ranking.std))
+                add_ranking(coverage, case.name, epsilon, ranking, truth)
     how = (
         f"mean Borda points of columns, by the variance of outputs they account for in a group; at most 10 000 rows, "
         f"{DEALS} deals x {GROUP_DRAWS} draws of noise; truth: the mean over the groups of that deal without noise"
@@ -250,10 +249,9 @@ def any_ranking(bench: Bench) -> Part:
     return coverage.part(how)
 
 
-def add_ranking(
-    coverage: Coverage, data: str, epsilon: float, ranking: vt.Ranking, truth: np.ndarray, noise: bool | np.ndarray
-) -> None:
+def add_ranking(coverage: Coverage, data: str, epsilon: float, ranking: vt.Ranking, truth: np.ndarray) -> None:
     """One pair for every item."""
+    noise = ranking.verdict is vt.Verdict.MOSTLY_NOISE
     for j, item in enumerate(ranking.items):
         coverage.add(
             data, epsilon, item, value=ranking.scores[j], lower=ranking.lower[j], upper=ranking.upper[j], truth=truth[j],

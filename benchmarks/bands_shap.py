@@ -16,7 +16,7 @@ import numpy as np
 
 from bands_others import add_ranking, coverage_of
 from bands_setup import BLOCK_ROWS, Bench, Case
-from bands_tools import Coverage, mostly_noise, noise_of
+from bands_tools import Coverage, noise_of
 from local_setup import DELTA
 from running import Part
 from vitrail.accounting import mu_of
@@ -32,6 +32,7 @@ from vitrail.explain.shap_global import (
     plan_shap_dependence,
     plan_shap_importance,
 )
+from vitrail.results.verdict import Verdict
 from vitrail.solve.curves.assemble import Receipt, effects_of, ranking_of
 from vitrail.vault import Block
 from vitrail.vault.public_facts import PublicFacts
@@ -161,7 +162,7 @@ def add_pairs(coverage: Coverage, case: Case, epsilon: float, summand: PairsSumm
         h_squared, stds = summand.judged(means, found.stds)
         kind, label = Interactions.KIND, "H squared"
         ranking = ranking_of(names, h_squared, stds, found.receipt, kind=kind, label=label, notes=())
-        add_ranking(coverage, case.name, epsilon, ranking, truth, mostly_noise(h_squared, stds))
+        add_ranking(coverage, case.name, epsilon, ranking, truth)
 
 
 # --- SHAP ----------------------------------------------------------------------------------------------------------------
@@ -214,7 +215,7 @@ def add_sizes(coverage: Coverage, case: Case, epsilon: float, summand: ShapImpor
     truth = found.truth + summand.offset
     for means in found.means:
         ranking = summand.ranking(means, found.stds, found.receipt)
-        add_ranking(coverage, case.name, epsilon, ranking, truth, mostly_noise(ranking.scores, ranking.std))
+        add_ranking(coverage, case.name, epsilon, ranking, truth)
 
 
 def add_curves(
@@ -231,8 +232,8 @@ def add_curves(
         drawn = summand.drawn(means, found.stds, found.ground.reference.n_rows)
         reference, kind = found.ground.reference, ShapDependence.KIND
         effects = effects_of(reference, drawn, found.receipt, kind=kind, label="mean Shapley value", notes=(NOTE,))
+        noise = effects.verdict is Verdict.MOSTLY_NOISE
         for column, truth in truths.items():
             curve, there = effects[column], np.isfinite(truth)
-            noise = mostly_noise(curve.y, curve.std)
             pairs = {"value": curve.y, "lower": curve.lower, "upper": curve.upper, "truth": truth}
             coverage.add(case.name, epsilon, column, **{key: np.asarray(v)[there] for key, v in pairs.items()}, noise=noise)

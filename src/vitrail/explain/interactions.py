@@ -39,7 +39,7 @@ from ..vault import Block
 from .joint_sum import PLANNING_SHARE, BlockSpec, JointExplainer, ask_joint, released_rows
 from .recipe import Recipe, Terms
 
-MOST_PREDICTIONS, FEWEST_ROWS, MOST_ROWS = 400_000, 40, 400
+MOST_PREDICTIONS, FEWEST_ROWS, MOST_ROWS = 400_000, 40, 1_000
 ROOM = 1.5
 """Bounds exceed the largest norm among reference rows by this factor: trained rows differ from rows never seen."""
 MAIN_SHARE = 0.5
@@ -120,12 +120,11 @@ def plan_pairs(
     Promising are those with the largest H squared on reference rows, those that noise would drown counted as less.
     ``noise``: on the mean of a number of bound 1 at the whole price.
     """
-    schema, names = reference.schema, dict.fromkeys(name for pair in pairs for name in pair)
-    grids = {name: grid_of(schema, name, reference.marginals, grid) for name in names}
-    looks = sum(map(len, grids.values())) + sum(len(grids[first]) * len(grids[second]) for first, second in pairs)
-    rows = reference.rows(looks, most=MOST_ROWS, fewest=FEWEST_ROWS, budget=MOST_PREDICTIONS)
-    seen = blocks_of(rows, reference.predict(rows), grids, pairs, reference.predict_altered)
-    summand = PairsSummand.of(reference.model, grids, pairs, seen)
+    grids = {
+        name: grid_of(reference.schema, name, reference.marginals, grid)
+        for name in dict.fromkeys(name for pair in pairs for name in pair)
+    }
+    summand = _looked_at(reference, grids, pairs)
     if most is None or len(pairs) <= most:
         return summand
     quiet = np.zeros(sum(map(len, summand.offsets)))
@@ -136,8 +135,16 @@ def plan_pairs(
     best = sorted(np.argsort(-np.array(scores), kind="stable")[:most].tolist())
     chosen = [pairs[number] for number in best]
     kept = {name: of_name for name, of_name in grids.items() if any(name in pair for pair in chosen)}
-    blocks = [seen[index] for index, name in enumerate(grids) if name in kept]
-    return PairsSummand.of(reference.model, kept, chosen, blocks + [seen[len(grids) + number] for number in best])
+    # Looked at again: among all pairs there was time for few rows, whose largest norm is no bound for thousands.
+    return _looked_at(reference, kept, chosen)
+
+
+def _looked_at(reference: Reference, grids: dict[str, Grid], pairs: Sequence[tuple[str, str]]) -> PairsSummand:
+    """Offsets and bounds of these columns and pairs from as many reference rows as there is time for."""
+    looks = sum(map(len, grids.values())) + sum(len(grids[first]) * len(grids[second]) for first, second in pairs)
+    rows = reference.rows(looks, most=MOST_ROWS, fewest=FEWEST_ROWS, budget=MOST_PREDICTIONS)
+    seen = blocks_of(rows, reference.predict(rows), grids, pairs, reference.predict_altered)
+    return PairsSummand.of(reference.model, grids, pairs, seen)
 
 
 @dataclass(frozen=True, eq=False)

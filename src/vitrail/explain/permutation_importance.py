@@ -30,13 +30,17 @@ the hardest to tell apart, then get less noise than those of much.
 
 *The clip* has the smallest sum of squared noise and squared bias among public reference rows with targets drawn by the
 model itself and differences ``MEMORY`` times as large: rows that the model was trained on lose more by a donor than rows it
-never saw. How many rows were clipped is released with the rest, for 1 % of the price. Test:
+never saw. How many rows were clipped is released with the rest, for 1 % of the price. A forest of full depth remembers more
+than that: bands hold what the clip would cut off differences ``MOST_MEMORY`` times as large. Test:
 tests/explain/importance/test_importance_bound.py.
 
-*What else moves a score* is in its band, in squares: the bias of the clip as those reference rows have it; donors, of which
+*What else moves a score* is in its band, in squares: that bias of the clip; donors, of which
 every row meets a few (how much others would change reference rows, over the number of rows); and the noise of the
 distribution that donors come from, which g takes away only as far as it is loss_j: ``UNCORRECTED`` of what that noise does
 to the mean of g_j.
+
+*A combined score's band* holds most of the measurement's own (``solve.curves.guard``): how much more a model remembers of
+one column than of another nobody knows beforehand.
 """
 
 from __future__ import annotations
@@ -59,6 +63,7 @@ from ..results.band_claim import TWO_SIDED_95
 from ..schema import Level
 from ..solve.coalitions import row_hashes
 from ..solve.curves.assemble import Receipt, ranking_of
+from ..solve.curves.guard import guarded_std
 from ..solve.curves.importance import MEMORY, Donor, Loss, LossFunction, combined_scores, loss_of
 from ..solve.curves.reference import Reference
 from ..vault import Block
@@ -71,6 +76,9 @@ MANY_CLIPPED = 0.2
 QUANTILES = (0.97, 0.98, 0.99, 0.995, 0.999, 1.0)
 """Of the lengths of reference rows' differences: candidates for the clip, over ``LEAST_ROOM``."""
 LEAST_ROOM = 2.0
+MOST_MEMORY = 6.0
+"""As ``MEMORY``, for what a clip may have cut off. Importances of a forest of full depth (Framingham) are ten times those of
+private rows."""
 UNCORRECTED = 0.5
 """Of what the noise of a column's distribution does to the mean loss, how much the reference's g may leave."""
 BASE_SHARE, FLAG_SHARE = 0.03, 0.01
@@ -202,7 +210,8 @@ def plan_importance(
     others, _ = unclipped.differences(rows, targets, outputs, unclipped.exchanged(rows, reference.predict, SEED + 1))
     sizes = loss_sizes(differences, loss.largest)
     most = 2 * loss.largest * math.sqrt(len(names)) / float(sizes.min())
-    clip, bias = chosen_clip(MEMORY * differences / sizes, noise, clip)
+    clip, _ = chosen_clip(MEMORY * differences / sizes, noise, clip)
+    _, bias = chosen_clip(MOST_MEMORY * differences / sizes, noise, clip)
     told, doubts = _told_scores(reference, replace(unclipped, n_repeats=1))
     met = np.square(differences - others).mean(axis=0) / 2  # which donors a row meets
     at_rows = np.stack([g[donor.bins.index(rows[:, donor.column])] for donor, g in zip(donors, expected, strict=True)], 1)
@@ -310,7 +319,8 @@ class ImportanceSummand:
         spread = np.sqrt(noise**2 + self.beside**2 + (self.count_error * scores) ** 2)
         if estimate == "plain":
             return scores, spread
-        return combined_scores(scores, spread, self.told, self.doubts, remembers=not self.loss.itself)
+        combined, doubt = combined_scores(scores, spread, self.told, self.doubts, remembers=not self.loss.itself)
+        return combined, guarded_std(combined, doubt, scores, spread)
 
     def ranking(self, means: Floats, stds: Floats, receipt: Receipt, estimate: Estimate) -> Ranking:
         """The finished ranking from the means of the sum and their noise."""

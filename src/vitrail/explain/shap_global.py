@@ -284,6 +284,8 @@ class ShapDependenceSummand:
     cells: tuple[ColumnCells, ...]
     offsets: tuple[Floats, ...]
     clips: tuple[float, ...]
+    spreads: tuple[float, ...]
+    """By column, root mean square of what reference rows' values leave beside the offset of their cell."""
 
     @property
     def blocks(self) -> tuple[BlockSpec, ...]:
@@ -301,16 +303,22 @@ class ShapDependenceSummand:
         return np.concatenate(blocks, axis=1)
 
     def drawn(self, means: Floats, stds: Floats, n_rows: float) -> list[Drawn]:
-        """Value and standard deviation in every cell, by column."""
+        """Value and standard deviation in every cell, by column.
+
+        The sum of a cell is N d + noise, d being the rows' mean less the offset, and it is divided by a noisy count M: the
+        quotient is d + d (N - M) / M + noise / M. What a wrong count does is in proportion to d itself, of which the
+        quotient says little where M is small; so d is taken to be as large as the quotient and as what reference rows'
+        single values leave beside the offset.
+        """
         cut = np.cumsum([len(cells) for cells in self.cells])[:-1]
         curves = []
-        for cells, offset, mean, std in zip(
-            self.cells, self.offsets, np.split(means, cut), np.split(stds, cut), strict=True
+        for cells, offset, spread, mean, std in zip(
+            self.cells, self.offsets, self.spreads, np.split(means, cut), np.split(stds, cut), strict=True
         ):
             # A cell with no more rows than its count is uncertain by says little: its sum is divided by that much.
             counts = np.maximum(cells.counts, np.maximum(cells.count_std, 1.0))
             change = mean * n_rows / counts
-            noise = np.sqrt((std * n_rows) ** 2 + (change * cells.count_std) ** 2) / counts
+            noise = np.sqrt((std * n_rows) ** 2 + (change**2 + spread**2) * cells.count_std**2) / counts
             curves.append(Drawn(cells.axis, offset + change, noise))
         return curves
 
@@ -319,7 +327,7 @@ def plan_shap_dependence(reference: Reference, names: Sequence[str], chains: int
     """Cells from the histograms, background, offsets and clips from reference rows."""
     columns = tuple(ColumnCells.of(reference, name) for name in names)
     rows, seen, background = reference_vectors(reference, chains)
-    offsets, clips, width = [], [], reference.model.width
+    offsets, clips, spreads, width = [], [], [], reference.model.width
     for cells in columns:
         cell, phi = cells.of_rows(rows), seen[:, cells.column]
         inside = cell >= 0
@@ -327,5 +335,7 @@ def plan_shap_dependence(reference: Reference, names: Sequence[str], chains: int
         sums = np.bincount(cell[inside], phi[inside], minlength=len(cells))
         mean = np.where(counts > 0, sums / np.maximum(counts, 1), phi.mean())
         offsets.append(mean)
-        clips.append(min(max(ROOM * float(np.abs(phi - mean[cell])[inside].max(initial=0.0)), 1e-6 * width), 2 * width))
-    return ShapDependenceSummand(reference.model, background, columns, tuple(offsets), tuple(clips))
+        left = (phi - mean[cell])[inside]
+        clips.append(min(max(ROOM * float(np.abs(left).max(initial=0.0)), 1e-6 * width), 2 * width))
+        spreads.append(float(np.sqrt((left**2).mean())) if len(left) else 0.0)
+    return ShapDependenceSummand(reference.model, background, columns, tuple(offsets), tuple(clips), tuple(spreads))

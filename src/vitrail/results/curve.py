@@ -132,7 +132,9 @@ class Curve(Banded, stored_as="curve/1", of="y"):
     def _judge(self) -> Judgement | None:
         if self.lower is None:
             return None
-        return judge_sizes([shape_size(self.y)], [root_mean_square(self.half_widths) / TWO_SIDED_95])
+        # Where both are there the noise itself decides: a band that was cut off at the range's ends is narrower than that.
+        noise = self.half_widths / TWO_SIDED_95 if self.std is None else self.std
+        return judge_sizes([shape_size(self.y)], [root_mean_square(noise)])
 
     @property
     def verdict_sentences(self) -> tuple[str, ...]:

@@ -47,12 +47,13 @@ from .reference import MOST_FINE, Axis, Reference, fine_axis, values_of
 LEAST_POINTS, MOST_POINTS = 6, 64
 # At how many grid points a curve is drawn whose resolution is given: at least, and for each one where it is measured.
 LEAST_FINE, FINE_PER_POINT = 64, 4
-# Bounds exceed the largest norm among reference rows by this factor, and by more the smaller the noise is: what a clip
-# saves in noise is then worth less than what it cuts off. The noise is that of a quantity of bound 1, over the range.
-ROOM, ROOM_PER_HALVING, ROOMY_NOISE = 1.1, 0.2, 1e-3
+# Bounds to choose among, in units of the largest norm among reference rows.
+ROOMS = (0.85, 1.0, 1.1, 1.25, 1.4, 1.6, 1.8, 2.0)
+# How much further private rows may lie from the mean than reference rows, for what bounds cut off: a model remembers them.
+REMEMBERED = 2.0
 # tau of the prior, before it is known, beyond the noise of the reference: what its links leave out.
 UNLIKE, WITHOUT_LINKS, PER_ROW = 0.003, 0.05, 20.0
-LEAST_SCALE = 0.25
+LEAST_SCALE = 0.5
 SHARE_ROUNDS, LEAST_SHARE = 100, 1e-3
 # Fine grid points of the axes whose curves are found together; time grows with its cube. Many columns are found in groups,
 # each from what was measured of its own curves and of the level.
@@ -69,9 +70,9 @@ class DependencePlan:
     mean shape of reference rows (``offsets``), T (``directions``) and the L2 ``bounds`` of the sent shapes. Of the axes'
     levels less their mean: ``level_offsets``, ``level_bound``; ``centre`` and ``level_room`` are the offset and the bound of
     the mean level. ``shares`` (axes + 2,) of the price: each shape, the levels' differences, the mean level; ``squares``, as
-    many, of the numbers that reference rows would send. What the reference's own curves may be off by: by axis, ``moves`` of
-    its noise (moves, fine), and ``unlike`` of single rows' variance. ``details``: what the model does between fine grid
-    points.
+    many, of the numbers that reference rows would send; ``cuts``, likewise, how far bounds may move their means. What the
+    reference's own curves may be off by: by axis, ``moves`` of its noise (moves, fine), and ``unlike`` of single rows'
+    variance. ``details``: what the model does between fine grid points.
     """
 
     axes: tuple[Axis, ...]
@@ -86,6 +87,7 @@ class DependencePlan:
     level_room: float
     shares: Floats
     squares: tuple[Floats, ...]
+    cuts: tuple[Floats, ...]
     moves: tuple[Floats, ...]
     unlike: float
     details: tuple[Detail | None, ...]
@@ -103,6 +105,7 @@ class DependencePlan:
         """
         sizes = [len(chosen) for chosen in self.points]
         count, ends = len(sizes), np.cumsum(sizes)
+        stds = np.hypot(stds, np.concatenate(self.cuts if count > 1 else (*self.cuts[:-2], self.cuts[-1])))
         level, level_std = float(means[-1]) + self.centre, float(stds[-1])
         differences, apart = np.zeros(1), np.zeros((1, 1))
         if count > 1:
@@ -186,27 +189,23 @@ def plan_dependence(
     ends = np.cumsum([len(axis) for axis in axes])[:-1]
     moves = tuple(np.split(reference.moves_of(np.concatenate(curves, axis=1)), ends, axis=1))
     width = reference.model.width
-    room = ROOM + ROOM_PER_HALVING * max(0.0, math.log2(ROOMY_NOISE / noise / math.sqrt(len(axes))))
     shapes, levels = split_levels([curve[:, chosen] for curve, chosen in zip(curves, points, strict=True)])
     offsets = tuple(shape.mean(axis=0) for shape in shapes)
     centred = [shape - offset for shape, offset in zip(shapes, offsets, strict=True)]
     directions = tuple(noise_directions(shape) for shape in centred)
-    bounds = tuple(
-        max(room * float(norms(shape @ np.linalg.inv(direction)).max()), 1e-6 * width)
-        for shape, direction in zip(centred, directions, strict=True)
-    )
+    sent = [shape @ np.linalg.inv(direction) for shape, direction in zip(centred, directions, strict=True)]
     differences = levels - levels.mean(axis=1, keepdims=True)
     level_offsets = differences.mean(axis=0)
-    level_bound = max(room * float(norms(differences - level_offsets).max()), 1e-6 * width)
+    each = noise * math.sqrt(len(axes) + 2)  # were shares equal
+    (*bounds, level_bound), cuts = zip(
+        *(chosen_bound(rows, each, 1e-6 * width) for rows in (*sent, differences - level_offsets)), strict=True
+    )
     # Levels are sent less the reference's, not less the middle of the range: what is left is small, so that a count of the
     # rows that is off by a little moves nothing.
     centre = float(np.clip(levels.mean(), reference.model.lo, reference.model.hi))
     level_room = max(centre - reference.model.lo, reference.model.hi - centre)
     squares = (
-        *(
-            np.square(shape @ np.linalg.inv(direction)).mean(axis=0)
-            for shape, direction in zip(centred, directions, strict=True)
-        ),
+        *(np.square(shape).mean(axis=0) for shape in sent),
         np.square(differences - level_offsets).mean(axis=0),
         np.square(levels.mean(axis=1, keepdims=True) - centre).mean(axis=0),
     )
@@ -217,8 +216,8 @@ def plan_dependence(
         (noise * level_room) ** 2,
     )
     return DependencePlan(
-        axes, curves, points, offsets, directions, bounds, level_offsets, level_bound, centre, level_room, shares, squares,
-        moves, unlike_of(reference), tuple(detail_of(reference, axis) for axis in axes),
+        axes, curves, points, offsets, directions, tuple(bounds), level_offsets, level_bound, centre, level_room, shares,
+        squares, (*cuts, np.zeros(1)), moves, unlike_of(reference), tuple(detail_of(reference, axis) for axis in axes),
     )  # fmt: skip
 
 
@@ -251,6 +250,37 @@ def split_levels(curves: Sequence[Floats]) -> tuple[list[Floats], Floats]:
 def norms(rows: Floats) -> Floats:
     """L2 norms of rows."""
     return np.asarray(np.sqrt(np.einsum("ij,ij->i", rows, rows)))
+
+
+def chosen_bound(rows: Floats, noise: float, least: float) -> tuple[float, Floats]:
+    """The bound with the smallest sum of squared noise and of what it cuts off, squared; and that, for every number.
+
+    What is cut off one row may make up for what is cut off another, or add to it: it is taken to add up.
+
+    Parameters
+    ----------
+    rows : array (rows, numbers)
+        What reference rows send; private ones may lie ``REMEMBERED`` times as far out.
+    noise : float
+        On the mean of a number, at a bound of 1.
+    least : float
+        The smallest bound.
+
+    Examples
+    --------
+    >>> rows = np.array([[1.0], [-1.0], [0.5], [-0.5]])
+    >>> [round(chosen_bound(rows, noise, 1e-9)[0], 2) for noise in (1e-3, 0.2, 10.0)]
+    [2.0, 1.8, 0.85]
+    """
+    further, lengths = REMEMBERED * np.abs(rows), REMEMBERED * norms(rows)
+    candidates = [max(room * float(lengths.max(initial=0.0)) / REMEMBERED, least) for room in ROOMS]
+    cuts = [
+        np.asarray((np.maximum(1 - bound / np.maximum(lengths, 1e-300), 0.0)[:, None] * further).mean(axis=0))
+        for bound in candidates
+    ]
+    costs = [rows.shape[1] * (noise * bound) ** 2 + float(cut @ cut) for bound, cut in zip(candidates, cuts, strict=True)]
+    best = int(np.argmin(costs))
+    return candidates[best], cuts[best]
 
 
 def _spectrum(matrix: Floats) -> Floats:

@@ -8,8 +8,8 @@ between the measured grid points along the model's own curves rather than along 
 
 *What Q is.* For partial dependence, what is known to have moved s: the covariance that the noise of private rows makes
 (``PrivateRows.moves``), plus K / rows for the choice of reference rows, plus a part of K for what private rows leave out,
-the shapes of each column once more on their own. It has the size of the error to expect, so tau is near 1. For accumulated
-effects, K with part of every variance its own (``local_effects.prior_of_effects``), as if private rows were a reweighting of
+the shapes of each column once more on their own, and its mean shape steeper or flatter by a part of itself. It has the size
+of the error to expect, so tau is near 1. For accumulated effects, K with part of every variance its own (``local_effects.prior_of_effects``), as if private rows were a reweighting of
 reference rows; tau says how much of K.
 
 *tau* maximises the evidence on a grid, with a wide prior of its own: the measurements decide how far the reference can be
@@ -32,6 +32,9 @@ from ..._types import Floats, Indices
 LOG_SCALES = np.linspace(-16.0, 4.0, 101)
 # How far log tau is expected to lie from its expected value; matters where there are few measurements.
 LOG_SCALE_SPREAD = 1.5
+# Of its own size, by how much a curve of partial dependence may be steeper or flatter than the reference's. Seen between rows
+# that trained a model and others: -.2 to .1 in most columns of German credit, Framingham, COMPAS and 1 000 rows of Adult.
+STEEPER = 0.3
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +66,8 @@ class Prior:
         for size in sizes:
             own = slice(start, start + size)
             shape = centred[:, own] - centred[:, own].mean(axis=1, keepdims=True)
-            covariance[own, own] += unlike * (shape.T @ shape) / len(curves)
+            along = mean[own] - mean[own].mean()
+            covariance[own, own] += unlike * (shape.T @ shape) / len(curves) + STEEPER**2 * np.outer(along, along)
             start += size
         return cls(mean, covariance if moves is None else covariance + moves.T @ moves)
 

@@ -40,6 +40,8 @@ MOST_INTERVALS = 100
 INTERVAL_COUNTS = (6, 9, 13, 18, 26, 36, 50, 70, 100)
 # How much larger effects may be for rows that the model was trained on than for reference rows.
 MEMORY = 2.0
+# Of a reference's mean effect, by how much that of private rows may differ for that reason: each effect on its own.
+LARGER = 0.7
 # Of the mean square of rests over all intervals, added to each: private rows may change where reference rows do not.
 SMALLEST_SIZE = 0.1
 LEAST_PART = 0.3
@@ -54,7 +56,7 @@ OF_LEVELS = 0.1
 # Of a column's own tau, around the common one: rather too much doubt than too little.
 WIDER = 2.0
 # Bands are wider by this factor than the posterior's: tau and clips are estimates.
-PRIOR_ROOM = 1.15
+PRIOR_ROOM = 1.0
 # How many rows of an interval are asked about at least, and for how many all others stand in.
 LEAST_THERE, HELP = 48, 4.0
 # How many rows an interval has at least, in standard deviations of the noise of a count: the model tells what noise hides.
@@ -356,7 +358,7 @@ class EffectsPlan:
             np.diag(counts),
             size * means + counts * offset,
             np.diag((size * stds) ** 2 + counted) + (np.outer(cut, cut) + np.diag(cut**2)) / 2,
-            own_variance=MEMORY**2 * variances / few + variances / self.effects[index].rows,
+            own_variance=MEMORY**2 * variances / few + variances / self.effects[index].rows + (LARGER * prior.mean) ** 2,
         )
 
     def _smooth(self, index: int, posterior: Posterior) -> Drawn:
