@@ -32,6 +32,7 @@ from .._types import Floats
 from ..errors import InvalidInput
 from ..model import Model
 from ..results import Ranking
+from ..results.band_claim import TWO_SIDED_95
 from ..solve.curves.assemble import ranking_of
 from ..solve.curves.dependence import Grid, Strength, grid_of, strength
 from ..solve.curves.reference import Reference
@@ -184,14 +185,23 @@ class PairsSummand:
         return np.concatenate([numbers - offset for numbers, offset in zip(blocks, self.offsets, strict=True)], axis=1)
 
     def judged(self, means: Floats, stds: Floats) -> tuple[Floats, Floats]:
-        """H squared of every pair, and how far noise moves it: numerator and denominator with a second helping of noise."""
-        found = np.array([pair.h_squared for pair in self.strengths(means, stds)])
+        """H squared of every pair, and how far noise moves it: numerator a and denominator b with a second helping of noise.
+
+        To first order a / b moves by (da - H^2 db) / b. That is computed from a and b as they are, not from H squared, which
+        is cut off at 0 and 1: a pair whose a is below 0 would have no band. b may be smaller than it was measured by its own
+        noise; where nothing would be left of it, the band is all of [0, 1].
+        """
+        found = self.strengths(means, stds)
         generator = np.random.default_rng(int.from_bytes(hashlib.sha256(means.tobytes()).digest()[:8], "big"))
         again = [
-            [pair.h_squared for pair in self.strengths(means + stds * generator.standard_normal(len(means)), TWICE * stds)]
+            [pair[1:] for pair in self.strengths(means + stds * generator.standard_normal(len(means)), TWICE * stds)]
             for _ in range(REDRAWS)
         ]
-        return found, np.sqrt(np.square(np.array(again) - found).mean(axis=0))
+        moved = np.array(again) - np.array([pair[1:] for pair in found])  # (redraws, pairs, 2)
+        h_squared, below = np.array([pair.h_squared for pair in found]), np.array([pair.denominator for pair in found])
+        along = np.sqrt(np.square(moved[:, :, 0] - h_squared * moved[:, :, 1]).mean(axis=0))
+        least = np.maximum(below - np.sqrt(np.square(moved[:, :, 1]).mean(axis=0)), 1e-300)
+        return h_squared, np.minimum(along / least, 1 / TWO_SIDED_95)
 
     def strengths(self, means: Floats, stds: Floats) -> list[Strength]:
         """H squared of every pair from the released means."""

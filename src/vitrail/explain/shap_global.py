@@ -49,6 +49,8 @@ BACKGROUND_ROWS, BACKGROUND_SEED = 512, 30
 MOST_PREDICTIONS = 200_000
 ROOM = 1.3
 MOST_CELLS = 24
+WELL_SEEN, FEWEST_MOVED = 20, 8
+"""Reference rows that tell what a cell is like; where fewer lie in it, at least so many are moved there."""
 NOTE = (
     "Shapley values are against public rows drawn from released histograms, each column on its own. Bands show the noise of "
     "the release; what clipping of unusual rows changes is not in them."
@@ -284,8 +286,8 @@ class ShapDependenceSummand:
     cells: tuple[ColumnCells, ...]
     offsets: tuple[Floats, ...]
     clips: tuple[float, ...]
-    spreads: tuple[float, ...]
-    """By column, root mean square of what reference rows' values leave beside the offset of their cell."""
+    spreads: tuple[Floats, ...]
+    """By cell, root mean square of what reference rows' values leave beside its offset."""
 
     @property
     def blocks(self) -> tuple[BlockSpec, ...]:
@@ -327,15 +329,25 @@ def plan_shap_dependence(reference: Reference, names: Sequence[str], chains: int
     """Cells from the histograms, background, offsets and clips from reference rows."""
     columns = tuple(ColumnCells.of(reference, name) for name in names)
     rows, seen, background = reference_vectors(reference, chains)
+    inside = [(cells.of_rows(rows), seen[:, cells.column]) for cells in columns]
+    rare = [
+        np.bincount(cell[cell >= 0], minlength=len(cells)) < WELL_SEEN
+        for cells, (cell, _) in zip(columns, inside, strict=True)
+    ]
+    looks = chains * reference.schema.n_columns * max(sum(int(few.sum()) for few in rare), 1)
+    some = rows[: min(WELL_SEEN, max(FEWEST_MOVED, MOST_PREDICTIONS // looks))]
     offsets, clips, spreads, width = [], [], [], reference.model.width
-    for cells in columns:
-        cell, phi = cells.of_rows(rows), seen[:, cells.column]
-        inside = cell >= 0
-        counts = np.bincount(cell[inside], minlength=len(cells))
-        sums = np.bincount(cell[inside], phi[inside], minlength=len(cells))
-        mean = np.where(counts > 0, sums / np.maximum(counts, 1), phi.mean())
+    for cells, (cell, phi), few in zip(columns, inside, rare, strict=True):
+        values = [phi[cell == number] for number in range(len(cells))]
+        for number in np.flatnonzero(few):
+            # Few reference rows lie here, or none: some are moved here, as the model would have them.
+            moved = some.copy()
+            moved[:, cells.column] = cells.axis.numbers[number]
+            vectors = background.vectors(moved, reference.predict(moved), reference.predict)
+            values[number] = np.concatenate([values[number], vectors[:, cells.column]])
+        mean = np.array([numbers.mean() for numbers in values])
         offsets.append(mean)
-        left = (phi - mean[cell])[inside]
-        clips.append(min(max(ROOM * float(np.abs(left).max(initial=0.0)), 1e-6 * width), 2 * width))
-        spreads.append(float(np.sqrt((left**2).mean())) if len(left) else 0.0)
+        left = np.concatenate([numbers - centre for numbers, centre in zip(values, mean, strict=True)])
+        clips.append(min(max(ROOM * float(np.abs(left).max()), 1e-6 * width), 2 * width))
+        spreads.append(np.array([numbers.std() for numbers in values]))
     return ShapDependenceSummand(reference.model, background, columns, tuple(offsets), tuple(clips), tuple(spreads))

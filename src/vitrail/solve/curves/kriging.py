@@ -9,8 +9,8 @@ between the measured grid points along the model's own curves rather than along 
 *What Q is.* For partial dependence, what is known to have moved s: the covariance that the noise of private rows makes
 (``PrivateRows.moves``), plus K / rows for the choice of reference rows, plus a part of K for what private rows leave out,
 the shapes of each column once more on their own, and its mean shape steeper or flatter by a part of itself. It has the size
-of the error to expect, so tau is near 1. For accumulated effects, K with part of every variance its own (``local_effects.prior_of_effects``), as if private rows were a reweighting of
-reference rows; tau says how much of K.
+of the error to expect, so tau is near 1. For accumulated effects, K with part of every variance its own
+(``local_effects.prior_of_effects``), as if private rows were a reweighting of reference rows; tau says how much of K.
 
 *tau* maximises the evidence on a grid, with a wide prior of its own: the measurements decide how far the reference can be
 trusted. It has a floor, below which nothing would be left of the sampling error that is there anyway. Curves of partial
@@ -32,8 +32,8 @@ from ..._types import Floats, Indices
 LOG_SCALES = np.linspace(-16.0, 4.0, 101)
 # How far log tau is expected to lie from its expected value; matters where there are few measurements.
 LOG_SCALE_SPREAD = 1.5
-# Of its own size, by how much a curve of partial dependence may be steeper or flatter than the reference's. Seen between rows
-# that trained a model and others: -.2 to .1 in most columns of German credit, Framingham, COMPAS and 1 000 rows of Adult.
+# Of its own size, by how much a curve of partial dependence may be steeper or flatter than the reference's. Seen between
+# rows that trained a model and others: -.2 to .1 in most columns of German credit, Framingham, COMPAS, 1 000 rows of Adult.
 STEEPER = 0.3
 
 
