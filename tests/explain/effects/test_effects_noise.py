@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from vitrail.explain.effects import product_by_row
-from vitrail.solve.curves.dependence import balanced_shares, noise_directions
+from vitrail.solve.curves.dependence import REMEMBERED, balanced_shares, chosen_bound, noise_directions, norms
 from vitrail.solve.curves.kriging import Prior, left_open
 from vitrail.solve.curves.local_effects import SIZE_BINS, choose_clip
 
@@ -94,3 +94,24 @@ def test_a_tail_that_reference_rows_have_not_is_seen_where_noise_is_small() -> N
     light, _ = choose_clip(size_counts(SIZES, 20, 10_000, 0), 20, EDGES, 10_000, 0.02, SIZES)
     assert clip > 3 * light
     assert cut_off > 0
+
+
+def test_a_bound_balances_noise_against_what_rows_that_are_remembered_would_lose() -> None:
+    rows = np.random.default_rng(4).standard_t(4, size=(3000, 3)) * [1.0, 0.3, 0.1]
+    longest = float(norms(rows).max())
+    found = [chosen_bound(rows, noise, 1e-9) for noise in (0.0, 1e-4, 1e-2, 1.0)]
+    bounds = [bound for bound, _ in found]
+    assert bounds == sorted(bounds, reverse=True)
+    assert bounds[0] == pytest.approx(REMEMBERED * longest)
+    np.testing.assert_allclose(found[0][1], 0.0, atol=1e-12)
+    for bound, cut in found:  # it is what the mean loses at the most
+        further = REMEMBERED * rows
+        lost = further * np.maximum(1 - bound / norms(further), 0.0)[:, None]
+        assert (cut >= np.abs(lost.mean(axis=0)) - 1e-12).all()
+        np.testing.assert_allclose(cut, np.abs(lost).mean(axis=0), atol=1e-12)
+
+
+def test_rows_that_are_all_alike_have_the_least_bound() -> None:
+    bound, cut = chosen_bound(np.zeros((10, 2)), 0.1, 1e-6)
+    assert bound == 1e-6
+    assert cut.tolist() == [0, 0]

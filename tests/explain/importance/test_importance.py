@@ -9,6 +9,7 @@ import vitrail as vt
 from error_rates import planted_noise, std_ratio_bounds
 from vitrail.errors import BudgetExceeded, InvalidInput
 from vitrail.results.band_claim import TWO_SIDED_95
+from vitrail.solve.curves.guard import GUARD
 from vitrail.solve.curves.importance import combined_scores
 
 N = 4000
@@ -188,14 +189,19 @@ def test_without_a_target_it_is_how_much_the_output_changes():
 
 @pytest.mark.usefixtures("planted_noise")
 def test_where_noise_hides_everything_private_rows_tell_the_order():
-    """At a price at which the sum is noise, the ranking is that of rows bought before, and its bands say so."""
+    """At a price at which the sum is noise, scores are those of rows bought before; bands hold the measurement all the same.
+
+    So nothing is ranked.
+    """
     rows = vt.private_rows(private(), mu=20.0, columns=FEATURES.names)
     smooth, plain = (
         vt.PermutationImportance(private(), MODEL, marginals=rows, estimate=estimate)(mu=0.0005)
         for estimate in ("smooth", "plain")
     )
-    assert smooth.order[0] == "age"
-    assert (smooth.std < 0.5 * plain.std).all()
+    assert smooth.items[int(np.argmax(smooth.scores))] == "age"
+    assert np.abs(smooth.scores).max() < 0.5 * plain.std.max()
+    assert (smooth.std >= GUARD / TWO_SIDED_95 * plain.std).all()
+    assert not smooth.ranked
 
 
 def test_importances_that_are_all_larger_by_a_factor_keep_the_order_of_private_rows():

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import vitrail as vt
 from vitrail.explain.interactions import blocks_of, plan_pairs
 from vitrail.explain.joint_sum import JointSum
+from vitrail.results.band_claim import TWO_SIDED_95
 from vitrail.solve.curves.dependence import grid_of, strength
 from vitrail.solve.curves.reference import Reference
 from vitrail.vault.public_facts import PublicFacts
@@ -136,3 +137,43 @@ def test_grids_are_small_public_and_weighted(name):
     assert (grid.weights > 0).all()
     if name == "c":
         assert grid.weights[0] == pytest.approx(0.8, abs=0.05)
+
+
+# --- bands ------------------------------------------------------------------------------------------------------------
+
+
+def band_of(means, stds):
+    """H squared of one pair of columns, of which nothing but noise may be known, and the half-width of its band."""
+    summand = plan_pairs(REFERENCE, [("a", "b")], 3, None, noise=1 / 800)
+    h_squared, spread = summand.judged(means(summand), stds(summand))
+    return float(h_squared[0]), TWO_SIDED_95 * float(spread[0])
+
+
+def numbers(summand, value):
+    return np.full(sum(map(len, summand.offsets)), value)
+
+
+def test_a_pair_whose_numerator_noise_made_negative_has_a_band():
+    """What is subtracted for the noise exceeds what is there: H squared is 0, and nobody knows it to be 0."""
+    found, half = band_of(lambda summand: -np.concatenate(summand.offsets), lambda summand: numbers(summand, 0.2))
+    assert found == 0
+    assert half > 0.5
+
+
+def test_where_noise_hides_the_denominator_the_band_is_everything_and_no_more():
+    found, half = band_of(lambda summand: numbers(summand, 0.0), lambda summand: numbers(summand, 50.0))
+    assert half == pytest.approx(1.0)
+    assert 0 <= found <= 1
+
+
+def test_without_noise_there_is_no_band():
+    _, half = band_of(lambda summand: numbers(summand, 0.0), lambda summand: numbers(summand, 0.0))
+    assert half == 0
+
+
+def test_chosen_pairs_have_bounds_from_as_many_rows_as_if_they_had_been_named():
+    pairs = list(itertools.combinations(SCHEMA.names, 2))
+    chosen = plan_pairs(REFERENCE, pairs, 4, 1, noise=1 / 800)
+    named = plan_pairs(REFERENCE, list(chosen.pairs), 4, None, noise=1 / 800)
+    assert chosen.pairs == named.pairs
+    assert chosen.bounds == named.bounds

@@ -92,3 +92,27 @@ def test_bad_input_is_refused_and_nothing_is_charged(options, message):
     with pytest.raises(InvalidInput, match="wrap it"):
         vt.ShapImportance(data, output)
     assert data.budget.spent == vt.Cost()
+
+
+# --- rare cells -------------------------------------------------------------------------------------------------------
+
+RARE = vt.Schema({"age": vt.Numeric(0, 100), "stroke": vt.Categorical(["no", "yes"])})
+STROKE = vt.Model(lambda x: 0.1 * x[:, 0] + 0.7 * x[:, 2], range=(0, 1), name="stroke")
+
+
+def rare_curve(count, mu):
+    """Of a level that ``count`` of the rows have; its value is 0.7 less the background's mean of that."""
+    stroke = np.full(N, "no", dtype=object)
+    stroke[:count] = "yes"
+    rows = {"age": ROWS["age"], "stroke": stroke}
+    data = vt.PrivateData(rows, RARE, name="rare", n_rows_public=N, budget=vt.Budget(1e4, 1e-6), ledger="memory")
+    return vt.ShapDependence(data, STROKE, columns=["stroke"])(mu=mu)["stroke"]
+
+
+@pytest.mark.usefixtures("planted_noise")
+@pytest.mark.parametrize("mu", [0.05, 0.2, 1.0])
+def test_a_level_that_hardly_a_row_has_is_shown_as_the_model_has_it(mu):
+    """No reference row need have the level: it once got the mean over all rows, 0, and a band of nothing around it."""
+    curve = rare_curve(4, mu)
+    assert curve.y[1] == pytest.approx(0.7, abs=0.1)  # of the background, a few rows in a hundred have it, by noise
+    assert abs(curve.y[0]) < 0.1
