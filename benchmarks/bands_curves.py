@@ -33,8 +33,12 @@ from vitrail.solve.curves.dependence import plan_dependence
 from vitrail.solve.curves.importance import loss_of
 from vitrail.solve.curves.local_effects import EffectsPlan, Intervals
 
-GROUNDS, FEWER_GROUNDS = 4, {"adult": 2, "diabetes": 2, "acs": 2}
-"""Releases of private rows; fewer where planning asks a slow model a million times."""
+GROUNDS = {
+    "pdp": (6, {}),
+    "ale": (4, {"adult": 2, "diabetes": 2, "acs": 2}),
+    "importance": (4, {"adult": 2, "diabetes": 2, "acs": 2}),
+}
+"""Releases of private rows: all places of a curve share much of what one of them has wrong. Fewer where time is short."""
 CURVE_DRAWS, SCORE_DRAWS = 105, 210
 """Of the sum, over all grounds: a curve of two levels has two places in each, importance one number."""
 CURVE_ROWS = {"adult": 4_000, "acs": 15_000, "diabetes": 4_000, "bike": 5_000}
@@ -53,14 +57,16 @@ def curve_case(bench: Bench, name: str) -> Case:
     return case.fewer(500 if bench.quick else CURVE_ROWS.get(name, len(case.rows)))
 
 
-def sizes(bench: Bench, name: str, draws: int) -> tuple[int, int]:
+def sizes(bench: Bench, part: str, name: str, draws: int) -> tuple[int, int]:
     """Grounds of a case, and draws of noise for each."""
-    grounds = 2 if bench.quick else FEWER_GROUNDS.get(name, GROUNDS)
+    usual, fewer = GROUNDS[part]
+    grounds = 2 if bench.quick else fewer.get(name, usual)
     return grounds, 3 if bench.quick else -(-draws // grounds)
 
 
-def said_sizes(draws: int) -> str:
-    return f"{GROUNDS} releases of private rows ({FEWER_GROUNDS}), {draws} draws of the sum in all"
+def said_sizes(part: str, draws: int) -> str:
+    usual, fewer = GROUNDS[part]
+    return f"{usual} releases of private rows{f' ({fewer})' if fewer else ''}, {draws} draws of the sum in all"
 
 
 def draws(case: Case, ground: Groundwork, summand: Summand, mu: float, noises: int) -> Iterator[Measured]:
@@ -121,7 +127,7 @@ def pdp(bench: Bench) -> Part:
     """Partial dependence of all columns."""
     coverage = Coverage("pdp", 1 if bench.quick else 200)
     for name in bench.data:
-        case, (grounds, noises) = curve_case(bench, name), sizes(bench, name, CURVE_DRAWS)
+        case, (grounds, noises) = curve_case(bench, name), sizes(bench, "pdp", name, CURVE_DRAWS)
         places = places_of(case)
         truth = true_dependence(case, places)
         for epsilon in bench.epsilons:
@@ -137,7 +143,7 @@ def pdp(bench: Bench) -> Part:
                         coverage, case, epsilon, found, {column: (places[column], truth[column]) for column in places}
                     )
     return coverage.part(
-        f"the curve of every column, all for one price; {said_sizes(CURVE_DRAWS)}; truth: mean output of all rows at "
+        f"the curve of every column, all for one price; {said_sizes('pdp', CURVE_DRAWS)}; truth: mean output of all rows at "
         f"{PLACES} values that rows have and {PLACES} evenly over the range; rows: {CURVE_ROWS}"
     )
 
@@ -177,7 +183,7 @@ def ale(bench: Bench) -> Part:
     """Accumulated effects of all columns."""
     coverage = Coverage("ale", 1 if bench.quick else 200)
     for name in bench.data:
-        case, (grounds, noises) = curve_case(bench, name), sizes(bench, name, CURVE_DRAWS)
+        case, (grounds, noises) = curve_case(bench, name), sizes(bench, "ale", name, CURVE_DRAWS)
         for epsilon in bench.epsilons:
             mu = mu_of(epsilon, DELTA)
             terms = case.terms(mu)
@@ -190,8 +196,8 @@ def ale(bench: Bench) -> Part:
                     found = plan.drawn(*measured, plain=False)
                     add_curves(coverage, case, epsilon, found, truth)
     return coverage.part(
-        f"the curve of every column, all for one price; {said_sizes(CURVE_DRAWS)}, clips bought anew with each; truth: the "
-        f"same intervals without noise or clip, empty ones joined to the next; rows: {CURVE_ROWS}"
+        f"the curve of every column, all for one price; {said_sizes('ale', CURVE_DRAWS)}, clips bought anew with "
+        f"each; truth: the same intervals without noise or clip, empty ones joined to the next; rows: {CURVE_ROWS}"
     )
 
 
@@ -217,7 +223,7 @@ def importance(bench: Bench) -> Part:
     """Permutation importance of all columns, squared loss."""
     coverage = Coverage("importance", 1 if bench.quick else 200)
     for name in bench.data:
-        case, (grounds, noises) = curve_case(bench, name), sizes(bench, name, SCORE_DRAWS)
+        case, (grounds, noises) = curve_case(bench, name), sizes(bench, "importance", name, SCORE_DRAWS)
         truth = true_importance(case, 2 if bench.quick else PERMUTATIONS.get(name, 100))
         loss = loss_of("squared", None, case.model, case.vault.schema, case.vault.target, None)
         for epsilon in bench.epsilons:
@@ -236,6 +242,6 @@ def importance(bench: Bench) -> Part:
                         pair = {"value": scores[index], "truth": truth[index], "noise": noisy}
                         coverage.add(case.name, epsilon, column, **pair, **bands)
     return coverage.part(
-        f"the increase of the mean squared loss, all columns for one price; {said_sizes(SCORE_DRAWS)}; truth: columns "
-        f"permuted 100 times ({PERMUTATIONS}); rows: {CURVE_ROWS}"
+        f"the increase of the mean squared loss, all columns for one price; {said_sizes('importance', SCORE_DRAWS)}; truth: "
+        f"columns permuted 100 times ({PERMUTATIONS}); rows: {CURVE_ROWS}"
     )

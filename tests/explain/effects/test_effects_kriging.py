@@ -70,7 +70,7 @@ def test_means_and_stds_are_those_of_the_posterior(scale, own):
 
 
 def test_a_prior_from_moves_is_their_covariance_and_what_single_rows_leave():
-    """Moves of the reference's mean, a part of the rows' covariance, once more of shapes, the choice of rows, and steepness."""
+    """Moves of the reference's mean, a part of the rows' covariance, once more of shapes, the choice of rows, steepness."""
     moves, whole, sizes = GENERATOR.normal(size=(7, 40)), Prior.of(CURVES), (25, 15)
     np.testing.assert_array_equal(Prior.of(CURVES, moves, 0.0).mean, whole.mean)
     np.testing.assert_allclose(Prior.of(CURVES, moves, 0.0).covariance, moves.T @ moves + whole.covariance / len(CURVES))
