@@ -39,8 +39,12 @@ SEEN = {
     "shapley": ("bike",),
     "local_statistics": ("diabetes",),
     "local_moments": ("diabetes",),
+    "importance": ("diabetes",),
+    "interactions": ("diabetes",),
+    "shap_dependence": ("diabetes",),
+    "any_curve": ("bike", "acs", "diabetes"),
 }
-"""Judged data that were looked at, now or before, while an explainer's constants were chosen."""
+"""Judged data that were looked at, now or before, while an explainer or its constants were chosen."""
 
 
 def where_of(explainer: str) -> str:
@@ -48,7 +52,7 @@ def where_of(explainer: str) -> str:
     seen = SEEN.get(explainer, ())
     looks = ", ".join(("compas", "german", *seen))
     judges = ", ".join(name for name in JUDGED_ON if name not in seen)
-    return f"constants were chosen on {', '.join(CHOSEN_ON)}, with looks at {looks}; judged on {judges}"
+    return f"constants were chosen on {', '.join(CHOSEN_ON)}, with looks at {looks}; judged on {judges or 'none of them'}"
 
 
 # --- verdicts ------------------------------------------------------------------------------------------------------------
