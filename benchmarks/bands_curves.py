@@ -33,9 +33,9 @@ from vitrail.solve.curves.dependence import plan_dependence
 from vitrail.solve.curves.importance import loss_of
 from vitrail.solve.curves.local_effects import EffectsPlan, Intervals
 
-GROUNDS = {
+GROUNDS: dict[str, tuple[int, dict[str, int]]] = {
     "pdp": (6, {}),
-    "ale": (4, {"adult": 2, "diabetes": 2, "acs": 2}),
+    "ale": (4, {"diabetes": 2, "acs": 3}),
     "importance": (4, {"adult": 2, "diabetes": 2, "acs": 2}),
 }
 """Releases of private rows: all places of a curve share much of what one of them has wrong. Fewer where time is short."""

@@ -30,8 +30,9 @@ the hardest to tell apart, then get less noise than those of much.
 
 *The clip* has the smallest sum of squared noise and squared bias among public reference rows with targets drawn by the
 model itself and differences ``MEMORY`` times as large: rows that the model was trained on lose more by a donor than rows it
-never saw. How many rows were clipped is released with the rest, for 1 % of the price. A forest of full depth remembers more
-than that: bands hold what the clip would cut off differences ``MOST_MEMORY`` times as large. Test:
+never saw. How many rows were clipped is released with the rest, for 2 % of the price. A forest of full depth remembers more
+than that: bands hold what the clip would cut off differences ``MOST_MEMORY`` times as large, in proportion to the share of
+rows that were clipped, or may have been by the noise of that share. Test:
 tests/explain/importance/test_importance_bound.py.
 
 *What else moves a score* is in its band, in squares: that bias of the clip; donors, of which
@@ -81,7 +82,7 @@ MOST_MEMORY = 6.0
 private rows."""
 UNCORRECTED = 0.5
 """Of what the noise of a column's distribution does to the mean loss, how much the reference's g may leave."""
-BASE_SHARE, FLAG_SHARE = 0.03, 0.01
+BASE_SHARE, FLAG_SHARE = 0.03, 0.02
 MOST_PREDICTIONS, FEWEST_ROWS = 150_000, 200
 MOST_PLACES = 64
 """Bins of a number at which the mean loss is looked at; between them it is a straight line."""
@@ -211,15 +212,25 @@ def plan_importance(
     sizes = loss_sizes(differences, loss.largest)
     most = 2 * loss.largest * math.sqrt(len(names)) / float(sizes.min())
     clip, _ = chosen_clip(MEMORY * differences / sizes, noise, clip)
-    _, bias = chosen_clip(MOST_MEMORY * differences / sizes, noise, clip)
+    remembered = MOST_MEMORY * differences / sizes
+    _, cut = chosen_clip(remembered, noise, clip)
+    cut_share = float((np.sqrt((remembered**2).sum(axis=1)) > clip).mean())
     told, doubts = _told_scores(reference, replace(unclipped, n_repeats=1))
     met = np.square(differences - others).mean(axis=0) / 2  # which donors a row meets
     at_rows = np.stack([g[donor.bins.index(rows[:, donor.column])] for donor, g in zip(donors, expected, strict=True)], 1)
     moved = UNCORRECTED**2 * np.square(reference.moves_of(at_rows)).sum(axis=0)
-    beside = np.square(bias * sizes) + MEMORY * met / reference.n_rows + moved
+    beside = MEMORY * met / reference.n_rows + moved
     clip, count_error = min(max(clip, 1e-6 * loss.largest), most), reference.rows_counted.std / reference.n_rows
     return replace(
-        unclipped, sizes=sizes, clip=clip, told=told, doubts=doubts, beside=np.sqrt(beside), count_error=count_error
+        unclipped,
+        sizes=sizes,
+        clip=clip,
+        told=told,
+        doubts=doubts,
+        beside=np.sqrt(beside),
+        count_error=count_error,
+        cut=cut * sizes,
+        cut_share=cut_share,
     )
 
 
@@ -270,9 +281,13 @@ class ImportanceSummand:
     told: Floats
     doubts: Floats
     beside: Floats
-    """By column, standard deviation of what moves a score besides the noise of the sum."""
+    """By column, standard deviation of what moves a score besides the noise of the sum and the clip."""
     count_error: float = 0.0
     """Of the count that sums are divided by, relative to it."""
+    cut: Floats | float = 0.0
+    """By column, what the clip would take off a score if the model remembered ``MOST_MEMORY`` times as much."""
+    cut_share: float = 1.0
+    """Of rows, that would then be clipped."""
 
     @property
     def blocks(self) -> tuple[BlockSpec, ...]:
@@ -316,7 +331,11 @@ class ImportanceSummand:
     def scores(self, means: Floats, stds: Floats, estimate: Estimate) -> tuple[Floats, Floats]:
         """Increases of the loss and their standard deviations, from the released means and theirs."""
         scores, noise = (numbers[: len(self.names)] * self.sizes for numbers in (means, stds))
-        spread = np.sqrt(noise**2 + self.beside**2 + (self.count_error * scores) ** 2)
+        # Of what the most memory would cost, as much as the share of rows that were clipped, or may have been, speaks for;
+        # twice, because the more a model remembers the further beyond the clip those rows lie.
+        clipped = max(float(means[-1]), 0.0) + TWO_SIDED_95 * float(stds[-1])
+        cut = self.cut * min(2 * clipped / max(self.cut_share, 1e-300), 1.0)
+        spread = np.sqrt(noise**2 + self.beside**2 + cut**2 + (self.count_error * scores) ** 2)
         if estimate == "plain":
             return scores, spread
         combined, doubt = combined_scores(scores, spread, self.told, self.doubts, remembers=not self.loss.itself)

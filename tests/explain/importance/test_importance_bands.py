@@ -95,10 +95,28 @@ def test_what_moves_a_score_beside_the_noise_is_above_zero_where_the_model_looks
     assert summand.count_error == pytest.approx(rows[60.0].rows_counted.std / rows[60.0].rows_counted.denominator)
 
 
+def spread_at(summand, clipped, noise=0.0):
+    """Bands of plain scores where this share of the rows was clipped, with this noise on the share."""
+    d, shown = len(summand.names), np.zeros(len(summand.names) + 2)
+    noises = shown.copy()
+    shown[d + 1], noises[d + 1] = clipped, noise
+    return summand.scores(shown, noises, "plain")[1]
+
+
 def test_a_clip_that_is_too_small_is_in_the_band(rows):
     tight, loose = planned(rows[60.0], clip=1e-3), planned(rows[60.0], clip=100.0)
-    assert (tight.beside[:3] > 5 * loose.beside[:3]).any()
-    assert (tight.beside >= loose.beside).all()
+    assert (spread_at(tight, 0.9)[:3] > 5 * spread_at(loose, 0.9)[:3]).any()
+    assert (spread_at(tight, 0.9) >= spread_at(loose, 0.9)).all()
+
+
+def test_what_a_clip_may_have_cut_off_follows_the_share_of_clipped_rows(rows):
+    """None clipped and no noise about it: nothing; noise about it: something; many: all that the most memory would cost."""
+    summand = planned(rows[60.0], clip=0.05)
+    assert 0 < summand.cut_share <= 1
+    np.testing.assert_allclose(spread_at(summand, 0.0), summand.beside)
+    assert (spread_at(summand, 0.0, noise=0.01)[:3] > summand.beside[:3]).all()
+    np.testing.assert_allclose(spread_at(summand, 1.0), np.hypot(summand.beside, summand.cut))
+    np.testing.assert_allclose(spread_at(summand, summand.cut_share / 4), np.hypot(summand.beside, summand.cut / 2))
 
 
 def test_noise_of_the_donors_distribution_is_in_the_band(rows, monkeypatch):
@@ -118,7 +136,7 @@ def test_bands_are_the_squares_of_all_that_together_and_grow_with_the_error_of_t
     scores, spread = summand.scores(means, stds, "plain")
     np.testing.assert_allclose(scores, means[:4] * summand.sizes)
     expected = (stds[:4] * summand.sizes) ** 2 + summand.beside**2 + (summand.count_error * scores) ** 2
-    np.testing.assert_allclose(spread**2, expected)
+    np.testing.assert_allclose(spread**2, expected + summand.cut**2)  # of a share of clipped rows that is above 1
     for estimate in ("plain", "smooth"):  # twice what private rows tell, and hardly any noise
         likely = 2 * np.append(summand.told / summand.sizes, [0, 0])
         widths = [
