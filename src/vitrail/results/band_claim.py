@@ -115,8 +115,8 @@ CLAIMS: Mapping[str, BandClaim] = MappingProxyType(
         "permutation importance": BandClaim.NOT_CALIBRATED,
         "local ridge": BandClaim.NOT_CALIBRATED,
         "local linear": BandClaim.NOT_CALIBRATED,
-        "interactions": BandClaim.NOT_CALIBRATED,
-        "SHAP dependence": BandClaim.NOT_CALIBRATED,
+        "interactions": BandClaim.MEASURED_95,
+        "SHAP dependence": BandClaim.MEASURED_95,
     }
 )
 """By the kind of explanation, as results name it."""
