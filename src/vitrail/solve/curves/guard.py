@@ -14,7 +14,8 @@ beyond that interval on the side of v, so that the truth is missed on one side o
 claims, 1.96 u holds in 95 %. G is the round number that keeps the worst column above the bar of 85 % (docs/bands.md); it was
 not tuned on data. Test: tests/solve/test_guard.py, which draws the worst guess for every distance of the truth.
 
-What is not noise (clips, counts, donors) must be in s, or be small beside it.
+What is not noise (clips, counts, donors) must be in s, or be small beside it: single columns whose donors come from a poorly
+known distribution are held less often (docs/bands.md).
 """
 
 from __future__ import annotations

@@ -55,10 +55,9 @@ normal over columns, errors of single entries are not independent, and variances
 benchmarks/bands_local.py. Heavy tails and Dyson's correction came after a look at Diabetes 130, where one narrow number
 among 261 coordinates carries most of the model and its band had never held. The second opinion was chosen on Adult,
 Framingham, COMPAS, German credit and simulated rows in the image of that failure (90 to 250 coordinates, most of them rare
-levels, and a count that is mostly 0 to 2 of 12 to 40 and carries most of the model; test_bands.py has a small one). In the
-four of seven simulations where its band held least at epsilon 1 it went from 2 to 17 % to 80 to 84 % (20 to 60 pairs each),
-and at epsilon 3 it held 90 % or more in all seven. On Diabetes 130, measured once afterwards, nothing was gained: 74 % at
-epsilon 1, 75 % before. Where t^2 is moderate such a band is still too narrow, and others are wider than need be. Without
+levels, and a count that is mostly 0 to 2 of 12 to 40 and carries most of the model; test_bands.py has a small one). In most
+simulations its band went from hardly ever to most of the time; on Diabetes 130 itself nothing was gained (docs/bands.md).
+Where t^2 is moderate such a band is still too narrow, and others are wider than need be. Without
 noise a ridge of 0.1 leaves contributions at 0.93 of their size on Adult and 0.76 on Framingham (where blood pressures are
 collinear), and costs 3 to 4 % of fidelity; with 0.03 bands covered as often, but collinear columns shared their contribution
 at random, with errors larger by half.
