@@ -230,7 +230,7 @@ class JointExplainer(GlobalExplainer[R]):
         """Histograms, then one joint sum."""
         model, options = self.model.identity(self.data.feature_schema, self.key), self.options()
         histograms = None if self.marginals is None else hashlib.sha256(self.marginals.to_bytes()).hexdigest()
-        named = {"kind": self.KIND, "version": 4, "model": model, "marginals": histograms, **(options or {})}
+        named = {"kind": self.KIND, "version": 5, "model": model, "marginals": histograms, **(options or {})}
         identity = None if model is None or options is None else named
         seen = self.marginals.marginals if isinstance(self.marginals, PrivateRows) else self.marginals
         return Conversation(self.data, self.recipe, self.label, identity, models=(self.model,), seen=seen)

@@ -24,18 +24,12 @@ every row and by the vault once more, so privacy rests on nothing that is said h
 row's differences are zero for a column the model does not use, and small for most rows. One clip shortens a row as a whole,
 so that it still speaks for its columns in proportion.
 
-*Noise in proportion.* v_j is sent as v_j / s_j, s_j the square root of its root mean square among public reference rows (all
-s_j scaled to mean square 1): of all such scalings that with the least noise in all. Columns of little importance, which are
-the hardest to tell apart, then get less noise than those of much.
+*Noise in proportion, and the clip.* v_j is sent as v_j / s_j, so that columns of little importance, which are the hardest to
+tell apart, get less noise than those of much; sizes and clip come from public reference rows
+(``solve.curves.importance_clip``). How many rows were clipped is released with the rest, for 2 % of the price, and says what
+the clip took. Test: tests/explain/importance/test_importance_bound.py.
 
-*The clip* has the smallest sum of squared noise and squared bias among public reference rows with targets drawn by the
-model itself and differences ``MEMORY`` times as large: rows that the model was trained on lose more by a donor than rows it
-never saw. How many rows were clipped is released with the rest, for 2 % of the price. A forest of full depth remembers more
-than that: bands hold what the clip would cut off differences ``MOST_MEMORY`` times as large, in proportion to the share of
-rows that were clipped, or may have been by the noise of that share. Test:
-tests/explain/importance/test_importance_bound.py.
-
-*What else moves a score* is in its band, in squares: that bias of the clip; donors, of which
+*What else moves a score* is in its band, in squares: what the clip took; donors, of which
 every row meets a few (how much others would change reference rows, over the number of rows); and the noise of the
 distribution that donors come from, which g takes away only as far as it is loss_j: ``UNCORRECTED`` of what that noise does
 to the mean of g_j.
@@ -48,7 +42,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import get_args
 
@@ -65,7 +59,8 @@ from ..schema import Level
 from ..solve.coalitions import row_hashes
 from ..solve.curves.assemble import Receipt, ranking_of
 from ..solve.curves.guard import guarded_std
-from ..solve.curves.importance import MEMORY, Donor, Loss, LossFunction, combined_scores, loss_of
+from ..solve.curves.importance import Donor, Loss, LossFunction, combined_scores, loss_of
+from ..solve.curves.importance_clip import MEMORY, SMALLEST_SIZE, ClipPlan
 from ..solve.curves.reference import Reference
 from ..vault import Block
 from .joint_sum import BlockSpec, Estimate, JointExplainer, ask_joint, released_rows
@@ -74,20 +69,12 @@ from .recipe import Recipe, Terms
 ENOUGH_DONORS = 50_000
 MOST_REPEATS, MOST_OWN_REPEATS = 8, 1000
 MANY_CLIPPED = 0.2
-QUANTILES = (0.97, 0.98, 0.99, 0.995, 0.999, 1.0)
-"""Of the lengths of reference rows' differences: candidates for the clip, over ``LEAST_ROOM``."""
-LEAST_ROOM = 2.0
-MOST_MEMORY = 6.0
-"""As ``MEMORY``, for what a clip may have cut off. Importances of a forest of full depth (Framingham) are ten times those of
-private rows."""
 UNCORRECTED = 0.5
 """Of what the noise of a column's distribution does to the mean loss, how much the reference's g may leave."""
 BASE_SHARE, FLAG_SHARE = 0.03, 0.02
 MOST_PREDICTIONS, FEWEST_ROWS = 150_000, 200
 MOST_PLACES = 64
 """Bins of a number at which the mean loss is looked at; between them it is a straight line."""
-SMALLEST_SIZE = 0.03
-"""Of the typical size over all columns, added to every column's: private rows may change where reference rows do not."""
 SEED = 21
 """Of the reference's targets and of donors: public, and fixed so that a question is the same again."""
 
@@ -191,65 +178,26 @@ def plan_importance(
     rows = reference.rows(looks, fewest=FEWEST_ROWS, budget=MOST_PREDICTIONS)
     outputs = reference.predict(rows)
     targets = _drawn_targets(outputs, loss, model)
-    expected = tuple(_expected(donor, rows, targets, loss, reference.predict) for donor in donors)
+    looked = [_expected(donor, rows, targets, outputs, loss, reference.predict) for donor in donors]
+    expected, reaches = tuple(mean for mean, _ in looked), np.array([reach for _, reach in looked])
     if not all(np.isfinite(losses).all() for losses in expected):
         raise ModelError(f"the {loss.name} loss of {model.name} is not finite on public rows drawn inside the schema")
-    unclipped = ImportanceSummand(
-        model,
-        names,
-        donors,
-        loss,
-        repeats,
-        math.inf,
-        expected,
-        np.ones(len(names)),
-        np.zeros(0),
-        np.zeros(0),
-        np.zeros(0),
-    )
+    unclipped = ImportanceSummand(model, names, donors, loss, repeats, expected)
     differences, _ = unclipped.differences(rows, targets, outputs, unclipped.exchanged(rows, reference.predict))
     others, _ = unclipped.differences(rows, targets, outputs, unclipped.exchanged(rows, reference.predict, SEED + 1))
-    sizes = loss_sizes(differences, loss.largest)
-    most = 2 * loss.largest * math.sqrt(len(names)) / float(sizes.min())
-    clip, _ = chosen_clip(MEMORY * differences / sizes, noise, clip)
-    remembered = MOST_MEMORY * differences / sizes
-    _, cut = chosen_clip(remembered, noise, clip)
-    cut_share = float((np.sqrt((remembered**2).sum(axis=1)) > clip).mean())
     told, doubts = _told_scores(reference, replace(unclipped, n_repeats=1))
     met = np.square(differences - others).mean(axis=0) / 2  # which donors a row meets
     at_rows = np.stack([g[donor.bins.index(rows[:, donor.column])] for donor, g in zip(donors, expected, strict=True)], 1)
     moved = UNCORRECTED**2 * np.square(reference.moves_of(at_rows)).sum(axis=0)
     beside = MEMORY * met / reference.n_rows + moved
-    clip, count_error = min(max(clip, 1e-6 * loss.largest), most), reference.rows_counted.std / reference.n_rows
     return replace(
         unclipped,
-        sizes=sizes,
-        clip=clip,
+        clipped=ClipPlan.of(differences, reaches, noise, loss.largest, clip),
         told=told,
         doubts=doubts,
         beside=np.sqrt(beside),
-        count_error=count_error,
-        cut=cut * sizes,
-        cut_share=cut_share,
+        count_error=reference.rows_counted.std / reference.n_rows,
     )
-
-
-def chosen_clip(differences: Floats, noise: float, clip: float | None) -> tuple[float, Floats]:
-    """The clip with the smallest sum of squared noise and bias, unless one is given; and its bias, by column.
-
-    ``differences`` (rows, columns) of reference rows, over their sizes.
-    """
-    lengths = np.sqrt((differences**2).sum(axis=1))
-    enough = np.quantile(lengths, QUANTILES) / LEAST_ROOM
-    candidates = [clip] if clip is not None else [max(float(c), 1e-300) for c in (*enough, *(LEAST_ROOM * enough))]
-    biases = [
-        (differences * (1 - np.minimum(1.0, c / np.maximum(lengths, 1e-300)))[:, None]).mean(axis=0) for c in candidates
-    ]
-    costs = [
-        differences.shape[1] * (noise * c) ** 2 + float(bias @ bias) for c, bias in zip(candidates, biases, strict=True)
-    ]
-    best = int(np.argmin(costs))
-    return candidates[best], biases[best]
 
 
 def _told_scores(reference: Reference, summand: ImportanceSummand) -> tuple[Floats, Floats]:
@@ -275,19 +223,25 @@ class ImportanceSummand:
     donors: tuple[Donor, ...]
     loss: Loss
     n_repeats: int
-    clip: float
     expected: tuple[Floats, ...]
-    sizes: Floats
-    told: Floats
-    doubts: Floats
-    beside: Floats
+    clipped: ClipPlan | None = None
+    """None while it is planned from reference rows: differences are then as they are."""
+    told: Floats = field(default_factory=lambda: np.zeros(0))
+    doubts: Floats = field(default_factory=lambda: np.zeros(0))
+    beside: Floats = field(default_factory=lambda: np.zeros(0))
     """By column, standard deviation of what moves a score besides the noise of the sum and the clip."""
     count_error: float = 0.0
     """Of the count that sums are divided by, relative to it."""
-    cut: Floats | float = 0.0
-    """By column, what the clip would take off a score if the model remembered ``MOST_MEMORY`` times as much."""
-    cut_share: float = 1.0
-    """Of rows, that would then be clipped."""
+
+    @property
+    def clip(self) -> float:
+        """Of a row's differences over their sizes, in L2 norm."""
+        return math.inf if self.clipped is None else self.clipped.clip
+
+    @property
+    def sizes(self) -> Floats:
+        """What differences are divided by."""
+        return np.ones(len(self.names)) if self.clipped is None else self.clipped.sizes
 
     @property
     def blocks(self) -> tuple[BlockSpec, ...]:
@@ -331,11 +285,9 @@ class ImportanceSummand:
     def scores(self, means: Floats, stds: Floats, estimate: Estimate) -> tuple[Floats, Floats]:
         """Increases of the loss and their standard deviations, from the released means and theirs."""
         scores, noise = (numbers[: len(self.names)] * self.sizes for numbers in (means, stds))
-        # Of what the most memory would cost, as much as the share of rows that were clipped, or may have been, speaks for;
-        # twice, because the more a model remembers the further beyond the clip those rows lie.
-        clipped = max(float(means[-1]), 0.0) + TWO_SIDED_95 * float(stds[-1])
-        cut = self.cut * min(2 * clipped / max(self.cut_share, 1e-300), 1.0)
-        spread = np.sqrt(noise**2 + self.beside**2 + cut**2 + (self.count_error * scores) ** 2)
+        assert self.clipped is not None
+        lost = self.clipped.lost(float(means[-1]), float(stds[-1]))
+        spread = np.sqrt(noise**2 + self.beside**2 + lost**2 + (self.count_error * scores) ** 2)
         if estimate == "plain":
             return scores, spread
         combined, doubt = combined_scores(scores, spread, self.told, self.doubts, remembers=not self.loss.itself)
@@ -366,15 +318,26 @@ class ImportanceSummand:
         )
 
 
-def _expected(donor: Donor, rows: Floats, targets: Floats, loss: Loss, ask: Callable[[Floats], Floats]) -> Floats:
-    """g_j: the reference's mean loss with a column set to each of its bins."""
+def _expected(
+    donor: Donor, rows: Floats, targets: Floats, outputs: Floats, loss: Loss, ask: Callable[[Floats], Floats]
+) -> tuple[Floats, float]:
+    """g_j, the reference's mean loss with a column set to each of its bins; and the column's reach."""
     middles = donor.middles
     some = np.unique(np.linspace(0, len(middles) - 1, MOST_PLACES).astype(int)) if donor.ordered else np.arange(len(middles))
     values = middles[some]
     altered = np.repeat(rows[:, None, :], len(values), axis=1)  # all bins in one go: a call costs more than its rows
     altered[:, :, donor.column] = values
-    losses = loss(np.repeat(targets, len(values)), ask(altered.reshape(-1, rows.shape[1])))
-    return np.asarray(np.interp(np.arange(len(middles)), some, losses.reshape(len(rows), -1).mean(axis=0)))
+    found = ask(altered.reshape(-1, rows.shape[1]))
+
+    def losses(target: Floats) -> Floats:
+        return loss(np.repeat(target, len(values)), found).reshape(len(rows), -1)
+
+    either = [np.zeros(len(rows)), np.ones(len(rows))] if loss.binary else [targets]
+    reach = max(float(np.abs(losses(target) - loss(target, outputs)[:, None]).max()) for target in either)
+    if not (loss.binary or loss.itself):  # how far targets lie from outputs nobody knows
+        reach *= MEMORY
+    mean = losses(targets).mean(axis=0)
+    return np.asarray(np.interp(np.arange(len(middles)), some, mean)), reach
 
 
 def _drawn_targets(outputs: Floats, loss: Loss, model: Model) -> Floats:
@@ -383,10 +346,3 @@ def _drawn_targets(outputs: Floats, loss: Loss, model: Model) -> Floats:
         return outputs
     draws = np.random.default_rng(SEED).random(len(outputs))
     return (draws < (outputs - model.lo) / model.width).astype(np.float64)
-
-
-def loss_sizes(differences: Floats, largest: float) -> Floats:
-    """s, by column, of reference rows' differences (rows, columns): roots of root mean squares, of mean square 1."""
-    squares = (differences**2).mean(axis=0)
-    roots = (squares + SMALLEST_SIZE**2 * squares.mean() + (1e-9 * largest) ** 2) ** 0.25
-    return np.asarray(roots / math.sqrt(float((roots**2).mean())))

@@ -180,7 +180,7 @@ class PaneExplainer(GlobalExplainer[Pane]):
         models: list[JsonValue] = [model.identity(self.data.feature_schema, self.key) for model in self._models]
         # No question but that about the classes depends on the threshold.
         classes = self.threshold if self._asked is None or "counterfactual" in self._asked else None
-        identity: dict[str, JsonValue] = {"kind": "pane", "version": 6, "models": models, "threshold": classes}
+        identity: dict[str, JsonValue] = {"kind": "pane", "version": 7, "models": models, "threshold": classes}
         identity |= {"parts": None if self._asked is None else list(self._asked), "weights": dict(self._weights)}
         identity["loss"] = [str(self.loss), self.loss_bound]
         label = f"a pane of {' and '.join(model.name for model in self._models) or 'private rows'}"

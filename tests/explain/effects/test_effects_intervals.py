@@ -60,8 +60,19 @@ def test_rows_that_stand_on_an_edge_are_centred_there() -> None:
 def test_a_rare_step_is_not_cut_out_of_noise() -> None:
     ages = np.random.default_rng(6).integers(0, 61, 1000)
     many, few = (cut(ages, sigma, least=2.0) for sigma in (1e-6, 60.0))
-    assert 40 < len(many) <= 1000 / LEAST_ROWS
+    assert 20 < len(many) <= 1000 / LEAST_ROWS
+    assert many.counts.min() >= LEAST_ROWS
     assert len(few) <= 1000 // 120
+    assert few.counts.min() >= 120
+
+
+def test_rows_between_two_spikes_do_not_make_a_step_of_their_own() -> None:
+    """Two rows behind a value that half of all have: quantiles would give them an interval, and the curve a jump."""
+    ages = np.concatenate([np.random.default_rng(13).integers(0, 40, 480), np.full(500, 40), [42, 42], np.full(18, 50)])
+    found = cut(ages, 1e-6)
+    assert found.counts.min() >= LEAST_ROWS
+    assert found.counts.max() >= 500  # and the spike is still on its own
+    assert found.counts.sum() == pytest.approx(1000, abs=1)
 
 
 def rows_with(ages: np.ndarray) -> np.ndarray:

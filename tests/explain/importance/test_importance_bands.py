@@ -8,8 +8,9 @@ import pytest
 import vitrail as vt
 from error_rates import planted_noise
 from vitrail.explain import permutation_importance
-from vitrail.explain.permutation_importance import chosen_clip, plan_importance
+from vitrail.explain.permutation_importance import plan_importance
 from vitrail.solve.curves.importance import combined_scores, loss_of
+from vitrail.solve.curves.importance_clip import MEMORIES, ClipPlan, chosen_clip, loss_sizes, remembered
 from vitrail.solve.curves.reference import Reference
 
 SCHEMA = vt.Schema(
@@ -85,6 +86,42 @@ def test_differences_that_are_all_zero_have_a_clip_all_the_same():
     assert bias.tolist() == [0, 0]
 
 
+def test_a_column_that_reaches_far_for_few_rows_is_not_clipped_for_it():
+    """One public row of a thousand moves the last column: private rows that do are sent whole, with any noise."""
+    differences = np.abs(np.random.default_rng(2).normal(0, 0.1, (1000, 4)))
+    differences[:, 3] = np.where(np.arange(1000) == 0, 0.05, 0.0)
+    reaches = np.array([0.4, 0.4, 0.4, 0.5])
+    for noise in (1e-5, 1e-3, 1e-2):
+        plan = ClipPlan.of(differences, reaches, noise, 1.0, None)
+        # The second clip may be smaller than the one that sizes were made for, by a little.
+        assert (reaches / plan.sizes).max() <= 1.5 * plan.clip
+        assert reaches[3] / loss_sizes(differences, 1.0)[3] > 2 * plan.clip  # without the reach: cut to half
+        np.testing.assert_allclose(np.square(plan.sizes).mean(), 1)
+
+
+def test_remembered_rows_differ_more_up_to_the_reach_and_never_less():
+    reaches = np.array([0.2, 0.2, 0.0])
+    for memory in MEMORIES:
+        rows = remembered(DIFFERENCES, reaches, memory)
+        assert (rows >= np.abs(DIFFERENCES)).all()
+        assert (rows <= np.maximum(np.abs(DIFFERENCES), reaches)).all()
+    np.testing.assert_array_equal(remembered(DIFFERENCES, reaches, 1.0), np.abs(DIFFERENCES))
+
+
+def test_what_a_clip_took_is_what_it_takes_off_rows_of_which_as_many_are_clipped():
+    plan = ClipPlan.of(DIFFERENCES, np.full(3, 10.0), 1e-3, 1.0, 1.5)
+    assert (np.diff(plan.shares) >= 0).all()
+    for share, losses in zip(plan.shares, plan.losses, strict=True):
+        np.testing.assert_allclose(plan.lost(share, 0.0), losses)
+    rows = remembered(DIFFERENCES, np.full(3, 10.0), 3.0) / plan.sizes
+    lengths = np.linalg.norm(rows, axis=1)
+    kept = rows * np.minimum(1, 1.5 / lengths)[:, None]
+    expected = (rows.mean(axis=0) - kept.mean(axis=0)) * plan.sizes
+    np.testing.assert_allclose(plan.lost(float((lengths > 1.5).mean()), 0.0), expected)
+    assert (plan.lost(0.0, 0.02) > 0).all()
+    assert (plan.lost(-1.0, 0.0) == 0).all()
+
+
 # --- beside the noise -------------------------------------------------------------------------------------------------
 
 
@@ -110,13 +147,11 @@ def test_a_clip_that_is_too_small_is_in_the_band(rows):
 
 
 def test_what_a_clip_may_have_cut_off_follows_the_share_of_clipped_rows(rows):
-    """None clipped and no noise about it: nothing; noise about it: something; many: all that the most memory would cost."""
+    """None clipped and no noise about it: nothing; noise about it: something; all: what the most memory would cost."""
     summand = planned(rows[60.0], clip=0.05)
-    assert 0 < summand.cut_share <= 1
     np.testing.assert_allclose(spread_at(summand, 0.0), summand.beside)
     assert (spread_at(summand, 0.0, noise=0.01)[:3] > summand.beside[:3]).all()
-    np.testing.assert_allclose(spread_at(summand, 1.0), np.hypot(summand.beside, summand.cut))
-    np.testing.assert_allclose(spread_at(summand, summand.cut_share / 4), np.hypot(summand.beside, summand.cut / 2))
+    np.testing.assert_allclose(spread_at(summand, 1.0), np.hypot(summand.beside, summand.clipped.losses[-1]))
 
 
 def test_noise_of_the_donors_distribution_is_in_the_band(rows, monkeypatch):
@@ -136,7 +171,7 @@ def test_bands_are_the_squares_of_all_that_together_and_grow_with_the_error_of_t
     scores, spread = summand.scores(means, stds, "plain")
     np.testing.assert_allclose(scores, means[:4] * summand.sizes)
     expected = (stds[:4] * summand.sizes) ** 2 + summand.beside**2 + (summand.count_error * scores) ** 2
-    np.testing.assert_allclose(spread**2, expected + summand.cut**2)  # of a share of clipped rows that is above 1
+    np.testing.assert_allclose(spread**2, expected + summand.clipped.lost(means[5], stds[5]) ** 2)
     for estimate in ("plain", "smooth"):  # twice what private rows tell, and hardly any noise
         likely = 2 * np.append(summand.told / summand.sizes, [0, 0])
         widths = [

@@ -53,7 +53,9 @@ ROOMS = (0.85, 1.0, 1.1, 1.25, 1.4, 1.6, 1.8, 2.0)
 REMEMBERED = 2.0
 # tau of the prior, before it is known, beyond the noise of the reference: what its links leave out.
 UNLIKE, WITHOUT_LINKS, PER_ROW = 0.003, 0.05, 20.0
-LEAST_SCALE = 0.5
+# Measurements may widen what the reference is expected to be off by, never narrow it: where they agree with it they speak
+# for the directions that they measured, and a plateau that one error moves as a whole may lie in another.
+LEAST_SCALE = 1.0
 SHARE_ROUNDS, LEAST_SHARE = 100, 1e-3
 # Fine grid points of the axes whose curves are found together; time grows with its cube. Many columns are found in groups,
 # each from what was measured of its own curves and of the level.

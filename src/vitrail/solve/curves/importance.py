@@ -53,8 +53,6 @@ LOG_SPREADS = np.array([0.15, 0.25, 0.4, 0.6, 0.9])
 over its neighbours. All of these were looked at on COMPAS, German credit, Framingham and 1 000 rows of Adult."""
 STEPS, FREEDOM = np.linspace(-5.0, 5.0, 31), 4.0
 """Of a column's logarithm, in spreads, and how heavy its tails are: one column in twenty is another matter altogether."""
-MEMORY = 3.0
-"""How much more rows that a model was trained on lose by a donor than reference rows do."""
 
 
 def combined_scores(scores: Floats, stds: Floats, told: Floats, doubts: Floats, *, remembers: bool) -> tuple[Floats, Floats]:

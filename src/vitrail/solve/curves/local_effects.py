@@ -1,7 +1,7 @@
 """Accumulated local effects: how columns are cut, what is measured, where it is clipped, and curves from noisy means.
 
 *Intervals.* Those of a numeric column end at its 100 quantiles, where the released histogram, smoothed, can tell them apart:
-rarer values share an interval with their neighbours. With K intervals of equal counts a running sum of K noisy effects has a
+rarer values share an interval with their neighbours (``without_small``). With K intervals of equal counts a running sum of K noisy effects has a
 variance of about K^3 C^2, so that few are much less noisy, and many rely on the reference less: ``merged`` takes the number
 with the smallest expected variance of the curve, from public quantities, and joins neighbours. The curve is drawn at the
 ends of the joined intervals, which are what is measured. (A curve that is finer than that would be another one: rows that a
@@ -61,6 +61,8 @@ PRIOR_ROOM = 1.0
 LEAST_THERE, HELP = 48, 4.0
 # How many rows an interval has at least, in standard deviations of the noise of a count: the model tells what noise hides.
 LEAST_SIGMAS, LEAST_ROWS = 1.0, 20.0
+# And, once neighbours are joined: so many of them are there, whatever the noise.
+TOLD_APART = 2.0
 # The clip of local effects, in units of their typical size among reference rows, before it is bought.
 EXPECTED_CLIP = 6.0
 # Geometric, each sqrt(2) times the last; the largest ends at this times the range, and holds what lies above it too.
@@ -231,6 +233,7 @@ def cut_column(
     shares = all_shares[: bins.n_intervals]
     uppers = np.minimum(np.floor(ends) if bins.integer else ends, column.high)  # the largest value that each bin can hold
     of_bin = _quantile_groups(shares * n_rows, uppers, column.low, max(LEAST_ROWS, least * marginals.sigma), most)
+    of_bin = without_small(of_bin, shares * n_rows, max(LEAST_ROWS, TOLD_APART * marginals.sigma))
     last = np.array([np.flatnonzero(of_bin == interval)[-1] for interval in range(of_bin[-1] + 1)])
     edges = np.concatenate([[column.low], uppers[last]])
     counts = np.bincount(of_bin, shares * n_rows).astype(np.float64)
@@ -264,6 +267,28 @@ def _quantile_groups(counts: Floats, uppers: Floats, low: float, least: float, m
     ends = (np.diff(passed, prepend=0.0) > 0) & (passed < number) & (uppers > low)
     ends[-1] = False
     return np.concatenate([[0], np.cumsum(ends)[:-1]]).astype(np.intp)
+
+
+def without_small(group: Indices, counts: Floats, least: float) -> Indices:
+    """Groups of neighbouring bins with fewer rows than ``least`` joined, smallest first, to the smaller neighbour.
+
+    Quantiles alone leave a group of next to no rows behind a value that many rows have. Two rows would then decide a step of
+    the curve, and with it everything behind the step.
+
+    Examples
+    --------
+    >>> without_small(np.array([0, 1, 2, 3]), np.array([50.0, 900.0, 2.0, 60.0]), 20.0).tolist()
+    [0, 1, 2, 2]
+    """
+    while group[-1] > 0:
+        rows = np.bincount(group, counts)
+        small = int(rows.argmin())
+        if rows[small] >= least:
+            break
+        beside = [near for near in (small - 1, small + 1) if 0 <= near < len(rows)]
+        into = min(beside, key=lambda near: rows[near])
+        group = group - (group >= max(small, into))
+    return group
 
 
 @dataclass(frozen=True, eq=False)
