@@ -4,7 +4,8 @@
     python benchmarks/bands.py --data FOLDER --only pdp reasons     # some parts
     python benchmarks/bands.py --data FOLDER --quick                # one dataset, few draws; writes nothing
     python benchmarks/bands.py --data FOLDER --resume               # keep parts that an earlier run finished
-    python benchmarks/bands.py --data FOLDER --only reasons --cases compas heloc --epsilons .3 3    # a look; writes nothing
+    python benchmarks/bands.py --data FOLDER --only reasons --cases compas german --epsilons .3 3    # a look; writes nothing
+    python benchmarks/bands.py --data FOLDER --elsewhere            # data outside the protocol; results/bands_elsewhere.json
 
 A band claims to hold what the same explainer, with its public settings, would have found from the same rows without noise,
 and without shrinkage or clipping. Parts count how often that is so (bands_tools.py) on the cases of bands_setup.py: local
@@ -16,11 +17,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
-from bands_setup import EPSILONS, JUDGED, READERS, Bench
-from bands_tools import keys_of
+from bands_setup import ELSEWHERE, EPSILONS, JUDGED, READERS, Bench
+from bands_tools import keys_of, seen_elsewhere
 from datasets import data_folder
 from local_setup import DELTA, Cache
 from running import Benchmark, Figure, Part, options_of, run
@@ -50,6 +52,16 @@ def measured(name: str, module: str) -> Callable[[Bench], Part]:
     return lambda bench: getattr(import_module(module), name)(bench)
 
 
+def measured_elsewhere(name: str, module: str) -> Callable[[Bench], Part]:
+    """The same, with what is known of the data outside the protocol."""
+
+    def measure(bench: Bench) -> Part:
+        part = measured(name, module)(bench)
+        return replace(part, how=seen_elsewhere(name))
+
+    return measure
+
+
 def keys(name: str) -> tuple[str, ...]:
     return ("false_clear",) if name == "false_clear" else keys_of(name)
 
@@ -63,6 +75,16 @@ BENCHMARK = Benchmark[Bench](
     figures={name: Figure(measured(name, module), keys(name), needs=module) for name, module in PARTS.items()},
 )
 
+OTHERS = {name: module for name, module in PARTS.items() if name != "false_clear"}
+BENCHMARK_ELSEWHERE = Benchmark[Bench](
+    name="bands_elsewhere",
+    script="benchmarks/bands.py --elsewhere",
+    quick=BENCHMARK.quick,
+    facts={**BENCHMARK.facts, "data": list(ELSEWHERE), "parts": "as those of bands.json, which says how"},
+    partial=True,
+    figures={name: Figure(measured_elsewhere(name, module), keys(name), needs=module) for name, module in OTHERS.items()},
+)
+
 
 def bench_of(options: argparse.Namespace) -> Bench:
     """The whole protocol, or what was asked for."""
@@ -72,7 +94,7 @@ def bench_of(options: argparse.Namespace) -> Bench:
         data_folder(options.data),
         Cache(Path(options.cache)),
         quick=small,
-        data=tuple(options.cases or (QUICK_DATA if small else JUDGED)),
+        data=tuple(options.cases or (QUICK_DATA if small else ELSEWHERE if options.elsewhere else JUDGED)),
         epsilons=tuple(options.epsilons or (QUICK_EPSILONS if small else EPSILONS)),
     )
 
@@ -81,10 +103,11 @@ def main() -> None:
     parser = options_of(BENCHMARK, __doc__)
     parser.add_argument("--cases", nargs="*", choices=list(READERS), help="only these data; nothing is written")
     parser.add_argument("--epsilons", nargs="*", type=float, help="only these prices; nothing is written")
+    parser.add_argument("--elsewhere", action="store_true", help=f"data outside the protocol: {', '.join(ELSEWHERE)}")
     options = parser.parse_args()
     options.look = bool(options.cases or options.epsilons) and not options.quick
     options.quick = options.quick or options.look  # kept apart from the parts that count
-    run(BENCHMARK, options, bench_of)
+    run(BENCHMARK_ELSEWHERE if options.elsewhere else BENCHMARK, options, bench_of)
 
 
 if __name__ == "__main__":

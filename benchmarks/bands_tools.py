@@ -43,8 +43,19 @@ SEEN = {
     "interactions": ("diabetes",),
     "shap_dependence": ("diabetes",),
     "any_curve": ("bike", "acs", "diabetes"),
+    "reasons": ("acs", "bike", "diabetes"),
 }
 """Judged data that were looked at, now or before, while an explainer or its constants were chosen."""
+
+
+SEEN_ELSEWHERE = {"ale": "its clips", "importance": "how much models remember (combined_scores)"}
+"""Constants for which data outside the protocol were looked at."""
+
+
+def seen_elsewhere(explainer: str) -> str:
+    """Whether data outside the protocol judge an explainer."""
+    what = SEEN_ELSEWHERE.get(explainer)
+    return f"looked at, long before, for {what}" if what else "nobody had looked at these data for this explainer"
 
 
 def where_of(explainer: str) -> str:

@@ -1,4 +1,4 @@
-"""The tables on bands, from benchmarks/results/bands.json."""
+"""The tables on bands, from benchmarks/results/bands.json and bands_elsewhere.json."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def named(explainer: str) -> str:
     return NAMES.get(explainer, explainer.replace("_", " "))
 
 
-def measured() -> dict[str, list[Row]]:
+def measured(file: str = "bands") -> dict[str, list[Row]]:
     """Rows of columns with enough pairs, by explainer, in the order of the file."""
     found: dict[str, list[Row]] = defaultdict(list)
-    for row in stored("bands")["rows"]:
+    for row in stored(file)["rows"]:
         if row["part"] != "false_clear":
             counts = row["pairs"] >= LEAST_PAIRS and row["coverage"] is not None
             found[row["explainer"]] += [row] if counts else []
@@ -81,10 +81,10 @@ def middle(numbers: list[float]) -> float | None:
     return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
 
 
-def explainers() -> Lines:
+def explainers(file: str = "bands") -> Lines:
     """Overall, the worst column and the width of every explainer."""
     lines = []
-    for explainer, rows in measured().items():
+    for explainer, rows in measured(file).items():
         if not rows:
             lines.append((named(explainer), "mostly noise everywhere", "", "", "", ""))
             continue
@@ -103,7 +103,7 @@ def explainers() -> Lines:
                 verdict,
             )
         )
-    missing = [part for part in stored("bands")["how"].get("not finished", []) if part != "false_clear"]
+    missing = [part for part in stored(file)["how"].get("not finished", []) if part != "false_clear"]
     lines += [(named(part), "not measured yet", "", "", "", "") for part in missing]
     head = ("explainer", "held, worst data and price", "worst column", "which", "width over the oracle's", "meets the bars")
     return table(head, lines)
@@ -176,5 +176,6 @@ TABLES: Tables = {
     "bands.worst": worst,
     "bands.noise": noise,
     "bands.clear": clear,
+    "bands.elsewhere": lambda: explainers("bands_elsewhere"),
     "bands.how": lambda: how("bands"),
 }

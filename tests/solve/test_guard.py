@@ -6,7 +6,7 @@ from scipy.special import ndtr
 
 from error_rates import largest_count
 from vitrail.results.band_claim import TWO_SIDED_95
-from vitrail.solve.curves.guard import GUARD, guarded_std
+from vitrail.solve.guard import GUARD, guarded_std
 
 DRAWS = 20_000
 DISTANCES = (0.0, 0.5, 1.0, 2.0, 4.0, 20.0)

@@ -59,9 +59,9 @@ from .recipe import Ask, Recipe, Terms, sigma_of
 PAIR_POINTS = 10
 """Of a numeric column on the grid of a pair, unless ``resolution`` says otherwise."""
 SMOOTH_NOTE = (
-    "Bands show the noise of the release, the choice of the rows where only a sample was looked at, and what the reference "
-    "leaves open; what another draw of the rows from a population would change is not in them, nor, in partial dependence, "
-    "what clipping of unusual rows changes."
+    "Bands show the noise of the release, the choice of the rows where only a sample was looked at, what the reference "
+    "leaves open, and what clipping may have taken, by public rows; what another draw of the rows from a population would "
+    "change is not in them."
 )
 PLAIN_NOTE = (
     "Values are the noisy means themselves; bands show the noise of the release, and the choice of the rows where only a "

@@ -34,7 +34,7 @@ every row meets a few (how much others would change reference rows, over the num
 distribution that donors come from, which g takes away only as far as it is loss_j: ``UNCORRECTED`` of what that noise does
 to the mean of g_j.
 
-*A combined score's band* holds most of the measurement's own (``solve.curves.guard``): how much more a model remembers of
+*A combined score's band* holds most of the measurement's own (``solve.guard``): how much more a model remembers of
 one column than of another nobody knows beforehand.
 """
 
@@ -58,10 +58,10 @@ from ..results.band_claim import TWO_SIDED_95
 from ..schema import Level
 from ..solve.coalitions import row_hashes
 from ..solve.curves.assemble import Receipt, ranking_of
-from ..solve.curves.guard import guarded_std
 from ..solve.curves.importance import Donor, Loss, LossFunction, combined_scores, loss_of
 from ..solve.curves.importance_clip import MEMORY, SMALLEST_SIZE, ClipPlan
 from ..solve.curves.reference import Reference
+from ..solve.guard import guarded_std
 from ..vault import Block
 from .joint_sum import BlockSpec, Estimate, JointExplainer, ask_joint, released_rows
 from .recipe import Recipe, Terms
@@ -69,6 +69,8 @@ from .recipe import Recipe, Terms
 ENOUGH_DONORS = 50_000
 MOST_REPEATS, MOST_OWN_REPEATS = 8, 1000
 MANY_CLIPPED = 0.2
+NAMED_WIDENING = 1.1
+"""A band that is wider by more than this because of the guard is said to be."""
 UNCORRECTED = 0.5
 """Of what the noise of a column's distribution does to the mean loss, how much the reference's g may leave."""
 BASE_SHARE, FLAG_SHARE = 0.03, 0.02
@@ -284,14 +286,22 @@ class ImportanceSummand:
 
     def scores(self, means: Floats, stds: Floats, estimate: Estimate) -> tuple[Floats, Floats]:
         """Increases of the loss and their standard deviations, from the released means and theirs."""
-        scores, noise = (numbers[: len(self.names)] * self.sizes for numbers in (means, stds))
-        assert self.clipped is not None
-        lost = self.clipped.lost(float(means[-1]), float(stds[-1]))
-        spread = np.sqrt(noise**2 + self.beside**2 + lost**2 + (self.count_error * scores) ** 2)
+        scores, spread = self._measured(means, stds)
         if estimate == "plain":
             return scores, spread
-        combined, doubt = combined_scores(scores, spread, self.told, self.doubts, remembers=not self.loss.itself)
+        combined, doubt = self._combined(scores, spread)
         return combined, guarded_std(combined, doubt, scores, spread)
+
+    def _measured(self, means: Floats, stds: Floats) -> tuple[Floats, Floats]:
+        scores, noise = (numbers[: len(self.names)] * self.sizes for numbers in (means, stds))
+        return scores, np.sqrt(noise**2 + self.beside**2 + self._lost(means, stds) ** 2 + (self.count_error * scores) ** 2)
+
+    def _lost(self, means: Floats, stds: Floats) -> Floats:
+        assert self.clipped is not None
+        return self.clipped.lost(float(means[-1]), float(stds[-1]))
+
+    def _combined(self, scores: Floats, spread: Floats) -> tuple[Floats, Floats]:
+        return combined_scores(scores, spread, self.told, self.doubts, remembers=not self.loss.itself)
 
     def ranking(self, means: Floats, stds: Floats, receipt: Receipt, estimate: Estimate) -> Ranking:
         """The finished ranking from the means of the sum and their noise."""
@@ -303,13 +313,21 @@ class ImportanceSummand:
             notes.append(f"Without any exchange the mean {loss.name} loss is {base:.4g} ± {base_half:.2g}.")
         notes += [
             f"About {100 * clipped:.0f} % (± {100 * clipped_half:.0f}) of the rows changed their losses by more than the "
-            f"clip {self.clip:.4g} and were scaled down to it; bands hold what that changes as far as public rows tell.",
+            f"clip {self.clip:.4g} and were scaled down to it; bands hold what that took by public rows, at most "
+            f"{self._lost(means, stds).max():.2g} off a score.",
         ]
         if clipped - clipped_half > MANY_CLIPPED:
             notes.append(
                 "So many clipped rows make importances too small; a larger clip= avoids it, at the price of more noise."
             )
         scores, spread = self.scores(means, stds, estimate)
+        if estimate == "smooth":
+            wider = spread / np.maximum(self._combined(*self._measured(means, stds))[1], 1e-300)
+            if (several := int((wider > NAMED_WIDENING).sum())) > 0:
+                notes.append(
+                    f"Bands of {several} of {d} columns are up to {wider.max():.1f} times as wide as private rows and the "
+                    "measurement together would have them: they hold what was measured, should private rows mislead."
+                )
         label = (
             f"mean {loss.name.split()[0]} change of the output" if loss.itself else f"increase of the mean {loss.name} loss"
         )

@@ -330,14 +330,14 @@ class PrivateRows(Result, stored_as="private-rows/2"):
     def standard_errors(self, per_row: Floats) -> Floats:
         """How far means of what was computed for the first stored rows, (points, rows, numbers), may be off.
 
-        The noise of the release, the choice of the rows and places of values inside their bins are in it; what columns have
-        in common beyond their links is not.
+        The noise of the release, the choice of the rows, places of values inside their bins and dependence that noise hid
+        when links were chosen are in it (``solve.rows.replicates``); dependence beyond that is not.
         Where the noise on one count is half of the rows, nothing is known of any column, and a mean is off by all
         of itself.
         """
-        drawn, ratios = self._perturbed
-        n_rows = per_row.shape[1]
-        errors = errors_of(per_row, drawn[:, :n_rows], ratios, self._indices[:n_rows])
+        n_rows, fitted = per_row.shape[1], list(self.shares.values())
+        given = self._indices[:n_rows], self.bins, fitted, self.counts, self.block_counts
+        errors = errors_of(per_row, *given, total=self.total, sigma=self.counts_sigma)
         errors = np.sqrt(errors**2 + inside_bins(per_row, self.sampled[:n_rows], self.bins))
         return np.maximum(errors, np.abs(per_row.mean(axis=1))) if self.counts_sigma >= self.total / 2 else errors
 

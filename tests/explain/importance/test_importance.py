@@ -9,8 +9,8 @@ import vitrail as vt
 from error_rates import planted_noise, std_ratio_bounds
 from vitrail.errors import BudgetExceeded, InvalidInput
 from vitrail.results.band_claim import TWO_SIDED_95
-from vitrail.solve.curves.guard import GUARD
 from vitrail.solve.curves.importance import combined_scores
+from vitrail.solve.guard import GUARD
 
 N = 4000
 RNG = np.random.default_rng(2)

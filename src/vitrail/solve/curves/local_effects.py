@@ -1,9 +1,10 @@
 """Accumulated local effects: how columns are cut, what is measured, where it is clipped, and curves from noisy means.
 
 *Intervals.* Those of a numeric column end at its 100 quantiles, where the released histogram, smoothed, can tell them apart:
-rarer values share an interval with their neighbours (``without_small``). With K intervals of equal counts a running sum of K noisy effects has a
-variance of about K^3 C^2, so that few are much less noisy, and many rely on the reference less: ``merged`` takes the number
-with the smallest expected variance of the curve, from public quantities, and joins neighbours. The curve is drawn at the
+rarer values share an interval with their neighbours (``without_small``: a curve without noise would have a step there that
+two rows decide, and no band of ours would hold it). With K intervals of equal counts a running sum of K noisy effects has
+a variance of about K^3 C^2, so that few are much less noisy, and many rely on the reference less: ``merged`` takes that with
+the smallest expected variance of the curve, from public quantities, and joins neighbours. The curve is drawn at the
 ends of the joined intervals, which are what is measured. (A curve that is finer than that would be another one: rows that a
 model remembers change with each step to their own value, and fine steps add that up.) Steps between neighbouring levels of a
 categorical column stay on their own. A code of a number lies in no interval: rows that have one tell nothing, and curves are

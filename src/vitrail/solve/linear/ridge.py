@@ -17,52 +17,44 @@ to zero with a confident band. So everything unknown has a prior, and what the p
 2. *Slopes without the ridge*, beta with g = C beta: of variance tau^2 s in a column's coordinates, s such that a column
    moves f by tau on nearby rows whatever its bounds, width and number of levels. The residual g^ - C~ beta is normal:
    noise of g, and that of C times beta, whose size follows from the solution (three rounds). tau is not chosen but
-   averaged over, by its evidence, on a grid. Few columns may carry nearly everything: beta is found again with a column's
-   variance drawn from ``TAILS``, by its evidence (from what the data say of it without its prior).
+   averaged over, by its evidence, on a grid. Few columns may carry nearly everything: a column's variance is drawn from
+   ``TAILS``, by its evidence (from what the data say of it without its prior).
 3. *phi* = H beta, H = (C + r)^-1 C: along directions in which the rows do not vary the ridge solution is zero, and so is
-   its prior. H of C~ is too small, for it is concave and C~ still has noise in it; with the self-energy V diag(R) of that
-   noise added to the resolvent R it is right on average (Dyson's equation), and too large where columns are collinear.
-   H is uncertain, too: phi moves by R dC (beta - phi), which is bounded by beta - phi itself, so that R is damped by
-   ``DAMPING`` times the spread of the noise's eigenvalues.
+   its prior. H is uncertain, too: phi moves by R dC (beta - phi), R = (C + r)^-1, which is bounded by beta - phi itself, so
+   that R is damped by ``DAMPING`` times the spread of the noise's eigenvalues.
 
-4. *A second opinion, without the prior.* Where a narrow column carries most of the model and its part of C is not above the
-   noise of C, steps 1 to 3 shrink its slope to a third or to nothing, with a confident band. In simulations two things did
-   it: entries of C~ between columns (without any, 0.7 of the slope was found at epsilon 3 instead of 0.15 to 0.35), and
-   where C_cc itself drowns something else that was not isolated (at epsilon 1 nothing came back without them); how negative
-   eigenvalues are cut mattered little. The column's own rows of (C + r) phi = g say more: r is
-   known, C_cc is not negative, so that
+The first doubt of a contribution is the root of m.Cov(phi) m + phi.Cov(m) phi, and ``WIDTH`` of it the half-width: 1.96,
+and a share for tails, since slopes are not normal over columns, errors of single entries are not independent, and variances
+come from ``NOISE_DRAWS`` draws. Where rows say little it is the prior's: as far as that is right, shrinkage is in the band.
 
-       d = (C_cc + r)^-1 (g_c - C_cj phi_j, summed over the other columns j)
+4. *A guard, where it is not right* (as in solve/guard.py). One narrow column may carry most of the model while its
+   part of C drowns: steps 1 to 3 shrink its slope to a tenth, and do not notice. Its own rows of (C + r) phi = g do:
 
-   is within the factor (C_cc + r)/r at worst whatever C_cc is. (C_cc + r)^-1 is averaged over the normal law of each
-   eigenvalue of C_cc about what was released, cut at zero; C_cj is not shrunk, so the sum has no bias from 1. Its variance
-   has the noise of g and of C times phi (of the others: second moments, from the posterior), the spread of the inverse, and
-   C_cj Cov(phi) C_jc. How far it must be from the first opinion p to be heard is told by the score of the same equations at
-   p, t^2 = (their residual at p)^2 / (its variance were p true), which does not have the spread of the inverse in it: one
-   can be sure that p is wrong and not know by how much. Beforehand any one of the columns may be the one that dominates:
-   the odds for d are exp(t^2/2)/columns, d within reach of a column that moves f by ``REACH`` (a normal law about p; where
-   noise is larger than that, d is p). The estimate is the mean of p and d by these odds. The variance is that of the mixture
-   of both laws about the estimate, by odds of exp(t^2/2)/sqrt(columns): halfway, on the scale of the logarithm, between one
-   column that dominates and nobody knowing, since a moderate t^2 should widen a band before it moves an estimate. Others
-   then see the new slope in their equations (two rounds in all; more let collinear columns chase one another).
+       (C_cc + r) phi_c = N,    N = g_c - C~_cj phi_j, summed over the other columns j.
 
-Of the two answers to 2 and of the two to 3 the mean is taken, and half their difference, squared and ``UNDECIDED`` times, is
-in the variance of a contribution, beside m.Cov(phi) m and phi.Cov(m) phi. Where rows say little the variance is the prior's:
-shrinkage is inside the band. Bands are ``WIDTH`` standard deviations: 1.96, and a share for tails, since slopes are not
-normal over columns, errors of single entries are not independent, and variances come from ``NOISE_DRAWS`` draws.
+   Of a column with one coordinate, C_cc and N are measured with independent normal noise, r is known and C_cc is not
+   negative. The ellipse of ``GUARD`` standard deviations about (C_cc^, N^) meets the line N = (C_cc + r) phi_c of the true
+   phi_c with probability 2 Phi(GUARD) - 1 = 86.6 %, whatever phi_c is: the band is widened until it holds N/(C_cc + r) of
+   the whole ellipse. That is Fieller's interval of a quotient; cutting C_cc at zero keeps it finite (simulated, 84 % are
+   left at worst, at C_cc = 0 with N not 0, which rows cannot have). Several coordinates are taken along the eigenvectors of
+   C_cc^, and the distances from N^/(C_cc^ + r) to both ends added in squares. No end is further than is possible at all.
+
+   The variance of N has the noise of g, that of C_cj times phi_j (second moments of the posterior), and C~_cj Cov(phi)
+   C~_jc. C~ and not C^ is multiplied, since phi_j was fitted to this very noise: of the column that dominates Diabetes 130,
+   C^_cj phi_j explains away a quarter of g_c, where C_cj phi_j is a tenth and C~_cj phi_j nearly so. The variance is that of
+   C^ all the same, for C~ may have lost what was there. So N depends on the prior of the other columns, and not on that of
+   its own. Where others are collinear with it their errors are larger than their covariance says, and the interval alone
+   holds less often (70 % for education-num at epsilon 3 on Adult); there the first doubt is the wider one.
 
 *Constants* were chosen on Adult and Framingham (boosting, stable weight, epsilon 0.3, 1, 3) and judged on others by
-benchmarks/bands_local.py. Heavy tails and Dyson's correction came after a look at Diabetes 130, where one narrow number
-among 261 coordinates carries most of the model and its band had never held. The second opinion was chosen on Adult,
-Framingham, COMPAS, German credit and simulated rows in the image of that failure (90 to 250 coordinates, most of them rare
-levels, and a count that is mostly 0 to 2 of 12 to 40 and carries most of the model; test_bands.py has a small one). In most
-simulations its band went from hardly ever to most of the time; on Diabetes 130 itself nothing was gained (docs/bands.md).
-Where t^2 is moderate such a band is still too narrow, and others are wider than need be. Without
-noise a ridge of 0.1 leaves contributions at 0.93 of their size on Adult and 0.76 on Framingham (where blood pressures are
-collinear), and costs 3 to 4 % of fidelity; with 0.03 bands covered as often, but collinear columns shared their contribution
-at random, with errors larger by half.
+benchmarks/bands_local.py. Heavy tails and the guard came after a look at Diabetes 130, where one narrow number among 270
+coordinates carries most of the model; ``GUARD`` is that of curves and was not tuned. Its price: where noise dominates, bands
+of columns that do nothing are many times as wide as need be, and nobody could know. Without noise a ridge of 0.1 leaves
+contributions at 0.93 of their size on Adult and 0.76 on Framingham (where blood pressures are collinear), and costs 3 to 4 %
+of fidelity; with 0.03 bands covered as often, but collinear columns shared their contribution at random, with errors larger
+by half.
 
-One pass of noise draws, four eigendecompositions a point and one of each column's block, where resampling took 59 solutions.
+One pass of noise draws, some eigendecompositions a point and one of each column's block, where resampling took 59 solutions.
 """
 
 from __future__ import annotations
@@ -71,10 +63,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
-from scipy.special import log_ndtr, ndtri_exp
 
 from ..._types import Bools, Floats, Indices
 from ...errors import InvalidInput
+from ..guard import GUARD
 from .least_squares import one_blas_thread
 
 RIDGE = 0.1
@@ -83,22 +75,16 @@ CORRELATION = 0.1
 POOL_PRIOR, PAIR_PRIOR = 10.0, 8.0
 """So many entries' worth ``CORRELATION`` counts for in rho^2 of all pairs, and that one in rho^2 of a pair."""
 DAMPING = 0.3
-UNDECIDED = 2.0
 WIDTH = 2.2
 TAUS = np.geomspace(0.02, 1.0, 7)
 START_TAU = 0.05
 TAILS = ((0.85, 1.0), (0.10, 4.0), (0.04, 16.0), (0.01, 64.0))
 """Shares of columns, and their variances in units of the least."""
-REACH = 0.5
-"""How far a column that dominates may move f, of half its range; as tau."""
-OPINIONS = 2
-"""Rounds of second opinions."""
-QUANTILES = (np.arange(24) + 0.5) / 24
-ROUNDS = 3
+ANGLES = 2 * np.pi * np.arange(24) / 24
+"""Of the points of an ellipse."""
+ROUNDS, TAIL_ROUNDS = 3, 2
 NOISE_DRAWS = 24
 TINY = 1e-12
-SMALLEST = 1e-300
-MOST_EVIDENCE = 50.0
 NoiseDraws = Iterable[tuple[Floats, Floats]]
 """Draws of the noise of (A, b), each for all points: (points, size, size) and (points, size)."""
 
@@ -249,14 +235,9 @@ def _fit(given: _Centred, column_of: Floats, kept: Bools | None) -> RidgeFit:
     lengths, vectors = np.linalg.eigh(gram)
     lengths = _with_trace(lengths)
     gram = _rebuilt(vectors, lengths)
-    beta, covariance, tails = _slopes(gram, given.cross, given.cross_variances, noise, usual, column_of)
-    small = _rebuilt(vectors, lengths / (lengths + ridge[:, None]))
-    resolvents = _resolvents(gram, noise, ridge)
-    large = np.eye(n) - ridge[:, None, None] * resolvents
-    through = (small + large) / 2
-    phi = _applied(through, beta)
-    undecided = np.stack([_applied(large - small, beta) / 2, _applied(through, tails)])
-    rest = np.eye(n) - through
+    beta, covariance = _slopes(gram, given.cross, given.cross_variances, noise, usual, column_of)
+    through = _rebuilt(vectors, lengths / (lengths + ridge[:, None]))
+    phi, rest = _applied(through, beta), np.eye(n) - through
     away = (beta - phi) ** 2 + np.einsum("qij,qij->qi", rest @ covariance, rest)
     damped = ridge + DAMPING * np.sqrt(noise.sum(axis=2).mean(axis=1))
     inverse = _rebuilt(vectors, 1 / (lengths + damped[:, None]))
@@ -264,103 +245,50 @@ def _fit(given: _Centred, column_of: Floats, kept: Bools | None) -> RidgeFit:
     covariance += (inverse * _applied(noise, away)[:, None, :]) @ inverse.transpose(0, 2, 1)
     if kept is not None:
         phi, covariance = np.where(kept, phi, 0.0), np.where(both, covariance, 0.0)
-        undecided = np.where(kept, undecided, 0.0)
     m = given.means
-    squares = UNDECIDED * np.square((undecided * m) @ column_of).sum(axis=0)
+    squares = np.square((given.mean_noise * phi[:, None]) @ column_of).mean(axis=1)
     for column, members in enumerate(column_of.T > 0):
         mean = m[:, members]
         squares[:, column] += np.einsum("qi,qij,qj->q", mean, covariance[:, members][:, :, members], mean)
-    phi, squares = _second_opinions(given, column_of, ridge, usual, shrunken, _Opinion(phi, covariance, squares))
-    squares = squares + np.square((given.mean_noise * phi[:, None]) @ column_of).mean(axis=1)
-    intercepts = given.level - np.einsum("qi,qi->q", m, phi)
-    return RidgeFit(intercepts, phi, m, -(phi * m) @ column_of, WIDTH * np.sqrt(np.maximum(squares, 0.0)))
+    values = -(phi * m) @ column_of
+    lower, upper = _own_intervals(given, column_of, ridge, shrunken, phi, covariance)
+    half_widths = np.maximum(WIDTH * np.sqrt(np.maximum(squares, 0.0)), np.maximum(values - lower, upper - values))
+    if kept is not None:
+        half_widths = np.where(kept @ column_of > 0, half_widths, 0.0)
+    return RidgeFit(given.level - np.einsum("qi,qi->q", m, phi), phi, m, values, half_widths)
 
 
-# --- a second opinion (step 4) -------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class _Opinion:
-    """Slopes (points, n), their covariance, and the variances of what columns contribute (points, columns)."""
-
-    phi: Floats
-    covariance: Floats
-    squares: Floats
-
-
-def _second_opinions(
-    given: _Centred, column_of: Floats, ridge: Floats, usual: Floats, shrunken: Floats, first: _Opinion
+def _own_intervals(
+    given: _Centred, column_of: Floats, ridge: Floats, shrunken: Floats, phi: Floats, covariance: Floats
 ) -> tuple[Floats, Floats]:
-    """Slopes and variances of contributions, with what each column says by its own rows."""
-    phi, covariance = first.phi, first.covariance
-    reaches = (REACH * usual) ** 2
-    for _ in range(OPINIONS):
-        now, squares, shares = first.phi.copy(), first.squares.copy(), np.zeros_like(first.squares)
-        spreads = np.zeros_like(covariance)
-        second = phi**2 + np.einsum("qii->qi", covariance)
-        for column, block in enumerate(given.blocks):
-            if block is None:
-                continue
-            own = block.members
-            others, others_second = phi.copy(), second.copy()
-            others[:, own] = others_second[:, own] = 0.0
-            mean, before = given.means[:, own], first.phi[:, own]
-            # Along the eigenvectors of the column's own block: what others leave of g, its noise, and the inverse.
-            left = _applied(block.back, given.cross[:, own] - _applied(given.gram[:, own], others))
-            noise = given.cross_variances[:, own] + _applied(given.gram_variances[:, own], others_second)
-            noise = _applied(block.back**2, noise)
-            inside = np.einsum("qii->qi", block.variances)
-            inverse, inverse_square = _inverse_moments(block.lengths, np.sqrt(inside), ridge[:, None])
-            turned, was = _applied(block.back, mean), _applied(block.back, before)
-            loads = turned * inverse
-            between = block.variances - np.eye(len(own)) * block.variances
-            # What the others' errors do to the contribution.
-            through = np.einsum("qi,qij->qj", _applied(block.vectors, loads), shrunken[:, own])
-            through[:, own] = 0.0
-            carried = np.einsum("qi,qi->q", through, _applied(covariance, through))
-            free = inverse * left
-            spread = inverse_square * noise + np.maximum(inverse_square - inverse**2, 0.0) * left**2
-            free_square = (turned**2 * spread + loads**2 * _applied(between, free**2)).sum(axis=1) + carried
-            was_square = (loads**2 * (noise + _applied(block.variances, was**2))).sum(axis=1) + carried
-            reach = reaches[:, own[0]] * np.square(turned * (1 - ridge[:, None] * inverse)).sum(axis=1)
-            score = (loads * left - turned * was).sum(axis=1)
-            evidence = score**2 * reach / np.maximum(2 * was_square * (reach + was_square), SMALLEST)
-            share, doubt = (_share(evidence, column_of.shape[1] ** power) for power in (1.0, 0.5))
-            within = reach / np.maximum(reach + free_square, SMALLEST)
-            step = within[:, None] * (_applied(block.vectors, free) - before)
-            apart = (step * mean).sum(axis=1)
-            now[:, own] = before + share[:, None] * step
-            squares[:, column] = (1 - doubt) * (first.squares[:, column] + (share * apart) ** 2)
-            squares[:, column] += doubt * (within * free_square + ((1 - share) * apart) ** 2)
-            shares[:, column] = share
-            # Its error is known along the mean only.
-            length = np.maximum((mean**2).sum(axis=1), SMALLEST)
-            size = squares[:, column] * (1 - (1 - share) ** 2) / length**2
-            spreads[:, own[:, None], own] = size[:, None, None] * mean[:, :, None] * mean[:, None, :]
-        kept = 1 - shares @ column_of.T
-        phi, covariance = now, first.covariance * kept[:, :, None] * kept[:, None, :] + spreads
-    return phi, squares
-
-
-def _share(evidence: Floats, against: float) -> Floats:
-    """Of an opinion with this logarithm of its likelihood, at odds of one to ``against``."""
-    return np.asarray(1 / (1 + against * np.exp(-np.minimum(evidence, MOST_EVIDENCE))))
-
-
-def _inverse_moments(centre: Floats, spread: Floats, ridge: Floats) -> tuple[Floats, Floats]:
-    """Means of 1/(l + r) and its square, l normal and not negative: over its quantiles.
-
-    Examples
-    --------
-    >>> first, second = _inverse_moments(np.array([0.0, 3.0]), np.array([1.0, 1e-9]), np.array([1.0, 1.0]))
-    >>> first.round(2).tolist(), second.round(3).tolist()
-    ([0.62, 0.25], [0.413, 0.062])
-    """
-    # The upper tail by its logarithm: a release may lie many standard deviations below zero.
-    above = log_ndtr(centre / np.maximum(spread, SMALLEST))[..., None] + np.log(QUANTILES)
-    lengths = np.maximum(centre[..., None] - spread[..., None] * ndtri_exp(above), 0.0)
-    inverses = 1 / (lengths + ridge[..., None])
-    return np.asarray(inverses.mean(axis=-1)), np.asarray(np.square(inverses).mean(axis=-1))
+    """Both ends of every contribution (points, columns) by the column's own rows of the equations (step 4)."""
+    lower, upper = np.zeros((2, len(phi), column_of.shape[1]))
+    second, floor = phi**2 + np.einsum("qii->qi", covariance), ridge[:, None]
+    for column, block in enumerate(given.blocks):
+        if block is None:
+            continue
+        own, others = block.members, column_of[:, column] == 0
+        toward = -_applied(block.back, given.means[:, own])
+        between = block.back @ (shrunken[:, own] * others)
+        left = _applied(block.back, given.cross[:, own]) - _applied(between, phi)
+        slopes = left / (np.maximum(block.lengths, 0.0) + floor)
+        noise = given.cross_variances[:, own] + _applied(given.gram_variances[:, own], second * others)
+        noise = _applied(block.back**2, noise) + np.einsum("qij,qij->qi", between @ covariance, between)
+        inside = np.einsum("qii->qi", block.variances)
+        noise += _applied(block.variances, slopes**2) - inside * slopes**2  # the eigenvectors are noisy, too
+        top = left[..., None] + GUARD * np.sqrt(noise)[..., None] * np.sin(ANGLES)
+        bottom = block.lengths[..., None] + GUARD * np.sqrt(inside)[..., None] * np.cos(ANGLES)
+        ends = toward[..., None] * (top / (np.maximum(bottom, 0.0) + floor[..., None]) - slopes[..., None])
+        of_mean = (given.mean_noise[:, :, own] @ _applied(block.vectors, slopes)[:, :, None])[..., 0]
+        of_mean_square = GUARD**2 * np.square(of_mean).mean(axis=1)
+        value = (toward * slopes).sum(axis=1)
+        lower[:, column] = value - np.sqrt(np.square(ends.min(axis=2)).sum(axis=1) + of_mean_square)
+        upper[:, column] = value + np.sqrt(np.square(ends.max(axis=2)).sum(axis=1) + of_mean_square)
+        # f is in [-1, 1], its variance at most 1, so N^2 <= C_cc a and |phi_c| <= sqrt(C_cc a)/(C_cc + r) <= sqrt(a/r)/2.
+        moved = np.square(given.mean_noise[:, :, own]).sum(axis=2).mean(axis=1)
+        most = np.sqrt(given.mass / ridge) / 2 * (np.linalg.norm(toward, axis=1) + GUARD * np.sqrt(moved))
+        lower[:, column], upper[:, column] = (np.clip(each[:, column], -most, most) for each in (lower, upper))
+    return lower, upper
 
 
 def _shrunken(given: _Centred, column_of: Floats, per_column: Floats) -> tuple[Floats, Floats]:
@@ -383,17 +311,6 @@ def _shrunken(given: _Centred, column_of: Floats, per_column: Floats) -> tuple[F
     return given.gram * kept, noise * kept
 
 
-def _resolvents(gram: Floats, noise: Floats, ridge: Floats) -> Floats:
-    """(C + r)^-1 where C~ is C and noise of these variances, on average."""
-    lifted = np.zeros(gram.shape[:2])
-    for _ in range(ROUNDS):
-        shifted = gram.copy()
-        np.einsum("qii->qi", shifted)[...] += ridge[:, None] + lifted
-        found = np.asarray(np.linalg.inv(shifted), dtype=np.float64)
-        lifted = _applied(noise, np.einsum("qii->qi", found))
-    return found
-
-
 def _with_trace(w: Floats) -> Floats:
     """Ascending eigenvalues (points, n), lowered by one number and cut at zero so that their sum stays, if it is positive.
 
@@ -411,8 +328,8 @@ def _with_trace(w: Floats) -> Floats:
 
 def _slopes(
     gram: Floats, cross: Floats, cross_variances: Floats, noise: Floats, usual: Floats, column_of: Floats
-) -> tuple[Floats, Floats, Floats]:
-    """Mean and covariance of beta, and half of what heavy tails move it by (step 2)."""
+) -> tuple[Floats, Floats]:
+    """Mean and covariance of beta (step 2)."""
     second = (START_TAU * usual) ** 2
     for _ in range(ROUNDS):
         weights = 1 / np.sqrt(cross_variances + _applied(noise, second))
@@ -420,16 +337,14 @@ def _slopes(
         transposed = design.transpose(0, 2, 1)
         normal, pull = transposed @ design, _applied(transposed, cross * weights)
         common = _common_variance(normal, pull)
-        same = np.repeat(common[:, None], column_of.shape[1], axis=1)
-        first, its_covariance = _posterior(normal, pull, same, column_of)
-        variances = _column_variances(first, its_covariance, same, common, column_of)
-        last, covariance = _posterior(normal, pull, variances, column_of)
-        variances = _column_variances(last, covariance, variances, common, column_of)
-        last, covariance = _posterior(normal, pull, variances, column_of)
-        beta, tails = usual * (first + last) / 2, usual * (last - first) / 2
-        covariance = (its_covariance + covariance) / 2 * usual[:, :, None] * usual[:, None, :]
+        variances = np.repeat(common[:, None], column_of.shape[1], axis=1)
+        for _ in range(TAIL_ROUNDS):
+            mean, covariance = _posterior(normal, pull, variances, column_of)
+            variances = _column_variances(mean, covariance, variances, common, column_of)
+        mean, covariance = _posterior(normal, pull, variances, column_of)
+        beta, covariance = usual * mean, covariance * usual[:, :, None] * usual[:, None, :]
         second = beta**2 + np.einsum("qii->qi", covariance)
-    return beta, covariance, tails
+    return beta, covariance
 
 
 def _common_variance(normal: Floats, pull: Floats) -> Floats:

@@ -22,8 +22,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._types import Floats
-from ...results.band_claim import TWO_SIDED_95
+from .._types import Floats
+from ..results.band_claim import TWO_SIDED_95
 
 GUARD = 1.5
 """Standard deviations of a measurement that a band holds whatever else is known."""
