@@ -246,3 +246,14 @@ def test_a_spike_keeps_its_rows() -> None:
     found = column_shares(noisy, of_blocks, bins, sigma, total)[:, 0]
     # The mean of 400 has a standard error of at most 20 / 1000 / 20 = .001; with one narrow spread it is .03 too low.
     assert abs(found.mean() - 0.9) < 0.012
+
+
+def test_a_level_that_noise_has_swallowed_is_in_the_error_of_its_own_column() -> None:
+    """No row has the second level of the first column: what it would do is not seen, and not taken for nothing."""
+    bins = tuple(bins_of(name, vt.Categorical(["a", "b"]), 2) for name in "xy")
+    indices = np.stack([np.zeros(1000, int), np.tile([0, 1], 500)], axis=1)
+    shares, sigma, total = [np.array([1.0, 0.0]), np.array([0.5, 0.5])], 20.0, 1000.0
+    per_row = np.stack([np.zeros(1000), indices[:, 1] - 0.5], axis=1)[None]
+    given = per_row, indices, bins, shares, [total * s for s in shares], [np.empty(0)] * 2
+    found = [errors_of(*given, total=total, sigma=sigma, owners=owners) ** 2 for owners in (None, np.eye(2, dtype=bool))]
+    np.testing.assert_allclose((found[1] - found[0])[0], [(sigma / total) ** 2 * 0.25 / 2, 0], atol=1e-15)

@@ -327,8 +327,10 @@ class PrivateRows(Result, stored_as="private-rows/2"):
         noise = moved(drawn[:, : len(per_row)]) / math.sqrt(len(drawn))  # so that the squares add up to their mean
         return np.concatenate([noise, *(moved(ratio[:1, indices[:, j]]) for j, ratio in enumerate(ratios))])
 
-    def standard_errors(self, per_row: Floats) -> Floats:
+    def standard_errors(self, per_row: Floats, about: Sequence[Sequence[str]] | None = None) -> Floats:
         """How far means of what was computed for the first stored rows, (points, rows, numbers), may be off.
+
+        ``about``: the columns that each number is about, where it is about some.
 
         The noise of the release, the choice of the rows, places of values inside their bins and dependence that noise hid
         when links were chosen are in it (``solve.rows.replicates``); dependence beyond that is not.
@@ -337,7 +339,8 @@ class PrivateRows(Result, stored_as="private-rows/2"):
         """
         n_rows, fitted = per_row.shape[1], list(self.shares.values())
         given = self._indices[:n_rows], self.bins, fitted, self.counts, self.block_counts
-        errors = errors_of(per_row, *given, total=self.total, sigma=self.counts_sigma)
+        owners = None if about is None else np.array([[name in names for names in about] for name in self.columns])
+        errors = errors_of(per_row, *given, total=self.total, sigma=self.counts_sigma, owners=owners)
         errors = np.sqrt(errors**2 + inside_bins(per_row, self.sampled[:n_rows], self.bins))
         return np.maximum(errors, np.abs(per_row.mean(axis=1))) if self.counts_sigma >= self.total / 2 else errors
 

@@ -37,7 +37,7 @@ mean m of d = x - z, a row has the influence
     on phi: a/mean(a) K^-1 (u e - r D (phi - slope)),    on m: a/mean(a) (d - m),    on a column: -(phi.dm + dphi.m)
 
 over it, computed at the rows that the release has stored; ``PrivateRows.standard_errors`` turns it into errors that hold
-the noise of the tables, what was smoothed away, the choice of the rows and places inside bins. (The fit itself has more
+the noise of the counts, what was smoothed away, the choice of the rows and places inside bins. (The fit itself has more
 rows than are stored, so the choice of rows counts too much, rather than too little.) Not in it: dependence between columns
 that the tables leave out, so these bands are not called calibrated. Without an intercept the ball binds, the explanation is
 no smooth function of the rows, and there are no bands.
@@ -152,7 +152,8 @@ class RowsExplainer:
             for start in range(0, len(z), POINTS_AT_ONCE):
                 batch = range(start, min(start + POINTS_AT_ONCE, len(z)))
                 per_row = np.stack([self._influences(x, f, z[point], fit, point) for point in batch])
-                errors[batch.start : batch.stop] = self.rows.standard_errors(per_row)
+                about = [[name] for name in self.problem.schema]
+                errors[batch.start : batch.stop] = self.rows.standard_errors(per_row, about)
         return errors
 
     def _influences(self, x: Floats, f: Floats, z: Floats, fit: LocalModels, point: int) -> Floats:

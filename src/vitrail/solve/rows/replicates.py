@@ -17,16 +17,18 @@ rest. Then an average is sum_j sum_b p_j(b) h_j(b) plus the mean of the rest, an
 - *Rows.* Even draws (``network``) keep the rows of a stratum to their number, up to a part of one row in each draw: left
   are that part times h_j, and the choice of rows for the rest, whose size at a row is that of a fit without it.
 - *Structure.* What columns have in common beyond links of two moves the mean of the rest by an amount that no release
-  tells. It is taken to be half as large, in squares, as the choice of rows makes it: about so much was missing on ACS.
+  tells. It is taken to be three quarters, in squares, of what the choice of rows makes: so much was missing on ACS.
 - *The private rows* are so many draws of the rest, too: what they have in common beyond tables is not smooth.
 - *Links.* Two columns may depend on each other by as much as noise hid when links were chosen. A sum of (k - 1)^2
   contrasts of k groups, each off by s rows of N, moves the mean of the rest by at most about (k - 1) s/N of its standard
   deviation, if all the rest hangs on that pair.
+- *Levels that noise has swallowed*: where no sampled row has one, its effect cannot be seen. A number that is about such a
+  column is given the effect that a column has on average, for as many rows as noise hides.
 - *Inside bins* values are drawn evenly, and real ones may all sit at one place (amounts that the law names). A model that
   has learned from them tells such a place from its neighbours; how much is seen from rows of different values of a bin.
 
-Squares are added. Not held: dependence larger than what noise hides or of more columns than a table has, and effects of
-levels that no sampled row has. (Framingham, epsilon 3: sys_bp is off to the same side in every release, about half of it
+Squares are added. Not held: dependence larger than what noise hides or of more columns than a table has. (Framingham,
+epsilon 3: sys_bp is off to the same side in every release, about half of it
 also where tables have no noise; why is not known.)
 """
 
@@ -37,7 +39,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ..._types import Floats, Indices
+from ..._types import Bools, Floats, Indices
 from ...results.marginals import nearest_shares
 from ...schema.bins import Bins
 from .histograms import blocks_of, column_shares, groups_of
@@ -54,7 +56,7 @@ MOST_STRATA, ROWS_PER_STRATUM = 16, 4
 the margins explain most of the error of most numeric columns, with 32 the fit follows chance."""
 DRAWN_EVENLY, UNEVEN = 256, 0.25
 """Stored rows are drawn so many at a time; the largest variance of a number of rows that is one of two neighbours."""
-STRUCTURE = 0.5
+STRUCTURE = 0.75
 """Of what the choice of rows adds in squares, how much structure does."""
 MOST_GROUPS, DEPENDENCE = 6, 0.15
 """As for the tables that links are chosen from (``explain.private_rows``)."""
@@ -149,6 +151,7 @@ def errors_of(
     *,
     total: float,
     sigma: float,
+    owners: Bools | None = None,
 ) -> Floats:
     """Standard errors (points, numbers) of means over rows: noise of the release, hidden links and choice of the rows.
 
@@ -160,6 +163,8 @@ def errors_of(
         The bins of the rows.
     shares, counts, block_counts : list of array
         By column: fitted shares of bins; noisy counts of bins and of blocks, with noise of standard deviation ``sigma``.
+    owners : array (columns, numbers), optional
+        Which numbers are about which columns.
     """
     n_points, n_rows, n_numbers = per_row.shape
     most = min(MOST_STRATA, max(1, n_rows // (ROWS_PER_STRATUM * len(bins))))
@@ -183,6 +188,10 @@ def errors_of(
     # One more row, that happened not to be drawn, may move one number by as much as rows move all of them together: a rare
     # level that no row of the sample has is not known to add nothing.
     squares += np.repeat((per_row.sum(axis=2) ** 2).mean(axis=1), n_numbers) / n_rows**2
+    if owners is not None:
+        unsampled = np.array([len(np.setdiff1d(s, s[index])) for s, index in zip(strata, indices.T, strict=True)])
+        swallowed = (sigma / total) ** 2 * (per_row**2).mean(axis=(1, 2))
+        squares += np.outer(swallowed, unsampled @ owners).ravel()
     pieces = np.split(effects[1:], np.cumsum([m.shape[1] for m in members])[:-1])
     for j, (cut, share, stratum) in enumerate(zip(bins, shares, strata, strict=True)):
         effect = members[j] @ pieces[j]

@@ -69,8 +69,9 @@ def explain_on_rows(
     background = rows.sampled[:n_rows, [rows.schema.column_index(name) for name in schema]]
     background = np.ascontiguousarray(background)
     found = shapley_of_outputs(models, schema, raw, background, players=players, scale=scale, method=method)
-    points = shown_points(schema, raw, players_of(schema, players))
-    return [_attribution(each, points, rows, bands=bands) for each in found]
+    groups = players_of(schema, players)
+    points = shown_points(schema, raw, groups)
+    return [_attribution(each, points, rows, groups, bands=bands) for each in found]
 
 
 def shown_points(schema: Schema, raw: Floats, players: Mapping[str, Sequence[str]]) -> tuple[dict[str, Any], ...]:
@@ -87,8 +88,15 @@ def shown_points(schema: Schema, raw: Floats, players: Mapping[str, Sequence[str
     )
 
 
-def _attribution(found: RowValues, points: tuple[dict[str, Any], ...], rows: PrivateRows, *, bands: bool) -> Attribution:
-    half = TWO_SIDED_95 * rows.standard_errors(found.per_row) if bands else None
+def _attribution(
+    found: RowValues,
+    points: tuple[dict[str, Any], ...],
+    rows: PrivateRows,
+    players: Mapping[str, Sequence[str]],
+    *,
+    bands: bool,
+) -> Attribution:
+    half = TWO_SIDED_95 * rows.standard_errors(found.per_row, list(players.values())) if bands else None
     return Attribution(
         values=found.values,
         base_values=np.full(len(points), found.base),
