@@ -18,7 +18,7 @@ import vitrail as vt
 from command_line import census, words_of
 from vitrail.cli.inputs import private_rows_of
 from vitrail.cli.printing import show
-from vitrail.results.band_claim import BandClaim
+from vitrail.results.band_claim import claim_of
 from vitrail.results.row_count import RowCount
 
 N_ROWS = 4000
@@ -415,32 +415,27 @@ def test_a_terminal_gets_colours_and_bars(folder: Path) -> None:
         assert piece in plain
 
 
-# --- bands that nobody calibrated ---------------------------------------------------------------------------------------
+# --- what bands claim ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", ["statistics", "synopsis"])
-def test_local_linear_bands_are_said_to_be_not_calibrated(run, method):
+@pytest.mark.parametrize(("method", "kind"), [("statistics", "local statistics"), ("synopsis", "local moments")])
+def test_local_linear_bands_say_what_they_claim(run, method, kind):
+    claim = claim_of(kind)
     answered = run(*words(method=method, key="why"), "-o", "why.html", "-o", "why.json")
     assert answered.code == 0, answered.err
     page = Path("why.html").read_text()
-    assert "noise bands, not calibrated" in page
-    assert ">band, not calibrated</th>" in page
-    # The bill may say that a question took 95 % of the budget, and a bar may begin at 37.95% of its box.
-    read = re.sub(r'style="[^"]*"', "", page.split("<h2>The bill</h2>")[0])
-    stored = vt.Attribution.load("why.json")
-    counted = "" if stored.rows_counted is None else stored.rows_counted.sentence.removeprefix("Rows that count: ")  # a law
-    assert not re.search(r"95[\s\xa0]*%", " ".join(read.split()).replace(counted, ""))
-    assert json.loads(Path("why.json").read_text())["band_claim"] == "not calibrated"
-    assert stored.band_claim is BandClaim.NOT_CALIBRATED
+    assert claim.bands in page
+    assert f">{claim.column}</th>" in page
+    assert claim.sentence() in " ".join(page.split())
+    assert json.loads(Path("why.json").read_text())["band_claim"] == claim.value
+    assert vt.Attribution.load("why.json").band_claim is claim
     printed = run(*words(method=method, key="why"))
-    assert "not calibrated on unseen data" in printed.out
-    assert not re.search(r"95[\s\xa0]*%", " ".join(printed.out.split()).replace(counted, ""))
+    assert claim.sentence().split(";")[0] in " ".join(printed.out.split())
 
 
 def test_a_quote_says_what_its_bands_would_claim(run):
-    said = run(*words(method="statistics"), "--quote")
+    said, claim = run(*words(method="statistics"), "--quote"), claim_of("local statistics")
     assert said.code == 0, said.err
-    assert re.search(r"Bands of about: ± \S+ \(not calibrated\)", said.out)
-    assert "95 %" not in said.out
-    assert json.loads(run(*words(method="statistics"), "--quote", "--json").out)["band_claim"] == "not calibrated"
+    assert re.search(rf"Bands of about: ± \S+ \({claim.mark}\)", said.out)
+    assert json.loads(run(*words(method="statistics"), "--quote", "--json").out)["band_claim"] == claim.value
     assert re.search(r"Bands of about: ± \S+ \(95 %\)", run(*words(method="shapley"), "--quote").out)

@@ -13,7 +13,7 @@ import vitrail as vt
 from command_line import census
 from vitrail.cli import main
 from vitrail.pane.pane_recipe import WEIGHTS
-from vitrail.results.band_claim import BandClaim
+from vitrail.results.band_claim import BandClaim, claim_of
 
 N_ROWS = 3000
 PERSON = {"age": 39, "hours-per-week": 40, "sex": "Male"}
@@ -66,9 +66,9 @@ def test_show_needs_the_file_alone(run):
         "what would change the answer, from its",
     ):
         assert said in shown.out
-    assert re.search(r"partial dependence of 3 columns ± \S+ \(not calibrated\)", shown.out)
-    assert re.search(r"accumulated effects of 3 columns ± \S+ \(not calibrated\)", shown.out)
-    assert re.search(r"importance of 3 columns ± \S+ \(not calibrated\)", shown.out)
+    for kind in ("partial dependence", "accumulated effects", "permutation importance"):
+        name = kind.removeprefix("permutation ")
+        assert re.search(rf"{name} of 3 columns ± \S+ \({claim_of(kind).mark}\)", shown.out)
     facts = json.loads(run("show", "people.pane", "--json").out)
     assert facts["parts"] == ["rows", "pdp", "ale", "importance"]
     assert facts["guarantee"]["epsilon"] == pytest.approx(4, rel=1e-6)
@@ -263,5 +263,6 @@ def test_an_explained_person_is_told_what_bands_claim(run):
 def test_a_report_from_a_pane_says_it_of_importance(run):
     shown = run("report", "people.pane")
     assert shown.code == 0, shown.err
-    assert "band, not calibrated" in shown.out
-    assert "Bands of permutation importance show the privacy noise and what else is known to move a value" in shown.out
+    claim = claim_of("permutation importance")
+    assert claim.column in shown.out
+    assert claim.sentence("permutation importance")[:80] in " ".join(shown.out.split())

@@ -8,6 +8,7 @@ import pytest
 
 import vitrail as vt
 from command_line import census, words_of
+from vitrail.results.band_claim import claim_of
 
 N_ROWS = 3000
 COLUMNS = ["age", "hours-per-week", "sex"]
@@ -143,12 +144,13 @@ def test_too_dear_a_report_is_refused_whole(run) -> None:  # type: ignore[no-unt
     assert json.loads(run("budget", "l.db", "--json").out)[0]["spent"]["pico_mu_squared"] == 0
 
 
-def test_bands_of_importance_and_accumulated_effects_are_said_to_be_not_calibrated(run):
+def test_bands_of_importance_and_accumulated_effects_say_what_they_claim(run):
+    claims = {"ale": claim_of("accumulated effects"), "importance": claim_of("permutation importance")}
     quoted = run(*words(), "--quote")
-    for part in ("ale", "importance"):
-        assert quoted.out.split(f"{part} ± ")[1].split(")")[0].endswith("(not calibrated")
-    printed = run(*words())
+    for part, claim in claims.items():
+        assert quoted.out.split(f"{part} ± ")[1].split(")")[0].endswith(f"({claim.mark}")
+    printed, claim = run(*words()), claims["importance"]
     assert printed.code == 0, printed.err
-    assert "band, not calibrated" in printed.out
-    assert "Bands of permutation importance show the privacy noise and what else is known to move a value" in printed.out
-    assert json.loads(run(*words(), "--json").out)["importance"]["band_claim"] == "not calibrated"
+    assert claim.column in printed.out
+    assert claim.sentence("permutation importance")[:80] in " ".join(printed.out.split())
+    assert json.loads(run(*words(), "--json").out)["importance"]["band_claim"] == claim.value

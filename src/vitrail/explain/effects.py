@@ -48,7 +48,7 @@ from ..errors import InvalidInput
 from ..model import Model
 from ..results.effects import Effects
 from ..schema import Categorical, Level
-from ..solve.curves.assemble import Receipt, effects_of
+from ..solve.curves.assemble import Receipt, effects_of, measured_claim
 from ..solve.curves.dependence import DependencePlan, plan_dependence, split_levels
 from ..solve.curves.local_effects import MEMORY, SIZE_BINS, EffectsPlan, plan_effects
 from ..solve.curves.reference import Reference, pair_axis
@@ -137,7 +137,8 @@ def drawn_effects(
     kind, label = PartialDependence.KIND, "mean model output"
     if isinstance(plan, EffectsPlan):
         kind, label = AccumulatedEffects.KIND, "change of model output"
-    return effects_of(reference, drawn, receipt, kind=kind, label=label, notes=(note,))
+    claim = measured_claim(kind, smooth=not plain, on_rows=reference.private is not None)
+    return effects_of(reference, drawn, receipt, kind=kind, label=label, notes=(note,), claim=claim)
 
 
 @dataclass(frozen=True, eq=False)

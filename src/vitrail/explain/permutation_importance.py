@@ -57,7 +57,7 @@ from ..results import Ranking
 from ..results.band_claim import TWO_SIDED_95
 from ..schema import Level
 from ..solve.coalitions import row_hashes
-from ..solve.curves.assemble import Receipt, ranking_of
+from ..solve.curves.assemble import Receipt, measured_claim, ranking_of
 from ..solve.curves.importance import Donor, Loss, LossFunction, combined_scores, loss_of
 from ..solve.curves.importance_clip import MEMORY, SMALLEST_SIZE, ClipPlan
 from ..solve.curves.reference import Reference
@@ -199,6 +199,7 @@ def plan_importance(
         doubts=doubts,
         beside=np.sqrt(beside),
         count_error=reference.rows_counted.std / reference.n_rows,
+        on_rows=reference.private is not None,
     )
 
 
@@ -234,6 +235,8 @@ class ImportanceSummand:
     """By column, standard deviation of what moves a score besides the noise of the sum and the clip."""
     count_error: float = 0.0
     """Of the count that sums are divided by, relative to it."""
+    on_rows: bool = False
+    """Whether private rows were there to plan from and to combine with, not histograms alone."""
 
     @property
     def clip(self) -> float:
@@ -331,9 +334,9 @@ class ImportanceSummand:
         label = (
             f"mean {loss.name.split()[0]} change of the output" if loss.itself else f"increase of the mean {loss.name} loss"
         )
-        return ranking_of(
-            self.names, scores, spread, receipt, kind=PermutationImportance.KIND, label=label, notes=tuple(notes)
-        )
+        kind = PermutationImportance.KIND
+        claim = measured_claim(kind, smooth=estimate == "smooth", on_rows=self.on_rows)
+        return ranking_of(self.names, scores, spread, receipt, kind=kind, label=label, notes=tuple(notes), claim=claim)
 
 
 def _expected(

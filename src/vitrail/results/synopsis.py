@@ -257,6 +257,9 @@ class Synopsis(Stored, stored_as="synopsis/1"):
         at_point = middle + half * solution.intercepts
         base = at_point - values.sum(axis=1) if self.intercept else np.zeros(len(raw))
         predicted = base + values.sum(axis=1)
+        measured = (
+            self.intercept and radius is None and not (self.shrinks or self.cells) and self.weight.name == "polynomial"
+        )
         return Attribution(
             values=values,
             base_values=base,
@@ -266,7 +269,7 @@ class Synopsis(Stored, stored_as="synopsis/1"):
             guarantee=self.guarantee,
             cost=self.cost,
             method="synopsis",
-            band_claim=claim_of("local ridge" if radius is None and not self.shrinks else "local linear"),
+            band_claim=claim_of("local moments" if measured else "local linear"),
             lower=None if half_widths is None else values - half_widths,
             upper=None if half_widths is None else values + half_widths,
             coefficients=half * solution.slopes @ self.coordinates.embedding.T,

@@ -442,7 +442,8 @@ def explained(
     if half_widths is None:
         return explanation
     half = half_widths * problem.model.width / 2
-    claim = claim_of("local linear" if ball or sparse else "local ridge")
+    measured = not (ball or sparse) and problem.weight.name == "stable"
+    claim = claim_of("local statistics" if measured else "local linear")
     return replace(explanation, lower=explanation.values - half, upper=explanation.values + half, band_claim=claim)
 
 

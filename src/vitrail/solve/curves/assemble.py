@@ -11,7 +11,7 @@ from ..._types import Floats
 from ...accounting import Cost
 from ...accounting.guarantee import Guarantee
 from ...results import Curve, Ranking, Surface
-from ...results.band_claim import claim_of
+from ...results.band_claim import BandClaim, claim_of
 from ...results.curve import Density
 from ...results.effects import Effects
 from ...results.row_count import RowCount
@@ -28,6 +28,11 @@ class Drawn(NamedTuple):
     stds: Floats
 
 
+def measured_claim(kind: str, *, smooth: bool, on_rows: bool) -> BandClaim:
+    """Of an explainer whose bands were measured where it leans on private rows, and not where it does not."""
+    return claim_of(kind) if smooth and on_rows else BandClaim.NOT_CALIBRATED
+
+
 class Receipt(NamedTuple):
     """What a result says of what it reveals and of what its call cost."""
 
@@ -37,9 +42,16 @@ class Receipt(NamedTuple):
 
 
 def effects_of(
-    reference: Reference, drawn: Iterable[Drawn], receipt: Receipt, *, kind: str, label: str, notes: tuple[str, ...]
+    reference: Reference,
+    drawn: Iterable[Drawn],
+    receipt: Receipt,
+    *,
+    kind: str,
+    label: str,
+    notes: tuple[str, ...],
+    claim: BandClaim | None = None,
 ) -> Effects:
-    """The result of these curves (one column) and surfaces (two)."""
+    """The result of these curves (one column) and surfaces (two); ``claim`` of its curves, if not that of the kind."""
     curves: dict[str, Curve] = {}
     surfaces: dict[tuple[str, str], Surface] = {}
     for axis, values, stds in drawn:
@@ -70,7 +82,7 @@ def effects_of(
             guarantee=receipt.guarantee,
             cost=receipt.cost,
             std=stds,
-            band_claim=claim_of(kind),
+            band_claim=claim or claim_of(kind),
             y_label=label,
             density=_density(reference, axis),
             notes=notes,
@@ -81,11 +93,19 @@ def effects_of(
 
 
 def ranking_of(
-    items: Iterable[str], scores: Floats, stds: Floats, receipt: Receipt, *, kind: str, label: str, notes: tuple[str, ...]
+    items: Iterable[str],
+    scores: Floats,
+    stds: Floats,
+    receipt: Receipt,
+    *,
+    kind: str,
+    label: str,
+    notes: tuple[str, ...],
+    claim: BandClaim | None = None,
 ) -> Ranking:
-    """The result of these scores, with the standard deviations of their noise."""
-    names, (guarantee, cost, counted), claim = tuple(items), receipt, claim_of(kind)
-    common: Any = {"score_label": label, "notes": notes, "band_claim": claim, "rows_counted": counted}
+    """The result of these scores, with the standard deviations of their noise; ``claim``: if not that of the kind."""
+    names, (guarantee, cost, counted) = tuple(items), receipt
+    common: Any = {"score_label": label, "notes": notes, "band_claim": claim or claim_of(kind), "rows_counted": counted}
     return Ranking(names, scores, guarantee, cost, kind, stds, **common)
 
 
