@@ -48,14 +48,18 @@ SEEN = {
 """Judged data that were looked at, now or before, while an explainer or its constants were chosen."""
 
 
-SEEN_ELSEWHERE = {"ale": "its clips", "importance": "how much models remember (combined_scores)"}
+SEEN_ELSEWHERE = {
+    "ale": "its clips, long before",
+    "importance": "how much models remember (combined_scores), long before",
+    "pdp": "how far a whole curve may be lifted, after it had failed there",
+}
 """Constants for which data outside the protocol were looked at."""
 
 
 def seen_elsewhere(explainer: str) -> str:
     """Whether data outside the protocol judge an explainer."""
     what = SEEN_ELSEWHERE.get(explainer)
-    return f"looked at, long before, for {what}" if what else "nobody had looked at these data for this explainer"
+    return f"looked at for {what}" if what else "nobody had looked at these data for this explainer"
 
 
 def where_of(explainer: str) -> str:

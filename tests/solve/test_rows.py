@@ -19,7 +19,14 @@ from vitrail.solve.rows.histograms import (
     levels,
 )
 from vitrail.solve.rows.network import even_numbers
-from vitrail.solve.rows.replicates import STRUCTURE, errors_of, inside_bins, replicate_weights, unshrunken_ratios
+from vitrail.solve.rows.replicates import (
+    STRUCTURE,
+    errors_of,
+    inside_bins,
+    replicate_weights,
+    table_squares,
+    unshrunken_ratios,
+)
 from vitrail.solve.rows.tables import contrasts, shrunken, standing_out
 
 
@@ -257,3 +264,17 @@ def test_a_level_that_noise_has_swallowed_is_in_the_error_of_its_own_column() ->
     given = per_row, indices, bins, shares, [total * s for s in shares], [np.empty(0)] * 2
     found = [errors_of(*given, total=total, sigma=sigma, owners=owners) ** 2 for owners in (None, np.eye(2, dtype=bool))]
     np.testing.assert_allclose((found[1] - found[0])[0], [(sigma / total) ** 2 * 0.25 / 2, 0], atol=1e-15)
+
+
+def test_the_noise_of_a_link_is_in_the_error_of_what_hangs_on_it() -> None:
+    """Two columns of two groups: the product of their signs moves with the one contrast that there is, by 2 over the rows.
+
+    The contrast of two groups is (1, -1)/sqrt 2 in each column, so the table moves by (+-1/2)/total in each cell of 1/4.
+    What rows make by chance is one part in a thousand of that.
+    """
+    indices = np.stack([np.tile([0, 0, 1, 1], 250), np.tile([0, 1], 500)], axis=1)
+    signs = 1.0 - 2 * indices
+    per_row = np.stack([signs.prod(axis=1), signs[:, 0], np.ones(1000)], axis=1)[None]
+    groups, tables = [np.arange(2)] * 2, {(0, 1): np.full((2, 2), 0.25)}
+    found = table_squares(per_row, indices, groups, tables, total=5000.0, sigma=10.0)
+    np.testing.assert_allclose(found, [[(2 * 10 / 5000) ** 2 * 0.999, 0, 0]], rtol=1e-9, atol=1e-15)

@@ -22,7 +22,7 @@ from ..schema import Column, Numeric, Schema
 from ..schema.bins import Bins, values_in
 from ..solve.rows.histograms import blocks_of, column_shares
 from ..solve.rows.network import Link, Network, even_numbers, fit_network
-from ..solve.rows.replicates import errors_of, inside_bins, replicate_weights, unshrunken_ratios
+from ..solve.rows.replicates import errors_of, inside_bins, replicate_weights, table_squares, unshrunken_ratios
 from ..solve.rows.tables import agreed_table, group_shares
 from .band_claim import TWO_SIDED_95
 from .base import Frame, Result, show
@@ -341,7 +341,11 @@ class PrivateRows(Result, stored_as="private-rows/2"):
         given = self._indices[:n_rows], self.bins, fitted, self.counts, self.block_counts
         owners = None if about is None else np.array([[name in names for names in about] for name in self.columns])
         errors = errors_of(per_row, *given, total=self.total, sigma=self.counts_sigma, owners=owners)
-        errors = np.sqrt(errors**2 + inside_bins(per_row, self.sampled[:n_rows], self.bins))
+        tables = {pair: self._network.table(*pair) for pair in self.noisy_tables}
+        linked = table_squares(
+            per_row, self._indices[:n_rows], self.groups, tables, total=self.total, sigma=self.tables_sigma
+        )
+        errors = np.sqrt(errors**2 + linked + inside_bins(per_row, self.sampled[:n_rows], self.bins))
         return np.maximum(errors, np.abs(per_row.mean(axis=1))) if self.counts_sigma >= self.total / 2 else errors
 
     # --- tables and pictures -----------------------------------------------------------------------------------------

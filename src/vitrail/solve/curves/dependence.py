@@ -74,7 +74,8 @@ class DependencePlan:
     the mean level. ``shares`` (axes + 2,) of the price: each shape, the levels' differences, the mean level; ``squares``, as
     many, of the numbers that reference rows would send; ``cuts``, likewise, how far bounds may move their means. What the
     reference's own curves may be off by: by axis, ``moves`` of its noise (moves, fine), and ``unlike`` of single rows'
-    variance. ``details``: what the model does between fine grid points.
+    variance. ``output``: the mean output of reference rows as they are. ``details``: what the model does between fine grid
+    points.
     """
 
     axes: tuple[Axis, ...]
@@ -92,6 +93,7 @@ class DependencePlan:
     cuts: tuple[Floats, ...]
     moves: tuple[Floats, ...]
     unlike: float
+    output: float
     details: tuple[Detail | None, ...]
 
     @property
@@ -146,6 +148,7 @@ class DependencePlan:
                 np.concatenate([self.moves[one] for one in group], axis=1),
                 self.unlike,
                 sizes,
+                self.output,
             )
             measured = measured_curves(prior, measure, np.concatenate([values[one] for one in group]), noise)
             found_curves = measured.mean_and_std(most_likely_scale([measured], 1.0, LEAST_SCALE))
@@ -190,7 +193,7 @@ def plan_dependence(
     )
     ends = np.cumsum([len(axis) for axis in axes])[:-1]
     moves = tuple(np.split(reference.moves_of(np.concatenate(curves, axis=1)), ends, axis=1))
-    width = reference.model.width
+    width, output = reference.model.width, float(reference.predict(reference.rows(1)).mean())
     shapes, levels = split_levels([curve[:, chosen] for curve, chosen in zip(curves, points, strict=True)])
     offsets = tuple(shape.mean(axis=0) for shape in shapes)
     centred = [shape - offset for shape, offset in zip(shapes, offsets, strict=True)]
@@ -219,7 +222,8 @@ def plan_dependence(
     )
     return DependencePlan(
         axes, curves, points, offsets, directions, tuple(bounds), level_offsets, level_bound, centre, level_room, shares,
-        squares, (*cuts, np.zeros(1)), moves, unlike_of(reference), tuple(detail_of(reference, axis) for axis in axes),
+        squares, (*cuts, np.zeros(1)), moves, unlike_of(reference), output,
+        tuple(detail_of(reference, axis) for axis in axes),
     )  # fmt: skip
 
 

@@ -8,7 +8,8 @@ between the measured grid points along the model's own curves rather than along 
 
 *What Q is.* For partial dependence, what is known to have moved s: the covariance that the noise of private rows makes
 (``PrivateRows.moves``), plus K / rows for the choice of reference rows, plus a part of K for what private rows leave out,
-the shapes of each column once more on their own, and its mean shape steeper or flatter by a part of itself. It has the size
+the shapes of each column once more on their own, its mean shape steeper or flatter by a part of itself, and its mean over
+the grid further from the mean output or nearer to it. It has the size
 of the error to expect, so tau is near 1. For accumulated effects, K with part of every variance its own
 (``local_effects.prior_of_effects``), as if private rows were a reweighting of reference rows; tau says how much of K.
 
@@ -35,6 +36,8 @@ LOG_SCALE_SPREAD = 1.5
 # Of its own size, by how much a curve of partial dependence may be steeper or flatter than the reference's. Seen between
 # rows that trained a model and others: -.2 to .1 in most columns of German credit, Framingham, COMPAS, 1 000 rows of Adult.
 STEEPER = 0.3
+# The same of how far a whole curve lies from the mean output: 5 % on HELOC, where most of a count's range is a plateau.
+LIFTED = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +48,14 @@ class Prior:
     covariance: Floats
 
     @classmethod
-    def of(cls, curves: Floats, moves: Floats | None = None, unlike: float = 1.0, sizes: Sequence[int] = ()) -> Prior:
+    def of(
+        cls,
+        curves: Floats,
+        moves: Floats | None = None,
+        unlike: float = 1.0,
+        sizes: Sequence[int] = (),
+        output: float = 0.0,
+    ) -> Prior:
         """From single rows' curves.
 
         Parameters
@@ -58,6 +68,8 @@ class Prior:
             Of that covariance, the part that stands for what reference rows leave out.
         sizes : list of int
             Fine grid points of each axis whose shapes get that part once more, on their own.
+        output : float
+            The mean output of reference rows as they are, which a column lifts its curve from.
         """
         mean = curves.mean(axis=0)
         centred = curves - mean
@@ -67,7 +79,8 @@ class Prior:
             own = slice(start, start + size)
             shape = centred[:, own] - centred[:, own].mean(axis=1, keepdims=True)
             along = mean[own] - mean[own].mean()
-            covariance[own, own] += unlike * (shape.T @ shape) / len(curves) + STEEPER**2 * np.outer(along, along)
+            lift = LIFTED * (mean[own].mean() - output)
+            covariance[own, own] += unlike * (shape.T @ shape) / len(curves) + STEEPER**2 * np.outer(along, along) + lift**2
             start += size
         return cls(mean, covariance if moves is None else covariance + moves.T @ moves)
 

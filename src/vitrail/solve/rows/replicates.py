@@ -14,6 +14,7 @@ rest. Then an average is sum_j sum_b p_j(b) h_j(b) plus the mean of the rest, an
 - *Counts.* The counts as released give the first sum without bias, with the variance (sigma/total)^2 times the sum over
   bins of h_j^2 (of blocks that are counted twice, less). Smoothing is there to make the error smaller, so smoothed shares
   are given the same; where they are further from the counts than that, as much as they are.
+- *Tables.* The noise of every contrast of linked columns, by what a mean would move with it (``table_squares``).
 - *Rows.* Even draws (``network``) keep the rows of a stratum to their number, up to a part of one row in each draw: left
   are that part times h_j, and the choice of rows for the rest, whose size at a row is that of a fit without it.
 - *Structure.* What columns have in common beyond links of two moves the mean of the rest by an amount that no release
@@ -202,6 +203,42 @@ def errors_of(
         first = np.unique(stratum, return_index=True)[1]
         squares += np.minimum(rows_drawn, UNEVEN) @ effect[first] ** 2 / (DRAWN_EVENLY * n_rows)
     return np.asarray(np.sqrt(squares).reshape(n_points, n_numbers))
+
+
+def table_squares(
+    per_row: Floats,
+    indices: Indices,
+    groups: Sequence[Indices],
+    tables: Mapping[Pair, Floats],
+    *,
+    total: float,
+    sigma: float,
+) -> Floats:
+    """Squared errors (points, numbers) of means over rows from the noise of linked columns' contrasts.
+
+    One more of a contrast c changes the share of cell k by c_k/total, and a mean by the sum over cells of that times what
+    rows of the cell have over the mean. How much of its square rows make by chance is taken away.
+
+    Parameters
+    ----------
+    per_row, indices
+        As for ``errors_of``.
+    groups, tables : list of array, mapping
+        The group of every bin, by column; the fitted distribution of linked pairs over groups.
+    total, sigma : float
+        Rows, and the noise on each contrast.
+    """
+    n_points, n_rows, n_numbers = per_row.shape
+    values = np.moveaxis(per_row - per_row.mean(axis=1, keepdims=True), 1, 0).reshape(n_rows, -1)
+    found = np.zeros(values.shape[1])
+    for (i, j), table in tables.items():
+        cells = groups[i][indices[:, i]] * table.shape[1] + groups[j][indices[:, j]]
+        members = (cells == np.arange(table.size)[:, None]).astype(np.float64)
+        pairs = np.einsum("ua,vc->uvac", contrasts(table.shape[0]), contrasts(table.shape[1])).reshape(table.size, -1)
+        weights = pairs / np.maximum(table.reshape(-1, 1), 1 / n_rows) / n_rows
+        moved, chance = weights.T @ (members @ values), (weights**2).T @ (members @ values**2)
+        found += np.maximum((moved**2 - chance).sum(axis=0), 0.0)
+    return np.asarray((sigma / total) ** 2 * found.reshape(n_points, n_numbers))
 
 
 def _of_counts(effect: Floats, cut: Bins, apart: Floats, block_counts: Floats, expected: Floats) -> tuple[Floats, Floats]:
