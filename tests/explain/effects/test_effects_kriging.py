@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from vitrail.solve.curves.kriging import STEEPER, Prior, informative_points, measured_curves, most_likely_scale
+from vitrail.solve.curves.kriging import LIFTED, STEEPER, Prior, informative_points, measured_curves, most_likely_scale
 
 GENERATOR = np.random.default_rng(0)
 GRID = np.linspace(0, 1, 40)
@@ -70,17 +70,23 @@ def test_means_and_stds_are_those_of_the_posterior(scale, own):
 
 
 def test_a_prior_from_moves_is_their_covariance_and_what_single_rows_leave():
-    """Moves of the reference's mean, a part of the rows' covariance, once more of shapes, the choice of rows, steepness."""
+    """Moves of the reference's mean, a part of the rows' covariance, once more of shapes, the choice of rows, steepness,
+    and how far a curve as a whole lies from the mean output."""
     moves, whole, sizes = GENERATOR.normal(size=(7, 40)), Prior.of(CURVES), (25, 15)
     np.testing.assert_array_equal(Prior.of(CURVES, moves, 0.0).mean, whole.mean)
     np.testing.assert_allclose(Prior.of(CURVES, moves, 0.0).covariance, moves.T @ moves + whole.covariance / len(CURVES))
-    found = Prior.of(CURVES, moves, 0.2, sizes).covariance - Prior.of(CURVES, moves, 0.0).covariance - 0.2 * whole.covariance
+    found = (
+        Prior.of(CURVES, moves, 0.2, sizes, 0.3).covariance
+        - Prior.of(CURVES, moves, 0.0).covariance
+        - 0.2 * whole.covariance
+    )
     np.testing.assert_allclose(found[:25, 25:], 0, atol=1e-12)
     for own in (slice(0, 25), slice(25, 40)):
         shapes = CURVES[:, own] - CURVES[:, own].mean(axis=1, keepdims=True)
         mean = shapes.mean(axis=0)
         steeper = STEEPER**2 * np.outer(mean, mean)
-        np.testing.assert_allclose(found[own, own], 0.2 * np.cov(shapes.T, bias=True) + steeper, atol=1e-12)
+        lifted = (LIFTED * (CURVES[:, own].mean() - 0.3)) ** 2
+        np.testing.assert_allclose(found[own, own], 0.2 * np.cov(shapes.T, bias=True) + steeper + lifted, atol=1e-12)
 
 
 def test_own_variance_lets_a_value_leave_the_pattern():
