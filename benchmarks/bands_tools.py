@@ -52,6 +52,7 @@ SEEN_ELSEWHERE = {
     "ale": "its clips, long before",
     "importance": "how much models remember (combined_scores), long before",
     "pdp": "how far a whole curve may be lifted, after it had failed there",
+    "reasons": "the noise of linked columns' tables, after they had failed there without it",
 }
 """Constants for which data outside the protocol were looked at."""
 
