@@ -29,7 +29,7 @@ NO_LINKS = (
     "that changes in the reasons is in no band."
 )
 EXACT = "Exact over all orders of the columns, tree by tree: the values have no error of random orders."
-LINKS = "What the private rows leave out of how columns hang together is in no band."
+LINKS = "Of what the private rows leave out of how columns hang together bands hold a guess of the size only."
 
 
 def explain_on_rows(
