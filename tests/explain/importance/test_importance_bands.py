@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import vitrail as vt
 from error_rates import planted_noise
@@ -97,6 +99,29 @@ def test_a_column_that_reaches_far_for_few_rows_is_not_clipped_for_it():
         assert (reaches / plan.sizes).max() <= 1.5 * plan.clip
         assert reaches[3] / loss_sizes(differences, 1.0)[3] > 2 * plan.clip  # without the reach: cut to half
         np.testing.assert_allclose(np.square(plan.sizes).mean(), 1)
+
+
+@given(
+    st.lists(st.sampled_from([0.0, 1e-320, 1e-200, 1e-12, 1e-3, 1.0, 50.0]), min_size=8, max_size=8),
+    st.lists(st.sampled_from([0.0, 1e-320, 1e-12, 0.09, 1.0, 50.0]), min_size=2, max_size=2),
+    st.sampled_from([0.0, 1e-9, 0.45, 1e9]),
+    st.sampled_from([None, 1e-12, 0.1, 1e6]),
+)
+def test_reference_rows_that_say_little_have_a_clip_and_sizes_all_the_same(numbers, reaches, noise, clip):
+    """Private rows of few rows at a low price may be all alike, or differ in one row, or by next to nothing."""
+    differences = np.array([*numbers, *[0.0] * 192]).reshape(-1, 2)
+    with np.errstate(all="raise", under="ignore"):
+        plan = ClipPlan.of(differences, np.array(reaches), noise, 100.0, clip)
+        lost = plan.lost(0.5, 0.1)
+    assert 0 < plan.clip < np.inf
+    assert ((plan.sizes > 0) & np.isfinite(plan.sizes)).all()
+    assert ((lost >= 0) & np.isfinite(lost)).all()
+
+
+def test_reference_rows_that_are_all_alike_leave_the_reach_to_go_by():
+    plan = ClipPlan.of(np.zeros((1000, 2)), np.array([0.3, 0.0]), 1e-3, 1.0, None)
+    assert 0.3 / plan.sizes[0] <= 2 * plan.clip
+    np.testing.assert_allclose(plan.lost(1.0, 0.0), plan.losses[-1])
 
 
 def test_remembered_rows_differ_more_up_to_the_reach_and_never_less():

@@ -16,6 +16,9 @@ about rows that it remembers, and any exchange makes it worse: what is cut off o
 another. (With differences as they are, which cancel where a model is as often wrong, an eighth of Framingham's rows were cut
 by a quarter.)
 
+*Reference rows that do not differ* (private rows of few rows at a low price may all be alike) say nothing of differences:
+then there is one row for every column, which reaches as far as it can in that column.
+
 *What it took.* How many rows were clipped is released. The memory at which as many reference rows would be clipped says what
 the clip took off every column: that is in the bands of scores.
 """
@@ -39,6 +42,8 @@ QUANTILES = (0.97, 0.98, 0.99, 0.995, 0.999, 1.0)
 LEAST_ROOM = 2.0
 SMALLEST_SIZE = 0.03
 """Of the typical size over all columns, added to every column's: private rows may change where reference rows do not."""
+LEAST_SHARE = 1e-6
+"""Of the largest loss, at least, is the clip; and of columns' reaches what counts as no change at all."""
 NORMAL_STEPS = np.array([NormalDist().inv_cdf((step + 0.5) / 16) for step in range(16)])
 
 
@@ -110,13 +115,15 @@ class ClipPlan:
         clip : float, optional
             One that is given.
         """
+        if np.abs(differences).max(initial=0.0) <= LEAST_SHARE * float(reaches.max()):
+            differences = np.diag(reaches)
         usual = remembered(differences, reaches, MEMORY)
         sizes = loss_sizes(differences, largest)
         first, _ = chosen_clip(usual / sizes, noise, clip)
-        sizes = _of_mean_square_1(np.maximum(sizes, reaches / max(first, 1e-300)))
+        sizes = _of_mean_square_1(np.maximum(sizes, reaches / max(first, LEAST_SHARE * largest)))
         chosen, _ = chosen_clip(usual / sizes, noise, clip)
-        most = 2 * largest * math.sqrt(differences.shape[1]) / float(sizes.min())
-        chosen = min(max(chosen, 1e-6 * largest), most)
+        most = 2 * largest * math.sqrt(len(sizes)) / float(sizes.min())
+        chosen = min(max(chosen, LEAST_SHARE * largest), most)
         shares, losses = [0.0], [np.zeros(len(sizes))]
         for memory in MEMORIES:
             rows = remembered(differences, reaches, memory) / sizes
