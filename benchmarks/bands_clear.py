@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 import vitrail as vt
+from bands_data import SMALL
 from bands_others import background_values, half_of
-from bands_setup import SMALL, Bench, Case
+from bands_setup import Bench, Case
 from bands_tools import LEAST_PAIRS, clear, mostly_noise
 from local_setup import DELTA
 from reasons_tools import importance

@@ -9,8 +9,7 @@
     case.run(recipe(terms), mu)                             # a recipe on these rows without a ledger, fresh noise every time
     case.public_rows().draws(question, mu=mu, draws=20)     # exact sums once, noise of the plan's own law redrawn
 
-``JUDGED`` are the five cases of the protocol, ``SMALL`` those with few rows, ``LOOKS`` data to look at while choosing
-constants, in no headline, ``ELSEWHERE`` data outside the protocol, not looked at. Models are compiled: outputs are
+``JUDGED`` are the five cases of the protocol; bands_data.py reads these and all others. Models are compiled: outputs are
 scikit-learn's to 1e-6, some ten times faster. Fitted models and drawn rows stay in the cache: delete ``bands-*`` there after
 a change to them.
 """
@@ -30,6 +29,7 @@ from numba import njit
 import datasets
 import reasons_setup
 import vitrail as vt
+from bands_data import READERS, drawn
 from local_setup import DELTA, Cache
 from reasons_truth import TreeSum, tree_sum
 from vitrail.accounting import Cost
@@ -40,12 +40,7 @@ from vitrail.vault import PublicRows
 CHOSEN_ON = ("adult", "framingham")
 JUDGED_ON = ("acs", "bike", "diabetes")
 JUDGED = (*CHOSEN_ON, *JUDGED_ON)
-SMALL = ("adult-n300", "adult-n1000", "framingham-n300", "framingham-n1000")
-LOOKS = ("compas", "german")
-ELSEWHERE = ("heloc",)
 EPSILONS = (0.3, 1.0, 3.0)
-ACS_ROWS, DIABETES_ROWS = 100_000, 30_000
-"""Drawn once with seed 0. Of Diabetes 130 because one pass of Shapley chains takes a thousand predictions per row."""
 BLOCK_ROWS = 4096
 CHECKED_ROWS, MOST_DIFFERENCE = 1000, 1e-6
 Predict = Callable[[np.ndarray], np.ndarray]
@@ -134,110 +129,6 @@ class Case:
             return rows.ask(ask.question, mu=mu_of_units(units), delta=DELTA)
 
         return drive(recipe, Cost.of_mu(mu).pico_mu_squared, answer)
-
-
-# --- data ----------------------------------------------------------------------------------------------------------------
-
-
-def drawn(split: reasons_setup.Case, count: int, name: str | None = None) -> reasons_setup.Case:
-    """The same people, and so many of the rows, drawn once."""
-    if count >= len(split.rows):
-        return split
-    kept = np.sort(np.random.default_rng(0).choice(len(split.rows), count, replace=False))
-    return reasons_setup.Case(name or split.name, split.schema, split.rows[kept], split.target[kept], split.people)
-
-
-def held_out(
-    name: str, frame: pd.DataFrame, columns: dict[str, vt.Numeric | vt.Categorical], target: np.ndarray
-) -> reasons_setup.Case:
-    """Every tenth row, at most 500, is a person that trained nothing."""
-    schema = vt.Schema(columns)
-    raw = schema.read(frame[list(columns)])
-    order = np.random.default_rng(0).permutation(len(raw))
-    n_people = min(reasons_setup.PEOPLE, len(raw) // 10)
-    people, kept = order[:n_people], np.sort(order[n_people:])
-    return reasons_setup.Case(name, schema, raw[kept], target[kept].astype(np.float64), raw[people])
-
-
-def _levels(frame: pd.DataFrame, name: str) -> vt.Categorical:
-    return vt.Categorical(sorted(frame[name].unique()))
-
-
-def compas(folder: Path) -> reasons_setup.Case:
-    """Two-year recidivism from eight columns; bounds of counts are round numbers above what occurs."""
-    frame = pd.read_parquet(folder / "compas" / "compas_scores_two_years.parquet")
-    columns: dict[str, vt.Numeric | vt.Categorical] = {
-        "sex": _levels(frame, "sex"),
-        "age": vt.Numeric(18, 96, integer=True),
-        "race": _levels(frame, "race"),
-        "juv_fel_count": vt.Numeric(0, 20, integer=True),
-        "juv_misd_count": vt.Numeric(0, 20, integer=True),
-        "juv_other_count": vt.Numeric(0, 20, integer=True),
-        "priors_count": vt.Numeric(0, 40, integer=True),
-        "c_charge_degree": _levels(frame, "c_charge_degree"),
-    }
-    return held_out("compas", frame, columns, frame["two_year_recid"].to_numpy())
-
-
-GERMAN_NUMERIC = {
-    "duration": (1, 72), "credit_amount": (0, 20_000), "installment_rate": (1, 4), "residence_since": (1, 4),
-    "age": (18, 80), "existing_credits": (1, 4), "num_dependents": (1, 2),
-}  # fmt: skip
-
-
-def german(folder: Path) -> reasons_setup.Case:
-    """Bad credit, all twenty columns."""
-    frame = pd.read_parquet(folder / "german_credit" / "german.parquet")
-    bad = (frame.pop("class") == 2).to_numpy()
-    columns: dict[str, vt.Numeric | vt.Categorical] = {
-        name: vt.Numeric(*GERMAN_NUMERIC[name], integer=True) if name in GERMAN_NUMERIC else _levels(frame, name)
-        for name in frame.columns
-    }
-    return held_out("german", frame, columns, bad)
-
-
-HELOC_HIGH = {
-    "ExternalRiskEstimate": 100, "MSinceOldestTradeOpen": 840, "MSinceMostRecentTradeOpen": 400, "AverageMInFile": 400,
-    "NumSatisfactoryTrades": 80, "NumTrades60Ever2DerogPubRec": 20, "NumTrades90Ever2DerogPubRec": 20,
-    "PercentTradesNeverDelq": 100, "MSinceMostRecentDelq": 84, "NumTotalTrades": 105, "NumTradesOpeninLast12M": 20,
-    "PercentInstallTrades": 100, "MSinceMostRecentInqexcl7days": 24, "NumInqLast6M": 66, "NumInqLast6Mexcl7days": 66,
-    "NetFractionRevolvingBurden": 240, "NetFractionInstallBurden": 480, "NumRevolvingTradesWBalance": 32,
-    "NumInstallTradesWBalance": 24, "NumBank2NatlTradesWHighUtilization": 20, "PercentTradesWBalance": 100,
-}  # fmt: skip
-HELOC_CODES = (-9, -8, -7)
-"""No record, no usable record, condition not met."""
-
-
-def heloc(folder: Path) -> reasons_setup.Case:
-    """Bad risk, all 23 columns; the two worst delinquencies are codes, so levels."""
-    frame = pd.read_parquet(folder / "heloc" / "heloc.parquet")
-    bad = (frame.pop("RiskPerformance") == "Bad").to_numpy()
-    frame = frame.astype(np.int64)
-    columns: dict[str, vt.Numeric | vt.Categorical] = {}
-    for name in frame.columns:
-        if name in HELOC_HIGH:
-            columns[name] = vt.Numeric(0, HELOC_HIGH[name], integer=True, codes=HELOC_CODES)
-        else:
-            columns[name] = vt.Categorical(sorted(int(level) for level in frame[name].unique()))
-    return held_out("heloc", frame, columns, bad)
-
-
-def _small(name: str, folder: Path) -> reasons_setup.Case:
-    whole, count = name.split("-n")
-    return drawn(reasons_setup.CASES[whole](folder), int(count), name)
-
-
-READERS: dict[str, Callable[[Path], reasons_setup.Case]] = {
-    "adult": reasons_setup.adult,
-    "framingham": reasons_setup.framingham,
-    "bike": reasons_setup.bike,
-    "acs": lambda folder: drawn(reasons_setup.acs(folder), ACS_ROWS),
-    "diabetes": lambda folder: drawn(reasons_setup.diabetes(folder), DIABETES_ROWS),
-    **{name: (lambda folder, name=name: _small(name, folder)) for name in SMALL},
-    "compas": compas,
-    "heloc": heloc,
-    "german": german,
-}
 
 
 # --- models --------------------------------------------------------------------------------------------------------------

