@@ -6,6 +6,7 @@
     python benchmarks/bands.py --data FOLDER --resume               # keep parts that an earlier run finished
     python benchmarks/bands.py --data FOLDER --only reasons --cases compas german --epsilons .3 3    # a look; writes nothing
     python benchmarks/bands.py --data FOLDER --elsewhere            # data outside the protocol; results/bands_elsewhere.json
+    python benchmarks/bands.py --data FOLDER --unseen               # data nobody had looked at; results/bands_unseen.json
 
 A band claims to hold what the same explainer, with its public settings, would have found from the same rows without noise,
 and without shrinkage or clipping. Parts count how often that is so (bands_tools.py) on the cases of bands_setup.py: local
@@ -21,8 +22,9 @@ from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
-from bands_setup import ELSEWHERE, EPSILONS, JUDGED, READERS, Bench
-from bands_tools import keys_of, seen_elsewhere
+from bands_data import ELSEWHERE, READERS, UNSEEN
+from bands_setup import EPSILONS, JUDGED, Bench
+from bands_tools import keys_of, seen_before, seen_elsewhere
 from datasets import data_folder
 from local_setup import DELTA, Cache
 from running import Benchmark, Figure, Part, options_of, run
@@ -30,6 +32,15 @@ from running import Benchmark, Figure, Part, options_of, run
 PARTS = {
     "local_statistics": "bands_local",
     "local_moments": "bands_local",
+    "local_descent": "bands_linear",
+    "local_adaptive": "bands_linear",
+    "local_enhanced": "bands_linear",
+    "local_cells": "bands_linear",
+    "local_cells_auto": "bands_linear",
+    "local_rows": "bands_linear",
+    "local_ball": "bands_linear",
+    "local_centred": "bands_linear",
+    "local_few": "bands_linear",
     "pdp": "bands_curves",
     "ale": "bands_curves",
     "importance": "bands_curves",
@@ -52,12 +63,12 @@ def measured(name: str, module: str) -> Callable[[Bench], Part]:
     return lambda bench: getattr(import_module(module), name)(bench)
 
 
-def measured_elsewhere(name: str, module: str) -> Callable[[Bench], Part]:
+def measured_outside(name: str, module: str, known: Callable[[str], str]) -> Callable[[Bench], Part]:
     """The same, with what is known of the data outside the protocol."""
 
     def measure(bench: Bench) -> Part:
         part = measured(name, module)(bench)
-        return replace(part, how=seen_elsewhere(name))
+        return replace(part, how=known(name))
 
     return measure
 
@@ -76,25 +87,36 @@ BENCHMARK = Benchmark[Bench](
 )
 
 OTHERS = {name: module for name, module in PARTS.items() if name != "false_clear"}
-BENCHMARK_ELSEWHERE = Benchmark[Bench](
-    name="bands_elsewhere",
-    script="benchmarks/bands.py --elsewhere",
-    quick=BENCHMARK.quick,
-    facts={**BENCHMARK.facts, "data": list(ELSEWHERE), "parts": "as those of bands.json, which says how"},
-    partial=True,
-    figures={name: Figure(measured_elsewhere(name, module), keys(name), needs=module) for name, module in OTHERS.items()},
-)
+
+
+def outside(name: str, data: tuple[str, ...], known: Callable[[str], str]) -> Benchmark[Bench]:
+    """The same parts on data outside the protocol."""
+    return Benchmark[Bench](
+        name=f"bands_{name}",
+        script=f"benchmarks/bands.py --{name}",
+        quick=BENCHMARK.quick,
+        facts={**BENCHMARK.facts, "data": list(data), "parts": "as those of bands.json, which says how"},
+        partial=True,
+        figures={
+            part: Figure(measured_outside(part, module, known), keys(part), needs=module) for part, module in OTHERS.items()
+        },
+    )
+
+
+BENCHMARK_ELSEWHERE = outside("elsewhere", ELSEWHERE, seen_elsewhere)
+BENCHMARK_UNSEEN = outside("unseen", UNSEEN, seen_before)
 
 
 def bench_of(options: argparse.Namespace) -> Bench:
     """The whole protocol, or what was asked for."""
     options.cache.mkdir(parents=True, exist_ok=True)
     small = options.quick and not options.look
+    whole = UNSEEN if options.unseen else ELSEWHERE if options.elsewhere else JUDGED
     return Bench(
         data_folder(options.data),
         Cache(Path(options.cache)),
         quick=small,
-        data=tuple(options.cases or (QUICK_DATA if small else ELSEWHERE if options.elsewhere else JUDGED)),
+        data=tuple(options.cases or (QUICK_DATA if small else whole)),
         epsilons=tuple(options.epsilons or (QUICK_EPSILONS if small else EPSILONS)),
     )
 
@@ -104,10 +126,12 @@ def main() -> None:
     parser.add_argument("--cases", nargs="*", choices=list(READERS), help="only these data; nothing is written")
     parser.add_argument("--epsilons", nargs="*", type=float, help="only these prices; nothing is written")
     parser.add_argument("--elsewhere", action="store_true", help=f"data outside the protocol: {', '.join(ELSEWHERE)}")
+    parser.add_argument("--unseen", action="store_true", help=f"data nobody had looked at: {', '.join(UNSEEN)}")
     options = parser.parse_args()
     options.look = bool(options.cases or options.epsilons) and not options.quick
     options.quick = options.quick or options.look  # kept apart from the parts that count
-    run(BENCHMARK_ELSEWHERE if options.elsewhere else BENCHMARK, options, bench_of)
+    benchmark = BENCHMARK_UNSEEN if options.unseen else BENCHMARK_ELSEWHERE if options.elsewhere else BENCHMARK
+    run(benchmark, options, bench_of)
 
 
 if __name__ == "__main__":

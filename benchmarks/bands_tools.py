@@ -63,14 +63,18 @@ def seen_elsewhere(explainer: str) -> str:
     return f"looked at for {what}" if what else "nobody had looked at these data for this explainer"
 
 
-SEEN_BEFORE: dict[str, str] = {}
-"""Constants that were changed after the data nobody had looked at were measured, and why."""
+SEEN_BEFORE = {
+    "local_statistics": "the covariance without a prior, and what other columns leave open, both chosen on COMPAS",
+    "local_moments": "the covariance without a prior, and what other columns leave open, both chosen on COMPAS",
+    "reasons": "structure, from three eighths to a half, for Bike and Framingham",
+}
+"""What was changed after data that nobody had looked at were measured a first time (all held the bars then, too)."""
 
 
 def seen_before(explainer: str) -> str:
     """Whether data that nobody had looked at still judge an explainer."""
     what = SEEN_BEFORE.get(explainer)
-    return f"measured again after a change: {what}" if what else "nobody had looked at these data; measured once"
+    return f"met the bars, and measured again after a change: {what}" if what else "nobody had looked at these data"
 
 
 def where_of(explainer: str) -> str:

@@ -15,6 +15,7 @@ bands = script("bands")
 clear = script("bands_clear")
 script("bands_shap")  # parts import these by name when they are asked for
 script("bands_local")
+script("bands_linear")
 tables = script("bands_tables", "tools")
 reasons_setup = script("reasons_setup")
 running = script("running")

@@ -27,6 +27,10 @@ The first doubt of a contribution is the root of m.Cov(phi) m + phi.Cov(m) phi, 
 and a share for tails, since slopes are not normal over columns, errors of single entries are not independent, and variances
 come from ``NOISE_DRAWS`` draws. Where rows say little it is the prior's: as far as that is right, shrinkage is in the band.
 
+Where they say much, steps 2 and 3 count errors twice: H d(beta) = R (dg - dC beta) and R dC (beta - phi) are two parts of R
+(dg - dC phi), and cancel where the ridge takes most of a slope away (COMPAS at epsilon 3: four times the error). So Cov(phi)
+is at most ``DIRECT`` times the covariance of R (dg - dC phi), which needs no prior; what that leaves out is second order.
+
 4. *A guard, where it is not right* (as in solve/guard.py). One narrow column may carry most of the model while its
    part of C drowns: steps 1 to 3 shrink its slope to a tenth, and do not notice. Its own rows of (C + r) phi = g do:
 
@@ -40,19 +44,22 @@ come from ``NOISE_DRAWS`` draws. Where rows say little it is the prior's: as far
    C_cc^, and the distances from N^/(C_cc^ + r) to both ends added in squares. No end is further than is possible at all.
 
    The variance of N has the noise of g, that of C_cj times phi_j (second moments of the posterior), and C~_cj Cov(phi)
-   C~_jc. C~ and not C^ is multiplied, since phi_j was fitted to this very noise: of the column that dominates Diabetes 130,
-   C^_cj phi_j explains away a quarter of g_c, where C_cj phi_j is a tenth and C~_cj phi_j nearly so. The variance is that of
-   C^ all the same, for C~ may have lost what was there. So N depends on the prior of the other columns, and not on that of
-   its own. Where others are collinear with it their errors are larger than their covariance says, and the interval alone
-   holds less often (70 % for education-num at epsilon 3 on Adult); there the first doubt is the wider one.
+   C~_jc. What the interval of another column leaves open beyond its covariance counts in both, so intervals are found twice:
+   where the slope of a dominating column is shrunk, its neighbours seem to do its work (race that of earlier offences, on
+   COMPAS at epsilon 0.3). C~ and not C^ is multiplied, since phi_j was fitted to this very noise: of the column that
+   dominates Diabetes 130, C^_cj phi_j explains away a quarter of g_c, where C_cj phi_j is a tenth and C~_cj phi_j nearly so.
+   The variance is that of C^ all the same, for C~ may have lost what was there. So N depends on the prior of the other
+   columns, and not on that of its own. Where others are collinear with it their errors are larger than their covariance
+   says, and the interval alone holds less often (70 % for education-num at epsilon 3 on Adult); there the first doubt is the
+   wider one.
 
-*Constants* were chosen on Adult and Framingham (boosting, stable weight, epsilon 0.3, 1, 3) and judged on others by
-benchmarks/bands_local.py. Heavy tails and the guard came after a look at Diabetes 130, where one narrow number among 270
-coordinates carries most of the model; ``GUARD`` is that of curves and was not tuned. Its price: where noise dominates, bands
-of columns that do nothing are many times as wide as need be, and nobody could know. Without noise a ridge of 0.1 leaves
-contributions at 0.93 of their size on Adult and 0.76 on Framingham (where blood pressures are collinear), and costs 3 to 4 %
-of fidelity; with 0.03 bands covered as often, but collinear columns shared their contribution at random, with errors larger
-by half.
+*Constants* were chosen on Adult and Framingham (boosting, stable weight, epsilon 0.3, 1, 3), ``DIRECT`` on COMPAS (of 1 and
+2), and judged on others by benchmarks/bands_local.py. Heavy tails and the guard came after a look at Diabetes 130, where one
+narrow number among 270 coordinates carries most of the model; ``GUARD`` is that of curves and was not tuned. Its price:
+where noise dominates, bands of columns that do nothing are many times as wide as need be, and nobody could know. Without
+noise a ridge of 0.1 leaves contributions at 0.93 of their size on Adult and 0.76 on Framingham (where blood pressures are
+collinear), and costs 3 to 4 % of fidelity; with 0.03 bands covered as often, but collinear columns shared their contribution
+at random, with errors larger by half.
 
 One pass of noise draws, some eigendecompositions a point and one of each column's block, where resampling took 59 solutions.
 """
@@ -74,7 +81,7 @@ RIDGE = 0.1
 CORRELATION = 0.1
 POOL_PRIOR, PAIR_PRIOR = 10.0, 8.0
 """So many entries' worth ``CORRELATION`` counts for in rho^2 of all pairs, and that one in rho^2 of a pair."""
-DAMPING = 0.3
+DAMPING, DIRECT = 0.3, 2.0
 WIDTH = 2.2
 TAUS = np.geomspace(0.02, 1.0, 7)
 START_TAU = 0.05
@@ -246,10 +253,11 @@ def _fit(given: _Centred, column_of: Floats, kept: Bools | None) -> RidgeFit:
     if kept is not None:
         phi, covariance = np.where(kept, phi, 0.0), np.where(both, covariance, 0.0)
     m = given.means
+    direct = _direct_covariance(given, noise, phi, covariance, _rebuilt(vectors, 1 / (lengths + ridge[:, None])))
     squares = np.square((given.mean_noise * phi[:, None]) @ column_of).mean(axis=1)
     for column, members in enumerate(column_of.T > 0):
-        mean = m[:, members]
-        squares[:, column] += np.einsum("qi,qij,qj->q", mean, covariance[:, members][:, :, members], mean)
+        own = [each[:, members][:, :, members] for each in (covariance, direct)]
+        squares[:, column] += np.min([np.einsum("qi,qij,qj->q", m[:, members], c, m[:, members]) for c in own], axis=0)
     values = -(phi * m) @ column_of
     lower, upper = _own_intervals(given, column_of, ridge, shrunken, phi, covariance)
     half_widths = np.maximum(WIDTH * np.sqrt(np.maximum(squares, 0.0)), np.maximum(values - lower, upper - values))
@@ -258,37 +266,71 @@ def _fit(given: _Centred, column_of: Floats, kept: Bools | None) -> RidgeFit:
     return RidgeFit(given.level - np.einsum("qi,qi->q", m, phi), phi, m, values, half_widths)
 
 
+def _direct_covariance(given: _Centred, noise: Floats, phi: Floats, covariance: Floats, inverse: Floats) -> Floats:
+    """Of the solution of the equations themselves: R (dg - dC phi), as if nothing were known of slopes beforehand."""
+    second = phi**2 + np.einsum("qii->qi", covariance)
+    left = DIRECT * (given.cross_variances + _applied(noise, second))
+    return np.asarray((inverse * left[:, None, :]) @ inverse.transpose(0, 2, 1))
+
+
 def _own_intervals(
     given: _Centred, column_of: Floats, ridge: Floats, shrunken: Floats, phi: Floats, covariance: Floats
 ) -> tuple[Floats, Floats]:
-    """Both ends of every contribution (points, columns) by the column's own rows of the equations (step 4)."""
-    lower, upper = np.zeros((2, len(phi), column_of.shape[1]))
-    second, floor = phi**2 + np.einsum("qii->qi", covariance), ridge[:, None]
-    for column, block in enumerate(given.blocks):
-        if block is None:
-            continue
-        own, others = block.members, column_of[:, column] == 0
-        toward = -_applied(block.back, given.means[:, own])
-        between = block.back @ (shrunken[:, own] * others)
-        left = _applied(block.back, given.cross[:, own]) - _applied(between, phi)
-        slopes = left / (np.maximum(block.lengths, 0.0) + floor)
-        noise = given.cross_variances[:, own] + _applied(given.gram_variances[:, own], second * others)
-        noise = _applied(block.back**2, noise) + np.einsum("qij,qij->qi", between @ covariance, between)
-        inside = np.einsum("qii->qi", block.variances)
-        noise += _applied(block.variances, slopes**2) - inside * slopes**2  # the eigenvectors are noisy, too
-        top = left[..., None] + GUARD * np.sqrt(noise)[..., None] * np.sin(ANGLES)
-        bottom = block.lengths[..., None] + GUARD * np.sqrt(inside)[..., None] * np.cos(ANGLES)
-        ends = toward[..., None] * (top / (np.maximum(bottom, 0.0) + floor[..., None]) - slopes[..., None])
-        of_mean = (given.mean_noise[:, :, own] @ _applied(block.vectors, slopes)[:, :, None])[..., 0]
-        of_mean_square = GUARD**2 * np.square(of_mean).mean(axis=1)
-        value = (toward * slopes).sum(axis=1)
-        lower[:, column] = value - np.sqrt(np.square(ends.min(axis=2)).sum(axis=1) + of_mean_square)
-        upper[:, column] = value + np.sqrt(np.square(ends.max(axis=2)).sum(axis=1) + of_mean_square)
-        # f is in [-1, 1], its variance at most 1, so N^2 <= C_cc a and |phi_c| <= sqrt(C_cc a)/(C_cc + r) <= sqrt(a/r)/2.
-        moved = np.square(given.mean_noise[:, :, own]).sum(axis=2).mean(axis=1)
-        most = np.sqrt(given.mass / ridge) / 2 * (np.linalg.norm(toward, axis=1) + GUARD * np.sqrt(moved))
-        lower[:, column], upper[:, column] = (np.clip(each[:, column], -most, most) for each in (lower, upper))
+    """Both ends of every contribution (points, columns) by the column's own rows of the equations (step 4).
+
+    Twice: what the first interval of a column leaves open beyond its covariance may be carried by the others.
+    """
+    more = np.zeros_like(phi)
+    for _ in range(2):
+        lower, upper = np.zeros((2, len(phi), column_of.shape[1]))
+        found = np.zeros_like(phi)
+        for column, block in enumerate(given.blocks):
+            if block is not None:
+                others = column_of[:, column] == 0
+                ends = _own_interval(given, block, others, ridge, shrunken, phi, covariance, more)
+                lower[:, column], upper[:, column], found[:, block.members] = ends
+        more = np.maximum(found - np.einsum("qii->qi", covariance), 0.0)
     return lower, upper
+
+
+def _own_interval(
+    given: _Centred,
+    block: _Block,
+    others: Bools,
+    ridge: Floats,
+    shrunken: Floats,
+    phi: Floats,
+    covariance: Floats,
+    more: Floats,
+) -> tuple[Floats, Floats, Floats]:
+    """Of one column: both ends, and the variances of its slopes (points, own)."""
+    own, floor = block.members, ridge[:, None]
+    second = phi**2 + np.einsum("qii->qi", covariance)
+    toward = -_applied(block.back, given.means[:, own])
+    between = block.back @ (shrunken[:, own] * others)
+    left = _applied(block.back, given.cross[:, own]) - _applied(between, phi)
+    slopes = left / (np.maximum(block.lengths, 0.0) + floor)
+    noise = given.cross_variances[:, own] + _applied(given.gram_variances[:, own], (second + more) * others)
+    noise = _applied(block.back**2, noise) + np.einsum("qij,qij->qi", between @ covariance, between)
+    noise += _applied(between**2, more)
+    inside = np.einsum("qii->qi", block.variances)
+    noise += _applied(block.variances, slopes**2) - inside * slopes**2  # the eigenvectors are noisy, too
+    top = left[..., None] + GUARD * np.sqrt(noise)[..., None] * np.sin(ANGLES)
+    bottom = block.lengths[..., None] + GUARD * np.sqrt(inside)[..., None] * np.cos(ANGLES)
+    moves = top / (np.maximum(bottom, 0.0) + floor[..., None]) - slopes[..., None]
+    away = np.square(np.abs(moves).max(axis=2) / GUARD) + np.square(slopes - _applied(block.back, phi[:, own]))
+    ends = toward[..., None] * moves
+    of_mean = (given.mean_noise[:, :, own] @ _applied(block.vectors, slopes)[:, :, None])[..., 0]
+    of_mean_square = GUARD**2 * np.square(of_mean).mean(axis=1)
+    value = (toward * slopes).sum(axis=1)
+    lower = value - np.sqrt(np.square(ends.min(axis=2)).sum(axis=1) + of_mean_square)
+    upper = value + np.sqrt(np.square(ends.max(axis=2)).sum(axis=1) + of_mean_square)
+    # f is in [-1, 1], its variance at most 1, so N^2 <= C_cc a and |phi_c| <= sqrt(C_cc a)/(C_cc + r) <= sqrt(a/r)/2.
+    moved = np.square(given.mean_noise[:, :, own]).sum(axis=2).mean(axis=1)
+    slope = np.sqrt(given.mass / ridge) / 2
+    most = slope * (np.linalg.norm(toward, axis=1) + GUARD * np.sqrt(moved))
+    away = np.minimum(away, np.square(slope)[:, None])
+    return np.clip(lower, -most, most), np.clip(upper, -most, most), _applied(block.vectors**2, away)
 
 
 def _shrunken(given: _Centred, column_of: Floats, per_column: Floats) -> tuple[Floats, Floats]:

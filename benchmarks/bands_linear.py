@@ -1,0 +1,549 @@
+"""Coverage of the local linear explanations that bands_local.py leaves out.
+
+Descents, streams of points, cells, private rows, a ball, few columns.
+
+A truth is what the same explainer, with its public settings, finds from the same rows without noise; where noise takes a
+choice (a start, columns, cells), the headline takes it as given, and rows named ``<part>_whole`` compare with all of it done
+without noise. How far that is from ridge regression on the same rows, which ``method="statistics"`` is about, stands beside
+the coverage as ``left_out_*``, the same in all columns.
+
+Gradients and weighted means of a point are linear in its exact statistics (exact.py), so a descent is answered from those,
+with noise of every plan's own law: no pass over the rows. Once per case the sums are compared with the vault's.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import TypeVar
+from unittest import mock
+
+import numpy as np
+
+import exact
+import vitrail as vt
+from bands_local import BLOCK_ROWS, MODELS, MOST_COORDINATES, coordinates
+from bands_others import add_attribution, coverage_of, half_of
+from bands_setup import Bench, Case
+from bands_tools import EXACT_MU, Coverage, Redrawn, mostly_noise, nobody
+from local_bands import true_values
+from local_setup import DELTA
+from running import Part, Row
+from vitrail.accounting import Cost, mu_of
+from vitrail.accounting.releases import Release
+from vitrail.explain.linear import descent
+from vitrail.explain.linear.local_linear import statistics_question
+from vitrail.explain.recipe import Ask, Recipe, drive, mu_of_units
+from vitrail.solve.linear.descent import INTERCEPT_UNIT, Gradients, History, Past
+from vitrail.solve.linear.labelled_rows import RowsExplainer, explain_on
+from vitrail.solve.linear.problem import LocalProblem, by_column
+from vitrail.solve.linear.ridge import RIDGE
+from vitrail.vault import Select
+from vitrail.vault.public_facts import PublicFacts
+from vitrail.vault.questions.question import Question
+from vitrail.vault.questions.select import SelectPlan, selection_weights
+
+POINTS, DRAWS = 20, 20
+BALL_DRAWS, RELEASES = 10, 12
+"""Bands in a ball take 59 solutions each; a release of private rows takes seconds."""
+FEW, RADIUS = 5, 1.0
+COPIES_OF = 200_000
+"""So many rows, real ones again and again, stand for private rows that were sampled."""
+CHECKED = 1e-6
+R = TypeVar("R")
+
+
+# --- exact sums and their noise ------------------------------------------------------------------------------------------
+
+
+class Answered:
+    """Runs recipes of any number of questions on exact sums that are known, with noise of each plan's own law or without.
+
+    ``sums`` gives the flat exact sums of a question, or for a ``Select`` those of every candidate, (candidates, width).
+    ``choices`` are the candidates that were chosen, in order. Price and promise of releases are not what they would be.
+    """
+
+    def __init__(self, case: Case, mu: float, sums: Callable[[Question], np.ndarray], *, noisy: bool = True) -> None:
+        self._case, self._mu, self._sums, self._noisy = case, mu, sums, noisy
+        self._generator = np.random.default_rng()
+        self._release: Release | None = None
+        vault = case.vault
+        self._facts = PublicFacts(vault.schema, vault.target, len(case.rows), "add-remove", BLOCK_ROWS)
+        self.choices: list[int] = []
+
+    def run(self, recipe: Recipe[R]) -> R:
+        """The finished result of one draw."""
+        self.choices = []
+        return drive(recipe, Cost.of_mu(self._mu).pico_mu_squared, self._answer)
+
+    def _answer(self, ask: Ask, units: int, step: int) -> Release:
+        question, sums = ask.question, self._sums(ask.question)
+        if self._release is None:
+            self._release = nobody(self._case).ask(question, mu=mu_of_units(units), delta=DELTA)
+        plan = question.plan(mu_of_units(units), self._facts)
+        if isinstance(plan, SelectPlan):
+            self.choices.append(self._chosen(plan, sums))
+            return replace(self._release, value=np.array([self.choices[-1]], dtype=np.float64), sigma=None)
+        flat = sums + plan.stds * self._generator.normal(size=sums.shape) if self._noisy else np.array(sums)
+        answer = plan.shape(flat)
+        return replace(self._release, value=answer.value, parts=MappingProxyType(answer.parts), sigma=plan.sigma)
+
+    def _chosen(self, plan: SelectPlan, sums: np.ndarray) -> int:
+        """By the exponential mechanism, or the best."""
+        scores = [-int(length / plan.step) for length in np.linalg.norm(sums, axis=1)]
+        if not self._noisy:
+            return int(np.argmax(scores))
+        odds = selection_weights(scores, plan.epsilon, plan.sensitivity_cells).astype(np.float64)
+        return int(self._generator.choice(len(odds), p=odds / odds.sum()))
+
+
+@dataclass(frozen=True)
+class Local:
+    """Points of a case, and exact statistics (A, b) of u = (1, x - z) per row, or of u = x - z without an intercept."""
+
+    case: Case
+    problem: LocalProblem
+    raw: np.ndarray
+    a: np.ndarray = field(repr=False)
+    b: np.ndarray = field(repr=False)
+
+    @classmethod
+    def of(cls, bench: Bench, case: Case, problem: LocalProblem, raw: np.ndarray) -> Local:
+        """Computed once and kept in the cache."""
+
+        def make() -> dict[str, np.ndarray]:
+            x, f, affine = problem.encode(case.rows), problem.at(case.rows), problem.intercept
+            ((a, b),) = exact.statistics(x, f, problem.encode(raw), [problem.weight], affine=affine, block_rows=BLOCK_ROWS)
+            return {"a": a, "b": b}
+
+        form = "affine" if problem.intercept else "centred"
+        kept = bench.cache.arrays(f"bands-linear-{case.name}-{form}-{len(case.rows)}-{len(raw)}", make)
+        return cls(case, problem, raw, kept["a"], kept["b"])
+
+    @property
+    def half(self) -> float:
+        """Of the model's range: f is in units of it."""
+        return self.problem.model.width / 2
+
+    @property
+    def means(self) -> np.ndarray:
+        """Weighted means of x - z, (points, n_features)."""
+        return self.a[:, 0, 1:] / self.a[:, 0, :1]
+
+    def centred(self) -> tuple[np.ndarray, np.ndarray]:
+        """C and g of slopes beside a free intercept."""
+        inner = self.a[:, 1:, 1:] - self.means[:, :, None] * self.a[:, None, 0, 1:]
+        return inner, self.b[:, 1:] - self.means * self.b[:, :1]
+
+    def values(self, slopes: np.ndarray, means: np.ndarray) -> np.ndarray:
+        """Contributions by column, in units of the output."""
+        return self.half * by_column(self.problem.schema, -slopes * means)
+
+    def ridge(self) -> np.ndarray:
+        """What ``method="statistics"`` is about."""
+        return self.half * true_values(self.problem, self.raw, self.a, self.b)
+
+    def gradient(self, point: int, phi: np.ndarray) -> np.ndarray:
+        """Of the mean loss."""
+        return 2 * (self.a[point] @ phi - self.b[point])
+
+    def sums(self, question: Question) -> np.ndarray:
+        """Of gradients, of candidates' gradients, or of weights and weighted x - z."""
+        asked = vars(question)["fn"]
+        rows = asked.__self__ if isinstance(question, Select) else asked
+        if not isinstance(rows, descent.GradientRows):
+            point = self._point(inspect.getclosurevars(rows).nonlocals["centres"])
+            return len(self.case.rows) * self.a[point, 0]
+        point = self._point(rows.centres)
+        found = len(self.case.rows) * np.stack([self.gradient(point, phi) for phi in rows.phi[0]])
+        if self.problem.intercept:
+            found[:, 0] *= INTERCEPT_UNIT
+        return found if isinstance(question, Select) else found[0]
+
+    def _point(self, centres: np.ndarray) -> int:
+        (centre,) = centres
+        return int(np.flatnonzero((self.problem.encode(self.raw) == centre).all(axis=1))[0])
+
+    def descended(self, gradients: Gradients, point: int, start: np.ndarray, lengths: list[float]) -> np.ndarray:
+        """Where steps of these lengths lead without noise."""
+        phi = start
+        units = np.ones(len(phi))
+        units[0] = INTERCEPT_UNIT**2 if self.problem.intercept else 1.0
+        for length in lengths:
+            phi = gradients.project(phi - length * units * self.gradient(point, phi))
+        return phi
+
+    def check(self, gradients: Gradients) -> None:
+        """Compare with the vault's own sums, at a price at which noise is nothing."""
+        centres = self.problem.encode(self.raw[:1])
+        phi = gradients.project(np.random.default_rng(0).normal(size=(1, self.problem.size)) / 2)
+        asked = [descent.gradient_question(gradients, centres, phi)]
+        asked += [descent.means_question(gradients, centres)] if self.problem.intercept else []
+        for question in asked:
+            mine = self.sums(question)
+            vaults = self.case.public_rows().draws(question, mu=EXACT_MU, draws=1)[0]
+            assert np.abs(mine - vaults).max() <= CHECKED * len(self.case.rows), f"{self.case.name}: sums differ"
+
+
+def local_of(bench: Bench, name: str, **options: object) -> tuple[vt.LocalLinear, Local]:
+    """The explainer of a case, and the points that it explains."""
+    case = bench.case(name)
+    explainer = vt.LocalLinear(case.vault, case.model, **options)
+    return explainer, Local.of(bench, case, explainer.problem, case.people[: 4 if bench.quick else POINTS])
+
+
+def left_out(explainer: str, data: str, epsilon: float | None, found: np.ndarray, ridge: np.ndarray) -> Row:
+    """How far values without noise (points, columns) are from those of ridge regression."""
+    lengths = np.linalg.norm(found, axis=1) * np.linalg.norm(ridge, axis=1)
+    return {
+        "data": data, "explainer": explainer, "epsilon": epsilon,
+        "left_out_ratio": float((np.abs(found).sum(axis=1) / np.abs(ridge).sum(axis=1)).mean()),
+        "left_out_cosine": float(((found * ridge).sum(axis=1) / np.maximum(lengths, 1e-300)).mean()),
+        "left_out_rms": float(np.sqrt(np.square(found - ridge).mean())),
+    }  # fmt: skip
+
+
+def with_rows(part: Part, sizes: list[Row], *others: Coverage) -> Part:
+    """The part with sizes in every row of the same explainer, data and price (None: all), and the rows of other truths."""
+
+    def sized(row: Row) -> Row:
+        found = dict(row)
+        for size in sizes:
+            if all(size[key] in (None, row[key]) for key in ("data", "explainer", "epsilon")):
+                found |= {key: value for key, value in size.items() if key not in row}
+        return found
+
+    return replace(part, rows=[*map(sized, part.rows), *(row for other in others for row in other.rows())])
+
+
+# --- descents ------------------------------------------------------------------------------------------------------------
+
+
+def local_descent(bench: Bench) -> Part:
+    """``method="descent"``, one point per question."""
+    coverage, sizes = coverage_of(bench, "local_descent"), list[Row]()
+    for name in bench.data:
+        explainer, local = local_of(bench, name, method="descent")
+        local.check(Gradients(local.problem))
+        case, ridge = local.case, local.ridge()
+        for epsilon in bench.epsilons:
+            mu, truths = mu_of(epsilon, DELTA), []
+            silent, side = Answered(case, mu, local.sums, noisy=False), Answered(case, mu, local.sums)
+            for index in range(len(local.raw)):
+                conversation = explainer.conversation(case.schema.pandas(local.raw[index : index + 1]))
+                truths.append(silent.run(conversation.recipe(case.terms(mu))).values)
+                for _ in range(2 if bench.quick else DRAWS):
+                    found = side.run(conversation.recipe(case.terms(mu)))
+                    add_attribution(coverage, name, epsilon, found, truths[-1])
+            sizes.append(left_out("local_descent", name, epsilon, np.concatenate(truths), ridge))
+    how = (
+        f"vt.LocalLinear, descent, stable weight: {POINTS} points, each from gradients of its own, {DRAWS} draws; truth: "
+        f"the same steps with exact gradients and exact means; left_out_*: how far that is from ridge regression; {MODELS}"
+    )
+    return with_rows(coverage.part(how), sizes)
+
+
+@dataclass
+class Steps:
+    """Starts and lengths of the descents of a stream, as they come."""
+
+    starts: list[np.ndarray] = field(default_factory=list)
+    lengths: list[list[float]] = field(default_factory=list)
+
+
+@contextmanager
+def recorded() -> Iterator[Steps]:
+    """While it lasts, every descent that begins is written down."""
+    steps, descend = Steps(), descent.descend
+
+    def recording(gradients: Gradients, centres: np.ndarray, start: np.ndarray, sizes: descent.Steps, *rest, **named):
+        steps.starts.append(start[0])
+        steps.lengths.append([length for length, _ in sizes])
+        return descend(gradients, centres, start, sizes, *rest, **named)
+
+    with mock.patch.object(descent, "descend", recording):
+        yield steps
+
+
+def without_noise(
+    local: Local, gradients: Gradients, options: vt.linear.Adaptive, steps: Steps, choices: list[int], *, noisy_starts: bool
+) -> np.ndarray:
+    """Values of a stream whose choices and steps are given; starts are as they were, or follow without noise as well."""
+    history, entries = History(local.problem), []
+    descents, chosen = zip(steps.starts, steps.lengths, strict=True), iter(choices)
+    for point, raw in enumerate(local.raw):
+        past = history.neighbour(raw, options.reuse_distance)
+        if past is None:
+            start, lengths = next(descents)
+            known = history.starts(raw, options.candidates)
+            if known and not noisy_starts:
+                candidates = [*(phi for phi, _ in known), np.zeros(local.problem.size)]
+                start = gradients.project(candidates[next(chosen)])
+            phi = local.descended(gradients, point, start, lengths)
+            past = Past(raw, phi, True, 0.0, local.means[point], 0.0, len(lengths), Cost())
+        history.take(past)
+        entries.append(past)
+    return local.values(np.array([past.phi[1:] for past in entries]), np.array([past.mean for past in entries]))
+
+
+def _stream(bench: Bench, part: str, *, enhanced: bool) -> Part:
+    coverage, whole, starting = (coverage_of(bench, f"{part}{what}") for what in ("", "_whole", "_from_start"))
+    sizes = list[Row]()
+    for name in bench.data:
+        options = vt.linear.Adaptive(enhanced=enhanced, history=History(local_of(bench, name)[0].problem))
+        explainer, local = local_of(bench, name, method=options)
+        case, gradients, ridge = local.case, Gradients(local.problem), local.ridge()
+        conversation = explainer.conversation(case.schema.pandas(local.raw))
+        for epsilon in bench.epsilons:
+            mu = mu_of(epsilon, DELTA) * np.sqrt(len(local.raw))
+            silent, side = Answered(case, mu, local.sums, noisy=False), Answered(case, mu, local.sums)
+            truth = silent.run(conversation.recipe(case.terms(mu))).values
+            sizes.append(left_out(part, name, epsilon, truth, ridge))
+            for _ in range(2 if bench.quick else DRAWS):
+                with recorded() as steps:
+                    found = side.run(conversation.recipe(case.terms(mu)))
+                given = (local, gradients, options, steps, side.choices)
+                add_attribution(coverage, name, epsilon, found, without_noise(*given, noisy_starts=False))
+                add_attribution(starting, name, epsilon, found, without_noise(*given, noisy_starts=True))
+                add_attribution(whole, name, epsilon, found, truth)
+    how = (
+        f"vt.LocalLinear, {options.name}, stable weight: {DRAWS} streams of {POINTS} points from an empty history, every "
+        "point at the price named; truth: the choices of starts and the number and lengths of steps as they were, all else "
+        f"without noise; {part}_from_start: from the noisy start itself; {part}_whole: the stream without noise, choices "
+        f"included; left_out_*: how far that is from ridge regression; {MODELS}"
+    )
+    return with_rows(coverage.part(how), sizes, whole, starting)
+
+
+def local_adaptive(bench: Bench) -> Part:
+    """``method="adaptive"``, a stream from an empty history."""
+    return _stream(bench, "local_adaptive", enhanced=False)
+
+
+def local_enhanced(bench: Bench) -> Part:
+    """``method="enhanced"``, the same."""
+    return _stream(bench, "local_enhanced", enhanced=True)
+
+
+# --- cells ---------------------------------------------------------------------------------------------------------------
+
+
+class CellSums:
+    """Exact sums of surveys and moments, made once for every set of columns that rows are cut by."""
+
+    def __init__(self, case: Case) -> None:
+        self._case, self._known = case, dict[object, np.ndarray]()
+
+    def __call__(self, question: Question) -> np.ndarray:
+        partition = getattr(vars(question)["fn"], "_cells", None)  # a survey has none
+        cut = None if partition is None else partition.columns
+        if cut not in self._known:
+            self._known[cut] = self._case.public_rows().draws(question, mu=EXACT_MU, draws=1)[0]
+        return self._known[cut]
+
+
+def _cells(bench: Bench, part: str, kind_of: Callable[[str], vt.linear.Cells], what: str) -> Part:
+    coverage, sizes, skipped = coverage_of(bench, part), list[Row](), []
+    for name in bench.data:
+        explainer, local = local_of(bench, name)
+        case = local.case
+        if coordinates(case.schema) > MOST_COORDINATES:
+            skipped.append(name)
+            continue
+        points, ridge, sums = case.schema.pandas(local.raw), local.ridge(), CellSums(case)
+        conversation, truths = explainer.fitting(kind_of(name)).conversation(), dict[tuple[str, ...], np.ndarray]()
+        for epsilon in bench.epsilons:
+            side, seen = Answered(case, mu_of(epsilon, DELTA), sums), []
+            for _ in range(2 if bench.quick else DRAWS):
+                released = side.run(conversation.recipe(case.terms(mu_of(epsilon, DELTA))))
+                if released.cells not in truths:
+                    same = explainer.fitting(vt.linear.Cells(columns=released.cells)).conversation()
+                    silent = Answered(case, EXACT_MU, sums, noisy=False).run(same.recipe(case.terms(EXACT_MU)))
+                    truths[released.cells] = local.half * true_values(local.problem, local.raw, *silent.statistics(points))
+                seen.append(released.cells)
+                add_attribution(coverage, name, epsilon, released(points), truths[released.cells])
+            found = np.concatenate([truths[cut] for cut in seen])
+            row = left_out(part, name, epsilon, found, np.tile(ridge, (len(seen), 1)))
+            sizes.append({**row, "cells": [list(cut) for cut in sorted(set(seen))]})
+    how = (
+        f"vt.LocalLinear.fit, {what}, stable weight: {POINTS} points, all from each of {DRAWS} releases; truth: ridge "
+        "regression from the same cells' sums without noise, the weight a line in the squared distance in each; left_out_*: "
+        f"how far that is from ridge regression with the weight itself; {MODELS}"
+    )
+    if skipped:
+        how += f"; left out, with more than {MOST_COORDINATES} coordinates: {', '.join(skipped)}"
+    return with_rows(coverage.part(how), sizes)
+
+
+def local_cells(bench: Bench) -> Part:
+    """Cells of the categorical column with the fewest levels."""
+
+    def kind(name: str) -> vt.linear.Cells:
+        columns = bench.case(name).schema.items()
+        levels = {column: len(about.levels) for column, about in columns if isinstance(about, vt.Categorical)}
+        return vt.linear.Cells(columns=(min(levels, key=levels.__getitem__),) if levels else ())
+
+    return _cells(bench, "local_cells", kind, "cells of the categorical column with the fewest levels")
+
+
+def local_cells_auto(bench: Bench) -> Part:
+    """Cells as they are chosen: by a survey where that can pay, else one."""
+    return _cells(bench, "local_cells_auto", lambda name: vt.linear.Cells(), "cells chosen by a survey, or one cell")
+
+
+# --- private rows --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RealRows:
+    """Stands for private rows: the real ones, as often as they fit into what is sampled, shuffled."""
+
+    case: Case
+    guarantee: object
+    cost: Cost = field(default_factory=Cost)
+
+    @property
+    def schema(self) -> vt.Schema:
+        return self.case.schema
+
+    def raw(self, n: int, seed: int) -> np.ndarray:
+        """``n`` rows."""
+        order = np.arange(n) % len(self.case.rows)
+        return self.case.rows[np.random.default_rng(seed).permutation(order)]
+
+
+def local_rows(bench: Bench) -> Part:
+    """``fit(kind="rows")``, the kernel that it chooses."""
+    coverage, sizes = coverage_of(bench, "local_rows"), list[Row]()
+    for name in bench.data:
+        explainer, local = local_of(bench, name)
+        case, points = local.case, local.case.schema.pandas(local.raw)
+        copies = max(1, COPIES_OF // len(case.rows))
+        conversation, truth = explainer.fitting("rows").conversation(), None
+        for epsilon in bench.epsilons:
+            mu = mu_of(epsilon, DELTA)
+            for _ in range(2 if bench.quick else RELEASES):
+                released = case.run(conversation.recipe(case.terms(mu)), mu)
+                assert isinstance(released, RowsExplainer)
+                if truth is None:
+                    real = RealRows(case, released.guarantee)
+                    whole = explain_on(explainer.problem, real, n_sampled=copies * len(case.rows))  # type: ignore[arg-type]
+                    truth = whole(points, bands=False).values
+                    sizes.append(left_out("local_rows", name, None, truth, local.ridge()))
+                add_attribution(coverage, name, epsilon, released(points), truth)
+    how = (
+        f"vt.LocalLinear.fit(kind='rows'), its own kernel: {POINTS} points, all from each of {RELEASES} releases; truth: "
+        f"the same computation with the real rows, {COPIES_OF} with their copies, in place of sampled ones; left_out_*: how "
+        f"far that is from ridge regression with the stable weight; {MODELS}"
+    )
+    return with_rows(coverage.part(how), sizes)
+
+
+# --- a ball, few columns -------------------------------------------------------------------------------------------------
+
+
+def _drawn(bench: Bench, explainer: vt.LocalLinear, local: Local, draws: int) -> Iterator[tuple[int, float, vt.Attribution]]:
+    """Explanations of each point alone from released statistics: (point, epsilon, explanation)."""
+    case = local.case
+    asked = statistics_question(local.problem, local.raw)
+    sums = case.public_rows().draws(asked, mu=EXACT_MU, draws=1)[0].reshape(len(local.raw), -1)
+    for point, exact_sums in enumerate(sums):
+        conversation = explainer.conversation(case.schema.pandas(local.raw[point : point + 1]))
+        for epsilon in bench.epsilons:
+            mu = mu_of(epsilon, DELTA)
+            side = Redrawn(case, mu)
+            side.exact = exact_sums
+            for _ in range(2 if bench.quick else draws):
+                found = side.run(conversation.recipe(case.terms(mu)))
+                assert isinstance(found, vt.Attribution)
+                yield point, epsilon, found
+
+
+def local_ball(bench: Bench) -> Part:
+    """``vt.linear.Statistics(radius=1.0)``."""
+    coverage, sizes = coverage_of(bench, "local_ball"), list[Row]()
+    for name in bench.data:
+        explainer, local = local_of(bench, name, method=vt.linear.Statistics(radius=RADIUS))
+        truth = local.values(exact.optimum(*local.centred(), RADIUS), local.means)
+        sizes.append(left_out("local_ball", name, None, truth, local.ridge()))
+        for point, epsilon, found in _drawn(bench, explainer, local, BALL_DRAWS):
+            add_attribution(coverage, name, epsilon, found, truth[point : point + 1])
+    how = (
+        f"vt.LocalLinear, statistics, slope in a ball of radius {RADIUS:g}: {POINTS} points, each from releases of its own, "
+        f"{BALL_DRAWS} of them; truth: the best slope in the same ball without noise; left_out_*: how far that is from "
+        f"ridge regression without a ball; {MODELS}"
+    )
+    return with_rows(coverage.part(how), sizes)
+
+
+def local_centred(bench: Bench) -> Part:
+    """Without an intercept: the paper's form, in the unit ball."""
+    coverage = coverage_of(bench, "local_centred")
+    for name in bench.data:
+        explainer, local = local_of(bench, name, intercept=False)
+        truth = local.ridge()  # true_values solves in the unit ball where there is no intercept
+        for point, epsilon, found in _drawn(bench, explainer, local, BALL_DRAWS):
+            add_attribution(coverage, name, epsilon, found, truth[point : point + 1])
+    how = (
+        f"vt.LocalLinear, statistics, intercept=False: {POINTS} points, each from releases of its own, {BALL_DRAWS} of "
+        f"them; truth: the best slope in the unit ball without noise; {MODELS}"
+    )
+    return coverage.part(how)
+
+
+def few_values(local: Local, kept: np.ndarray) -> np.ndarray:
+    """Ridge regression, with the ridge of all columns, on those that each point may use: (points, columns)."""
+    schema, (inner, cross) = local.problem.schema, local.centred()
+    levels = sum(isinstance(column, vt.Categorical) for column in schema.values())
+    spans = list(schema.feature_slices.values())
+    slopes = np.zeros_like(cross)
+    for point, columns in enumerate(kept):
+        ridge = RIDGE * np.trace(inner[point]) / (schema.n_features - levels)
+        used = np.concatenate([np.arange(span.start, span.stop) for span, use in zip(spans, columns, strict=True) if use])
+        part = inner[point][np.ix_(used, used)] + ridge * np.eye(len(used))
+        slopes[point, used] = np.linalg.solve(part, cross[point, used])
+    return local.values(slopes, local.means)
+
+
+def strongest(values: np.ndarray) -> np.ndarray:
+    """Mask of the largest of each point."""
+    kept = np.zeros(values.shape, dtype=bool)
+    np.put_along_axis(kept, np.argsort(-np.abs(values), axis=1)[:, :FEW], True, axis=1)
+    return kept
+
+
+def local_few(bench: Bench) -> Part:
+    """``vt.linear.Statistics(max_features=5)``."""
+    coverage, whole = coverage_of(bench, "local_few"), coverage_of(bench, "local_few_whole")
+    sizes = list[Row]()
+    for name in bench.data:
+        explainer, local = local_of(bench, name, method=vt.linear.Statistics(max_features=FEW))
+        ridge = local.ridge()
+        best = strongest(ridge)
+        chosen, right = few_values(local, best), dict[float, list[float]]()
+        for point, epsilon, found in _drawn(bench, explainer, local, DRAWS):
+            assert found.lower is not None
+            assert found.upper is not None
+            kept = found.upper[0] > found.lower[0]
+            one = replace(local, raw=local.raw[[point]], a=local.a[[point]], b=local.b[[point]])
+            truth = few_values(one, kept[None])
+            noise = bool(mostly_noise(found.values, half_of(found.lower, found.upper))[0])
+            for column in np.flatnonzero(kept):
+                coverage.add(
+                    name, epsilon, found.columns[column], value=found.values[0, column], lower=found.lower[0, column],
+                    upper=found.upper[0, column], truth=truth[0, column], noise=noise,
+                )  # fmt: skip
+            add_attribution(whole, name, epsilon, found, chosen[point : point + 1])
+            right.setdefault(epsilon, []).append(float((kept & best[point]).sum() / FEW))
+        for epsilon, shares in right.items():
+            sizes.append({**left_out("local_few", name, epsilon, chosen, ridge), "right_columns": float(np.mean(shares))})
+    how = (
+        f"vt.LocalLinear, statistics, max_features={FEW}: {POINTS} points, each from releases of its own, {DRAWS} of them; "
+        "truth: ridge regression on the columns that were kept, without noise (pairs of other columns are not counted); "
+        "local_few_whole: columns chosen without noise too, zero where a column is not among them; right_columns: share of "
+        f"the kept columns that are; left_out_*: how far these are from all columns'; {MODELS}"
+    )
+    return with_rows(coverage.part(how), sizes, whole)
