@@ -1,4 +1,4 @@
-"""The tables on bands, from benchmarks/results/bands.json and bands_elsewhere.json."""
+"""The tables on bands, from benchmarks/results/bands.json, bands_elsewhere.json and bands_unseen.json."""
 
 from __future__ import annotations
 
@@ -15,6 +15,15 @@ WORST_SHOWN = 10
 NAMES = {
     "local_statistics": "local explanations, per question",
     "local_moments": "local explanations, pay once (moments)",
+    "local_descent": "local explanations, descent",
+    "local_adaptive": "local explanations, adaptive stream",
+    "local_enhanced": "local explanations, enhanced stream",
+    "local_cells": "local explanations, pay once (cells named)",
+    "local_cells_auto": "local explanations, pay once (cells chosen)",
+    "local_rows": "local explanations, pay once (private rows)",
+    "local_ball": "local explanations, in a ball",
+    "local_centred": "local explanations, no intercept",
+    "local_few": "local explanations, few columns",
     "pdp": "partial dependence",
     "ale": "accumulated effects",
     "importance": "permutation importance",
@@ -27,6 +36,11 @@ NAMES = {
     "shap_importance": "SHAP importance",
     "shap_dependence": "SHAP dependence",
 }
+TRUTHS = {
+    "_whole": "the choice, too, without noise",
+    "_from_start": "the noisy start as it was",
+}
+"""What rows of a part are about that are not about its truth, by how their explainer's name ends."""
 Cell = tuple[str, float]
 
 
@@ -38,10 +52,14 @@ def measured(file: str = "bands") -> dict[str, list[Row]]:
     """Rows of columns with enough pairs, by explainer, in the order of the file."""
     found: dict[str, list[Row]] = defaultdict(list)
     for row in stored(file)["rows"]:
-        if row["part"] != "false_clear":
-            counts = row["pairs"] >= LEAST_PAIRS and row["coverage"] is not None
-            found[row["explainer"]] += [row] if counts else []
+        if row["part"] != "false_clear" and not row["explainer"].endswith(tuple(TRUTHS)):
+            found[row["explainer"]] += [row] if counts(row) else []
     return found
+
+
+def counts(row: Row) -> bool:
+    """Whether a column has pairs enough."""
+    return row["pairs"] >= LEAST_PAIRS and row["coverage"] is not None
 
 
 def cells(rows: list[Row]) -> Mapping[Cell, list[Row]]:
@@ -141,7 +159,7 @@ def noise() -> Lines:
     """How often results called themselves mostly noise, by explainer, data and epsilon; never is left out."""
     shares: dict[tuple[str, str, float], list[float]] = defaultdict(list)
     for row in stored("bands")["rows"]:
-        if row["part"] != "false_clear":
+        if row["part"] != "false_clear" and not row["explainer"].endswith(tuple(TRUTHS)):
             shares[row["explainer"], row["data"], row["epsilon"]].append(row["mostly_noise"])
     lines = [
         (named(explainer), data, f"{epsilon:g}", f"{fmean(found):.0%}")
@@ -149,6 +167,40 @@ def noise() -> Lines:
         if fmean(found) > 0
     ]
     return table(("explainer", "data", "epsilon", "mostly noise"), lines) if lines else ["None did."]
+
+
+def left_out() -> Lines:
+    """How far local explanations without noise are from ridge regression, by kind and data; the range over prices."""
+    found: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    for row in stored("bands")["rows"]:
+        if row.get("left_out_ratio") is not None:
+            found[row["explainer"], row["data"]].append(row)
+
+    def span(rows: list[Row], key: str) -> str:
+        least, most = (f"{end(row[key] for row in rows):.2f}" for end in (min, max))
+        return least if least == most else f"{least} to {most}"
+
+    lines = [
+        (named(explainer), data, span(rows, "left_out_ratio"), span(rows, "left_out_cosine"))
+        for (explainer, data), rows in found.items()
+    ]
+    head = ("explainer", "data", "size over that of ridge regression", "cosine with it")
+    return table(head, lines) if lines else ["Not measured yet."]
+
+
+def given() -> Lines:
+    """What bands hold where a choice that noise took part in is not taken as given, or a start is."""
+    by_truth: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    for row in stored("bands")["rows"]:
+        for ending, about in TRUTHS.items():
+            if row["explainer"].endswith(ending) and counts(row):
+                by_truth[row["explainer"].removesuffix(ending), about].append(row)
+    lines = []
+    for (explainer, about), rows in by_truth.items():
+        least, worst = min(map(held, cells(rows).values())), worst_of(rows)
+        lines.append((named(explainer), about, f"{least:.1%}", f"{worst['coverage']:.1%}", place(worst)))
+    head = ("explainer", "about", "held, worst data and price", "worst column", "which")
+    return table(head, lines) if lines else ["Not measured yet."]
 
 
 def clear() -> Lines:
@@ -176,6 +228,9 @@ TABLES: Tables = {
     "bands.worst": worst,
     "bands.noise": noise,
     "bands.clear": clear,
+    "bands.left_out": left_out,
+    "bands.given": given,
     "bands.elsewhere": lambda: explainers("bands_elsewhere"),
+    "bands.unseen": lambda: explainers("bands_unseen"),
     "bands.how": lambda: how("bands"),
 }

@@ -257,9 +257,6 @@ class Synopsis(Stored, stored_as="synopsis/1"):
         at_point = middle + half * solution.intercepts
         base = at_point - values.sum(axis=1) if self.intercept else np.zeros(len(raw))
         predicted = base + values.sum(axis=1)
-        measured = (
-            self.intercept and radius is None and not (self.shrinks or self.cells) and self.weight.name == "polynomial"
-        )
         return Attribution(
             values=values,
             base_values=base,
@@ -269,7 +266,7 @@ class Synopsis(Stored, stored_as="synopsis/1"):
             guarantee=self.guarantee,
             cost=self.cost,
             method="synopsis",
-            band_claim=claim_of("local moments" if measured else "local linear"),
+            band_claim=claim_of(self._measured_as(radius)),
             lower=None if half_widths is None else values - half_widths,
             upper=None if half_widths is None else values + half_widths,
             coefficients=half * solution.slopes @ self.coordinates.embedding.T,
@@ -279,6 +276,13 @@ class Synopsis(Stored, stored_as="synopsis/1"):
             notes=self._notes(bands, radius),
             rows_counted=self.rows_counted,
         )
+
+    def _measured_as(self, radius: float | None) -> str:
+        """The kind as which bands were measured: without a ball, of the model's output, with the weights of benchmarks."""
+        if not self.intercept or radius is not None or self.shrinks or self.labels != "soft":
+            return "local linear"
+        kinds = {"stable": "local cells"} if self.cells else {"polynomial": "local moments", "stable": "local cells"}
+        return kinds.get(self.weight.name, "local linear")
 
     def _notes(self, bands: bool, radius: float | None) -> tuple[str, ...]:
         notes = {NOTE_RIDGE: radius is None, NOTE_BALL.format(radius=radius or 1.0): radius is not None}

@@ -97,7 +97,7 @@ def test_with_tiny_noise_the_estimate_is_exact_ridge_regression(affine):
     assert fit.half_widths.max() < 1e-4 * np.abs(truth).max()
 
 
-@pytest.mark.parametrize(("sigma", "widest"), [(0.3, 1.7), (3.0, 1.8), (30.0, 10.0)], ids=["signal", "both", "noise"])
+@pytest.mark.parametrize(("sigma", "widest"), [(0.3, 1.7), (3.0, 1.8), (30.0, 12.0)], ids=["signal", "both", "noise"])
 def test_bands_hold_the_ridge_solution(affine, sigma, widest):
     """The draws are seeded. Over all of them bands hold at least as often as they say, column by column nearly so.
 

@@ -59,6 +59,7 @@ from ...accounting.guarantee import Guarantee
 from ...accounting.releases import Release
 from ...errors import InvalidInput
 from ...results import Attribution
+from ...results.band_claim import BandClaim
 from ...solve.linear.descent import (
     INTERCEPT_UNIT,
     MOST_ITERATIONS,
@@ -227,7 +228,13 @@ def descent_recipe(
     mean, mean_stds = map(np.concatenate, zip(*means, strict=True)) if means else (None, None)
     models, promise = LocalModels(phi, mean, phi_stds, mean_stds), replace(terms.promise(*releases), basis=bundle(releases))
     notes = (f"Found by {len(sizes)} noisy gradients per point.", BANDS_NOTE)
-    return explanation_of(problem, raw, models, guarantee=promise, cost=cost_of(releases), method="descent", notes=notes)
+    cost, claim = cost_of(releases), _claim(problem, "descent")
+    return explanation_of(problem, raw, models, guarantee=promise, cost=cost, method="descent", notes=notes, claim=claim)
+
+
+def _claim(problem: LocalProblem, method: str) -> BandClaim:
+    """Bands of descents were measured with an intercept."""
+    return problem.claim(f"local {method}" if problem.intercept else "local linear")
 
 
 def bundle(releases: Sequence[Release]) -> Basis:
@@ -363,7 +370,8 @@ def stream_explanation(
     released = [past.gradients for past in entries]
     notes = (f"{_effort(released)}.", BANDS_NOTE, f"The guarantee covers all {len(history)} points of the history.")
     cost = sum((past.cost for past in entries), Cost())
-    return explanation_of(problem, raw, models, guarantee=promise, cost=cost, method=options.name, notes=notes)
+    claim = _claim(problem, options.name)
+    return explanation_of(problem, raw, models, guarantee=promise, cost=cost, method=options.name, notes=notes, claim=claim)
 
 
 def _effort(released: list[int]) -> str:

@@ -32,7 +32,6 @@ from ...accounting.releases import Release
 from ...errors import InvalidInput, SchemaError
 from ...model import Model
 from ...results import Attribution
-from ...results.band_claim import claim_of
 from ...results.synopsis import Synopsis
 from ...schema import Numeric, Schema, View
 from ...solve.linear.descent import Gradients, History, Past
@@ -438,13 +437,21 @@ def explained(
     said[SPARSE_NOTE.format(count=options.max_features)] = sparse
     notes = tuple(note for note, holds in said.items() if holds)
     promise, cost = release.guarantee, release.cost
-    explanation = explanation_of(problem, raw, models, guarantee=promise, cost=cost, method="statistics", notes=notes)
+    claim = problem.claim(_kind(problem, ball=ball, sparse=sparse))
+    explanation = explanation_of(
+        problem, raw, models, guarantee=promise, cost=cost, method="statistics", notes=notes, claim=claim
+    )
     if half_widths is None:
         return explanation
     half = half_widths * problem.model.width / 2
-    measured = not (ball or sparse) and problem.weight.name == "stable"
-    claim = claim_of("local statistics" if measured else "local linear")
-    return replace(explanation, lower=explanation.values - half, upper=explanation.values + half, band_claim=claim)
+    return replace(explanation, lower=explanation.values - half, upper=explanation.values + half)
+
+
+def _kind(problem: LocalProblem, *, ball: bool, sparse: bool) -> str:
+    """As which bands were measured."""
+    if not ball:
+        return "local few" if sparse else "local statistics"
+    return "local linear" if sparse else "local ball" if problem.intercept else "local centred"
 
 
 def _by_ridge(statistics: LocalStatistics, options: Statistics, sparse: bool) -> tuple[RidgeFit, Floats | None]:

@@ -52,7 +52,7 @@ LARGEST_INTERCEPT = 2.0
 REACH = 0.7
 FEWEST_ITERATIONS, MOST_ITERATIONS = 10, 100
 FEWEST_SHARES = 2
-SHARED_NOISE = 0.8
+SHARED_NOISE = 0.5
 """The correlation that is taken to be between the noise of past explanations. Of 0, 0.5 and 0.8, chosen on Adult, COMPAS and
 Framingham (streams of 20 points)."""
 _DISTANCES = 20_001

@@ -31,7 +31,7 @@ from ...accounting import Cost, JsonValue
 from ...accounting.guarantee import Guarantee
 from ...model import Model
 from ...results import Attribution
-from ...results.band_claim import TWO_SIDED_95, claim_of
+from ...results.band_claim import TWO_SIDED_95, BandClaim, claim_of
 from ...results.checks import plain_rows
 from ...schema import Numeric, Schema, View
 from .weights import NAMED, Weight
@@ -130,6 +130,11 @@ class LocalProblem:
             "intercept": self.intercept,
         }
 
+    def claim(self, kind: str) -> BandClaim:
+        """What bands of a kind claim: each was measured with the stable weight, on the model's output, without a view."""
+        usual = self.labels == "soft" and self.view is None and self.weight.name == "stable"
+        return claim_of(kind if usual else "local linear")
+
     def identity(self, key: str | None) -> dict[str, JsonValue] | None:
         """The facts and the model's name; None where the model, or a weight that is a function, has no name."""
         model = self.model.identity(self.row_schema, key)
@@ -169,8 +174,9 @@ def explanation_of(
     cost: Cost,
     method: str,
     notes: tuple[str, ...],
+    claim: BandClaim = BandClaim.NOT_CALIBRATED,
 ) -> Attribution:
-    """The contributions of columns, in units of the model's output."""
+    """The contributions of columns, in units of the model's output; ``claim`` is that of their bands."""
     schema, model, phi = problem.schema, problem.model, models.phi
     middle, half = (model.hi + model.lo) / 2, model.width / 2
     slope = phi[:, 1:] if problem.intercept else phi
@@ -198,7 +204,7 @@ def explanation_of(
         guarantee=guarantee,
         cost=cost,
         method=method,
-        band_claim=claim_of("local linear"),
+        band_claim=claim,
         lower=values - spread if banded else None,
         upper=values + spread if banded else None,
         coefficients=half * slope,

@@ -87,6 +87,8 @@ TAUS = np.geomspace(0.02, 1.0, 7)
 START_TAU = 0.05
 TAILS = ((0.85, 1.0), (0.10, 4.0), (0.04, 16.0), (0.01, 64.0))
 """Shares of columns, and their variances in units of the least."""
+LARGEST = TAILS[-1][1] / sum(share * variance for share, variance in TAILS)
+"""The largest variance of a column's slopes, in units of tau^2."""
 ANGLES = 2 * np.pi * np.arange(24) / 24
 """Of the points of an ellipse."""
 ROUNDS, TAIL_ROUNDS = 3, 2
@@ -242,7 +244,7 @@ def _fit(given: _Centred, column_of: Floats, kept: Bools | None) -> RidgeFit:
     lengths, vectors = np.linalg.eigh(gram)
     lengths = _with_trace(lengths)
     gram = _rebuilt(vectors, lengths)
-    beta, covariance = _slopes(gram, given.cross, given.cross_variances, noise, usual, column_of)
+    beta, covariance, common = _slopes(gram, given.cross, given.cross_variances, noise, usual, column_of)
     through = _rebuilt(vectors, lengths / (lengths + ridge[:, None]))
     phi, rest = _applied(through, beta), np.eye(n) - through
     away = (beta - phi) ** 2 + np.einsum("qij,qij->qi", rest @ covariance, rest)
@@ -259,7 +261,7 @@ def _fit(given: _Centred, column_of: Floats, kept: Bools | None) -> RidgeFit:
         own = [each[:, members][:, :, members] for each in (covariance, direct)]
         squares[:, column] += np.min([np.einsum("qi,qij,qj->q", m[:, members], c, m[:, members]) for c in own], axis=0)
     values = -(phi * m) @ column_of
-    lower, upper = _own_intervals(given, column_of, ridge, shrunken, phi, covariance)
+    lower, upper = _own_intervals(given, column_of, ridge, shrunken, phi, covariance, LARGEST * common[:, None] * usual**2)
     half_widths = np.maximum(WIDTH * np.sqrt(np.maximum(squares, 0.0)), np.maximum(values - lower, upper - values))
     if kept is not None:
         half_widths = np.where(kept @ column_of > 0, half_widths, 0.0)
@@ -274,11 +276,12 @@ def _direct_covariance(given: _Centred, noise: Floats, phi: Floats, covariance: 
 
 
 def _own_intervals(
-    given: _Centred, column_of: Floats, ridge: Floats, shrunken: Floats, phi: Floats, covariance: Floats
+    given: _Centred, column_of: Floats, ridge: Floats, shrunken: Floats, phi: Floats, covariance: Floats, largest: Floats
 ) -> tuple[Floats, Floats]:
     """Both ends of every contribution (points, columns) by the column's own rows of the equations (step 4).
 
-    Twice: what the first interval of a column leaves open beyond its covariance may be carried by the others.
+    Twice: what the first interval of a column leaves open beyond its covariance, up to the ``largest`` variance that a slope
+    can have by its prior, may be carried by the others.
     """
     more = np.zeros_like(phi)
     for _ in range(2):
@@ -289,7 +292,7 @@ def _own_intervals(
                 others = column_of[:, column] == 0
                 ends = _own_interval(given, block, others, ridge, shrunken, phi, covariance, more)
                 lower[:, column], upper[:, column], found[:, block.members] = ends
-        more = np.maximum(found - np.einsum("qii->qi", covariance), 0.0)
+        more = np.clip(found - np.einsum("qii->qi", covariance), 0.0, largest)
     return lower, upper
 
 
@@ -309,15 +312,21 @@ def _own_interval(
     toward = -_applied(block.back, given.means[:, own])
     between = block.back @ (shrunken[:, own] * others)
     left = _applied(block.back, given.cross[:, own]) - _applied(between, phi)
-    slopes = left / (np.maximum(block.lengths, 0.0) + floor)
+    inside = np.einsum("qii->qi", block.variances)
+    # Loss and r |phi|^2 are together at most the weight a, as f is in [-1, 1]; and r phi_c is the product of d_c with the
+    # residuals, so r^2 phi_c^2 <= C_cc (a - r phi_c^2).
+    widest = np.maximum(block.lengths, 0.0) + GUARD * np.sqrt(inside)
+    most = np.sqrt(widest * given.mass[:, None] / (floor * (floor + widest)))
+    slopes = np.clip(left / (np.maximum(block.lengths, 0.0) + floor), -most, most)
     noise = given.cross_variances[:, own] + _applied(given.gram_variances[:, own], (second + more) * others)
     noise = _applied(block.back**2, noise) + np.einsum("qij,qij->qi", between @ covariance, between)
     noise += _applied(between**2, more)
-    inside = np.einsum("qii->qi", block.variances)
     noise += _applied(block.variances, slopes**2) - inside * slopes**2  # the eigenvectors are noisy, too
     top = left[..., None] + GUARD * np.sqrt(noise)[..., None] * np.sin(ANGLES)
     bottom = block.lengths[..., None] + GUARD * np.sqrt(inside)[..., None] * np.cos(ANGLES)
-    moves = top / (np.maximum(bottom, 0.0) + floor[..., None]) - slopes[..., None]
+    moves = (
+        np.clip(top / (np.maximum(bottom, 0.0) + floor[..., None]), -most[..., None], most[..., None]) - slopes[..., None]
+    )
     away = np.square(np.abs(moves).max(axis=2) / GUARD) + np.square(slopes - _applied(block.back, phi[:, own]))
     ends = toward[..., None] * moves
     of_mean = (given.mean_noise[:, :, own] @ _applied(block.vectors, slopes)[:, :, None])[..., 0]
@@ -325,12 +334,7 @@ def _own_interval(
     value = (toward * slopes).sum(axis=1)
     lower = value - np.sqrt(np.square(ends.min(axis=2)).sum(axis=1) + of_mean_square)
     upper = value + np.sqrt(np.square(ends.max(axis=2)).sum(axis=1) + of_mean_square)
-    # f is in [-1, 1], its variance at most 1, so N^2 <= C_cc a and |phi_c| <= sqrt(C_cc a)/(C_cc + r) <= sqrt(a/r)/2.
-    moved = np.square(given.mean_noise[:, :, own]).sum(axis=2).mean(axis=1)
-    slope = np.sqrt(given.mass / ridge) / 2
-    most = slope * (np.linalg.norm(toward, axis=1) + GUARD * np.sqrt(moved))
-    away = np.minimum(away, np.square(slope)[:, None])
-    return np.clip(lower, -most, most), np.clip(upper, -most, most), _applied(block.vectors**2, away)
+    return lower, upper, _applied(block.vectors**2, away)
 
 
 def _shrunken(given: _Centred, column_of: Floats, per_column: Floats) -> tuple[Floats, Floats]:
@@ -370,8 +374,8 @@ def _with_trace(w: Floats) -> Floats:
 
 def _slopes(
     gram: Floats, cross: Floats, cross_variances: Floats, noise: Floats, usual: Floats, column_of: Floats
-) -> tuple[Floats, Floats]:
-    """Mean and covariance of beta (step 2)."""
+) -> tuple[Floats, Floats, Floats]:
+    """Mean and covariance of beta, and tau^2 (step 2)."""
     second = (START_TAU * usual) ** 2
     for _ in range(ROUNDS):
         weights = 1 / np.sqrt(cross_variances + _applied(noise, second))
@@ -386,7 +390,7 @@ def _slopes(
         mean, covariance = _posterior(normal, pull, variances, column_of)
         beta, covariance = usual * mean, covariance * usual[:, :, None] * usual[:, None, :]
         second = beta**2 + np.einsum("qii->qi", covariance)
-    return beta, covariance
+    return beta, covariance, common
 
 
 def _common_variance(normal: Floats, pull: Floats) -> Floats:
