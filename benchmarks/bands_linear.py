@@ -156,7 +156,8 @@ class Local:
         rows = asked.__self__ if isinstance(question, Select) else asked
         if not isinstance(rows, descent.GradientRows):
             point = self._point(inspect.getclosurevars(rows).nonlocals["centres"])
-            return len(self.case.rows) * self.a[point, 0]
+            weight, *of_x = self.a[point, 0]
+            return len(self.case.rows) * np.array([weight, self.b[point, 0], *of_x])
         point = self._point(rows.centres)
         found = len(self.case.rows) * np.stack([self.gradient(point, phi) for phi in rows.phi[0]])
         if self.problem.intercept:
@@ -279,9 +280,10 @@ def without_noise(
         if past is None:
             start, lengths = next(descents)
             known = history.starts(raw, options.candidates)
-            if known and not noisy_starts:
-                candidates = [*(phi for phi, _ in known), np.zeros(local.problem.size)]
-                start = gradients.project(candidates[next(chosen)])
+            if not noisy_starts:
+                level = local.b[point, :1] / local.a[point, 0, :1]
+                candidates = [*(phi for phi, _ in known), gradients.start(level, 1)[0]]
+                start = gradients.project(candidates[next(chosen) if known else 0])
             phi = local.descended(gradients, point, start, lengths)
             past = Past(raw, phi, True, 0.0, local.means[point], 0.0, len(lengths), Cost())
         history.take(past)

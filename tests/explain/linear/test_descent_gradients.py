@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -120,11 +121,24 @@ def test_weighted_means_are_released_with_an_intercept():
     data = vt.PrivateData(rows, SCHEMA, name="rows", n_rows_public=500, budget=vt.Budget(500, 1e-6))
     centres = problem.encode(SCHEMA.read_points(random_rows(2, seed=5)))
     gradients = Gradients(problem)
-    means, stds = gradients.weighted_means(data.ask(means_question(gradients, centres), mu=20.0), centres)
-    x = problem.encode(SCHEMA.read(rows))
-    for z, mean in zip(centres, means, strict=True):
+    means = gradients.weighted_means(data.ask(means_question(gradients, centres), mu=20.0), centres)
+    raw = SCHEMA.read(rows)
+    x, f = problem.encode(raw), problem.at(raw)
+    for z, mean, level in zip(centres, means.of_x, means.levels, strict=True):
         alpha = problem.weight(np.linalg.norm(x - z, axis=1))
-        assert np.abs(mean - alpha @ (x - z) / alpha.sum()).max() < 5 * stds.max()
+        assert np.abs(mean - alpha @ (x - z) / alpha.sum()).max() < 5 * means.stds.max()
+        assert abs(level - alpha @ f / alpha.sum()) < 5 * means.stds.max()
+        assert gradients.start(np.array([level]), 1)[0, 0] == pytest.approx(level)
+
+
+@pytest.mark.parametrize("scale", [0.05, 0.3, 3.0])
+def test_no_row_is_longer_than_the_bound_of_means(scale):
+    """Rows at all distances the schema allows, with the largest label; the bound is attained."""
+    problem = replace(problem_of(intercept=True), weight=vt.weights.exponential(scale))
+    d = np.linspace(0, problem.largest_distance, 5000)
+    lengths = problem.weight(d) * np.sqrt(1 + 1 + d**2)
+    assert lengths.max() <= Gradients(problem).mean_bound
+    assert lengths.max() == pytest.approx(Gradients(problem).mean_bound, rel=1e-6)
 
 
 def test_projection_keeps_phi_inside_and_on_a_grid():

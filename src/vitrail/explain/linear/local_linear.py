@@ -46,7 +46,7 @@ from . import descent
 from .fitting import Fitting, checked_training, rows_conversation, synopsis_conversation, with_training
 from .options import Adaptive, Cells, Descent, FromHistory, Method, MethodName, Moments, Rows, Statistics
 
-VERSION = 2
+VERSION = 3
 MOST_FEATURES = 1500
 """Beyond it "auto" means descent: statistics take n^2 numbers per point."""
 MOST_NUMBERS = 2 * 10**8
