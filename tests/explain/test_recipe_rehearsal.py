@@ -101,6 +101,21 @@ def test_post_processing_that_fails_is_found_before_any_charge() -> None:
     assert kinds(data) == ["opened"]
 
 
+def test_a_mistake_of_ours_is_not_blamed_on_the_model_and_says_what_was_charged() -> None:
+    data, model = private(), vt.Model(outputs, range=(0, 1), name="innocent")
+
+    def recipe(terms: Terms) -> Recipe[None]:
+        yield Ask(Steps().question(1.0), 1.0)
+        model.predict_points(terms.schema, terms.schema.probe_rows(5))
+        if is_real(terms):
+            raise ZeroDivisionError("ours")
+
+    with pytest.raises(ZeroDivisionError, match="ours") as told:
+        talk(data, recipe, models=(model,)).explain(mu=MU)
+    (note,) = told.value.__notes__
+    assert "was charged before that, and stays charged" in note
+
+
 def test_the_rehearsal_may_be_about_less() -> None:
     data, seen = private(), []
 

@@ -29,6 +29,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -244,6 +245,14 @@ Side: TypeAlias = Callable[[Ask, int, int], Release]
 """Answers an ask, given its price in whole ledger units (``mu_of_units``) and its step."""
 
 
+def _raised_by_a_model(error: BaseException) -> bool:
+    """Whether it came through the code that calls models; else the mistake is ours."""
+    frames = traceback.walk_tb(error.__traceback__)
+    return any(
+        frame.f_globals.get("__name__", "").startswith(f"{Model.__module__.rpartition('.')[0]}.") for frame, _ in frames
+    )
+
+
 def drive(recipe: Recipe[R], units: int, answer: Side) -> R:
     """Run a recipe to its end against another side."""
     split, step = Split(units), 0
@@ -313,8 +322,9 @@ class Conversation(Generic[R]):
 
         try:
             result = self.run(Terms.of(data, price), units, answer)
-        except ModelError as error:
-            self._say_what_was_charged(error, booked)
+        except Exception as error:
+            if not isinstance(error, VitrailError) or isinstance(error, ModelError):
+                self._say_what_was_charged(error, booked)
             raise
         finally:
             if name is None:  # it cannot be resumed, so nobody will ever book the rest
@@ -330,29 +340,32 @@ class Conversation(Generic[R]):
             return None
         return hashlib.sha256(json.dumps([self.identity, units], sort_keys=True, allow_nan=False).encode()).hexdigest()
 
-    def _say_what_was_charged(self, error: ModelError, booked: Cost) -> None:
-        """A model that fails after the first charge: what was paid, and that it is not lost."""
+    def _say_what_was_charged(self, error: Exception, booked: Cost) -> None:
+        """A model, or this library, fails after the first charge: what was paid, and that it is not lost."""
         if booked == Cost():
             return
         epsilon = rounded_up(epsilon_of(booked.mu, self.data.delta))
         kept = "" if self.identity is None else ": asking again at the same price goes on from there"
-        error.args = (
-            f"{error}. Epsilon {epsilon} was charged before that, and stays charged. What was released about the rows is "
-            f"kept{kept}",
+        said = (
+            f"Epsilon {epsilon} was charged before that, and stays charged. What was released about the rows is kept{kept}"
         )
+        if isinstance(error, ModelError):
+            error.args = (f"{error}. {said}",)
+        else:
+            error.add_note(said)
 
     def inside(self, terms: Terms, share: float) -> Recipe[R]:
         """The recipe inside another one, for ``share`` of the price: questions without a label get this one's."""
         return scaled(self.recipe(terms.scaled(share)), share, self.label)
 
     def run(self, terms: Terms, units: int, answer: Side) -> R:
-        """Run the recipe against another side. Whatever it raises that is no sentence of ours, its public models did."""
+        """Run the recipe against another side. What its public models raise is told in a sentence about them."""
         try:
             return drive(self.recipe(terms), units, answer)
         except VitrailError:
             raise
         except Exception as error:
-            if not self.models:
+            if not self.models or not _raised_by_a_model(error):
                 raise
             names = " and ".join(model.name for model in self.models)
             raise ModelError(f"{names} fails on public rows: {type(error).__name__}: {error}") from error
