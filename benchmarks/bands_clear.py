@@ -1,12 +1,12 @@
 """What is called clear where rows are few: columns that are truly unimportant must not be.
 
-The whole recipes of three explainers on 300 and 1 000 rows, at low prices. A column is truly unimportant if its true size
-is below the median of the columns' (for reasons: of that person's). Counted is how often such a column is called clear.
+The whole recipes of explainers on 300 and 1 000 rows, at low prices. A column is truly unimportant if its true size is below
+the median of the columns' (for one person: of that person's). Counted is how often such a column is called clear.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -14,7 +14,7 @@ import vitrail as vt
 from bands_data import SMALL
 from bands_others import background_values, half_of
 from bands_setup import Bench, Case
-from bands_tools import LEAST_PAIRS, clear, mostly_noise
+from bands_tools import EXACT_MU, LEAST_PAIRS, clear, mostly_noise
 from local_setup import DELTA
 from reasons_tools import importance
 from running import Part, Row
@@ -23,7 +23,8 @@ from vitrail.explain.private_rows import private_rows_recipe
 from vitrail.solve.shapley.reasons import explain_on_rows
 
 EPSILONS = (0.1, 1.0)
-DRAWS, PEOPLE = {"reasons": 4, "permutation importance": 34, "SHAP importance": 34}, 10
+DRAWS = {"reasons": 4, "permutation importance": 34, "SHAP importance": 34, "local explanations": 10}
+PEOPLE = 10
 """A release of rows makes a pair of every column of every person, a ranking one of every column."""
 PERMUTATIONS, ORDERS = 20, 4
 TRUTH_ROWS = 200
@@ -70,25 +71,52 @@ def ranked(explainer: vt.PermutationImportance | vt.ShapImportance, case: Case, 
     return ranking.scores[None, places], ranking.std[None, places]
 
 
+def local_explanations(case: Case, epsilon: float) -> Shown:
+    """Of some people, each at this price."""
+    found = [_local(case, person, mu_of(epsilon, DELTA)) for person in range(PEOPLE)]
+    bands = [(one.lower, one.upper) for one in found if one.lower is not None and one.upper is not None]
+    return np.concatenate([one.values for one in found]), np.concatenate([half_of(*band) for band in bands])
+
+
+def true_local(case: Case) -> np.ndarray:
+    return np.abs(np.concatenate([_local(case, person, EXACT_MU).values for person in range(PEOPLE)]))
+
+
+def _local(case: Case, person: int, mu: float) -> vt.Attribution:
+    conversation = vt.LocalLinear(case.vault, case.model).conversation(case.points(PEOPLE).iloc[person : person + 1])
+    return case.run(conversation.recipe(case.terms(mu)), mu)
+
+
 EXPLAINERS: dict[str, tuple[Callable[[Case, float], Shown], Callable[[Case], np.ndarray]]] = {
     "reasons": (reasons, true_reasons),
     "permutation importance": (permutation_importance, true_importance),
     "SHAP importance": (shap_importance, true_shap),
+    "local explanations": (local_explanations, true_local),
 }
+LOCAL = ("local explanations",)
 
 
-def configurations(bench: Bench) -> Iterator[tuple[str, str, float]]:
+def configurations(bench: Bench, explainers: Sequence[str]) -> Iterator[tuple[str, str, float]]:
     for name in SMALL[:1] if bench.quick else SMALL:
-        for explainer in EXPLAINERS:
+        for explainer in explainers:
             for epsilon in EPSILONS[1:] if bench.quick else EPSILONS:
                 yield name, explainer, epsilon
 
 
 def false_clear(bench: Bench) -> Part:
     """Share of (draw, column) pairs of truly unimportant columns that are called clear, the largest."""
+    return _called(bench, "false_clear", [name for name in EXPLAINERS if name not in LOCAL])
+
+
+def false_clear_local(bench: Bench) -> Part:
+    """The same of local linear explanations."""
+    return _called(bench, "false_clear_local", LOCAL)
+
+
+def _called(bench: Bench, key: str, explainers: Sequence[str]) -> Part:
     rows: list[Row] = []
     truths: dict[tuple[str, str], np.ndarray] = {}
-    for name, explainer, epsilon in configurations(bench):
+    for name, explainer, epsilon in configurations(bench, explainers):
         case, (explain, truth_of) = bench.case(name), EXPLAINERS[explainer]
         if (name, explainer) not in truths:
             truths[name, explainer] = truth_of(case)
@@ -115,8 +143,8 @@ def false_clear(bench: Bench) -> Part:
     counted = [row["false_clear"] for row in rows if bench.quick or row["pairs"] >= LEAST_PAIRS]
     how = (
         "columns whose true size is below the median, called clear: share of (draw, column) pairs, the largest over data, "
-        f"explainers and epsilon {EPSILONS}; draws: {DRAWS}; reasons of {PEOPLE} people on private rows; true "
+        f"explainers and epsilon {EPSILONS}; draws: { {name: DRAWS[name] for name in explainers} }; {PEOPLE} people; true "
         f"sizes: Shapley values with all rows as background; {PERMUTATIONS} permutations; the mean size of {TRUTH_ROWS} "
-        "rows' Shapley values"
+        "rows' Shapley values; ridge regression without noise"
     )
-    return Part({"false_clear": max(counted)}, rows, how)
+    return Part({key: max(counted)}, rows, how)

@@ -52,7 +52,7 @@ def measured(file: str = "bands") -> dict[str, list[Row]]:
     """Rows of columns with enough pairs, by explainer, in the order of the file."""
     found: dict[str, list[Row]] = defaultdict(list)
     for row in stored(file)["rows"]:
-        if row["part"] != "false_clear" and not row["explainer"].endswith(tuple(TRUTHS)):
+        if not row["part"].startswith("false_clear") and not row["explainer"].endswith(tuple(TRUTHS)):
             found[row["explainer"]] += [row] if counts(row) else []
     return found
 
@@ -121,7 +121,7 @@ def explainers(file: str = "bands") -> Lines:
                 verdict,
             )
         )
-    missing = [part for part in stored(file)["how"].get("not finished", []) if part != "false_clear"]
+    missing = [part for part in stored(file)["how"].get("not finished", []) if not part.startswith("false_clear")]
     lines += [(named(part), "not measured yet", "", "", "", "") for part in missing]
     head = ("explainer", "held, worst data and price", "worst column", "which", "width over the oracle's", "meets the bars")
     return table(head, lines)
@@ -159,7 +159,7 @@ def noise() -> Lines:
     """How often results called themselves mostly noise, by explainer, data and epsilon; never is left out."""
     shares: dict[tuple[str, str, float], list[float]] = defaultdict(list)
     for row in stored("bands")["rows"]:
-        if row["part"] != "false_clear" and not row["explainer"].endswith(tuple(TRUTHS)):
+        if not row["part"].startswith("false_clear") and not row["explainer"].endswith(tuple(TRUTHS)):
             shares[row["explainer"], row["data"], row["epsilon"]].append(row["mostly_noise"])
     lines = [
         (named(explainer), data, f"{epsilon:g}", f"{fmean(found):.0%}")
@@ -214,7 +214,7 @@ def clear() -> Lines:
             f"{row['clear']:.1%}",
             f"{row['mostly_noise']:.0%}",
         )
-        for row in rows_of("bands", "false_clear")
+        for row in rows_of("bands", "false_clear", "false_clear_local")
     ]
     if not lines:
         return ["Not measured yet."]
