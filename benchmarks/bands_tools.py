@@ -39,6 +39,11 @@ SEEN = {
     "shapley": ("bike",),
     "local_statistics": ("diabetes",),
     "local_moments": ("diabetes",),
+    "local_cells": ("diabetes",),
+    "local_cells_auto": ("diabetes",),
+    "local_few": ("diabetes",),
+    "local_adaptive": ("diabetes",),
+    "local_enhanced": ("diabetes",),
     "importance": ("diabetes",),
     "interactions": ("diabetes",),
     "shap_dependence": ("diabetes",),
@@ -73,7 +78,7 @@ SHARED_CHANGES = (
 SEEN_BEFORE = {
     "local_statistics": LOCAL_CHANGES,
     "local_moments": LOCAL_CHANGES,
-    "reasons": "structure, from three eighths to a half, for Bike and Framingham, and what tables are too coarse for, for HELOC",
+    "reasons": "structure, from three eighths to a half, for Bike and Framingham; what tables are too coarse for, for HELOC",
     "local_enhanced": SHARED_CHANGES,
     "local_adaptive": SHARED_CHANGES,
 }
