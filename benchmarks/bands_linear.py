@@ -2,9 +2,9 @@
 
 Descents, streams of points, cells, private rows, a ball, few columns.
 
-A truth is what the same explainer, with its public settings, finds from the same rows without noise; where noise takes a
-choice (a start, columns, cells), the headline takes it as given, and rows named ``<part>_whole`` compare with all of it done
-without noise. How far that is from ridge regression on the same rows, which ``method="statistics"`` is about, stands beside
+A truth is what the same explainer, with its public settings, finds from the same rows without noise, choices (of starts, of
+columns) included; rows named ``<part>_given`` take choices as they were made with noise. Cells are taken as they were
+chosen: the line they stand for is nearly the same. How far the truth is from ridge regression on the same rows, which ``method="statistics"`` is about, stands beside
 the coverage as ``left_out_*``, the same in all columns.
 
 Gradients and weighted means of a point are linear in its exact statistics (exact.py), so a descent is answered from those,
@@ -292,7 +292,7 @@ def without_noise(
 
 
 def _stream(bench: Bench, part: str, *, enhanced: bool) -> Part:
-    coverage, whole, starting = (coverage_of(bench, f"{part}{what}") for what in ("", "_whole", "_from_start"))
+    coverage, chosen, starting = (coverage_of(bench, f"{part}{what}") for what in ("", "_given", "_from_start"))
     sizes = list[Row]()
     for name in bench.data:
         options = vt.linear.Adaptive(enhanced=enhanced, history=History(local_of(bench, name)[0].problem))
@@ -308,16 +308,16 @@ def _stream(bench: Bench, part: str, *, enhanced: bool) -> Part:
                 with recorded() as steps:
                     found = side.run(conversation.recipe(case.terms(mu)))
                 given = (local, gradients, options, steps, side.choices)
-                add_attribution(coverage, name, epsilon, found, without_noise(*given, noisy_starts=False))
+                add_attribution(coverage, name, epsilon, found, truth)
+                add_attribution(chosen, name, epsilon, found, without_noise(*given, noisy_starts=False))
                 add_attribution(starting, name, epsilon, found, without_noise(*given, noisy_starts=True))
-                add_attribution(whole, name, epsilon, found, truth)
     how = (
         f"vt.LocalLinear, {options.name}, stable weight: {DRAWS} streams of {POINTS} points from an empty history, every "
-        "point at the price named; truth: the choices of starts and the number and lengths of steps as they were, all else "
-        f"without noise; {part}_from_start: from the noisy start itself; {part}_whole: the stream without noise, choices "
-        f"included; left_out_*: how far that is from ridge regression; {MODELS}"
+        f"point at the price named; truth: the stream without noise, choices included; {part}_given: choices of starts, "
+        f"number and lengths of steps as they were; {part}_from_start: from the noisy start itself; left_out_*: how far the "
+        f"truth is from ridge regression; {MODELS}"
     )
-    return with_rows(coverage.part(how), sizes, whole, starting)
+    return with_rows(coverage.part(how), sizes, chosen, starting)
 
 
 def local_adaptive(bench: Bench) -> Part:
@@ -519,7 +519,7 @@ def strongest(values: np.ndarray) -> np.ndarray:
 
 def local_few(bench: Bench) -> Part:
     """``vt.linear.Statistics(max_features=5)``."""
-    coverage, whole = coverage_of(bench, "local_few"), coverage_of(bench, "local_few_whole")
+    coverage, as_chosen = coverage_of(bench, "local_few"), coverage_of(bench, "local_few_given")
     sizes = list[Row]()
     for name in bench.data:
         explainer, local = local_of(bench, name, method=vt.linear.Statistics(max_features=FEW))
@@ -534,18 +534,18 @@ def local_few(bench: Bench) -> Part:
             truth = few_values(one, kept[None])
             noise = bool(mostly_noise(found.values, half_of(found.lower, found.upper))[0])
             for column in np.flatnonzero(kept):
-                coverage.add(
+                as_chosen.add(
                     name, epsilon, found.columns[column], value=found.values[0, column], lower=found.lower[0, column],
                     upper=found.upper[0, column], truth=truth[0, column], noise=noise,
                 )  # fmt: skip
-            add_attribution(whole, name, epsilon, found, chosen[point : point + 1])
+            add_attribution(coverage, name, epsilon, found, chosen[point : point + 1])
             right.setdefault(epsilon, []).append(float((kept & best[point]).sum() / FEW))
         for epsilon, shares in right.items():
             sizes.append({**left_out("local_few", name, epsilon, chosen, ridge), "right_columns": float(np.mean(shares))})
     how = (
         f"vt.LocalLinear, statistics, max_features={FEW}: {POINTS} points, each from releases of its own, {DRAWS} of them; "
-        "truth: ridge regression on the columns that were kept, without noise (pairs of other columns are not counted); "
-        "local_few_whole: columns chosen without noise too, zero where a column is not among them; right_columns: share of "
-        f"the kept columns that are; left_out_*: how far these are from all columns'; {MODELS}"
+        "truth: columns chosen without noise, ridge regression on them, zero where a column is not among them; "
+        "local_few_given: the columns that were kept, pairs of other columns not counted; right_columns: share of the kept "
+        f"columns that are right; left_out_*: how far these are from all columns'; {MODELS}"
     )
-    return with_rows(coverage.part(how), sizes, whole)
+    return with_rows(coverage.part(how), sizes, as_chosen)

@@ -37,7 +37,7 @@ NAMES = {
     "shap_dependence": "SHAP dependence",
 }
 TRUTHS = {
-    "_whole": "the choice, too, without noise",
+    "_given": "choices as they were made",
     "_from_start": "the noisy start as it was",
 }
 """What rows of a part are about that are not about its truth, by how their explainer's name ends."""
@@ -189,7 +189,7 @@ def left_out() -> Lines:
 
 
 def given() -> Lines:
-    """What bands hold where a choice that noise took part in is not taken as given, or a start is."""
+    """What bands hold where a choice that noise took part in is taken as given."""
     by_truth: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in stored("bands")["rows"]:
         for ending, about in TRUTHS.items():
