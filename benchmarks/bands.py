@@ -40,7 +40,6 @@ PARTS = {
     "local_rows": "bands_linear",
     "local_ball": "bands_linear",
     "local_centred": "bands_linear",
-    "local_few": "bands_linear",
     "pdp": "bands_curves",
     "ale": "bands_curves",
     "importance": "bands_curves",

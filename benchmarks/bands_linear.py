@@ -1,11 +1,11 @@
 """Coverage of the local linear explanations that bands_local.py leaves out.
 
-Descents, streams of points, cells, private rows, a ball, few columns.
+Descents, streams of points, cells, private rows, a ball.
 
-A truth is what the same explainer, with its public settings, finds from the same rows without noise, choices (of starts, of
-columns) included; rows named ``<part>_given`` take choices as they were made with noise. Cells are taken as they were
-chosen: the line they stand for is nearly the same. How far the truth is from ridge regression on the same rows, which ``method="statistics"`` is about, stands beside
-the coverage as ``left_out_*``, the same in all columns.
+A truth is what the same explainer, with its public settings, finds from the same rows without noise, choices of starts
+included; rows named ``<part>_given`` take choices as they were made with noise. Cells are taken as they were chosen: the
+line they stand for is nearly the same. How far the truth is from ridge regression on the same rows, which
+``method="statistics"`` is about, stands beside the coverage as ``left_out_*``, the same in all columns.
 
 Gradients and weighted means of a point are linear in its exact statistics (exact.py), so a descent is answered from those,
 with noise of every plan's own law: no pass over the rows. Once per case the sums are compared with the vault's.
@@ -26,9 +26,9 @@ import numpy as np
 import exact
 import vitrail as vt
 from bands_local import BLOCK_ROWS, MODELS, MOST_COORDINATES, coordinates
-from bands_others import add_attribution, coverage_of, half_of
+from bands_others import add_attribution, coverage_of
 from bands_setup import Bench, Case
-from bands_tools import EXACT_MU, Coverage, Redrawn, mostly_noise, nobody
+from bands_tools import EXACT_MU, Coverage, Redrawn, nobody
 from local_bands import true_values
 from local_setup import DELTA
 from running import Part, Row
@@ -40,7 +40,6 @@ from vitrail.explain.recipe import Ask, Recipe, drive, mu_of_units
 from vitrail.solve.linear.descent import INTERCEPT_UNIT, Gradients, History, Past
 from vitrail.solve.linear.labelled_rows import RowsExplainer, explain_on
 from vitrail.solve.linear.problem import LocalProblem, by_column
-from vitrail.solve.linear.ridge import RIDGE
 from vitrail.vault import Select
 from vitrail.vault.public_facts import PublicFacts
 from vitrail.vault.questions.question import Question
@@ -49,7 +48,7 @@ from vitrail.vault.questions.select import SelectPlan, selection_weights
 POINTS, DRAWS = 20, 20
 BALL_DRAWS, RELEASES = 10, 12
 """Bands in a ball take 59 solutions each; a release of private rows takes seconds."""
-FEW, RADIUS = 5, 1.0
+RADIUS = 1.0
 COPIES_OF = 200_000
 """So many rows, real ones again and again, stand for private rows that were sampled."""
 CHECKED = 1e-6
@@ -444,7 +443,7 @@ def local_rows(bench: Bench) -> Part:
     return with_rows(coverage.part(how), sizes)
 
 
-# --- a ball, few columns -------------------------------------------------------------------------------------------------
+# --- a ball ------------------------------------------------------------------------------------------------------------
 
 
 def _drawn(bench: Bench, explainer: vt.LocalLinear, local: Local, draws: int) -> Iterator[tuple[int, float, vt.Attribution]]:
@@ -494,58 +493,3 @@ def local_centred(bench: Bench) -> Part:
         f"them; truth: the best slope in the unit ball without noise; {MODELS}"
     )
     return coverage.part(how)
-
-
-def few_values(local: Local, kept: np.ndarray) -> np.ndarray:
-    """Ridge regression, with the ridge of all columns, on those that each point may use: (points, columns)."""
-    schema, (inner, cross) = local.problem.schema, local.centred()
-    levels = sum(isinstance(column, vt.Categorical) for column in schema.values())
-    spans = list(schema.feature_slices.values())
-    slopes = np.zeros_like(cross)
-    for point, columns in enumerate(kept):
-        ridge = RIDGE * np.trace(inner[point]) / (schema.n_features - levels)
-        used = np.concatenate([np.arange(span.start, span.stop) for span, use in zip(spans, columns, strict=True) if use])
-        part = inner[point][np.ix_(used, used)] + ridge * np.eye(len(used))
-        slopes[point, used] = np.linalg.solve(part, cross[point, used])
-    return local.values(slopes, local.means)
-
-
-def strongest(values: np.ndarray) -> np.ndarray:
-    """Mask of the largest of each point."""
-    kept = np.zeros(values.shape, dtype=bool)
-    np.put_along_axis(kept, np.argsort(-np.abs(values), axis=1)[:, :FEW], True, axis=1)
-    return kept
-
-
-def local_few(bench: Bench) -> Part:
-    """``vt.linear.Statistics(max_features=5)``."""
-    coverage, as_chosen = coverage_of(bench, "local_few"), coverage_of(bench, "local_few_given")
-    sizes = list[Row]()
-    for name in bench.data:
-        explainer, local = local_of(bench, name, method=vt.linear.Statistics(max_features=FEW))
-        ridge = local.ridge()
-        best = strongest(ridge)
-        chosen, right = few_values(local, best), dict[float, list[float]]()
-        for point, epsilon, found in _drawn(bench, explainer, local, DRAWS):
-            assert found.lower is not None
-            assert found.upper is not None
-            kept = found.upper[0] > found.lower[0]
-            one = replace(local, raw=local.raw[[point]], a=local.a[[point]], b=local.b[[point]])
-            truth = few_values(one, kept[None])
-            noise = bool(mostly_noise(found.values, half_of(found.lower, found.upper))[0])
-            for column in np.flatnonzero(kept):
-                as_chosen.add(
-                    name, epsilon, found.columns[column], value=found.values[0, column], lower=found.lower[0, column],
-                    upper=found.upper[0, column], truth=truth[0, column], noise=noise,
-                )  # fmt: skip
-            add_attribution(coverage, name, epsilon, found, chosen[point : point + 1])
-            right.setdefault(epsilon, []).append(float((kept & best[point]).sum() / FEW))
-        for epsilon, shares in right.items():
-            sizes.append({**left_out("local_few", name, epsilon, chosen, ridge), "right_columns": float(np.mean(shares))})
-    how = (
-        f"vt.LocalLinear, statistics, max_features={FEW}: {POINTS} points, each from releases of its own, {DRAWS} of them; "
-        "truth: columns chosen without noise, ridge regression on them, zero where a column is not among them; "
-        "local_few_given: the columns that were kept, pairs of other columns not counted; right_columns: share of the kept "
-        f"columns that are right; left_out_*: how far these are from all columns'; {MODELS}"
-    )
-    return with_rows(coverage.part(how), sizes, as_chosen)

@@ -41,7 +41,6 @@ SEEN = {
     "local_moments": ("diabetes",),
     "local_cells": ("diabetes",),
     "local_cells_auto": ("diabetes",),
-    "local_few": ("diabetes",),
     "local_adaptive": ("diabetes",),
     "local_enhanced": ("diabetes",),
     "importance": ("diabetes",),

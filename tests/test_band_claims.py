@@ -38,8 +38,12 @@ def data() -> vt.PrivateData:
 
 LOCAL = {
     "statistics": lambda data: vt.LocalLinear(data, MODEL)(POINT, mu=2.0),
-    "sparse": lambda data: vt.LocalLinear(data, MODEL, method=vt.linear.Statistics(max_features=1))(POINT, mu=2.0),
+    "ball": lambda data: vt.LocalLinear(data, MODEL, method=vt.linear.Statistics(radius=1.0))(POINT, mu=2.0),
+    "hard labels": lambda data: vt.LocalLinear(data, MODEL, labels="hard")(POINT, mu=2.0),
+    "another weight": lambda data: vt.LocalLinear(data, MODEL, weight=vt.weights.exponential(0.3))(POINT, mu=2.0),
     "descent": lambda data: vt.LocalLinear(data, MODEL, method="descent")(POINT, mu=2.0),
+    "adaptive": lambda data: vt.LocalLinear(data, MODEL, method="adaptive")(POINT, mu=2.0),
+    "cells": lambda data: vt.LocalLinear(data, MODEL).fit(mu=2.0, kind=vt.linear.Cells(columns=("job",)))(POINT),
     "moments": lambda data: vt.LocalLinear(data, MODEL).fit(mu=2.0, kind="moments")(POINT),
     "rows": lambda data: vt.LocalLinear(data, MODEL).fit(mu=2.0, kind=vt.linear.Rows())(POINT),
     "classes": lambda data: next(iter(vt.LocalClasses(data, [MODEL])(POINT, mu=2.0).values())),
@@ -60,7 +64,8 @@ def assert_says(claim: BandClaim, text: str) -> None:
         assert_not_calibrated(text)
 
 
-MEASURED = {"statistics": "local statistics", "classes": "local statistics", "moments": "local moments"}
+MEASURED = {"statistics": "local statistics", "classes": "local statistics"}
+MEASURED |= {method: f"local {method}" for method in ("moments", "cells", "ball", "descent", "adaptive")}
 """Methods of local explanations that the benchmark on bands has measured."""
 
 
@@ -151,7 +156,8 @@ def test_quotes_say_what_the_bands_would_claim(data) -> None:
     claim, local = claim_of("local statistics"), vt.LocalLinear(data, MODEL).quote(POINT, mu=2.0)
     assert f"({claim.mark})" in str(local)
     assert local.to_json()["band_claim"] == claim.value
-    assert_not_calibrated(str(vt.LocalLinear(data, MODEL, method="descent").quote(POINT, mu=2.0)))
+    hard = vt.LocalLinear(data, MODEL, labels="hard")
+    assert_not_calibrated(str(hard.quote(POINT, mu=2.0)))
     marks = {kind: re.escape(claim_of(kind).mark) for kind in ("partial dependence", "accumulated effects")}
     for explainer in (vt.PermutationImportance, vt.AccumulatedEffects):
         assert f"({claim_of(explainer.KIND).mark})" in str(explainer(data, MODEL).quote(mu=2.0))

@@ -23,7 +23,6 @@ NAMES = {
     "local_rows": "local explanations, pay once (private rows)",
     "local_ball": "local explanations, in a ball",
     "local_centred": "local explanations, no intercept",
-    "local_few": "local explanations, few columns",
     "pdp": "partial dependence",
     "ale": "accumulated effects",
     "importance": "permutation importance",

@@ -10,8 +10,8 @@ standard deviation that is computed, not estimated. What clipping took from the 
 *95 %, measured*: they held at the bars of the protocol (93 % over all columns, 85 % in the worst column of all) wherever
 they were measured, also on data that nobody had looked at (docs/bands.md; benchmarks/results/bands.json, bands_unseen.json
 and bands_elsewhere.json). tests/test_measured_claims.py compares.
-*Not calibrated*: explainers that miss a bar somewhere (streams of descents and few columns, whose bands take a noisy choice
-as given, among others: docs/bands.md says where and by how much); and what no benchmark has
+*Not calibrated*: explainers that miss a bar somewhere (streams of descents, whose bands take noisy choices as given, among
+others: docs/bands.md says where and by how much); and what no benchmark has
 measured: pairs of columns, values as released (``estimate="plain"``), results that lean on histograms and not on private
 rows, local lines of another weight, of hard labels or seen through a view.
 """
@@ -118,7 +118,6 @@ CLAIMS: Mapping[str, BandClaim] = MappingProxyType(
         "local statistics": BandClaim.MEASURED_95,
         "local moments": BandClaim.MEASURED_95,
         "local cells": BandClaim.MEASURED_95,
-        "local few": BandClaim.NOT_CALIBRATED,
         "local ball": BandClaim.NOT_CALIBRATED,
         "local centred": BandClaim.NOT_CALIBRATED,
         "local descent": BandClaim.MEASURED_95,

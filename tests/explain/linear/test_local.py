@@ -114,14 +114,6 @@ def test_a_batch_costs_what_one_point_costs():
     assert data.budget.spent == e.cost
 
 
-@pytest.mark.usefixtures("planted_noise")
-def test_few_columns_are_a_post_processing():
-    few = vt.LocalLinear(private(), MODEL, method=vt.linear.Statistics(max_features=1))
-    e = few([POINT, {**POINT, "age": 10}], mu=50.0)
-    assert ((np.abs(e.values) > 1e-9).sum(axis=1) == 1).all()
-    assert any("1 strongest" in note for note in e.notes)
-
-
 def test_asking_again_is_free_and_the_same():
     model, data = vt.Model(forest()), private(epsilon=1.0)
     first = vt.LocalLinear(data, model)(POINT, epsilon=0.9)
@@ -224,7 +216,6 @@ def test_bad_models_are_refused_and_free(predictor):
         (lambda: 7, "method is 7; choose one of"),
         (lambda: vt.linear.Moments(), "method is Moments"),
         (lambda: vt.linear.Statistics(radius=-1.0), "radius is -1.0"),
-        (lambda: vt.linear.Statistics(max_features=0), "max_features is 0"),
         (lambda: vt.linear.Statistics(draws=3), "draws is 3"),
         (lambda: vt.linear.Statistics(bands=1), "bands is 1"),
         (lambda: vt.linear.Descent(iterations=1), "iterations is 1"),

@@ -58,13 +58,6 @@ BALL_NOTE = (
     "Bands are about the best slope no longer than {radius:g}, on the same rows without noise; what that bound takes from "
     "contributions is not in them, nor sampling error, nor rows the vault clipped."
 )
-SPARSE_NOTE = (
-    "Only the {count} strongest columns of the released statistics were used. Bands take that choice as given, though noise "
-    "decides it as well: they are about what these columns would say without noise, not whether they are the strongest. On "
-    "public data they held what columns chosen without noise would say in {held:.0%} of all cases, where least."
-)
-HELD_FEW = 0.9
-"""docs/bands.md; tests/test_measured_claims.py compares."""
 METHODS: dict[str, Method] = {"statistics": Statistics(), "descent": Descent(), "adaptive": Adaptive()}
 METHODS |= {"enhanced": Adaptive(enhanced=True), "history": FromHistory()}
 KINDS: dict[str, Moments | Cells | Rows] = {"moments": Moments(), "cells": Cells(), "rows": Rows()}
@@ -430,17 +423,15 @@ def explained(
     shift: float = 0.0,
 ) -> Attribution:
     """The explanation that released statistics make; ``shift`` was taken off f before they were, and is added again."""
-    sparse = options.max_features is not None and options.max_features < problem.schema.n_columns
     ball = options.radius is not None or not problem.intercept
-    fit, half_widths = (_in_ball if ball else _by_ridge)(statistics, options, sparse)
+    fit, half_widths = (_in_ball if ball else _by_ridge)(statistics, options)
     slopes = statistics.features(fit.slopes)
     phi = np.concatenate((fit.intercepts[:, None] + shift, slopes), axis=1) if problem.intercept else slopes
     models = LocalModels(phi, None if fit.means is None else statistics.features(fit.means))
     said = {BALL_NOTE.format(radius=options.radius or 1.0): ball and options.bands, RIDGE_NOTE: not ball and options.bands}
-    said[SPARSE_NOTE.format(count=options.max_features, held=HELD_FEW)] = sparse
     notes = tuple(note for note, holds in said.items() if holds)
     promise, cost = release.guarantee, release.cost
-    claim = problem.claim(_kind(problem, ball=ball, sparse=sparse))
+    claim = problem.claim("local statistics" if not ball else "local ball" if problem.intercept else "local centred")
     explanation = explanation_of(
         problem, raw, models, guarantee=promise, cost=cost, method="statistics", notes=notes, claim=claim
     )
@@ -450,30 +441,16 @@ def explained(
     return replace(explanation, lower=explanation.values - half, upper=explanation.values + half)
 
 
-def _kind(problem: LocalProblem, *, ball: bool, sparse: bool) -> str:
-    """As which bands were measured."""
-    if not ball:
-        return "local few" if sparse else "local statistics"
-    return "local linear" if sparse else "local ball" if problem.intercept else "local centred"
-
-
-def _by_ridge(statistics: LocalStatistics, options: Statistics, sparse: bool) -> tuple[RidgeFit, Floats | None]:
-    """The ridge solution, of all columns or of the strongest."""
+def _by_ridge(statistics: LocalStatistics, options: Statistics) -> tuple[RidgeFit, Floats | None]:
     fit = statistics.explain()
-    if sparse:
-        fit = statistics.explain(statistics.strongest(fit.values, int(options.max_features or 0)))
     return fit, fit.half_widths if options.bands else None
 
 
-def _in_ball(statistics: LocalStatistics, options: Statistics, sparse: bool) -> tuple[LocalFit, Floats | None]:
+def _in_ball(statistics: LocalStatistics, options: Statistics) -> tuple[LocalFit, Floats | None]:
     """The best slope in the ball that the caller named, or in the paper's."""
-    radius, columns = options.radius or 1.0, None
+    radius = options.radius or 1.0
     fit = statistics.solve(radius)
-    if sparse:
-        columns = statistics.strongest(statistics.values(fit), int(options.max_features or 0))
-        fit = statistics.solve(radius, columns)
-    half_widths = statistics.half_widths(fit, radius, columns=columns, draws=options.draws) if options.bands else None
-    return fit, half_widths
+    return fit, statistics.half_widths(fit, radius, draws=options.draws) if options.bands else None
 
 
 def check_size(problem: LocalProblem, n_points: int) -> None:

@@ -21,8 +21,6 @@ class Statistics:
     radius : float, optional
         Of a ball that holds the slope, for x = features/sqrt(columns) and f in [-1, 1]. If not given there is none: the
         slope is that of a ridge regression with a fixed ridge (without an intercept: the paper's unit ball).
-    max_features : int, optional
-        Solve again with only so many columns per point, the strongest of the first solution.
     bands : bool
         Whether to compute them; in a ball they take ``draws`` times as long as the explanation.
     draws : int
@@ -38,15 +36,12 @@ class Statistics:
     """
 
     radius: float | None = None
-    max_features: int | None = None
     bands: bool = True
     draws: int = DRAWS
 
     def __post_init__(self) -> None:
         if self.radius is not None:
             _checks.positive("radius", self.radius)
-        if self.max_features is not None:
-            _checks.whole("max_features", self.max_features)
         _checks.flag("bands", self.bands)
         _checks.whole("draws", self.draws, least=FEWEST_DRAWS, most=10**5)
 

@@ -122,9 +122,7 @@ class RidgeFit:
         return cls(*(np.concatenate([getattr(batch, each.name) for batch in batches]) for each in fields(cls)))
 
 
-def ridge_fit(
-    a: Floats, b: Floats, noise: NoiseDraws, column_of: Floats, *, smallest_mass: float, kept: Bools | None = None
-) -> RidgeFit:
+def ridge_fit(a: Floats, b: Floats, noise: NoiseDraws, column_of: Floats, *, smallest_mass: float) -> RidgeFit:
     """The ridge solution of every point, from noisy statistics of u = (1, d).
 
     Parameters
@@ -136,8 +134,6 @@ def ridge_fit(
         1 where a coordinate belongs to a column.
     smallest_mass : float
         The least total weight to divide by.
-    kept : array (points, n), optional
-        Coordinates to use; the slopes of others are zero.
 
     Examples
     --------
@@ -148,7 +144,7 @@ def ridge_fit(
     [[0.511, 0.526]]
     """
     with one_blas_thread():
-        return _fit(_centred(a, b, noise, column_of, smallest_mass), column_of, kept)
+        return _fit(_centred(a, b, noise, column_of, smallest_mass), column_of)
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,7 +223,7 @@ def _finite(*arrays: Floats) -> None:
         raise InvalidInput("the statistics of a regression are not finite, or too large to be multiplied")
 
 
-def _fit(given: _Centred, column_of: Floats, kept: Bools | None) -> RidgeFit:
+def _fit(given: _Centred, column_of: Floats) -> RidgeFit:
     n = given.cross.shape[1]
     widths = np.maximum(column_of.sum(axis=0), 1.0)
     diagonal, variances = np.einsum("qii->qi", given.gram), np.einsum("qii->qi", given.gram_variances)
@@ -237,9 +233,6 @@ def _fit(given: _Centred, column_of: Floats, kept: Bools | None) -> RidgeFit:
     shrunken, noise = _shrunken(given, column_of, per_column)
     gram = shrunken
     usual = np.sqrt(given.mass[:, None] / np.maximum(widths * per_column, TINY)) @ column_of.T
-    if kept is not None:
-        both = kept[:, :, None] & kept[:, None, :]
-        gram, noise, usual = np.where(both, gram, 0.0), np.where(both, noise, 0.0), np.where(kept, usual, 0.0)
     _finite(gram, noise)
     lengths, vectors = np.linalg.eigh(gram)
     lengths = _with_trace(lengths)
@@ -252,8 +245,6 @@ def _fit(given: _Centred, column_of: Floats, kept: Bools | None) -> RidgeFit:
     inverse = _rebuilt(vectors, 1 / (lengths + damped[:, None]))
     covariance = through @ covariance @ through.transpose(0, 2, 1)
     covariance += (inverse * _applied(noise, away)[:, None, :]) @ inverse.transpose(0, 2, 1)
-    if kept is not None:
-        phi, covariance = np.where(kept, phi, 0.0), np.where(both, covariance, 0.0)
     m = given.means
     direct = _direct_covariance(given, noise, phi, covariance, _rebuilt(vectors, 1 / (lengths + ridge[:, None])))
     squares = np.square((given.mean_noise * phi[:, None]) @ column_of).mean(axis=1)
@@ -263,8 +254,6 @@ def _fit(given: _Centred, column_of: Floats, kept: Bools | None) -> RidgeFit:
     values = -(phi * m) @ column_of
     lower, upper = _own_intervals(given, column_of, ridge, shrunken, phi, covariance, LARGEST * common[:, None] * usual**2)
     half_widths = np.maximum(WIDTH * np.sqrt(np.maximum(squares, 0.0)), np.maximum(values - lower, upper - values))
-    if kept is not None:
-        half_widths = np.where(kept @ column_of > 0, half_widths, 0.0)
     return RidgeFit(given.level - np.einsum("qi,qi->q", m, phi), phi, m, values, half_widths)
 
 

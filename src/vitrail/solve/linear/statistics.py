@@ -27,8 +27,8 @@ sqrt(1 - c), s the share of draws in which the ball binds, k = ``TURN_FACTOR``, 
 
 How often bands cover the solution without noise is measured in benchmarks/local_bands.py, also on data that had no part in
 the fit; single columns may be covered more rarely than all together. The simulation of tests/explain/linear/test_bands.py
-goes from signal to noise. Not in the bands: sampling error (the rows are what they are), rows whose weight the vault
-lowered, and the choice of the strongest columns, where one is made.
+goes from signal to noise. Not in the bands: sampling error (the rows are what they are), and rows whose weight the vault
+lowered.
 
 *One-hot columns*: what the schema says about their statistics, whatever the rows are: noise that need not be kept. Let a
 categorical column have levels 1..l, and the point level k. In d = x - z its block is s(e_j - e_k) for a row with level j, s
@@ -57,7 +57,7 @@ from itertools import product
 import numpy as np
 from scipy.linalg import block_diag
 
-from ..._types import Bools, Floats, Indices
+from ..._types import Floats, Indices
 from ...errors import InvalidInput
 from ...schema import Categorical, Schema
 from .coordinates import Coordinates
@@ -193,9 +193,9 @@ class LocalStatistics:
         seed = int.from_bytes(hashlib.sha256(np.ascontiguousarray(cross).tobytes()).digest()[:8], "big")
         return cls(structure, scales, a, b, sigma / n_rows_public, levels, active, seed)
 
-    def solve(self, radius: float, columns: Bools | None = None) -> LocalFit:
-        """The best linear model of every point, its slope in a ball; ``columns`` (points, n_columns) it may use."""
-        a, b = (self.a, self.b) if columns is None else self._restricted(columns)
+    def solve(self, radius: float) -> LocalFit:
+        """The best linear model of every point, its slope in a ball."""
+        a, b = self.a, self.b
         if not self.structure.offset:
             return LocalFit(np.zeros(len(a)), solve_in_ball(a, b, radius), None)
         intercepts, slopes = solve_affine(a, b, radius, smallest_mass=self._smallest_mass)
@@ -206,20 +206,18 @@ class LocalStatistics:
         """A total weight that noise alone would hardly reach; there must be an intercept."""
         return SAFE_MASS * self.noise / self.scales.intercept**2
 
-    def explain(self, columns: Bools | None = None) -> RidgeFit:
-        """The ridge solution of every point and its bands; ``columns`` (points, n_columns) it may use.
+    def explain(self) -> RidgeFit:
+        """The ridge solution of every point and its bands.
 
         There must be an intercept. The draws of noise are seeded by the release: the same release has the same solution.
         """
         generator, together = self._generator(), max(1, BATCH_NUMBERS // self.a[0].size)
-        kept = None if columns is None else columns @ self.structure.column_of.T > 0
         fits = []
         for start in range(0, len(self.a), together):
             batch = slice(start, start + together)
             drawn = (self._noise(self.levels[batch], generator) for _ in range(NOISE_DRAWS))
-            chosen = None if kept is None else kept[batch]
             a, b, floor = self.a[batch], self.b[batch], self._smallest_mass
-            fits.append(ridge_fit(a, b, drawn, self.structure.column_of, smallest_mass=floor, kept=chosen))
+            fits.append(ridge_fit(a, b, drawn, self.structure.column_of, smallest_mass=floor))
         return RidgeFit.joined(fits)
 
     def _generator(self) -> np.random.Generator:
@@ -229,16 +227,6 @@ class LocalStatistics:
         """Draws from the law of the noise in (a, b), one for each row of ``levels``."""
         gram, cross = self.structure.noise(levels, generator)
         return self.scales.undone(gram * self.noise, cross * self.noise)
-
-    def _restricted(self, columns: Bools) -> tuple[Floats, Floats]:
-        """Nothing but a positive diagonal where a column is left out: its slope is then zero."""
-        kept = columns @ self.structure.column_of.T > 0
-        if self.structure.offset:
-            kept = np.concatenate((np.ones((len(kept), 1), dtype=np.bool_), kept), axis=1)
-        alone = np.einsum("qii->qi", np.abs(self.a)).max(axis=1, initial=0.0, keepdims=True) * ~kept
-        a = np.where(kept[:, :, None] & kept[:, None, :], self.a, 0.0)
-        np.einsum("qii->qi", a)[...] += alone + ~kept
-        return a, np.where(kept, self.b, 0.0)
 
     def values(self, fit: LocalFit) -> Floats:
         """What each column contributes, in units of f: -slope.mean, or the slope at the point's features."""
@@ -250,19 +238,10 @@ class LocalStatistics:
         """Slopes or means per encoded feature."""
         return np.asarray(reduced @ self.structure.coordinates.embedding.T)
 
-    @staticmethod
-    def strongest(values: Floats, count: int) -> Bools:
-        """The ``count`` columns with the largest contribution, point by point."""
-        sizes = np.abs(values)
-        order = np.argsort(-sizes, axis=1, kind="stable")[:, :count]
-        kept = np.zeros(sizes.shape, dtype=np.bool_)
-        np.put_along_axis(kept, order, True, axis=1)
-        return kept
-
-    def half_widths(self, fit: LocalFit, radius: float, *, columns: Bools | None = None, draws: int = DRAWS) -> Floats:
+    def half_widths(self, fit: LocalFit, radius: float, *, draws: int = DRAWS) -> Floats:
         """Calibrated half-widths of the bands of ``values(fit)``, in units of f (points, columns).
 
-        ``fit`` is what ``solve(radius, columns)`` returned. The draws are seeded by the release: the same release has the
+        ``fit`` is what ``solve(radius)`` returned. The draws are seeded by the release: the same release has the
         same bands.
         """
         generator = self._generator()
@@ -276,7 +255,7 @@ class LocalStatistics:
             noise_a += self.a[every]
             noise_b += self.b[every]
             redrawn = replace(self, a=noise_a, b=noise_b, levels=self.levels[every], active=self.active[every])
-            again = redrawn.solve(radius, None if columns is None else columns[every])
+            again = redrawn.solve(radius)
             moved = redrawn.values(again).reshape(-1, draws, values.shape[1])
             widths[batch] = calibrated(values[batch], moved, again.slopes.reshape(-1, draws, again.slopes.shape[1]), radius)
         return widths
